@@ -85,11 +85,19 @@ flaky: $(STAMP) $(CATALOGUES)
 			-p randomly -p no:cacheprovider --randomly-seed=$$seed $(ARGS) || exit 1; \
 	done
 
+# dist/mcfd_*.deb, or headquarters' mcfd-hq_*.deb, for both processors; ARCH=arm64 for one. A build profile leaves the other package out.
+deb: PROFILE := pkg.mcfd.nohq
+deb-hq: PROFILE := pkg.mcfd.nobox
 deb: $(RUN_STAMP)
-	@$(BIN)/python packaging/build_deb.py
-
 deb-hq: $(STAMP)
-	@$(BIN)/python packaging/build_hq_deb.py
+deb deb-hq:
+	@mkdir -p dist
+	@for arch in $(or $(ARCH),amd64 arm64); do \
+		MAKEFLAGS= DEB_BUILD_PROFILES=$(PROFILE) BUILD_PYTHON=$(abspath $(BIN)/python) dpkg-buildpackage --build=any --no-sign --no-check-builddeps \
+			--host-arch $$arch --buildinfo-option=-udist --buildinfo-file=dist/$@_$$arch.buildinfo --changes-option=-udist \
+			--changes-file=dist/$@_$$arch.changes > dist/$@_$$arch.log 2>&1 || { tail -n 40 dist/$@_$$arch.log; exit 1; }; \
+	done
+	@ls -l dist/*.deb
 
 # docs/architecture.md begins with the rooms as their imports have them.
 rooms: $(STAMP)

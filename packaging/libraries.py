@@ -1,5 +1,5 @@
-# ruff: noqa: INP001 -- beside build_deb.py; a package of this name would hide PyPI's `packaging`
-"""The libraries of the lock, for every Python that a Debian brings, side by side in one directory.
+# ruff: noqa: INP001 -- a script, run by debian/rules; a package of this name would hide PyPI's `packaging`
+"""The libraries of a lock, for every Python that a Debian brings, side by side in one directory.
 
 A compiled module carries its Python in its name (`loop.cpython-313-aarch64-linux-gnu.so`), and everything else of a
 library is the same for all Pythons; both are checked while they are laid out. So one package serves them all.
@@ -7,6 +7,7 @@ library is the same for all Pythons; both are checked while they are laid out. S
 
 from __future__ import annotations
 
+import argparse
 import fcntl
 import hashlib
 import shutil
@@ -14,29 +15,20 @@ import subprocess
 import sys
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from email.parser import HeaderParser
 from pathlib import Path
 
-TREE = Path(__file__).resolve().parent.parent
-LOCK = TREE / "requirements/run.txt"
+import sbom
+from sbom import Library
+
 # Debian 12 has 3.11, Debian 13 has 3.13, and the next ones 3.14. Tested in each, or it is not in this list.
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 # Debian 12's C library; a wheel that asks for a newer one is not for us.
 GLIBC_MINOR = 36
 
 
-@dataclass(frozen=True)
-class Architecture:
-    debian: str
-    wheel: str
-    triplet: str
-
-
-ARCHITECTURES = {
-    "amd64": Architecture("amd64", "x86_64", "x86_64-linux-gnu"),
-    "arm64": Architecture("arm64", "aarch64", "aarch64-linux-gnu"),
-}
+# Debian's name of it, and that of wheels.
+ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 # In the lock because a library asks for them, and imported by nothing that runs here, with the reason. A test imports
 # every module of ours from the finished package, so one that is wanted after all is noticed.
@@ -63,8 +55,6 @@ PRUNED = (
     "*.dist-info/WHEEL",
     "*.dist-info/entry_points.txt",
     "*.dist-info/top_level.txt",
-    "*.dist-info/licenses/**/*",  # they are in /usr/share/doc/mcfd/copyright
-    "*.dist-info/LICEN[CS]E*",
     "*.dist-info/DESCRIPTION*",
     "*.dist-info/sboms/**/*",
     "litestar/cli/**/*",
@@ -75,48 +65,36 @@ PRUNED = (
 )
 
 
-@dataclass(frozen=True)
-class Library:
-    """One library of the package, as its wheels describe themselves."""
-
-    name: str
-    version: str
-    license: str
-    license_texts: tuple[str, ...]
-    wheels: tuple[tuple[str, str], ...]
-    """(file name, SHA-256) of each wheel that was unpacked."""
-
-
-def download(arch: Architecture, cache: Path) -> list[Path]:
+def download(lock: Path, arch: str, cache: Path) -> list[Path]:
     """The wheels of all Pythons for `arch`, each with a hash that the lock names; fetched once for a lock, whoever asks first."""
-    lock = hashlib.sha256(LOCK.read_bytes()).hexdigest()[:16]
+    folder = cache / hashlib.sha256(lock.read_bytes()).hexdigest()[:16]
+    folder.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor() as pool:
-        folders = pool.map(lambda python: _fetched(arch, python, cache / lock / f"{arch.debian}-{python}"), PYTHONS)
-    wheels = {wheel.name: wheel for folder in folders for wheel in folder.glob("*.whl")}
+        folders = pool.map(lambda python: _fetched(lock, arch, python, folder / f"{arch}-{python}"), PYTHONS)
+    wheels = {wheel.name: wheel for found in folders for wheel in found.glob("*.whl")}
     return [wheels[name] for name in sorted(wheels)]
 
 
-def _fetched(arch: Architecture, python: str, folder: Path) -> Path:
-    folder.parent.mkdir(parents=True, exist_ok=True)
+def _fetched(lock: Path, arch: str, python: str, folder: Path) -> Path:
     with folder.with_name(f"{folder.name}.lock").open("w") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
         if not folder.is_dir():
-            _download(arch, python, folder)
+            half = folder.with_name(f"{folder.name}.half")
+            shutil.rmtree(half, ignore_errors=True)
+            _download(lock, arch, python, half)
+            half.rename(folder)
     return folder
 
 
-def _download(arch: Architecture, python: str, folder: Path) -> None:
-    half = folder.with_name(f"{folder.name}.half")
-    shutil.rmtree(half, ignore_errors=True)
-    platforms = [f"manylinux_2_{minor}_{arch.wheel}" for minor in range(GLIBC_MINOR, 4, -1)]
-    platforms += [f"{old}_{arch.wheel}" for old in ("manylinux2014", "manylinux2010", "manylinux1")]
+def _download(lock: Path, arch: str, python: str, folder: Path) -> None:
+    tags = [f"manylinux_2_{minor}" for minor in range(GLIBC_MINOR, 4, -1)]
+    tags += ["manylinux2014", "manylinux2010", "manylinux1"]
     abis = [f"cp{python.replace('.', '')}", "abi3", "none"]
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "--quiet", "--quiet",
                "download", "--require-hashes", "--only-binary", ":all:", "--no-deps", "--implementation", "cp",
-               "--python-version", python, "--dest", str(half), "--requirement", str(LOCK)]  # fmt: skip
-    command += [f"--platform={platform}" for platform in platforms] + [f"--abi={abi}" for abi in abis]
+               "--python-version", python, "--dest", str(folder), "--requirement", str(lock)]  # fmt: skip
+    command += [f"--platform={tag}_{ARCHITECTURES[arch]}" for tag in tags] + [f"--abi={abi}" for abi in abis]
     subprocess.run(command, check=True)  # noqa: S603  # pip, with what is written above
-    half.rename(folder)
 
 
 def install(wheels: list[Path], lib: Path) -> list[Library]:
@@ -126,11 +104,10 @@ def install(wheels: list[Path], lib: Path) -> list[Library]:
         name = wheel.name.split("-")[0].replace("_", "-").lower()
         if name not in LEFT_OUT:
             found.setdefault(name, []).append(wheel)
-    libraries = [_describe(name, found[name]) for name in sorted(found)]
     for wheel in (wheel for name in sorted(found) for wheel in found[name]):
         _unpack(wheel, lib)
     _tidy(lib)
-    return libraries
+    return [_describe(name, found[name]) for name in sorted(found)]
 
 
 def _differs(name: str) -> bool:
@@ -169,32 +146,38 @@ def _describe(name: str, wheels: list[Path]) -> Library:
     with zipfile.ZipFile(wheels[0]) as archive:
         info = next(entry for entry in archive.namelist() if entry.endswith(".dist-info/METADATA"))
         metadata = HeaderParser().parsestr(archive.read(info).decode("utf-8"))
-        folder = info.removesuffix("METADATA")
-        texts = [
-            archive.read(entry).decode("utf-8")
-            for entry in sorted(archive.namelist())
-            if entry.startswith(folder) and any(word in entry.upper() for word in ("LICEN", "COPYING", "NOTICE"))
-            if not entry.endswith("/")
+        # Who says it nowhere else says it in the first line of the text.
+        entries = [
+            entry for entry in sorted(archive.namelist()) if ".dist-info/" in entry and "/LICEN" in entry.upper()
         ]
-    classifiers = [
-        line.rsplit(" :: ", 1)[1] for line in metadata.get_all("Classifier", []) if line.startswith("License")
-    ]
-    # Who says it nowhere else says it in the first line of the text.
-    told = [text.strip().splitlines()[0] for text in texts if "licen" in text.strip().splitlines()[0].lower()]
-    license_name = metadata["License-Expression"] or ", ".join(classifiers) or metadata["License"] or ", ".join(told)
-    if not license_name:
+        heads = [archive.read(entry).decode("utf-8").split("\n", 1)[0].strip() for entry in entries if entry[-1] != "/"]
+    kinds = [line.rsplit(" :: ", 1)[1] for line in metadata.get_all("Classifier", []) if line.startswith("License")]
+    licence = metadata["License-Expression"] or ", ".join(kinds) or metadata["License"] or ", ".join(heads)
+    if not licence:
         sys.exit(f"mcfd: {wheels[0].name} does not say its licence")
     sums = tuple((wheel.name, hashlib.sha256(wheel.read_bytes()).hexdigest()) for wheel in wheels)
-    return Library(name, str(metadata["Version"]), str(license_name).splitlines()[0], tuple(texts), sums)
+    return Library(name, str(metadata["Version"]), str(licence).splitlines()[0], sums)
 
 
-def strip(arch: Architecture, lib: Path) -> None:
-    """Without debugging symbols: three quarters of what compiled libraries weigh."""
-    tool = f"{arch.triplet}-strip"
-    if shutil.which(tool) is None:
-        sys.exit(f"mcfd: {tool} is missing; apt-get install binutils-{arch.triplet.replace('_', '-')}")
-    modules = sorted(str(path) for path in lib.rglob("*.so*"))
-    sections = ["--remove-section=.comment", "--remove-section=.note"]
-    subprocess.run([tool, "--strip-unneeded", *sections, *modules], check=True)  # noqa: S603  # as Debian's own packages
-    for path in lib.rglob("*.so*"):
-        path.chmod(0o644)
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("lock", type=Path)
+    parser.add_argument("--arch", choices=ARCHITECTURES, required=True)
+    parser.add_argument("--cache", type=Path, required=True, help="where downloads are kept")
+    parser.add_argument("--into", type=Path, required=True)
+    parser.add_argument("--package", required=True)
+    parser.add_argument("--version", required=True)
+    parser.add_argument("--sbom", type=Path, required=True, help="the list of libraries (CycloneDX) that is written")
+    arguments = parser.parse_args()
+    found = install(download(arguments.lock, arguments.arch, arguments.cache), arguments.into)
+    # What `mcfd --version` reads.
+    metadata = arguments.into / f"mcfd-{arguments.version}.dist-info/METADATA"
+    metadata.parent.mkdir()
+    metadata.write_text(f"Metadata-Version: 2.1\nName: mcfd\nVersion: {arguments.version}\n", encoding="utf-8")
+    arguments.sbom.parent.mkdir(parents=True)
+    listed = sbom.document(arguments.package, arguments.version, found, arguments.arch, PYTHONS)
+    arguments.sbom.write_text(listed, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

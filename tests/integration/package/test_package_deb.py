@@ -175,7 +175,7 @@ def test_the_list_of_libraries_is_what_is_there(tree: Path) -> None:
 
 
 def test_lintian_has_nothing_to_say() -> None:
-    """Pedantic and informative tags included; what is overridden has its reason in packaging/lintian-overrides. `make release`
+    """Pedantic and informative tags included; what is overridden has its reason in debian/mcfd.lintian-overrides. `make release`
     asks it about the other architecture too."""
     told = told_by_lintian(built())
     assert [line for line in told.splitlines() if re.match(r"[EWIP]: ", line)] == []
@@ -185,11 +185,12 @@ def test_the_scripts_are_sound() -> None:
     """shellcheck has nothing to say about what dpkg runs as root."""
     need("shellcheck")
     scripts = [
-        *sorted((TREE / "packaging/maintainer").iterdir()),
-        TREE / "packaging/box/mcfd.rtupdate",
-        TREE / "packaging/box/upgrade",
-        TREE / "packaging/box/finish-upgrade",
-        TREE / "packaging/box/finish-first-start",
+        *(
+            path
+            for path in sorted((TREE / "debian").iterdir())
+            if path.suffix in {".preinst", ".postinst", ".prerm", ".postrm"}
+        ),
+        *sorted(path for path in (TREE / "packaging/box").iterdir() if path.suffix != ".py"),
     ]
     done = subprocess.run(["shellcheck", *scripts], text=True, capture_output=True, check=False)
     assert done.stdout == ""
@@ -232,6 +233,23 @@ def test_it_installs_says_what_is_next_and_goes_without_a_trace(box: Debian) -> 
     box.run("apt-get", "purge", "-y", "mcfd")
     assert listing(box) <= before
     assert box.run("getent", "passwd", "mcfd", check=False).stdout == ""
+
+
+def test_it_installs_into_an_image_without_proc() -> None:
+    """Where the image of a box is built in a plain chroot, with no /proc, /sys or /dev of its own: dpkg is content, the user is there, the
+    byte code is there, and a purge works too. Folders that systemd-tmpfiles cannot make there are made when the box starts."""
+    need_debian()
+    package = uncompressed(built())
+    with debian(TRIXIE) as box:
+        inside = box.bring(package)
+        for command in (
+            ["dpkg", "--install", inside],
+            ["getent", "passwd", "mcfd"],
+            ["mcfd", "--version"],
+            ["dpkg", "--purge", "mcfd"],
+        ):
+            done = subprocess.run(["chroot", box.tree, *command], text=True, capture_output=True, check=False)
+            assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_python_that_no_debian_has() -> None:

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from support.box.kept import keep, scratch
@@ -25,10 +25,20 @@ ARCHITECTURES = ("amd64", "arm64")
 KEPT = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mcfd"
 KEPT_BUILDS = 24
 # What goes into a package, or decides what does.
-SOURCES = ("bridge", "common", "config", "daemon", "docs", "edge", "packaging", "requirements/run.txt", "simulator", "systemd",
-           "pyproject.toml", "CHANGELOG.md")  # fmt: skip
-HEADQUARTERS = ("common", "config", "docs", "edge", "headquarters", "packaging", "requirements/hq.txt", "systemd", "pyproject.toml",
-                "CHANGELOG.md")  # fmt: skip
+BOTH = (
+    "CHANGELOG.md",
+    "Makefile",
+    "common",
+    "config",
+    "debian",
+    "docs",
+    "edge",
+    "packaging",
+    "pyproject.toml",
+    "systemd",
+)
+SOURCES = (*BOTH, "bridge", "daemon", "requirements/run.txt", "simulator")
+HEADQUARTERS = (*BOTH, "headquarters", "requirements/hq.txt")
 LEVEL = "1"
 """Of the compression: `make deb` has 6, which is a fifth smaller and takes five times as long."""
 
@@ -63,7 +73,7 @@ def _built_by(number: int, arch: str) -> Path:
 
 def _kept(name: str, sources: Sequence[str], build: Callable[[], Path]) -> Path:
     """Built once for a state of `sources`, whichever worktree has it."""
-    need("dpkg-deb", *(f"{triplet}-linux-gnu-strip" for triplet in ("x86_64", "aarch64")))
+    need("dh", *(f"{triplet}-linux-gnu-strip" for triplet in ("x86_64", "aarch64")))
     with keep(name, KEPT / "packages" / _state(sources)) as (folder, half):
         folder.parent.touch()
         if half is not None:
@@ -97,28 +107,26 @@ def _thin_out() -> None:
 
 def _build(number: int, arch: str) -> Path:
     tree = scratch() / ("a", "another builder's/and a longer way")[number] / arch
-    for name in _files(SOURCES):
-        (tree / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(TREE / name, tree / name)
     own = ({"TZ": "UTC", "LC_ALL": "C.UTF-8"}, {"TZ": "Asia/Tokyo", "LC_ALL": "C"})[number]
-    _run_builder(tree / "packaging/build_deb.py", tree / "dist", arch, (0o022, 0o077)[number],
-                 {**own, "PYTHONHASHSEED": str(number + 1)})  # fmt: skip
-    return next((tree / "dist").glob("mcfd_*.deb"))
+    return _made(tree, "deb", arch, (0o022, 0o077)[number], PYTHONHASHSEED=str(number + 1), **own)
 
 
 def _build_headquarters() -> Path:
-    target = scratch() / "headquarters"
-    _run_builder(TREE / "packaging/build_hq_deb.py", target, own_arch(), 0o022, {})
-    return next(target.glob("mcfd-hq_*.deb"))
+    return _made(scratch() / "headquarters", "deb-hq", own_arch())
 
 
-def _run_builder(script: Path, target: Path, arch: str, umask: int, environ: Mapping[str, str]) -> None:
+def _made(tree: Path, target: str, arch: str, umask: int = 0o022, **environ: str) -> Path:
+    """By `make deb` or `make deb-hq` in a copy of the tree, with this run's Python."""
+    for name in _files(SOURCES if target == "deb" else HEADQUARTERS):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(TREE / name, tree / name)
     done = subprocess.run(
-        [sys.executable, script, "--arch", arch, "--wheels", KEPT / "wheels", "--level", LEVEL, "--output", target],
-        cwd=script.parents[1], umask=umask, env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH, **environ},
-        text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+        ["make", target, f"ARCH={arch}", "RUN_STAMP=", "STAMP=", f"BIN={Path(sys.executable).parent}"],
+        cwd=tree, umask=umask, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+        env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH, "WHEELS": str(KEPT / "wheels"), "COMPRESSION": LEVEL, **environ},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
+    return next((tree / "dist").glob("*.deb"))
 
 
 def unpacked(package: Path) -> Path:
