@@ -104,18 +104,16 @@ rooms: $(STAMP)
 	@$(BIN)/python tests/architecture/rooms.py
 
 # make repository DIR=/media/stick KEY=release-key.asc [URL=…]: dist/*.deb, signed, for apt
-repository: $(RUN_STAMP)
-	@$(BIN)/python packaging/repository.py "$(DIR)" --key "$(KEY)" $(if $(URL),--url "$(URL)")
-
-# The that were considered, on the same attacks (docs/architecture.md); haproxy and granian where they are installed.
+repository:
+	@packaging/repository "$(DIR)" "$(KEY)" "$(URL)"
 
 # A container image of mcfd on a simulated machine, for developers of tills; as root, with mmdebstrap and buildah.
 image: deb
 	@$(BIN)/python packaging/image.py
 
-# make release KEY=release-key.asc [URL=…]: every step in order, as root, on a machine with .ci/packages, qemu-user-static and arch-test
+# make release KEY=release-key.asc [URL=…]: every step in order, as root, on a machine with .ci/packages, autopkgtest, qemu-user-static, arch-test
 release: $(STAMP) $(CATALOGUES)
-	@$(BIN)/python packaging/release.py --key "$(KEY)" $(if $(URL),--url "$(URL)") $(foreach step,$(ONLY),--only $(step))
+	@KEY="$(KEY)" URL="$(URL)" ONLY="$(ONLY)" packaging/release
 
 # Every screen of the shop's page into docs/pictures; ALL=1: at every width, light and dark, into build/pictures.
 pictures: $(STAMP) $(CATALOGUES)

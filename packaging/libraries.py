@@ -59,6 +59,9 @@ PRUNED = (
     "*.dist-info/sboms/**/*",
     "litestar/cli/**/*",
     "multidict/_testcapi.*",
+    "sqlalchemy/testing/**/*",
+    "sqlalchemy/dialects/m*sql/**/*",
+    "sqlalchemy/dialects/oracle/**/*",
     "yaml/_yaml.*",  # the API's description is written in JSON; pure Python does for what litestar imports
     "**/py.typed",
     "**/*.pyi",
@@ -97,12 +100,12 @@ def _download(lock: Path, arch: str, python: str, folder: Path) -> None:
     subprocess.run(command, check=True)  # noqa: S603  # pip, with what is written above
 
 
-def install(wheels: list[Path], lib: Path) -> list[Library]:
+def install(wheels: list[Path], lib: Path, without: set[str]) -> list[Library]:
     """Lays the wheels out in `lib`, without what is left out, and says what is there."""
     found: dict[str, list[Path]] = {}
     for wheel in wheels:
         name = wheel.name.split("-")[0].replace("_", "-").lower()
-        if name not in LEFT_OUT:
+        if name not in without:
             found.setdefault(name, []).append(wheel)
     for wheel in (wheel for name in sorted(found) for wheel in found[name]):
         _unpack(wheel, lib)
@@ -165,11 +168,15 @@ def main() -> None:
     parser.add_argument("--arch", choices=ARCHITECTURES, required=True)
     parser.add_argument("--cache", type=Path, required=True, help="where downloads are kept")
     parser.add_argument("--into", type=Path, required=True)
+    parser.add_argument(
+        "--without", nargs="*", default=[], metavar="LIBRARY", help="which this package does not import"
+    )
     parser.add_argument("--package", required=True)
     parser.add_argument("--version", required=True)
     parser.add_argument("--sbom", type=Path, required=True, help="the list of libraries (CycloneDX) that is written")
     arguments = parser.parse_args()
-    found = install(download(arguments.lock, arguments.arch, arguments.cache), arguments.into)
+    wheels = download(arguments.lock, arguments.arch, arguments.cache)
+    found = install(wheels, arguments.into, {*LEFT_OUT, *arguments.without})
     # What `mcfd --version` reads.
     metadata = arguments.into / f"mcfd-{arguments.version}.dist-info/METADATA"
     metadata.parent.mkdir()

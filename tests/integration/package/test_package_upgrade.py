@@ -58,7 +58,7 @@ def impatient(script: Path) -> None:
 
 
 def breaks_at_the_start(root: Path) -> None:
-    impatient(root / "DEBIAN/postinst")
+    impatient(root / "usr/share/mcfd/take-over")
     (root / RUN).write_text("raise SystemExit('a library is missing')\n")
 
 
@@ -67,7 +67,7 @@ def hangs_at_the_start(root: Path) -> None:
 
 
 def serves_once_it_may(root: Path) -> None:
-    impatient(root / "DEBIAN/postinst")
+    impatient(root / "usr/share/mcfd/take-over")
     own = (root / RUN).read_text()
     first = "from __future__ import annotations\n"
     assert first in own
@@ -122,7 +122,7 @@ def test_a_power_cut_while_a_bad_version_is_judged(shop: Shop) -> None:
     until(lambda: migrating.exists() and shop.unit("ActiveState") == "activating")
     shop.box.switch_off()
     install.join()
-    impatient(shop.box.path("/var/lib/dpkg/info/mcfd.postinst"))
+    impatient(shop.box.path("/usr/share/mcfd/take-over"))
     shop.box.boot()
     assert shop.version() in {"9.6.1", good}
     until(lambda: shop.unit("ActiveState") == "active" and shop.version() == good)

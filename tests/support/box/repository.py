@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 from support.box.kept import scratch
@@ -38,7 +37,7 @@ def publish(folder: Path, *packages: Path, url: str, key: Path | None = None, at
     environment = {**os.environ, **({"SOURCE_DATE_EPOCH": str(at)} if at else {})}
     wanted = packages or sorted((folder / "pool").glob("*.deb"))
     done = subprocess.run(
-        [sys.executable, TREE / "packaging/repository.py", folder, *wanted, "--key", key or secret_key(), "--url", url],
+        [TREE / "packaging/repository", folder, key or secret_key(), url, *wanted],
         env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
