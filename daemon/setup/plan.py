@@ -66,7 +66,7 @@ def write(plan: SetupPlan, path: Path) -> Path | None:
         kept = path.with_name(f"{path.name}.{datetime.now():%Y%m%d-%H%M%S-%f}")  # noqa: DTZ005  for who sits at the box
         kept.hardlink_to(path)
         sync_folder(path.parent)
-    # The daemon, which is not root, reads it through the group of its folder (systemd/mcfd.tmpfiles).
+    # The daemon, which is not root, reads it through the group of its folder (debian/mcfd.tmpfiles).
     group = path.parent.stat().st_gid if os.geteuid() == 0 else -1
     write_whole(path, rendered(plan).encode(), MODE, gid=group)
     return kept

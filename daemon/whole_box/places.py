@@ -94,7 +94,7 @@ def put_back(planned: RestorePlan, content: bytes, config: Path, *, stamp: str) 
         _remove_halves(config)
         if config.exists():
             config.replace(config.with_name(f"{config.name}.replaced-{stamp}"))
-        # The daemon, which is not root, reads it through the group of its folder (systemd/mcfd.tmpfiles).
+        # The daemon, which is not root, reads it through the group of its folder (debian/mcfd.tmpfiles).
         group = config.parent.stat().st_gid if os.geteuid() == 0 else -1
         write_whole(config, content, 0o640, gid=group)
     return [*(each.path for each, _ in planned.files), config]
