@@ -43,7 +43,6 @@ ASYNC_TEST_SECONDS = 240
 """Shorter than pytest's own limit, which for an async test can only end the whole worker: a signal does not interrupt an
 idle uvloop. Cancelled from inside, the test fails like any other, says where it stood and tears down what it began."""
 HERE = Path(__file__).parent
-BOXES = HERE / "integration/package"
 PACKAGE_SECONDS = 900
 """For a test that may be the one that waits for Debian trees and packages to be made."""
 LONGEST = (
@@ -82,7 +81,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if [Path(each).resolve() for each in config.args] == [HERE]:
         items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
     for item in items:
-        if item.path.parent == BOXES and item.get_closest_marker("timeout") is None:
+        if "package" in item.path.name and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(PACKAGE_SECONDS))
         if isinstance(item, pytest.Function) and is_async(item):
             names = item.fixturenames
