@@ -3,7 +3,6 @@ a handler's signature; ours read the request themselves, strictly, and declare t
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any, Final
 
 from litestar.openapi.spec import (
@@ -24,7 +23,7 @@ def operation(
     parameters: tuple[Parameter, ...],
     body: type | None,
     example: object,
-    answers: Collection[str],
+    answers: tuple[str, ...],
     media: tuple[str, ...],
 ) -> type[Operation]:
     """A body without an example may be left out. `answers` are the statuses that are no problem; the first has the forms `media` too."""
@@ -39,9 +38,10 @@ def operation(
                 content = {"application/json": OpenAPIMediaType(schema=reference(body), example=example)}
                 self.request_body = RequestBody(content=content, required=example is not None)
             for status, response in generated["responses"].items():
-                first = status == next(iter(answers))
+                first = status == answers[0]
                 replayed = first and any(each.name == IDEMPOTENCY_KEY for each in parameters)
-                _add_headers(response, "X-Request-ID", *SENT_WITH.get(status, ()), *([REPLAYED] if replayed else ()))
+                more = [REPLAYED] if replayed else () if status in answers else SENT_WITH.get(status, ())
+                _add_headers(response, "X-Request-ID", *more)
                 if first and media:
                     forms = {form: OpenAPIMediaType(schema=_form(form)) for form in media}
                     response.content = {**(response.content or {}), **forms}
