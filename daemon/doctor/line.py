@@ -79,7 +79,11 @@ async def check_line(settings: Settings, machine: Machine, service: Service, now
     if health is None:
         found += check_holders(machine, settings.storage.path)
         return [*found, *_judge(machine, await _look(machine), now, is_box_right=await is_synchronised())]
-    others = [] if health.connected else [finding for finding in check_holders(machine, settings.storage.path) if finding.state != "ok"]
+    others = (
+        []
+        if health.connected
+        else [finding for finding in check_holders(machine, settings.storage.path) if finding.state != "ok"]
+    )
     if others:
         return [*found, *others]  # whatever else the daemon says, it cannot have the line
     return [*found, *_judge_health(health, is_box_right=await is_synchronised())]
