@@ -14,7 +14,7 @@ from bench import RESULTS
 from bench.siege.attacks import ATTACKS
 from bench.siege.fortress import Fortress, standing, wait_until_calm
 from bench.siege.gauge import watched
-from bench.siege.till import Seen
+from bench.siege.till import InvoiceTimes
 
 TOGETHER = "all together"
 GRACE = 10.0
@@ -24,7 +24,7 @@ SLOWER, GAP, MEMORY, CALM_AFTER = 2.0, 2.0, 128.0, 5.0
 HEADS = ("attack", "p50", "p99", "× calm", "errors", "beat gap", "memory", "descriptors", "calm after", "")
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class AttackRow(msgspec.Struct, frozen=True, kw_only=True):
     """Times in seconds, memory in MB; `ratio` is p99 by that of the calm."""
 
     attack: str
@@ -82,7 +82,7 @@ def main() -> int:
     options = parser.parse_args()
     wanted = [name.strip() for name in options.only.split(",") if name.strip()] or [*ATTACKS, TOGETHER]
     both = options.plain == options.tls
-    rows: list[Row] = []
+    rows: list[AttackRow] = []
     for tls in (False, True):
         if both or tls == options.tls:
             with standing(tls=tls) as fortress:
@@ -95,7 +95,7 @@ def main() -> int:
     return 1 if missed and options.strict else 0
 
 
-def besiege(fortress: Fortress, names: Sequence[str], times: Times) -> list[Row]:
+def besiege(fortress: Fortress, names: Sequence[str], times: Times) -> list[AttackRow]:
     suffix = ", TLS" if fortress.target.tls else ""
     print(f"\n{'TLS' if suffix else 'plain'}", flush=True)
     rows = []
@@ -106,7 +106,7 @@ def besiege(fortress: Fortress, names: Sequence[str], times: Times) -> list[Row]
     return [msgspec.structs.replace(row, ratio=row.p99 / calm) for row in rows]
 
 
-def attacked(fortress: Fortress, names: Sequence[str], times: Times) -> Iterator[Row]:
+def attacked(fortress: Fortress, names: Sequence[str], times: Times) -> Iterator[AttackRow]:
     fortress.till.work(2)  # what is loaded at the first invoice
     before = _under(fortress, "calm before", (), times.calm, None)
     yield before
@@ -116,11 +116,11 @@ def attacked(fortress: Fortress, names: Sequence[str], times: Times) -> Iterator
     yield _under(fortress, "calm after", (), times.calm, before.p99)
 
 
-def _under(fortress: Fortress, name: str, attacks: Sequence[str], seconds: float, calm: float | None) -> Row:
+def _under(fortress: Fortress, name: str, attacks: Sequence[str], seconds: float, calm: float | None) -> AttackRow:
     began = time.monotonic()
     with watched(fortress.shop.pid) as peak:
         attackers = fortress.attack(attacks, seconds, idle=True)
-        seen: Seen = fortress.till.work(seconds)
+        seen: InvoiceTimes = fortress.till.work(seconds)
         for attacker in attackers:
             attacker.wait(GRACE + seconds)
         gap = fortress.manager.longest_gap(began, time.monotonic())
@@ -128,7 +128,7 @@ def _under(fortress: Fortress, name: str, attacks: Sequence[str], seconds: float
         calm_after = wait_until_calm(fortress, SLOWER * calm) if attacks else 0.0
     for error in sorted(set(seen.errors))[:3]:
         print(f"      {error}", flush=True)
-    return Row(
+    return AttackRow(
         attack=name,
         p50=seen.quantile(0.5),
         p99=seen.quantile(0.99),

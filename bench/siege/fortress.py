@@ -24,7 +24,7 @@ from support.shop import IFU, NIM, Machine, Process, Shop
 from bench import RESULTS, ROOT
 from bench.siege.gauge import Manager
 from bench.siege.target import Target
-from bench.siege.till import Seen, Till
+from bench.siege.till import InvoiceTimes, SiegeTill
 
 UNIT = ROOT / "systemd" / "mcfd.service"
 WATCHDOG_SECONDS = 30
@@ -36,7 +36,7 @@ SOFT_DESCRIPTORS = 1_024
 class Fortress:
     shop: Shop
     target: Target
-    till: Till
+    till: SiegeTill
     manager: Manager
 
     def attack(self, names: Sequence[str], seconds: float, *, idle: bool = False) -> Sequence[Process]:
@@ -87,7 +87,7 @@ def standing(*, tls: bool, baud: int = 115_200) -> Iterator[Fortress]:
             _, hard = resource.prlimit(shop.pid, resource.RLIMIT_NOFILE)
             resource.prlimit(shop.pid, resource.RLIMIT_NOFILE, (min(descriptors(), hard), hard))
             target = Target(shop.port, tls, NIM, shop.key("test"))
-            yield Fortress(shop, target, Till(target, shop.key("live")), manager)
+            yield Fortress(shop, target, SiegeTill(target, shop.key("live")), manager)
             shop.http.close()  # a connection over TLS that rests is given 5 s for its goodbye
             shop.stop_daemon()
             shop.verify()
@@ -113,7 +113,7 @@ def wait_until_calm(fortress: Fortress, bound: float, patience: float = 30.0) ->
     """Seconds until three invoices in a row were answered within `bound` seconds each; `patience` when that never was."""
     began, since, good = time.monotonic(), 0.0, 0
     while time.monotonic() - began < patience:
-        seen, asked = Seen(), time.monotonic()
+        seen, asked = InvoiceTimes(), time.monotonic()
         took = fortress.till.certify(seen)
         good = good + 1 if not seen.errors and took <= bound else 0
         if good == 1:

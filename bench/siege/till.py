@@ -17,7 +17,7 @@ ITEMS = 3
 
 
 @dataclass
-class Seen:
+class InvoiceTimes:
     """Seconds from the first packet to the whole answer, of each invoice; and what went wrong instead."""
 
     times: list[float] = field(default_factory=list)
@@ -29,23 +29,23 @@ class Seen:
         return quantile(times, share) if times else float("nan")
 
 
-class Till:
+class SiegeTill:
     def __init__(self, target: Target, key: str) -> None:
         self._target = target
         self._key = key
         self._numbers = itertools.count(1)
         self._tls = trusting()
 
-    def work(self, seconds: float) -> Seen:
+    def work(self, seconds: float) -> InvoiceTimes:
         """Certifies each second; an invoice that takes longer delays the next one."""
-        seen, ends, turn = Seen(), time.monotonic() + seconds, time.monotonic()
+        seen, ends, turn = InvoiceTimes(), time.monotonic() + seconds, time.monotonic()
         while time.monotonic() < ends:
             self.certify(seen)
             turn = max(turn + EVERY, time.monotonic())
             time.sleep(max(0.0, turn - time.monotonic()))
         return seen
 
-    def certify(self, seen: Seen) -> float:
+    def certify(self, seen: InvoiceTimes) -> float:
         body = json.dumps(sale(f"T-{next(self._numbers)}", ITEMS, 1500))
         headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
         began = time.perf_counter()

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from common.language import tr
 from common.language.system import reason
-from daemon.doctor.finding import Finding, fail, ok, warn
+from daemon.doctor.finding import CheckResult, fail, ok, warn
 from daemon.settings import Settings
 from daemon.tls.authority import YOUNGEST_CLOCK
 
@@ -17,7 +17,7 @@ ROOM_FOR_YEARS = 10
 """Times the reserve: with less, somebody should look."""
 
 
-def check_disk(settings: Settings) -> Finding:
+def check_disk(settings: Settings) -> CheckResult:
     folder = settings.storage.path.parent
     try:
         free = shutil.disk_usage(folder).free // MEGABYTE
@@ -61,7 +61,7 @@ def check_disk(settings: Settings) -> Finding:
     return ok("disk", tr("{free} MB free in {folder}", folder=folder, free=free))
 
 
-def check_box_clock(now: datetime | None = None) -> Finding:
+def check_box_clock(now: datetime | None = None) -> CheckResult:
     now = now or datetime.now(UTC)
     told = f"{now:%Y-%m-%d %H:%M} UTC"
     if now < YOUNGEST_CLOCK:

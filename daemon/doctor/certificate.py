@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 
 from common.language import Counted, tr
 from common.network import is_loopback
-from daemon.doctor.finding import Finding, fail, ok, warn
+from daemon.doctor.finding import CheckResult, fail, ok, warn
 from daemon.settings import Settings
 from daemon.tls.authority import RENEWED_BEFORE, Shown, read, shown
 from daemon.tls.home import SERVER, AuthorityError
 
 
-def check_certificate(settings: Settings, now: datetime | None = None) -> Finding:
+def check_certificate(settings: Settings, now: datetime | None = None) -> CheckResult:
     server = settings.server
     if not (server.tls or server.tls_cert):
         if is_loopback(server.host):
@@ -30,7 +30,7 @@ def check_certificate(settings: Settings, now: datetime | None = None) -> Findin
     return _dated(found, now or datetime.now(UTC), internal=bool(server.tls))
 
 
-def _dated(found: Shown, now: datetime, *, internal: bool) -> Finding:
+def _dated(found: Shown, now: datetime, *, internal: bool) -> CheckResult:
     days = (found.until - now).days
     told = tr(
         Counted(

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from daemon.doctor.box import check_box_clock, check_disk
 from daemon.doctor.certificate import check_certificate
 from daemon.doctor.configuration import check_secrets
-from daemon.doctor.finding import Finding
+from daemon.doctor.finding import CheckResult
 from daemon.doctor.ledger import check_ledger
 from daemon.doctor.line import check_line
 from daemon.doctor.paper import check_company, check_isf, check_logo, check_printer
@@ -18,7 +18,7 @@ from daemon.doctor.service import ask, check_service
 from daemon.settings import Settings
 
 
-async def check_all(settings: Settings) -> AsyncGenerator[Finding, None]:
+async def check_all(settings: Settings) -> AsyncGenerator[CheckResult, None]:
     for finding in check_secrets(settings):
         yield finding
     now = time.time_ns() // 1_000_000

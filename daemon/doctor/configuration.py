@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from common.credentials import secret_path
 from common.language import tr
-from daemon.doctor.finding import Finding, fail, ok, warn
+from daemon.doctor.finding import CheckResult, fail, ok, warn
 from daemon.settings import Settings
 from daemon.settings.check import secret_files
 from daemon.upstream.options import BadOptions
@@ -15,7 +15,7 @@ from daemon.upstream.signing import read_keys
 OTHERS = 0o077
 
 
-def check_secrets(settings: Settings) -> Iterator[Finding]:
+def check_secrets(settings: Settings) -> Iterator[CheckResult]:
     """Readable by their owner alone, and the ones that sign are keys."""
     found = []
     for at, path in secret_files(settings):

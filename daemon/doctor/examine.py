@@ -6,11 +6,11 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 from common.language import tr
-from daemon.doctor.finding import Finding, fail, ok
+from daemon.doctor.finding import CheckResult, fail, ok
 from daemon.settings import SettingsError, check_files, load
 
 
-async def examine(config: Path | None) -> AsyncGenerator[Finding, None]:
+async def examine(config: Path | None) -> AsyncGenerator[CheckResult, None]:
     """Each as soon as it is found, and the first before the others are loaded. Reads only; the line of a machine is left to the daemon when that runs."""
     try:
         settings = load(config)

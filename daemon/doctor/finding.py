@@ -10,7 +10,7 @@ State = Literal["ok", "warn", "fail"]
 """`warn`: it works, and will not for ever, or not as it should. `fail`: a shop cannot certify, or something is being lost."""
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     """`check` is the name for scripts, `nim` the machine it is about; `todo` is empty only when all is well."""
 
     check: str
@@ -20,13 +20,13 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     nim: str = ""
 
 
-def ok(check: str, found: object, *, nim: str = "") -> Finding:
-    return Finding(check=check, state="ok", found=str(found), nim=nim)
+def ok(check: str, found: object, *, nim: str = "") -> CheckResult:
+    return CheckResult(check=check, state="ok", found=str(found), nim=nim)
 
 
-def warn(check: str, found: object, todo: object, *, nim: str = "") -> Finding:
-    return Finding(check=check, state="warn", found=str(found), todo=str(todo), nim=nim)
+def warn(check: str, found: object, todo: object, *, nim: str = "") -> CheckResult:
+    return CheckResult(check=check, state="warn", found=str(found), todo=str(todo), nim=nim)
 
 
-def fail(check: str, found: object, todo: object, *, nim: str = "") -> Finding:
-    return Finding(check=check, state="fail", found=str(found), todo=str(todo), nim=nim)
+def fail(check: str, found: object, todo: object, *, nim: str = "") -> CheckResult:
+    return CheckResult(check=check, state="fail", found=str(found), todo=str(todo), nim=nim)

@@ -14,7 +14,7 @@ from daemon.core.errors import StorageError
 from daemon.core.ledger.book import Book
 from daemon.core.machine.nim import short_nim
 from daemon.core.report.journal import Page
-from daemon.doctor.finding import Finding, fail, ok, warn
+from daemon.doctor.finding import CheckResult, fail, ok, warn
 from daemon.doctor.line import User, daemon_user
 from daemon.owner import as_owner
 from daemon.settings import Settings
@@ -26,7 +26,7 @@ AWAY_DAYS = 7
 """After which somebody is reminded of the stick."""
 
 
-async def check_ledger(settings: Settings, now: int) -> list[Finding]:
+async def check_ledger(settings: Settings, now: int) -> list[CheckResult]:
     """Whose the files are is seen by whoever looks; what is in them, only as their owner, and not before they are his."""
     path = settings.storage.path
     if not path.exists():
@@ -44,7 +44,7 @@ async def check_ledger(settings: Settings, now: int) -> list[Finding]:
         return [*await _opened(settings, owned, now)]
 
 
-async def _opened(settings: Settings, owned: Finding, now: int) -> list[Finding]:
+async def _opened(settings: Settings, owned: CheckResult, now: int) -> list[CheckResult]:
     path = settings.storage.path
     try:
         examine_shape(path)
@@ -70,7 +70,7 @@ async def _opened(settings: Settings, owned: Finding, now: int) -> list[Finding]
         return [damage or owned, *await _look_in(store, settings, now)]
 
 
-def _check_content(path: Path, store: Store) -> Finding | None:
+def _check_content(path: Path, store: Store) -> CheckResult | None:
     """What is known to be damaged; a small ledger is recomputed here, a large one by `mcfd verify` every night."""
     if path.stat().st_size <= SMALL_BYTES:
         problems = verify(path).problems
@@ -88,7 +88,7 @@ def _check_content(path: Path, store: Store) -> Finding | None:
     )
 
 
-def check_owner(path: Path, user: User) -> Finding:
+def check_owner(path: Path, user: User) -> CheckResult:
     """Something that root wrote by hand can stop the daemon at its next start."""
     files = [path, *path.parent.glob(f"{path.name}-*")]
     foreign = [file for file in files if file.exists() and not user.may_use(file.stat())]
@@ -109,7 +109,7 @@ def check_owner(path: Path, user: User) -> Finding:
     )
 
 
-async def _look_in(store: Store, settings: Settings, now: int) -> list[Finding]:
+async def _look_in(store: Store, settings: Settings, now: int) -> list[CheckResult]:
     books = {short_nim(book.nim): book for book in await store.journal.books() if book.mode == "live"}
     keys = {short_nim(key.nim) for key in await store.api_keys.list_keys() if key.mode == "live" and not key.revoked_at}
     found = []
@@ -122,7 +122,7 @@ async def _look_in(store: Store, settings: Settings, now: int) -> list[Finding]:
     return [*found, *check_upstream(settings, await store.outbox.backlog(), now)]
 
 
-def check_away(away_at: int, in_use_since: int, now: int) -> Finding:
+def check_away(away_at: int, in_use_since: int, now: int) -> CheckResult:
     """A disk that dies takes with it what is only on it. Times in ms, `away_at` 0 for never."""
     todo = tr("sudo mcfd backup --all onto a stick, or plug in a stick called MCFD (docs/install.md)")
     days = (now - away_at) // DAY
@@ -142,7 +142,7 @@ def check_away(away_at: int, in_use_since: int, now: int) -> Finding:
     return warn("backup", tr("the whole box was never copied to another disk"), todo)
 
 
-def check_keys(nim: str, *, has_key: bool) -> Finding:
+def check_keys(nim: str, *, has_key: bool) -> CheckResult:
     if has_key:
         return ok("keys", tr("at least one key in force"), nim=nim)
     return warn(
@@ -150,7 +150,7 @@ def check_keys(nim: str, *, has_key: bool) -> Finding:
     )
 
 
-async def _look_in_book(store: Store, book: Book, now: int) -> list[Finding]:
+async def _look_in_book(store: Store, book: Book, now: int) -> list[CheckResult]:
     found = []
     state = await store.ledger.state(book)
     if state.attention:
@@ -166,7 +166,7 @@ async def _look_in_book(store: Store, book: Book, now: int) -> list[Finding]:
     return found
 
 
-async def _last_outcome(store: Store, book: Book, now: int) -> Finding:
+async def _last_outcome(store: Store, book: Book, now: int) -> CheckResult:
     """A machine that is not activated, blocked or deactivated answers every question, and says so only when asked to certify."""
     refused = await store.journal.page(book, Page(now - DAY, sys.maxsize, state="refused", limit=1))
     certified = await store.journal.page(book, Page(now - DAY, sys.maxsize, state="certified", limit=1))
@@ -185,7 +185,7 @@ async def _last_outcome(store: Store, book: Book, now: int) -> Finding:
     return ok("last_invoice", tr("the machine did not refuse the last invoice"), nim=book.nim)
 
 
-def check_upstream(settings: Settings, backlogs: Sequence[Backlog], now: int) -> Iterator[Finding]:
+def check_upstream(settings: Settings, backlogs: Sequence[Backlog], now: int) -> Iterator[CheckResult]:
     upstream = settings.upstream
     if upstream is None:
         yield ok("upstream", tr("no section [upstream]: closures stay here"))
@@ -197,7 +197,7 @@ def check_upstream(settings: Settings, backlogs: Sequence[Backlog], now: int) ->
         yield _judge(backlog, now)
 
 
-def _judge(backlog: Backlog, now: int) -> Finding:
+def _judge(backlog: Backlog, now: int) -> CheckResult:
     age = now - backlog.oldest_at if backlog.oldest_at else 0
     told = tr(
         "{waiting}, {parked}, the oldest for {hours} h",

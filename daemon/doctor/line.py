@@ -19,7 +19,7 @@ from daemon.core.clock import DAY, drift_seconds, machine_millis
 from daemon.core.machine.nim import same_machine
 from daemon.core.report.machine_info import ALERT_DAYS, last_contact
 from daemon.doctor import wording
-from daemon.doctor.finding import Finding, fail, ok, warn
+from daemon.doctor.finding import CheckResult, fail, ok, warn
 from daemon.doctor.service import MachineHealth, Service
 from daemon.machines.inspect_port import look
 from daemon.machines.port_reading import PortReading, Silence
@@ -63,7 +63,7 @@ def daemon_user(settings: Settings) -> User:
     return User(entry.pw_name, uid, frozenset(os.getgrouplist(entry.pw_name, entry.pw_gid)))
 
 
-async def check_line(settings: Settings, machine: Machine, service: Service, now: int) -> list[Finding]:
+async def check_line(settings: Settings, machine: Machine, service: Service, now: int) -> list[CheckResult]:
     nim = machine.nim
     if not machine.enabled:
         return [ok("machine", tr("switched off in the configuration"), nim=nim)]
@@ -89,7 +89,7 @@ async def check_line(settings: Settings, machine: Machine, service: Service, now
     return [*found, *_judge_health(health, is_box_right=await is_synchronised())]
 
 
-def check_port(machine: Machine) -> Finding:
+def check_port(machine: Machine) -> CheckResult:
     nim, port = machine.nim, machine.port
     if port.is_network:
         return ok("port", tr("{port}: over the network", port=port), nim=nim)
@@ -124,7 +124,7 @@ def check_port(machine: Machine) -> Finding:
     return ok("port", tr("{port} is there", port=port), nim=nim)
 
 
-def check_permissions(machine: Machine, user: User) -> Iterator[Finding]:
+def check_permissions(machine: Machine, user: User) -> Iterator[CheckResult]:
     if machine.port.is_network:
         return
     try:
@@ -148,7 +148,7 @@ def check_permissions(machine: Machine, user: User) -> Iterator[Finding]:
         )
 
 
-def check_holders(machine: Machine, ledger: Path) -> Iterator[Finding]:
+def check_holders(machine: Machine, ledger: Path) -> Iterator[CheckResult]:
     """Where our own daemon does not have the line; it has the ledger, and may be trying the port at the moment."""
     if machine.port.is_network or not machine.port.path.exists():
         return
@@ -176,7 +176,7 @@ async def _look(machine: Machine) -> PortReading | Silence:
     return await look(machine.port, machine.baudrate, Timers(tries=machine.tries, first_byte=machine.reply_timeout))
 
 
-def _judge(machine: Machine, found: PortReading | Silence, now: int, *, is_box_right: bool) -> Iterator[Finding]:
+def _judge(machine: Machine, found: PortReading | Silence, now: int, *, is_box_right: bool) -> Iterator[CheckResult]:
     nim = machine.nim
     if isinstance(found, Silence):
         if found.why in ("silent", "stranger"):
@@ -215,7 +215,7 @@ def _judge(machine: Machine, found: PortReading | Silence, now: int, *, is_box_r
 # -- with one: what it says ---------------------------------------------------------------------------------------------------
 
 
-def _judge_health(health: MachineHealth, *, is_box_right: bool) -> Iterator[Finding]:
+def _judge_health(health: MachineHealth, *, is_box_right: bool) -> Iterator[CheckResult]:
     nim = health.nim
     if health.test_mode:
         yield fail(
@@ -251,7 +251,7 @@ def _judge_health(health: MachineHealth, *, is_box_right: bool) -> Iterator[Find
 # -- what both tell -----------------------------------------------------------------------------------------------------------
 
 
-def check_clock(nim: str, drift: int | None, *, is_box_right: bool = False) -> Finding:
+def check_clock(nim: str, drift: int | None, *, is_box_right: bool = False) -> CheckResult:
     """`is_box_right`: the box's clock is synchronised."""
     if drift is None:
         return warn(
@@ -271,7 +271,7 @@ def check_clock(nim: str, drift: int | None, *, is_box_right: bool = False) -> F
     return found("clock", told, todo, nim=nim)
 
 
-def check_tax_server(nim: str, days: int | None, waiting: int, error: str) -> Finding:
+def check_tax_server(nim: str, days: int | None, waiting: int, error: str) -> CheckResult:
     told = tr("{contact}; {waiting} to be sent", contact=last_contact(days), waiting=waiting)
     if error:
         told = f"{told} ({error})"

@@ -8,7 +8,7 @@ from typing import Final
 from common.language import ambient, sentence, tell, tr
 from common.language.system import reason
 from daemon.core.errors import PrinterFailed
-from daemon.doctor.finding import Finding, fail, ok, warn
+from daemon.doctor.finding import CheckResult, fail, ok, warn
 from daemon.owner import as_owner
 from daemon.paper.png import NotAPicture, read_png
 from daemon.paper.shop import is_cadastral
@@ -19,7 +19,7 @@ NO_ISF: Final = "1"
 """What the examples have: no ISF that the tax authority has given out."""
 
 
-def check_isf(settings: Settings) -> Iterator[Finding]:
+def check_isf(settings: Settings) -> Iterator[CheckResult]:
     """An invented ISF on real invoices is a fault in the eyes of the tax authority."""
     for machine in settings.machine:
         if machine.enabled and machine.isf == NO_ISF:
@@ -31,7 +31,7 @@ def check_isf(settings: Settings) -> Iterator[Finding]:
             )
 
 
-def check_company(settings: Settings) -> Iterator[Finding]:
+def check_company(settings: Settings) -> Iterator[CheckResult]:
     """What the law wants on an invoice and only the shop knows (SFE 2.0, section 3)."""
     company = settings.company
     wanted = (
@@ -56,7 +56,7 @@ def check_company(settings: Settings) -> Iterator[Finding]:
         yield ok("company", tr("everything that stands on an invoice is there"))
 
 
-def check_logo(settings: Settings) -> Iterator[Finding]:
+def check_logo(settings: Settings) -> Iterator[CheckResult]:
     if (path := settings.company.logo) is None:
         return
     todo = tr("a PNG that the daemon's user may read: logo in [company]")
@@ -72,7 +72,7 @@ def check_logo(settings: Settings) -> Iterator[Finding]:
         yield ok("logo", tr("{path} can be printed ({size})", path=path, size=size))
 
 
-async def check_printer(settings: Settings) -> list[Finding]:
+async def check_printer(settings: Settings) -> list[CheckResult]:
     """Asks the printer for its state; nothing is printed."""
     printer = settings.printer
     if printer is None:

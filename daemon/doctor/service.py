@@ -12,13 +12,13 @@ import msgspec
 from common.language import tr
 from common.language.system import reason
 from daemon.core.machine.nim import same_machine
-from daemon.doctor.finding import Finding, fail, ok, warn
+from daemon.doctor.finding import CheckResult, fail, ok, warn
 from daemon.settings import Server
 
 PATIENCE_SECONDS = 5.0
 
 
-class Live(msgspec.Struct):
+class LiveAnswer(msgspec.Struct):
     status: str
     version: str
 
@@ -65,7 +65,7 @@ def ask(server: Server) -> Service:
     host = _reachable(server.host)
     address = f"{'https' if tls else 'http'}://{host}:{server.port}"
     try:
-        live = msgspec.json.decode(_get(host, server.port, "/health/live", tls=tls), type=Live)
+        live = msgspec.json.decode(_get(host, server.port, "/health/live", tls=tls), type=LiveAnswer)
         health = msgspec.json.decode(_get(host, server.port, "/health/ready", tls=tls), type=Health)
     except (msgspec.MsgspecError, http.client.HTTPException, ssl.SSLError) as error:
         return Service(address, problem=str(error) or type(error).__name__, stranger=True)
@@ -74,7 +74,7 @@ def ask(server: Server) -> Service:
     return Service(address, version=live.version, machines=health.machines)
 
 
-def check_service(service: Service, version: str) -> Finding:
+def check_service(service: Service, version: str) -> CheckResult:
     if service.stranger:
         return fail(
             "daemon",

@@ -19,7 +19,7 @@ from common.wire.cancellation import ended
 from headquarters.app.register_copy import RegisterCopy
 from headquarters.app.server import HttpServer
 from headquarters.app.service import create_service
-from headquarters.app.settings import Settings, register_copy
+from headquarters.app.settings import HqSettings, register_copy
 from headquarters.findings.tell import MailTeller, Teller, WebhookTeller
 from headquarters.findings.watch import Watch, WatchPace
 from headquarters.intake.connection import NatsOptions
@@ -36,7 +36,7 @@ EXIT_OK, EXIT_UNUSABLE = 0, 3
 OPEN_AGAIN_SECONDS = 2.0
 
 
-def serve(settings: Settings) -> int:
+def serve(settings: HqSettings) -> int:
     """Runs until SIGTERM or SIGINT; the exit code."""
     try:
         return uvloop.run(_serve(settings))
@@ -45,7 +45,7 @@ def serve(settings: Settings) -> int:
         return EXIT_UNUSABLE
 
 
-async def _serve(settings: Settings) -> int:
+async def _serve(settings: HqSettings) -> int:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -85,7 +85,7 @@ async def _serve(settings: Settings) -> int:
     return EXIT_OK
 
 
-def _tellers(settings: Settings) -> list[Teller]:
+def _tellers(settings: HqSettings) -> list[Teller]:
     tellers: list[Teller] = [WebhookTeller(hook.url, hook.secret_file) for hook in settings.findings.webhook]
     mail = settings.findings.mail
     if mail is not None:

@@ -19,7 +19,7 @@ from edge.gate import Gate
 from edge.listening import bind
 from edge.tls_records import RecordContext
 from headquarters.app.connection import PATIENCE, Connection
-from headquarters.app.settings import Server
+from headquarters.app.settings import HqServer
 
 GRACE_SECONDS: Final = 10
 CHECK_EVERY: Final = 10
@@ -40,7 +40,7 @@ REFUSAL: Final = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\nconnect
 class HttpServer:
     task: asyncio.Task[None]
 
-    def __init__(self, app: Litestar, settings: Server) -> None:
+    def __init__(self, app: Litestar, settings: HqServer) -> None:
         self._settings = settings
         self._server = _Server(
             uvicorn.Config(
@@ -140,7 +140,7 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter)
 
 
-def _tls(settings: Server, *_: object) -> ssl.SSLContext:
+def _tls(settings: HqServer, *_: object) -> ssl.SSLContext:
     context = RecordContext(ssl.PROTOCOL_TLS_SERVER)
     offer_strong_alone(context)
     context.load_cert_chain(settings.tls_cert or "", settings.tls_key)

@@ -18,7 +18,7 @@ Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 DEFAULT = Path("/etc/mcfd-hq/hq.toml")
 
 
-class Server(Section, frozen=True):
+class HqServer(Section, frozen=True):
     """`port` 0 takes a free one. Without a certificate it belongs behind a web server that has one."""
 
     host: str = "127.0.0.1"
@@ -27,7 +27,7 @@ class Server(Section, frozen=True):
     tls_key: Path | None = None
 
 
-class Storage(Section, frozen=True):
+class HqStorage(Section, frozen=True):
     """`register_copy` is where boxes, keys and people are kept beside the database, for the day that it is lost."""
 
     url: str = "sqlite:////var/lib/mcfd-hq/hq.sqlite3"
@@ -75,30 +75,30 @@ class Findings(Section, frozen=True):
     mail: Mail | None = None
 
 
-class Reports(Section, frozen=True):
+class HqReports(Section, frozen=True):
     timezone: str = "Africa/Ouagadougou"
     language: Literal["fr", "en"] = "fr"
 
 
-class Settings(Section, frozen=True):
-    server: Server = Server()
-    storage: Storage = Storage()
+class HqSettings(Section, frozen=True):
+    server: HqServer = HqServer()
+    storage: HqStorage = HqStorage()
     nats: Nats | None = None
     findings: Findings = Findings()
-    reports: Reports = Reports()
+    reports: HqReports = HqReports()
 
     @property
     def zone(self) -> ZoneInfo:
         return ZoneInfo(self.reports.timezone)
 
 
-def load(path: Path) -> Settings:
+def load(path: Path) -> HqSettings:
     """SettingsError when it cannot be read, or anything in it is wrong or unknown."""
     try:
         content = path.read_bytes()
     except OSError as error:
         raise SettingsError(path, "", tr("cannot be read: {why}", why=reason(error))) from None
-    settings = convert(read_toml(content, path), Settings, path)
+    settings = convert(read_toml(content, path), HqSettings, path)
     try:
         ZoneInfo(settings.reports.timezone)
     except (ZoneInfoNotFoundError, ValueError):
@@ -111,7 +111,7 @@ def load(path: Path) -> Settings:
     return settings
 
 
-def register_copy(settings: Settings) -> Path | None:
+def register_copy(settings: HqSettings) -> Path | None:
     """As set; else in the service's own directory (systemd's STATE_DIRECTORY), else beside the SQLite file."""
     storage = settings.storage
     if storage.register_copy is not None:

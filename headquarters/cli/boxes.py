@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from common.wire.keys import PRIVATE, SHARED, BadKey
-from headquarters.app.settings import Settings
+from headquarters.app.settings import HqSettings
 from headquarters.cli.shared import configured, now, opened, print_row, refusal
 from headquarters.core.held import machine_of
 
@@ -30,7 +30,7 @@ def boxes() -> None:
 @click.option("--region", default="", help="The group it belongs to.")
 @configured
 def add(
-    settings: Settings, nim: str, *, public_key: str | None, secret_file: Path | None, label: str, region: str
+    settings: HqSettings, nim: str, *, public_key: str | None, secret_file: Path | None, label: str, region: str
 ) -> None:
     """Add a box, or another key for one; prints the key's id."""
     if (public_key is None) == (secret_file is None):
@@ -59,7 +59,7 @@ def _secret(path: Path) -> str:
 
 @boxes.command("list")
 @configured
-def list_(settings: Settings) -> None:
+def list_(settings: HqSettings) -> None:
     """One line for each box: NIM, region, label, ids of its valid keys."""
     with opened(settings) as store:
         for box in store.register.boxes():
@@ -76,7 +76,7 @@ def list_(settings: Settings) -> None:
     "--stolen-since", metavar="DATE[THH:MM]", help="Since when others may have had it, by headquarters' clock."
 )
 @configured
-def revoke(settings: Settings, nim: str, key_id: str, *, stolen_since: str | None) -> None:
+def revoke(settings: HqSettings, nim: str, key_id: str, *, stolen_since: str | None) -> None:
     """What that key signs is refused from now on; what it has signed stays. With --stolen-since, also for a key that is revoked already: the
     closures that came under it from then on are withdrawn, kept as evidence, and asked of the box again; prints how many."""
     since = None if stolen_since is None else _millis(stolen_since, settings)
@@ -96,7 +96,7 @@ def revoke(settings: Settings, nim: str, key_id: str, *, stolen_since: str | Non
 @boxes.command()
 @click.argument("nim")
 @configured
-def retire(settings: Settings, nim: str) -> None:
+def retire(settings: HqSettings, nim: str) -> None:
     """The shop is closed for good: its keys are revoked, nobody waits for its closures, and it is in no list. What it has sent stays. `boxes add`
     opens it again."""
     with opened(settings) as store:
@@ -104,7 +104,7 @@ def retire(settings: Settings, nim: str) -> None:
             raise refusal(f"no open box {nim}")
 
 
-def _millis(text: str, settings: Settings) -> int:
+def _millis(text: str, settings: HqSettings) -> int:
     """Without an offset it is the configured time zone's."""
     try:
         moment = datetime.fromisoformat(text)
@@ -119,7 +119,7 @@ def _millis(text: str, settings: Settings) -> int:
 @click.argument("nim")
 @click.option("--ledger", help="Its id; left out, the one that the box has named last.")
 @configured
-def accept(settings: Settings, nim: str, *, ledger: str | None) -> None:
+def accept(settings: HqSettings, nim: str, *, ledger: str | None) -> None:
     """The box goes on with a new ledger: the one before is lost. Its closures are taken from the first on, whatever their numbers; prints
     the ledger's id. What is here of the lost one stays."""
     machine = machine_of(nim)
@@ -140,7 +140,7 @@ def accept(settings: Settings, nim: str, *, ledger: str | None) -> None:
 @click.argument("nim")
 @click.argument("at", metavar="HH:MM|learn")
 @configured
-def closing(settings: Settings, nim: str, at: str) -> None:
+def closing(settings: HqSettings, nim: str, at: str) -> None:
     """When that shop has closed at the latest, in the configured time zone; `learn` goes by what it usually does."""
     match = re.fullmatch(r"(\d\d):(\d\d)", at)
     minute = int(match[1]) * 60 + int(match[2]) if match else None

@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from headquarters.app.settings import Settings
+from headquarters.app.settings import HqSettings
 from headquarters.cli.boxes import boxes
 from headquarters.cli.nats import nats
 from headquarters.cli.people import keys, users
@@ -20,7 +20,7 @@ def cli() -> None:
 
 @cli.command()
 @configured
-def run(settings: Settings) -> None:
+def run(settings: HqSettings) -> None:
     """Receive, check, keep, show; until SIGTERM."""
     from common import logs  # noqa: PLC0415  # the other commands need no server
     from headquarters.app.serve import serve  # noqa: PLC0415  # see above

@@ -8,7 +8,7 @@ import click
 
 from common.language import tr
 from common.passwords import fault_of_password, hash_password
-from headquarters.app.settings import Settings
+from headquarters.app.settings import HqSettings
 from headquarters.cli.shared import configured, now, opened, print_row, refusal
 from headquarters.store.people import ROLES
 
@@ -26,7 +26,7 @@ def users() -> None:
 @click.option("--role", type=ROLE, required=True)
 @click.option("--password-stdin", is_flag=True, help="Read the password from the standard input.")
 @configured
-def create(settings: Settings, name: str, role: str, password_stdin: bool) -> None:
+def create(settings: HqSettings, name: str, role: str, password_stdin: bool) -> None:
     """Add a person."""
     if not name.isprintable() or not 0 < len(name) <= MOST_NAME:
         raise refusal(f"NAME: 1 to {MOST_NAME} characters that can be seen")
@@ -38,7 +38,7 @@ def create(settings: Settings, name: str, role: str, password_stdin: bool) -> No
 
 @users.command("list")
 @configured
-def list_users(settings: Settings) -> None:
+def list_users(settings: HqSettings) -> None:
     """Names, roles, and who may not any more."""
     with opened(settings) as store:
         for person in store.people.listed():
@@ -49,7 +49,7 @@ def list_users(settings: Settings) -> None:
 @click.argument("name")
 @click.option("--password-stdin", is_flag=True, help="Read the password from the standard input.")
 @configured
-def passwd(settings: Settings, name: str, password_stdin: bool) -> None:
+def passwd(settings: HqSettings, name: str, password_stdin: bool) -> None:
     """Give a person another password; ends the sessions."""
     hashed = _asked(name, password_stdin)
     with opened(settings) as store:
@@ -60,7 +60,7 @@ def passwd(settings: Settings, name: str, password_stdin: bool) -> None:
 @users.command()
 @click.argument("name")
 @configured
-def disable(settings: Settings, name: str) -> None:
+def disable(settings: HqSettings, name: str) -> None:
     """At once, in every session."""
     with opened(settings) as store:
         if not store.people.change(name, now(), disabled=True):
@@ -86,7 +86,7 @@ def keys() -> None:
 @click.option("--role", type=ROLE, required=True)
 @click.option("--label", default="", help="Who has it.")
 @configured
-def create_key(settings: Settings, role: str, label: str) -> None:
+def create_key(settings: HqSettings, role: str, label: str) -> None:
     """Prints the key alone; it is not shown again."""
     with opened(settings) as store:
         click.echo(store.people.create_key(role, label, now()))
@@ -94,7 +94,7 @@ def create_key(settings: Settings, role: str, label: str) -> None:
 
 @keys.command("list")
 @configured
-def list_keys(settings: Settings) -> None:
+def list_keys(settings: HqSettings) -> None:
     """Ids, roles and labels."""
     with opened(settings) as store:
         for key in store.people.api_keys():
@@ -104,7 +104,7 @@ def list_keys(settings: Settings) -> None:
 @keys.command("revoke")
 @click.argument("id_", metavar="ID")
 @configured
-def revoke_key(settings: Settings, id_: str) -> None:
+def revoke_key(settings: HqSettings, id_: str) -> None:
     """At once."""
     with opened(settings) as store:
         if not store.people.revoke_key(id_, now()):

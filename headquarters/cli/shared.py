@@ -13,7 +13,7 @@ import click
 
 from common.settings import SettingsError
 from common.web.terminal import visible
-from headquarters.app.settings import DEFAULT, Settings, load
+from headquarters.app.settings import DEFAULT, HqSettings, load
 from headquarters.store.database import BadUrl, StoreError
 from headquarters.store.store import HqStore
 
@@ -46,7 +46,7 @@ def refusal(text: str, code: int = EXIT_USAGE) -> click.ClickException:
 
 
 @contextlib.contextmanager
-def opened(settings: Settings) -> Iterator[HqStore]:
+def opened(settings: HqSettings) -> Iterator[HqStore]:
     """The store, its tables made or brought up to date."""
     try:
         store = HqStore(settings.storage.url)

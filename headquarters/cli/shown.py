@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from common.wire.instants import instant_text
-from headquarters.app.settings import Settings
+from headquarters.app.settings import HqSettings
 from headquarters.cli.shared import configured, opened, print_row
 from headquarters.core.wording import KIND, sentence
 
@@ -13,7 +13,7 @@ from headquarters.core.wording import KIND, sentence
 @click.command()
 @click.option("--all", "everything", is_flag=True, help="Also what is solved.")
 @configured
-def findings(settings: Settings, everything: bool) -> None:
+def findings(settings: HqSettings, everything: bool) -> None:
     """What is not as it has to be, newest first."""
     language = settings.reports.language
     with opened(settings) as store:
@@ -25,7 +25,7 @@ def findings(settings: Settings, everything: bool) -> None:
 
 @click.command()
 @configured
-def refused(settings: Settings) -> None:
+def refused(settings: HqSettings) -> None:
     """What came and was not taken: how many by day, and the newest samples."""
     with opened(settings) as store:
         for count in store.evidence.counted("2020-01-01"):

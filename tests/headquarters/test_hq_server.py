@@ -10,7 +10,7 @@ from litestar import Litestar
 
 from headquarters.app.server import HttpServer
 from headquarters.app.service import create_service
-from headquarters.app.settings import Server
+from headquarters.app.settings import HqServer
 
 
 class Sleepless:
@@ -26,7 +26,7 @@ class Sleepless:
 async def test_nothing_is_waited_for_where_nobody_is(monkeypatch):
     """Neither uvicorn's next tick nor its pause for connections, where there is none; the port is free again."""
     monkeypatch.setattr("uvicorn.server.asyncio", Sleepless())
-    server = HttpServer(Litestar([], openapi_config=None, logging_config=None), Server(port=0))
+    server = HttpServer(Litestar([], openapi_config=None, logging_config=None), HqServer(port=0))
     await server.start()
     host, port = server.address.removeprefix("http://").split(":")
     await asyncio.wait_for(server.stop(), 60)

@@ -10,7 +10,7 @@ import pytest
 from support.shop import run_program
 
 from common.settings import SettingsError
-from headquarters.app.settings import Settings, load
+from headquarters.app.settings import HqSettings, load
 
 EXAMPLE = Path(__file__).parents[2] / "config" / "hq.toml"
 
@@ -22,7 +22,7 @@ def uncommented(text):
 
 def test_example(tmp_path):
     """As it is it holds the defaults; with every line in force it has each key that there is."""
-    assert load(EXAMPLE) == Settings()
+    assert load(EXAMPLE) == HqSettings()
     whole = tmp_path / "hq.toml"
     whole.write_text(uncommented(EXAMPLE.read_text()))
     settings = load(whole)

@@ -15,7 +15,7 @@ from daemon.cli.options import config_option, examples, json_option
 from daemon.cli.output import coloured, print_json, say
 
 if TYPE_CHECKING:
-    from daemon.doctor.finding import Finding
+    from daemon.doctor.finding import CheckResult
 
 
 @click.command(
@@ -32,7 +32,7 @@ def command(config: Path | None, as_json: bool) -> int:
     return 0 if well else FOUND_WRONG
 
 
-async def _examined(config: Path | None, tell: Callable[[Finding], None] | None) -> list[Finding]:
+async def _examined(config: Path | None, tell: Callable[[CheckResult], None] | None) -> list[CheckResult]:
     """A machine that is silent takes seconds: what is found is told at once."""
     from daemon.doctor.examine import examine
 
@@ -48,7 +48,7 @@ async def _examined(config: Path | None, tell: Callable[[Finding], None] | None)
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
-def _show(finding: Finding) -> None:
+def _show(finding: CheckResult) -> None:
     from daemon.doctor.wording import NAMES
 
     marks = {"ok": tr("ok"), "warn": tr("WARNING"), "fail": tr("WRONG")}

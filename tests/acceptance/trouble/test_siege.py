@@ -10,7 +10,7 @@ from support.processor import within
 
 from bench.siege.attacks import ATTACKS
 from bench.siege.fortress import Fortress, standing
-from bench.siege.till import Seen
+from bench.siege.till import InvoiceTimes
 
 SECONDS = 0.4
 PAUSE = 0.04
@@ -35,7 +35,7 @@ OF_THE_SANDBOX = ("sandbox-objects", "sandbox-json", "sandbox-pages", "sandbox-s
 @pytest.fixture(scope="module", params=[False, True], ids=["plain", "TLS"])
 def fortress(request: pytest.FixtureRequest) -> Iterator[Fortress]:
     with standing(tls=request.param, baud=0) as fortress:
-        fortress.till.certify(Seen())  # what is loaded at the first invoice
+        fortress.till.certify(InvoiceTimes())  # what is loaded at the first invoice
         yield fortress
 
 
@@ -43,7 +43,7 @@ def fortress(request: pytest.FixtureRequest) -> Iterator[Fortress]:
 def test_a_till_goes_on(fortress: Fortress, attack: str) -> None:
     """No error, no long wait; and the daemon says so itself: the watchdog hears from it all the time."""
     assert attack in ATTACKS
-    seen = Seen()
+    seen = InvoiceTimes()
     (attacker,) = fortress.attack([attack], SECONDS)
     while attacker.poll() is None:
         with within(BOUND, *fortress.shop.pids):

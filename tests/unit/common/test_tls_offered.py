@@ -13,7 +13,7 @@ from cryptography.x509.oid import NameOID
 
 from daemon.api.http import server as box
 from headquarters.app import server as headquarters
-from headquarters.app.settings import Server
+from headquarters.app.settings import HqServer
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def certificate(tmp_path_factory):
 def server(request, certificate):
     if request.param == "box":
         return box._tls(certificate, certificate)
-    return headquarters._tls(Server(tls_cert=certificate, tls_key=certificate))
+    return headquarters._tls(HqServer(tls_cert=certificate, tls_key=certificate))
 
 
 def agreed(server, ciphers, newest):
