@@ -6,10 +6,13 @@ from functools import lru_cache
 from pathlib import Path
 
 from common.language import Language
+from daemon.core.invoice.invoice import CLIENTS, COMMENT_NAMES, NATURES
 from daemon.core.ledger.book import Book
+from daemon.core.report.letterhead import Letterhead
 from daemon.paper.png import LARGEST
 from daemon.paper.shop import Shop
 from daemon.settings import Settings
+from daemon.settings.paper import LABELS
 
 TAXPAYER_LINES = 6
 
@@ -30,27 +33,59 @@ def _logo(path: Path, _changed: int, size: int) -> bytes:
     return path.read_bytes() if size <= LARGEST else b""
 
 
-def shop_of(settings: Settings, book: Book, ifu: str, taxpayer: tuple[str, ...], language: Language) -> Shop:
-    """Name and address as the machine tells them (I0…I5 of 2Bh, empty when it has not been read), else as `[company]` does; phone
-    and e-mail the other way round."""
+def letterhead_of(settings: Settings, taxpayer: tuple[str, ...]) -> Letterhead:
+    """Name and address are as the machine tells them (I0…I5 of 2Bh), else as `[company]` does; phone and e-mail the other way round."""
     company = settings.company
-    name, *address, city, phone, email = taxpayer or ("",) * TAXPAYER_LINES
-    told = tuple(line for line in (*address, city) if line)
-    machine = settings.find_machine(book.nim)
-    return Shop(
-        nim=book.nim,
-        ifu=ifu,
-        isf=machine.isf if machine else "",
-        name=name or company.name,
-        address=told or ((company.address,) if company.address else ()),
+    *_, phone, email = taxpayer or ("",) * TAXPAYER_LINES
+    return Letterhead(
+        taxpayer=taxpayer,
+        name=company.name,
+        address=company.address,
         cadastral=company.cadastral,
         phone=company.phone or phone,
         email=company.email or email,
         accounts=company.accounts,
         regime=company.regime,
         tax_office=company.tax_office,
+        labels={language: settings.labels_in(language) for language in LABELS},
+        natures={**NATURES, **settings.invoices.nature_names},
+        clients={**CLIENTS, **settings.invoices.client_names},
+        comments={**COMMENT_NAMES, **settings.invoices.comment_names},
         logo=read_logo(company.logo),
-        labels=settings.labels_in(language),
+    )
+
+
+def shop_of(
+    settings: Settings,
+    book: Book,
+    ifu: str,
+    taxpayer: tuple[str, ...],
+    language: Language,
+    *,
+    letterhead: Letterhead | None = None,
+) -> Shop:
+    """`letterhead` is that of a record or closure; the present one where it names none. A name that its machine had not told yet is that of now."""
+    head = letterhead or letterhead_of(settings, taxpayer)
+    name, *address, city, phone, email = head.taxpayer or taxpayer or ("",) * TAXPAYER_LINES
+    told = tuple(line for line in (*address, city) if line)
+    machine = settings.find_machine(book.nim)
+    return Shop(
+        nim=book.nim,
+        ifu=ifu,
+        isf=machine.isf if machine else "",
+        name=name or head.name,
+        address=told or ((head.address,) if head.address else ()),
+        cadastral=head.cadastral,
+        phone=head.phone or phone,
+        email=head.email or email,
+        accounts=head.accounts,
+        regime=head.regime,
+        tax_office=head.tax_office,
+        logo=head.logo,
+        labels=head.labels[language],
+        natures=head.natures,
+        clients=head.clients,
+        comments=head.comments,
         zone=settings.reports.zone,
         is_test=book.mode == "test",
     )

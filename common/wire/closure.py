@@ -139,6 +139,8 @@ class ClosureData(Shape, frozen=True):
     unexplained: Count = 0
     reductions: Whole = 0
     by_nature: tuple[ZNatureTotal, ...] = ()
+    isfs: tuple[Text, ...] = ()
+    letterhead: Text = ""
     stamp_duty: Whole = 0
     cash: ZCashDrawer | None = None
     """None in the event of a box that does not know of cash."""

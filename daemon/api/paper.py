@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Protocol
 
 import msgspec
 
 from common.language import Language, Text
 from daemon.core.errors import NotFound
+from daemon.core.report.letterhead import Letterhead
 from daemon.paper.elements import Document
 from daemon.paper.escpos import CodePage, as_escpos
 from daemon.paper.layout import Width
@@ -23,7 +23,11 @@ class PrinterPort(Protocol):
         ...
 
 
-def bare_shop(worker: MachineWorker, _language: Language) -> Shop:
+class ShopOf(Protocol):
+    def __call__(self, worker: MachineWorker, language: Language, letterhead: Letterhead | None = None, /) -> Shop: ...
+
+
+def bare_shop(worker: MachineWorker, _language: Language, _letterhead: Letterhead | None = None) -> Shop:
     """What the book alone says."""
     return Shop(nim=worker.book.nim, ifu=worker.ifu, is_test=worker.book.mode == "test")
 
@@ -31,7 +35,7 @@ def bare_shop(worker: MachineWorker, _language: Language) -> Shop:
 class Paper(msgspec.Struct, frozen=True, kw_only=True):
     """`shop` gives what stands above every document of a worker's book, in that language; `printer` is None without `[printer]`."""
 
-    shop: Callable[[MachineWorker, Language], Shop] = bare_shop
+    shop: ShopOf = bare_shop
     language: Language = "fr"
     width: Width = 48
     code_page: CodePage = "cp858"

@@ -15,11 +15,13 @@ from daemon.company import shop_of
 from daemon.core.errors import McfdError
 from daemon.core.events import CLOSURE, PRINTER
 from daemon.core.report.fiscal_reports import ZReport
+from daemon.core.report.letterhead import Letterhead
 from daemon.paper.reports import report_document
 from daemon.paper.shop import Shop, Style
 from daemon.printer import ReceiptPrinter
 from daemon.settings import Settings
 from daemon.usecases.reports import inspect
+from daemon.usecases.reports.letterhead import letterhead_of
 from daemon.usecases.worker.machine_worker import BookEvent, MachineWorker
 
 log = structlog.get_logger(__name__)
@@ -38,8 +40,8 @@ def paper_of(settings: Settings) -> Paper:
     )
 
 
-def _shop(settings: Settings, worker: MachineWorker, language: Language) -> Shop:
-    return shop_of(settings, worker.book, worker.ifu, worker.taxpayer, language)
+def _shop(settings: Settings, worker: MachineWorker, language: Language, letterhead: Letterhead | None = None) -> Shop:
+    return shop_of(settings, worker.book, worker.ifu, worker.taxpayer, language, letterhead=letterhead)
 
 
 class ZPrinting:
@@ -68,7 +70,9 @@ class ZPrinting:
             closure = await worker.ledger.closure(worker.book, z_number)
             shown = msgspec.json.decode(closure.body, type=ZReport)
             style = Style(paper.language)
-            document = report_document(shown, paper.shop(worker, style.language), style, printed_at=shown.created_at)
+            letterhead = await letterhead_of(worker, bytes.fromhex(shown.letterhead))
+            shop = paper.shop(worker, style.language, letterhead)
+            document = report_document(shown, shop, style, printed_at=shown.created_at)
             await paper.print(document)
         except McfdError as error:
             log.warning("printer.failed", nim=worker.book.nim, z_number=z_number, cause=str(error))

@@ -20,6 +20,7 @@ from daemon.app.outward.event_bus import EventBus
 from daemon.app.sandbox import sandbox_port
 from daemon.app.tills_first import TillsFirst
 from daemon.app.upkeep.box_clock import ClockWatch, now_millis
+from daemon.company import letterhead_of
 from daemon.core.clock import zone
 from daemon.core.invoice.intake import Defaults
 from daemon.core.invoice.rules import Rules
@@ -31,6 +32,7 @@ from daemon.recording.writer import RecordingPlace, Recordings
 from daemon.settings import Machine, Settings
 from daemon.store.store import Store
 from daemon.usecases.line_events import LineEvents
+from daemon.usecases.reports.letterhead import take_letterhead
 from daemon.usecases.worker.aggregate import tick
 from daemon.usecases.worker.book_clock import BoxClock
 from daemon.usecases.worker.machine_worker import BookEvent, Limits, MachineWorker
@@ -131,10 +133,12 @@ async def _worker(runtime: Runtime, machine: Machine, mode: Mode) -> MachineWork
         test_mode_allowed=machine.test_mode,
         machine_zone=zone(machine.timezone),
         labels=runtime.settings.payment_labels(),
+        compose_letterhead=partial(letterhead_of, runtime.settings),
         on_event=runtime.publish,
         till_waits=runtime.tills_first.till_waits,
     )
     await worker.begin()
+    await take_letterhead(worker)
     await tick(worker)  # what ended before a kill enters the totals without waiting for the machine
     runtime.workers.append(worker)
     return worker
@@ -153,12 +157,14 @@ async def _open_retired(runtime: Runtime) -> None:
             clock=BoxClock(now_millis, lambda: runtime.clock_watch.synchronised),
             defaults=Defaults("", "", ""),
             labels=settings.payment_labels(),
+            compose_letterhead=partial(letterhead_of, settings),
             on_event=runtime.publish,
             till_waits=runtime.tills_first.till_waits,
             offline_reason=Text("it is no longer in the configuration"),
             is_retired=True,
         )
         await worker.begin()
+        await take_letterhead(worker)
         await tick(worker)
         runtime.retired.append(worker)
 

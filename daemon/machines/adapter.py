@@ -145,8 +145,8 @@ class ConnectedMachine:
 
         The page does not say whether a group's total carries its VAT; the total of all, which does, tells."""
         taxes = tuple(
-            TaxLine(group, self._rates.get(group, 0), ttc - vat, vat, ttc)
-            for group, ttc, vat in zip(GROUPS, _with_vat(subtotal), map(francs, subtotal.vat), strict=True)
+            TaxLine(group, self._rates.get(group, 0), ttc - francs(vat), francs(vat), ttc, vat if vat % 100 else 0)
+            for group, ttc, vat in zip(GROUPS, _with_vat(subtotal), subtotal.vat, strict=True)
             if ttc or vat
         )
         specific = None if subtotal.specific is None else francs(subtotal.specific)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, tzinfo
 
 from common.language import Language
-from daemon.core.clock import machine_millis, millis_text
+from daemon.core.clock import machine_millis, millis, millis_text
 
 _MOMENTS = {"fr": "%d/%m/%Y %H:%M:%S", "en": "%Y-%m-%d %H:%M:%S"}
 
@@ -19,6 +19,11 @@ def machine_moment(digits: str, language: Language) -> str:
 def moment(text: str, zone: tzinfo, language: Language) -> str:
     """An RFC 3339 timestamp, on the clock of the shop."""
     return _shown(datetime.fromisoformat(text).astimezone(zone), language)
+
+
+def last_moment(end: str) -> str:
+    """The last moment of a range that ends before `end`: a range of days ends with the last of them."""
+    return millis_text(millis(datetime.fromisoformat(end)) - 1)
 
 
 def _shown(at: datetime, language: Language) -> str:

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from common.language import Speaker, Text
+import msgspec
+
+from common.language import Text
 from common.numbers import amount, percentage, scaled
-from daemon.core.invoice.invoice import Customer, Invoice, Item
+from daemon.core.clock import millis_text
+from daemon.core.invoice.invoice import Customer, Invoice, Item, TaxLine
+from daemon.core.invoice.taxes import WHOLE, without_vat
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.test_mode import is_test_code
+from daemon.core.money import divide_half_up
 from daemon.core.report.receipt import counters_text, receipt
 from daemon.paper import shop as paper_shop
 from daemon.paper.elements import Document, Element, Pair, QrCode, Rule, Table, TextLine, Title
-from daemon.paper.figures import machine_moment
-from daemon.paper.letters import in_letters
+from daemon.paper.figures import machine_moment, moment
+from daemon.paper.letters import sum_of
 from daemon.paper.shop import Shop, Style
 
 TITLES: Final = {
@@ -28,11 +33,18 @@ TITLES: Final = {
 NATURES: Final = {
     "COR": Text("correction"),
     "RAN": Text("cancellation"),
-    "RAM": Text("return of goods"),
+    "RAM": Text("return of goods or services"),
     "RRR": Text("rebate"),
 }
-COMMENT_LABELS: Final = {"A": Text("Exemption ref."), "B": Text("Legal basis")}
-"""The labels C to H are reserved; they are printed as letters."""
+CLIENTS: Final = {
+    "CC": Text("walk-in customer"),
+    "PP": Text("natural person"),
+    "PM": Text("company"),
+    "PC": Text("trader"),
+}
+COMMENT_NAMES: Final = {"A": Text("Exemption ref."), "B": Text("Legal basis")}
+DUPLICATE: Final = Text("DUPLICATE")
+STAMP_DUTY: Final = Text("Stamp duty, payment in cash")
 
 CODE_PART: Final = 4
 
@@ -44,15 +56,16 @@ def invoice_document(record: Record, shop: Shop, style: Style) -> Document:
 
 def _elements(record: Record, shop: Shop, style: Style) -> Iterator[Element]:
     invoice = record.invoice
-    yield from paper_shop.head(shop, style)
+    yield from paper_shop.head(msgspec.structs.replace(shop, ifu=record.ifu or shop.ifu), style)
     yield from _title(record, shop, style)
-    yield from _customer(invoice.customer, style.say)
+    yield from _customer(invoice.customer, shop, style)
     yield Rule()
     for item in invoice.items:
         yield from _item(item, invoice, style)
     yield Rule()
-    yield from _totals(record, shop, style)
-    yield from _comments(invoice, style)
+    yield from _totals(record, style)
+    yield from _payments(invoice, shop, style)
+    yield from _comments(invoice, shop, style)
     yield Rule()
     yield from _security(record, shop, style)
 
@@ -60,18 +73,22 @@ def _elements(record: Record, shop: Shop, style: Style) -> Iterator[Element]:
 def _title(record: Record, shop: Shop, style: Style) -> Iterator[Element]:
     say, invoice = style.say, record.invoice
     if style.is_duplicate:
-        yield Title(say("DUPLICATE"))
+        yield Title(style.law(DUPLICATE))
     yield from paper_shop.mark_of_test(shop, style, is_test=is_test_code(record.code))
-    yield Title(TITLES[invoice.type].told(style.language))
+    yield Title(style.law(TITLES[invoice.type]))
     yield TextLine(say("No. {number}", number=invoice.number), align="center", bold=True)
+    if record.ended_at:
+        yield Pair(say("Issued on"), moment(millis_text(record.ended_at), shop.zone, style.language))
     if invoice.is_credit:
-        yield Pair(say("Nature"), f"{invoice.nature} ({NATURES[invoice.nature].told(style.language)})")
+        nature = style.beside(shop.natures[invoice.nature], NATURES[invoice.nature])
+        yield Pair(say("Nature"), f"{invoice.nature} {nature}")
         yield Pair(say("Original"), invoice.reference)
     yield Pair(say("Operator"), " ".join(dict.fromkeys((invoice.operator_id, invoice.operator_name))))
 
 
-def _customer(customer: Customer, say: Speaker) -> Iterator[Element]:
-    yield Pair(say("Customer"), f"[{customer.client_type}]")
+def _customer(customer: Customer, shop: Shop, style: Style) -> Iterator[Element]:
+    say, kind = style.say, customer.client_type
+    yield Pair(say("Customer"), f"[{kind}] {style.beside(shop.clients[kind], CLIENTS[kind])}")
     for name, value in (
         (say("Name"), customer.name),
         ("IFU", customer.ifu),
@@ -93,53 +110,85 @@ def _item(item: Item, invoice: Invoice, style: Style) -> Iterator[Element]:
     quantity = " ".join(part for part in (scaled(item.quantity, 3, language), item.unit) if part)
     price = f"{scaled(item.price, 2, language)} {invoice.price_mode}"
     yield Pair(f"{quantity} x {price}", f"{amount(item.line_amount, language)} {item.group}", indent=2)
+    if item.till_price or item.till_quantity:
+        told = f"{scaled(item.shown_quantity, 3, language)} x {scaled(item.shown_price, 2, language)}"
+        yield Pair(say("Quantity and price entered"), f"{told} {invoice.price_mode}", indent=2)
     if item.original_price:
-        yield Pair(say("Price before reduction"), scaled(item.original_price, 2, language), indent=2)
+        before = f"{scaled(item.original_price, 2, language)} {invoice.price_mode}"
+        yield Pair(say("Price before reduction"), before, indent=2)
     if item.discount:
-        yield Pair(say("Reduction included"), amount(-item.discount, language), indent=2)
+        reduction = f"{amount(-_reduction(item, invoice), language)} {invoice.price_mode}"
+        yield Pair(say("Reduction included"), reduction, indent=2)
     if item.specific_tax:
         name = item.specific_name or say("specific tax")
         rate = scaled(item.specific_rate, 2, language)
         value = f"{quantity} x {rate} = {amount(item.specific_tax, language)}"
         yield TextLine(say("{name}: {value}", name=name, value=value), indent=2)
+        vat = divide_half_up(item.specific_tax * item.rate * HUNDREDTHS, WHOLE)
+        if vat:
+            yield Pair(say("VAT on the specific tax"), scaled(vat, 2, language), indent=2)
 
 
-def _totals(record: Record, shop: Shop, style: Style) -> Iterator[Element]:
+HUNDREDTHS: Final = 100
+
+
+def _reduction(item: Item, invoice: Invoice) -> int:
+    """In the base of the line's own amounts."""
+    return item.discount if invoice.price_mode == "TTC" else without_vat(item.discount, item.rate)
+
+
+def _totals(record: Record, style: Style) -> Iterator[Element]:
     invoice, say, language = record.invoice, style.say, style.language
     yield Table(
         (say("Group"), say("Excl. tax"), say("VAT"), say("Incl. tax")),
         tuple(
             (
                 f"{line.group} {percentage(line.rate, language)}",
-                *(amount(value, language) for value in (line.ht, line.tva, line.ttc)),
+                *(scaled(value, 2, language) for value in figures(line)),
             )
             for line in invoice.taxes
         ),
     )
+    for line in invoice.taxes:
+        if reduction := sum(item.discount for item in invoice.items if item.group == line.group):
+            gross, net = amount(line.ttc + reduction, language), amount(line.ttc, language)
+            value = f"{gross} - {amount(reduction, language)} = {net}"
+            yield Pair(say("{group} before and after reduction", group=line.group), value)
     if invoice.specific_tax:
         yield Pair(say("of which specific tax"), amount(invoice.specific_tax, language))
-    yield Pair(say("Total excl. tax"), amount(sum(line.ht for line in invoice.taxes), language))
-    yield Pair(say("Total VAT"), amount(sum(line.tva for line in invoice.taxes), language))
+    yield Pair(say("Total excl. tax"), scaled(sum(figures(line)[0] for line in invoice.taxes), 2, language))
+    yield Pair(say("Total VAT"), scaled(sum(figures(line)[1] for line in invoice.taxes), 2, language))
     yield Pair(say("TOTAL INCL. TAX (XOF)"), amount(record.total_ttc, language), bold=True)
-    yield TextLine(say("The sum of {amount}", amount=in_letters(record.total_ttc, language)))
+    yield TextLine(say("The sum {amount}", amount=sum_of(record.total_ttc, language)))
     if invoice.discount:
         yield Pair(say("Reductions included"), amount(-invoice.discount, language))
-    if invoice.psvb:
-        rate, base = percentage(invoice.psvb.rate, language), amount(invoice.psvb.base, language)
-        name = say("PSVB {group} ({rate} of {base})", group=invoice.psvb.group, rate=rate, base=base)
-        yield Pair(name, amount(invoice.psvb.amount, language))
+    for psvb in invoice.withholdings:
+        rate, base = percentage(psvb.rate, language), amount(psvb.base, language)
+        name = say("PSVB {group} ({rate} of {base})", group=psvb.group, rate=rate, base=base)
+        yield Pair(name, amount(psvb.amount, language))
+
+
+def figures(line: TaxLine) -> tuple[int, int, int]:
+    """Without VAT, VAT, with VAT, in hundredths: the machine's own where it tells cents (SFE 6.7)."""
+    tva = line.tva_hundredths or line.tva * HUNDREDTHS
+    return line.ttc * HUNDREDTHS - tva, tva, line.ttc * HUNDREDTHS
+
+
+def _payments(invoice: Invoice, shop: Shop, style: Style) -> Iterator[Element]:
     yield Rule()
     for payment in invoice.payments:
-        yield Pair(shop.labels.get(payment.method, payment.method), amount(payment.amount, language))
+        yield Pair(shop.labels.get(payment.method, payment.method), amount(payment.amount, style.language))
     if invoice.stamp_duty:
-        yield Pair(say("Stamp duty, payment in cash"), amount(invoice.stamp_duty, language))
+        yield Pair(style.law(STAMP_DUTY), amount(invoice.stamp_duty, style.language))
 
 
-def _comments(invoice: Invoice, style: Style) -> Iterator[Element]:
+def _comments(invoice: Invoice, shop: Shop, style: Style) -> Iterator[Element]:
     if invoice.comments:
         yield Rule()
     for comment in invoice.comments:
-        name = COMMENT_LABELS[comment.label].told(style.language) if comment.label in COMMENT_LABELS else ""
+        name = shop.comments.get(comment.label, "")
+        if comment.label in COMMENT_NAMES:
+            name = style.beside(name, COMMENT_NAMES[comment.label])
         name = " ".join(part for part in (comment.label, name) if part)
         yield TextLine(style.say("{name}: {value}", name=name, value=comment.text))
 
@@ -149,7 +198,7 @@ def _security(record: Record, shop: Shop, style: Style) -> Iterator[Element]:
     say, told = style.say, receipt(record)
     yield TextLine(say("Code SECeF/DGI"), align="center")
     yield TextLine(grouped(record.code), align="center", bold=True)
-    yield from paper_shop.machine(shop, record.nim)
+    yield from paper_shop.machine(record.nim, [record.invoice.isf] if record.invoice.isf else [])
     yield Pair(say("Counters"), counters_text(record))
     yield Pair(say("MCF date"), machine_moment(record.machine_time, style.language))
     yield QrCode(told.qr_content)

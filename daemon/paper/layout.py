@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from daemon.paper.elements import Document, Element, Logo, Pair, QrCode, Rule, Table, TextLine, Title
+from daemon.paper.qr import qr_blocks
 
 WIDTHS = (32, 42, 48)
 """Columns of 58 mm paper, and of 80 mm paper in its two usual fonts."""
@@ -32,11 +33,11 @@ def rows(document: Document, width: int) -> Iterator[PaperRow | QrCode | Logo]:
 
 
 def as_text(document: Document, width: int) -> str:
-    """For a printer or a screen that takes characters; the QR code is told as the text in it."""
+    """For a printer or a screen that takes characters; the QR code in blocks where the paper is wide enough, else left out."""
     lines: list[str] = []
     for row in rows(document, width):
         if isinstance(row, QrCode):
-            lines += _broken(row.content, width)
+            lines += qr_blocks(row.content, width)
         elif isinstance(row, PaperRow):
             lines.append(row.text.rstrip())
     return "\n".join(lines) + "\n"
@@ -74,10 +75,6 @@ def _balanced(text: str, width: int) -> list[str]:
     while len(lines) > 1 and width > NARROWEST and len(narrower := wrapped(text, width - 1)) == len(lines):
         lines, width = narrower, width - 1
     return lines
-
-
-def _broken(text: str, width: int) -> list[str]:
-    return [text[at : at + width] for at in range(0, len(text), width)]
 
 
 def _line(line: TextLine, width: int) -> Iterator[PaperRow]:

@@ -29,6 +29,14 @@ def in_letters(amount: int, language: Language) -> str:
     return f"{french(amount)} {of}franc{'s' if amount > 1 else ''} CFA"
 
 
+def sum_of(amount: int, language: Language) -> str:
+    """Behind "the sum": `d'un million de francs CFA`, `de deux francs CFA`."""
+    words = in_letters(amount, language)
+    if language == "en":
+        return f"of {words}"
+    return f"d'{words}" if words.startswith(("un ", "un-")) else f"de {words}"
+
+
 def french(number: int) -> str:
     """In the traditional spelling: hyphens below a hundred, `et un`, an s for whole hundreds and for quatre-vingts."""
     _check(number)

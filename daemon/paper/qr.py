@@ -25,3 +25,22 @@ def draw_qr(content: str, kind: Literal["svg", "png"] = "svg") -> bytes:
     else:
         code.save(image, kind=kind, scale=DOTS_PER_MODULE, dpi=DPI, border=QUIET_ZONE)
     return image.getvalue()
+
+
+_HALVES: Final = {(0, 0): " ", (1, 0): "\N{UPPER HALF BLOCK}", (0, 1): "\N{LOWER HALF BLOCK}", (1, 1): "\N{FULL BLOCK}"}
+
+
+def qr_blocks(content: str, width: int) -> list[str]:
+    """In characters, a module wide and two high, centred; nothing where the code and a margin of two modules are wider than that."""
+    import segno  # noqa: PLC0415  as above
+
+    code = segno.make_qr(content, error="m")
+    border = min(QUIET_ZONE, (width - code.symbol_size(border=0)[0]) // 2)
+    if border < QUIET_ZONE // 2:
+        return []
+    rows = [list(row) for row in code.matrix_iter(border=border)]
+    rows += [[0] * len(rows)] * (len(rows) % 2)
+    lines = (
+        "".join(map(_HALVES.__getitem__, zip(*pair, strict=True))) for pair in zip(rows[::2], rows[1::2], strict=True)
+    )
+    return [line.center(width).rstrip() for line in lines]

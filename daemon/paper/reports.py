@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Final
 
 import msgspec
 from msgspec import UnsetType
 
-from common.language import Speaker
+from common.language import Text
 from common.numbers import amount, percentage, scaled
 from daemon.core.report.articles import ArticlesReport, ArticleTotal
 from daemon.core.report.fiscal_reports import AReport, Period, Totals, XReport, ZReport
 from daemon.paper import shop as paper_shop
 from daemon.paper.elements import Document, Element, Pair, Rule, Table, TextLine, Title
-from daemon.paper.figures import moment
-from daemon.paper.invoice import TITLES
+from daemon.paper.figures import last_moment, moment
+from daemon.paper.invoice import DUPLICATE, NATURES, STAMP_DUTY, TITLES
 from daemon.paper.shop import Shop, Style
 
 Report = XReport | ZReport | AReport
@@ -23,23 +25,35 @@ WHOLE_PERCENT = 100
 
 def report_document(report: Report, shop: Shop, style: Style, *, printed_at: str, periodic: bool = False) -> Document:
     """`printed_at` (RFC 3339) stands on it beside the period; a Z has the time of its closure instead."""
-    title = _title(report, style.say, periodic=periodic)
-    return Document(title, style.language, tuple(_report(report, shop, style, title, printed_at)))
+    title = _title(report, style, periodic=periodic)
+    is_range = periodic or isinstance(report, AReport)
+    return Document(title, style.language, tuple(_report(report, shop, style, title, printed_at, is_range=is_range)))
 
 
-def _title(report: Report, say: Speaker, *, periodic: bool) -> str:
+def _title(report: Report, style: Style, *, periodic: bool) -> str:
     match report:
         case ZReport():
-            return say("Z REPORT No. {number}", number=report.z_number)
+            return style.law(Text("Z REPORT No. {number}", number=report.z_number))
         case AReport():
-            return say("A REPORT - TOTALS OF A PERIOD")
+            return style.law(Text("A REPORT - TOTALS OF A PERIOD"))
         case _:
-            return say("PERIODIC X REPORT") if periodic else say("DAILY X REPORT")
+            return style.law(PERIODIC if periodic else DAILY)
 
 
-def _report(report: Report, shop: Shop, style: Style, title: str, printed_at: str) -> Iterator[Element]:
-    yield from _head(shop, style, title)
-    yield from _times(report, shop, style, printed_at)
+PERIODIC: Final = Text("PERIODIC X REPORT")
+DAILY: Final = Text("DAILY X REPORT")
+ARTICLES: Final = Text("A REPORT - ARTICLES")
+
+
+def _report(
+    report: Report, shop: Shop, style: Style, title: str, printed_at: str, *, is_range: bool
+) -> Iterator[Element]:
+    yield from _head(shop, style, title, report.isfs or ([shop.isf] if shop.isf else []))
+    start, end = (report.period_start, report.period_end) if isinstance(report, Period) else (report.from_, report.to)
+    at = report.created_at if isinstance(report, ZReport) else printed_at
+    yield from _times(start, last_moment(end) if is_range else end, at, shop, style)
+    if isinstance(report, Period):
+        yield Pair("FVC", f"{report.fvc_start} - {report.fvc_end}")
     for kind in report.by_type:
         yield from _type(report, kind.invoice_type, kind.count, style)
     yield Rule()
@@ -53,24 +67,18 @@ def _report(report: Report, shop: Shop, style: Style, title: str, printed_at: st
     yield from paper_shop.mark_of_test(shop, style, is_test=False)
 
 
-def _head(shop: Shop, style: Style, title: str) -> Iterator[Element]:
+def _head(shop: Shop, style: Style, title: str, isfs: Sequence[str]) -> Iterator[Element]:
     yield from paper_shop.head(shop, style)
     if style.is_duplicate:
-        yield Title(style.say("DUPLICATE"))
+        yield Title(style.law(DUPLICATE))
     yield from paper_shop.mark_of_test(shop, style, is_test=False)
     yield Title(title)
-    yield from paper_shop.machine(shop, shop.nim)
+    yield from paper_shop.machine(shop.nim, isfs)
 
 
-def _times(report: Report, shop: Shop, style: Style, printed_at: str) -> Iterator[Element]:
-    say = style.say
-    start, end = (report.period_start, report.period_end) if isinstance(report, Period) else (report.from_, report.to)
-    yield Pair(say("From"), moment(start, shop.zone, style.language))
-    yield Pair(say("To"), moment(end, shop.zone, style.language))
-    at = report.created_at if isinstance(report, ZReport) else printed_at
-    yield Pair(say("Date"), moment(at, shop.zone, style.language))
-    if isinstance(report, Period):
-        yield Pair("FVC", f"{report.fvc_start} - {report.fvc_end}")
+def _times(start: str, end: str, at: str, shop: Shop, style: Style) -> Iterator[Element]:
+    for name, text in ((style.say("From"), start), (style.say("To"), end), (style.say("Date"), at)):
+        yield Pair(name, moment(text, shop.zone, style.language))
 
 
 def _type(report: Totals, kind: str, count: int, style: Style) -> Iterator[Element]:
@@ -80,7 +88,7 @@ def _type(report: Totals, kind: str, count: int, style: Style) -> Iterator[Eleme
     rows = [(entry.group, entry.ht, entry.tva, entry.ttc) for entry in groups]
     rows.append(("Total", sum(row[1] for row in rows), sum(row[2] for row in rows), sum(row[3] for row in rows)))
     yield Rule()
-    yield Pair(f"{kind} {TITLES[kind].told(language)}", say("{count} doc.", count=count), bold=True)
+    yield Pair(f"{kind} {style.law(TITLES[kind])}", say("{count} doc.", count=count), bold=True)
     yield Table(
         (say("Group"), say("Excl. tax"), say("VAT"), say("Incl. tax")),
         tuple((name, *(amount(value, language) for value in values)) for name, *values in rows),
@@ -96,12 +104,15 @@ def _sums(report: Totals, style: Style) -> Iterator[Element]:
     yield Pair(say("TOTAL INCL. TAX (XOF)"), amount(report.total_ttc, language), bold=True)
     credit = report.credit_notes
     yield Pair(say("Credit notes ({count})", count=credit.count), amount(-credit.total, language))
+    for entry in report.by_nature:
+        label = style.beside(entry.label, NATURES[entry.nature])
+        yield Pair(f"{entry.nature} {label} ({entry.count})", amount(-entry.total, language), indent=2)
     if report.specific_tax:
         yield Pair(say("of which specific tax"), amount(report.specific_tax, language))
-    for entry in report.psvb:
-        rate = percentage(round(entry.rate * WHOLE_PERCENT), language)
-        name = say("PSVB {group} ({rate} of {base})", group=entry.group, rate=rate, base=amount(entry.base, language))
-        yield Pair(name, amount(entry.amount, language))
+    for psvb in report.psvb:
+        rate = percentage(round(psvb.rate * WHOLE_PERCENT), language)
+        name = say("PSVB {group} ({rate} of {base})", group=psvb.group, rate=rate, base=amount(psvb.base, language))
+        yield Pair(name, amount(psvb.amount, language))
     if report.reductions:
         yield Pair(say("Price reductions"), amount(-report.reductions, language))
     yield Pair(say("Incomplete sales"), str(report.incomplete))
@@ -114,6 +125,8 @@ def _payments(report: Totals, style: Style) -> Iterator[Element]:
     yield TextLine(style.say("Payments"), bold=True)
     for entry in report.by_payment:
         yield Pair(entry.label, amount(entry.amount, style.language))
+    if report.stamp_duty:
+        yield Pair(style.law(STAMP_DUTY), amount(report.stamp_duty, style.language))
 
 
 def _cash(report: Totals, style: Style) -> Iterator[Element]:
@@ -161,51 +174,48 @@ def _closures(report: AReport, shop: Shop, style: Style) -> Iterator[Element]:
     )
 
 
-def articles_document(
-    report: ArticlesReport, rates: dict[str, int], shop: Shop, style: Style, *, printed_at: str
-) -> Document:
-    """`rates` in hundredths of a percent by tax group, as the machine holds them; `printed_at` in RFC 3339."""
-    title = style.say("A REPORT - ARTICLES")
-    return Document(title, style.language, tuple(_articles(report, rates, shop, style, printed_at)))
+def articles_document(report: ArticlesReport, shop: Shop, style: Style, *, printed_at: str) -> Document:
+    """`printed_at` in RFC 3339."""
+    title = style.law(ARTICLES)
+    if report.number:
+        title = f"{title} {style.say('No. {number}', number=report.number)}"
+    return Document(title, style.language, tuple(_articles(report, shop, style, title, printed_at)))
 
 
-def _articles(
-    report: ArticlesReport, rates: dict[str, int], shop: Shop, style: Style, printed_at: str
-) -> Iterator[Element]:
+def _articles(report: ArticlesReport, shop: Shop, style: Style, title: str, printed_at: str) -> Iterator[Element]:
     say = style.say
-    yield from _head(shop, style, say("A REPORT - ARTICLES"))
-    yield Pair(say("From"), moment(report.from_, shop.zone, style.language))
-    yield Pair(say("To"), moment(report.to, shop.zone, style.language))
-    yield Pair(say("Date"), moment(printed_at, shop.zone, style.language))
+    yield from _head(shop, style, title, report.isfs or ([shop.isf] if shop.isf else []))
+    end = report.to if report.number else last_moment(report.to)
+    yield from _times(report.from_, end, report.created_at if report.number else printed_at, shop, style)
     yield Pair(say("Documents"), str(report.certs_count))
     yield Rule()
-    for article in report.articles:
-        yield from _article(article, rates, style)
+    for category, articles in groupby(report.articles, key=lambda article: article.category):
+        if category:
+            yield TextLine(category, bold=True)
+        subtotal = 0
+        for article in articles:
+            yield from _article(article, style)
+            subtotal += article.amount
+        if category:
+            yield Pair(say("Total of {category}", category=category), amount(subtotal, style.language), bold=True)
     yield Rule()
     total = sum(article.amount for article in report.articles)
     yield Pair(say("TOTAL INCL. TAX (XOF)"), amount(total, style.language), bold=True)
     yield from paper_shop.mark_of_test(shop, style, is_test=False)
 
 
-def _article(article: ArticleTotal, rates: dict[str, int], style: Style) -> Iterator[Element]:
+def _article(article: ArticleTotal, style: Style) -> Iterator[Element]:
     say, language = style.say, style.language
     yield TextLine(article.name)
     if article.code:
         yield TextLine(say("Code {code}", code=article.code), indent=2)
-    rate = f" {percentage(rates[article.group], language)}" if article.group in rates else ""
+    rate = percentage(round(article.rate * WHOLE_PERCENT), language)
+    price = f"x {scaled(int(article.unit_price.scaleb(2)), 2, language)} {article.price_mode}"
     sold, returned = (int(value.scaleb(3)) for value in (article.quantity_sold, article.quantity_returned))
-    yield Pair(f"{say('Group')} {article.group}{rate}", _unit_price(article, sold, style), indent=2)
-    yield Pair(
-        say("Sold {quantity}", quantity=scaled(sold, 3, language)), amount(article.amount_sold, language), indent=2
-    )
+    yield Pair(f"{say('Group')} {article.group} {rate}", price, indent=2)
+    if article.amount_sold:
+        name = say("Sold {quantity}", quantity=scaled(sold, 3, language))
+        yield Pair(name, amount(article.amount_sold, language), indent=2)
     if article.amount_returned:
         name = say("Returned {quantity}", quantity=scaled(returned, 3, language))
         yield Pair(name, amount(-article.amount_returned, language), indent=2)
-
-
-def _unit_price(article: ArticleTotal, sold: int, style: Style) -> str:
-    """The mean price with VAT, to the hundredth: an article may have been sold at several prices in the period."""
-    if not sold:
-        return ""
-    hundredths = (2 * article.amount_sold * 100_000 + sold) // (2 * sold)
-    return f"x {scaled(hundredths, 2, style.language)} TTC"

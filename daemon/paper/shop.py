@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, tzinfo
 
 import msgspec
 
-from common.language import Language, Speaker
+from common.language import Language, Speaker, Text
+from daemon.core.invoice.invoice import CLIENTS, COMMENT_NAMES, NATURES
 from daemon.paper.elements import Element, Logo, Pair, Rule, TextLine
 
 
 class Shop(msgspec.Struct, frozen=True, kw_only=True):
     """`name` and `address` are the machine's (2Bh) where it has been read; the rest is of `[company]`. What is not known is
-    empty, and is not printed. `labels` name the methods of payment."""
+    empty, and is not printed. `labels` name the methods of payment, `natures`, `clients` and
+    `comments` what their letters stand for, in the words of the law."""
 
     nim: str
     ifu: str = ""
@@ -28,6 +30,9 @@ class Shop(msgspec.Struct, frozen=True, kw_only=True):
     regime: str = ""
     tax_office: str = ""
     labels: Mapping[str, str] = {}
+    natures: Mapping[str, str] = msgspec.field(default_factory=lambda: NATURES)
+    clients: Mapping[str, str] = msgspec.field(default_factory=lambda: CLIENTS)
+    comments: Mapping[str, str] = msgspec.field(default_factory=lambda: COMMENT_NAMES)
     logo: bytes = b""
     """A PNG."""
     zone: tzinfo = UTC
@@ -35,7 +40,7 @@ class Shop(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Style(msgspec.Struct, frozen=True):
-    """How a document is told."""
+    """How a document is told: what the law words stands in French on each, with its translation beside."""
 
     language: Language = "fr"
     is_duplicate: bool = False
@@ -43,6 +48,13 @@ class Style(msgspec.Struct, frozen=True):
     @property
     def say(self) -> Speaker:
         return Speaker(self.language)
+
+    def law(self, text: Text) -> str:
+        return self.beside(text.told("fr"), text)
+
+    def beside(self, french: str, text: Text) -> str:
+        other = text.told(self.language)
+        return french if self.language == "fr" or other == french else f"{french} / {other}"
 
 
 def head(shop: Shop, style: Style) -> Iterator[Element]:
@@ -80,10 +92,11 @@ def mark_of_test(shop: Shop, style: Style, *, is_test: bool) -> Iterator[Element
         yield TextLine(style.say("* TEST - NO FISCAL VALUE *"), align="center", bold=True)
 
 
-def machine(shop: Shop, nim: str) -> Iterator[Element]:
+def machine(nim: str, isfs: Sequence[str]) -> Iterator[Element]:
+    """`isfs`: under which it was certified."""
     yield Pair("NIM", nim)
-    if shop.isf:
-        yield Pair("ISF", shop.isf)
+    if isfs:
+        yield Pair("ISF", ", ".join(isfs))
 
 
 CADASTRAL = re.compile(r"([0-9A-Za-z]{4}) ?([0-9A-Za-z]{3}) ?([0-9A-Za-z]{4})")

@@ -9,14 +9,21 @@ from typing import Annotated, Final
 import msgspec
 
 from common.settings import Section
+from daemon.core.invoice.invoice import CLIENTS, NATURES
 from daemon.core.invoice.rules import IFU_PATTERN, PSVB_RATES, Rules, StampDuty
 
 Percent = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,2}(\.[0-9]{1,2})?\Z")]
 Francs = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)]
 Whole = Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
+PrintedName = Annotated[str, msgspec.Meta(min_length=1, max_length=60, pattern=r"^[^\x00-\x1f\x7f]*\Z")]
 Pattern = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 
-LETTERS: Final[Mapping[str, tuple[str, ...]]] = {"psvb_rates": tuple(PSVB_RATES)}
+LETTERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "psvb_rates": tuple(PSVB_RATES),
+    "comment_names": tuple("ABCDEFGH"),
+    "nature_names": tuple(NATURES),
+    "client_names": tuple(CLIENTS),
+}
 """What may stand before the = in a table of [invoices]."""
 
 
@@ -25,6 +32,12 @@ class Invoices(Section, frozen=True):
     """Form of the IFU of a company (PM) or trader (PC) in a local sale, as a regular expression; exports take any."""
     psvb_rates: dict[str, Percent] = msgspec.field(default_factory=dict)
     """Rates of the withholding (PSVB) in percent by group, as `{ C = "0.2" }`; groups left out keep the law's."""
+    comment_names: dict[str, PrintedName] = msgspec.field(default_factory=dict)
+    """Names of the comment lines A to H on paper, as `{ C = "Bon de commande" }`; left out, A and B have the law's."""
+    nature_names: dict[str, PrintedName] = msgspec.field(default_factory=dict)
+    """Names of the natures of credit notes (COR RAN RAM RRR) on paper; left out, the law's."""
+    client_names: dict[str, PrintedName] = msgspec.field(default_factory=dict)
+    """Names of the types of customers (CC PP PM PC) on paper; left out, the law's."""
 
 
 class StampDutySection(Section, frozen=True):

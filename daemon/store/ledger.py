@@ -25,6 +25,7 @@ from daemon.core.machine.state import FiscalCounters, LastInvoice, MachineState
 from daemon.store.access import OpenLedger
 from daemon.store.cash_drawer import CashAccess
 from daemon.store.maintenance.numbers import ask_at_first_meeting, catch_up, name_of
+from daemon.store.papers import PaperAccess
 from daemon.store.sqlite.connection import Job
 from daemon.store.sqlite.faults import DAMAGED
 from daemon.store.sqlite.high_water import HighWater, book_name
@@ -35,7 +36,7 @@ from daemon.store.tables.damage import read_damage
 T = TypeVar("T")
 
 
-class Ledger(CashAccess):
+class Ledger(CashAccess, PaperAccess):
     # -- the book -----------------------------------------------------------------------------------------------------
 
     async def open_book(self, nim: str, mode: Mode) -> Book:
@@ -214,6 +215,7 @@ class Ledger(CashAccess):
         call: Call = NOBODY,
         seen: LastSeen | None = None,
         without_machine: bool = False,
+        letterhead: str = "",
     ) -> Closure:
         """The number is durable in the high-water file before the Z is, and known there to be given before anybody is told (decision 30)."""
         water, name = self._open.high_water, ""
@@ -236,6 +238,7 @@ class Ledger(CashAccess):
                 labels=self._open.labels,
                 seen=seen,
                 without_machine=without_machine,
+                letterhead=letterhead,
             )
             z_number, created_at = closure.z_number, closure.created_at
             if call.key:
@@ -258,6 +261,12 @@ class Ledger(CashAccess):
 
     async def aggregate_between(self, book: Book, start: int, end: int) -> Aggregate:
         return await self._read(partial(totals.aggregate_between, book=book, start=start, end=end))
+
+    async def isfs_of_period(self, book: Book) -> Sequence[str]:
+        return await self._read(partial(totals.isfs_of_period, book=book))
+
+    async def isfs_between(self, book: Book, start: int, end: int) -> Sequence[str]:
+        return await self._read(partial(totals.isfs_between, book=book, start=start, end=end))
 
     async def closure(self, book: Book, z_number: int) -> Closure:
         return await self._read(partial(closures.find_closure, book=book, z_number=z_number))

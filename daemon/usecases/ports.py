@@ -180,6 +180,7 @@ class TotalsPort(Protocol):
         call: Call = NOBODY,
         seen: LastSeen | None = None,
         without_machine: bool = False,
+        letterhead: str = "",
     ) -> Closure:
         """Z: fold in the rest, freeze, number, chain, next period, outbox row, in one transaction (decision 14)."""
         ...
@@ -192,6 +193,12 @@ class TotalsPort(Protocol):
         """The same as an Aggregate: `running` is the range, `closed` empty, `period_start` is `start`; `fvc_start` the FVC of
         its first sale (0 without one), `fvc_end` of its last, or else the last one known before `end`."""
         ...
+
+    async def isfs_of_period(self, book: Book) -> Sequence[str]:
+        """Under which the certifications of the open period were made."""
+        ...
+
+    async def isfs_between(self, book: Book, start: int, end: int) -> Sequence[str]: ...
 
     async def closures(
         self, book: Book, *, start: int, end: int, after: int = 0, limit: int | None = 1000
@@ -235,7 +242,15 @@ class CashPort(Protocol):
         ...
 
 
-class LedgerPort(AttemptsPort, TotalsPort, CashPort, Protocol):
+class PapersPort(Protocol):
+    """Letterheads by version; `digest` names one of a book."""
+
+    async def keep_letterhead(self, book: Book, digest: bytes, content: bytes, *, at: int) -> None: ...
+    async def letterhead(self, book: Book, digest: bytes) -> bytes | None: ...
+    async def newest_letterhead(self, book: Book) -> tuple[bytes, bytes] | None: ...
+
+
+class LedgerPort(AttemptsPort, TotalsPort, CashPort, PapersPort, Protocol):
     """All of it, as one worker has it of its book."""
 
 

@@ -166,8 +166,8 @@ async def test_only_a_credit_note_of_one_invoice_is_compared_with_it(tmp_path: P
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
         sale = (await shop.certify("A", 1000)).value
-        credit = {"credit": True, "invoiceType": "FA"}
-        rebate = (await shop.certify("K-1", 500, creditNoteRef="RRR", **credit)).value
+        credit = {"credit": True, "invoiceType": "FA", "creditNoteNature": "COR"}
+        rebate = (await shop.certify("K-1", 500, creditNoteRef="RRR", **{**credit, "creditNoteNature": "RRR"})).value
         unknown = (await shop.certify("K-2", 500, creditNoteRef="EL02000099-1-1", **credit)).value
         told = [[warning.code for warning in record.invoice.warnings] for record in (sale, rebate, unknown)]
         assert told == [[], [], ["ORIGINAL_NOT_CHECKED"]]

@@ -35,6 +35,7 @@ from daemon.paper.reports import articles_document, report_document
 from daemon.paper.shop import Shop, Style
 from daemon.usecases.reports import inspect, journal, report
 from daemon.usecases.reports.articles import articles_report
+from daemon.usecases.reports.letterhead import letterhead_of
 
 MEDIA: Final = {
     "text": b"text/plain; charset=utf-8",
@@ -88,7 +89,10 @@ Template = Callable[[ApiRequest, Shop, Style], Awaitable[Document]]
 
 
 async def _invoice(request: ApiRequest, shop: Shop, style: Style) -> Document:
-    record = await journal.find(request.auth.worker, request.path_params["code"])
+    worker = request.auth.worker
+    record = await journal.find(worker, request.path_params["code"])
+    if letterhead := await letterhead_of(worker, record.invoice.letterhead):
+        shop = deps_of(request).paper.shop(worker, style.language, letterhead)
     return invoice_document(record, shop, style)
 
 
@@ -99,8 +103,11 @@ async def _x(request: ApiRequest, shop: Shop, style: Style) -> Document:
 
 
 async def _z(request: ApiRequest, shop: Shop, style: Style) -> Document:
-    closure = await report.closure(request.auth.worker, request.path_params["z"])
+    worker = request.auth.worker
+    closure = await report.closure(worker, request.path_params["z"])
     shown = msgspec.json.decode(closure.body, type=ZReport)
+    if letterhead := await letterhead_of(worker, bytes.fromhex(shown.letterhead)):
+        shop = deps_of(request).paper.shop(worker, style.language, letterhead)
     return report_document(shown, shop, style, printed_at=_now(request))
 
 
@@ -115,7 +122,7 @@ async def _articles(request: ApiRequest, shop: Shop, style: Style) -> Document:
     start, end = range_of(request, read_query(request, "from", "to"))
     with deps_of(request).exports.take(request.auth.key.id):
         sold = await articles_report(worker, start, end)
-    return articles_document(sold, worker.rates, shop, style, printed_at=_now(request))
+    return articles_document(sold, shop, style, printed_at=_now(request))
 
 
 def _now(request: ApiRequest) -> str:

@@ -65,6 +65,8 @@ class Defaults(msgspec.Struct, frozen=True):
     code_page: str = "utf-8"
     """In which the machine's texts are written and read."""
     rules: Rules = Rules()
+    letterhead: bytes = b""
+    """Digest of what stands on paper now."""
     as_stored: Callable[[Invoice], Invoice] = lambda invoice: invoice
     """The invoice with its texts as the machine stores them: some are cut to fit a frame."""
 
@@ -99,7 +101,8 @@ def read_invoice(
             _refuse_changes(invoice)
     except InvalidRequest as refused:
         raise InvalidRequest([*refused.errors, *told]) from None
-    return msgspec.structs.replace(invoice, warnings=(*invoice.warnings, *warnings_of(unknown)))
+    warnings = (*invoice.warnings, *warnings_of(unknown))
+    return msgspec.structs.replace(invoice, warnings=warnings, letterhead=defaults.letterhead)
 
 
 REFUSED_IF_STRICT = frozenset({"CREDIT_NOTE_NATURE_ASSUMED", "UNIT_PRICE_DERIVED", "TEXT_CUT", "STAMP_DUTY_LEFT_OUT"})

@@ -45,6 +45,14 @@ NATURES: Mapping[str, str] = {
     "RRR": "Remise, ristourne, rabais",
 }
 """Of a credit note, in the words of the law (annex of the SFE)."""
+CLIENTS: Mapping[str, str] = {
+    "CC": "Client comptant",
+    "PP": "Personne physique",
+    "PM": "Personne morale",
+    "PC": "Personne physique commerçant",
+}
+COMMENT_NAMES: Mapping[str, str] = {"A": "Réf. exo.", "B": "Base juridique"}
+"""C to H are reserved, and have the names that a shop gives them."""
 
 
 class Customer(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
@@ -133,6 +141,8 @@ class TaxLine(msgspec.Struct, frozen=True, array_like=True):
     ht: int
     tva: int
     ttc: int
+    tva_hundredths: int = 0
+    """The VAT as the machine told it, in hundredths of a franc, where it is not whole; else 0."""
 
 
 class Psvb(msgspec.Struct, frozen=True, array_like=True):
@@ -167,6 +177,8 @@ class Invoice(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     """On what is paid in cash, on top of the total (CGI 519): printed and reported, never sent."""
     more_psvb: tuple[Psvb, ...] = ()
     """The other withholdings, of an invoice whose items name several groups."""
+    letterhead: bytes = b""
+    """Digest of what stands on its paper; empty where it is the present one."""
     edition: int = 0
     """Of the rules by which it was read: 0 are those of 0.1, whose totals stay as they were."""
 

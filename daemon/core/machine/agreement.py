@@ -22,7 +22,8 @@ def agree(invoice: Invoice, subtotal: Subtotal) -> Invoice:
     ours = {line.group: (line.ttc, line.tva) for line in invoice.taxes if line.ttc}
     theirs = {line.group: (line.ttc, line.tva) for line in subtotal.taxes}
     same_specific = subtotal.specific_tax in (None, invoice.specific_tax)
-    if (subtotal.total_ttc, theirs) == (invoice.total_ttc, ours) and same_specific:
+    tells_cents = any(line.tva_hundredths for line in subtotal.taxes)
+    if (subtotal.total_ttc, theirs) == (invoice.total_ttc, ours) and same_specific and not tells_cents:
         return invoice
     agrees = _agrees_with_vat if invoice.price_mode == "TTC" else _agrees_without_vat
     if set(ours) != set(theirs) or not agrees(invoice, subtotal) or not same_specific:

@@ -1,12 +1,12 @@
-"""What was sold, by article: an article is what has the same name, code and tax group.
+"""What was sold, by article: an article is what has the same name, code, category and tax group, at one price in one mode.
 
-Amounts are whole XOF with VAT, as the till asked them to be certified. A credit note gives back; one for a rebate (RRR) gives
-back money and no goods."""
+Amounts are whole XOF with VAT as they were certified: those of an invoice add up to its tax groups. Prices and quantities are the till's own. A credit
+note gives back; one for a rebate (RRR) gives back money and no goods."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Annotated
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -15,9 +15,12 @@ from common.language import Text
 from daemon.core.clock import millis_text
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.invoice.invoice import Invoice, Item
+from daemon.core.invoice.taxes import percent
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
-from daemon.core.report.journal import QUANTITY_DECIMALS, Exact, exact
+from daemon.core.money import divide_half_up
+from daemon.core.report.journal import PRICE_DECIMALS, QUANTITY_DECIMALS, Exact, exact
+from daemon.core.report.letterhead import Letterhead
 
 
 class ArticleTotal(msgspec.Struct, frozen=True):
@@ -28,9 +31,13 @@ class ArticleTotal(msgspec.Struct, frozen=True):
     group: Annotated[str, Meta(description="Tax group")]
     quantity_sold: Annotated[Exact, Meta(description="At most 3 decimals")]
     quantity_returned: Annotated[Exact, Meta(description="By credit notes, without those for a rebate (RRR)")]
-    amount_sold: Annotated[int, Meta(description="XOF, with VAT, as the till gave the lines")]
+    amount_sold: Annotated[int, Meta(description="XOF, with VAT, as certified")]
     amount_returned: Annotated[int, Meta(description="XOF, with VAT; positive")]
     amount: Annotated[int, Meta(description="XOF, net: sold minus returned")]
+    category: Annotated[str, Meta(description="As sent; empty without one")] = ""
+    unit_price: Annotated[Exact, Meta(description="The till's own, in `price_mode`")] = Exact(0)
+    price_mode: Annotated[str, Meta(description="TTC or HT")] = "TTC"
+    rate: Annotated[int | float, Meta(description="VAT in percent")] = 0
 
 
 class ArticlesReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +45,28 @@ class ArticlesReport(msgspec.Struct, frozen=True, kw_only=True):
     from_: Annotated[str, Meta(description="Start of the range, included")] = msgspec.field(name="from")
     to: Annotated[str, Meta(description="End of the range, excluded")]
     certs_count: Annotated[int, Meta(description="Certifications, credit notes included")]
-    articles: Annotated[tuple[ArticleTotal, ...], Meta(description="Sorted by name, code and group")]
+    articles: Annotated[
+        tuple[ArticleTotal, ...], Meta(description="Sorted by category, name, code, group, mode and price")
+    ]
+    kind: Annotated[Literal["A"], Meta(description="A: the report of articles of the law")] = "A"
+    name: Annotated[str, Meta(description="Trade name")] = ""
+    ifu: Annotated[str, Meta(description="IFU of the taxpayer")] = ""
+    isfs: Annotated[tuple[str, ...], Meta(description="The ISFs under which it was certified")] = ()
+    created_at: Annotated[str, Meta(description="When it was made")] = ""
+    total_ttc: Annotated[int, Meta(description="XOF, net: what X and A say of the same certifications")] = 0
+    number: Annotated[int | None, Meta(description="Of a closed one, from 1; null for a look")] = None
+
+
+class _Key(NamedTuple):
+    """In the order in which they stand."""
+
+    category: str
+    name: str
+    code: str
+    group: str
+    mode: str
+    price: int
+    rate: int
 
 
 class _Sums(msgspec.Struct):
@@ -58,49 +86,80 @@ class Articles:
 
     def __init__(self) -> None:
         self.certs_count = 0
-        self._sums: dict[tuple[str, str, str], _Sums] = {}
+        self.last_seq = 0
+        self._isfs: set[str] = set()
+        self._sums: dict[_Key, _Sums] = {}
 
     def add(self, records: Iterable[Record]) -> None:
         for record in records:
             if record.state == "certified":
                 self.certs_count += 1
-                for item in record.invoice.items:
-                    self._add(record.invoice, item)
+                self._isfs.add(record.invoice.isf)
+                for item, amount in certified_amounts(record.invoice):
+                    self._add(record.invoice, item, amount)
+            self.last_seq = max(self.last_seq, record.seq)
 
-    def _add(self, invoice: Invoice, item: Item) -> None:
-        sums = self._sums.setdefault((item.name, item.code, item.group), _Sums())
+    def _add(self, invoice: Invoice, item: Item, amount: int) -> None:
+        key = _Key(item.category, item.name, item.code, item.group, invoice.price_mode, item.shown_price, item.rate)
+        sums = self._sums.setdefault(key, _Sums())
         if len(self._sums) > MOST:
             raise InvalidRequest(
                 [FieldError("from", Text("more than {most} different articles were sold since then", most=MOST))]
             )
         if not invoice.is_credit:
-            sums.sold += item.quantity
-            sums.amount_sold += item.amount_ttc
+            sums.sold += item.shown_quantity
+            sums.amount_sold += amount
             return
-        sums.amount_returned += item.amount_ttc
+        sums.amount_returned += amount
         if not invoice.is_rebate:
-            sums.returned += item.quantity
+            sums.returned += item.shown_quantity
 
-    def report(self, book: Book, start: int, end: int) -> ArticlesReport:
-        """Sorted by name, code and group; `start <= t < end` (ms) is what was added."""
+    def report(
+        self, book: Book, start: int, end: int, *, at: int = 0, ifu: str = "", letterhead: Letterhead | None = None
+    ) -> ArticlesReport:
+        """Sorted; `start <= t < end` (ms) is what was added, `at` when."""
+        articles = tuple(_total(key, sums) for key, sums in sorted(self._sums.items(), key=lambda entry: entry[0]))
         return ArticlesReport(
             nim=book.nim,
             from_=millis_text(start),
             to=millis_text(end),
             certs_count=self.certs_count,
-            articles=tuple(_total(key, sums) for key, sums in sorted(self._sums.items(), key=lambda entry: entry[0])),
+            articles=articles,
+            name=letterhead.trade_name if letterhead else "",
+            ifu=ifu,
+            isfs=tuple(sorted(self._isfs - {""})),
+            created_at=millis_text(at or end),
+            total_ttc=sum(article.amount for article in articles),
         )
 
 
-def _total(key: tuple[str, str, str], sums: _Sums) -> ArticleTotal:
-    name, code, group = key
+def certified_amounts(invoice: Invoice) -> Iterator[tuple[Item, int]]:
+    """Each line with its part of its tax group's certified total: in TTC mode the line itself, in HT mode in proportion, to the franc."""
+    totals = {line.group: line.ttc for line in invoice.taxes}
+    sums: dict[str, int] = {}
+    for item in invoice.items:
+        sums[item.group] = sums.get(item.group, 0) + item.line_amount
+    done: dict[str, int] = {}
+    for item in invoice.items:
+        before = done.get(item.group, 0)
+        done[item.group] = before + item.line_amount
+        total, whole = totals.get(item.group, sums[item.group]), sums[item.group]
+        upto = (divide_half_up(total * part, whole) for part in (before + item.line_amount, before))
+        yield item, next(upto) - next(upto)
+
+
+def _total(key: _Key, sums: _Sums) -> ArticleTotal:
     return ArticleTotal(
-        name=name,
-        code=code,
-        group=group,
+        name=key.name,
+        code=key.code,
+        group=key.group,
         quantity_sold=exact(sums.sold, QUANTITY_DECIMALS),
         quantity_returned=exact(sums.returned, QUANTITY_DECIMALS),
         amount_sold=sums.amount_sold,
         amount_returned=sums.amount_returned,
         amount=sums.amount_sold - sums.amount_returned,
+        category=key.category,
+        unit_price=exact(key.price, PRICE_DECIMALS),
+        price_mode=key.mode,
+        rate=percent(key.rate),
     )

@@ -24,78 +24,20 @@ from daemon.core.ledger.closure import Closure
 from daemon.core.ledger.entries import NO_CASH, CashTotal
 from daemon.core.ledger.tally import subtract
 from daemon.core.machine.state import FiscalCounters
+from daemon.core.report.report_parts import (
+    CashDrawer,
+    ClosureSummary,
+    CreditNotes,
+    GroupTotal,
+    McfCounters,
+    NatureTotal,
+    PaymentTotal,
+    PsvbTotal,
+    TypeGroupTotal,
+    TypeTotal,
+)
 
 Labels = Mapping[str, str]
-
-
-class GroupTotal(msgspec.Struct, frozen=True):
-    group: Annotated[str, Meta(description="Tax group")]
-    ht: Annotated[int, Meta(description="Without VAT")]
-    tva: Annotated[int, Meta(description="VAT")]
-    ttc: Annotated[int, Meta(description="With VAT; `ht + tva = ttc`, always")]
-
-
-class TypeTotal(msgspec.Struct, frozen=True):
-    invoice_type: Annotated[str, Meta(description="Invoice type")]
-    count: Annotated[int, Meta(description="How many")]
-    total_ttc: Annotated[int, Meta(description="Positive, with VAT")]
-
-
-class TypeGroupTotal(msgspec.Struct, frozen=True):
-    invoice_type: Annotated[str, Meta(description="Invoice type")]
-    group: Annotated[str, Meta(description="Tax group")]
-    ht: Annotated[int, Meta(description="Without VAT")]
-    tva: Annotated[int, Meta(description="VAT")]
-    ttc: Annotated[int, Meta(description="With VAT; `ht + tva = ttc`, always")]
-
-
-class PaymentTotal(msgspec.Struct, frozen=True):
-    method: Annotated[str, Meta(description="Letter")]
-    label: Annotated[str, Meta(description="For people")]
-    amount: Annotated[int, Meta(description="XOF, net")]
-
-
-class NatureTotal(msgspec.Struct, frozen=True):
-    nature: Annotated[str, Meta(description="COR, RAN, RAM or RRR")]
-    label: Annotated[str, Meta(description="For people")]
-    count: Annotated[int, Meta(description="How many")]
-    total: Annotated[int, Meta(description="Positive, with VAT")]
-
-
-class CreditNotes(msgspec.Struct, frozen=True):
-    count: Annotated[int, Meta(description="How many")]
-    total: Annotated[int, Meta(description="Positive, with VAT")]
-
-
-class PsvbTotal(msgspec.Struct, frozen=True):
-    """`rate` in percent."""
-
-    group: Annotated[str, Meta(description="PSVB group A…D")]
-    base: Annotated[int, Meta(description="What it is taken on, XOF")]
-    rate: Annotated[int | float, Meta(description="Percent")]
-    amount: Annotated[int, Meta(description="Withheld, XOF, rounded half up")]
-
-
-class CashDrawer(msgspec.Struct, frozen=True):
-    """`expected` is what the period should have left in the drawer: cash payments + stamp duty + deposits - withdrawals."""
-
-    deposits: Annotated[int, Meta(description="Put into the drawer, XOF")]
-    withdrawals: Annotated[int, Meta(description="Taken out, XOF, positive")]
-    expected: Annotated[int, Meta(description="Cash payments + stamp duty + deposits - withdrawals of the period")]
-
-
-class McfCounters(msgspec.Struct, frozen=True):
-    tc: Annotated[int, Meta(description="All transactions the machine recorded, its own reports included")]
-    fvc: Annotated[int, Meta(description="Sales invoices (FV, FT)")]
-    frc: Annotated[int, Meta(description="Credit notes")]
-
-
-class ClosureSummary(msgspec.Struct, frozen=True):
-    z_number: Annotated[int, Meta(description="Sequential for each NIM, from 1")]
-    period_start: Annotated[str, Meta(description="Start of the period")]
-    period_end: Annotated[str, Meta(description="End of the period")]
-    total_ttc: Annotated[int, Meta(description="With VAT, net")]
-    certs_count: Annotated[int, Meta(description="Certifications in it")]
 
 
 class Sums(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,6 +79,9 @@ class Totals(Sums, frozen=True, kw_only=True):
     ] = 0
     by_nature: Annotated[
         tuple[NatureTotal, ...], Meta(description="Credit notes by their nature, without those of mcfd 0.1")
+    ] = ()
+    isfs: Annotated[
+        tuple[str, ...], Meta(description="The ISFs under which it was certified, without those of mcfd 0.1")
     ] = ()
     stamp_duty: Annotated[int, Meta(description="Stamp duty on payments in cash, beside the totals")] = 0
     cash: Annotated[
@@ -185,6 +130,9 @@ class ZReport(Period, frozen=True, kw_only=True):
             description="true where the machine is no longer on the box and `mcf_counters` are those known last; else left out"
         ),
     ] = msgspec.UNSET
+    letterhead: Annotated[
+        str, Meta(description="Which letterhead stands on its paper, for ever; empty where it is the present one")
+    ] = ""
 
 
 class AReport(Totals, frozen=True, kw_only=True):
@@ -206,10 +154,16 @@ class HistoryRecord(msgspec.Struct, frozen=True):
 
 
 def x_report(
-    book: Book, aggregate: Aggregate, now: int, *, cash: CashTotal = NO_CASH, labels: Labels = PAYMENT_LABELS
+    book: Book,
+    aggregate: Aggregate,
+    now: int,
+    *,
+    cash: CashTotal = NO_CASH,
+    labels: Labels = PAYMENT_LABELS,
+    isfs: Sequence[str] = (),
 ) -> XReport:
     """The open period as it stands at `now` (ms); `cash` is what was moved in it."""
-    return XReport(kind="X", **_period(book, aggregate, now, cash, labels))
+    return XReport(kind="X", **_period(book, aggregate, now, cash, labels), isfs=tuple(isfs))
 
 
 def z_report(
@@ -224,12 +178,16 @@ def z_report(
     chain_previous: bytes,
     cash: CashTotal = NO_CASH,
     labels: Labels = PAYMENT_LABELS,
+    isfs: Sequence[str] = (),
+    letterhead: str = "",
     without_machine: bool = False,
 ) -> ZReport:
     """`aggregate` holds every certification made before the closure (decision 14); `created_at` (ms) ends the period."""
     return ZReport(
         kind="Z",
         **_period(book, aggregate, created_at, cash, labels),
+        isfs=tuple(isfs),
+        letterhead=letterhead,
         z_number=z_number,
         report_id=report_id,
         created_at=millis_text(created_at),
@@ -249,11 +207,13 @@ def a_report(
     *,
     cash: CashTotal = NO_CASH,
     labels: Labels = PAYMENT_LABELS,
+    isfs: Sequence[str] = (),
 ) -> AReport:
     """`tally` is what was certified in `start <= t < end` (ms), `closures` what was closed in it (decision 19)."""
     return AReport(
         kind="A",
         **_totals(book, tally, cash, labels),
+        isfs=tuple(isfs),
         from_=millis_text(start),
         to=millis_text(end),
         closures=tuple(_summary(closure) for closure in closures),

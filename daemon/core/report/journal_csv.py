@@ -16,11 +16,11 @@ from typing import Final, NamedTuple
 from common.language.stored import retold
 from common.spreadsheet import plain_cell
 from daemon.core.clock import machine_millis, millis_text
-from daemon.core.invoice.invoice import PAYMENT_LABELS
+from daemon.core.invoice.invoice import PAYMENT_LABELS, Invoice
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.entries import Placed
 from daemon.core.report.cash import move_of
-from daemon.core.report.journal import told_reason
+from daemon.core.report.journal import PRICE_DECIMALS, QUANTITY_DECIMALS, exact, told_reason
 
 Cell = str | int | None
 
@@ -37,6 +37,23 @@ def _paid(method: str, record: Record) -> int:
     return sum(payment.amount for payment in record.invoice.payments if payment.method == method)
 
 
+def _withheld(invoice: Invoice) -> int | None:
+    return sum(psvb.amount for psvb in invoice.withholdings) if invoice.withholdings else None
+
+
+def _comments(invoice: Invoice) -> str:
+    return "; ".join(f"{comment.label}: {comment.text}" for comment in invoice.comments)
+
+
+def _lines(invoice: Invoice) -> str:
+    """As the till sent them: `2 x 15000 Riz 25 kg [B] = 30000`."""
+    return "; ".join(
+        f"{exact(item.shown_quantity, QUANTITY_DECIMALS)} x {exact(item.shown_price, PRICE_DECIMALS)} {item.name} "
+        f"[{item.group}] = {item.line_amount}"
+        for item in invoice.items
+    )
+
+
 _COLUMNS: Final = (
     Column("seq", "N° d'ordre", lambda record: record.seq or None),
     Column("state", "État", lambda record: record.state),
@@ -50,8 +67,8 @@ _COLUMNS: Final = (
     Column("totalHt", "Total HT", lambda record: sum(line.ht for line in record.invoice.taxes)),
     Column("totalTva", "TVA", lambda record: sum(line.tva for line in record.invoice.taxes)),
     Column("specificTax", "Taxe spécifique", lambda record: record.invoice.specific_tax),
-    Column("psvbGroup", "Groupe PSVB", lambda record: record.invoice.psvb.group if record.invoice.psvb else None),
-    Column("psvbAmount", "PSVB", lambda record: record.invoice.psvb.amount if record.invoice.psvb else None),
+    Column("psvbGroup", "Groupe PSVB", lambda record: "+".join(psvb.group for psvb in record.invoice.withholdings)),
+    Column("psvbAmount", "PSVB", lambda record: _withheld(record.invoice)),
     *(Column(f"paid{method}", label, partial(_paid, method)) for method, label in PAYMENT_LABELS.items()),
     Column("tc", "TC", lambda record: record.counters.tc if record.counters else None),
     Column("fvc", "FVC", lambda record: record.counters.fvc if record.counters else None),
@@ -68,6 +85,12 @@ _COLUMNS: Final = (
     Column("requestId", "Requête", lambda record: plain_cell(record.request_id)),
     Column("cash", "Mouvement de caisse"),
     Column("nim", "NIM", lambda record: record.nim),
+    Column("isf", "ISF", lambda record: plain_cell(record.invoice.isf)),
+    Column("priceMode", "Mode de prix", lambda record: record.invoice.price_mode),
+    Column("discount", "Remises", lambda record: record.invoice.discount),
+    Column("stampDuty", "Timbre quittance", lambda record: record.invoice.stamp_duty),
+    Column("comments", "Commentaires", lambda record: plain_cell(_comments(record.invoice))),
+    Column("lines", "Lignes", lambda record: plain_cell(_lines(record.invoice))),
 )
 """Totals are those of the invoice alone, positive for a credit note too. `cash` is what a movement of cash put into the drawer, below 0 what it
 took out; such a line has no totals."""

@@ -9,6 +9,7 @@ import msgspec
 from daemon.core.report.articles import Articles, ArticlesReport
 from daemon.core.report.journal import Page
 from daemon.usecases.reports.journal import read_in_slices
+from daemon.usecases.reports.letterhead import letterhead_of
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 
@@ -20,5 +21,8 @@ async def articles_report(worker: MachineWorker, start: int, end: int) -> Articl
     articles = Articles()
     async for part in read_in_slices(worker, Page(start, end, state="certified"), extent):
         articles.add(record for record, _ in part)
+    letterhead = await letterhead_of(worker, worker.defaults.letterhead)
     # Sorting thousands is no business of the loop's.
-    return await asyncio.to_thread(articles.report, worker.book, start, end)
+    return await asyncio.to_thread(
+        articles.report, worker.book, start, end, at=worker.now(), ifu=worker.ifu, letterhead=letterhead
+    )

@@ -60,7 +60,13 @@ async def _close_without_machine(worker: MachineWorker, call: Call) -> Closure:
         raise MachineAttention(question)
     at = worker.now()
     closure = await worker.ledger.close_period(
-        worker.book, counters=worker.known, unexplained=0, at=at, call=call, without_machine=True
+        worker.book,
+        counters=worker.known,
+        unexplained=0,
+        at=at,
+        call=call,
+        without_machine=True,
+        letterhead=worker.defaults.letterhead.hex(),
     )
     worker.aggregate = await worker.ledger.aggregated(worker.book)
     return _told(worker, closure, call)
@@ -115,7 +121,13 @@ async def _freeze(worker: MachineWorker, machine: FiscalMachine, call: Call) -> 
     if moved:
         log.warning("machine.unexplained", nim=worker.book.nim, mode=worker.book.mode, invoices=moved)
     closure = await worker.ledger.close_period(
-        worker.book, counters=now, unexplained=moved, at=worker.now(), call=call, seen=LastSeen(state.last)
+        worker.book,
+        counters=now,
+        unexplained=moved,
+        at=worker.now(),
+        call=call,
+        seen=LastSeen(state.last),
+        letterhead=worker.defaults.letterhead.hex(),
     )
     worker.attempts.known = now
     worker.aggregate = await worker.ledger.aggregated(worker.book)

@@ -18,6 +18,7 @@ from daemon.core.machine.state import ServerLink
 from daemon.core.report.machine_info import MachineInfo, machine_info
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.ports import FiscalMachine
+from daemon.usecases.reports.letterhead import take_letterhead
 from daemon.usecases.worker.machine_worker import MachineReading, MachineWorker
 
 CACHE_SECONDS = 1.0
@@ -64,6 +65,7 @@ async def _read(worker: MachineWorker) -> MachineReading:
             worker.server_link = link
         if not worker.taxpayer:
             worker.taxpayer = tuple([await _taxpayer(machine, line) for line in range(TAXPAYER_LINES)])
+            await take_letterhead(worker)
         worker.reading = MachineReading(state, link, clock(), worker.now())
         return worker.reading
 

@@ -45,14 +45,16 @@ async def x_report(worker: ReportSource) -> fiscal_reports.XReport:
     """The open period as the last tick left it."""
     aggregate = await _aggregate(worker)
     cash = await worker.ledger.cash_of_period(worker.book, aggregate.period_start)
-    return fiscal_reports.x_report(worker.book, aggregate, worker.now(), cash=cash, labels=worker.labels)
+    isfs = await worker.ledger.isfs_of_period(worker.book)
+    return fiscal_reports.x_report(worker.book, aggregate, worker.now(), cash=cash, labels=worker.labels, isfs=isfs)
 
 
 async def x_between(worker: ReportSource, start: int, end: int) -> fiscal_reports.XReport:
     """A look at `start <= t < end` (ms) in the shape of X; it closes nothing and does not care where Z closures lie."""
     aggregate = await worker.ledger.aggregate_between(worker.book, start, end)
     cash = await worker.ledger.cash_between(worker.book, start, end)
-    return fiscal_reports.x_report(worker.book, aggregate, end, cash=cash, labels=worker.labels)
+    isfs = await worker.ledger.isfs_between(worker.book, start, end)
+    return fiscal_reports.x_report(worker.book, aggregate, end, cash=cash, labels=worker.labels, isfs=isfs)
 
 
 async def a_report(worker: ReportSource, start: int, end: int) -> fiscal_reports.AReport:
@@ -60,7 +62,8 @@ async def a_report(worker: ReportSource, start: int, end: int) -> fiscal_reports
     tally = await worker.ledger.tally_between(worker.book, start, end)
     closures = await worker.ledger.closures(worker.book, start=start, end=end, limit=None)
     cash = await worker.ledger.cash_between(worker.book, start, end)
-    return fiscal_reports.a_report(worker.book, tally, closures, start, end, cash=cash, labels=worker.labels)
+    isfs = await worker.ledger.isfs_between(worker.book, start, end)
+    return fiscal_reports.a_report(worker.book, tally, closures, start, end, cash=cash, labels=worker.labels, isfs=isfs)
 
 
 async def closure(worker: ReportSource, asked: str) -> Closure:

@@ -10,8 +10,9 @@ from daemon.core.invoice.invoice import SALES
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Tally
 from daemon.core.ledger.tally import add, contribution
-from daemon.core.report.fiscal_reports import GroupTotal, PaymentTotal, a_report
+from daemon.core.report.fiscal_reports import a_report
 from daemon.core.report.journal import Page
+from daemon.core.report.report_parts import GroupTotal, PaymentTotal
 from daemon.usecases.reports.report import net_total
 from daemon.usecases.worker.machine_worker import MachineWorker
 

@@ -25,6 +25,7 @@ from daemon.core.ledger.test_mode import REFUSED, is_test_code
 from daemon.core.machine.nim import short_nim
 from daemon.core.machine.state import FiscalCounters, MachineState, ServerLink
 from daemon.core.report.fiscal_reports import Labels
+from daemon.core.report.letterhead import Letterhead
 from daemon.usecases.ports import EventLogPort, FiscalMachine, JournalPort, LedgerPort
 from daemon.usecases.worker.attempts import Attempts
 from daemon.usecases.worker.book_clock import BookClock, BoxClock
@@ -96,6 +97,8 @@ class MachineWorker:
     machine_zone: tzinfo = UTC
     """Of the machine's own clock."""
     labels: Labels = field(default_factory=lambda: PAYMENT_LABELS)
+    compose_letterhead: Callable[[tuple[str, ...]], Letterhead] | None = None
+    """What stands on paper now, from `taxpayer`."""
     on_event: Callable[[BookEvent], None] = lambda _: None
     till_waits: Callable[[], bool] = nobody_waits
     """Whether a till waits for any real machine of this box: a long reading of one machine's book makes way for all."""
@@ -204,6 +207,8 @@ class MachineWorker:
         self.machine_code = self.ledger_code = ""
         self.time.change_book(book)
         self.aggregate = None
+        self.taxpayer = ()
+        self.defaults = msgspec.structs.replace(self.defaults, letterhead=b"")
 
     def now(self) -> int:
         """The time for the ledger (decision 21); never before anything the book already holds."""

@@ -22,7 +22,7 @@ from support.till import certified, fresh, invalid, problem
 
 CUSTOMER = {
     "clientType": "PM",
-    "ifu": "IFU77777X",
+    "ifu": "77777123X",
     "name": "Kouyaté Distinctive SARL",
     "address": "Rue Introuvable 12",
     "phone": "70123456",

@@ -130,3 +130,34 @@ def test_stamp_duty_where_the_shop_has_it_computed(tmp_path: Path) -> None:
         problem(shop.certify(invoice("S-3", 15_000, stampDuty=99_999_999)), 422, "INVALID_REQUEST")
         report = shop.http.post(f"/v1/mcf/{NIM}/reports/z", json={}, headers=shop.headers()).json()
         assert (report["stamp_duty"], report["total_ttc"], report["cash"]["expected"]) == (100, 30_000, 15_100)
+
+
+THEN = {"cadastral": "12340560078", "regime": "RNI", "accounts": ["BF074 1"], "tax_office": "DME Centre I"}
+NOW = {"cadastral": "99999999999", "regime": "RSI", "accounts": ["BF074 2"], "tax_office": "DME Centre II"}
+
+
+def test_a_copy_is_its_original(tmp_path: Path) -> None:
+    """0047 art. 23, SFE 3 x: an invoice and a Z are printed with the letterhead, the ISF and the words of then, whatever the configuration says since."""
+    with Shop(tmp_path, config={"company": THEN}, per_machine={"isf": "BF-SFE-1"}) as shop:
+        shop.start()
+        code = certified(shop.certify(invoice("L-1")))["codeSecef"]
+        other = certified(shop.certify(invoice("L-2", isf="BF-SFE-777")))["codeSecef"]
+        shop.get("info")
+        shop.close_period()
+        paths = [f"certifications/{code}/ticket", "reports/z/1/ticket"]
+        before = [shop.get(path).text for path in paths]
+        assert "Réf. cadastrale" in before[0]
+        assert "BF-SFE-777" in shop.get(f"certifications/{other}/ticket").text
+        assert "BF-SFE-1, BF-SFE-777" in before[1]
+        shop.stop_daemon()
+    with Shop(tmp_path, config={"company": NOW}, per_machine={"isf": "BF-SFE-2"}) as shop:
+        shop.more_config = '[reports.payment_labels]\nE = "Liquide"\n'
+        shop.start()
+        again = [shop.get(path).text for path in paths]
+        assert [after.splitlines()[1:] for after in again] == [text.splitlines()[1:] for text in before]
+        today = shop.get("reports/x/ticket").text
+        assert "DME Centre II" in today
+        code = certified(shop.certify(invoice("L-3")))["codeSecef"]
+        assert "Liquide" in shop.get(f"certifications/{code}/ticket").text
+        shop.stop_daemon()
+        shop.verify()

@@ -282,7 +282,7 @@ def test_the_longest_names_fit(person: People, shop: Shop) -> None:
     long = "wendpanga" * 30
     create_in_passing(shop, long[:32], "technician")
     article = {"name": long[:200], "taxGroup": "B", "unitPrice": 999_999_999, "quantity": 1}
-    customer = {"clientType": "PM", "name": long[:200], "ifu": "00012345A"}
+    customer = {"clientType": "PP", "name": long[:200], "ifu": "00012345A"}
     paid = [{"method": "E", "amount": 999_999_999}]
     answer = shop.certify(invoice(long[:40], items=[article], payments=paid, customer=customer, operatorName=long[:40]))
     assert answer.status_code == 200, answer.text

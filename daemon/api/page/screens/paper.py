@@ -18,6 +18,7 @@ from daemon.paper.layout import Width
 from daemon.paper.reports import report_document
 from daemon.paper.shop import Style
 from daemon.usecases.reports import inspect, journal, report
+from daemon.usecases.reports.letterhead import letterhead_of
 
 WIDTH: Final[Width] = 48
 ALONE: Final = (
@@ -56,12 +57,16 @@ async def _document(visit: Visit) -> tuple[Document, str]:
     style = Style(visit.language, is_duplicate=what == "invoice")
     if what == "invoice":
         record = await journal.find(visit.worker, name)
+        letterhead = await letterhead_of(visit.worker, record.invoice.letterhead)
+        shop = visit.deps.paper.shop(visit.worker, visit.language, letterhead)
         return invoice_document(record, shop, style), f"/ui/journal/{record.seq}"
     printed_at = millis_text(visit.worker.now())
     if what == "x":
         return report_document(await report.x_report(visit.worker), shop, style, printed_at=printed_at), "/ui/x"
     closed = await report.closure(visit.worker, name)
     shown_z = msgspec.json.decode(closed.body, type=ZReport)
+    letterhead = await letterhead_of(visit.worker, bytes.fromhex(shown_z.letterhead))
+    shop = visit.deps.paper.shop(visit.worker, visit.language, letterhead)
     return report_document(shown_z, shop, style, printed_at=printed_at), f"/ui/closures/{closed.z_number}"
 
 

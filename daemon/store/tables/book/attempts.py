@@ -55,6 +55,7 @@ def begin(connection: sqlite3.Connection, book: Book, attempt: Attempt) -> int:
         attempt.request_id,
         pack(invoice_bytes(invoice)),
         stored_key(invoice.number),
+        invoice.isf,
     )
     try:
         (attempt_id,) = connection.execute(_SQL["insert"], values).fetchone()

@@ -1,7 +1,7 @@
 -- name: insert
 INSERT INTO certification (book_id, state, number, type, total_ttc, begun_at, base_tc, base_fvc, base_frc,
-                           request_id, payload, number_key, epoch)
-VALUES (?1, 'begun', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, (SELECT epoch FROM book WHERE id = ?1)) RETURNING id;
+                           request_id, payload, number_key, isf, epoch)
+VALUES (?1, 'begun', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, (SELECT epoch FROM book WHERE id = ?1)) RETURNING id;
 
 -- name: amend
 UPDATE certification SET total_ttc = ?, payload = ? WHERE id = ? AND book_id = ? AND state = 'begun';

@@ -25,7 +25,7 @@ from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.books import BookHead, read_head
 from daemon.store.tables.book.cash import cash_of_period
 from daemon.store.tables.book.codec import seen_text
-from daemon.store.tables.book.totals import TotalRow, bring_in, write_totals
+from daemon.store.tables.book.totals import TotalRow, bring_in, isfs_of_period, write_totals
 
 COLUMNS = (
     "z_number, report_id, period_start, period_end, created_at, certs_count, total_ttc, tc, fvc, frc, unexplained, "
@@ -46,6 +46,7 @@ def close_period(
     labels: Mapping[str, str],
     seen: LastSeen | None = None,
     without_machine: bool = False,
+    letterhead: str = "",
 ) -> Closure:
     """Brings in the rest, freezes, numbers, chains, and opens the next period."""
     totals, _ = bring_in(connection, book, zone)
@@ -57,6 +58,8 @@ def close_period(
         totals,
         head,
         cash=cash_of_period(connection, book, totals.period_start),
+        isfs=isfs_of_period(connection, book),
+        letterhead=letterhead,
         z_number=z_number + 1,
         counters=counters,
         unexplained=found + unexplained,
@@ -83,6 +86,8 @@ def _compose(
     head: BookHead,
     *,
     cash: CashTotal,
+    isfs: tuple[str, ...],
+    letterhead: str,
     z_number: int,
     counters: FiscalCounters,
     unexplained: int,
@@ -101,6 +106,8 @@ def _compose(
         unexplained=unexplained,
         chain_previous=head.hash,
         cash=cash,
+        isfs=isfs,
+        letterhead=letterhead,
         labels=labels,
         without_machine=without_machine,
     )

@@ -109,6 +109,23 @@ def aggregate_between(connection: sqlite3.Connection, book: Book, start: int, en
     )
 
 
+def isfs_of_period(connection: sqlite3.Connection, book: Book) -> tuple[str, ...]:
+    """Under which the certifications of the open period were made, as far as the last tick has brought them in."""
+    totals = read_totals(connection, book.id)
+    return _isfs(connection, (book.id, totals.closed_seq, totals.seq, 0, _NEVER))
+
+
+def isfs_between(connection: sqlite3.Connection, book: Book, start: int, end: int) -> tuple[str, ...]:
+    """The same of `start <= t < end` (ms)."""
+    totals = read_totals(connection, book.id)
+    after, upto = bracket(connection, book, start, end)
+    return _isfs(connection, (book.id, after, totals.seq if upto is None else min(upto, totals.seq), start, end))
+
+
+def _isfs(connection: sqlite3.Connection, place: tuple[int, ...]) -> tuple[str, ...]:
+    return tuple(isf for (isf,) in connection.execute(_SQL["isfs"], place))
+
+
 def _fvc_before(connection: sqlite3.Connection, book: Book, end: int, totals: TotalRow) -> int:
     """The last FVC known before `end`: from a certification or a closure, or as the book has it now."""
     if end > totals.at:

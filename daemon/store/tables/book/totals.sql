@@ -42,3 +42,8 @@ WHERE book_id = ? AND seq <= ? AND ended_at < ? AND state = 'certified' ORDER BY
 
 -- name: closed_before
 SELECT fvc FROM closure WHERE book_id = ? AND created_at < ? ORDER BY z_number DESC LIMIT 1;
+
+-- name: isfs
+SELECT DISTINCT isf FROM certification
+WHERE book_id = ? AND seq > ? AND seq <= ? AND state = 'certified' AND isf IS NOT NULL AND ended_at >= ? AND ended_at < ?
+ORDER BY isf;

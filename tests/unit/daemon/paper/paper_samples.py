@@ -145,7 +145,13 @@ _TOTALS = {
     "specific_tax": 100,
     "psvb": (fiscal_reports.PsvbTotal("C", 69_000, 0.2, 138),),
     "incomplete": 2,
-    "reductions": 2_000,
+    "reductions": 4_000,
+    "by_nature": (
+        fiscal_reports.NatureTotal("RAM", "Avoir suite reprise biens/services", 1, 13_000),
+        fiscal_reports.NatureTotal("RRR", "Remise, ristourne, rabais", 1, 2_000),
+    ),
+    "isfs": ("ISF1", "ISF2"),
+    "stamp_duty": 150,
     "cash": fiscal_reports.CashDrawer(20_000, 5_000, 900_000),
 }
 _PERIOD = {
@@ -179,8 +185,21 @@ ARTICLES = ArticlesReport(
     to="2026-11-21T00:00:00.000Z",
     certs_count=13,
     articles=(
-        ArticleTotal("Riz 25 kg", "R25", "B", Decimal(66), Decimal(1), 985_000, 15_000, 970_000),
-        ArticleTotal("Tomates", "", "A", Decimal("123.5"), Decimal(0), 100_000, 0, 100_000),
+        ArticleTotal("Tomates", "", "A", Decimal("123.5"), Decimal(0), 100_000, 0, 100_000, "", Decimal("812.5")),
+        ArticleTotal(
+            "Riz 25 kg",
+            "R25",
+            "B",
+            Decimal(66),
+            Decimal(1),
+            985_000,
+            15_000,
+            970_000,
+            "Céréales",
+            Decimal(15_000),
+            "TTC",
+            18,
+        ),
     ),
 )
 PRINTED_AT = "2026-11-20T19:31:12.000Z"
@@ -201,5 +220,5 @@ def documents(language):
         "x-periodic": report_document(X, owner, style, periodic=True, **times),
         "z": report_document(Z, owner, style, **times),
         "a": report_document(A, owner, style, **times),
-        "articles": articles_document(ARTICLES, RATES, owner, style, **times),
+        "articles": articles_document(ARTICLES, owner, style, **times),
     }

@@ -181,12 +181,37 @@ def test_articles_are_told_apart_by_name_code_and_group():
 
 @pytest.mark.parametrize(("nature", "returned"), [("COR", 1), ("RAN", 1), ("RAM", 1), ("RRR", 0)])
 def test_credit_notes_give_back(nature, returned):
-    """Amounts always; goods unless it is a rebate."""
+    """Amounts always; goods unless it is a rebate. At its own price, it is a line of its own."""
     reference = "RRR" if nature == "RRR" else f"{NIM}-291"
     told = sold(body(), credit_body(item(amountTtc=4000), creditNoteNature=nature, creditNoteRef=reference))
-    (rice,) = told["articles"]
-    assert (rice["quantity_sold"], rice["quantity_returned"]) == (1, returned)
-    assert (rice["amount_sold"], rice["amount_returned"], rice["amount"]) == (15000, 4000, 11000)
+    back, rice = told["articles"]
+    assert (back["unit_price"], rice["unit_price"]) == (4000, 15000)
+    assert (rice["quantity_sold"], back["quantity_returned"]) == (1, returned)
+    assert (rice["amount_sold"], back["amount_returned"], told["total_ttc"]) == (15000, 4000, 11000)
+
+
+def test_articles_come_to_what_was_certified():
+    """SFE 5.1: in HT mode the lines of a group share its certified total to the franc; each price and mode, and each category, is a line of its own, with the
+    quantity of the till."""
+    ht = [item(unitPrice=Decimal("10.40"), amountTtc=None) for _ in range(10)]
+    taxed = item(
+        name="Bière",
+        unitPrice=250,
+        quantity=601,
+        amountTtc=186_000,
+        specificTax=50,
+        specificTaxRate=1,
+        category="Boissons",
+    )
+    requests = [body(*ht, priceMode="HT", pay=118), body(item(amountTtc=12, unitPrice=12)), body(taxed, pay=186_000)]
+    told = sold(*requests)
+    assert told["total_ttc"] == sum(record(request).total_ttc for request in requests) == 118 + 12 + 186_000
+    assert [(a["category"], a["price_mode"], a["unit_price"], a["quantity_sold"]) for a in told["articles"]] == [
+        ("", "HT", Decimal("10.4"), 10),
+        ("", "TTC", 12, 1),
+        ("Boissons", "TTC", 250, 601),
+    ]
+    assert (told["kind"], told["isfs"], told["articles"][0]["rate"]) == ("A", ["ISF1"], 18)
 
 
 def test_a_report_holds_so_many_articles_and_no_more(monkeypatch):

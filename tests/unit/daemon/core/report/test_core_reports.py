@@ -76,6 +76,7 @@ def test_x_has_every_field_of_the_service_with_its_name():
         "psvb": [{"group": "C", "base": 2218, "rate": 0.2, "amount": 4}],
         "incomplete": 1,
         "reductions": 0,
+        "isfs": [],
         "stamp_duty": 0,
         "cash": {"deposits": 0, "withdrawals": 0, "expected": 15500 + 900 - 1000},
         "period_start": "2026-01-05T09:59:59.123Z",
@@ -157,6 +158,7 @@ def test_z_is_x_with_its_number_its_counters_and_the_head_of_the_chain():
         "mcf_counters": {"tc": 12, "fvc": 10, "frc": 1},
         "unexplained": 2,
         "chain_previous": "ab" * 32,
+        "letterhead": "",
     }
 
 
