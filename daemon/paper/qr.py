@@ -35,7 +35,7 @@ def qr_blocks(content: str, width: int) -> list[str]:
     import segno  # noqa: PLC0415  as above
 
     code = segno.make_qr(content, error="m")
-    border = min(QUIET_ZONE, (width - code.symbol_size(border=0)[0]) // 2)
+    border = min(QUIET_ZONE, (width - len(code.matrix)) // 2)
     if border < QUIET_ZONE // 2:
         return []
     rows = [list(row) for row in code.matrix_iter(border=border)]
