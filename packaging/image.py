@@ -49,7 +49,7 @@ def files(package: Path, archive: Path, epoch: str) -> None:
         f'install -d -o {USER} -g {USER} -m 0750 "$1/var/lib/mcfd"',
         'rm -rf "$1/var/lib/apt/lists" "$1/var/cache/apt" "$1/usr/lib/systemd"',
     )
-    run("mmdebstrap", "--variant=minbase", "--include=python3,tzdata",
+    run("mmdebstrap", "--variant=minbase", "--include=haproxy,python3,tzdata",
         *(f"--dpkgopt=path-exclude={path}" for path in LEFT_OUT),
         *(f"--customize-hook={hook}" for hook in hooks),
         SUITE, archive, mirror(), SOURCE_DATE_EPOCH=epoch)  # fmt: skip

@@ -78,14 +78,15 @@ def main() -> int:
     parser.add_argument("--calm", type=float, default=30.0, help="seconds without an attack, before them and after")
     parser.add_argument("--plain", action="store_true", help="only without TLS")
     parser.add_argument("--tls", action="store_true", help="only with TLS")
+    parser.add_argument("--alone", action="store_true", help="on loopback without HAProxy")
     parser.add_argument("--strict", action="store_true", help="exit 1 when a limit is missed")
     options = parser.parse_args()
     wanted = [name.strip() for name in options.only.split(",") if name.strip()] or [*ATTACKS, TOGETHER]
     both = options.plain == options.tls
     rows: list[AttackRow] = []
-    for tls in (False, True):
-        if both or tls == options.tls:
-            with standing(tls=tls) as fortress:
+    for tls in (False,) if options.alone else (False, True):
+        if options.alone or both or tls == options.tls:
+            with standing(tls=tls, alone=options.alone) as fortress:
                 rows += besiege(fortress, wanted, Times(options.seconds, options.calm))
     (RESULTS / "siege.json").write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=1))
     lines = [HEADS, ("---", *["--:"] * 8, "---"), *(row.cells() for row in rows)]

@@ -1,4 +1,4 @@
-"""The shop under attack: simulator on a paced line, the daemon as systemd would start it, plain or with TLS of its own."""
+"""The shop under attack: simulator on a paced line, the daemon as systemd would start it, plain or with TLS."""
 
 from __future__ import annotations
 
@@ -69,14 +69,16 @@ class Fortress:
 
 
 @contextlib.contextmanager
-def standing(*, tls: bool, baud: int = 115_200) -> Iterator[Fortress]:
-    """It ends with `mcfd verify`."""
+def standing(*, tls: bool, alone: bool = False, baud: int = 115_200) -> Iterator[Fortress]:
+    """On the network, behind HAProxy; `alone`, on loopback without it. It ends with `mcfd verify`."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="siege-", dir=RESULTS))
     manager = Manager(folder / "notify")
     try:
         machine = Machine(folder, NIM, IFU, "--baud", str(baud), lasting=False)
-        server: dict[str, Any] = {"tls": "internal"} if tls else {}
+        server: dict[str, Any] = {} if alone else {"host": "0.0.0.0", "allow_plain_lan": not tls}  # noqa: S104  # every address of loopback
+        if tls:
+            server["tls"] = "internal"
         environ = dict(re.findall(r"^Environment=(\w+)=(.*)", UNIT.read_text(), re.MULTILINE))
         environ |= {"NOTIFY_SOCKET": str(manager.address), "WATCHDOG_USEC": str(WATCHDOG_SECONDS * 1_000_000)}
         with Shop(folder, machines=(machine,), config={"server": server}, environ=environ) as shop:

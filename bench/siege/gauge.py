@@ -1,4 +1,4 @@
-"""What the daemon's process uses while it is under attack, and how regularly it says that it is well."""
+"""What the daemon's process and HAProxy, its child, use while it is under attack, and how regularly it says that it is well."""
 
 from __future__ import annotations
 
@@ -48,15 +48,16 @@ class Manager:
 
 @dataclass
 class Peak:
-    """`resident` in MB, `descriptors` as many as were open at once."""
+    """`resident` in MB, of daemon and HAProxy; `descriptors` as many as the daemon had open at once."""
 
     resident: float = 0.0
     descriptors: int = 0
 
     def look(self, pid: int) -> None:
         with contextlib.suppress(OSError):
-            pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-            self.resident = max(self.resident, pages * os.sysconf("SC_PAGE_SIZE") / 1e6)
+            children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+            pages = [int(Path(f"/proc/{each}/statm").read_text().split()[1]) for each in (pid, *children)]
+            self.resident = max(self.resident, sum(pages) * os.sysconf("SC_PAGE_SIZE") / 1e6)
             self.descriptors = max(self.descriptors, sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir()))
 
 

@@ -1,4 +1,5 @@
-"""The till that has to go on: one invoice a second, each on a connection of its own, as tills do that know no keep-alive."""
+"""The till that has to go on: one invoice a second, each on a connection of its own, as tills do that know no keep-alive, and each from an
+address that has not shown a key yet."""
 
 from __future__ import annotations
 
@@ -34,6 +35,7 @@ class SiegeTill:
         self._target = target
         self._key = key
         self._numbers = itertools.count(1)
+        self._addresses = itertools.count()
         self._tls = trusting()
 
     def work(self, seconds: float) -> InvoiceTimes:
@@ -68,6 +70,10 @@ class SiegeTill:
         return took
 
     def _connect(self) -> http.client.HTTPConnection:
+        at = next(self._addresses)
+        address, port = (f"127.{2 + at // 250 % 250}.0.{1 + at % 250}", 0), self._target.port
         if self._target.tls:
-            return http.client.HTTPSConnection("127.0.0.1", self._target.port, timeout=PATIENCE, context=self._tls)
-        return http.client.HTTPConnection("127.0.0.1", self._target.port, timeout=PATIENCE)
+            return http.client.HTTPSConnection(
+                "127.0.0.1", port, timeout=PATIENCE, context=self._tls, source_address=address
+            )
+        return http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE, source_address=address)

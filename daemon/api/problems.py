@@ -26,7 +26,6 @@ Code = Literal[
     "BRIDGE_OFFLINE",
     "CREDIT_EXCEEDS_ORIGINAL",
     "DUPLICATE_INVOICE",
-    "HEADERS_TOO_LARGE",
     "IDEMPOTENCY_KEY_REUSED",
     "INTERNAL_ERROR",
     "INVALID_JSON",
@@ -92,6 +91,7 @@ KINDS: Final[dict[type[Exception], Kind]] = {
     refusals.NimNotInScope: Kind(403, "NIM_NOT_IN_SCOPE", Text("The key is for another NIM")),
     refusals.RoleNotAllowed: Kind(403, "ROLE_NOT_ALLOWED", Text("The role of the key does not allow this")),
     refusals.WrongPassword: Kind(401, "WRONG_PASSWORD", Text("The name or the password is wrong")),
+    refusals.BodyTimeout: Kind(408, "REQUEST_TIMEOUT", Text("The request took too long to arrive")),
     refusals.TooLarge: Kind(413, "TOO_LARGE", Text("The body is too large")),
     refusals.UnsupportedMediaType: Kind(415, "UNSUPPORTED_MEDIA_TYPE", Text("The body has to be JSON")),
     refusals.Misdirected: Kind(421, "MISDIRECTED_REQUEST", Text("The Host header names another server")),
@@ -146,7 +146,6 @@ HTTP_CODES: Final[dict[int, tuple[Code, Text]]] = {
     408: ("REQUEST_TIMEOUT", Text("The request took too long to arrive")),
     413: ("TOO_LARGE", Text("The body is too large")),
     429: ("TOO_MANY_REQUESTS", Text("Too many requests")),
-    431: ("HEADERS_TOO_LARGE", Text("The headers are too large")),
 }
 
 
@@ -250,6 +249,8 @@ def _headers(error: Exception, kind: Kind) -> tuple[Header, ...]:
     if isinstance(error, refusals.Unauthenticated):
         challenge = f', error="{error.challenge}"' if error.challenge else ""
         return ((b"www-authenticate", f'Bearer realm="mcfd"{challenge}'.encode()),)
+    if isinstance(error, refusals.BodyTimeout):
+        return ((b"connection", b"close"),)  # the rest of the body may never come
     retry_after = getattr(error, "retry_after", kind.retry_after)
     return ((b"retry-after", b"%d" % retry_after),) if retry_after else ()
 

@@ -6,6 +6,7 @@ Refusal
 ├── NimNotInScope         a key for another NIM, whether that NIM exists or not (403)
 ├── RoleNotAllowed        a key whose role does not reach so far (403)
 ├── WrongPassword         a name and a password that do not go together (401)
+├── BodyTimeout           the body did not arrive in time (408)
 ├── TooLarge              the body is over the limit (413)
 ├── UnsupportedMediaType  the body does not say that it is JSON (415)
 ├── Misdirected           a `Host` that is none of ours (421)
@@ -55,6 +56,11 @@ class WrongPassword(Refusal):
 
     def __init__(self) -> None:
         super().__init__(Text("the name or the password is wrong"))
+
+
+class BodyTimeout(Refusal):
+    def __init__(self) -> None:
+        super().__init__(Text("the body did not arrive in time; nothing was done"))
 
 
 class TooLarge(Refusal):

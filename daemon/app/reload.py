@@ -15,7 +15,7 @@ import structlog
 
 from common import logs, notify
 from common.credentials import secret_path
-from daemon.api.http.server import BadCertificate
+from common.front import BadCertificate
 from daemon.core.errors import StorageError
 from daemon.settings import Settings, SettingsError, changes, check_files, load
 from daemon.upstream.options import BadOptions

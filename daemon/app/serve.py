@@ -12,19 +12,21 @@ from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import structlog
 import uvloop
 
 from common import notify
-from daemon.api.access.auth import recognising
+from common.front import BadCertificate, FrontError, FrontServer, withdraw
+from common.http_server import HttpServer, ServerConfig
+from common.network import is_loopback
 from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import Logins
 from daemon.api.access.sandbox_share import SandboxShare
 from daemon.api.box import Box
 from daemon.api.http.cross_origin import CrossOrigin
-from daemon.api.http.server import BadCertificate, HttpServer, ServerConfig
 from daemon.api.paper import Paper
 from daemon.api.service import create_api
 from daemon.app.outward.replication import Replication, replicating
@@ -55,8 +57,8 @@ log = structlog.get_logger(__name__)
 EXIT_OK = 0
 EXIT_USAGE = 2
 EXIT_UNUSABLE = 3
-STOP_GRACE = 10.0
-"""For what is on the line."""
+STOP_GRACE = 100.0
+"""For what is on the line (decision 38): the line's own time limits end it sooner where the machine is silent."""
 ANSWER_GRACE = 1.0
 """And then for the answers, which say what became of it."""
 BYTES_PER_MB = 1024 * 1024
@@ -67,14 +69,15 @@ SWITCH_INTERVAL = 0.0005
 each of a certification's dozen wakings."""
 
 
-def serve(settings: Settings) -> int:
-    """Runs until SIGTERM or SIGINT; the exit code. What stops the start is one line in the log."""
+def serve(settings: Settings, front: Path | None = None) -> int:
+    """Runs until SIGTERM or SIGINT; the exit code. What stops the start is one line in the log. `front` is the folder shared with HAProxy's
+    unit."""
     sys.setswitchinterval(SWITCH_INTERVAL)
     try:
         remove_left(settings.storage.path.parent)
         carry_out_order(settings)
-        code = uvloop.run(_serve(settings))
-    except (BadOptions, BadCertificate, AuthorityError) as error:
+        code = uvloop.run(_serve(settings, front))
+    except (BadOptions, BadCertificate, AuthorityError, FrontError) as error:
         log.critical("start.refused", reason=str(error))
         return EXIT_USAGE
     except (StorageError, OSError) as error:
@@ -82,8 +85,11 @@ def serve(settings: Settings) -> int:
         return EXIT_UNUSABLE
     if is_ordered(settings) and not notify.is_heard():
         # A process of its own for the other ledger. systemd starts one by itself (Restart=always).
-        file = ("--config", str(settings.file)) if settings.file else ()
-        os.execv(MCFD[0], [*MCFD, "run", *file])  # noqa: S606  itself
+        options = [
+            *(("--config", str(settings.file)) if settings.file else ()),
+            *(("--front", str(front)) if front else ()),
+        ]
+        os.execv(MCFD[0], [*MCFD, "run", *options])  # noqa: S606  itself
     return code
 
 
@@ -96,12 +102,21 @@ class Signals:
 
     def listen(self) -> None:
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGTERM, self.stop.set)
-        loop.add_signal_handler(signal.SIGINT, self.stop.set)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop, number)
         loop.add_signal_handler(signal.SIGHUP, self.reload.set)
 
+    def _stop(self, number: int) -> None:
+        """The second one ends the process at once, as a kill would (decision 38)."""
+        if not self.stop.is_set():
+            self.stop.set()
+            return
+        log.warning("stopped_at_once", signal=number)
+        asyncio.get_running_loop().remove_signal_handler(number)
+        os.kill(os.getpid(), number)
 
-async def _serve(settings: Settings) -> int:
+
+async def _serve(settings: Settings, folder: Path | None) -> int:
     signals = Signals()
     signals.listen()
     certificate = Certificate(settings)
@@ -121,15 +136,20 @@ async def _serve(settings: Settings) -> int:
         stack.push_async_callback(page.jobs.close)
         # Beside the loop: the machines' first replies come in meanwhile, and each is answered at once.
         app = await asyncio.to_thread(create_api, deps, page)
-        server = HttpServer(app, _server_config(settings, certificate, deps))
         await sandbox_answers(runtime.workers)
+        front = _front(settings, certificate, folder)
+        if front is not None:
+            stack.push_async_callback(front.stop)
+            await front.start()
+        server = HttpServer(app, _server_config(settings, front))
         await server.start()
         stack.push_async_callback(server.stop)
+        signals.listen()  # again: uvicorn takes them at its start
         address = f"{'https' if certificate.files else 'http'}://{_in_url(settings.server.host)}:{server.port}"
         reloader = Reloader(
             settings,
             (
-                ReloadedPart(lambda _: certificate.reloading(server)),
+                ReloadedPart(lambda _: certificate.reloading(front)),
                 ReloadedPart(replication.take, ("upstream",), replication.offer_parked),
                 ReloadedPart(webhooks.take, ("upstream", "webhook"), webhooks.offer_parked),
                 ReloadedPart(noting_configuration(runtime.store)),
@@ -137,7 +157,7 @@ async def _serve(settings: Settings) -> int:
         )
         _beside(stack, report(runtime, address), "status")
         _beside(stack, reloader.run(signals.reload), "reload")
-        _beside(stack, certificate.keep(server), "certificate")
+        _beside(stack, certificate.keep(front), "certificate")
         _beside(stack, keep_tidy(runtime.store), "housekeeping")
         _beside(stack, keep_sandbox_small(runtime.store, settings.sandbox.max_size_mb * BYTES_PER_MB), "sandbox")
         _beside(stack, history.run(), "line history")
@@ -149,8 +169,8 @@ async def _serve(settings: Settings) -> int:
         notify.stopping()
         log.info("stopping")
         # Together: what is on the line ends, whoever waits is told so, and the answers still go out.
-        await asyncio.gather(
-            server.stop(), *(worker.close(STOP_GRACE) for worker in (*runtime.workers, *runtime.retired))
+        await server.stop(
+            asyncio.gather(*(worker.close(STOP_GRACE) for worker in (*runtime.workers, *runtime.retired)))
         )
     log.info("stopped")
     return EXIT_OK
@@ -206,17 +226,21 @@ def _api_deps(
     )
 
 
-def _server_config(settings: Settings, certificate: Certificate, deps: ApiDeps) -> ServerConfig:
+def _front(settings: Settings, certificate: Certificate, folder: Path | None) -> FrontServer | None:
+    """None on loopback without TLS: tills of this box need nothing in between."""
     server = settings.server
-    cert, key = certificate.files or (None, None)
+    if is_loopback(server.host) and certificate.files is None:
+        withdraw(folder)
+        return None
+    return FrontServer(folder, server.host, server.port, pem=certificate.pem())
+
+
+def _server_config(settings: Settings, front: FrontServer | None) -> ServerConfig:
     return ServerConfig(
-        host=server.host,
-        port=server.port,
-        tls_cert=cert,
-        tls_key=key,
-        grace=STOP_GRACE + ANSWER_GRACE,
-        recognise=recognising(deps),
-        cross_origin=deps.cross_origin,
+        host=settings.server.host,
+        port=front.port if front else settings.server.port,
+        behind=front.socket if front else None,
+        grace=ANSWER_GRACE,
     )
 
 

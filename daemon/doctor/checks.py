@@ -14,7 +14,7 @@ from daemon.doctor.finding import CheckResult
 from daemon.doctor.ledger import check_ledger
 from daemon.doctor.line import check_line
 from daemon.doctor.paper import check_company, check_isf, check_logo, check_printer
-from daemon.doctor.service import ask, check_service
+from daemon.doctor.service import ask, check_front, check_service
 from daemon.settings import Settings
 
 
@@ -31,6 +31,7 @@ async def check_all(settings: Settings) -> AsyncGenerator[CheckResult, None]:
     for finding in (
         *others,
         check_certificate(settings),
+        *check_front(settings.server),
         *check_isf(settings),
         *check_company(settings),
         *check_logo(settings),

@@ -9,8 +9,10 @@ from ipaddress import ip_address
 
 import msgspec
 
+from common.front_config import ERRORS, program
 from common.language import tr
 from common.language.system import reason
+from common.network import is_loopback
 from daemon.core.machine.nim import same_machine
 from daemon.doctor.finding import CheckResult, fail, ok, warn
 from daemon.settings import Server
@@ -65,7 +67,10 @@ def ask(server: Server) -> Service:
     host = _reachable(server.host)
     address = f"{'https' if tls else 'http'}://{host}:{server.port}"
     try:
-        live = msgspec.json.decode(_get(host, server.port, "/health/live", tls=tls), type=LiveAnswer)
+        first = _get(host, server.port, "/health/live", tls=tls)
+        if ERRORS[503][0].encode() in first:
+            return Service(address, problem=tr("HAProxy answers, mcfd does not"))
+        live = msgspec.json.decode(first, type=LiveAnswer)
         health = msgspec.json.decode(_get(host, server.port, "/health/ready", tls=tls), type=Health)
     except (msgspec.MsgspecError, http.client.HTTPException, ssl.SSLError) as error:
         return Service(address, problem=str(error) or type(error).__name__, stranger=True)
@@ -85,12 +90,28 @@ def check_service(service: Service, version: str) -> CheckResult:
         return fail(
             "daemon",
             tr("nobody answers at {address} ({why})", address=service.address, why=service.problem),
-            tr("sudo systemctl restart mcfd; if it does not stay up: journalctl -u mcfd -n 20"),
+            tr("sudo systemctl restart mcfd; if it does not stay up: journalctl -u mcfd -u front-mcfd -n 20"),
         )
     if service.version != version:
         found = tr("version {running} runs, {installed} is installed", running=service.version, installed=version)
         return warn("daemon", found, tr("sudo systemctl restart mcfd"))
     return ok("daemon", tr("mcfd {version} answers at {address}", address=service.address, version=version))
+
+
+def check_front(server: Server) -> list[CheckResult]:
+    """HAProxy, where it is needed: with HTTPS, or beyond this box."""
+    if is_loopback(server.host) and not (server.tls or server.tls_cert):
+        return []
+    found = program()
+    if found is None:
+        return [
+            fail(
+                "proxy",
+                tr("HAProxy is not installed"),
+                tr("sudo apt install haproxy, then sudo systemctl restart mcfd"),
+            )
+        ]
+    return [ok("proxy", tr("HAProxy is in front: {program}", program=found))]
 
 
 def _get(host: str, port: int, path: str, *, tls: bool) -> bytes:

@@ -65,7 +65,7 @@ EventType = Literal[
 class Server(Section, frozen=True):
     host: Name = "127.0.0.1"
     """Address to listen on; `0.0.0.0` is every address of the box. Anything beyond loopback needs `tls`, or `tls_cert` and `tls_key`, or
-    `allow_plain_lan`."""
+    `allow_plain_lan`, and is served by HAProxy (docs/network.md)."""
     port: PortNumber = 8480
     """TCP port; 0 takes a free one, which the start's log line names."""
     tls: Literal["internal"] | None = None

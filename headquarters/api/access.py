@@ -9,13 +9,12 @@ from litestar import Request
 from litestar.exceptions import NotAuthorizedException, PermissionDeniedException
 
 from common.cookies import cookie_of
+from common.http_server import SHOWN
 from headquarters.intake.threads import Threads
 from headquarters.store.people import ROLES
 from headquarters.store.store import HqStore
 
 COOKIE = "hq_session"
-SHOW = "show_key"
-"""In the state of a request: what its connection is told by."""
 
 
 class Caller:
@@ -30,9 +29,8 @@ class Caller:
 
 
 def known(request: Request[Any, Any, Any]) -> None:
-    """Whoever sent it has shown a key, or is logged in: strangers' limits no longer hold for its connection."""
-    if show := request.scope["state"].get(SHOW):
-        show()
+    """Its client has shown a key, or is logged in: HAProxy gives its address the larger limits."""
+    request.scope["state"][SHOWN] = True
 
 
 async def caller_of(request: Request[Any, Any, Any], store: HqStore, threads: Threads) -> Caller | None:

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,10 +15,11 @@ import structlog
 import uvloop
 
 from common import notify
+from common.front import BadCertificate, FrontError, FrontServer, Limits, check_pair, withdraw
+from common.http_server import HttpServer, ServerConfig
 from common.login_guard import LoginGuard
 from common.wire.cancellation import ended
 from headquarters.app.register_copy import RegisterCopy
-from headquarters.app.server import HttpServer
 from headquarters.app.service import create_service
 from headquarters.app.settings import HqSettings, register_copy
 from headquarters.findings.tell import MailTeller, Teller, WebhookTeller
@@ -33,22 +35,34 @@ from headquarters.store.store import HqStore
 log = structlog.get_logger(__name__)
 
 EXIT_OK, EXIT_UNUSABLE = 0, 3
+GRACE_SECONDS = 10
+CERTIFICATE_SECONDS = 60.0
 OPEN_AGAIN_SECONDS = 2.0
+CONNECTIONS = 2000
+DIRECT = Limits(
+    connections=CONNECTIONS,
+    reserved=CONNECTIONS // 4,
+    per_address=500,
+    unknown_per_address=250,
+    unknown_rate=600,
+    unknown_requests=6000,
+    server_connections=CONNECTIONS // 2,
+)
+"""A thousand boxes may come by one carrier's address."""
 
 
-def serve(settings: HqSettings) -> int:
-    """Runs until SIGTERM or SIGINT; the exit code."""
+def serve(settings: HqSettings, front: Path | None = None) -> int:
+    """Runs until SIGTERM or SIGINT; the exit code. `front` is the folder shared with HAProxy's unit."""
     try:
-        return uvloop.run(_serve(settings))
-    except OSError as error:
+        return uvloop.run(_serve(settings, front))
+    except (OSError, BadCertificate, FrontError) as error:
         log.critical("start.refused", reason=str(error))
         return EXIT_UNUSABLE
 
 
-async def _serve(settings: HqSettings) -> int:
+async def _serve(settings: HqSettings, folder: Path | None) -> int:
     stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    _listen(stop)
     async with AsyncExitStack() as stack:
         threads = Threads()
         stack.callback(threads.close)
@@ -72,17 +86,63 @@ async def _serve(settings: HqSettings) -> int:
         _beside(stack, Watch(readers, settings.zone, pace, _tellers(settings)).run(), "watch")
         is_secure = settings.server.tls_cert is not None
         screens = Screens(readers, reading, LoginGuard(RULES), settings.zone, settings.reports.language, is_secure)
-        server = HttpServer(create_service(readers, reading, reception, screens), settings.server)
+        front = _front(settings, folder)
+        if front is not None:
+            stack.push_async_callback(front.stop)
+            await front.start()
+        server = HttpServer(create_service(readers, reading, reception, screens), _server_config(settings, front))
         await server.start()
         stack.push_async_callback(server.stop)
+        _listen(stop)  # again: uvicorn takes the signals at its start
+        scheme = "https" if is_secure else "http"
+        if front is not None:
+            _beside(stack, _keep_certificate(front, settings), "certificate")
         _beside(stack, copy.keep(threads), "register")
         _beside(stack, _watchdog(), "watchdog")
-        log.info("started", version=version("mcfd"), address=server.address)
+        log.info("started", version=version("mcfd"), address=f"{scheme}://{settings.server.host}:{server.port}")
         notify.ready()
         await _until(stop, server)
         notify.stopping()
     log.info("stopped")
     return EXIT_OK
+
+
+def _listen(stop: asyncio.Event) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+
+
+def _front(settings: HqSettings, folder: Path | None) -> FrontServer | None:
+    """None without a certificate: behind a web server that has one."""
+    server = settings.server
+    if server.tls_cert is None or server.tls_key is None:
+        withdraw(folder)
+        return None
+    pem = check_pair(server.tls_cert, server.tls_key)
+    return FrontServer(folder, server.host, server.port, pem=pem, limits=DIRECT)
+
+
+async def _keep_certificate(front: FrontServer, settings: HqSettings) -> None:
+    """What is in the files now is shown, once it fits."""
+    server, told = settings.server, ""
+    while server.tls_cert and server.tls_key:
+        await asyncio.sleep(CERTIFICATE_SECONDS)
+        try:
+            await front.renew(check_pair(server.tls_cert, server.tls_key))
+        except (BadCertificate, FrontError) as error:
+            if str(error) != told:
+                log.error("certificate.not_renewed", reason=str(error))  # noqa: TRY400  # one line is enough
+            told = str(error)
+
+
+def _server_config(settings: HqSettings, front: FrontServer | None) -> ServerConfig:
+    server = settings.server
+    return ServerConfig(
+        host=server.host,
+        port=front.port if front else server.port,
+        behind=front.socket if front else None,
+        grace=GRACE_SECONDS,
+    )
 
 
 def _tellers(settings: HqSettings) -> list[Teller]:
@@ -125,6 +185,7 @@ async def _watchdog() -> None:
 
 
 async def _until(stop: asyncio.Event, server: HttpServer) -> None:
-    stopped = asyncio.ensure_future(stop.wait())
-    await asyncio.wait((stopped, server.task), return_when=asyncio.FIRST_COMPLETED)
-    stopped.cancel()
+    waiting = asyncio.ensure_future(stop.wait()), asyncio.ensure_future(server.failed())
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    for each in waiting:
+        each.cancel()

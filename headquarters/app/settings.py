@@ -19,7 +19,7 @@ DEFAULT = Path("/etc/mcfd-hq/hq.toml")
 
 
 class HqServer(Section, frozen=True):
-    """`port` 0 takes a free one. Without a certificate it belongs behind a web server that has one."""
+    """`port` 0 takes a free one. Without a certificate it belongs behind a web server that has one; with one, HAProxy is in front."""
 
     host: str = "127.0.0.1"
     port: Port = 8490

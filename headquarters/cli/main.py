@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import click
 
@@ -19,14 +20,17 @@ def cli() -> None:
 
 
 @cli.command()
+@click.option(
+    "--front", type=click.Path(path_type=Path, file_okay=False), help="Folder shared with HAProxy's own unit."
+)
 @configured
-def run(settings: HqSettings) -> None:
+def run(settings: HqSettings, front: Path | None) -> None:
     """Receive, check, keep, show; until SIGTERM."""
     from common import logs  # noqa: PLC0415  # the other commands need no server
     from headquarters.app.serve import serve  # noqa: PLC0415  # see above
 
     logs.configure()
-    sys.exit(serve(settings))
+    sys.exit(serve(settings, front))
 
 
 for command in (boxes, users, keys, nats, findings, refused):

@@ -103,9 +103,7 @@ def run(root, code, *arguments):
 def test_every_module_is_there(root):
     """Each of ours is imported from the package, and PostgreSQL's driver in its compiled form; the daemon is not in it."""
     lib = root / "usr/lib/mcfd-hq"
-    files = [
-        path.relative_to(lib) for name in ("common", "edge", "headquarters") for path in (lib / name).rglob("*.py")
-    ]
+    files = [path.relative_to(lib) for name in ("common", "headquarters") for path in (lib / name).rglob("*.py")]
     names = [".".join(file.with_suffix("").parts) for file in files if "migrations" not in file.parts]
     imported = [name for name in names if not name.endswith(("__main__", "demo"))]
     assert len(imported) > 50

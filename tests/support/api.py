@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import httpx
 
-from daemon.api.http.server import HttpServer
+from common.http_server import HttpServer
 from daemon.core import keys
 from daemon.core.call import Call
 from daemon.core.invoice.invoice import Customer, Invoice, Item, Payment, TaxLine

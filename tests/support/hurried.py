@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-import msgspec
 from support.nursery import Child, warm
 
 FACTOR = 5.0
@@ -24,10 +23,10 @@ def launch(arguments: list[str], log: Path, environ: Mapping[str, str], *, impat
 
 def arm(*, beats: bool = True, impatient: bool = False) -> None:
     """Without `beats` a machine is looked at as rarely as ever: where frames are counted, one more would be the wrong one. `impatient` is
-    one to clients who do not go on: for a test of just that, since on a busy box an honest one may not go on either."""
+    one to clients whose body does not go on: for a test of just that, since on a busy box an honest one may not go on either."""
+    from daemon.api.request import body  # noqa: PLC0415
     from daemon.app import reload, runtime, serve  # noqa: PLC0415
     from daemon.machines.line import HEARTBEAT_SECONDS, RETRY_SECONDS  # noqa: PLC0415
-    from edge.admission import ConnectionLimits  # noqa: PLC0415
 
     heartbeat = HEARTBEAT_SECONDS / FACTOR if beats else HEARTBEAT_SECONDS
     runtime.LineSettings = partial(runtime.LineSettings, retry=RETRY_SECONDS / FACTOR, heartbeat=heartbeat)
@@ -35,8 +34,4 @@ def arm(*, beats: bool = True, impatient: bool = False) -> None:
     serve.STOP_GRACE /= FACTOR
     if not impatient:
         return
-    limits = ConnectionLimits()
-    limits = msgspec.structs.replace(
-        limits, header_seconds=limits.header_seconds / FACTOR, stall_seconds=limits.stall_seconds / FACTOR
-    )
-    serve.ServerConfig = partial(serve.ServerConfig, limits=limits)
+    body.BODY_SECONDS /= FACTOR

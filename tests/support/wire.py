@@ -7,15 +7,9 @@ import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
 
 from support.api import INVOICE, LIVE_KEY, NIM, Served
 
-from edge.admission import ConnectionLimits
-
-BRIEF = ConnectionLimits(
-    idle_seconds=0.5, header_seconds=0.2, stall_seconds=0.2, body_seconds=0.5, write_seconds=0.3, linger_seconds=0.2
-)
 REQUEST = f"POST /v1/mcf/{NIM}/certify HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {LIVE_KEY}\r\nContent-Type: application/json\r\n".encode()
 BODY = json.dumps(INVOICE).encode()
 WHOLE = REQUEST + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY
@@ -35,14 +29,6 @@ async def connections(served: Served, count: int) -> AsyncIterator[list[Streams]
             stack.callback(writer.close)
             opened.append((reader, writer))
         yield opened
-
-
-def problem(raw: bytes) -> Any:
-    head, _, body = raw.partition(b"\r\n\r\n")
-    assert b"application/problem+json" in head
-    assert b"x-request-id:" in head.lower()
-    assert b"connection: close" in head.lower()
-    return json.loads(body)
 
 
 def statuses(raw: bytes) -> list[int]:

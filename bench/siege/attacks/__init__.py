@@ -26,6 +26,7 @@ ATTACKS: dict[str, Attack] = {
     "event-streams": hoarding.event_streams,
     "resets": storms.resets,
     "reconnects": storms.reconnects,
+    "eight-addresses": storms.eight_addresses,
     "wrong-keys": storms.wrong_keys,
     "sandbox-objects": sandbox.objects,
     "sandbox-json": sandbox.json_bombs,

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any
 
 from bench.siege.target import BODY_TYPE, Target, connected, reset_on_close, source, swarm
 
@@ -28,6 +32,29 @@ async def reconnects(target: Target) -> None:
             pass
 
     await swarm(40, one, pause=0.001)
+
+
+async def eight_addresses(target: Target) -> None:
+    """300 connections a second from eight addresses, handshake and all, each with one request without a key."""
+    every = 8 / 300
+
+    async def one(number: int) -> None:
+        async with asyncio.timeout(2), connected(target, source(number, 8)) as (reader, writer):
+            writer.write(target.head("GET", "/v1/me") + b"\r\n")
+            await reader.read(1)
+
+    async def address(number: int) -> None:
+        async with asyncio.TaskGroup() as group:
+            while True:
+                group.create_task(quietly(one(number)))
+                await asyncio.sleep(every)
+
+    await swarm(8, address)
+
+
+async def quietly(work: Coroutine[Any, Any, None]) -> None:
+    with suppress(OSError, EOFError):
+        await work
 
 
 async def wrong_keys(target: Target) -> None:

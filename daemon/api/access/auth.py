@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from litestar import Request
-from uvicorn._types import HTTPScope
 
+from common.http_server import SHOWN
 from common.language import Text
 from daemon.api.access.context import ApiDeps, RequestContext
 from daemon.api.http.answers import Headers
-from daemon.api.http.connection import Recognise
 from daemon.api.http.middleware import AFTERWARDS
 from daemon.api.refusals import NimNotInScope, RoleNotAllowed, TooManyRequests, Unauthenticated
-from daemon.core.errors import StorageError
 from daemon.core.keys import ApiKey, inspect
 from daemon.core.machine.nim import is_named
 from daemon.core.roles import may
-from edge.admission import Standing
 
-OWNER: Final = "key_owner"
-"""Where the edge leaves the key that it has looked up."""
 MISSING = Text("an API key is needed: send the header Authorization: Bearer <API_KEY>")
 NOT_BEARER = Text("the Authorization header is not of the form Bearer <API_KEY>")
 MISTYPED = Text("this is not a key as mcfd makes them, or a mistyped one: its checksum does not match")
@@ -34,7 +29,7 @@ async def admit(request: Request[Any, Any, Any]) -> None:
     deps: ApiDeps = request.app.state["deps"]
     client = scope["client"]
     address = client[0] if client else ""
-    key = scope["state"].get(OWNER) or identify(deps, scope["headers"], address)
+    key = identify(deps, scope["headers"], address)
     nim = scope["path_params"].get("nim")
     if nim is not None and not is_named(nim, key.nim):
         raise NimNotInScope
@@ -45,6 +40,7 @@ async def admit(request: Request[Any, Any, Any]) -> None:
         raise RoleNotAllowed(key.role, right)
     deps.uses[key.id] = deps.clock()
     if key.mode == "live":
+        scope["state"][SHOWN] = True
         deps.sandbox.note_live()
     elif right is not None and not route["lasting"]:
         scope["state"][AFTERWARDS] = await deps.sandbox.enter()
@@ -63,26 +59,6 @@ def identify(deps: ApiDeps, headers: Headers, address: str) -> ApiKey:
     if sent:
         deps.wrong_keys.note(address)
     raise Unauthenticated(fault, challenge="invalid_token" if sent else "")
-
-
-def recognising(deps: ApiDeps) -> Recognise:
-    """For the edge, as soon as a head is there: what follows it is worth more when it comes with a valid key, or from somebody who is
-    logged in. What was found stays with the request."""
-
-    def recognise(scope: HTTPScope) -> Standing | None:
-        headers = scope["headers"]
-        sent = _sent(headers)
-        try:
-            if sent and (owner := _look_up(deps, sent)[0]) is not None:
-                scope["state"][OWNER] = owner
-                return Standing.LIVE if owner.mode == "live" else Standing.SANDBOX
-            if deps.logins is not None and deps.logins.who_of(headers) is not None:
-                return Standing.LIVE
-        except StorageError:  # told to whoever asks for something
-            return None
-        return None
-
-    return recognise
 
 
 def in_force(deps: ApiDeps, headers: Headers) -> bool:

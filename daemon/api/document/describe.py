@@ -21,7 +21,7 @@ Errors = tuple[type[Exception], ...]
 Access = Literal["machine", "key", "open"]
 """`machine`: below /v1/mcf/{nim}, with a key of that NIM; `open`: without a key."""
 
-HTTP_STATUSES: Final = (400, 408, 431)
+HTTP_STATUSES: Final = (400, 408)
 """Of HTTP itself, for any request (`HTTP_CODES`)."""
 ANY_ROUTE: Final[Errors] = (refusals.Misdirected, refusals.TooManyRequests, errors.McfdError)
 WITH_A_KEY: Final[Errors] = (refusals.Unauthenticated, refusals.RoleNotAllowed, errors.NotFound)

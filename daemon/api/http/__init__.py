@@ -1,1 +1,1 @@
-"""The edge: server, connections, framing, headers, streams. Knows no route and no key."""
+"""Around the routes: headers, streams, other origins, the last resort. Knows no route and no key."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import structlog
 from litestar.enums import ScopeType
+from litestar.exceptions import ClientException
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
 from common.language import Language, preferred
@@ -54,8 +55,10 @@ class OuterMiddleware:
 
     async def _pass_on(self, scope: HTTPScope, receive: Receive, finish: _Finish, own_id: str) -> None:
         try:
-            host = next((value for name, value in scope["headers"] if name == b"host"), None)
-            if host is not None and not self._ours(host):
+            hosts = [value for name, value in scope["headers"] if name == b"host"]
+            if len(hosts) > 1 or not (hosts or scope["http_version"] == "1.0"):
+                raise ClientException("exactly one Host header is required")  # noqa: TRY301  # as the next
+            if hosts and not self._ours(hosts[0]):
                 raise Misdirected  # noqa: TRY301  answered below, as all else
             await (self._cross_origin.preflight(scope) or self._app)(scope, receive, finish)
         except Exception as error:

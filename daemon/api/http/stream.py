@@ -1,13 +1,13 @@
 """An answer that goes on: sent in pieces as fast as the client reads them, over when it goes away or the daemon stops.
 
-A client that stops reading is cut by its connection (`connection.py`, WRITING); nothing piles up here meanwhile."""
+A client that takes no piece for WRITE_SECONDS is cut; nothing piles up here meanwhile."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from typing import Any
+from typing import Any, Final
 
 import structlog
 from litestar.types import Receive, Scope, Send
@@ -16,6 +16,8 @@ from daemon.api.http.answers import Header, Reply
 from daemon.core.errors import StorageError
 
 log = structlog.get_logger(__name__)
+
+WRITE_SECONDS: Final = 30.0
 
 
 class NoLongerWelcomeError(Exception):
@@ -54,6 +56,9 @@ class Stream(Reply):
                 except NoLongerWelcomeError:
                     log.info("stream.access_ended")
                     return
+                except TimeoutError:
+                    log.info("stream.not_read")
+                    return
                 except StorageError as error:
                     log.error("stream.broken_off", reason=str(error))  # noqa: TRY400  no trace needed
                     return
@@ -61,11 +66,17 @@ class Stream(Reply):
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _pump(self, first: bytes, pieces: AsyncGenerator[bytes, None], send: Send) -> None:
-        await send({"type": "http.response.body", "body": first, "more_body": True})
+        await _write(send, first)
         async for piece in pieces:
             if not self._is_welcome():
                 raise NoLongerWelcomeError
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await _write(send, piece)
+
+
+async def _write(send: Send, piece: bytes) -> None:
+    """TimeoutError when the client does not read."""
+    async with asyncio.timeout(WRITE_SECONDS):
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
 
 
 async def while_waited_for(work: Coroutine[Any, Any, Any], *ends: Coroutine[Any, Any, Any]) -> bool:

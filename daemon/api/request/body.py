@@ -6,6 +6,7 @@ hand over exact numbers without a schema. The scanner is the standard library's,
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from decimal import Decimal
@@ -15,12 +16,13 @@ from litestar.types import Receive
 
 from common.language import Text
 from daemon.api.http.answers import Headers
-from daemon.api.refusals import InvalidJson, TooLarge, UnsupportedMediaType
+from daemon.api.refusals import BodyTimeout, InvalidJson, TooLarge, UnsupportedMediaType
 
 MAX_BODY: Final = 1024 * 1024
 """Decision 11: 1 MiB."""
 SMALL_BODY: Final = 8 * 1024
 """Of who has shown no key and no session yet: a name and a password, or a code."""
+BODY_SECONDS = 30.0
 MAX_DEPTH: Final = 32
 """An invoice has 3 levels; this is room for whatever unknown fields hold."""
 MAX_GROUPS: Final = 4096
@@ -59,8 +61,16 @@ async def read_empty(headers: Headers, receive: Receive) -> bytes:
 async def read_bytes(headers: Headers, receive: Receive, most: int = MAX_BODY) -> bytes:
     """Counted while it arrives, so a chunked body cannot grow past the limit either.
 
-    A body that stops half-way ends in InvalidJson, and nothing has been looked at."""
+    A body that stops half-way ends in InvalidJson, one that is too slow in BodyTimeout, and nothing has been looked at."""
     _check_length(headers, most)
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            return await _read(receive, most)
+    except TimeoutError:
+        raise BodyTimeout from None
+
+
+async def _read(receive: Receive, most: int) -> bytes:
     chunks: list[bytes] = []
     size = 0
     while True:

@@ -10,13 +10,13 @@ import structlog
 from litestar import get
 from msgspec import Meta
 
-from daemon.api.access.auth import OWNER
+from daemon.api.access.auth import in_force
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.document.describe import described
 from daemon.api.http.answers import Answer, encoded
 from daemon.core.clock import millis_text
 from daemon.core.delivery import Backlog
-from daemon.core.errors import without_paths
+from daemon.core.errors import StorageError, without_paths
 from daemon.core.report.machine_info import tax_server
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -117,9 +117,16 @@ async def ready(request: ApiRequest) -> Answer:
         status="ready" if well else "not ready",
         machines=machines,
         upstream=await _upstream(request),
-        ledger=damage if OWNER in request.scope["state"] else (NAMELESS,) * bool(damage),
+        ledger=damage if _has_key(request) else (NAMELESS,) * bool(damage),
     )
     return encoded(body, status=200 if well else 503)
+
+
+def _has_key(request: ApiRequest) -> bool:
+    try:
+        return in_force(deps_of(request), request.scope["headers"])
+    except StorageError:
+        return False
 
 
 def _machine(worker: MachineWorker, now: int) -> MachineReady:
@@ -146,7 +153,7 @@ async def _upstream(request: ApiRequest) -> tuple[UpstreamLane, ...] | None:
         return None
     try:
         async with asyncio.timeout(FIGURES_PATIENCE):
-            in_full = OWNER in request.scope["state"]
+            in_full = _has_key(request)
             return tuple(_lane(backlog, in_full=in_full) for backlog in await figures())
     except Exception as error:  # noqa: BLE001  said in the log, and the rest of the answer stands
         log.warning("ready.no_upstream_figures", reason=repr(error))

@@ -14,8 +14,8 @@ from typing import Final
 import uvloop
 
 from common import notify
+from common.http_server import HttpServer, ServerConfig
 from common.language import Language, Text, ambient
-from daemon.api.http.server import HttpServer, ServerConfig
 from daemon.api.page.faults import BoxFailed, BoxRefused
 from daemon.api.page.first_start import PortChoice, Probed, SetupRequest
 from daemon.api.page.screens.first_start import link

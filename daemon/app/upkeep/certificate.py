@@ -9,9 +9,9 @@ from pathlib import Path
 import structlog
 
 from common.credentials import secret_path
+from common.front import BadCertificate, FrontError, FrontServer, check_pair
 from common.language import Text
 from common.language.system import reason
-from daemon.api.http.server import BadCertificate, HttpServer
 from daemon.app.reload import BringIntoForce
 from daemon.settings import Settings
 from daemon.tls.home import SERVER, AuthorityError
@@ -70,26 +70,32 @@ class Certificate:
             log.warning("certificate.not_renewed", reason=str(error))
             self._told = str(error)
 
-    async def keep(self, server: HttpServer) -> None:
+    def pem(self) -> bytes | None:
+        """Chain and private key; BadCertificate, also when they do not fit each other. None without TLS."""
+        return check_pair(*self.files) if self.files else None
+
+    async def keep(self, front: FrontServer | None) -> None:
         """Until cancelled. Trouble is told when it begins or changes, and certifications go on."""
         while self._settings.server.tls:
             await asyncio.sleep(CHECK_SECONDS)
-            self._refresh(server)
+            await self._refresh(front)
 
-    def reloading(self, server: HttpServer) -> BringIntoForce:
+    def reloading(self, front: FrontServer | None) -> BringIntoForce:
         """On SIGHUP: what is in the files now, checked before anything changes."""
-        server.check_tls()
+        self.pem()
 
         async def into_force() -> None:
-            self._refresh(server)
+            await self._refresh(front)
 
         return into_force
 
-    def _refresh(self, server: HttpServer) -> None:
+    async def _refresh(self, front: FrontServer | None) -> None:
         try:
             self.freshen()
-            server.reload_tls()
-        except (AuthorityError, BadCertificate) as error:
+            pem = self.pem()
+            if front is not None and pem is not None:
+                await front.renew(pem)
+        except (AuthorityError, BadCertificate, FrontError) as error:
             if str(error) != self._told:
                 log.error("certificate.not_renewed", reason=str(error))  # noqa: TRY400  one line, not a traceback
             self._told = str(error)

@@ -23,15 +23,21 @@ UNUSED = ("yaml",)
     epilog=examples("mcfd run --config /etc/mcfd/mcfd.toml", "MCFD_SERVER_PORT=9000 mcfd run"),
 )
 @config_option
-def command(config: Path | None) -> int:
+@click.option(
+    "--front",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar=tr("FOLDER"),
+    help=tr("Folder shared with HAProxy's own unit; left out, HAProxy is started by mcfd where it is needed."),
+)
+def command(config: Path | None, front: Path | None) -> int:
     gc.disable()  # until everything is there (`serve`): nearly all that a start makes stays
     try:
-        return _run(config)
+        return _run(config, front)
     finally:
         gc.enable()
 
 
-def _run(config: Path | None) -> int:
+def _run(config: Path | None, front: Path | None) -> int:
     with without(*OTHERS):
         from common import logs
     from daemon.settings import check_files, load
@@ -44,7 +50,7 @@ def _run(config: Path | None) -> int:
     with without(*OTHERS):
         from daemon.app.serve import serve
 
-    return serve(settings)
+    return serve(settings, front)
 
 
 def _not_in_anothers_stead(folder: Path) -> None:

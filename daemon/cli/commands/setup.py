@@ -270,7 +270,9 @@ def _ask_network(wanted: SetupOptions) -> Network:
     if not wanted.may_ask:
         return "local"
     asked: Network = click.prompt(
-        tr("Who uses it? local: this box alone; https: the shop's network, encrypted; plain: the network, in clear"),
+        tr(
+            "Who uses it? local: this box alone; https: the shop's network, encrypted; plain: the network, in clear (HAProxy in front of both)"
+        ),
         type=click.Choice(NETWORKS),
         default="local",
     )

@@ -22,8 +22,8 @@ from support.ledgers.recomputed import report
 from support.memory_shop import MemoryShop
 from support.shop import NIM, PLAIN
 
+from common.http_server import HttpServer, ServerConfig
 from daemon.api.access.context import ApiDeps
-from daemon.api.http.server import HttpServer, ServerConfig
 from daemon.api.service import create_api
 from daemon.core.clock import DAY, HOUR, millis_text
 from daemon.usecases.worker.machine_worker import MachineWorkers

@@ -27,7 +27,16 @@ AT_THE_EDGE = (
         "drops",
         "key-updates",
     ),
-    *("half-handshakes", "idle", "slow-headers", "slow-readers", "resets", "reconnects", "wrong-keys"),
+    *(
+        "half-handshakes",
+        "idle",
+        "slow-headers",
+        "slow-readers",
+        "resets",
+        "reconnects",
+        "eight-addresses",
+        "wrong-keys",
+    ),
 )
 OF_THE_SANDBOX = ("sandbox-objects", "sandbox-json", "sandbox-pages", "sandbox-sales", "event-streams", "slow-bodies")
 

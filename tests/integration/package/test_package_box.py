@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 from support.box.package import uncompressed
-from support.box.shop import LEDGER, PATIENCE_SECONDS, Shop, open_shop
+from support.box.shop import LEDGER, PATIENCE_SECONDS, Shop, open_shop, until
 
 LINK = "/run/mcfd-first-start/link"
 
@@ -89,6 +89,37 @@ def test_a_reload_is_no_restart(shop: Shop) -> None:
     shop.box.run("systemctl", "reload", "mcfd.service")
     shop.sell()
     assert (shop.unit("MainPID"), shop.unit("ActiveState")) == (process, "active")
+
+
+ASK = """
+import ssl, urllib.request
+context = ssl.create_default_context(cafile="/var/lib/mcfd/tls/ca.pem")
+print(urllib.request.urlopen("https://localhost:8480/health/live", context=context).status)
+"""
+
+
+def test_on_the_network_haproxy_is_in_front(shop: Shop) -> None:
+    """Its unit starts with the configuration, as a user of its own, and stops when the box serves itself alone again."""
+    config = "/etc/mcfd/mcfd.toml"
+    shop.box.run("cp", "-p", config, f"{config}.kept")
+    shop.box.run("mcfd", "tls", "init")
+    shop.box.run("sed", "-i", 's/^host = .*/host = "0.0.0.0"\\ntls = "internal"/', config)
+    shop.box.run("systemctl", "restart", "mcfd.service")
+    until(lambda: states(shop, "front-mcfd.service"), lambda found: found == ["active"])
+    process = shop.box.run("systemctl", "show", "--value", "--property=MainPID", "front-mcfd.service").stdout.strip()
+    assert shop.box.run("stat", "-c", "%U", f"/proc/{process}").stdout == "mcfd-front\n"
+    assert shop.box.run("python3", "-c", ASK).stdout == "200\n"
+    said = json.loads(shop.box.run("mcfd", "doctor", "--json", check=False).stdout)
+    assert [check for check in said["checks"] if check["state"] == "fail"] == []
+    shop.box.run("mv", f"{config}.kept", config)
+    shop.box.run("systemctl", "restart", "mcfd.service")
+    until(lambda: states(shop, "front-mcfd.service"), lambda found: found == ["inactive"])
+    shop.sell()
+    shop.assert_nothing_is_lost()
+
+
+def states(shop: Shop, *units: str) -> list[str]:
+    return shop.box.run("systemctl", "is-active", *units, check=False).stdout.split()
 
 
 def test_the_nightly_jobs_do_their_work(shop: Shop) -> None:
@@ -188,9 +219,6 @@ def test_a_purge_leaves_the_ledger_alone_and_a_browser_sets_the_box_up_again(sho
     shop.plug_in()
     shop.set_up_in_browser(link)
     assert shop.box.run("stat", "-c", "%U %G %a", "/etc/mcfd/mcfd.toml").stdout == "root mcfd 640\n"
-    assert shop.box.run("systemctl", "is-active", "mcfd.service", unit, check=False).stdout.split() == [
-        "active",
-        "inactive",
-    ]
+    until(lambda: states(shop, "mcfd.service", unit), lambda found: found == ["active", "inactive"])
     shop.assert_nothing_is_lost()
     shop.set_up_upstream()

@@ -33,7 +33,7 @@ IMPORT_ALL = """
 import importlib, pkgutil, sys
 sys.path.insert(0, sys.argv[1])
 count = 0
-for package in ("bridge", "common", "daemon", "edge", "simulator"):
+for package in ("bridge", "common", "daemon", "simulator"):
     root = importlib.import_module(package)
     for module in pkgutil.walk_packages(root.__path__, f"{package}."):
         if not module.name.endswith("__main__"):
@@ -122,7 +122,7 @@ def test_what_only_builds_or_tests_is_left_out(tree: Path) -> None:
     for name in ("setuptools", "bin", "faker", "polyfactory", "rich", "pygments", "tests"):
         assert not (lib / name).exists(), name
     assert not list(lib.glob("*.dist-info/RECORD"))
-    for ours in ("bridge", "common", "daemon", "edge", "simulator"):
+    for ours in ("bridge", "common", "daemon", "simulator"):
         assert {path.relative_to(lib) for path in (lib / ours).rglob("*.py")} == {
             path.relative_to(TREE) for path in (TREE / ours).rglob("*.py")
         }
@@ -130,7 +130,7 @@ def test_what_only_builds_or_tests_is_left_out(tree: Path) -> None:
 
 def test_what_a_page_is_made_of_is_there(tree: Path) -> None:
     """Templates, styles, scripts, SQL and texts, all that git has of them: without one a screen is an error on the box, and nowhere else."""
-    listed = run_git("ls-files", "bridge", "common", "daemon", "edge", "simulator")
+    listed = run_git("ls-files", "bridge", "common", "daemon", "simulator")
     wanted = {name for name in listed if Path(name).suffix not in {".py", ".po", ".typed"}}
     assert len([name for name in wanted if "/templates/" in name or "/static/" in name]) > 30
     assert {name for name in wanted if not (tree / LIB / name).is_file()} == set()

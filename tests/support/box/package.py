@@ -32,7 +32,6 @@ BOTH = (
     "config",
     "debian",
     "docs",
-    "edge",
     "packaging",
     "pyproject.toml",
     "systemd",

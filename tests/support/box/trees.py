@@ -18,7 +18,7 @@ from support.memory import ENOUGH_FOR_ALL, available
 from support.tools import cannot
 
 BOOKWORM, TRIXIE, SID = "bookworm", "trixie", "sid"
-PACKAGES = "python3,systemd,udev"
+PACKAGES = "haproxy,python3,systemd,udev"
 # Where adapters are made up; it brings a quarter of a tree with it.
 MORE = {TRIXIE: ",umockdev"}
 # As Debian's installer leaves /usr. Else it is `usrmerge` that does it, with all of Perl, and an upgrade takes it along.

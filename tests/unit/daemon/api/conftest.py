@@ -8,16 +8,14 @@ import httpx
 import pytest
 from support.api import NIM, NOW, Ring, Serve, Served, UseCases
 
-from daemon.api.access.auth import recognising
+from common.http_server import HttpServer, ServerConfig
 from daemon.api.access.context import ApiDeps
-from daemon.api.http.server import HttpServer, ServerConfig
 from daemon.api.routes import certify, machine, reports
 from daemon.api.service import create_api
 from daemon.core.invoice.intake import Defaults
 from daemon.core.ledger.book import Book
 from daemon.usecases.worker.book_clock import BoxClock
 from daemon.usecases.worker.machine_worker import MachineWorker, MachineWorkers
-from edge.admission import ConnectionLimits
 
 
 @pytest.fixture
@@ -46,12 +44,10 @@ def workers() -> MachineWorkers:
 
 @pytest.fixture
 async def serve(usecases: UseCases, workers: MachineWorkers) -> AsyncIterator[Serve]:
-    """Starts a server: `await serve(limits=…, tls_cert=…, allowed_hosts=…)`."""
+    """Starts a server: `await serve(config={…}, allowed_hosts=…)`."""
     async with AsyncExitStack() as stack:
 
-        async def start(
-            *, limits: ConnectionLimits | None = None, config: dict[str, Any] | None = None, **deps: Any
-        ) -> Served:
+        async def start(*, config: dict[str, Any] | None = None, **deps: Any) -> Served:
             given = ApiDeps(
                 **{
                     "workers": workers,
@@ -62,18 +58,11 @@ async def serve(usecases: UseCases, workers: MachineWorkers) -> AsyncIterator[Se
                     **deps,
                 }
             )
-            settings = {
-                "port": 0,
-                "limits": limits or ConnectionLimits(),
-                "grace": 1.0,
-                "recognise": recognising(given),
-                "cross_origin": given.cross_origin,
-            }
-            server = HttpServer(create_api(given), ServerConfig(**{**settings, **(config or {})}))
+            settings = {"port": 0, "grace": 1.0, **(config or {})}
+            server = HttpServer(create_api(given), ServerConfig(**settings))
             await server.start()
             stack.push_async_callback(server.stop)
-            scheme = "https" if config and "tls_cert" in config else "http"
-            client = httpx.AsyncClient(base_url=f"{scheme}://127.0.0.1:{server.port}", verify=False, timeout=30)  # noqa: S501
+            client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=30)
             await stack.enter_async_context(client)
             return Served(server, client)
 

@@ -34,6 +34,7 @@ EXAMPLES = [
     (errors.ZNumberUnknown("EL02000015-1"), 409, "Z_NUMBER_UNKNOWN"),
     (errors.CreditExceedsOriginal("EL02000015-1-2", 100, 150), 409, "CREDIT_EXCEEDS_ORIGINAL"),
     (errors.TooManyCashMoves(60, 5), 429, "TOO_MANY_REQUESTS"),
+    (refusals.BodyTimeout(), 408, "REQUEST_TIMEOUT"),
     (refusals.TooLarge("big"), 413, "TOO_LARGE"),
     (refusals.UnsupportedMediaType("text"), 415, "UNSUPPORTED_MEDIA_TYPE"),
     (refusals.Misdirected(), 421, "MISDIRECTED_REQUEST"),

@@ -1,22 +1,20 @@
 from __future__ import annotations
 
 import asyncio
-from types import SimpleNamespace
-from typing import Any
+import tempfile
+from pathlib import Path
 
+import httpx
 import pytest
-from support.api import INVOICE, LIVE_KEY, LOST_KEY, NIM, NOW, TEST_KEY, Ring, Serve, Served, UseCases
+from support.api import INVOICE, LIVE_KEY, LOST_KEY, NIM, TEST_KEY, Ring, Serve, Served, UseCases
 from support.processor import within
 
-from daemon.api.access.auth import OWNER, recognising
 from daemon.api.access.context import RequestContext
 from daemon.api.access.throttle import WrongKeys
 from daemon.core import keys
 from daemon.core.audit import Actor
-from daemon.core.errors import NotFound, StorageError
+from daemon.core.errors import NotFound
 from daemon.core.keys import ApiKey
-from edge.admission import Standing
-from edge.peer import peer
 
 
 @pytest.mark.parametrize(
@@ -177,48 +175,22 @@ def test_the_memory_of_wrong_keys_is_bounded() -> None:
     assert wrong.wait("10.0.0.1") == 0
 
 
-@pytest.mark.parametrize("host", ["192.168.1.7", "fe80::1%eth0", ""])
-def test_a_peer_counts_by_its_address(host: str) -> None:
-    """On IPv4, and where there is no network to count by."""
-    assert peer(host) == host
-
-
-def test_a_peer_on_ipv6_counts_by_its_network() -> None:
-    """The /64 that one box may change about in; an IPv4 address in IPv6's clothes is that address."""
-    assert peer("2001:db8:1:2:3:4:5:6") == peer("2001:db8:1:2:ffff::1") == "2001:db8:1:2::"
-    assert peer("::ffff:10.0.0.1") == "10.0.0.1"
-
-
-class NoLedger:
-    def find(self, _: str) -> None:
-        raise StorageError("no disk")
-
-
-@pytest.mark.parametrize(
-    ("key", "is_logged_in", "standing"),
-    [
-        (LIVE_KEY, None, Standing.LIVE),
-        (TEST_KEY, None, Standing.SANDBOX),
-        (TEST_KEY, True, Standing.SANDBOX),
-        (LIVE_KEY[:-1], None, None),
-        (LIVE_KEY[:-1], False, None),
-        (LIVE_KEY[:-1], True, Standing.LIVE),
-        ("", None, None),
-        ("", False, None),
-        ("", True, Standing.LIVE),
-    ],
-    ids=lambda each: "key" if isinstance(each, str) else None,
-)
-def test_what_a_connection_is_worth_at_its_head(key: str, is_logged_in: bool | None, standing: Standing | None) -> None:
-    """As its key, or as somebody who is logged in; nothing without either, and nothing while the ledger cannot be asked."""
-    session = object() if is_logged_in else None
-    logins = None if is_logged_in is None else SimpleNamespace(who_of=lambda _: session)
-    for ring, expected in ((Ring(), standing), (NoLedger(), None if key else standing)):
-        deps: Any = SimpleNamespace(keyring=ring, logins=logins, clock=lambda: NOW)
-        scope: Any = {"headers": [(b"authorization", f"Bearer {key}".encode())] if key else [], "state": {}}
-        assert recognising(deps)(scope) == expected
-        owner = ring.find(key) if key and isinstance(ring, Ring) else None
-        assert scope["state"] == ({OWNER: owner} if owner else {})
+async def test_the_proxy_is_told_of_live_keys(serve: Serve) -> None:
+    """HAProxy gives the address of a till with a live key the larger limits; a sandbox key, a wrong one and a request without HAProxy do
+    not show."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "s"
+        served = await serve(config={"behind": place})
+        transport = httpx.AsyncHTTPTransport(uds=str(place))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as proxy:
+            told = [
+                "mcfd-known" in (await proxy.get("/v1/me", headers={"authorization": f"Bearer {key}"})).headers
+                for key in (LIVE_KEY, TEST_KEY, LIVE_KEY[:-1])
+            ]
+        await served.server.stop()
+    assert told == [True, False, False]
+    alone = await serve()
+    assert "mcfd-known" not in (await alone.get("/v1/me")).headers
 
 
 def test_what_is_done_with_a_key_has_a_name_and_an_address() -> None:

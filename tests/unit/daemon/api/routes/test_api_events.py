@@ -20,7 +20,6 @@ from daemon.core.invoice.intake import Defaults
 from daemon.usecases.delivery.events import EventNotifier, SeenEvent, SentEvent
 from daemon.usecases.worker.book_clock import BoxClock
 from daemon.usecases.worker.machine_worker import MachineWorker, MachineWorkers
-from edge.admission import ConnectionLimits
 
 REQUEST = (
     f"GET /v1/mcf/{NIM}/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {LIVE_KEY}\r\n"
@@ -144,12 +143,12 @@ async def test_what_was_written_without_notifying_is_found(serve: Serve, deps: d
 
 
 async def test_a_reader_that_does_not_read_is_cut(
-    serve: Serve, deps: dict[str, Any], till: Till, tmp_path: Path
+    serve: Serve, deps: dict[str, Any], till: Till, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is not waited for: its connection ends, its place is free, and nothing has piled up for it meanwhile."""
     tamper(tmp_path / "ledger.sqlite3", MANY, till.book.id, "x" * 3000)
-    limits = ConnectionLimits(write_seconds=0.3)
-    served: Served = await serve(limits=limits, **deps)
+    monkeypatch.setattr("daemon.api.http.stream.WRITE_SECONDS", 0.3)
+    served: Served = await serve(**deps)
     reader, writer = await asyncio.open_connection("127.0.0.1", served.port, limit=1024)
     try:
         writer.write(REQUEST)

@@ -1,0 +1,201 @@
+"""HAProxy in front of a server that faces a network: its configuration, its certificate, and its process where no unit runs it.
+
+HAProxy ends TLS, sets the deadlines of heads and idle connections, limits connections and requests by address (an IPv6 address by its /64),
+and forwards the client's address. The server listens on a Unix socket in the folder that both share. An answer with the header `KNOWN` (`front_config`)
+belongs to a client with a valid key: its address has the larger limits for an hour.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import ssl
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from common.front_config import Front, Limits, configuration, error_files, program
+from common.sockets import addresses, bind
+
+__all__ = ["BadCertificate", "FrontError", "FrontServer", "Limits", "check_pair", "withdraw"]
+
+log = structlog.get_logger(__name__)
+
+COMMAND_SECONDS: Final = 5.0
+RESTART_SECONDS: Final = 1.0
+STOP_SECONDS: Final = 2.0
+BIND_TRIES: Final = 40
+BIND_PAUSE: Final = 0.05
+
+
+class FrontError(Exception):
+    """HAProxy is not there, or does not accept what it was given."""
+
+
+class BadCertificate(Exception):
+    """Certificate and key are no pair to serve with; names both files."""
+
+
+def check_pair(cert: Path, key: Path) -> bytes:
+    """Both in one PEM, as HAProxy reads them; BadCertificate when they cannot be read or do not fit each other."""
+    try:
+        # An empty password: OpenSSL would ask for one at the terminal.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password="")
+        parts = [cert.read_bytes()] if cert == key else [cert.read_bytes(), key.read_bytes()]
+    except OSError as error:
+        reason = (isinstance(error, ssl.SSLError) and error.reason) or error.strerror or str(error)
+        raise BadCertificate(f"{cert} with {key}: {reason}") from error
+    lines = b"\n".join(parts).splitlines()
+    return b"".join(line + b"\n" for line in lines if line.strip())
+
+
+def withdraw(folder: Path | None) -> None:
+    """Without a configuration HAProxy's unit does not start."""
+    if folder is not None:
+        (folder / "haproxy.cfg").unlink(missing_ok=True)
+
+
+class FrontServer:
+    """`folder` is that of HAProxy's unit; without one HAProxy runs as a child of this process. `start` before the server listens on
+    `socket`; OSError when the address cannot be had, FrontError without HAProxy."""
+
+    def __init__(
+        self, folder: Path | None, host: str, port: int, *, pem: bytes | None = None, limits: Limits | None = None
+    ) -> None:
+        self._is_child = folder is None
+        self._folder = folder or Path(tempfile.mkdtemp(prefix="front-"))
+        self._host, self.port = host, port
+        self._pem = pem
+        self._limits = limits or Limits()
+        self._listeners: list[socket.socket] = []
+        self._running: asyncio.Task[None] | None = None
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def socket(self) -> Path:
+        return self._folder / "server.sock"
+
+    async def start(self) -> None:
+        if not self._is_child:
+            is_changed = self._write(_unit_binds(self._host, self.port))
+            if is_changed and (self._folder / "master.sock").exists():
+                await self._reload()
+            return
+        haproxy = program()
+        if haproxy is None:
+            raise FrontError("HAProxy is not installed (Debian: apt install haproxy); HTTPS and other hosts need it")
+        await self._bind()
+        self._write([f"fd@{listener.fileno()}" for listener in self._listeners])
+        self._running = asyncio.get_running_loop().create_task(self._keep(haproxy), name="front")
+
+    async def renew(self, pem: bytes) -> None:
+        """Shown from the next handshake on; open connections go on. FrontError when HAProxy refuses it; when it does not run, it reads the
+        file at its start."""
+        file = self._folder / "server.pem"
+        if not _replace(file, pem):
+            return
+        try:
+            await self._command(f"set ssl cert {file} <<\n{pem.decode()}\n")
+            answer = await self._command(f"commit ssl cert {file}\n")
+        except OSError as error:
+            log.warning("front.unreachable", reason=error.strerror or str(error))
+            return
+        if "Success" not in answer:
+            raise FrontError(f"HAProxy does not take the certificate: {answer.strip()}")
+
+    async def stop(self) -> None:
+        """The child accepts nothing more, sends what it has, and ends; a unit's HAProxy goes on and answers 503."""
+        if not self._is_child:
+            return
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+        if (process := self._process) is not None and process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGUSR1)  # no new connections
+            try:
+                async with asyncio.timeout(STOP_SECONDS):
+                    await process.wait()
+            except TimeoutError:
+                process.kill()
+                await process.wait()
+        for listener in self._listeners:
+            listener.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    async def _bind(self) -> None:
+        """Tried again for a moment: the HAProxy of a process that was killed ends after it."""
+        for left in reversed(range(BIND_TRIES)):
+            try:
+                self._listeners = bind(self._host, self.port)
+                break
+            except OSError:
+                if not left or not self.port:
+                    raise
+                await asyncio.sleep(BIND_PAUSE)
+        self.port = self._listeners[0].getsockname()[1]
+
+    def _write(self, binds: Sequence[str]) -> bool:
+        """Whether the configuration has changed."""
+        front = Front(folder=self._folder, binds=tuple(binds), tls=self._pem is not None, limits=self._limits)
+        if self._pem is not None:
+            _replace(self._folder / "server.pem", self._pem)
+        for name, content in error_files().items():
+            _replace(self._folder / name, content)
+        return _replace(self._folder / "haproxy.cfg", configuration(front).encode())
+
+    async def _keep(self, haproxy: str) -> None:
+        """HAProxy as a child that ends with this process, started again when it ends by itself."""
+        command = ("setpriv", "--pdeathsig", "KILL", haproxy, "-db", "-q", "-f", str(self._folder / "haproxy.cfg"))
+        descriptors = [listener.fileno() for listener in self._listeners]
+        while True:
+            self._process = await asyncio.create_subprocess_exec(*command, pass_fds=descriptors)
+            code = await self._process.wait()
+            log.error("front.ended", code=code)
+            await asyncio.sleep(RESTART_SECONDS)
+
+    async def _reload(self) -> None:
+        try:
+            await self._command("reload\n", "master.sock")
+        except OSError as error:
+            log.warning("front.unreachable", reason=error.strerror or str(error))
+
+    async def _command(self, text: str, name: str = "control.sock") -> str:
+        """OSError, also when there is no answer in time."""
+        async with asyncio.timeout(COMMAND_SECONDS):
+            reader, writer = await asyncio.open_unix_connection(self._folder / name)
+            try:
+                writer.write(text.encode())
+                await writer.drain()
+                return (await reader.read()).decode("utf-8", "replace")
+            finally:
+                writer.close()
+
+
+def _unit_binds(host: str, port: int) -> list[str]:
+    return [
+        f"[{address[0]}]:{port} v6only" if family == socket.AF_INET6 else f"{address[0]}:{port}"
+        for family, address in addresses(host, port)
+    ]
+
+
+def _replace(file: Path, content: bytes) -> bool:
+    """For the group to read, whole or not at all; whether it was another one."""
+    with contextlib.suppress(OSError):
+        if file.read_bytes() == content:
+            return False
+    fresh = file.with_name(file.name + ".new")
+    fresh.unlink(missing_ok=True)
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o640)
+    with os.fdopen(descriptor, "wb") as out:
+        os.fchmod(descriptor, 0o640)
+        out.write(content)
+    fresh.replace(file)
+    return True

@@ -1,0 +1,117 @@
+"""The HTTP server inside an event loop that is already running: uvicorn by its public parameters, on loopback or behind HAProxy.
+
+It speaks HTTP/1.1 without TLS. h11 costs 0.14 ms a request more than httptools, and reads what httptools does not: the body behind an
+`Upgrade: h2c`, which Java's client sends with its first request; heads no larger than a limit; no chunks to HTTP/1.0. What faces a network is `common.front`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, MutableMapping
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import msgspec
+import uvicorn
+
+from common.front_config import KNOWN
+from common.sockets import bind, bind_unix
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Any]]
+Send: TypeAlias = Callable[[Any], Awaitable[None]]
+App: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
+
+SHOWN: Final = "key_shown"
+"""In the state of a request: it came with a valid key, so that HAProxy gives its address the larger limits."""
+IDLE_SECONDS: Final = 75
+HEAD_BYTES: Final = 16 * 1024
+STARTED_TICK: Final = 0.002
+
+
+class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """`port` 0 takes a free one. With `behind`, the Unix socket that HAProxy connects to, host and port are HAProxy's. `grace` seconds are
+    left to answers at the stop."""
+
+    host: str = "127.0.0.1"
+    port: int = 8480
+    behind: Path | None = None
+    grace: float = 10
+
+
+class HttpServer:
+    """`start` raises OSError when the address cannot be had; `failed` ends only if the server ends by itself."""
+
+    def __init__(self, app: App, config: ServerConfig) -> None:
+        self._config = config
+        self._sockets: list[socket.socket] = []
+        self._server = uvicorn.Server(_uvicorn_config(app, config))
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def port(self) -> int:
+        if self._config.behind is not None:
+            return self._config.port
+        port: int = self._sockets[0].getsockname()[1]
+        return port
+
+    async def start(self) -> None:
+        behind = self._config.behind
+        self._sockets = [bind_unix(behind)] if behind else bind(self._config.host, self._config.port)
+        self._task = asyncio.get_running_loop().create_task(self._server.serve(self._sockets), name="http")
+        while not self._server.started and not self._task.done():  # noqa: ASYNC110  # uvicorn has no event for it
+            await asyncio.sleep(STARTED_TICK)
+        if self._task.done():
+            self._task.result()
+
+    async def failed(self) -> None:
+        if self._task is not None:
+            await asyncio.shield(self._task)
+
+    async def stop(self, work: Awaitable[object] | None = None) -> None:
+        """No new connections. Once `work` is done, what is being answered has `grace` seconds; then whatever is left is cut."""
+        if self._task is None:
+            return
+        self._server.should_exit = True
+        if work is not None:
+            await work
+        await asyncio.wait((self._task,), timeout=self._config.grace)
+        if not self._task.done():
+            self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+
+class _TellsFront:
+    """The application, whose answers to requests with a valid key say so to HAProxy."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start" and SHOWN in scope["state"]:
+                message["headers"] = [*message["headers"], (KNOWN, b"1")]
+            await send(message)
+
+        await self._app(scope, receive, answer)
+
+
+def _uvicorn_config(app: App, config: ServerConfig) -> uvicorn.Config:
+    is_behind = config.behind is not None
+    return uvicorn.Config(
+        _TellsFront(app) if is_behind else app,
+        http="h11",
+        h11_max_incomplete_event_size=HEAD_BYTES,
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        proxy_headers=is_behind,
+        forwarded_allow_ips="*" if is_behind else None,  # of the Unix socket, which only HAProxy may open
+        access_log=False,
+        log_config=None,
+        log_level="critical",
+        server_header=False,
+        timeout_keep_alive=IDLE_SECONDS,
+    )

@@ -1,0 +1,107 @@
+"""HAProxy as the package's unit runs it: a process of its own, whose configuration the daemon writes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from support.ports import free_port
+from support.shop import Shop, invoice, start_program, wait_for
+from support.till import certified, fresh
+from support.tools import need
+
+from common.front_config import program
+
+
+class Unit:
+    """`systemd/front-mcfd.service`, without systemd."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        wait_for((self.folder / "haproxy.cfg").exists, "the configuration")
+        haproxy, config = program() or "", str(self.folder / "haproxy.cfg")
+        subprocess.run([haproxy, "-c", "-q", "-f", config], check=True, timeout=60)
+        socket = f"{self.folder}/master.sock,mode,660"
+        self._process = subprocess.Popen([haproxy, "-W", "-q", "-f", config, "-S", socket], start_new_session=True)
+
+    def kill(self) -> None:
+        if self._process is not None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait(60)
+            self._process = None
+
+
+@pytest.fixture
+def unit() -> Iterator[Unit]:
+    if program() is None:
+        need("haproxy")
+    folder = Path(tempfile.mkdtemp(prefix="front-"))
+    unit = Unit(folder)
+    yield unit
+    unit.kill()
+    shutil.rmtree(folder)
+
+
+def test_daemon_and_haproxy_end_and_come_back(tmp_path: Path, unit: Unit) -> None:
+    """Each alone: while the daemon is away its tills get 503 as a problem, and go on afterwards; so they do when HAProxy was away. Another
+    port of the configuration is taken over by the HAProxy that runs. The audit log has the till's own address."""
+    server = {"tls": "internal", "host": "0.0.0.0"}  # noqa: S104  with TLS
+
+    def launch(arguments: list[str], log: Path, environ: dict[str, str]):  # type: ignore[no-untyped-def]
+        return start_program("mcfd", [*arguments, "--front", str(unit.folder)], log, environ)
+
+    with Shop(tmp_path, config={"server": server}, launch=launch) as shop:  # type: ignore[arg-type]
+        shop._write_config()
+        shop.mcfd("tls", "init", check=True)
+        shop.http.close()
+        shop.http = client(shop)
+        shop.machines[0].start()
+        shop.launch_daemon()
+        unit.start()
+        wait_for(shop.is_ready, "the start")
+        certified(shop.certify(invoice(fresh())))
+
+        shop.kill_daemon()
+        problem_of_proxy(shop.certify(invoice(fresh())))
+        shop.launch_daemon()
+        wait_for(shop.is_ready, "the daemon")
+        certified(shop.certify(invoice(fresh())))
+
+        unit.kill()
+        with pytest.raises(httpx.HTTPError):
+            shop.certify(invoice(fresh()))
+        unit.start()
+        wait_for(shop.is_ready, "HAProxy")
+        assert shop.close_period().status_code == httpx.codes.CREATED
+        entries = json.loads(shop.mcfd("audit", "--json", check=True).stdout)
+        assert "127.0.0.9" in json.dumps(entries)
+
+        assert shop.stop_daemon() == 0
+        shop.port = free_port()
+        shop.http.close()
+        shop.http = client(shop)
+        shop.launch_daemon()
+        wait_for(shop.is_ready, "the other port")
+        certified(shop.certify(invoice(fresh())))
+        shop.verify()
+
+
+def client(shop: Shop) -> httpx.Client:
+    transport = httpx.HTTPTransport(local_address="127.0.0.9", verify=False)
+    return httpx.Client(transport=transport, base_url=f"https://127.0.0.1:{shop.port}", timeout=60)
+
+
+def problem_of_proxy(answer: httpx.Response) -> None:
+    assert (answer.status_code, answer.json()["code"]) == (503, "UNAVAILABLE")
+    assert int(answer.headers["retry-after"]) > 0
