@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from daemon.files import write_stream
+from common.files import write_stream
 
 LEFT = ".mcfd-private-"
 """How the names of private folders begin."""

@@ -12,11 +12,11 @@ from typing import NoReturn
 
 import click
 
+from common.files import write_whole
 from common.language import tr
 from daemon.app.page.first_start import SetupInPage, link, serve_first_start
 from daemon.cli.failures import Unavailable
 from daemon.cli.output import say, warn
-from daemon.files import write_whole
 from daemon.setup.plan import SetupPlan
 from daemon.time_sync import BOOTED
 

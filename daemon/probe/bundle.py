@@ -16,8 +16,8 @@ import msgspec
 from bridge.ports import find_ports
 from bridge.recording.masking import masked
 from bridge.recording.recording import header, written
+from common.files import write_whole
 from common.language import Text, tr
-from daemon.files import write_whole
 from daemon.probe.finding import ProbeFinding
 from daemon.probe.run import ProbeResult
 

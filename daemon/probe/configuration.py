@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from daemon.files import sync_folder, write_whole
+from common.files import sync_folder, write_whole
 from daemon.probe.finding import Setting
 from daemon.settings import SettingsError, load
 

@@ -10,8 +10,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from common.files import sync_folder, write_whole
 from common.language import tr
-from daemon.files import sync_folder, write_whole
 from daemon.settings import Settings, SettingsError, load
 from daemon.setup.kept import Table, merged, written
 

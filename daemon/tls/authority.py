@@ -22,9 +22,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from common.files import sync_folder, write_whole
 from common.language import tr
 from common.language.system import reason
-from daemon.files import sync_folder, write_whole
 from daemon.settings.check import AUTHORITY
 from daemon.tls.home import KEY, SERVER, AuthorityError
 from daemon.tls.names import address_of

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from common.files import write_whole
 from common.settings import named_paths
-from daemon.files import write_whole
 from daemon.owner import as_owner
 from daemon.settings import Settings
 from daemon.whole_box.archive import NOT_COPIED, Belonging, belongings

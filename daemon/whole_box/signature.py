@@ -15,8 +15,8 @@ import msgspec
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from common.files import write_whole
 from common.wire.keys import PRIVATE, PUBLIC, BadKey, decode, encode, private_line
-from daemon.files import write_whole
 from daemon.owner import as_owner
 
 KEY_FILE: Final = "backup.key"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +11,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
+from common.files import replacing
 from headquarters.intake.threads import Threads
 from headquarters.store.database import StoreError
 from headquarters.store.register import Register, RegisterContent
@@ -69,7 +68,8 @@ class RegisterCopy:
             self._in_memory = b"".join(pieces)
         elif revision:
             try:
-                _replace(self._path, pieces)
+                with replacing(self._path, 0o600) as file:
+                    file.writelines(pieces)
             except OSError as error:  # a disk that is full today is tried again
                 if str(error) != self._trouble:
                     self._trouble = str(error)
@@ -94,16 +94,3 @@ class RegisterCopy:
         except (OSError, msgspec.MsgspecError) as error:
             log.error("register.copy_unreadable", path=str(self._path), reason=str(error))  # noqa: TRY400  # one line is enough
             return None
-
-
-def _replace(path: Path, pieces: Iterator[bytes]) -> None:
-    descriptor, name = tempfile.mkstemp(prefix=".register-", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.writelines(pieces)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except (OSError, StoreError):
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -13,6 +13,7 @@ from typing import TypeVar
 import click
 import msgspec
 
+from common.files import write_whole
 from common.wire.nkey import decode_public
 from headquarters.cli.shared import refusal
 from headquarters.core import nats_accounts
@@ -145,16 +146,13 @@ def _check_way(path: Path) -> None:
 
 def _write(path: Path, content: str, *, replaces: bool = False) -> None:
     """For its owner's eyes, whole or not at all; never over another file, unless it `replaces` one."""
-    new = path.with_name(f".{path.name}.new") if replaces else path
     try:
         if replaces:
-            new.unlink(missing_ok=True)
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            write_whole(path, content.encode("ascii"), 0o600)
+            return
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
             file.write(content)
             file.flush()
-            os.fsync(descriptor)
-        if replaces:
-            new.replace(path)
+            os.fsync(file.fileno())
     except OSError as error:
         raise refusal(f"{path}: {error.strerror}") from None

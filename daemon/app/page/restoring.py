@@ -12,11 +12,11 @@ import msgspec
 import structlog
 
 from common import notify
+from common.files import sync_folder, write_whole
 from daemon.app.page.files import backups
 from daemon.app.upkeep.box_clock import now_millis
 from daemon.core.audit import Actor
 from daemon.core.errors import LedgerUnusable, NotFound, StorageError
-from daemon.files import sync_folder, write_whole
 from daemon.settings import Settings
 from daemon.store.maintenance.backup import restore
 

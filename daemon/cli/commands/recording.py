@@ -10,12 +10,12 @@ from pathlib import Path
 import click
 
 from bridge.recording.recording import Recording
+from common.files import write_whole
 from common.language import tr
 from common.language.system import reason
 from daemon.cli.failures import Failure, Unavailable
 from daemon.cli.options import examples, settings_option
 from daemon.cli.output import say, warn
-from daemon.files import write_whole
 from daemon.owner import as_owner
 from daemon.recording.files import as_file, read_incident, read_ring, since, without_people
 from daemon.recording.ring import listed

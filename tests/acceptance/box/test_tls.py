@@ -22,9 +22,9 @@ from support.receivers.headquarters import until
 from support.shop import NIM, Shop, invoice, wait_for
 from support.tools import need
 
+from common.files import write_whole
 from daemon.app.upkeep import certificate
 from daemon.app.upkeep.certificate import Certificate
-from daemon.files import write_whole
 from daemon.settings import load
 from daemon.tls import authority
 from daemon.tls.authority import check_key, create, read, renew, renew_if_due, shown

@@ -13,18 +13,18 @@ from typing import BinaryIO
 
 def write_whole(path: Path, content: bytes, mode: int, *, uid: int = -1, gid: int = -1) -> None:
     """Replaces `path`; after a power cut it holds the old content or the new. `uid` and `gid` as for chown, -1 leaves them."""
-    with _replacing(path, mode, uid, gid) as file:
+    with replacing(path, mode, uid, gid) as file:
         file.write(content)
 
 
 def write_stream(path: Path, source: BinaryIO, mode: int) -> None:
     """The same with what can be read from `source`, however large; nothing that stands at `path` is followed or written into."""
-    with _replacing(path, mode) as file:
+    with replacing(path, mode) as file:
         shutil.copyfileobj(source, file)
 
 
 @contextlib.contextmanager
-def _replacing(path: Path, mode: int, uid: int = -1, gid: int = -1) -> Iterator[BinaryIO]:
+def replacing(path: Path, mode: int, uid: int = -1, gid: int = -1) -> Iterator[BinaryIO]:
     """A file that takes the place of `path` once it is written, durably; on an error nothing has changed."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
