@@ -12,18 +12,18 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
 .PHONY: pictures rooms demo demo-hq deb-hq test check format bench siege simulate torture flaky deb lock clean venv texts repository release image
 
-$(RUN_STAMP): requirements/run.txt pyproject.toml
+$(RUN_STAMP): packaging/requirements/run.txt pyproject.toml
 	@echo "mcfd: building $(VENV) (once; about half a minute) …"
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "mcfd needs Python 3.11 or newer; try make PYTHON=python3.11")'
 	@$(PYTHON) -m venv $(VENV)
 	@echo "mcfd: installing the locked dependencies …"
-	@$(PIP) install --require-hashes --only-binary :all: -r requirements/run.txt
+	@$(PIP) install --require-hashes --only-binary :all: -r packaging/requirements/run.txt
 	@$(PIP) install --no-deps --no-build-isolation --no-index -e .
 	@touch $@
 
-$(STAMP): $(RUN_STAMP) requirements/dev.txt
+$(STAMP): $(RUN_STAMP) packaging/requirements/dev.txt
 	@echo "mcfd: installing what the tests need …"
-	@$(PIP) install --require-hashes --only-binary :all: -r requirements/dev.txt
+	@$(PIP) install --require-hashes --only-binary :all: -r packaging/requirements/dev.txt
 	@touch $@
 
 %.mo: %.po packaging/catalogue.py
@@ -64,9 +64,9 @@ siege: $(STAMP) $(CATALOGUES)
 	@$(BIN)/python -m bench.siege $(ARGS)
 
 lock: $(STAMP)
-	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header -o requirements/run.txt pyproject.toml requirements/run.in
-	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --extra dev -c requirements/run.txt -o requirements/dev.txt pyproject.toml requirements/run.in
-	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --extra hq -c requirements/dev.txt -o requirements/hq.txt pyproject.toml requirements/run.in
+	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header -o packaging/requirements/run.txt pyproject.toml packaging/requirements/run.in
+	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --extra dev -c packaging/requirements/run.txt -o packaging/requirements/dev.txt pyproject.toml packaging/requirements/run.in
+	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --extra hq -c packaging/requirements/dev.txt -o packaging/requirements/hq.txt pyproject.toml packaging/requirements/run.in
 
 torture: $(STAMP) $(CATALOGUES)
 	@PYTHONPATH=tests $(BIN)/python -m torture --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED)) $(if $(ROUNDS),--rounds $(ROUNDS))

@@ -166,7 +166,7 @@ def test_the_list_of_libraries_is_what_is_there(tree: Path) -> None:
         for path in (tree / LIB).glob("*.dist-info")
     }
     assert listed == {(name, version) for name, version in present if name != "mcfd"}
-    lock = (TREE / "requirements/run.txt").read_text()
+    lock = (TREE / "packaging/requirements/run.txt").read_text()
     for part in document["components"]:
         assert re.search(rf"^{re.escape(part['name'])}=={re.escape(part['version'])}\b", lock, re.MULTILINE), part
         assert part["hashes"]

