@@ -20,7 +20,7 @@ from daemon.cli.failures import Failure
 from daemon.cli.options import examples, json_option, settings_option
 from daemon.cli.output import moment, print_json, say
 from daemon.core.credible_time import Clocks, tell
-from daemon.core.ledger.decision import DECISIONS, SAID, Case, Decision, DecisionRefused, Obstacle
+from daemon.core.ledger.decision import DECISIONS, MEANINGS, SAID, Case, Decision, DecisionRefused, Obstacle
 from daemon.core.ledger.paper import PaperInvoice, read_paper
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.nim import same_machine
@@ -181,13 +181,6 @@ def _ask_reason() -> str:
         asked = str(click.prompt(tr("Reason"))).strip()
         if asked:
             return asked
-
-
-MEANINGS = {
-    "certified": Text("the machine did certify it: its code enters the ledger"),
-    "not-certified": Text("it did not certify it: the number is free again"),
-    "adopt": Text("take over the machine's counters and last invoice: its number is never given out again"),
-}
 
 
 # -- what is decided --------------------------------------------------------------------------------------------------------

@@ -43,6 +43,11 @@ counters not plausible  not between what the ledger knows and what the machine s
 """
 
 
+MEANINGS: dict[Decision, Text] = {
+    "certified": Text("The machine did certify it: its code enters the ledger."),
+    "not-certified": Text("The machine did not certify it: the number is free again."),
+    "adopt": Text("Take over the machine's counters and last invoice: its number is never given out again."),
+}
 SAID: dict[Obstacle, Text] = {
     "changed": Text("the case is not the one that was shown any more: look at it again"),
     "paper not needed": Text("a code and a time from the machine's paper belong to the decision `certified`"),

@@ -10,14 +10,9 @@ from daemon.api.http.answers import Reply
 from daemon.api.page.shown.attention_words import in_plain_words
 from daemon.api.page.visit import Visit, redirect, screen, shown
 from daemon.core.errors import FieldError, InvalidRequest
-from daemon.core.ledger.decision import SAID, Decision, DecisionRefused, Obstacle
+from daemon.core.ledger.decision import MEANINGS, SAID, Decision, DecisionRefused, Obstacle
 from daemon.core.ledger.paper import read_paper
 
-MEANINGS = {
-    "certified": Text("The machine did certify it: its code enters the ledger."),
-    "not-certified": Text("The machine did not certify it: the number is free again."),
-    "adopt": Text("Take over the machine's counters and last invoice: its number is never given out again."),
-}
 OBSTACLES: dict[Obstacle, Text] = {
     "does not fit": Text("this decision does not fit any more"),
     "machine unknown": Text("it is not known what the machine says: plug it in"),
