@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from common.language import tr
-from common.language.stored import stored
 from daemon.cli.commands.machine import reading_pairs
 from daemon.cli.output import print_pairs, print_table, say, warn
 from daemon.core.clock import drift_seconds
@@ -29,15 +28,7 @@ def show_ports(asked: Sequence[PortResult]) -> None:
 
 
 def _outcome(asked: PortResult) -> str:
-    if isinstance(asked.found, PortReading):
-        return tr("machine {nim}", nim=asked.nim)
-    if asked.found.why == "silent":
-        return tr("nobody answers")
-    return (
-        tr("something answers, but not as a fiscal machine")
-        if asked.found.why == "stranger"
-        else tr(stored(asked.found.reason))
-    )
+    return tr(asked.silence) if asked.silence else tr("machine {nim}", nim=asked.nim)
 
 
 def show_machines(chosen: Sequence[PortResult]) -> None:

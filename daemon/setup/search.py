@@ -5,12 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from bridge.ports import find_ports
-from common.language import tr
+from common.language import Text, tr
+from common.language.stored import stored
 from daemon.core.machine.nim import short_nim
 from daemon.machines.inspect_port import look
 from daemon.machines.port_reading import PortReading, Silence
+
+SILENCES: Final = {
+    "silent": Text("nobody answers"),
+    "stranger": Text("something answers, but not as a fiscal machine"),
+}
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,13 @@ class PortResult:
     @property
     def nim(self) -> str:
         return self.found.state.nim if isinstance(self.found, PortReading) else ""
+
+    @property
+    def silence(self) -> Text | None:
+        """What was there instead of a machine; None where one answered."""
+        if isinstance(self.found, PortReading):
+            return None
+        return SILENCES.get(self.found.why) or stored(self.found.reason)
 
 
 def candidates(named: Sequence[str]) -> list[PortCandidate]:

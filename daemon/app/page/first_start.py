@@ -22,7 +22,7 @@ from daemon.api.page.screens.first_start import link
 from daemon.api.service import create_first_start
 from daemon.app.page.probing import probed
 from daemon.core.errors import InvalidRequest, McfdError
-from daemon.machines.port_reading import PortReading, Silence
+from daemon.machines.port_reading import PortReading
 from daemon.settings import SettingsError
 from daemon.setup.carry_out import carry_out
 from daemon.setup.plan import NETWORKS, SetupPlan
@@ -37,11 +37,6 @@ LAST_ANSWER: Final = 5.0
 LOOK_SECONDS: Final = 0.5
 CODE_BYTES: Final = 5
 """Forty bits, guessed five times a minute at the most."""
-SILENCES: Final = {
-    "silent": Text("nobody answers"),
-    "stranger": Text("something answers, but not as a fiscal machine"),
-    "busy": Text("another program uses it"),
-}
 
 
 class SetupInPage:
@@ -108,11 +103,7 @@ def _shown(asked: PortResult, language: Language) -> PortChoice:
     found = asked.found
     if isinstance(found, PortReading):
         return PortChoice(str(asked.port), asked.nim, found.state.ifu, found.taxpayer[0] if found.taxpayer else "")
-    return PortChoice(str(asked.port), said=_why(found, language))
-
-
-def _why(silence: Silence, language: Language) -> str:
-    return SILENCES[silence.why].told(language) if silence.why in SILENCES else silence.reason
+    return PortChoice(str(asked.port), said=asked.silence.told(language) if asked.silence else "")
 
 
 def serve_first_start(
