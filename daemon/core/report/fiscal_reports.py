@@ -27,14 +27,15 @@ from daemon.core.machine.state import FiscalCounters
 from daemon.core.report.report_parts import (
     CashDrawer,
     ClosureSummary,
+    CounterValues,
     CreditNotes,
     GroupTotal,
-    McfCounters,
     NatureTotal,
     PaymentTotal,
-    PsvbTotal,
     TypeGroupTotal,
     TypeTotal,
+    Withholding,
+    counter_values,
 )
 
 Labels = Mapping[str, str]
@@ -69,7 +70,7 @@ class Totals(Sums, frozen=True, kw_only=True):
     ]
     credit_notes: Annotated[CreditNotes, Meta(description="Credit notes alone: how many, and their total")]
     specific_tax: Annotated[int, Meta(description="Specific tax certified separately, net")]
-    psvb: Annotated[tuple[PsvbTotal, ...], Meta(description="Withholding by group, net")]
+    psvb: Annotated[tuple[Withholding, ...], Meta(description="Withholding by group, net")]
     incomplete: Annotated[int, Meta(description="Invoices begun on the machine and not certified")]
     reductions: Annotated[
         int,
@@ -119,7 +120,7 @@ class ZReport(Period, frozen=True, kw_only=True):
     z_number: Annotated[int, Meta(description="Sequential for each NIM, from 1")]
     report_id: Annotated[str, Meta(description="UUID of the closure")]
     created_at: Annotated[str, Meta(description="When it was closed")]
-    mcf_counters: Annotated[McfCounters, Meta(description="The machine's counters, read live at the closure")]
+    mcf_counters: Annotated[CounterValues, Meta(description="The machine's counters, read live at the closure")]
     unexplained: Annotated[int, Meta(description="Invoices found on the machine that this ledger did not make")]
     chain_previous: Annotated[
         str, Meta(description="SHA-256, in hex, of what stands before it in the book: what the closure is chained to")
@@ -150,7 +151,7 @@ class HistoryRecord(msgspec.Struct, frozen=True):
     period_end: Annotated[str, Meta(description="End of the period")]
     certs_count: Annotated[int, Meta(description="Certifications in it")]
     total_ttc: Annotated[int, Meta(description="With VAT, net")]
-    mcf_counters_end: Annotated[McfCounters, Meta(description="The machine's counters at the closure")]
+    mcf_counters_end: Annotated[CounterValues, Meta(description="The machine's counters at the closure")]
 
 
 def x_report(
@@ -191,7 +192,7 @@ def z_report(
         z_number=z_number,
         report_id=report_id,
         created_at=millis_text(created_at),
-        mcf_counters=_counters(counters),
+        mcf_counters=counter_values(counters),
         unexplained=unexplained,
         chain_previous=chain_previous.hex(),
         without_machine=without_machine or msgspec.UNSET,
@@ -229,7 +230,7 @@ def history_record(closure: Closure) -> HistoryRecord:
         period_end=millis_text(closure.period_end),
         certs_count=closure.certs_count,
         total_ttc=closure.total_ttc,
-        mcf_counters_end=_counters(closure.counters),
+        mcf_counters_end=counter_values(closure.counters),
     )
 
 
@@ -327,9 +328,9 @@ def _by_nature(tally: Tally) -> tuple[NatureTotal, ...]:
     )
 
 
-def _psvb(tally: Tally) -> tuple[PsvbTotal, ...]:
+def _psvb(tally: Tally) -> tuple[Withholding, ...]:
     return tuple(
-        PsvbTotal(group, tally[f"psvb.{group}.base"], percent(rate), tally[f"psvb.{group}.amount"])
+        Withholding(group, tally[f"psvb.{group}.base"], percent(rate), tally[f"psvb.{group}.amount"])
         for group, rate in PSVB_RATES.items()
         if f"psvb.{group}.base" in tally or f"psvb.{group}.amount" in tally  # credits may leave a rounding
     )
@@ -338,10 +339,6 @@ def _psvb(tally: Tally) -> tuple[PsvbTotal, ...]:
 def _drawer(tally: Tally, cash: CashTotal) -> CashDrawer:
     paid = tally[f"pay.{CASH}"] + tally["stamp"]
     return CashDrawer(cash.deposits, cash.withdrawals, paid + cash.deposits - cash.withdrawals)
-
-
-def _counters(counters: FiscalCounters) -> McfCounters:
-    return McfCounters(counters.tc, counters.fvc, counters.frc)
 
 
 def _summary(closure: Closure) -> ClosureSummary:

@@ -12,7 +12,8 @@ from daemon.core.clock import machine_millis
 from daemon.core.invoice.taxes import percent
 from daemon.core.ledger.book import Book
 from daemon.core.machine.nim import short_nim
-from daemon.core.machine.state import FiscalCounters, MachineState, ServerLink
+from daemon.core.machine.state import MachineState, ServerLink
+from daemon.core.report.report_parts import CounterValues, counter_values
 
 DAY_MS = 86_400_000
 ALERT_DAYS = 7
@@ -49,12 +50,6 @@ class TaxServer(msgspec.Struct, frozen=True, rename="camel"):
     alert: Annotated[
         bool, Meta(description="True after more than 7 days without contact: the user has to be told, daily")
     ]
-
-
-class CounterValues(msgspec.Struct, frozen=True):
-    tc: Annotated[int, Meta(description="All transactions the machine recorded, its own reports included")]
-    fvc: Annotated[int, Meta(description="Sales invoices (FV, FT)")]
-    frc: Annotated[int, Meta(description="Credit notes")]
 
 
 class MachineInfo(msgspec.Struct, frozen=True, rename="camel"):
@@ -99,7 +94,7 @@ def machine_info(
         ifu=state.ifu,
         mode=book.mode,
         datetime=state.time,
-        counters=_counters(state.counters),
+        counters=counter_values(state.counters),
         merchant=Merchant(name, address, city, address_more, email, phone),
         rates={group: percent(rate) for group, rate in sorted(state.rates.items())},
         tax_server=tax_server(link, now),
@@ -121,7 +116,3 @@ def tax_server(link: ServerLink, now: int) -> TaxServer:
         days_since_contact=None if silence is None else max(0, silence // DAY_MS),
         alert=silence is not None and silence > ALERT_DAYS * DAY_MS,
     )
-
-
-def _counters(counters: FiscalCounters) -> CounterValues:
-    return CounterValues(counters.tc, counters.fvc, counters.frc)

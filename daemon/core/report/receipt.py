@@ -19,6 +19,7 @@ from daemon.core.invoice.taxes import percent
 from daemon.core.invoice.unknown import field_of
 from daemon.core.ledger.attempt import UNTOLD, Record
 from daemon.core.machine.nim import short_nim
+from daemon.core.report.report_parts import Withholding
 
 
 class TaxDetail(msgspec.Struct, frozen=True):
@@ -29,15 +30,6 @@ class TaxDetail(msgspec.Struct, frozen=True):
     ht: Annotated[int, Meta(description="Without VAT")]
     tva: Annotated[int, Meta(description="VAT")]
     ttc: Annotated[int, Meta(description="With VAT; `ht + tva = ttc`, always")]
-
-
-class Withholding(msgspec.Struct, frozen=True):
-    """PSVB: `rate` in percent, `base` and `amount` in whole XOF."""
-
-    group: Annotated[str, Meta(description="PSVB group A…D")]
-    base: Annotated[int, Meta(description="What it is taken on, XOF")]
-    rate: Annotated[int | float, Meta(description="Percent")]
-    amount: Annotated[int, Meta(description="Withheld, XOF, rounded half up")]
 
 
 class Adjustment(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -7,6 +7,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from daemon.core.machine.state import FiscalCounters
+
 
 class GroupTotal(msgspec.Struct, frozen=True):
     group: Annotated[str, Meta(description="Tax group")]
@@ -47,8 +49,8 @@ class CreditNotes(msgspec.Struct, frozen=True):
     total: Annotated[int, Meta(description="Positive, with VAT")]
 
 
-class PsvbTotal(msgspec.Struct, frozen=True):
-    """`rate` in percent."""
+class Withholding(msgspec.Struct, frozen=True):
+    """PSVB: `rate` in percent, `base` and `amount` in whole XOF."""
 
     group: Annotated[str, Meta(description="PSVB group A…D")]
     base: Annotated[int, Meta(description="What it is taken on, XOF")]
@@ -64,7 +66,7 @@ class CashDrawer(msgspec.Struct, frozen=True):
     expected: Annotated[int, Meta(description="Cash payments + stamp duty + deposits - withdrawals of the period")]
 
 
-class McfCounters(msgspec.Struct, frozen=True):
+class CounterValues(msgspec.Struct, frozen=True):
     tc: Annotated[int, Meta(description="All transactions the machine recorded, its own reports included")]
     fvc: Annotated[int, Meta(description="Sales invoices (FV, FT)")]
     frc: Annotated[int, Meta(description="Credit notes")]
@@ -76,3 +78,7 @@ class ClosureSummary(msgspec.Struct, frozen=True):
     period_end: Annotated[str, Meta(description="End of the period")]
     total_ttc: Annotated[int, Meta(description="With VAT, net")]
     certs_count: Annotated[int, Meta(description="Certifications in it")]
+
+
+def counter_values(counters: FiscalCounters) -> CounterValues:
+    return CounterValues(counters.tc, counters.fvc, counters.frc)

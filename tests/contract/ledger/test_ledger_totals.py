@@ -22,7 +22,8 @@ from daemon.core.ledger.book import Tally
 from daemon.core.ledger.closure import Closure
 from daemon.core.ledger.tally import add, contribution, subtract
 from daemon.core.machine.state import FiscalCounters
-from daemon.core.report.fiscal_reports import PsvbTotal, a_report, x_report
+from daemon.core.report.fiscal_reports import a_report, x_report
+from daemon.core.report.report_parts import Withholding
 from daemon.store import Store
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book.totals import day_end
@@ -281,7 +282,7 @@ async def test_a_withholding_stays_as_it_was_certified(tmp_path: Path) -> None:
             await till.certify(msgspec.structs.replace(invoice(number, type_=kind), psvb=psvb))
         aggregate = await store.ledger.aggregate(till.book)
         report = x_report(till.book, aggregate, till.at)
-        assert report.psvb == (PsvbTotal("A", 12_712 - 1_000 + 15_000, 2, 254 - 20 + 300),)
+        assert report.psvb == (Withholding("A", 12_712 - 1_000 + 15_000, 2, 254 - 20 + 300),)
         closure = await till.close()
         assert msgspec.json.decode(closure.body)["psvb"] == msgspec.to_builtins([*report.psvb])
     assert verify(path).clean

@@ -5,7 +5,7 @@ from decimal import Decimal
 from daemon.core.invoice.intake import Defaults, read_invoice
 from daemon.core.ledger.attempt import Record
 from daemon.core.machine.state import FiscalCounters
-from daemon.core.report import fiscal_reports
+from daemon.core.report import fiscal_reports, report_parts
 from daemon.core.report.articles import ArticlesReport, ArticleTotal
 from daemon.paper.invoice import invoice_document
 from daemon.paper.reports import articles_document, report_document
@@ -143,7 +143,7 @@ _TOTALS = {
     ),
     "credit_notes": fiscal_reports.CreditNotes(1, 15_000),
     "specific_tax": 100,
-    "psvb": (fiscal_reports.PsvbTotal("C", 69_000, 0.2, 138),),
+    "psvb": (report_parts.Withholding("C", 69_000, 0.2, 138),),
     "incomplete": 2,
     "reductions": 4_000,
     "by_nature": (
@@ -168,7 +168,7 @@ Z = fiscal_reports.ZReport(
     z_number=12,
     report_id="5f0c7d8e-1111-4222-8333-944455556666",
     created_at="2026-11-20T19:30:00.000Z",
-    mcf_counters=fiscal_reports.McfCounters(310, 292, 12),
+    mcf_counters=report_parts.CounterValues(310, 292, 12),
     unexplained=0,
     chain_previous="00" * 32,
 )
