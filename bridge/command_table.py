@@ -14,7 +14,7 @@ ITEM, SUBTOTAL, PAYMENT, COMMENT, CLOSE = 0x31, 0x33, 0x35, 0x36, 0x38
 _GROUPS = "ABCDEFGHIJKLMNOP"
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     title: Text
     request: tuple[str, ...] = ()
     """Names of its fields; none: it is one text."""
@@ -37,8 +37,8 @@ class Entry(NamedTuple):
     """Not every machine knows it: where it is silent, and answers others, nothing is wrong with the line."""
 
 
-COMMANDS: Final[Mapping[int, Entry]] = {
-    STATE: Entry(
+COMMANDS: Final[Mapping[int, CommandEntry]] = {
+    STATE: CommandEntry(
         Text("state of the machine"),
         reply=(
             *("NIM", "IFU", "DT", "TC", "FVC", "FRC", "LDT", "LTYPE", "LCODE", "LFN", "LAMT"),
@@ -47,31 +47,33 @@ COMMANDS: Final[Mapping[int, Entry]] = {
         reply_people=(1,),
         reply_number=(9,),
     ),
-    SERVER: Entry(
+    SERVER: CommandEntry(
         Text("link to the tax server"), reply=("EC", "DC", "DT", "STA", "ER"), reply_words=(4,), is_optional=True
     ),
-    TAXPAYER: Entry(Text("taxpayer"), reply=("LINE", "TEXT"), is_optional=True),
-    CUSTOMER: Entry(
+    TAXPAYER: CommandEntry(Text("taxpayer"), reply=("LINE", "TEXT"), is_optional=True),
+    CUSTOMER: CommandEntry(
         Text("customer"),
         request=("CTYPE", "CIFU", "CNAME", "CADDR", "CTEL", "CEMAIL", "CRCCM"),
         people=slice(1, None),
         reply_words=(0,),
     ),
-    OPEN: Entry(
+    OPEN: CommandEntry(
         Text("open an invoice"),
         request=("OPID", "OPNAME", "IFU", "TYPE", "PMODE", "ISF", "FN"),
         longer_request=("OPID", "OPNAME", "IFU", "TYPE", "NATURE", "REF", "PMODE", "ISF", "FN"),
         reply=("FC", "TC"),
         people=slice(1, 3),
     ),
-    ITEM: Entry(Text("item"), request=("NAME", "TAX", "PRICE"), separator="\t", reply=("TTC", "HT", "TVA", "TS")),
-    SUBTOTAL: Entry(
+    ITEM: CommandEntry(
+        Text("item"), request=("NAME", "TAX", "PRICE"), separator="\t", reply=("TTC", "HT", "TVA", "TS")
+    ),
+    SUBTOTAL: CommandEntry(
         Text("subtotal"),
         reply=("TTC", *(f"TTC_{group}" for group in _GROUPS), *(f"TVA_{group}" for group in _GROUPS), "TS"),
     ),
-    PAYMENT: Entry(Text("payment")),
-    COMMENT: Entry(Text("comment"), people=slice(1, None), splits=1, reply_words=(0,)),
-    CLOSE: Entry(
+    PAYMENT: CommandEntry(Text("payment")),
+    COMMENT: CommandEntry(Text("comment"), people=slice(1, None), splits=1, reply_words=(0,)),
+    CLOSE: CommandEntry(
         Text("certify"),
         reply=("FC", "TC", "TYPE", "DT", "NIM", "IFU", "CODE", "FN"),
         reply_people=(5,),

@@ -21,10 +21,10 @@ from typing import Final
 
 import structlog
 
-from common.front_config import Front, Limits, configuration, error_files, program
+from common.front_config import Front, FrontLimits, configuration, error_files, program
 from common.sockets import addresses, bind
 
-__all__ = ["BadCertificate", "FrontError", "FrontServer", "Limits", "check_pair", "withdraw"]
+__all__ = ["BadCertificate", "FrontError", "FrontLimits", "FrontServer", "check_pair", "withdraw"]
 
 log = structlog.get_logger(__name__)
 
@@ -67,13 +67,13 @@ class FrontServer:
     `socket`; OSError when the address cannot be had, FrontError without HAProxy."""
 
     def __init__(
-        self, folder: Path | None, host: str, port: int, *, pem: bytes | None = None, limits: Limits | None = None
+        self, folder: Path | None, host: str, port: int, *, pem: bytes | None = None, limits: FrontLimits | None = None
     ) -> None:
         self._is_child = folder is None
         self._folder = folder or Path(tempfile.mkdtemp(prefix="front-"))
         self._host, self.port = host, port
         self._pem = pem
-        self._limits = limits or Limits()
+        self._limits = limits or FrontLimits()
         self._listeners: list[socket.socket] = []
         self._running: asyncio.Task[None] | None = None
         self._process: asyncio.subprocess.Process | None = None

@@ -14,7 +14,7 @@ import msgspec
 from common.tls import STRONG
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class FrontLimits(msgspec.Struct, frozen=True, kw_only=True):
     """`connections` at once in all, of which `reserved` are for addresses that have shown a key. Of one address: connections at once, new ones
     in ten seconds, requests in ten seconds; those of an address without a key have `unknown` in their names."""
 
@@ -39,7 +39,7 @@ class Front(msgspec.Struct, frozen=True, kw_only=True):
     folder: Path
     binds: tuple[str, ...]
     tls: bool
-    limits: Limits
+    limits: FrontLimits
 
 
 SBIN: Final = "/usr/local/sbin:/usr/sbin:/sbin"

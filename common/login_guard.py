@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from common.login_limits import LoginLimits, LoginPlace, Rules, known_device, network_of
+from common.login_limits import LoginLimits, LoginPlace, LoginRules, known_device, network_of
 from common.passwords import NOBODY, fits, hash_password
 from common.turns import Turns
 
@@ -32,7 +32,7 @@ class Attempted(NamedTuple):
 class LoginGuard:
     """One for each program. Guessing costs it neither memory nor the time of others, and keeps nobody out."""
 
-    def __init__(self, rules: Rules, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, rules: LoginRules, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits = LoginLimits(rules, clock)
         self._turns = Turns()
 

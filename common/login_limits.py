@@ -49,7 +49,7 @@ class Budget(NamedTuple):
     seconds: float
 
 
-class Rules(NamedTuple):
+class LoginRules(NamedTuple):
     """`account`: tries of one name from places that it is not known from. `address`: of any name. `device`: of a known one."""
 
     account: Budget
@@ -68,7 +68,7 @@ class LoginPlace(NamedTuple):
 class LoginLimits:
     """In bounded memory. A try is counted when it begins, and taken back when the password was right."""
 
-    def __init__(self, rules: Rules, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, rules: LoginRules, clock: Callable[[], float] = time.monotonic) -> None:
         self._rules = rules
         self._clock = clock
         self._accounts = _Tries(clock)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from bridge.command_table import COMMANDS, TAXPAYER, Entry
+from bridge.command_table import COMMANDS, TAXPAYER, CommandEntry
 from bridge.frame import SOH, Decoder, Event, Garbage, MachineReply, Nak, Request, Syn
 from bridge.recording.recording import NOTE, RECEIVED, SENT, LineEvent
 from common.language import Text
@@ -33,7 +33,7 @@ _NUMBER_OF_INVOICE = re.compile(rb"(?=[^,]*[0-9])[A-Za-z0-9/_. #-]{1,50}")
 _FRAME_WORDS = re.compile(rb"\x01[\x24-\xff][\x20-\xff][\x20-\xff]|\x05[\x30-\x3f]{4}\x03|[\x00-\x1f]")
 _WORD = re.compile(r"[^\W_]+")
 
-_UNKNOWN = Entry(Text("unknown command"))
+_UNKNOWN = CommandEntry(Text("unknown command"))
 
 
 def masked(events: Sequence[LineEvent]) -> list[LineEvent]:

@@ -15,7 +15,7 @@ import structlog
 import uvloop
 
 from common import notify
-from common.front import BadCertificate, FrontError, FrontServer, Limits, check_pair, withdraw
+from common.front import BadCertificate, FrontError, FrontLimits, FrontServer, check_pair, withdraw
 from common.http_server import HttpServer, ServerConfig
 from common.login_guard import LoginGuard
 from common.wire.cancellation import ended
@@ -39,7 +39,7 @@ GRACE_SECONDS = 10
 CERTIFICATE_SECONDS = 60.0
 OPEN_AGAIN_SECONDS = 2.0
 CONNECTIONS = 2000
-DIRECT = Limits(
+DIRECT = FrontLimits(
     connections=CONNECTIONS,
     reserved=CONNECTIONS // 4,
     per_address=500,

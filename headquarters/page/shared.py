@@ -19,7 +19,7 @@ from common import numbers
 from common.cookies import cookie_of
 from common.language import Counted, Language, Speaker, Text, chosen
 from common.login_guard import LoginGuard
-from common.login_limits import Budget, Rules
+from common.login_limits import Budget, LoginRules
 from common.web import charts, days, formats
 from common.web.security import HEADERS, is_own_form
 from headquarters.api.access import Caller, person_of
@@ -35,7 +35,7 @@ LANGUAGE_COOKIE = "hq_language"
 ASKED_COOKIE = "hq_asked"
 MOST_DIGITS = 9
 LONG_AT_ONCE = 2
-RULES = Rules(account=Budget(5, 600), address=Budget(20, 12))
+RULES = LoginRules(account=Budget(5, 600), address=Budget(20, 12))
 """From one address, which a whole house may share, twenty at once and five a minute; of one account five at once and six an hour from places that it
 is not known from."""
 ROLE_NAMES = {"reader": Text("Reader"), "accountant": Text("Accountant"), "admin": Text("Administrator")}

@@ -16,7 +16,7 @@ import structlog
 from common.cookies import cookie_of, set_cookie
 from common.language import Text
 from common.login_guard import Attempted, LoginGuard, TooManyTries
-from common.login_limits import DEVICE_SECONDS, Budget, Rules, new_device
+from common.login_limits import DEVICE_SECONDS, Budget, LoginRules, new_device
 from common.turns import Busy
 from daemon.api.http.answers import Header, Headers
 from daemon.api.refusals import TooManyRequests, WrongPassword
@@ -30,7 +30,7 @@ COOKIE: Final = "mcfd_session"
 IDLE_MS: Final = 12 * 3_600_000
 DEVICE: Final = "mcfd_device"
 """The cookie of a browser in which somebody has logged in."""
-RULES: Final = Rules(account=Budget(10, 600), address=Budget(5, 12))
+RULES: Final = LoginRules(account=Budget(10, 600), address=Budget(5, 12))
 """From one address five at once and five a minute; of one account ten at once and six an hour from places that it is not known from."""
 
 

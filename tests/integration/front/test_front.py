@@ -19,10 +19,10 @@ from support.receivers.authority import Authority
 from support.tools import need
 
 from common.front import FrontServer, check_pair
-from common.front_config import ERRORS, KNOWN, Front, Limits, configuration, error_files, program
+from common.front_config import ERRORS, KNOWN, Front, FrontLimits, configuration, error_files, program
 from common.http_server import HttpServer, ServerConfig
 
-QUICK = Limits(head_seconds=1, idle_seconds=1, stall_seconds=1)
+QUICK = FrontLimits(head_seconds=1, idle_seconds=1, stall_seconds=1)
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +51,7 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
 
 @contextlib.asynccontextmanager
 async def standing(
-    limits: Limits | None = None, pem: bytes | None = None, host: str = "127.0.0.1"
+    limits: FrontLimits | None = None, pem: bytes | None = None, host: str = "127.0.0.1"
 ) -> AsyncIterator[FrontServer]:
     front = FrontServer(None, host, 0, pem=pem, limits=limits)
     await front.start()
@@ -98,7 +98,7 @@ def test_haproxy_takes_the_configuration(tls: bool, binds: tuple[str, ...], tmp_
     for name, content in error_files().items():
         (folder / name).write_bytes(content)
     file = folder / "haproxy.cfg"
-    file.write_text(configuration(Front(folder=folder, binds=binds, tls=tls, limits=Limits())))
+    file.write_text(configuration(Front(folder=folder, binds=binds, tls=tls, limits=FrontLimits())))
     done = subprocess.run([haproxy, "-c", "-f", str(file)], capture_output=True, text=True, check=False, timeout=60)
     shutil.rmtree(folder)
     assert done.returncode == 0, done.stderr
@@ -198,7 +198,7 @@ async def test_what_is_no_http_is_refused(data: bytes) -> None:
 
 async def test_an_address_has_so_many_connections_until_it_has_shown_a_key() -> None:
     """The next one is refused, and other addresses are served; with a key there is room for more."""
-    limits = Limits(unknown_per_address=3, per_address=6)
+    limits = FrontLimits(unknown_per_address=3, per_address=6)
     async with standing(limits) as front, contextlib.AsyncExitStack() as stack:
 
         async def fill(address: str, count: int) -> None:
@@ -217,7 +217,7 @@ async def test_an_address_has_so_many_connections_until_it_has_shown_a_key() -> 
 
 async def test_what_is_left_is_for_addresses_with_a_key() -> None:
     """However many addresses a stranger has, a till that has shown its key gets in."""
-    limits = Limits(connections=12, reserved=6, unknown_per_address=2)
+    limits = FrontLimits(connections=12, reserved=6, unknown_per_address=2)
     async with standing(limits) as front, contextlib.AsyncExitStack() as stack:
         async with client(front, "127.0.0.7") as till:
             assert (await till.get("/known")).status_code == httpx.codes.OK
@@ -230,7 +230,7 @@ async def test_what_is_left_is_for_addresses_with_a_key() -> None:
 
 async def test_requests_without_a_key_come_at_a_bounded_rate() -> None:
     """429 as a problem for who asks too often; an address with a key goes on."""
-    async with standing(Limits(unknown_requests=5)) as front:
+    async with standing(FrontLimits(unknown_requests=5)) as front:
         async with client(front, "127.0.0.8") as stranger:
             statuses = [(await stranger.get("/")).status_code for _ in range(8)]
         assert statuses == [200] * 5 + [429] * 3

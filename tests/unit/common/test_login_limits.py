@@ -13,14 +13,14 @@ from common.login_limits import (
     Budget,
     LoginLimits,
     LoginPlace,
-    Rules,
+    LoginRules,
     known_device,
     network_of,
     new_device,
 )
 from common.turns import WAITING, Busy, Turns
 
-RULES = Rules(account=Budget(10, 600), address=Budget(5, 12))
+RULES = LoginRules(account=Budget(10, 600), address=Budget(5, 12))
 DAY = 86_400
 HOME, DESK = LoginPlace("192.168.1.7"), LoginPlace("10.9.9.9", "a device")
 NOW = 1_800_000_000.0
