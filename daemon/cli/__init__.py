@@ -52,6 +52,9 @@ COMMANDS = {
     "report": Member(
         "daemon.cli.commands.report", Text("Show X, Z and A as they would be printed; nothing is closed.")
     ),
+    "poster": Member(
+        "daemon.cli.commands.poster", Text("The sign that the law wants at each till, as a PDF to print and hang up.")
+    ),
     "journal": Member(
         "daemon.cli.commands.journal",
         Text(

@@ -18,6 +18,8 @@ Action: TypeAlias = Literal[
     "user.logged_out",
     "closure.created",
     "cash.moved",
+    "copy.made",
+    "report.given",
     "pending.cancelled",
     "attempt.settled",
     "z_number.said",

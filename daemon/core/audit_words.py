@@ -17,6 +17,8 @@ DEEDS: Final[Mapping[str, Text]] = {
     "user.logged_out": Text("logged out"),
     "closure.created": Text("day closed (Z)"),
     "cash.moved": Text("cash put in or taken out"),
+    "copy.made": Text("duplicate given out"),
+    "report.given": Text("report given out"),
     "pending.cancelled": Text("open invoice cancelled"),
     "attempt.settled": Text("doubt decided"),
     "z_number.said": Text("last Z said"),

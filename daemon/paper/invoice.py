@@ -73,7 +73,7 @@ def _elements(record: Record, shop: Shop, style: Style) -> Iterator[Element]:
 def _title(record: Record, shop: Shop, style: Style) -> Iterator[Element]:
     say, invoice = style.say, record.invoice
     if style.is_duplicate:
-        yield Title(style.law(DUPLICATE))
+        yield Title(style.law(DUPLICATE) + (f" N° {style.copy}" if style.copy else ""))
     yield from paper_shop.mark_of_test(shop, style, is_test=is_test_code(record.code))
     yield Title(style.law(TITLES[invoice.type]))
     yield TextLine(say("No. {number}", number=invoice.number), align="center", bold=True)

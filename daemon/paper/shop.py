@@ -44,6 +44,8 @@ class Style(msgspec.Struct, frozen=True):
 
     language: Language = "fr"
     is_duplicate: bool = False
+    copy: int = 0
+    """Which duplicate it is; 0 where it is not numbered."""
 
     @property
     def say(self) -> Speaker:

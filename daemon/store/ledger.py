@@ -23,6 +23,7 @@ from daemon.core.ledger.last_invoice import Standing
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.state import FiscalCounters, LastInvoice, MachineState
 from daemon.store.access import OpenLedger
+from daemon.store.acts import ActAccess
 from daemon.store.cash_drawer import CashAccess
 from daemon.store.maintenance.numbers import ask_at_first_meeting, catch_up, name_of
 from daemon.store.papers import PaperAccess
@@ -36,7 +37,7 @@ from daemon.store.tables.damage import read_damage
 T = TypeVar("T")
 
 
-class Ledger(CashAccess, PaperAccess):
+class Ledger(CashAccess, PaperAccess, ActAccess):
     # -- the book -----------------------------------------------------------------------------------------------------
 
     async def open_book(self, nim: str, mode: Mode) -> Book:

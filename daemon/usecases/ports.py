@@ -13,7 +13,7 @@ from daemon.core.invoice.reference import Reference
 from daemon.core.ledger.attempt import Attempt, Outcome, Record
 from daemon.core.ledger.book import Aggregate, Book, BookState, LastSeen, Tally
 from daemon.core.ledger.closure import Closure, KeyUse
-from daemon.core.ledger.entries import CashMove, CashTotal, Placed
+from daemon.core.ledger.entries import CashMove, CashTotal, Placed, ReportGiven
 from daemon.core.ledger.last_invoice import Standing
 from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState, ServerLink, Subtotal
 from daemon.core.report.journal import Extent, Page
@@ -237,6 +237,10 @@ class CashPort(Protocol):
         """Those of `start <= t < end` (ms), oldest first, from the one after the id `after`."""
         ...
 
+    async def acts(self, book: Book, *, start: int, end: int, after: int, limit: int) -> Sequence[Placed]:
+        """Cash, duplicates and reports that were given out, in the same way."""
+        ...
+
     async def periods_of_moves(self, book: Book, moves: Sequence[Placed]) -> Sequence[int]:
         """The Z that each is in, 0 while its period is open."""
         ...
@@ -250,7 +254,26 @@ class PapersPort(Protocol):
     async def newest_letterhead(self, book: Book) -> tuple[bytes, bytes] | None: ...
 
 
-class LedgerPort(AttemptsPort, TotalsPort, CashPort, PapersPort, Protocol):
+class ActsPort(Protocol):
+    """Duplicates and reports that were given out: entries of the book, in the audit log."""
+
+    async def make_copy(self, book: Book, code: str, number: str, *, at: int, call: Call) -> int:
+        """Which duplicate of that certification it is, from 1."""
+        ...
+
+    async def copies(self, book: Book, code: str) -> int: ...
+    async def give_report(
+        self, book: Book, report: ReportGiven, *, at: int, call: Call, answer: Callable[[int], bytes] | None = None
+    ) -> ReportGiven:
+        """With `answer` it gets the next number, and `answer` makes its body of that; its bytes are what the Idempotency-Key stands for."""
+        ...
+
+    async def last_articles(self, book: Book) -> Placed | None: ...
+    async def closed_articles(self, book: Book, number: int) -> Placed: ...
+    async def given_report(self, book: Book, entry_id: int) -> Placed: ...
+
+
+class LedgerPort(AttemptsPort, TotalsPort, CashPort, PapersPort, ActsPort, Protocol):
     """All of it, as one worker has it of its book."""
 
 

@@ -91,6 +91,7 @@ PATH_TEXTS: Final = {
     "key": "The `Idempotency-Key` of the request, escaped as a path needs it",
     "code": "With or without dashes",
     "z": "Z number or `report_id`",
+    "number": "Number of the report",
 }
 
 _MOMENT = Schema(

@@ -21,9 +21,11 @@ from daemon.api.http.answers import Answer, Header, encoded
 from daemon.api.paper import Paper
 from daemon.api.refusals import TooManyRequests
 from daemon.api.request.body import read_empty
+from daemon.api.request.call import call_of
 from daemon.api.request.query import range_of, read_query
 from daemon.core.clock import millis_text
 from daemon.core.errors import FieldError, InvalidRequest, PrinterFailed
+from daemon.core.ledger.attempt import Record
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.core.roles import Right
 from daemon.paper.elements import Document
@@ -33,8 +35,9 @@ from daemon.paper.invoice import invoice_document
 from daemon.paper.layout import WIDTHS, Width, as_text
 from daemon.paper.reports import articles_document, report_document
 from daemon.paper.shop import Shop, Style
-from daemon.usecases.reports import inspect, journal, report
-from daemon.usecases.reports.articles import articles_report
+from daemon.usecases.reports import acts, inspect, journal, report
+from daemon.usecases.reports.acts import given_articles
+from daemon.usecases.reports.articles import articles_report, articles_since
 from daemon.usecases.reports.letterhead import letterhead_of
 
 MEDIA: Final = {
@@ -99,6 +102,7 @@ async def _invoice(request: ApiRequest, shop: Shop, style: Style) -> Document:
 async def _x(request: ApiRequest, shop: Shop, style: Style) -> Document:
     worker, query = request.auth.worker, read_query(request, "from", "to")
     shown = await report.x_between(worker, *range_of(request, query)) if query else await report.x_report(worker)
+    await acts.give_report(worker, "X", shown, call_of(request, b""))
     return report_document(shown, shop, style, printed_at=_now(request), periodic=bool(query))
 
 
@@ -114,15 +118,23 @@ async def _z(request: ApiRequest, shop: Shop, style: Style) -> Document:
 async def _a(request: ApiRequest, shop: Shop, style: Style) -> Document:
     start, end = range_of(request, read_query(request, "from", "to"))
     shown = await report.a_report(request.auth.worker, start, end)
+    await acts.give_report(request.auth.worker, "A", shown, call_of(request, b""))
     return report_document(shown, shop, style, printed_at=_now(request))
 
 
 async def _articles(request: ApiRequest, shop: Shop, style: Style) -> Document:
     worker = request.auth.worker
-    start, end = range_of(request, read_query(request, "from", "to"))
+    query = read_query(request, "from", "to")
     with deps_of(request).exports.take(request.auth.key.id):
-        sold = await articles_report(worker, start, end)
+        sold = await articles_report(worker, *range_of(request, query)) if query else (await articles_since(worker))[1]
+    await acts.give_report(worker, "articles", sold, call_of(request, b""))
     return articles_document(sold, shop, style, printed_at=_now(request))
+
+
+async def _closed_articles(request: ApiRequest, shop: Shop, style: Style) -> Document:
+    worker = request.auth.worker
+    placed = await worker.ledger.closed_articles(worker.book, request.path_params["number"])
+    return articles_document(given_articles(placed), shop, style, printed_at=_now(request))
 
 
 def _now(request: ApiRequest) -> str:
@@ -137,7 +149,10 @@ async def _composed(request: ApiRequest, template: Template, style: Style) -> Do
 
 async def show(request: ApiRequest, template: Template) -> Answer:
     wanted = read_wanted(request, deps_of(request).paper)
-    document = await _composed(request, template, wanted.style)
+    style, call = wanted.style, call_of(request, b"")
+    if record := await _copied(request, style):
+        style = msgspec.structs.replace(style, copy=await acts.make_copy(request.auth.worker, record, call))
+    document = await _composed(request, template, style)
     media_type = MEDIA[wanted.form]
     if wanted.form == "html":
         return Answer(as_html(document, wanted.width).encode(), media_type=media_type, headers=(ALONE,))
@@ -148,12 +163,26 @@ async def show(request: ApiRequest, template: Template) -> Answer:
 
 
 async def print_it(request: ApiRequest, template: Template) -> Answer:
-    paper = deps_of(request).paper
-    await read_empty(request.scope["headers"], request.receive)
+    """A print that fails is no copy."""
+    paper, worker = deps_of(request).paper, request.auth.worker
+    raw = await read_empty(request.scope["headers"], request.receive)
     wanted = read_wanted(request, paper)
-    document = await _composed(request, template, wanted.style)
-    await paper.print(document)
+    style, call = wanted.style, call_of(request, raw)
+    async with worker.acts_lock:
+        record = await _copied(request, style)
+        if record:
+            style = msgspec.structs.replace(style, copy=1 + await worker.ledger.copies(worker.book, record.code))
+        document = await _composed(request, template, style)
+        await paper.print(document)
+        if record:
+            await acts.make_copy(worker, record, call)
     return encoded(Printed(printed=document.name))
+
+
+async def _copied(request: ApiRequest, style: Style) -> Record | None:
+    """The invoice of which a duplicate is asked for."""
+    code = request.path_params.get("code")
+    return await journal.find(request.auth.worker, code) if style.is_duplicate and code else None
 
 
 def read_wanted(request: ApiRequest, paper: Paper) -> DocumentRequest:
@@ -252,6 +281,9 @@ HANDLERS: Final = (
         "report",
         parameters=RANGE,
         problems=(TooManyRequests,),
-        more="This is the A report of the law: by article, since the one before.",
+        more="Without a range: since the last one that was closed.",
+    ),
+    *_routes(
+        "/reports/articles/{number:int}", "closed_articles", "A closed report of articles", _closed_articles, "report"
     ),
 )

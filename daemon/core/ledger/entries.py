@@ -58,7 +58,31 @@ class CashMove(msgspec.Struct, frozen=True, tag="cash"):
     operator_name: str
 
 
-Entry = Epoch | Gap | TimeRepair | CashMove
+class CopyMade(msgspec.Struct, frozen=True, tag="copy"):
+    """A duplicate of the certified invoice of that code was given out (SFE 2.11), the `copy`-th of it."""
+
+    code: str
+    number: str
+    copy: int
+
+
+ReportKind = Literal["X", "A", "articles"]
+
+
+class ReportGiven(msgspec.Struct, frozen=True, tag="report"):
+    """A report was given out (SFE 2.23): `body` is its JSON as it was. `number` is that of a closed report of articles, 0 of a look; `upto_seq` and
+    `upto_at` (ms) say how far it goes."""
+
+    kind: ReportKind
+    body: str
+    number: int = 0
+    upto_seq: int = 0
+    upto_at: int = 0
+
+
+Entry = Epoch | Gap | TimeRepair | CashMove | CopyMade | ReportGiven
+Act = CashMove | CopyMade | ReportGiven
+"""What the journal tells beside certifications."""
 
 
 class CashTotal(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ import msgspec
 from common.language import Text
 from daemon.core.invoice.invoice import invoice_without_lines
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.entries import CashMove, Placed
+from daemon.core.ledger.entries import Act, Placed
 from daemon.core.machine.state import FiscalCounters
 
 
@@ -28,11 +28,11 @@ def unreadable(record_id: int, seq: int, number: str, nim: str, reason: str = ""
 
 
 def readable_move(placed: Placed, nim: str) -> Placed | Record:
-    """A movement of cash, or what stands for one that cannot be read."""
+    """An act of the journal, or what stands for one that cannot be read."""
     try:
-        if isinstance(placed.entry, CashMove):
+        if isinstance(placed.entry, Act):
             return placed
     except (msgspec.MsgspecError, UnicodeError):
         pass
-    reason = Text("movement of cash {number} cannot be read: its row is damaged", number=placed.id)
+    reason = Text("entry {number} cannot be read: its row is damaged", number=placed.id)
     return unreadable(placed.id, 0, "", nim, str(reason))

@@ -86,7 +86,10 @@ class Articles:
 
     def __init__(self) -> None:
         self.certs_count = 0
-        self.last_seq = 0
+        self.first_at = 0
+        """Of the first certification in it, in ms."""
+        self.upto_seq = self.upto_at = 0
+        """How far the book was read."""
         self._isfs: set[str] = set()
         self._sums: dict[_Key, _Sums] = {}
 
@@ -94,10 +97,10 @@ class Articles:
         for record in records:
             if record.state == "certified":
                 self.certs_count += 1
+                self.first_at = self.first_at or record.ended_at
                 self._isfs.add(record.invoice.isf)
                 for item, amount in certified_amounts(record.invoice):
                     self._add(record.invoice, item, amount)
-            self.last_seq = max(self.last_seq, record.seq)
 
     def _add(self, invoice: Invoice, item: Item, amount: int) -> None:
         key = _Key(item.category, item.name, item.code, item.group, invoice.price_mode, item.shown_price, item.rate)

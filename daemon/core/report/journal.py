@@ -192,10 +192,10 @@ def journal_entry(record: Record, z_number: int, language: Language = "en") -> J
     return JournalEntry(**_common(record, z_number, language))
 
 
-def journal_record(record: Record, z_number: int, language: Language = "en") -> JournalRecord:
+def journal_record(record: Record, z_number: int, language: Language = "en", *, copies: int = 0) -> JournalRecord:
     return JournalRecord(
         **_common(record, z_number, language),
-        receipt=receipt(record, language) if record.state == "certified" else None,
+        receipt=receipt(record, language, copies=copies) if record.state == "certified" else None,
         request=None if record.state == "damaged" else certify_request(record.invoice),
     )
 

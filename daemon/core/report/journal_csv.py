@@ -18,7 +18,7 @@ from common.spreadsheet import plain_cell
 from daemon.core.clock import machine_millis, millis_text
 from daemon.core.invoice.invoice import PAYMENT_LABELS, Invoice
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.entries import Placed
+from daemon.core.ledger.entries import CopyMade, Placed, ReportGiven
 from daemon.core.report.cash import move_of
 from daemon.core.report.journal import PRICE_DECIMALS, QUANTITY_DECIMALS, exact, told_reason
 
@@ -108,6 +108,8 @@ STATES: Final = {
     "damaged": "illisible",
     "deposit": "dépôt",
     "withdrawal": "retrait",
+    "copy": "duplicata",
+    "report": "rapport",
 }
 
 
@@ -134,6 +136,24 @@ def csv_row(record: Record, z_number: int) -> tuple[Cell, ...]:
     cells = [column.cell(record) for column in _COLUMNS]
     cells[_Z_NUMBER] = z_number or None
     return tuple(cells)
+
+
+def csv_act(placed: Placed, z_number: int) -> tuple[Cell, ...]:
+    """A duplicate, a report that was given out or a movement of cash (decision 34) as one of the lines."""
+    act, at = placed.entry, millis_text(placed.at)
+    cells: dict[str, Cell] = {"begunAt": at, "endedAt": at, "zNumber": z_number or None}
+    if isinstance(act, CopyMade):
+        cells |= {
+            "state": "copy",
+            "invoiceNumber": plain_cell(act.number),
+            "codeSecef": act.code,
+            "reason": str(act.copy),
+        }
+    elif isinstance(act, ReportGiven):
+        cells |= {"state": "report", "reason": f"{act.kind} {act.number or ''}".strip()}
+    else:
+        return csv_cash(placed, z_number)
+    return tuple(cells.get(name) for name in COLUMNS)
 
 
 def csv_cash(placed: Placed, z_number: int) -> tuple[Cell, ...]:

@@ -86,6 +86,10 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ]
     certified_at: Annotated[str, Meta(description="When mcfd had it on disk")]
     duration_ms: Annotated[int, Meta(description="From the request's arrival to the durable outcome")]
+    copies: Annotated[
+        int | msgspec.UnsetType,
+        Meta(description="Duplicates that were given out; left out where there are none, and in the answer to a till"),
+    ] = msgspec.UNSET
 
 
 class Preview(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -114,8 +118,8 @@ def preview(invoice: Invoice, language: Language = "en") -> Preview:
     )
 
 
-def receipt(record: Record, language: Language = "en") -> Receipt:
-    """Of a certified record; `language` is that of the warnings' messages."""
+def receipt(record: Record, language: Language = "en", *, copies: int = 0) -> Receipt:
+    """Of a certified record; `language` is that of the warnings' messages. `copies`: in the journal, how many duplicates were given out."""
     counters = record.counters
     if record.state != "certified" or counters is None:
         raise ValueError(f"an attempt in state {record.state} has no receipt")
@@ -143,6 +147,7 @@ def receipt(record: Record, language: Language = "en") -> Receipt:
         # As it was told, also after a repair of the time.
         certified_at=millis_text(record.chained_at or record.ended_at),
         duration_ms=record.duration_ms,
+        copies=copies or msgspec.UNSET,
     )
 
 

@@ -122,7 +122,8 @@ async def find(worker: JournalSource, code: str) -> Record:
 async def read_record(worker: MachineWorker, code: str, language: Language = "en") -> JournalRecord:
     record = await find(worker, code)
     (z_number,) = await worker.journal.periods(worker.book, [record])
-    return journal_record(record, z_number, language)
+    copies = await worker.ledger.copies(worker.book, record.code)
+    return journal_record(record, z_number, language, copies=copies)
 
 
 async def credits_of(worker: MachineWorker, record: Record) -> Sequence[Record]:

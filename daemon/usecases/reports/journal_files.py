@@ -14,11 +14,11 @@ import msgspec
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.entries import Placed
 from daemon.core.ledger.unreadable import readable_move
-from daemon.core.report.cash import journal_cash
+from daemon.core.report.acts import journal_act
 from daemon.core.report.journal import Extent, Page, journal_record
 from daemon.core.report.journal_csv import (
     Cell,
-    csv_cash,
+    csv_act,
     csv_header,
     csv_lines,
     csv_row,
@@ -65,12 +65,12 @@ def as_jsonl(source: JournalSource, page: Page) -> AsyncGenerator[bytes, None]:
 
 def _cells(line: Line) -> tuple[Cell, ...]:
     entry, z_number = line
-    return csv_row(entry, z_number) if isinstance(entry, Record) else csv_cash(entry, z_number)
+    return csv_row(entry, z_number) if isinstance(entry, Record) else csv_act(entry, z_number)
 
 
 def _told(line: Line, nim: str) -> msgspec.Struct:
     entry, z_number = line
-    return journal_record(entry, z_number) if isinstance(entry, Record) else journal_cash(entry, z_number, nim)
+    return journal_record(entry, z_number) if isinstance(entry, Record) else journal_act(entry, z_number, nim)
 
 
 async def _file(
@@ -113,7 +113,7 @@ async def _moves(source: JournalSource, page: Page, extent: Extent) -> AsyncGene
     """None where a number or a state is asked for, which only attempts have."""
     after, ledger, book = 0, source.ledger, source.book
     while not (page.number or page.state):
-        moves = await ledger.cash_moves(book, start=page.start, end=page.end, after=after, limit=BATCH)
+        moves = await ledger.acts(book, start=page.start, end=page.end, after=after, limit=BATCH)
         for move, z_number in zip(moves, await ledger.periods_of_moves(book, moves), strict=True):
             if move.id > extent.entry_id:
                 return

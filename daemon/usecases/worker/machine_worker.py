@@ -143,7 +143,7 @@ class MachineWorker:
         self.time = BookClock(self.clock, self.book, self.machine_zone)
         self.requests: dict[bytes, InFlight] = {}
         """Requests under way, by the hash of their Idempotency-Key."""
-        self.reading_lock = asyncio.Lock()
+        self.reading_lock, self.acts_lock = asyncio.Lock(), asyncio.Lock()
         self.closing = False
         self._tick: asyncio.TimerHandle | None = None
         self._afterwards: list[Callable[[], None]] = []

@@ -268,6 +268,10 @@ def test_sales_by_article(shop: Shop, receipts: list[dict[str, Any]]) -> None:
         "amount_sold": 3000,
         "amount_returned": 1500,
         "amount": 1500,
+        "category": "",
+        "unit_price": 1500,
+        "price_mode": "TTC",
+        "rate": 18,
     }
     shop.x_with(2)
     report = shop.get("reports/articles").json()

@@ -6,18 +6,24 @@ from typing import Final
 
 import msgspec
 
+from common.language import Text
 from daemon.api.http.answers import Answer, Reply
+from daemon.api.page.downloads import as_file
 from daemon.api.page.visit import Visit, redirect, screen
 from daemon.api.refusals import RoleNotAllowed
+from daemon.core.call import Call
 from daemon.core.clock import millis_text
+from daemon.core.errors import NotFound
+from daemon.core.ledger.attempt import Record
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.paper.elements import Document
 from daemon.paper.html import as_html
 from daemon.paper.invoice import invoice_document
 from daemon.paper.layout import Width
+from daemon.paper.poster import SIZES, poster
 from daemon.paper.reports import report_document
 from daemon.paper.shop import Style
-from daemon.usecases.reports import inspect, journal, report
+from daemon.usecases.reports import acts, inspect, journal, report
 from daemon.usecases.reports.letterhead import letterhead_of
 
 WIDTH: Final[Width] = 48
@@ -30,15 +36,21 @@ ALONE: Final = (
 
 @screen("/ui/paper/{what:str}/{name:str}", "look", whole=False)
 async def paper(visit: Visit) -> Reply:
-    document, _ = await _document(visit)
+    """To be printed by the browser: an invoice that is shown here is a duplicate that is given out."""
+    document, _, copied = await _document(visit)
+    if copied:
+        await acts.make_copy(visit.worker, copied, Call(visit.request.scope["state"]["request_id"], by=visit.actor))
     return Answer(as_html(document, WIDTH).encode(), media_type=b"text/html; charset=utf-8", headers=(ALONE,))
 
 
 @screen("/ui/paper/{what:str}/{name:str}", "look", change=True)
 async def print_paper(visit: Visit) -> Reply:
     """On the printer of `[printer]`; then the screen that it was asked from says so."""
-    document, place = await _document(visit)
-    await visit.deps.paper.print(document)
+    async with visit.worker.acts_lock:
+        document, place, copied = await _document(visit)
+        await visit.deps.paper.print(document)
+        if copied:
+            await acts.make_copy(visit.worker, copied, Call(visit.request.scope["state"]["request_id"], by=visit.actor))
     return redirect(visit.link(place, printed="1"))
 
 
@@ -47,8 +59,8 @@ def printed(visit: Visit) -> str:
     return visit.say("Printed.") if visit.query.get("printed") else ""
 
 
-async def _document(visit: Visit) -> tuple[Document, str]:
-    """An invoice (a duplicate, marked so), X or Z, and the screen that shows it."""
+async def _document(visit: Visit) -> tuple[Document, str, Record | None]:
+    """An invoice (a duplicate, marked so), X or Z, the screen that shows it, and of which certification it is a duplicate."""
     what, name = visit.request.path_params["what"], visit.request.path_params["name"]
     if what != "invoice" and not visit.may("report"):
         raise RoleNotAllowed(visit.session.role, "report")
@@ -59,15 +71,31 @@ async def _document(visit: Visit) -> tuple[Document, str]:
         record = await journal.find(visit.worker, name)
         letterhead = await letterhead_of(visit.worker, record.invoice.letterhead)
         shop = visit.deps.paper.shop(visit.worker, visit.language, letterhead)
-        return invoice_document(record, shop, style), f"/ui/journal/{record.seq}"
+        style = msgspec.structs.replace(
+            style, copy=1 + await visit.worker.ledger.copies(visit.worker.book, record.code)
+        )
+        return invoice_document(record, shop, style), f"/ui/journal/{record.seq}", record
     printed_at = millis_text(visit.worker.now())
     if what == "x":
-        return report_document(await report.x_report(visit.worker), shop, style, printed_at=printed_at), "/ui/x"
+        shown_x = await report.x_report(visit.worker)
+        await acts.give_report(
+            visit.worker, "X", shown_x, Call(visit.request.scope["state"]["request_id"], by=visit.actor)
+        )
+        return report_document(shown_x, shop, style, printed_at=printed_at), "/ui/x", None
     closed = await report.closure(visit.worker, name)
     shown_z = msgspec.json.decode(closed.body, type=ZReport)
     letterhead = await letterhead_of(visit.worker, bytes.fromhex(shown_z.letterhead))
     shop = visit.deps.paper.shop(visit.worker, visit.language, letterhead)
-    return report_document(shown_z, shop, style, printed_at=printed_at), f"/ui/closures/{closed.z_number}"
+    return report_document(shown_z, shop, style, printed_at=printed_at), f"/ui/closures/{closed.z_number}", None
 
 
-HANDLERS = (paper, print_paper)
+@screen("/ui/poster/{size:str}", "look", whole=False)
+async def poster_file(visit: Visit) -> Reply:
+    """The sign that hangs at each till, A4 or A5."""
+    size = visit.request.path_params["size"]
+    if size not in SIZES:
+        raise NotFound(Text("there is no poster of this size"))
+    return Answer(poster(size), media_type=b"application/pdf", headers=(as_file(f"exigez-{size}.pdf"),))
+
+
+HANDLERS = (paper, print_paper, poster_file)

@@ -309,7 +309,10 @@ async def test_a_test_key_works_on_the_sandbox(served: Served, usecases: UseCase
     assert usecases.modes == ["live", "test"]
 
 
-@pytest.mark.parametrize(("path", "methods"), [("reports/articles", "GET, OPTIONS"), ("cash", "GET, OPTIONS, POST")])
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [("reports/articles", "GET, OPTIONS, POST"), ("reports/a", "GET, OPTIONS"), ("cash", "GET, OPTIONS, POST")],
+)
 async def test_what_a_path_takes_may_be_asked(served: Served, path: str, methods: str) -> None:
     """OPTIONS is answered by the router, with all methods of the path, for a key of any role."""
     headers = {"Authorization": f"Bearer {LIVE_KEY}"}

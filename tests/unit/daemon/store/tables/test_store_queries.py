@@ -19,6 +19,7 @@ from daemon.store.tables.book import books, cash, closures, codec, entries
 STORE = Path(str(resources.files("daemon.store")))
 FILES = sorted(file for file in STORE.rglob("*.sql") if file.parent.name != "schema")
 PARTS = {
+    "acts": {"columns": entries.COLUMNS},
     "cash": {"columns": entries.COLUMNS},
     "entries": {"columns": entries.COLUMNS},
     "closures": {"columns": closures.COLUMNS},

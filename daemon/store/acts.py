@@ -1,0 +1,65 @@
+"""Duplicates and reports that were given out, as the use cases see them (`usecases.ports.ActsPort`)."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from daemon.core.call import Call
+from daemon.core.ledger.book import Book
+from daemon.core.ledger.entries import CopyMade, Placed, ReportGiven
+from daemon.store.access import LedgerAccess
+from daemon.store.tables import audit
+from daemon.store.tables.book import acts, attempts, entries
+
+
+class ActAccess(LedgerAccess):
+    async def make_copy(self, book: Book, code: str, number: str, *, at: int, call: Call) -> int:
+        def job(connection: sqlite3.Connection) -> int:
+            copy = acts.copies(connection, book, code) + 1
+            placed = entries.append(connection, book, CopyMade(code, number, copy), at)
+            if book.mode == "live":
+                detail = {"invoice_number": number, "copy": str(copy)}
+                audit.add(connection, "copy.made", f"{book.nim} live", at=placed.at, by=call.by, detail=detail)
+            return copy
+
+        return await self._write(job)
+
+    async def copies(self, book: Book, code: str) -> int:
+        return await self._read(partial(acts.copies, book=book, code=code))
+
+    async def give_report(
+        self, book: Book, report: ReportGiven, *, at: int, call: Call, answer: Callable[[int], bytes] | None = None
+    ) -> ReportGiven:
+        """A numbered one gets the next number, `answer` its body."""
+
+        def job(connection: sqlite3.Connection) -> ReportGiven:
+            given = report
+            if answer is not None:
+                last = acts.last_closed(connection, book)
+                number = 1 + (last.entry.number if last and isinstance(last.entry, ReportGiven) else 0)
+                given = ReportGiven(report.kind, answer(number).decode(), number, report.upto_seq, report.upto_at)
+            placed = entries.append(connection, book, given, at)
+            if call.key and answer is not None:
+                attempts.keep_key(
+                    connection, book, call.key_hash, call.fingerprint, at=placed.at, answer=given.body.encode()
+                )
+            if book.mode == "live":
+                detail = {"kind": given.kind, "number": str(given.number or "")}
+                audit.add(connection, "report.given", f"{book.nim} live", at=placed.at, by=call.by, detail=detail)
+            return given
+
+        return await self._write(job)
+
+    async def last_articles(self, book: Book) -> Placed | None:
+        return await self._read(partial(acts.last_closed, book=book))
+
+    async def closed_articles(self, book: Book, number: int) -> Placed:
+        return await self._read(partial(acts.closed, book=book, number=number))
+
+    async def given_report(self, book: Book, entry_id: int) -> Placed:
+        return await self._read(partial(acts.report, book=book, entry_id=entry_id))
+
+    async def acts(self, book: Book, *, start: int, end: int, after: int, limit: int) -> Sequence[Placed]:
+        return await self._read(partial(acts.acts, book=book, start=start, end=end, after=after, limit=limit))

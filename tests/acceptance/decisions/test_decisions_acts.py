@@ -1,0 +1,98 @@
+"""What is given out is on record: duplicates, reports on paper, the report of articles that is closed (SFE 2.11, 2.23, 5.1)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+from support.shop import NIM, Shop, invoice, wait_for
+from support.till import certified, problem
+
+
+def lines(shop: Shop, state: str) -> list[dict[str, Any]]:
+    text = shop.get("certifications", format="jsonl").text
+    return [line for line in map(json.loads, text.splitlines()) if line["state"] == state]
+
+
+def closed(shop: Shop, key: str) -> Any:
+    headers = {**shop.headers(), "Idempotency-Key": key}
+    return shop.http.post(f"/v1/mcf/{NIM}/reports/articles", json={}, headers=headers)
+
+
+def test_a_duplicate_is_numbered_and_on_record(tmp_path: Path) -> None:
+    """Per invoice, on its paper, in the journal's files, the audit log and the receipt; a retry of the sale gets the answer of then, and a print that fails is
+    no copy."""
+    printer = {"printer": {"address": "tcp://127.0.0.1:9", "timeout": 1.0}}
+    with Shop(tmp_path, config=printer) as shop:
+        shop.start()
+        body, headers = invoice("D-1"), {**shop.headers(), "Idempotency-Key": "d-1"}
+        first = shop.http.post(f"/v1/mcf/{NIM}/certify", json=body, headers=headers)
+        path = f"certifications/{certified(first)['codeSecef']}"
+        other = certified(shop.certify(invoice("D-2")))["codeSecef"]
+        assert "DUPLICATA" not in shop.get(f"{path}/ticket").text
+        problem(
+            shop.http.post(f"/v1/mcf/{NIM}/{path}/print?copy=duplicate", headers=shop.headers()),
+            503,
+            "PRINTER_UNAVAILABLE",
+        )
+        assert "copies" not in shop.get(path).json()["receipt"]
+        for number in (1, 2):
+            assert f"DUPLICATA N° {number}" in shop.get(f"{path}/ticket", copy="duplicate").text
+        assert "DUPLICATA N° 1" in shop.get(f"certifications/{other}/ticket", copy="duplicate").text
+        assert shop.get(path).json()["receipt"]["copies"] == 2
+        assert [(line["invoiceNumber"], line["copy"]) for line in lines(shop, "copy")] == [
+            ("D-1", 1),
+            ("D-1", 2),
+            ("D-2", 1),
+        ]
+        rows = csv.DictReader(io.StringIO(shop.get("certifications", format="csv").text))
+        assert [row["state"] for row in rows].count("copy") == 3
+        again = shop.http.post(f"/v1/mcf/{NIM}/certify", json=body, headers=headers)
+        assert again.content == first.content
+        assert shop.mcfd("audit").stdout.count("D-1") >= 2
+        shop.stop_daemon()
+        shop.verify()
+
+
+def test_a_report_on_paper_comes_back_as_it_was(tmp_path: Path) -> None:
+    """SFE 2.23: X and A that were given out are entries of the journal, whatever was sold since."""
+    with Shop(tmp_path) as shop:
+        shop.start()
+        certified(shop.certify(invoice("R-1", 5000)))
+        wait_for(lambda: shop.get("reports/x").json()["certs_count"] == 1, "the tick")
+        for report in ("x", "a", "articles"):
+            assert shop.get(f"reports/{report}/ticket").status_code == 200
+        certified(shop.certify(invoice("R-2", 7000)))
+        given = lines(shop, "report")
+        assert [line["kind"] for line in given] == ["X", "A", "articles"]
+        for line in given:
+            assert line["report"]["total_ttc"] == 5000
+            assert shop.get(f"reports/given/{line['id']}").json() == line["report"]
+        problem(shop.get("reports/given/999"), 404, "NOT_FOUND")
+
+
+def test_the_report_of_articles_goes_on_after_the_one_before(tmp_path: Path) -> None:
+    """SFE 5.1: numbered, kept, each certification in one of them, also after a restart; a retry closes none."""
+    with Shop(tmp_path) as shop:
+        shop.start()
+        certified(shop.certify(invoice("A-1", 5000)))
+        wait_for(lambda: shop.get("reports/x").json()["certs_count"] == 1, "the tick")
+        first = closed(shop, "a-1")
+        assert (first.status_code, first.json()["number"], first.json()["total_ttc"]) == (201, 1, 5000)
+        assert closed(shop, "a-1").content == first.content
+        certified(shop.certify(invoice("A-2", 700)))
+        wait_for(lambda: shop.get("reports/x").json()["certs_count"] == 2, "the tick")
+        assert shop.get("reports/articles").json()["total_ttc"] == 700
+        shop.stop_daemon()
+        shop.start_daemon()
+        second = closed(shop, "a-2").json()
+        assert (second["number"], second["total_ttc"], second["from"]) == (2, 700, first.json()["created_at"])
+        assert closed(shop, "a-3").json()["certs_count"] == 0
+        assert shop.get("reports/articles/1").json() == first.json()
+        assert "N° 1" in shop.get("reports/articles/1/ticket").text
+        problem(shop.get("reports/articles/9"), 404, "NOT_FOUND")
+        shop.stop_daemon()
+        shop.verify()
