@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime
 
 import msgspec
 
+from daemon.core.clock import millis
 from daemon.core.ledger.entries import ReportGiven
 from daemon.core.report.articles import Articles, ArticlesReport
 from daemon.core.report.journal import Page
@@ -28,8 +30,13 @@ async def articles_since(worker: MachineWorker) -> tuple[Articles, ArticlesRepor
     last = await worker.ledger.last_articles(worker.book)
     before = last.entry if last and isinstance(last.entry, ReportGiven) else ReportGiven("articles", "")
     articles = await _add_up(worker, before.upto_at, _EVER, before.upto_seq)
-    start = last.at if last else articles.first_at or worker.now()
+    start = _end_of(before) if last else articles.first_at or worker.now()
     return articles, await _report(worker, articles, start, worker.now())
+
+
+def _end_of(closed: ReportGiven) -> int:
+    """In ms."""
+    return millis(datetime.fromisoformat(msgspec.json.decode(closed.body, type=ArticlesReport).to))
 
 
 async def _add_up(worker: MachineWorker, start: int, end: int, after_seq: int) -> Articles:
