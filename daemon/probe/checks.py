@@ -15,14 +15,13 @@ from bridge.link import LAST_SEQ
 from common.language import Text
 from common.language.stored import stored
 from daemon.core.clock import machine_millis
+from daemon.core.invoice.invoice import CREDITS, GROUPS, SALES
 from daemon.probe.connect import SPEEDS
 from daemon.probe.finding import ProbeFinding, confirmed, contradicted, judged, not_tried
 from daemon.probe.line import ProbeAnswer, ProbeLine
 from daemon.probe.replies import (
-    GROUPS,
     STATE_FIELDS,
     STATE_WITHOUT_LAST,
-    TYPES,
     ProbeState,
     code_page,
     number_form,
@@ -235,7 +234,13 @@ def _last_invoice(state: ProbeState) -> list[ProbeFinding]:
     time_, kind, code, number, total = (*fields[6:11], *[""] * 5)[:5]
     return [
         judged(bool(_TIME.fullmatch(time_) and number), "state.last", expected, f"{time_} {kind} {number!r}", _TOLD),
-        judged(kind in TYPES, "state.type", Text("its type is one of FV FT EV ET FA EA"), kind or _EMPTY, _TOLD),
+        judged(
+            kind in (*SALES, *CREDITS),
+            "state.type",
+            Text("its type is one of FV FT EV ET FA EA"),
+            kind or _EMPTY,
+            _TOLD,
+        ),
         judged(
             bool(_CODE.fullmatch(code)),
             "state.code",

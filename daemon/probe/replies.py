@@ -9,12 +9,10 @@ from bridge.command_table import STATE
 from bridge.commands import MachineHabits, ReadServerLink, ReadState, ReadTaxpayer, understand
 from bridge.errors import Nonsense, Refused
 from bridge.replies.state import StateReply
+from daemon.core.ledger.test_mode import is_test_code
 from daemon.probe.line import ProbeAnswer, ProbeLine
 
-GROUPS = "ABCDEFGHIJKLMNOP"
 STATE_FIELDS, STATE_WITHOUT_LAST = 27, 22
-TEST_CODE = "TESTFACT"
-TYPES = ("FV", "FT", "EV", "ET", "FA", "EA")
 
 _NUMBER_FORMS = (
     ("empty", re.compile(r"")),
@@ -49,7 +47,7 @@ class ProbeState:
     @property
     def is_test(self) -> bool | None:
         """Whether the machine is in test mode; None when no code tells."""
-        return self.code.upper().startswith(TEST_CODE) if self.code else None
+        return is_test_code(self.code.upper()) if self.code else None
 
     @property
     def facts(self) -> tuple[object, ...]:

@@ -22,7 +22,6 @@ MOST_WORK: Final = 19
 """log2 of scrypt's cost: 512 MB at the most are spent before anything in the file is authenticated. mcfd 0.1.0 used 16."""
 MOST_BY_PASSPHRASE: Final = 256 * 1024 * 1024
 MOST_READ_BY_PASSPHRASE: Final = 1024 * 1024 * 1024
-IDENTITY: Final = "AGE-SECRET-KEY-1"
 
 NOT_AGE: Final = Text("this is no encrypted backup (age)")
 CHANGED: Final = Text("the backup was changed, or its end is missing")
