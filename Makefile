@@ -109,7 +109,7 @@ repository:
 
 # A container image of mcfd on a simulated machine, for developers of tills; as root, with mmdebstrap and buildah.
 image: deb
-	@$(BIN)/python packaging/image.py
+	@packaging/image/build
 
 # make release KEY=release-key.asc [URL=…]: every step in order, as root, on a machine with .ci/packages, autopkgtest, qemu-user-static, arch-test
 release: $(STAMP) $(CATALOGUES)

@@ -191,6 +191,7 @@ def test_the_scripts_are_sound() -> None:
             if path.suffix in {".preinst", ".postinst", ".prerm", ".postrm"}
         ),
         *sorted(path for path in (TREE / "packaging/box").iterdir() if path.suffix != ".py"),
+        TREE / "packaging/image/build",
         TREE / "packaging/repository",
         TREE / "packaging/release",
     ]
