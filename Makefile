@@ -111,7 +111,7 @@ repository:
 image: deb
 	@packaging/image/build
 
-# make release KEY=release-key.asc [URL=…]: every step in order, as root, on a machine with .ci/packages, autopkgtest, qemu-user-static, arch-test
+# make release KEY=release-key.asc [URL=…]: every step in order, as root, on a machine with .ci/packages, qemu-user-static, arch-test, iproute2
 release: $(STAMP) $(CATALOGUES)
 	@KEY="$(KEY)" URL="$(URL)" ONLY="$(ONLY)" packaging/release
 
