@@ -15,6 +15,7 @@ from common.language.system import reason
 from common.network import is_loopback
 from common.settings import named_paths
 from daemon.core.clock import zone
+from daemon.core.upstream_kinds import KINDS
 from daemon.settings.invoices import LETTERS
 from daemon.settings.model import Machine, Reports, Server, Settings, Upstream, Webhook
 from daemon.settings.paper import LABELS
@@ -138,19 +139,17 @@ def _line(place: str) -> str:
 
 
 def _upstream(upstream: Upstream) -> Problems:
-    if upstream.kind == "nats":
-        for server in upstream.url.split(","):
-            yield from _address(server.strip(), ("nats", "tls"), "upstream.url")
-        if not (upstream.credentials_file or upstream.secret_file or upstream.key_file):
-            needed = tr("{one} or {other} is needed", one="credentials_file", other="key_file")
-            yield "upstream.credentials_file", needed
-        return
-    yield from _address(upstream.url, ("https", "http"), "upstream.url")
-    yield from _in_clear(upstream, "upstream")
-    if not (upstream.secret_file or upstream.key_file):
-        yield "upstream.secret_file", tr("{one} or {other} is needed", one="secret_file", other="key_file")
-    if upstream.credentials_file:
-        yield "upstream.credentials_file", tr("means something only with {other}", other='kind = "nats"')
+    kind = KINDS[upstream.kind]
+    for server in upstream.url.split(",") if kind.takes_servers else [upstream.url]:
+        yield from _address(server.strip(), kind.schemes, "upstream.url")
+    if "http" in kind.schemes:
+        yield from _in_clear(upstream, "upstream")
+    signs = "credentials_file" if kind.takes_credentials else "secret_file"
+    if not (upstream.secret_file or upstream.key_file or (kind.takes_credentials and upstream.credentials_file)):
+        yield f"upstream.{signs}", tr("{one} or {other} is needed", one=signs, other="key_file")
+    if upstream.credentials_file and not kind.takes_credentials:
+        others = " or ".join(f'kind = "{name}"' for name, other in KINDS.items() if other.takes_credentials)
+        yield "upstream.credentials_file", tr("means something only with {other}", other=others)
 
 
 def _webhooks(webhooks: tuple[Webhook, ...]) -> Problems:

@@ -14,6 +14,7 @@ from common.settings import Section
 from daemon.core.clock import zone
 from daemon.core.invoice.rules import Rules
 from daemon.core.machine.nim import same_machine
+from daemon.core.upstream_kinds import UpstreamKindName
 from daemon.settings.invoices import Invoices, StampDutySection, rules_of
 from daemon.settings.paper import LABELS, Company, Language, Printer
 
@@ -176,7 +177,7 @@ class Sandbox(Section, frozen=True):
 
 
 class Upstream(Section, frozen=True):
-    kind: Literal["https", "nats"]
+    kind: UpstreamKindName
     """How closures leave: signed webhooks, or NATS JetStream."""
     url: Name
     """Where to: `https://…` for https; `nats://…` or `tls://…` for nats, several servers with commas."""

@@ -1,4 +1,4 @@
-"""The kinds of headquarters: one module each, imported only when configured, with `open_receiver(options)`."""
+"""What a kind of headquarters has to do, and how one is opened."""
 
 from __future__ import annotations
 
@@ -7,12 +7,8 @@ from typing import Protocol
 
 from common.wire.presence import PresenceAnswer
 from daemon.core.delivery import Delivery
+from daemon.core.upstream_kinds import KINDS
 from daemon.upstream.options import BadOptions, Options
-
-KINDS = {
-    "https": "daemon.upstream.https",
-    "nats": "daemon.upstream.nats",
-}
 
 
 class UpstreamReceiver(Protocol):
@@ -41,5 +37,5 @@ def open_receiver(kind: str, options: Options) -> UpstreamReceiver:
     """BadOptions when it cannot be opened as configured; whether anybody answers there is found out at delivery."""
     if kind not in KINDS:
         raise BadOptions(f"upstream.kind: {kind!r} is none of {', '.join(KINDS)}")
-    receiver: UpstreamReceiver = import_module(KINDS[kind]).open_receiver(options)
+    receiver: UpstreamReceiver = import_module(KINDS[kind].module).open_receiver(options)
     return receiver

@@ -37,10 +37,10 @@ from common.wire.presence import PresenceAnswer, read_answer
 from common.wire.signing import sign
 from common.wire.subjects import ASK, PRESENCE
 from daemon.core.delivery import Again, Delivered, Delivery, DeliveryRefused
+from daemon.core.upstream_kinds import KINDS
 from daemon.upstream.options import BadOptions, Options, tls_context
 from daemon.upstream.signing import read_keys, signing_time
 
-SCHEMES = ("nats", "tls")
 TOO_LARGE = 10054  # JSStreamMessageExceedsMaximumErr: the stream's own limit on one message
 SERVER_TIMEOUT = 5
 NO_STREAM = Text("what answers on {topic} is not a stream")
@@ -239,6 +239,6 @@ def _encrypted(server: str, options: Options) -> str:
         url.port  # noqa: B018  # reading it checks it
     except ValueError as error:
         raise BadOptions(f"upstream.url: {error}") from None
-    if url.scheme not in SCHEMES or not url.hostname:
+    if url.scheme not in KINDS["nats"].schemes or not url.hostname:
         raise BadOptions("upstream.url: kind nats needs nats://… or tls://…, several with commas between")
     return server if options.allow_plain or is_loopback(url.hostname) else url._replace(scheme="tls").geturl()

@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -18,9 +19,10 @@ from support.processor import within
 from support.receivers.headquarters import KINDS, Headquarters, started, until, upstream_section, z_numbers
 
 from daemon.core.delivery import Again, Delivered
+from daemon.core.upstream_kinds import KINDS as ADAPTERS
+from daemon.core.upstream_kinds import UpstreamKindName
 from daemon.settings import load
 from daemon.upstream.event import compose
-from daemon.upstream.kinds import KINDS as ADAPTERS
 from daemon.upstream.kinds import UpstreamReceiver, open_receiver
 from daemon.usecases.delivery.backoff import Backoff
 from daemon.usecases.delivery.replicate import Replicator
@@ -79,7 +81,7 @@ async def assert_complete(headquarters, counts: dict[str, int]) -> None:
 
 def test_every_adapter_is_in_this_suite():
     """A new kind in the table is not done before it stands here."""
-    assert {name.split("-")[0] for name in KINDS} == set(ADAPTERS)
+    assert {name.split("-")[0] for name in KINDS} == set(ADAPTERS) == set(get_args(UpstreamKindName))
 
 
 async def test_a_configuration_file_says_all_of_it(headquarters, tmp_path):

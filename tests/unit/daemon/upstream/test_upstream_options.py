@@ -10,9 +10,10 @@ import pytest
 from support.receivers.authority import Authority
 
 from daemon.core.delivery import Delivered
+from daemon.core.upstream_kinds import KINDS, UpstreamKind
 from daemon.upstream import https, webhook
 from daemon.upstream.https import HttpsReceiver
-from daemon.upstream.kinds import KINDS, open_receiver
+from daemon.upstream.kinds import open_receiver
 from daemon.upstream.nats import NatsReceiver
 from daemon.upstream.options import BadOptions, Options
 from daemon.upstream.signing import generate
@@ -142,7 +143,7 @@ async def test_a_third_kind_is_one_file_and_one_line(tmp_path, monkeypatch):
     """A module with `open_receiver` and its line in the table are all that another kind of headquarters takes."""
     (tmp_path / "third_kind.py").write_text(THIRD)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setitem(KINDS, "folder", "third_kind")
+    monkeypatch.setitem(KINDS, "folder", UpstreamKind("third_kind", ("file",)))
     receiver = open_receiver("folder", Options(url="/mnt/closures"))
     assert await receiver.deliver(b"{}", report_id="r", subject="closure", nim="EL02000015-1") == Delivered()
 
