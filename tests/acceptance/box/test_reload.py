@@ -66,6 +66,7 @@ async def test_closures_find_a_headquarters_that_was_not_there(reloaded: Reloade
         reloaded.append(upstream_section(headquarters, retry_max=1))
         assert reloaded.hup("reloaded")["changed"] == ["upstream"]
         wait_for(lambda: z_numbers(arrived(headquarters), NIM)[-1:] == [first], "the closure upstream")
+        wait_for(lambda: '"waiting": 0' in shop.mcfd("upstream", "status", "--json").stdout, "that the box knows it")
         assert reloaded.hup("reloaded")["taken_up"] == []  # all as it was: what is on its way is left alone
         headquarters.keys.file.write_text(SECRET)
         assert "upstream" in reloaded.hup("reloaded")["taken_up"]
