@@ -23,7 +23,6 @@ from daemon.app.upkeep.box_clock import ClockWatch, now_millis
 from daemon.company import letterhead_of
 from daemon.core.clock import zone
 from daemon.core.invoice.intake import Defaults
-from daemon.core.invoice.rules import Rules
 from daemon.core.ledger.attempt import Mode
 from daemon.core.machine.nim import short_nim
 from daemon.machines.adapter import as_stored
@@ -123,7 +122,7 @@ async def _worker(runtime: Runtime, machine: Machine, mode: Mode) -> MachineWork
         journal=runtime.store.journal,
         events=runtime.store.events,
         clock=BoxClock(now_millis, lambda: runtime.clock_watch.synchronised),
-        defaults=_defaults(machine, mode, runtime.settings.rules),
+        defaults=_defaults(machine, mode, runtime.settings),
         limits=Limits(
             queue=machine.queue_limit,
             patience=machine.queue_patience,
@@ -185,7 +184,7 @@ def _recorder(runtime: Runtime, machine: Machine, worker: MachineWorker) -> Reco
     return recorder
 
 
-def _defaults(machine: Machine, mode: Mode, rules: Rules) -> Defaults:
+def _defaults(machine: Machine, mode: Mode, settings: Settings) -> Defaults:
     folds = mode == "live" and machine.habits.specific_tax_ht == "folded"
     return Defaults(
         machine.operator_id,
@@ -193,7 +192,8 @@ def _defaults(machine: Machine, mode: Mode, rules: Rules) -> Defaults:
         machine.isf,
         fold_in_ht=folds,
         code_page=machine.habits.code_page,
-        rules=rules,
+        rules=settings.rules,
+        series=settings.series,
         as_stored=partial(as_stored, habits=_habits(machine) if mode == "live" else USUAL),
     )
 

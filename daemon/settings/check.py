@@ -15,6 +15,7 @@ from common.language.system import reason
 from common.network import is_loopback
 from common.settings import named_paths
 from daemon.core.clock import zone
+from daemon.core.invoice.series import is_pattern
 from daemon.core.upstream_kinds import KINDS
 from daemon.settings.invoices import LETTERS
 from daemon.settings.model import Machine, Reports, Server, Settings, Upstream, Webhook
@@ -108,6 +109,9 @@ def _invoices(settings: Settings) -> Problems:
             if letter not in letters:
                 told = tr("{value} is none of {letters}", value=quoted(letter), letters=" ".join(letters))
                 yield f"invoices.{name}.{letter}", told
+    if not is_pattern(settings.numbering.pattern):
+        told = tr("needs {{type}} and {{year}}, and beside its places capitals, digits and / _ . - alone")
+        yield "numbering.pattern", told.format()
     for upto in settings.stamp_duty.steps:
         if not (upto.isascii() and upto.isdigit()):
             yield f"stamp_duty.steps.{upto}", tr("{value} is no amount in whole francs", value=quoted(upto))

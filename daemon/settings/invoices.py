@@ -1,4 +1,4 @@
-"""`[invoices]` and `[stamp_duty]`: what the law leaves to tables (SFE 2.35)."""
+"""`[invoices]`, `[stamp_duty]` and `[numbering]`: what the law leaves to tables (SFE 2.35)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ import msgspec
 from common.settings import Section
 from daemon.core.invoice.invoice import CLIENTS, NATURES
 from daemon.core.invoice.rules import IFU_PATTERN, PSVB_RATES, Rules, StampDuty
+from daemon.core.invoice.series import DIGITS, PATTERN
 
 Percent = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,2}(\.[0-9]{1,2})?\Z")]
 Francs = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)]
 Whole = Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
+Digits = Annotated[int, msgspec.Meta(ge=4, le=9)]
 PrintedName = Annotated[str, msgspec.Meta(min_length=1, max_length=60, pattern=r"^[^\x00-\x1f\x7f]*\Z")]
 Pattern = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 
@@ -51,6 +53,15 @@ class StampDutySection(Section, frozen=True):
     """Beyond the last step the duty grows with each so many francs, or part of them."""
     more: Francs = StampDuty().more
     """By how much it grows then."""
+
+
+class Numbering(Section, frozen=True):
+    enabled: bool = False
+    """Give a number to an invoice whose till sends none: the next of an unbroken series for each type and year."""
+    pattern: Pattern = PATTERN
+    """What stands before its digits: capitals, digits and / _ . - with `{type}`, `{year}` and, if wanted, `{nim}`."""
+    digits: Digits = DIGITS
+    """How many digits it has."""
 
 
 def rules_of(invoices: Invoices, duty: StampDutySection) -> Rules:

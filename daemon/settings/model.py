@@ -13,9 +13,10 @@ from common.language import Text
 from common.settings import Section
 from daemon.core.clock import zone
 from daemon.core.invoice.rules import Rules
+from daemon.core.invoice.series import Series
 from daemon.core.machine.nim import same_machine
 from daemon.core.upstream_kinds import UpstreamKindName
-from daemon.settings.invoices import Invoices, StampDutySection, rules_of
+from daemon.settings.invoices import Invoices, Numbering, StampDutySection, rules_of
 from daemon.settings.paper import LABELS, Company, Language, Printer
 
 
@@ -261,6 +262,8 @@ class Settings(Section, frozen=True):
     """What the law leaves to tables."""
     stamp_duty: StampDutySection = StampDutySection()
     """Stamp duty on payments in cash."""
+    numbering: Numbering = Numbering()
+    """Numbers that the box gives."""
     machine: tuple[Machine, ...] = ()
     """One section for each fiscal machine; at least one. They do not hinder one another."""
     sandbox: Sandbox = Sandbox()
@@ -287,6 +290,12 @@ class Settings(Section, frozen=True):
     def labels_in(self, language: Language) -> dict[str, str]:
         """The same in that language; what the configuration says goes before."""
         return {**LABELS[language], **self.reports.payment_labels}
+
+    @property
+    def series(self) -> Series | None:
+        """None where tills send the numbers."""
+        numbering = self.numbering
+        return Series(numbering.pattern, numbering.digits, self.reports.zone) if numbering.enabled else None
 
     @property
     def rules(self) -> Rules:

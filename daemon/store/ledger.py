@@ -31,7 +31,7 @@ from daemon.store.sqlite.connection import Job
 from daemon.store.sqlite.faults import DAMAGED
 from daemon.store.sqlite.high_water import HighWater, book_name
 from daemon.store.tables import audit
-from daemon.store.tables.book import attempts, books, closures, epochs, originals, settlements, totals
+from daemon.store.tables.book import attempts, books, closures, epochs, originals, series, settlements, totals
 from daemon.store.tables.damage import read_damage
 
 T = TypeVar("T")
@@ -150,6 +150,12 @@ class Ledger(CashAccess, PaperAccess, ActAccess):
 
     async def find_number(self, book: Book, number: str) -> Record | None:
         return self._snapshot(partial(attempts.find_number, book=book, number=number))
+
+    async def numbers_held(self, book: Book, prefix: str, digits: int) -> tuple[int, int]:
+        return self._snapshot(partial(series.held, book=book, prefix=prefix, digits=digits))
+
+    async def is_held(self, book: Book, number: str) -> bool:
+        return self._snapshot(partial(series.is_held, book=book, number=number))
 
     async def record(self, book: Book, attempt_id: int) -> Record:
         return self._snapshot(partial(attempts.find_record, book=book, attempt_id=attempt_id))

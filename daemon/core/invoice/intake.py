@@ -37,6 +37,7 @@ from daemon.core.invoice.payments import Due, Paid, adjust_payments, read_paymen
 from daemon.core.invoice.reference import NO_SINGLE_ORIGINAL, read_reference
 from daemon.core.invoice.request import COMMENT_LABELS, MAX_COMMENTS, MAX_ITEMS, NAME_LENGTH, SHORT_LENGTH
 from daemon.core.invoice.rules import PSVB_RATES, Rules
+from daemon.core.invoice.series import Series
 from daemon.core.invoice.stamp_duty import FIELD as STAMP_DUTY
 from daemon.core.invoice.stamp_duty import stamp_duty
 from daemon.core.invoice.taxes import tax_lines, withholdings
@@ -65,6 +66,8 @@ class Defaults(msgspec.Struct, frozen=True):
     code_page: str = "utf-8"
     """In which the machine's texts are written and read."""
     rules: Rules = Rules()
+    series: Series | None = None
+    """Of the numbers that the box gives where a till sends none."""
     letterhead: bytes = b""
     """Digest of what stands on paper now."""
     as_stored: Callable[[Invoice], Invoice] = lambda invoice: invoice

@@ -13,6 +13,7 @@ from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.closure import KeyUse
 from daemon.core.ledger.phases import Phase, Step
 from daemon.usecases.certification import credit as credit_note
+from daemon.usecases.certification import numbering
 from daemon.usecases.certification.attempt import AttemptRun, attempt
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -35,8 +36,22 @@ def _replay(use: KeyUse) -> Record | None:
 
 
 async def _run(worker: MachineWorker, body: object, call: Call, *, credit: bool, arrived: float) -> Record:
-    invoice = await _read(worker, body, call, credit=credit)
+    numbered, is_ours = await numbering.numbered(worker, body, credit=credit)
     deadline = arrived + worker.limits.patience
+    try:
+        return await _run_numbered(worker, numbered, call, credit=credit, arrived=arrived, deadline=deadline)
+    except DuplicateInvoice:
+        if not is_ours:
+            raise
+    return await _run(
+        worker, body, call, credit=credit, arrived=arrived
+    )  # another sale was given that number meanwhile
+
+
+async def _run_numbered(
+    worker: MachineWorker, body: object, call: Call, *, credit: bool, arrived: float, deadline: float
+) -> Record:
+    invoice = await _read(worker, body, call, credit=credit)
     await _number_free(worker, invoice.number, deadline)
     live = worker.attempts.intend(invoice.number)
     try:
@@ -55,6 +70,7 @@ async def _run(worker: MachineWorker, body: object, call: Call, *, credit: bool,
 async def dry_run(worker: MachineWorker, body: object, call: Call, *, credit: bool = False) -> Invoice:
     """The invoice as it would go to the machine, with its totals and warnings, or the error that it would get; nothing is stored or sent
     (decision 40)."""
+    body, _ = await numbering.numbered(worker, body, credit=credit)
     invoice = await _read(worker, body, call, credit=credit)
     await _refuse_duplicate(worker, invoice)
     return await credit_note.check(worker, invoice) if invoice.is_credit else invoice

@@ -141,6 +141,8 @@ class MachineWorker:
         self.queue.hold()  # until the machine is there and what became of unfinished attempts is known
         self.attempts = Attempts()
         self.time = BookClock(self.clock, self.book, self.machine_zone)
+        self.series_floor: dict[str, int] = {}
+        """Up to which place each number of a series is in use, by its prefix."""
         self.requests: dict[bytes, InFlight] = {}
         """Requests under way, by the hash of their Idempotency-Key."""
         self.reading_lock, self.acts_lock = asyncio.Lock(), asyncio.Lock()
@@ -208,6 +210,7 @@ class MachineWorker:
         self.time.change_book(book)
         self.aggregate = None
         self.taxpayer = ()
+        self.series_floor.clear()
         self.defaults = msgspec.structs.replace(self.defaults, letterhead=b"")
 
     def now(self) -> int:

@@ -1,0 +1,21 @@
+"""How far the series of numbers of a book goes. Functions on a connection."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from daemon.core.ledger.book import Book
+from daemon.store.sqlite.queries import load
+
+_SQL = load(__name__)
+
+
+def held(connection: sqlite3.Connection, book: Book, prefix: str, digits: int) -> tuple[int, int]:
+    """How many numbers of that prefix and so many digits are in use, and the highest of them, 0 without one."""
+    glob = prefix + "[0-9]" * digits
+    count, highest = connection.execute(_SQL["held"], (book.id, prefix, glob)).fetchone()
+    return count, int(highest[len(prefix) :] or 0)
+
+
+def is_held(connection: sqlite3.Connection, book: Book, number: str) -> bool:
+    return bool(connection.execute(_SQL["is_held"], (book.id, number)).fetchone()[0])

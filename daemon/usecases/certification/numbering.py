@@ -1,0 +1,36 @@
+"""Numbers that the box gives (SFE 2.18): the lowest of the series that nobody holds, so that none is missing. It is taken by the intent, durably; what is
+refused or abandoned leaves it to the next."""
+
+from __future__ import annotations
+
+from daemon.core.invoice.invoice import CREDITS, SALES
+from daemon.usecases.worker.machine_worker import MachineWorker
+
+FIELD = "invoiceNumber"
+
+
+async def numbered(worker: MachineWorker, body: object, *, credit: bool) -> tuple[object, bool]:
+    """The request with a number, and whether it is ours: where the shop has a series and the till sent none."""
+    series = worker.defaults.series
+    if series is None or not isinstance(body, dict) or body.get(FIELD) not in (None, ""):
+        return body, False
+    type_ = body.get("invoiceType")
+    if type_ not in (CREDITS if credit else SALES):
+        return body, False
+    prefix = series.prefix(str(type_), worker.configured_nim or worker.book.nim, worker.now())
+    floor = worker.series_floor.get(prefix)
+    if floor is None:
+        count, highest = await worker.ledger.numbers_held(worker.book, prefix, series.digits)
+        floor = highest if count == highest else 0
+    place, is_first = floor + 1, True
+    while True:
+        number = series.number(prefix, place)
+        if worker.attempts.find(number) is not None:
+            is_first = False
+        elif not await worker.ledger.is_held(worker.book, number):
+            break
+        elif is_first:
+            floor = place
+        place += 1
+    worker.series_floor[prefix] = floor
+    return {**body, FIELD: number}, True
