@@ -17,17 +17,7 @@ from daemon.core.ledger import chain
 from daemon.core.ledger.attempt import OPEN, Record
 from daemon.core.ledger.book import Aggregate, Book, Tally
 from daemon.core.ledger.closure import Closure
-from daemon.core.ledger.entries import (
-    NO_CASH,
-    CashMove,
-    CopyMade,
-    Epoch,
-    Gap,
-    Placed,
-    ReportGiven,
-    TimeRepair,
-    repaired,
-)
+from daemon.core.ledger.entries import NO_CASH, CashMove, Epoch, Gap, Placed, TimeRepair, repaired
 from daemon.core.report import fiscal_reports
 from daemon.store.maintenance.recompute_known import KnownCheck, OriginalCheck
 from daemon.store.sqlite.faults import storage_error
@@ -280,7 +270,7 @@ class BookRecomputation:
                 self._known.begin(entry)
             case CashMove():
                 self._cash = self._cash.plus(entry)
-            case TimeRepair() | CopyMade() | ReportGiven():
+            case _:
                 pass  # what a repair changed was compared with it on the way (`_check_time`); the others change no figure
 
     def _check_time(self, what: str, at: int, chained: int, place: tuple[int, int]) -> None:
