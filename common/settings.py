@@ -147,7 +147,11 @@ def _explain(message: str, tables: dict[str, Any], kind: type[Section]) -> tuple
         names = [field.encode_name for field in known.fields] if isinstance(known, msgspec.inspect.StructType) else []
         problem = tr("unknown key") if path else tr("unknown section")
         return prefix + unknown["name"], misspelt(unknown["name"], names, problem)
-    value, expected = _shown(_value_at(tables, path)), describe_type(_type_at(kind, path))
+    found = _type_at(kind, path)
+    expected = describe_type(found)
+    if isinstance(getattr(found, "item_type", found), msgspec.inspect.StructType):
+        return path, tr("must be {expected}", expected=expected)  # what is in a section need not be for every eye
+    value = _shown(_value_at(tables, path))
     return path, tr("{value} is not allowed: it must be {expected}", value=value, expected=expected)
 
 

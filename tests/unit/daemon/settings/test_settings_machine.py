@@ -70,4 +70,4 @@ def test_a_wrong_habit_is_named_with_its_key(tmp_path, lines, told):
 def test_habits_that_are_no_table(tmp_path):
     """What it has to be, in one line."""
     said = refusal(tmp_path, f"{MACHINE}habits = 1\n")
-    assert said == "machine[0].habits: 1 is not allowed: it must be a section […]"
+    assert said == "machine[0].habits: must be a section […]"
