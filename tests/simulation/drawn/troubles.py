@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from simulation import exemptions as exempt
 from simulation.box import Seat, Unreachable
 from simulation.oracle import Told
 from simulation.storage.disk import Process
@@ -217,8 +218,8 @@ class Troubles:
             saved = await self._saved(age)
             if saved is None:
                 return
-            if any(not told.world.session.machine.fiscal.tc for told in self.everybody):
-                return  # EXEMPT: a machine that has done nothing tells of no Z, and nothing is asked for it
+            if any(exempt.machine_has_no_past(told.world) for told in self.everybody):
+                return
             async with self._down():
                 self._lose_ledger(but=(".lock",))
                 for _ in range(1 + again):
@@ -305,13 +306,10 @@ class Troubles:
             world.note(f"said: the last Z is {self.told.last_z}")
         if seat.worker.attention:
             found = seat.worker.attention
-            # An export and the machine's daily report both move TC alone there: which of them it was, nobody can tell.
-            is_another_day = self.box.is_another_day or world.had_report
-            may_be_alone = world.options.fvc_local or "no last invoice" in found
-            is_export_at_midnight = may_be_alone and is_another_day and "(E" in found
-            assert world.cause or is_export_at_midnight, f"attention without a cause: {found}"
-            is_told = not world.options.short_nim
-            assert "counters went down" not in found or not is_told, f"another activation was not recognised: {found}"
+            has_cause = world.cause or exempt.export_may_be_a_report(world, found)
+            assert has_cause, f"attention without a cause: {found}"
+            is_named = "counters went down" not in found or exempt.reset_has_no_name(world)
+            assert is_named, f"another activation was not recognised: {found}"
             case = await world.ask(seat.store.decisions.case(seat.worker.book), seat)
             decision, paper = self._decision(case)
             await self._carry_out(seat, case, decision, paper, by="root")

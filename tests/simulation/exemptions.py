@@ -1,0 +1,78 @@
+"""What the oracle does not ask of a history, each with its reason: two truths leave the same evidence there (test_exemptions.py shows both).
+
+What is no exemption: an operator may be asked after a cause (`World.blame`), and a machine that was given other rates may disagree."""
+
+from __future__ import annotations
+
+from simulation.world import World
+
+from daemon.core.credible_time import BOUND, FIRST_BOUND, MADE, SLACK
+from daemon.core.invoice.invoice import CREDITS
+from daemon.core.ledger.attempt import Record
+from daemon.core.report.receipt import Receipt
+from simulator.machine.fiscal_memory import CertifiedInvoice
+
+MOMENT = 1500
+"""Milliseconds by which a time may be early: the machine tells whole seconds."""
+
+
+def code_was_told_once(world: World, code: str) -> bool:
+    """Such a machine tells a code in its answer to 38h alone: where that is lost, nobody has it."""
+    return not code and world.options.no_codes
+
+
+def name_is_another(world: World, record: Record, shown: Receipt, entry: CertifiedInvoice) -> bool:
+    """When the answer to 38h is lost (the line took no time then), an activation just before a sale looks like one just after it where the counters go
+    on: either name will do, when the other one has no such sale. A machine that does not tell its suffix tells of no activation."""
+    if world.options.short_nim:
+        return True
+    log = world.session.machine.fiscal.log
+    alike = (e for e in log if e.fvc == shown.fvc and world.names[e.code] == shown.nim and e.type not in CREDITS)
+    return record.line_ms == 0 and (entry.type in CREDITS or next(alike, None) is None)
+
+
+def tc_is_later(record: Record, entry: CertifiedInvoice) -> bool:
+    """The machine's report of the day moves TC before an invoice, or between it and the C1h by which it was found."""
+    return record.counters is not None and record.counters.tc >= entry.tc
+
+
+def sales_are_named_alike(world: World) -> bool:
+    """A machine that does not tell its suffix and was reset gives two sales one name: nobody can tell which of them a credit note is on."""
+    return world.was_reset and world.options.short_nim
+
+
+def is_lost(number: str, lost: set[str]) -> bool:
+    """An older ledger has no trace of what was certified since, of its keys and answers, nor has a machine that was reset: it tells its last invoice alone."""
+    return number in lost
+
+
+def strangers_are_uncounted(world: World) -> bool:
+    """What a reset machine had counted is gone. To an older ledger ours and strangers' invoices are the same. What an operator decided rests on paper. And a new
+    ledger begins with what its machine has counted, whoever's it was."""
+    return world.was_reset or world.was_restored or bool(world.decided) or world.is_unsure_of_foreign
+
+
+def periods_are_mixed(world: World) -> bool:
+    """An invoice that a Z's counters hold may be of another activation, missing in an older ledger, or entered from paper when its Z was long made."""
+    return world.was_reset or world.was_restored or bool(world.decided)
+
+
+def export_may_be_a_report(world: World, found: str) -> bool:
+    """TC alone has moved, and the machine tells no last invoice: an export on a machine that never tells one, or the report of the day."""
+    return "(E" in found and "no last invoice" in found and (world.box.is_another_day or world.had_report)
+
+
+def reset_has_no_name(world: World) -> bool:
+    """A machine that does not tell its suffix was reset: by an activation, or it is another machine."""
+    return world.options.short_nim
+
+
+def machine_has_no_past(world: World) -> bool:
+    """A machine that has counted nothing looks the same whatever Z were made of nothing: after a restore onto a new disk nobody is asked for the last."""
+    return not world.session.machine.fiscal.tc
+
+
+def latest_time(world: World) -> int:
+    """A box whose clock nothing confirms may be right or ahead: its book follows as far as its bound."""
+    latest = world.box.true_millis() + (BOUND + SLACK if world.box_was_wrong else MOMENT)
+    return max(latest, MADE + FIRST_BOUND) if world.box_was_wrong_at_first else latest
