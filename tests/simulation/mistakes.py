@@ -43,7 +43,7 @@ MISTAKES = (
         "        for live in list(self._live.values()):\n            _tell(live)\n        self._live.clear()\n",
     ),
     Mistake(
-        30,
+        5,
         "recover takes what this process is at (fault 2)",
         RECOVER,
         "for record in begun if not worker.attempts.is_ours(record)]\n",
@@ -99,7 +99,7 @@ MISTAKES = (
         "not worker.attempts.ending and worker.attention",
     ),
     Mistake(
-        36,
+        50,
         "a ledger that vanished begins anew (fault 10)",
         VERDICT,
         "        return vanished(state) if is_lost else stored.lost\n",
@@ -113,7 +113,7 @@ MISTAKES = (
         "    if False:\n",
     ),
     Mistake(
-        0,
+        3,
         "what has no answer was not certified",
         VERDICT,
         "    now, ours = state.counters, is_last(attempt, state)\n",
@@ -291,7 +291,7 @@ MISTAKES = (
         "        return _word(state)\n",
     ),
     Mistake(
-        33,
+        3,
         "an intent that waited keeps its epoch",
         "daemon.store.tables.book.attempts",
         "    sealed, head = _seal(connection, book, ended, stored, epoch.number)\n",
