@@ -25,7 +25,7 @@ from daemon.core.machine.state import FiscalCounters, Subtotal
 from daemon.machines.adapter import ConnectedMachine
 from simulator.line.memory_port import MemoryPort
 from simulator.line.session import LineSession
-from simulator.machine.machine import SimulatedMachine as FiscalMachine
+from simulator.machine.machine import SimulatedMachine
 from simulator.machine.options import SimulatorOptions
 from simulator.machine.taxes import DEFAULT_RATES
 
@@ -65,7 +65,7 @@ class _Tap(MemoryPort):
 
 async def _frames(items: int, count: int) -> list[list[bytes]]:
     """Of each invoice, as the driver itself writes them when it certifies one after the other."""
-    tap = _Tap(LineSession(FiscalMachine(SimulatorOptions())))
+    tap = _Tap(LineSession(SimulatedMachine(SimulatorOptions())))
     tap.written = []
     link = Link(tap)
     machine = ConnectedMachine(LinkedMachine(link))

@@ -9,8 +9,7 @@ from pathlib import Path
 from bridge.errors import BridgeError, PortUnavailable, PortVanished
 from bridge.holders import find_holders
 from bridge.link import Link, Timers
-from bridge.machine import LinkedMachine as Wire
-from bridge.machine import handshake
+from bridge.machine import LinkedMachine, handshake
 from bridge.port_network import is_network, open_line
 from daemon.core.errors import MachineError, MachineNonsense, MachineRefused
 from daemon.core.machine.state import ServerLink
@@ -50,7 +49,7 @@ async def look(
 async def _read(link: Link) -> PortReading:
     state = machine_state(await handshake(link))
     read_at = time.time_ns() // 1_000_000
-    machine = ConnectedMachine(Wire(link))
+    machine = ConnectedMachine(LinkedMachine(link))
     try:
         server = await machine.server_link()
     except MachineRefused as error:  # one that is not activated may know neither server nor taxpayer

@@ -18,7 +18,7 @@ from simulator.line.faults import FaultPlan
 from simulator.line.memory_port import MemoryPort
 from simulator.line.replay import Replay
 from simulator.line.session import LineSession
-from simulator.machine.machine import SimulatedMachine as FiscalMachine
+from simulator.machine.machine import SimulatedMachine
 from simulator.machine.options import SimulatorOptions
 
 pytestmark = pytest.mark.quick_timers
@@ -56,7 +56,7 @@ def steady_recorder() -> Recorder:
 
 async def recorded() -> tuple[str, list[object]]:
     recorder = steady_recorder()
-    session = LineSession(FiscalMachine(SimulatorOptions()), plan=FaultPlan(FAULTS, 1))
+    session = LineSession(SimulatedMachine(SimulatorOptions()), plan=FaultPlan(FAULTS, 1))
     found = await told(MemoryPort(session), ("F-1", "F-2"), recorder)
     return header({"nim": "EL02000015-1"}) + written(recorder.take()), found
 
@@ -142,7 +142,9 @@ def test_a_recording_without_requests_says_so() -> None:
 async def test_what_is_made_up_bears_the_seq_of_its_request(first_seq: int) -> None:
     """Whatever number this run counts from: what was recorded under the same SEQ has nothing to do with it."""
     recorder = steady_recorder()
-    link = Link(MemoryPort(LineSession(FiscalMachine(SimulatorOptions()))), quick(), first_seq=0x25, recorder=recorder)
+    link = Link(
+        MemoryPort(LineSession(SimulatedMachine(SimulatorOptions()))), quick(), first_seq=0x25, recorder=recorder
+    )
     await handshake(link)
     await sell(link, "F-1")
     recording = read(header({"nim": "EL02000015-1"}) + written(recorder.take()))
