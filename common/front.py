@@ -21,7 +21,7 @@ from typing import Final
 
 import structlog
 
-from common.front_config import Front, FrontLimits, configuration, error_files, program
+from common.front_config import Front, FrontLimits, configuration, error_files, idle_configuration, program
 from common.sockets import addresses, bind
 
 __all__ = ["BadCertificate", "FrontError", "FrontLimits", "FrontServer", "check_pair", "withdraw"]
@@ -56,10 +56,16 @@ def check_pair(cert: Path, key: Path) -> bytes:
     return b"".join(line + b"\n" for line in lines if line.strip())
 
 
-def withdraw(folder: Path | None) -> None:
-    """Without a configuration HAProxy's unit does not start."""
-    if folder is not None:
-        (folder / "haproxy.cfg").unlink(missing_ok=True)
+async def withdraw(folder: Path | None, host: str, port: int) -> None:
+    """HAProxy's unit does not start without a configuration; one that runs still gives the port back, which the server needs itself."""
+    if folder is None or not (folder / "haproxy.cfg").exists():
+        return
+    _replace(folder / "haproxy.cfg", idle_configuration(folder).encode())
+    with contextlib.suppress(OSError):
+        await _command(folder / "master.sock", "reload\n")
+        for listener in await _bound(host, port):
+            listener.close()
+    (folder / "haproxy.cfg").unlink(missing_ok=True)
 
 
 class FrontServer:
@@ -98,12 +104,12 @@ class FrontServer:
     async def renew(self, pem: bytes) -> None:
         """Shown from the next handshake on; open connections go on. FrontError when HAProxy refuses it; when it does not run, it reads the
         file at its start."""
-        file = self._folder / "server.pem"
+        file, control = self._folder / "server.pem", self._folder / "control.sock"
         if not _replace(file, pem):
             return
         try:
-            await self._command(f"set ssl cert {file} <<\n{pem.decode()}\n")
-            answer = await self._command(f"commit ssl cert {file}\n")
+            await _command(control, f"set ssl cert {file} <<\n{pem.decode()}\n")
+            answer = await _command(control, f"commit ssl cert {file}\n")
         except OSError as error:
             log.warning("front.unreachable", reason=error.strerror or str(error))
             return
@@ -131,15 +137,7 @@ class FrontServer:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     async def _bind(self) -> None:
-        """Tried again for a moment: the HAProxy of a process that was killed ends after it."""
-        for left in reversed(range(BIND_TRIES)):
-            try:
-                self._listeners = bind(self._host, self.port)
-                break
-            except OSError:
-                if not left or not self.port:
-                    raise
-                await asyncio.sleep(BIND_PAUSE)
+        self._listeners = await _bound(self._host, self.port)
         self.port = self._listeners[0].getsockname()[1]
 
     def _write(self, binds: Sequence[str]) -> bool:
@@ -163,20 +161,30 @@ class FrontServer:
 
     async def _reload(self) -> None:
         try:
-            await self._command("reload\n", "master.sock")
+            await _command(self._folder / "master.sock", "reload\n")
         except OSError as error:
             log.warning("front.unreachable", reason=error.strerror or str(error))
 
-    async def _command(self, text: str, name: str = "control.sock") -> str:
-        """OSError, also when there is no answer in time."""
-        async with asyncio.timeout(COMMAND_SECONDS):
-            reader, writer = await asyncio.open_unix_connection(self._folder / name)
-            try:
-                writer.write(text.encode())
-                await writer.drain()
-                return (await reader.read()).decode("utf-8", "replace")
-            finally:
-                writer.close()
+
+async def _bound(host: str, port: int) -> list[socket.socket]:
+    """Tried again for a moment: a HAProxy that reloads, or whose parent was killed, gives the port back a little later."""
+    for _ in range(BIND_TRIES):
+        with contextlib.suppress(OSError):
+            return bind(host, port)
+        await asyncio.sleep(BIND_PAUSE)
+    return bind(host, port)
+
+
+async def _command(place: Path, text: str) -> str:
+    """OSError, also when there is no answer in time."""
+    async with asyncio.timeout(COMMAND_SECONDS):
+        reader, writer = await asyncio.open_unix_connection(place)
+        try:
+            writer.write(text.encode())
+            await writer.drain()
+            return (await reader.read()).decode("utf-8", "replace")
+        finally:
+            writer.close()
 
 
 def _unit_binds(host: str, port: int) -> list[str]:

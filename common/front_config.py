@@ -97,6 +97,18 @@ def configuration(front: Front) -> str:
     return "\n".join(parts)
 
 
+def idle_configuration(folder: Path) -> str:
+    """Nothing on the network."""
+    return f"""\
+global
+    stats socket {folder}/control.sock mode 660 level admin expose-fd listeners
+
+frontend idle
+    bind unix@{folder}/plain.sock mode 600
+    timeout client 1s
+"""
+
+
 def _values(front: Front) -> dict[str, object]:
     return {"folder": front.folder, **msgspec.structs.asdict(front.limits)}
 

@@ -137,7 +137,7 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         # Beside the loop: the machines' first replies come in meanwhile, and each is answered at once.
         app = await asyncio.to_thread(create_api, deps, page)
         await sandbox_answers(runtime.workers)
-        front = _front(settings, certificate, folder)
+        front = await _front(settings, certificate, folder)
         if front is not None:
             stack.push_async_callback(front.stop)
             await front.start()
@@ -226,11 +226,11 @@ def _api_deps(
     )
 
 
-def _front(settings: Settings, certificate: Certificate, folder: Path | None) -> FrontServer | None:
+async def _front(settings: Settings, certificate: Certificate, folder: Path | None) -> FrontServer | None:
     """None on loopback without TLS: tills of this box need nothing in between."""
     server = settings.server
     if is_loopback(server.host) and certificate.files is None:
-        withdraw(folder)
+        await withdraw(folder, server.host, server.port)
         return None
     return FrontServer(folder, server.host, server.port, pem=certificate.pem())
 

@@ -86,7 +86,7 @@ async def _serve(settings: HqSettings, folder: Path | None) -> int:
         _beside(stack, Watch(readers, settings.zone, pace, _tellers(settings)).run(), "watch")
         is_secure = settings.server.tls_cert is not None
         screens = Screens(readers, reading, LoginGuard(RULES), settings.zone, settings.reports.language, is_secure)
-        front = _front(settings, folder)
+        front = await _front(settings, folder)
         if front is not None:
             stack.push_async_callback(front.stop)
             await front.start()
@@ -112,11 +112,11 @@ def _listen(stop: asyncio.Event) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
 
 
-def _front(settings: HqSettings, folder: Path | None) -> FrontServer | None:
+async def _front(settings: HqSettings, folder: Path | None) -> FrontServer | None:
     """None without a certificate: behind a web server that has one."""
     server = settings.server
     if server.tls_cert is None or server.tls_key is None:
-        withdraw(folder)
+        await withdraw(folder, server.host, server.port)
         return None
     pem = check_pair(server.tls_cert, server.tls_key)
     return FrontServer(folder, server.host, server.port, pem=pem, limits=DIRECT)

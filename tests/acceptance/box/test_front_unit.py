@@ -55,7 +55,8 @@ def unit() -> Iterator[Unit]:
 
 def test_daemon_and_haproxy_end_and_come_back(tmp_path: Path, unit: Unit) -> None:
     """Each alone: while the daemon is away its tills get 503 as a problem, and go on afterwards; so they do when HAProxy was away. Another
-    port of the configuration is taken over by the HAProxy that runs. The audit log has the till's own address."""
+    port of the configuration is taken over by the HAProxy that runs, and so is a box that serves itself alone again. The audit log has the
+    till's own address."""
     server = {"tls": "internal", "host": "0.0.0.0"}  # noqa: S104  with TLS
 
     def launch(arguments: list[str], log: Path, environ: dict[str, str]):  # type: ignore[no-untyped-def]
@@ -93,6 +94,14 @@ def test_daemon_and_haproxy_end_and_come_back(tmp_path: Path, unit: Unit) -> Non
         shop.http = client(shop)
         shop.launch_daemon()
         wait_for(shop.is_ready, "the other port")
+        certified(shop.certify(invoice(fresh())))
+        assert shop.stop_daemon() == 0
+
+        shop._config = {}
+        shop.http.close()
+        shop.http = httpx.Client(base_url=f"http://127.0.0.1:{shop.port}", timeout=60)
+        shop.start_daemon()
+        assert not (unit.folder / "haproxy.cfg").exists()
         certified(shop.certify(invoice(fresh())))
         shop.verify()
 
