@@ -25,6 +25,7 @@ NAMES: Mapping[str, Text] = {
     "last_invoice": Text("last invoice"),
     "upstream": Text("upstream"),
     "certificate": Text("certificate"),
+    "proxy": Text("network proxy"),
     "backup": Text("backup"),
     "isf": Text("ISF"),
     "company": Text("company on paper"),

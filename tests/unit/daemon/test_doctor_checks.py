@@ -19,7 +19,8 @@ from daemon.doctor.configuration import check_secrets
 from daemon.doctor.ledger import check_keys, check_upstream
 from daemon.doctor.line import User, check_clock, check_port, check_tax_server
 from daemon.doctor.paper import check_company
-from daemon.doctor.service import Service, check_service
+from daemon.doctor.service import Service, check_front, check_service
+from daemon.doctor.wording import NAMES
 from daemon.paper.shop import cadastral
 from daemon.settings import Place, Settings, load
 from daemon.tls.authority import create
@@ -81,6 +82,17 @@ def test_what_tills_are_shown(tmp_path: Path) -> None:
     create(tmp_path / "tls", ("localhost",), now)
     days = {0: "ok", 368: "ok", 375: "warn", 398: "fail", -400: "fail"}
     assert {day: check_certificate(internal, now + timedelta(days=day)).state for day in days} == days
+
+
+def test_haproxy_is_looked_for_where_it_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With HTTPS and on the network; each finding has a name that people read."""
+    assert check_front(settings(tmp_path).server) == []
+    for server in ('host = "0.0.0.0"\nallow_plain_lan = true', 'tls = "internal"'):
+        for found, state in (("/usr/sbin/haproxy", "ok"), (None, "fail")):
+            monkeypatch.setattr("daemon.doctor.service.program", lambda found=found: found)
+            (finding,) = check_front(settings(tmp_path, f"[server]\n{server}").server)
+            assert finding.state == state
+            assert finding.check in NAMES
 
 
 def test_a_certificate_of_the_operators(tmp_path: Path) -> None:
