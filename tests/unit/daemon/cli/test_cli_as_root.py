@@ -89,6 +89,7 @@ NO_FILES = {
     ("config", "doc"): "prints what is in the program",
     ("logs",): "reads what journald or a file given to it says, and writes nothing",
     ("machine", "ports"): "looks at the ports",
+    ("poster",): "prints what is in the program",
     ("version",): "prints what is in the program",
 }
 LEAVES = ({0}, {1, 3})
