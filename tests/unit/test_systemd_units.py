@@ -25,8 +25,9 @@ def root(tmp_path: Path) -> Path:
         "usr/bin/mcfd-hq",
         *(f"usr/share/mcfd/{name}" for name in ("upgrade", "finish-upgrade", "finish-first-start")),
     )
-    systemds = (f"usr/bin/{name}" for name in ("systemctl", "systemd-mount", "systemd-tmpfiles", "systemd-umount"))
-    for command in (*ours, *systemds, "bin/sh"):
+    names = ("systemctl", "systemd-mount", "systemd-sysusers", "systemd-tmpfiles", "systemd-umount")
+    systemds = (f"usr/bin/{name}" for name in names)
+    for command in (*ours, *systemds, "bin/sh", "usr/sbin/haproxy"):
         path = tmp_path / command
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("#!/bin/sh\n")
@@ -44,8 +45,17 @@ def verify(root: Path, *units: str) -> str:
 
 def test_systemd_has_nothing_to_say_about_the_units(root: Path) -> None:
     """`systemd-analyze verify` prints nothing at all; its exit code alone would let a misspelt key pass."""
-    assert len(UNITS) == 11
+    assert len(UNITS) == 13
     assert verify(root, *UNITS) == ""
+
+
+def test_the_units_start_an_older_program_too() -> None:
+    """After an upgrade that was interrupted or that went back, the version before runs under the units of this one: `mcfd.service` has no
+    argument that 0.1.0 does not know and no group that 0.1.0's package did not make, and makes users before the folders that name them."""
+    unit = (SYSTEMD / "mcfd.service").read_text()
+    assert re.findall("^ExecStart=(.*)$", unit, re.MULTILINE) == ["/usr/bin/mcfd run --config /etc/mcfd/mcfd.toml"]
+    assert re.findall("^SupplementaryGroups=(.*)$", unit, re.MULTILINE) == ["dialout"]
+    assert unit.index("systemd-sysusers") < unit.index("systemd-tmpfiles")
 
 
 def test_a_misspelt_key_would_be_noticed(root: Path) -> None:

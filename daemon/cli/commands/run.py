@@ -25,6 +25,7 @@ UNUSED = ("yaml",)
 @config_option
 @click.option(
     "--front",
+    envvar="FRONT_FOLDER",  # of the unit, which starts an older program too: one does not know the option, and does not see the variable
     type=click.Path(path_type=Path, file_okay=False),
     metavar=tr("FOLDER"),
     help=tr("Folder shared with HAProxy's own unit; left out, HAProxy is started by mcfd where it is needed."),
