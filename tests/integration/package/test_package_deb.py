@@ -215,7 +215,7 @@ def test_it_installs_says_what_is_next_and_goes_without_a_trace(box: Debian) -> 
     assert "mcfd : installé, mais pas démarré : il ne connaît pas encore sa machine" in box.install(package).stdout
     version = box.run("dpkg-query", "-W", "-f", "${Version}", "mcfd").stdout
     assert box.run("mcfd", "--version").stdout == f"mcfd {version}\n"
-    assert box.run("id", "-nG", "mcfd").stdout.split() == ["mcfd", "dialout"]
+    assert box.run("id", "-nG", "mcfd").stdout.split() == ["mcfd", "dialout", "mcfd-front"]
     completion = "source /usr/share/bash-completion/completions/mcfd && complete -p mcfd"
     assert "_mcfd_completion" in box.run("bash", "-c", completion).stdout
     count, outside = box.run("python3", "-IS", "-c", IMPORT_ALL, "/usr/lib/mcfd").stdout.split(" ", 1)
