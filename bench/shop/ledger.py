@@ -50,7 +50,7 @@ CODE_LETTERS = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789" * 8
 
 COLUMNS = (
     "book_id, seq, state, number, type, total_ttc, begun_at, ended_at, base_tc, base_fvc, base_frc, tc, fvc, frc, fc, "
-    "line_ms, duration_ms, code, machine_time, ifu, request_id, hash, tally, id, payload"
+    "line_ms, duration_ms, code, machine_time, ifu, request_id, isf, hash, tally, id, payload"
 )
 INSERT = f"INSERT INTO certification ({COLUMNS}) VALUES ({', '.join('?' * len(COLUMNS.split(', ')))})"  # noqa: S608  our own names
 
@@ -180,6 +180,7 @@ def row_of(book: Book, record: Record, tally: bytes, hashed: bytes) -> tuple[Any
         record.machine_time,
         record.ifu,
         record.request_id,
+        record.invoice.isf,
         hashed,
         tally,
         record.id,
