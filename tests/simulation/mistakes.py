@@ -92,7 +92,7 @@ MISTAKES = (
         "    if given < 0:\n        skip_to",
     ),
     Mistake(
-        64,
+        156,
         "the heartbeat does not take over what somebody else did (fault 7)",
         "daemon.usecases.line_events",
         "not worker.attempts.ending and state.counters != worker.known",
@@ -171,7 +171,7 @@ MISTAKES = (
         "",
     ),
     Mistake(
-        56,
+        222,
         "what the machine agreed to in HT mode is not written down",
         ENTER,
         "            await worker.ledger.amend(worker.book, live.id, agreed)\n",
