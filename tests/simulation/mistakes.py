@@ -164,7 +164,7 @@ MISTAKES = (
         "",
     ),
     Mistake(
-        354,
+        433,
         "an end that could not be stored is dropped",
         ATTEMPT,
         '        job.worker.spawn(_end_later(job, state, reason), "end attempt")\n',
