@@ -10,7 +10,7 @@ RUN_STAMP := $(VENV)/.run-ready
 # A caller's own pip settings (an index, a certificate) are honoured; nothing here names one.
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: pictures rooms demo demo-hq deb-hq test check format bench siege simulate torture flaky deb lock clean venv texts repository release image
+.PHONY: core pictures rooms demo demo-hq deb-hq test check format bench siege simulate torture flaky deb lock clean venv texts repository release image
 
 $(RUN_STAMP): packaging/requirements/run.txt pyproject.toml
 	@echo "mcfd: building $(VENV) (once; about half a minute) …"
@@ -48,6 +48,11 @@ check: $(STAMP) $(CATALOGUES)
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports > /dev/null || $(BIN)/lint-imports
 	@$(BIN)/python packaging/texts.py check
+	@$(BIN)/python -m daemon.core.certified_core check
+
+# The digest of the certified core is written anew: on purpose, with its version (daemon/core/certified_core.py).
+core: $(STAMP)
+	@$(BIN)/python -m daemon.core.certified_core write
 
 # New texts of the code come into the catalogue, those that are gone go (CONTRIBUTING.md).
 texts: $(STAMP)

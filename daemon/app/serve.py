@@ -45,6 +45,7 @@ from daemon.app.upkeep.box_figures import box
 from daemon.app.upkeep.certificate import Certificate
 from daemon.app.upkeep.housekeeping import keep_sandbox_small, keep_tidy
 from daemon.app.upkeep.line_history import LineHistory
+from daemon.core.certified_core import CORE_VERSION, core_digest
 from daemon.core.errors import StorageError
 from daemon.owner import remove_left
 from daemon.settings import Settings
@@ -163,7 +164,14 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         _beside(stack, history.run(), "line history")
         _beside(stack, keep_uses(deps, runtime.store), "uses")
         _settle_memory()
-        log.info("started", version=version("mcfd"), host=settings.server.host, port=server.port, address=address)
+        log.info(
+            "started",
+            version=version("mcfd"),
+            core=f"{CORE_VERSION} {core_digest()}",
+            host=settings.server.host,
+            port=server.port,
+            address=address,
+        )
         notify.ready()
         await _until(signals.stop, server)
         notify.stopping()

@@ -7,13 +7,14 @@ import time
 from collections.abc import AsyncGenerator
 from importlib.metadata import version
 
+from daemon.core.certified_core import core_digest
 from daemon.doctor.box import check_box_clock, check_disk
 from daemon.doctor.certificate import check_certificate
 from daemon.doctor.configuration import check_secrets
 from daemon.doctor.finding import CheckResult
 from daemon.doctor.ledger import check_ledger
 from daemon.doctor.line import check_line
-from daemon.doctor.paper import check_company, check_isf, check_logo, check_printer
+from daemon.doctor.paper import check_company, check_homologation, check_isf, check_logo, check_printer
 from daemon.doctor.service import ask, check_front, check_service
 from daemon.settings import Settings
 
@@ -33,6 +34,7 @@ async def check_all(settings: Settings) -> AsyncGenerator[CheckResult, None]:
         check_certificate(settings),
         *check_front(settings.server),
         *check_isf(settings),
+        *check_homologation(settings, core_digest()),
         *check_company(settings),
         *check_logo(settings),
         *await check_printer(settings),

@@ -31,6 +31,23 @@ def check_isf(settings: Settings) -> Iterator[CheckResult]:
             )
 
 
+def check_homologation(settings: Settings, running: str) -> Iterator[CheckResult]:
+    """`running`: the digest of the core that runs. Each change of the core wants a new homologation (arrêté 2025-0047, art. 10 and 11)."""
+    approved = settings.homologation.core_digest
+    if approved is None:
+        return
+    if approved == running:
+        yield ok("homologation", tr("the certified core that runs is the one that was approved"))
+    else:
+        yield warn(
+            "homologation",
+            tr("the certified core that runs ({running}) is not the one that was approved", running=running[:12]),
+            tr(
+                "have this version homologated, and set core_digest in [homologation]; or go back to the approved version"
+            ),
+        )
+
+
 def check_company(settings: Settings) -> Iterator[CheckResult]:
     """What the law wants on an invoice and only the shop knows (SFE 2.0, section 3)."""
     company = settings.company

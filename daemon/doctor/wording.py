@@ -28,6 +28,7 @@ NAMES: Mapping[str, Text] = {
     "proxy": Text("network proxy"),
     "backup": Text("backup"),
     "isf": Text("ISF"),
+    "homologation": Text("homologation"),
     "company": Text("company on paper"),
     "logo": Text("logo"),
     "printer": Text("printer"),

@@ -40,6 +40,8 @@ Printable = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^
 LaneName = Annotated[str, msgspec.Meta(max_length=40, pattern=r"^([A-Za-z0-9][\w.-]*)?\Z")]
 Subject = Annotated[str, msgspec.Meta(min_length=1, pattern=r"^[\w-]+(\.[\w-]+)*\Z")]
 PortNumber = Annotated[int, msgspec.Meta(ge=0, le=65535)]
+Digest = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
+Date = Annotated[str, msgspec.Meta(pattern=r"^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])\Z")]
 Baudrate = Annotated[int, msgspec.Meta(ge=300, le=4_000_000)]
 Megabytes = Annotated[int, msgspec.Meta(ge=1)]
 Waiting = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
@@ -170,6 +172,17 @@ class Machine(Section, frozen=True):
     `[[machine]]`."""
 
 
+class Homologation(Section, frozen=True):
+    """What the tax authority has approved; all of it may be left out, and then doctor says nothing of it."""
+
+    isf: Printable | None = None
+    """The ISF of the approved till software."""
+    core_digest: Digest | None = None
+    """The digest of its certified core, as `mcfd version` shows it. Doctor warns when another one runs."""
+    approved_on: Date | None = None
+    """The day of the approval, YYYY-MM-DD."""
+
+
 class Sandbox(Section, frozen=True):
     enabled: bool = True
     """Whether `ak_test_` keys work: a simulated machine behind each NIM, stored apart from the live."""
@@ -272,6 +285,7 @@ class Settings(Section, frozen=True):
     """Where closures go (docs/upstream.md). Left out: they stay in the outbox."""
     webhook: tuple[Webhook, ...] = ()
     """One section for each receiver of events of tills and screens."""
+    homologation: Homologation = Homologation()
     company: Company = Company()
     """What stands on invoices and reports beside what the machine knows of the company."""
     printer: Printer | None = None

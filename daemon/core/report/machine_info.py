@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from common.language import Counted, Text
+from daemon.core.certified_core import CORE_VERSION, core_digest
 from daemon.core.clock import machine_millis
 from daemon.core.invoice.taxes import percent
 from daemon.core.ledger.book import Book
@@ -52,6 +53,13 @@ class TaxServer(msgspec.Struct, frozen=True, rename="camel"):
     ]
 
 
+class CertifiedCore(msgspec.Struct, frozen=True):
+    """What was homologated, as it runs."""
+
+    version: Annotated[str, Meta(description="Of the certified core")]
+    digest: Annotated[str, Meta(description="SHA-256 over its sources")]
+
+
 class MachineInfo(msgspec.Struct, frozen=True, rename="camel"):
     """`mode` is the key's: live or test; `test_mode` of a live book is whether its machine's codes are those of a test; `clock_drift` is box
     minus machine, in seconds."""
@@ -73,6 +81,7 @@ class MachineInfo(msgspec.Struct, frozen=True, rename="camel"):
         bool,
         Meta(description="Of a live key: whether the machine's codes begin with TESTFACT, which have no fiscal value"),
     ]
+    core: Annotated[CertifiedCore, Meta(description="The part of mcfd that was homologated, as it runs")]
 
 
 def machine_info(
@@ -101,6 +110,7 @@ def machine_info(
         clock_drift=None if drift is None else round(drift),
         read_at=read_at,
         test_mode=test_mode,
+        core=CertifiedCore(CORE_VERSION, core_digest()),
     )
 
 

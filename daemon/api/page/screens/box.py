@@ -20,6 +20,7 @@ from daemon.api.page.shown.machine_shown import shown_machine
 from daemon.api.page.shown.qr_code import qr_picture
 from daemon.api.page.visit import Visit, html, is_fetched, redirect, screen, shown
 from daemon.core.audit_words import deed, details, who, whom
+from daemon.core.certified_core import CORE_VERSION, core_digest
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.keys import KeyTerms
 from daemon.core.ledger.attempt import Mode
@@ -59,6 +60,8 @@ async def box(visit: Visit) -> Reply:
         roles=ROLES,
         **IN_WORDS,
         version=visit.deps.version,
+        core_version=CORE_VERSION,
+        core_digest=core_digest()[:12],
         authority=await authority_shown(visit),
         parked=sum(backlog.parked for lane in figures.outbox.values() for backlog in lane) if figures else 0,
         done=_done(visit),
