@@ -68,6 +68,11 @@ async def withdraw(folder: Path | None, host: str, port: int) -> None:
     (folder / "haproxy.cfg").unlink(missing_ok=True)
 
 
+def front_of(folder: Path, host: str, port: int, *, tls: bool, limits: FrontLimits | None = None) -> Front:
+    """As its unit gets it: HAProxy binds the addresses itself."""
+    return Front(folder=folder, binds=tuple(_unit_binds(host, port)), tls=tls, limits=limits or FrontLimits())
+
+
 class FrontServer:
     """`folder` is that of HAProxy's unit; without one HAProxy runs as a child of this process. `start` before the server listens on
     `socket`; OSError when the address cannot be had, FrontError without HAProxy."""

@@ -21,7 +21,6 @@ import uvloop
 from common import notify
 from common.front import BadCertificate, FrontError, FrontServer, withdraw
 from common.http_server import HttpServer, ServerConfig
-from common.network import is_loopback
 from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import Logins
 from daemon.api.access.sandbox_share import SandboxShare
@@ -235,9 +234,9 @@ def _api_deps(
 
 
 async def _front(settings: Settings, certificate: Certificate, folder: Path | None) -> FrontServer | None:
-    """None on loopback without TLS: tills of this box need nothing in between."""
+    """None where the configuration wants nothing in between."""
     server = settings.server
-    if is_loopback(server.host) and certificate.files is None:
+    if not server.is_proxied:
         await withdraw(folder, server.host, server.port)
         return None
     return FrontServer(folder, server.host, server.port, pem=certificate.pem())

@@ -83,6 +83,9 @@ COMMANDS = {
     ),
     "webhook": Member("daemon.cli.commands.webhook", Text("Test the webhooks that events are sent to.")),
     "tls": Member("daemon.cli.commands.tls", Text("HTTPS by an authority of the box's own.")),
+    "proxy": Member(
+        "daemon.cli.commands.proxy", Text("Print HAProxy's configuration as it is written where HAProxy is in front.")
+    ),
     "config": Member("daemon.cli.commands.config", Text("Check or document the configuration.")),
     "version": Member("daemon.cli.commands.version", Text("Show the versions.")),
 }

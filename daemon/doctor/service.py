@@ -12,7 +12,6 @@ import msgspec
 from common.front_config import ERRORS, program
 from common.language import tr
 from common.language.system import reason
-from common.network import is_loopback
 from daemon.core.machine.nim import same_machine
 from daemon.doctor.finding import CheckResult, fail, ok, warn
 from daemon.settings import Server
@@ -100,7 +99,7 @@ def check_service(service: Service, version: str) -> CheckResult:
 
 def check_front(server: Server) -> list[CheckResult]:
     """HAProxy, where it is needed: with HTTPS, or beyond this box."""
-    if is_loopback(server.host) and not (server.tls or server.tls_cert):
+    if not server.is_proxied:
         return []
     found = program()
     if found is None:

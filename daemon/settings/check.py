@@ -62,6 +62,8 @@ def _server(server: Server) -> Problems:
     for one, other in (("tls_cert", "tls_key"), ("tls_key", "tls_cert")):
         if getattr(server, one) and not getattr(server, other):
             yield f"server.{one}", tr("goes with {other}, which is missing", other=other)
+    if server.proxy == "never" and server.has_tls:
+        yield "server.proxy", tr("HTTPS is HAProxy's: {value} goes with plain HTTP alone", value=quoted("never"))
     if server.tls and server.tls_cert:
         yield "server.tls", tr("excludes {other}: one or the other", other="tls_cert")
     if server.tls_folder and not server.tls:

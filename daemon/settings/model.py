@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from common.language import Text
+from common.network import is_loopback
 from common.settings import Section
 from daemon.core.clock import zone
 from daemon.core.invoice.rules import Rules
@@ -72,6 +73,8 @@ class Server(Section, frozen=True):
     `allow_plain_lan`, and is served by HAProxy (docs/network.md)."""
     port: PortNumber = 8480
     """TCP port; 0 takes a free one, which the start's log line names."""
+    proxy: Literal["auto", "always", "never"] = "auto"
+    """HAProxy in front of mcfd: `auto` beyond loopback and with HTTPS, `always`, or `never`, which goes with plain HTTP alone (docs/network.md)."""
     tls: Literal["internal"] | None = None
     """HTTPS by the authority that `mcfd tls init` made; its certificate is renewed by itself (docs/network.md)."""
     tls_folder: Path | None = None
@@ -89,6 +92,16 @@ class Server(Section, frozen=True):
     this box's own."""
     language: Language = "fr"
     """Language of texts for people, as the labels of payment methods."""
+
+    @property
+    def has_tls(self) -> bool:
+        return bool(self.tls or self.tls_cert)
+
+    @property
+    def is_proxied(self) -> bool:
+        if self.proxy == "auto":
+            return self.has_tls or not is_loopback(self.host)
+        return self.proxy == "always"
 
 
 class Storage(Section, frozen=True):

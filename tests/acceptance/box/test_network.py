@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from support.cli.command import CONFIG, Command
 from support.processor import within
 from support.shop import NIM, PLAIN, Shop, invoice
 from support.till import fresh, problem
+
+from common.front_config import error_files, program
 
 STUCK = 25
 HEAD = f"POST /v1/mcf/{NIM}/certify HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -127,3 +130,29 @@ def test_the_network_in_clear_when_it_is_meant(shop: Shop) -> None:
 
 def authorization(shop: Shop) -> str:
     return f"Authorization: {shop.headers()['Authorization']}\r\n"
+
+
+@pytest.mark.parametrize("proxy", ["always", "never"])
+def test_the_configuration_decides_whether_haproxy_is_in_front(tmp_path: Path, proxy: str) -> None:
+    """`always` on loopback too; `never` beyond it as well. A till notices nothing but a connection that is refused or not."""
+    host = "127.0.0.1" if proxy == "always" else "0.0.0.0"  # noqa: S104  on purpose
+    server = {"host": host, "allow_plain_lan": True, "proxy": proxy}
+    with Shop(tmp_path, config={"server": server}) as shop:
+        shop.start()
+        assert shop.certify(invoice(fresh())).status_code == httpx.codes.OK
+        with socket.create_connection(("127.0.0.1", shop.port), timeout=15) as peer:
+            peer.sendall(b"no HTTP\r\n\r\n")
+            assert ("<h1>400 Bad request" in answer(peer)) is (proxy == "always")
+
+
+def test_the_configuration_of_haproxy_is_shown(tmp_path: Path) -> None:
+    """`mcfd proxy` prints what HAProxy accepts, with the address of the tills."""
+    box = Command(tmp_path, f"[server]\nhost = '127.0.0.1'\nport = 8481\n{CONFIG}")
+    shown = box.run("proxy", "--config", str(box.config)).stdout
+    assert "bind 127.0.0.1:8481" in shown
+    for name, content in error_files().items():
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "haproxy.cfg").write_text(shown.replace("/run/mcfd-front", str(tmp_path)))
+    haproxy = program()
+    assert haproxy
+    subprocess.run([haproxy, "-c", "-q", "-f", str(tmp_path / "haproxy.cfg")], check=True)

@@ -347,3 +347,9 @@ def test_a_place_that_cannot_be_looked_at(monkeypatch):
     monkeypatch.setattr("daemon.settings.source.SEARCH", (unreachable, Path("mcfd.toml")))
     with pytest.raises(SettingsError, match=r"^x+: cannot be read: "):
         load(None, {})
+
+
+def test_https_needs_the_proxy(tmp_path):
+    """`proxy = "never"` goes with plain HTTP alone: the start is refused, and says which key."""
+    text = f'[server]\nproxy = "never"\ntls = "internal"\n{MACHINE}'
+    assert refusal(tmp_path, text).startswith("server.proxy: ")
