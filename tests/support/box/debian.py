@@ -18,7 +18,7 @@ from pathlib import Path
 
 from support.box import cgroups
 from support.box.kept import keep
-from support.box.trees import BOOKWORM, SID, TRIXIE, base, laid_out, mirror, output, quietly
+from support.box.trees import BOOKWORM, SID, TRIXIE, base, laid_out, mirror, quietly
 from support.tools import cannot, need
 
 __all__ = ["BOOKWORM", "SID", "TRIXIE", "Debian", "debian", "dist_upgrade", "need_debian", "postgresql"]
@@ -123,7 +123,7 @@ def fetched_upgrade(suite: str) -> Path:
 
 def postgresql(suite: str) -> Path:
     """Debian's PostgreSQL as a layer over the plain tree of that suite."""
-    with keep(f"{suite}-postgresql-{output('dpkg', '--print-architecture')}") as (kept, half):
+    with keep(f"{base(suite).name}-postgresql") as (kept, half):
         if half is not None:
             with debian(suite) as tree:
                 if tree.written is None:
