@@ -80,6 +80,7 @@ def standing(*, tls: bool, alone: bool = False, baud: int = 115_200) -> Iterator
         if tls:
             server["tls"] = "internal"
         environ = dict(re.findall(r"^Environment=(\w+)=(.*)", UNIT.read_text(), re.MULTILINE))
+        environ.pop("FRONT_FOLDER")  # here HAProxy is no unit but a child of the daemon
         environ |= {"NOTIFY_SOCKET": str(manager.address), "WATCHDOG_USEC": str(WATCHDOG_SECONDS * 1_000_000)}
         with Shop(folder, machines=(machine,), config={"server": server}, environ=environ) as shop:
             if tls:

@@ -163,14 +163,8 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         _beside(stack, history.run(), "line history")
         _beside(stack, keep_uses(deps, runtime.store), "uses")
         _settle_memory()
-        log.info(
-            "started",
-            version=version("mcfd"),
-            core=f"{CORE_VERSION} {core_digest()}",
-            host=settings.server.host,
-            port=server.port,
-            address=address,
-        )
+        running = {"version": version("mcfd"), "core": f"{CORE_VERSION} {core_digest()}"}
+        log.info("started", **running, host=settings.server.host, port=server.port, address=address)
         notify.ready()
         await _until(signals.stop, server)
         notify.stopping()

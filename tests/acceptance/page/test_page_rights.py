@@ -92,6 +92,7 @@ NEEDED = {
     ("POST", "/ui/account/password"): "look",
     **dict.fromkeys(["/ui", "/ui/today", "/ui/journal", "/ui/journal/{seq:int}", "/ui/cash", "/ui/live"], "look"),
     "/ui/paper/{what:str}/{name:str}": "look",
+    "/ui/poster/{size:str}": "look",
     **dict.fromkeys(
         ["/ui/x", "/ui/a", "/ui/closures", "/ui/closures/{z:int}", "/ui/files", "/ui/files/jobs"], "report"
     ),

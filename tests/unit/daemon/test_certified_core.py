@@ -1,4 +1,4 @@
-"""The certified core: its digest is of the files that run, and a change of it is made on purpose (law.md)."""
+"""The certified core: its digest is of the files that run, and a change of it is made on purpose."""
 
 from __future__ import annotations
 
