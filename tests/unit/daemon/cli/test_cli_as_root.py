@@ -74,6 +74,7 @@ TYPED: tuple[tuple[str, ...], ...] = (
     ("upstream", "test"),
     ("webhook", "test"),
     ("config", "check"),
+    ("proxy",),
     ("backup", "good.sqlite3"),
     ("backup", "var/backups/copy.sqlite3"),
     ("backup", "--into", "var/backups", "--keep-daily", "1"),

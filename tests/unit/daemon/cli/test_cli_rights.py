@@ -58,6 +58,7 @@ TABLE = {
     ("tls", "show"): KEEPER,
     ("config", "check"): KEEPER,
     ("config", "doc"): ANYONE,
+    ("proxy",): KEEPER,
     ("poster",): ANYONE,
     ("version",): ANYONE,
 }

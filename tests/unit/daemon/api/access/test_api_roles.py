@@ -35,6 +35,11 @@ NEEDED = {
         for report in ("x", "z/{z:str}", "a", "articles")
         for method, verb in (("GET", "ticket"), ("POST", "print"))
     },
+    ("GET", "/reports/articles/{number:int}"): REPORT,
+    ("GET", "/reports/articles/{number:int}/ticket"): REPORT,
+    ("POST", "/reports/articles/{number:int}/print"): REPORT,
+    ("GET", "/reports/given/{number:int}"): REPORT,
+    ("POST", "/reports/articles"): CLOSE,
     ("POST", "/reports/z"): CLOSE,
     ("POST", "/cancel-pending"): CLOSE,
     ("POST", "/cash"): CERTIFY,
