@@ -66,7 +66,11 @@ async def test_who_may_what(
 ) -> None:
     """403 ROLE_NOT_ALLOWED, naming the roles that may, before anything is done; nobody else is refused for their role."""
     method, path = endpoint
-    url = path if path.startswith("/v1") else f"/v1/mcf/{NIM}{path.replace('{code:str}', 'X').replace('{z:str}', '1')}"
+    url = (
+        path
+        if path.startswith("/v1")
+        else f"/v1/mcf/{NIM}{path.replace('{code:str}', 'X').replace('{z:str}', '1').replace('{number:int}', '1')}"
+    )
     headers = {"authorization": f"Bearer {ROLE_KEYS[role]}", "content-type": "application/json"}
     if may(role, right):
         if path in {"/certify", "/reports/z", "/cancel-pending", "/reports/x", "/v1/me"}:
