@@ -89,7 +89,7 @@ def test_the_report_of_articles_goes_on_after_the_one_before(tmp_path: Path) -> 
         shop.stop_daemon()
         shop.start_daemon()
         second = closed(shop, "a-2").json()
-        assert (second["number"], second["total_ttc"], second["from"]) == (2, 700, first.json()["created_at"])
+        assert (second["number"], second["total_ttc"], second["from"]) == (2, 700, first.json()["to"])
         assert closed(shop, "a-3").json()["certs_count"] == 0
         assert shop.get("reports/articles/1").json() == first.json()
         assert "N° 1" in shop.get("reports/articles/1/ticket").text
