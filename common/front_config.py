@@ -118,10 +118,12 @@ def _binds(front: Front) -> list[str]:
 
 
 def _global(front: Front) -> str:
+    # HAProxy reckons its table of descriptors from maxconn, and ends where an inherited listener's number lies beyond it.
+    inherited = [int(bind.removeprefix("fd@")) for bind in front.binds if bind.startswith("fd@")]
     return f"""\
 # Written by mcfd at its start: what is changed here is lost.
 global
-    maxconn {front.limits.connections * (2 if front.tls else 1) + 100}
+    maxconn {front.limits.connections * (2 if front.tls else 1) + 100 + max(inherited, default=0)}
     nbthread 1
     stats socket {front.folder}/control.sock mode 660 level admin expose-fd listeners
     ssl-default-bind-options ssl-min-ver TLSv1.2

@@ -228,6 +228,15 @@ async def test_what_is_left_is_for_addresses_with_a_key() -> None:
         assert b" 200 " in await raw(front, b"GET / HTTP/1.0\r\n\r\n", "127.0.0.7")
 
 
+async def test_listeners_may_have_high_descriptors() -> None:
+    """A process with hundreds of open files hands its listeners over all the same: HAProxy ended at once, again and again."""
+    with contextlib.ExitStack() as stack:
+        for _ in range(400):
+            stack.enter_context(Path("/dev/null").open("rb"))
+        async with standing(FrontLimits(connections=12, reserved=6)) as front, client(front) as till:
+            assert (await till.get("/")).status_code == httpx.codes.OK
+
+
 async def test_requests_without_a_key_come_at_a_bounded_rate() -> None:
     """429 as a problem for who asks too often; an address with a key goes on."""
     async with standing(FrontLimits(unknown_requests=5)) as front:
