@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import shutil
 import signal
 import socket
@@ -21,6 +20,7 @@ from typing import Final
 
 import structlog
 
+from common.files import write_whole
 from common.front_config import Front, FrontLimits, configuration, error_files, idle_configuration, program
 from common.sockets import addresses, bind
 
@@ -200,15 +200,9 @@ def _unit_binds(host: str, port: int) -> list[str]:
 
 
 def _replace(file: Path, content: bytes) -> bool:
-    """For the group to read, whole or not at all; whether it was another one."""
+    """For the group to read; whether it was another one."""
     with contextlib.suppress(OSError):
         if file.read_bytes() == content:
             return False
-    fresh = file.with_name(file.name + ".new")
-    fresh.unlink(missing_ok=True)
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o640)
-    with os.fdopen(descriptor, "wb") as out:
-        os.fchmod(descriptor, 0o640)
-        out.write(content)
-    fresh.replace(file)
+    write_whole(file, content, 0o640)
     return True

@@ -17,6 +17,7 @@ from daemon.doctor.line import check_line
 from daemon.doctor.paper import check_company, check_homologation, check_isf, check_logo, check_printer
 from daemon.doctor.service import ask, check_front, check_service
 from daemon.settings import Settings
+from daemon.time_sync import is_synchronised
 
 
 async def check_all(settings: Settings) -> AsyncGenerator[CheckResult, None]:
@@ -27,7 +28,10 @@ async def check_all(settings: Settings) -> AsyncGenerator[CheckResult, None]:
     yield check_service(service, version("mcfd"))
     yield check_box_clock()
     yield check_disk(settings)
-    lines = await asyncio.gather(*(check_line(settings, machine, service, now) for machine in settings.machine))
+    is_box_right = await is_synchronised()
+    lines = await asyncio.gather(
+        *(check_line(settings, machine, service, now, is_box_right=is_box_right) for machine in settings.machine)
+    )
     others = [*(finding for line in lines for finding in line), *await check_ledger(settings, now)]
     for finding in (
         *others,

@@ -24,7 +24,6 @@ from daemon.doctor.service import MachineHealth, Service
 from daemon.machines.inspect_port import look
 from daemon.machines.port_reading import PortReading, Silence
 from daemon.settings import Machine, Settings
-from daemon.time_sync import is_synchronised
 
 DRIFT_WARN, DRIFT_FAIL = 120, 3600
 """Seconds; beyond an hour the ledger takes the machine's time for its own (core.clock)."""
@@ -63,7 +62,10 @@ def daemon_user(settings: Settings) -> User:
     return User(entry.pw_name, uid, frozenset(os.getgrouplist(entry.pw_name, entry.pw_gid)))
 
 
-async def check_line(settings: Settings, machine: Machine, service: Service, now: int) -> list[CheckResult]:
+async def check_line(
+    settings: Settings, machine: Machine, service: Service, now: int, *, is_box_right: bool
+) -> list[CheckResult]:
+    """`is_box_right`: the box's clock is synchronised."""
     nim = machine.nim
     if not machine.enabled:
         return [ok("machine", tr("switched off in the configuration"), nim=nim)]
@@ -78,7 +80,7 @@ async def check_line(settings: Settings, machine: Machine, service: Service, now
         ]
     if health is None:
         found += check_holders(machine, settings.storage.path)
-        return [*found, *_judge(machine, await _look(machine), now, is_box_right=await is_synchronised())]
+        return [*found, *_judge(machine, await _look(machine), now, is_box_right=is_box_right)]
     others = (
         []
         if health.connected
@@ -86,7 +88,7 @@ async def check_line(settings: Settings, machine: Machine, service: Service, now
     )
     if others:
         return [*found, *others]  # whatever else the daemon says, it cannot have the line
-    return [*found, *_judge_health(health, is_box_right=await is_synchronised())]
+    return [*found, *_judge_health(health, is_box_right=is_box_right)]
 
 
 def check_port(machine: Machine) -> CheckResult:

@@ -39,13 +39,17 @@ Made from `daemon/settings/model.py` by `mcfd config doc`; a test holds the two 
 
 
 class Key(NamedTuple):
-    """`default` is msgspec's NODEFAULT where the key is required."""
+    """Of the field `name` of `struct`. `default` is msgspec's NODEFAULT where the key is required."""
 
     section: str
+    struct: type
     name: str
     type: msgspec.inspect.Type
     default: object
-    text: str
+
+    @property
+    def text(self) -> str:
+        return _docstrings(self.struct).get(self.name, "")
 
     @property
     def path(self) -> str:
@@ -70,42 +74,46 @@ class Key(NamedTuple):
 
 
 class KeyTable(NamedTuple):
-    """A section of the file; `many` where it is an array of tables, or in one, as `machine.habits`."""
+    """A section of the file, the last part of whose name is a field of `struct`; `many` where it is an array of tables, or in one, as
+    `machine.habits`."""
 
     name: str
-    text: str
+    struct: type
     many: bool
     keys: tuple[Key, ...]
+
+    @property
+    def text(self) -> str:
+        return _docstrings(self.struct).get(self.name.rpartition(".")[2], "")
 
 
 @cache
 def tables() -> tuple[KeyTable, ...]:
-    """Reading the docstrings takes a quarter of a second."""
     return tuple(_tables(Settings))
 
 
 def _tables(struct: type, within: str = "", *, many: bool = False) -> Iterator[KeyTable]:
-    for name, kind, _, text in _fields(struct):
+    for _, name, kind, _ in _fields(struct):
         item = kind.item_type if isinstance(kind, msgspec.inspect.VarTupleType) else kind
         if isinstance(item, msgspec.inspect.StructType):
             path, several = f"{within}{name}", many or item is not kind
             keys = (Key(path, *field) for field in _fields(item.cls))
-            yield KeyTable(path, text, several, tuple(key for key in keys if not _is_section(key.type)))
+            yield KeyTable(path, struct, several, tuple(key for key in keys if not _is_section(key.type)))
             yield from _tables(item.cls, f"{path}.", many=several)
 
 
-def _fields(struct: type) -> Iterator[tuple[str, msgspec.inspect.Type, object, str]]:
-    """Name, type, default and description of each."""
-    texts = _docstrings(struct)
+def _fields(struct: type) -> Iterator[tuple[type, str, msgspec.inspect.Type, object]]:
+    """Struct, name, type and default of each."""
     found = msgspec.inspect.type_info(struct)
     for field in found.fields if isinstance(found, msgspec.inspect.StructType) else ():
         factory = field.default_factory
         default = field.default if factory is msgspec.NODEFAULT else factory()
-        yield field.name, plain_type(field.type), default, texts.get(field.name, "")
+        yield struct, field.name, plain_type(field.type), default
 
 
+@cache
 def _docstrings(struct: type) -> dict[str, str]:
-    """The text below each field, on one line."""
+    """The text below each field, on one line. Reading them all takes a quarter of a second, which only the manual needs."""
     (definition,) = ast.parse(inspect.getsource(struct)).body
     found = {}
     for pair in itertools.pairwise(definition.body if isinstance(definition, ast.ClassDef) else ()):

@@ -1,4 +1,4 @@
-"""Cash put into the drawer and taken out, as the use cases see it (`usecases.ports.CashAccess`)."""
+"""Cash put into the drawer and taken out, as the use cases see it (`usecases.ports.CashPort`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger as the use cases see it (`usecases.ports.Ledger`): one call, one transaction, durable when it returns."""
+"""The ledger as the use cases see it (`usecases.ports.LedgerPort`): one call, one transaction, durable when it returns."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ REPLAYED: Header = (b"idempotency-replayed", b"true")
 def _plain(value: object) -> str:
     if isinstance(value, str):  # a `Text`, in English
         return str(value)
-    raise NotImplementedError
+    raise NotImplementedError  # what msgspec asks of a hook for a type that it does not know; it says which type that is
 
 
 _encoder = msgspec.json.Encoder(decimal_format="number", enc_hook=_plain)

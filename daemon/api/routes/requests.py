@@ -15,9 +15,9 @@ from daemon.api.document.describe import described
 from daemon.api.http.answers import Answer, encoded
 from daemon.api.http.middleware import language_of
 from daemon.api.problems import Problem, problem_of
-from daemon.core.errors import InvalidRequest, LineLost, MachineRefused, NotFound, NothingDone
-from daemon.core.ledger.attempt import Record
+from daemon.core.errors import InvalidRequest, NotFound
 from daemon.core.report.receipt import Receipt, receipt
+from daemon.usecases.certification.attempt import failure_of
 from daemon.usecases.certification.requests import RequestStatus, find_request
 
 
@@ -56,7 +56,7 @@ async def get_request(request: ApiRequest) -> Answer:
         raise NotFound(Text("no request with this Idempotency-Key is known"))
     language = language_of(request.scope)
     is_certified = found.status == "certified" and found.record is not None
-    failure = _failure(found.record) if found.record and found.status in ("refused", "abandoned") else None
+    failure = failure_of(found.record) if found.record and found.status in ("refused", "abandoned") else None
     return encoded(
         RequestOutcome(
             found.status,
@@ -64,12 +64,6 @@ async def get_request(request: ApiRequest) -> Answer:
             None if failure is None else problem_of(failure, request.scope["state"]["request_id"], language),
         )
     )
-
-
-def _failure(record: Record) -> Exception:
-    if record.state == "refused":
-        return MachineRefused(record.reason)
-    return NothingDone(LineLost(record.reason), Text("nothing was certified, and the invoice may be sent again"))
 
 
 HANDLERS = (get_request,)

@@ -17,6 +17,7 @@ from common.language import Text, sentence
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.invoice.fields import Fields
 from daemon.core.invoice.invoice import (
+    BUSINESSES,
     CREDITS,
     EDITION,
     NATURES,
@@ -48,7 +49,6 @@ from daemon.core.money import MAX_AMOUNT, round_half_up, scaled
 FREE_LABELS = COMMENT_LABELS[2:]
 """A and B say why no tax is due (annex of the SFE): they are for a text that names them."""
 LOCAL_TYPES = ("FV", "FT", "FA")
-BUSINESSES = ("PM", "PC")
 
 _ESCAPE_SEQUENCE = re.compile(r"\^(?:xa|xd|x2c|lt|gt|amp);")
 _ESCAPED_LENGTHS = {",": 5, "<": 4, ">": 4, "&": 5}

@@ -16,6 +16,8 @@ SaleType = Literal["FV", "FT", "EV", "ET"]
 CreditType = Literal["FA", "EA"]
 InvoiceType = Literal[SaleType, CreditType]
 ClientType = Literal["CC", "PP", "PM", "PC"]
+BUSINESSES = ("PM", "PC")
+"""Companies and traders."""
 ItemType = Literal["LOCBIE", "LOCSER", "IMPBIE", "IMPSER"]
 PaymentMethod = Literal["E", "V", "C", "M", "B", "A"]
 PsvbGroup = Literal["A", "B", "C", "D"]

@@ -8,7 +8,7 @@ import msgspec
 
 from common.language import Text
 from daemon.core.errors import FieldError, InvalidRequest
-from daemon.core.invoice.invoice import NO_ITEM, Invoice, Warn
+from daemon.core.invoice.invoice import BUSINESSES, NO_ITEM, Invoice, Warn
 
 COMPANY_NAME = "customer.name"
 
@@ -24,7 +24,7 @@ def as_cut(invoice: Invoice, as_stored: Callable[[Invoice], Invoice]) -> Invoice
         if before != after
     ]
     for field, length, _ in cut:
-        if field == COMPANY_NAME and invoice.customer.client_type in ("PM", "PC"):
+        if field == COMPANY_NAME and invoice.customer.client_type in BUSINESSES:
             message = Text(
                 "is longer than the machine stores beside the customer's other texts: {length} characters",
                 length=length,

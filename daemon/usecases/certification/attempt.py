@@ -46,6 +46,7 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 
 log = structlog.get_logger(__name__)
 
+MAY_BE_SENT_AGAIN = Text("nothing was certified, and the invoice may be sent again")
 STORE_RETRY = 1.0
 STORE_PATIENCE = 10.0
 """Seconds: how often an end is tried to be stored again, and how long a till waits for that of its certification."""
@@ -162,7 +163,7 @@ async def _on_the_line(job: AttemptRun, machine: FiscalMachine) -> tuple[Invoice
     except LineLost as error:
         worker.drop(machine, str(error))  # at once: the next in the line waits for the machine's return
         await _end(job, "abandoned", str(error))
-        raise NothingDone(error, Text("nothing was certified, and the invoice may be sent again")) from error
+        raise NothingDone(error, MAY_BE_SENT_AGAIN) from error
     except McfdError as error:
         await _end(job, "abandoned", str(error))
         raise
@@ -249,9 +250,14 @@ async def _settled(job: AttemptRun) -> Record:
     record = await outcome_of(job.worker, job.id)
     if record.state == "certified":
         return record
+    raise failure_of(record)
+
+
+def failure_of(record: Record) -> McfdError:
+    """What a till is told of an attempt that ended refused or abandoned."""
     if record.state == "refused":
-        raise MachineRefused(record.reason)
-    raise NothingDone(LineLost(record.reason), Text("nothing was certified, and the invoice may be sent again"))
+        return MachineRefused(record.reason)
+    return NothingDone(LineLost(record.reason), MAY_BE_SENT_AGAIN)
 
 
 async def _stored(job: AttemptRun, invoice: Invoice, certified: Certified, unexplained: int) -> Record:

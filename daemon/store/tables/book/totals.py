@@ -93,7 +93,7 @@ def tally_between(connection: sqlite3.Connection, book: Book, start: int, end: i
 
 
 def aggregate_between(connection: sqlite3.Connection, book: Book, start: int, end: int) -> Aggregate:
-    """The same as an Aggregate (`usecases.ports.Ledger`)."""
+    """The same as an Aggregate (`usecases.ports.LedgerPort`)."""
     totals = read_totals(connection, book.id)
     after, upto = bracket(connection, book, start, end)
     place = (book.id, after, totals.seq if upto is None else min(upto, totals.seq), start, end)
