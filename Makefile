@@ -10,7 +10,7 @@ RUN_STAMP := $(VENV)/.run-ready
 # A caller's own pip settings (an index, a certificate) are honoured; nothing here names one.
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: core pictures rooms demo demo-hq deb-hq test check format bench siege simulate torture flaky deb lock clean venv texts repository release image
+.PHONY: docs core pictures rooms demo demo-hq deb-hq test check format bench siege simulate torture flaky deb lock clean venv texts repository release image
 
 $(RUN_STAMP): packaging/requirements/run.txt pyproject.toml
 	@echo "mcfd: building $(VENV) (once; about half a minute) …"
@@ -107,6 +107,11 @@ deb deb-hq:
 # docs/architecture.md begins with the rooms as their imports have them.
 rooms: $(STAMP)
 	@$(BIN)/python tests/architecture/rooms.py
+
+# The documentation site, into build/site: a dead link or a page that no reader is led to stops it.
+docs: $(STAMP)
+	@$(BIN)/sphinx-build -q -W --keep-going -b html docs build/site
+	@echo "build/site/index.html"
 
 # make repository DIR=/media/stick KEY=release-key.asc [URL=…]: dist/*.deb, signed, for apt
 repository:
