@@ -8,14 +8,29 @@ import sys
 from pathlib import Path
 
 TREE = Path(__file__).parents[2]
-LOADED = re.compile(r"""(?:<(?:script|img|iframe)[^>]*\bsrc|<link\b(?![^>]*rel="(?:index|search|next|prev)")[^>]*\bhref)="(https?:)?//""")
+LOADED = re.compile(
+    r"""(?:<(?:script|img|iframe)[^>]*\bsrc|<link\b(?![^>]*rel="(?:index|search|next|prev)")[^>]*\bhref)="(https?:)?//"""
+)
 
 
 def test_the_site_builds_without_a_warning_and_loads_nothing_from_a_network(tmp_path: Path) -> None:
     """Every page is reached from the index by its reader's heading, every link and anchor leads somewhere, and search works from a file."""
     site = tmp_path / "site"
     built = subprocess.run(
-        [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "-d", tmp_path / "doctrees", "docs", site],
+        [
+            sys.executable,
+            "-m",
+            "sphinx",
+            "-q",
+            "-W",
+            "--keep-going",
+            "-b",
+            "html",
+            "-d",
+            tmp_path / "doctrees",
+            "docs",
+            site,
+        ],
         cwd=TREE,
         capture_output=True,
         text=True,
