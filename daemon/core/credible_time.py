@@ -24,14 +24,14 @@ SLACK = HOUR
 """A clock that is this much behind the book, or apart from another, is not wrong yet."""
 
 FIRST_BOUND = 5 * 366 * DAY
-"""For a book that holds nothing yet: counted from `MADE`."""
+"""For a book that holds nothing yet, or nothing but what was written while no clock was credible: counted from `MADE`."""
 
 
 class Source(Enum):
     BOX = "box"
     MACHINE = "machine"
     BOOK = "book"
-    """No clock is credible: the book's own time, which stands still."""
+    """No clock is credible: the book's own time, which stands still; that of an empty one is `MADE`."""
 
 
 class Clocks(msgspec.Struct, frozen=True):
@@ -66,12 +66,12 @@ def tell(clocks: Clocks) -> Told:
         return _of(clocks, clocks.box, Source.BOX)
     if machine is not None:
         return _of(clocks, machine, Source.MACHINE)
-    return Told(clocks.book or clocks.box, Source.BOOK, ahead=_ahead(clocks))
+    return Told(clocks.book or MADE, Source.BOOK, ahead=_ahead(clocks))
 
 
 def latest(clocks: Clocks) -> int:
     """The last moment that is believed without being asked for."""
-    return max(clocks.accepted, clocks.book + BOUND if clocks.book else MADE + FIRST_BOUND)
+    return max(clocks.accepted, MADE + FIRST_BOUND if clocks.book in (0, MADE) else clocks.book + BOUND)
 
 
 def question(clocks: Clocks, told: Told) -> str:

@@ -24,11 +24,12 @@ from daemon.store.tables.book.settlements import Settlement
 
 
 class Given(NamedTuple):
-    """Why, when (ms) and by whom."""
+    """Why, when (ms) and by whom. `as_printed`: what stands on paper was confirmed."""
 
     reason: str
     at: int
     by: Actor
+    as_printed: bool = False
 
 
 class OperatorDecisions(LedgerAccess):
@@ -59,7 +60,8 @@ class OperatorDecisions(LedgerAccess):
             is_taken = paper is not None and settlements.has_code(connection, paper.code)
             if obstacle := now.obstacle(decision, paper, is_taken=is_taken):
                 raise DecisionRefused(obstacle)
-            self._decide(connection, now, decision, paper, Given(reason, at, by))
+            confirmed = paper is not None and paper.as_printed
+            self._decide(connection, now, decision, paper, Given(reason, at, by, confirmed))
 
         await self._write(job)
 
@@ -186,4 +188,6 @@ def _case(connection: sqlite3.Connection, book: Book, fresh: Evidence | None = N
 def _note(connection: sqlite3.Connection, book: Book, decision: str, record: Record | None, given: Given) -> None:
     """In the audit log, with the decision as it was given."""
     detail = {"decision": decision, "reason": given.reason} | ({"number": record.number} if record else {})
+    if given.as_printed:
+        detail["as_printed"] = "yes"
     audit.add(connection, "attempt.settled", f"{book.nim} {book.mode}", at=given.at, by=given.by, detail=detail)

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from support.memory_shop import MemoryShop
 from support.shop import NIM
@@ -414,6 +415,31 @@ async def test_paper_that_cannot_be_this_invoice_s_is_refused(tmp_path: Path, wh
                 case, "certified", reason="x", at=3, paper=PaperInvoice(paper.code, time or paper.time)
             )
         assert [record.number for record in await shop.store.decisions.disputed(shop.worker.book)] == ["F-1"]
+
+
+async def test_paper_that_fits_nothing_is_entered_once_it_is_confirmed(tmp_path: Path) -> None:
+    """Certified before an activation that reset the counters, with a clock that was ten years ahead: when its paper is confirmed, its till gets what is
+    printed; the next sales go on with the counters of now."""
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        await shop.connected()
+        await shop.certify("A")
+        await shop.certify("B")
+
+        def another_activation() -> None:
+            activated(shop, reset=True)
+            stranger(shop)()
+
+        assert isinstance(await answer_lost(shop, "F-1", executed=True, then=another_activation), MachineAttention)
+        case, paper = await case_of(shop), PaperInvoice("7Q2MK4ZPABCDEFGHIJKLMN27", "20360101000000", (3, 3))
+        with pytest.raises(DecisionRefused, match="time not plausible"):
+            await shop.store.decisions.carry_out(case, "certified", reason="x", at=3, paper=paper)
+        await decide(shop, "certified", msgspec.structs.replace(paper, as_printed=True))
+        await shop.until(lambda: not shop.worker.attention, "service")
+        again = await shop.certify("F-1", key="key of F-1")
+        assert (again.replayed, again.value.code, again.value.counters.fvc) == (True, paper.code, 3)
+        assert (await shop.certify("C")).value.counters.fvc == 2
+        assert ours(shop)["c"] == 1
+        assert verify(shop.path).problems == ()
 
 
 # -- what the evidence decides --------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING, cast
 
 import click
+import msgspec
 
 from common.language import Text, tr
 from common.language.stored import stored
@@ -20,7 +21,16 @@ from daemon.cli.failures import Failure
 from daemon.cli.options import examples, json_option, settings_option
 from daemon.cli.output import moment, print_json, say
 from daemon.core.credible_time import Clocks, tell
-from daemon.core.ledger.decision import DECISIONS, MEANINGS, SAID, Case, Decision, DecisionRefused, Obstacle
+from daemon.core.ledger.decision import (
+    CONFIRMABLE,
+    DECISIONS,
+    MEANINGS,
+    SAID,
+    Case,
+    Decision,
+    DecisionRefused,
+    Obstacle,
+)
 from daemon.core.ledger.paper import PaperInvoice, read_paper
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.nim import same_machine
@@ -56,13 +66,18 @@ if TYPE_CHECKING:
 )
 @click.option("--time", default="", help=tr("certified: the time on the machine's paper, as 31/12/2026 09:30:00."))
 @click.option("--counters", default="", help=tr("certified: the counters on the machine's paper, as 291/409 FV."))
+@click.option(
+    "--as-printed",
+    is_flag=True,
+    help=tr("certified: time and counters stand so on the paper, also where they do not fit."),
+)
 @click.option("--case", "shown", default="", help=tr("The case that was shown; another one is not decided."))
 @json_option
-def command(settings: Settings, nim: str | None, as_json: bool, **typed: str | None) -> int:
+def command(settings: Settings, nim: str | None, as_json: bool, as_printed: bool, **typed: str | None) -> int:
     decision, shown, reason, code, time, counters = (
         typed[name] or "" for name in ("decision", "shown", "reason", "code", "time", "counters")
     )
-    paper = _read(code, time, counters)
+    paper = _read(code, time, counters, as_printed=as_printed)
     case = _find(settings, nim)
     if case is None:
         if as_json:
@@ -77,6 +92,8 @@ def command(settings: Settings, nim: str | None, as_json: bool, **typed: str | N
     chosen = cast("Decision", decision or _ask_decision(case))
     if paper is None and sys.stdin.isatty() and case.obstacle(chosen) == "not its last":
         paper = _ask_paper()
+    if paper is not None and sys.stdin.isatty():
+        paper = _confirmed(case, chosen, paper)
     why = reason.strip() or _ask_reason()
     by = shell_user()  # before the ledger is opened as the user whose it is
     try:
@@ -205,8 +222,8 @@ def _refused(case: Case, obstacle: Obstacle, decision: str) -> Failure:
     return Failure(tr(OBSTACLES[obstacle].message, decision=decision, choices=" | ".join(case.choices), number=number))
 
 
-def _read(code: str, time: str, counters: str) -> PaperInvoice | None:
-    paper, errors = read_paper(code, time, counters)
+def _read(code: str, time: str, counters: str, *, as_printed: bool) -> PaperInvoice | None:
+    paper, errors = read_paper(code, time, counters, as_printed=as_printed)
     if errors:
         raise click.UsageError("; ".join(f"--{error.field}: {tr(error.message)}" for error in errors))
     return paper
@@ -223,6 +240,15 @@ def _ask_paper() -> PaperInvoice | None:
             return paper
         for error in errors:
             say(tr(error.message))
+
+
+def _confirmed(case: Case, decision: Decision, paper: PaperInvoice) -> PaperInvoice:
+    obstacle = case.obstacle(decision, paper)
+    if obstacle not in CONFIRMABLE:
+        return paper
+    say(tr(OBSTACLES[obstacle].message))
+    is_so = click.confirm(tr("Is it printed so on the machine's paper?"))
+    return msgspec.structs.replace(paper, as_printed=is_so)
 
 
 def _at(case: Case) -> int:

@@ -11,7 +11,7 @@ from common.language import Text
 from daemon.core.ledger.attempt import UNTOLD, Record
 from daemon.core.ledger.book import BookState, LastSeen
 from daemon.core.ledger.last_invoice import Standing, is_last
-from daemon.core.ledger.paper import PaperInvoice, is_plausible, on_paper
+from daemon.core.ledger.paper import PaperInvoice, as_printed, is_plausible, on_paper
 from daemon.core.ledger.verdict import Evidence, Verdict, strangers, verdicts, went_down
 from daemon.core.machine.nim import new_name
 from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState
@@ -29,6 +29,7 @@ Obstacle = Literal[
     "code of another",
     "time not plausible",
     "counters not plausible",
+    "counters needed",
 ]
 """
 does not fit            not one of the choices of this case
@@ -40,7 +41,10 @@ paper not needed        what stands on paper is only entered with `certified`
 code of another         the ledger has that code, or the machine tells it of another invoice
 time not plausible      not between the intent and now
 counters not plausible  not between what the ledger knows and what the machine says
+counters needed         what the machine counts says nothing of this invoice's counters
 """
+CONFIRMABLE: tuple[Obstacle, ...] = ("time not plausible", "counters not plausible")
+"""A typing error, or a machine whose clock was wrong or which was activated anew: whoever has the paper can tell."""
 
 
 MEANINGS: dict[Decision, Text] = {
@@ -54,8 +58,15 @@ SAID: dict[Obstacle, Text] = {
     "code of another": Text(
         "this code is another invoice's: the ledger has it, or the machine tells it of its last invoice"
     ),
-    "time not plausible": Text("the machine cannot have certified this invoice at that time"),
-    "counters not plausible": Text("the machine cannot have certified this invoice with these counters"),
+    "time not plausible": Text(
+        "this invoice cannot be of that time, unless the machine's clock was wrong: read it again, and confirm it if it is printed so"
+    ),
+    "counters not plausible": Text(
+        "this invoice cannot have these counters, unless the machine was activated anew: read them again, and confirm them if they are printed so"
+    ),
+    "counters needed": Text(
+        "the ledger and the machine do not tell the counters of this invoice: they have to come from its paper"
+    ),
 }
 """Obstacles that the command and the page tell in the same words."""
 
@@ -137,9 +148,12 @@ class Case(msgspec.Struct, frozen=True):
         others = [last.code for last in (seen, said) if last is not None and not (last is said and self.is_last)]
         if is_taken or paper.code in others or (self.is_last and said and said.code not in ("", paper.code)):
             return "code of another"
-        if self.attempt and not is_plausible(paper.time, self.attempt.begun_at, self.evidence):
+        is_odd = self.attempt is not None and not is_plausible(paper.time, self.attempt.begun_at, self.evidence)
+        if is_odd and not paper.as_printed:
             return "time not plausible"
-        return None if self._placed(paper) else "counters not plausible"
+        if self._placed(paper):
+            return None
+        return "counters not plausible" if paper.counters else "counters needed"
 
     def certified(self, paper: PaperInvoice | None = None) -> Certified | None:
         """What the machine says of the attempt: its last invoice, or what stands on paper; None while that is not known."""
@@ -160,17 +174,25 @@ class Case(msgspec.Struct, frozen=True):
         """The counters of an invoice that is not the machine's last any more."""
         if self.attempt is None:
             return None
-        return on_paper(paper, self.attempt, self.state.known or self.attempt.base, self._now())
+        return self._fitting(paper, self.attempt) or (as_printed(paper, self.attempt) if paper.as_printed else None)
+
+    def _fitting(self, paper: PaperInvoice, attempt: Record) -> FiscalCounters | None:
+        """Those between what the ledger knows and what the machine counts."""
+        return on_paper(paper, attempt, self.state.known or attempt.base, self._now())
 
     def after(self, paper: PaperInvoice) -> After:
         """What the ledger knows of the machine once the attempt was entered from paper: as far as that. Where it was past that already, others that came
-        after it have been taken over, and this one with them, as somebody else's."""
-        state, attempt, counters = self.state, self.attempt, self._placed(paper)
-        if attempt and counters and state.known and counters.tc > state.known.tc:
-            last = LastInvoice(attempt.number, paper.code, paper.time, attempt.type, attempt.total_ttc)
-            after = msgspec.structs.replace(state, known=counters, last_number=attempt.number, seen=LastSeen(last))
-            return After(after, strangers(attempt.invoice, state.known, counters))
-        return After(state, -1 if state.known else 0)
+        after it have been taken over, and this one with them, as somebody else's. Counters of another activation say nothing of this one."""
+        state, attempt, placed = self.state, self.attempt, self._placed(paper)
+        if attempt is None or placed is None or state.known is None:
+            return After(state, 0)
+        if placed.tc <= state.known.tc:
+            return After(state, -1)
+        if self._fitting(paper, attempt) is None:
+            return After(state, 0)
+        last = LastInvoice(attempt.number, paper.code, paper.time, attempt.type, attempt.total_ttc)
+        after = msgspec.structs.replace(state, known=placed, last_number=attempt.number, seen=LastSeen(last))
+        return After(after, strangers(attempt.invoice, state.known, placed))
 
     def _now(self) -> FiscalCounters | None:
         """What the machine counts in the activation of the attempt; None where that is not known."""

@@ -20,14 +20,18 @@ _COUNTERS = re.compile(r"([0-9]{1,18})/([0-9]{1,18})(?: [A-Z]{2})?")
 
 
 class PaperInvoice(msgspec.Struct, frozen=True):
-    """`code` without dashes, `time` the machine's 14 digits; `counters` as printed, "291/409 FV": of its type, of all; None where not given."""
+    """`code` without dashes, `time` the machine's 14 digits; `counters` as printed, "291/409 FV": of its type, of all; None where not given.
+    `as_printed`: whoever has the paper has confirmed a time and counters that do not fit."""
 
     code: str
     time: str
     counters: tuple[int, int] | None = None
+    as_printed: bool = False
 
 
-def read_paper(code: str, time: str, counters: str = "") -> tuple[PaperInvoice | None, list[FieldError]]:
+def read_paper(
+    code: str, time: str, counters: str = "", *, as_printed: bool = False
+) -> tuple[PaperInvoice | None, list[FieldError]]:
     """As people type it: a code in groups, a date as it is printed. None where nothing was typed in, or with what is wrong with each field."""
     code, time, counters = code.strip(), time.strip(), " ".join(counters.split())
     if not (code or time or counters):
@@ -39,12 +43,13 @@ def read_paper(code: str, time: str, counters: str = "") -> tuple[PaperInvoice |
     digits = _digits14(time)
     if not digits:
         errors.append(FieldError("time", Text("must be the time on the machine's paper, as 31/12/2026 09:30:00")))
-    printed = _COUNTERS.fullmatch(counters)
-    if counters and not printed:
+    found = _COUNTERS.fullmatch(counters)
+    printed = (int(found[1]), int(found[2])) if found else None
+    if counters and not (printed and 1 <= printed[0] <= printed[1]):
         errors.append(FieldError("counters", Text("must be the counters on the machine's paper, as 291/409 FV")))
     if errors:
         return None, errors
-    return PaperInvoice(plain, digits, (int(printed[1]), int(printed[2])) if printed else None), []
+    return PaperInvoice(plain, digits, printed, as_printed), []
 
 
 def _digits14(time: str) -> str:
@@ -84,6 +89,17 @@ def on_paper(
     if went_down(before, sold) or (now is not None and went_down(sold, now)):
         sold = FiscalCounters(tc, after.fvc, after.frc)
     return sold if tc > before.tc and (now is None or tc <= now.tc) else None
+
+
+def as_printed(paper: PaperInvoice, attempt: Record) -> FiscalCounters | None:
+    """The same where they can be compared with nothing. The counter that is not printed is that of the intent, as far as TC has room for it."""
+    if paper.counters is None:
+        return None
+    of_type, tc = paper.counters
+    rest = max(0, tc - of_type)
+    if attempt.invoice.is_credit:
+        return FiscalCounters(tc, min(attempt.base.fvc, rest), of_type)
+    return FiscalCounters(tc, of_type, min(attempt.base.frc, rest))
 
 
 def _next(attempt: Record, known: FiscalCounters, now: FiscalCounters | None) -> FiscalCounters | None:

@@ -215,7 +215,7 @@ class BookRecomputation:
         self._period_start = self._period_start or record.ended_at
         if record.type not in CREDITS:
             self._fvc_start = self._fvc_start or record.counters.fvc
-        self._known.take(record.counters, record.ifu)
+        self._known.take(record.counters, record.ifu, is_decided=bool(record.reason))
 
     def _check_checkpoint(self) -> None:
         due = self._seq % STRIDE == 0 and self._seq <= self._totals.seq

@@ -52,8 +52,10 @@ class KnownCheck:
         self._most = 0
         """The highest FVC: the totals have it until the next Z, also where the machine counts anew."""
 
-    def take(self, counters: FiscalCounters, ifu: str = "") -> None:
-        self._last = counters
+    def take(self, counters: FiscalCounters, ifu: str = "", *, is_decided: bool = False) -> None:
+        """`is_decided`: an operator has entered it, and its counters may be those of an earlier activation."""
+        if not is_decided:
+            self._last = counters
         self._most = max(self._most, counters.fvc)
         self._ifu = ifu or self._ifu
 

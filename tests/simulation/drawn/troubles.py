@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from simulation import exemptions as exempt
 from simulation.box import Seat, Unreachable
 from simulation.oracle import Told
@@ -104,7 +105,7 @@ class Troubles:
         async with self.lasting():
             for told in self.everybody:
                 world = told.world
-                world.box_was_wrong = True
+                world.box_was_wrong = world.clock_was_wrong = True
                 world.box_was_wrong_at_first |= not world.session.machine.fiscal.log
             self.box.jump = jump
             await asyncio.sleep(seconds)
@@ -119,6 +120,7 @@ class Troubles:
     async def machine_clock(self, jump: float, seconds: float) -> None:
         async with self.lasting():
             self.world.machine_jump = jump
+            self.world.clock_was_wrong = True
             await asyncio.sleep(seconds)
             self.world.machine_jump = 0.0
 
@@ -358,8 +360,14 @@ class Troubles:
             of_kind = entry.frc if entry.type in CREDITS else entry.fvc
             paper = PaperInvoice(entry.code, entry.time, (of_kind, entry.tc))
             obstacle = case.obstacle("certified", paper)
-            assert obstacle in {None, "does not fit"}, f"{entry.number}: what stands on paper is refused: {obstacle}"
-            return "certified", paper
+            is_odd = (obstacle, True) in {
+                ("time not plausible", self.world.clock_was_wrong),
+                ("counters not plausible", self.world.was_reset),
+            }
+            assert is_odd or obstacle in {None, "does not fit"}, f"{entry.number}: its paper is refused: {obstacle}"
+            if is_odd:
+                self.world.note(f"{entry.number} is printed so: {obstacle}")
+            return "certified", msgspec.structs.replace(paper, as_printed=is_odd)
         return (None if case.obstacle("not-certified") else "not-certified"), None
 
     def _on_paper(self, record: Record) -> CertifiedInvoice | None:

@@ -48,7 +48,8 @@ async def decide(visit: Visit) -> Reply:
     form = visit.form
     decision, reason = cast("Decision", form.get("decision", "")), form.get("reason", "")
     fields = form.get("code", ""), form.get("time", ""), form.get("counters", "")
-    paper, errors = read_paper(*fields) if decision == "certified" else (None, [])
+    as_printed = bool(form.get("as_printed"))
+    paper, errors = read_paper(*fields, as_printed=as_printed) if decision == "certified" else (None, [])
     if errors:
         raise InvalidRequest([FieldError(error.field, str(tell(error.message, visit.language))) for error in errors])
     if len(reason) < SHORTEST_REASON:

@@ -221,7 +221,7 @@ async def test_what_stands_on_the_machine_s_paper_is_entered(mcfd):
     done = mcfd.run(*settling, "--code", "7Q2M", "--time", "hier", "--counters", "trois")
     assert (done.returncode, [name in done.stderr for name in ("--code", "--time", "--counters")]) == (2, [True] * 3)
     early = mcfd.run(*settling, "--code", CODE, "--time", "20200101000000")
-    assert (early.returncode, "cannot have certified this invoice at that time" in early.stderr) == (1, True)
+    assert (early.returncode, "cannot be of that time" in early.stderr) == (1, True)
     told = mcfd.json(*settling, "--code", CODE, "--time", time, "--counters", "2/2 FV")
     assert told["decision"] == "certified"
     record, state, _ = await kept(mcfd, "D-1")
@@ -238,6 +238,26 @@ async def test_at_a_terminal_the_paper_is_asked_for(mcfd):
     assert done.returncode == 0, done.stdout + done.stderr
     record, _, settlement = await kept(mcfd, "D-1")
     assert (record.state, settlement.reason) == ("certified", "vu sur le ticket")
+
+
+@pytest.mark.parametrize("is_printed", [True, False])
+async def test_a_time_that_cannot_be_is_entered_once_it_is_confirmed(mcfd, is_printed):
+    """The machine's clock was wrong: whoever has its paper says so, at the terminal or beforehand, and the audit log has it; a typing error ends there."""
+    await behind_a_stranger(mcfd)
+    typed = f"certified\n{CODE}\n01/01/2020 00:00:00\n\n{'y' if is_printed else 'n'}\nticket\n"
+    done = mcfd.at_terminal(typed.encode(), "machine", "settle")
+    assert (done.returncode, "cannot be of that time" in done.stdout) == (0 if is_printed else 1, True)
+    if not is_printed:
+        mcfd.ok(
+            *("machine", "settle", "--decision", "certified", "--reason", "ticket", "--as-printed"),
+            *("--code", CODE, "--time", "20200101000000"),
+        )
+    record, _, _ = await kept(mcfd, "D-1")
+    assert (record.state, record.machine_time) == ("certified", "20200101000000")
+    assert settlements_told(mcfd) == [
+        {"decision": "certified", "number": "D-1", "reason": "ticket", "as_printed": "yes"}
+    ]
+    mcfd.ok("verify")
 
 
 async def test_a_case_that_is_not_the_one_that_was_shown_is_not_decided(disputed):

@@ -96,6 +96,14 @@ def test_an_empty_book_begins_with_a_clock_of_these_years() -> None:
     assert tell(clocks(0, NOON, book=0)).source is Source.MACHINE
 
 
+def test_an_empty_book_is_moved_by_no_clock_that_is_not_believed() -> None:
+    """Box and machine ten years ahead: an operator is asked; what is written meanwhile leaves the book where a right clock is believed at once."""
+    told = tell(clocks(NOON + 10 * YEAR, NOON + 10 * YEAR, book=0))
+    assert (told.at, told.source, told.ahead > 0) == (MADE, Source.BOOK, True)
+    assert tell(clocks(NOON + 10 * YEAR, NOON + 10 * YEAR, book=told.at)).ahead
+    assert tell(clocks(NOON, NOON + 10 * YEAR, book=told.at)).source is Source.BOX
+
+
 @pytest.mark.parametrize(
     ("seen", "source"),
     [

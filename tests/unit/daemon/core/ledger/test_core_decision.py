@@ -121,6 +121,9 @@ def doubtful(last, **changes):
         ("what it does not tell", msgspec.structs.replace(OURS, code=""), PAPER, False, None),
         ("another day", OTHER, PaperInvoice(PAPER.code, "20260108100001"), False, "time not plausible"),
         ("counters to come", OTHER, PaperInvoice(PAPER.code, PAPER.time, (9, 99)), False, "counters not plausible"),
+        ("another day, confirmed", OTHER, PaperInvoice(PAPER.code, "20260108100001", None, True), False, None),
+        ("counters to come, confirmed", OTHER, PaperInvoice(PAPER.code, PAPER.time, (9, 99), True), False, None),
+        ("another's code, confirmed", OTHER, PaperInvoice("OLDCODE", PAPER.time, None, True), False, "code of another"),
     ],
 )
 def test_what_stands_on_paper_has_to_be_this_invoice_s(what, last, paper, is_taken, obstacle):
@@ -151,6 +154,29 @@ def test_what_was_taken_for_somebody_else_s_is_not_any_more():
     doubt = doubtful(OTHER, state=msgspec.structs.replace(BOOK, known=NOW))
     assert doubt.certified(PAPER).counters == FiscalCounters(11, 9, 1)
     assert (doubt.after(PAPER).state.known, doubt.after(PAPER).others) == (NOW, -1)
+
+
+BEFORE, SINCE = FiscalCounters(8, 8, 0), FiscalCounters(2, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected", "others"), [((1, 1), FiscalCounters(1, 1, 0), -1), ((9, 9), FiscalCounters(9, 9, 0), 0)]
+)
+def test_paper_of_another_activation_is_entered_as_it_is_printed(printed, expected, others):
+    """Begun before the activation, and certified after it or before it: the counters of then and of now bound nothing. What is known of the machine
+    stays, and nobody else's invoice is taken for this one."""
+    doubt = doubtful(OTHER, state=msgspec.structs.replace(BOOK, known=SINCE))
+    now = msgspec.structs.replace(doubt.evidence.state, counters=SINCE)
+    attempt = msgspec.structs.replace(doubt.attempt, base=BEFORE)
+    doubt = msgspec.structs.replace(doubt, attempt=attempt, evidence=Evidence(doubt.evidence.at, now))
+    paper = PaperInvoice(PAPER.code, PAPER.time, printed)
+    assert doubt.obstacle("certified", PAPER) == "counters needed"
+    assert doubt.obstacle("certified", msgspec.structs.replace(PAPER, as_printed=True)) == "counters needed"
+    assert doubt.obstacle("certified", paper) == "counters not plausible"
+    confirmed = msgspec.structs.replace(paper, as_printed=True)
+    assert doubt.obstacle("certified", confirmed) is None
+    assert doubt.certified(confirmed).counters == expected
+    assert (doubt.after(confirmed).state, doubt.after(confirmed).others) == (doubt.state, others)
 
 
 @pytest.mark.parametrize("nim", ["EL02000015-1", "EL02000015-2"])

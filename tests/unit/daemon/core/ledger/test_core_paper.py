@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from support.core_samples import credit_body, record
 
-from daemon.core.ledger.paper import PaperInvoice, is_plausible, on_paper, read_paper
+from daemon.core.ledger.paper import PaperInvoice, as_printed, is_plausible, on_paper, read_paper
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.state import FiscalCounters, MachineState
 
@@ -26,6 +26,8 @@ def attempt(kind="FV", base=KNOWN):
 def test_paper_is_read_as_people_type_it(code, time):
     """In groups or not, the date as it is printed."""
     assert read_paper(code, time) == (PaperInvoice(CODE, "20260105120001"), [])
+    confirmed = PaperInvoice(CODE, "20260105120001", as_printed=True)
+    assert read_paper(code, time, as_printed=True) == (confirmed, [])
     assert read_paper(code, time, " 291/409  FV") == (PaperInvoice(CODE, "20260105120001", (291, 409)), [])
 
 
@@ -38,6 +40,8 @@ def test_paper_is_read_as_people_type_it(code, time):
         ("", "20260105120001", "", ["code"]),
         ("x", "31/02/2026 12:00:00", "291", ["code", "time", "counters"]),
         (CODE, "20260105120001", "291/409 FV FV", ["counters"]),
+        (CODE, "20260105120001", "409/291", ["counters"]),
+        (CODE, "20260105120001", "0/409", ["counters"]),
     ],
 )
 def test_paper_that_cannot_be_read_names_its_fields(code, time, counters, fields):
@@ -89,3 +93,18 @@ def test_a_time_lies_between_the_intent_and_the_evidence(time, evidence, may_be)
 def test_the_counters_of_an_invoice_that_is_not_the_last_any_more(kind, known, now, printed, expected):
     """Those that are printed, else the next after those known, as far as the machine has counted."""
     assert on_paper(PaperInvoice(CODE, "20260105120001", printed), attempt(kind), known, now) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "printed", "expected"),
+    [
+        ("FV", (7, 9), FiscalCounters(9, 7, 1)),
+        ("FV", (9, 9), FiscalCounters(9, 9, 0)),
+        ("FA", (1, 12), FiscalCounters(12, 8, 1)),
+        ("FA", (1, 3), FiscalCounters(3, 2, 1)),
+        ("FV", None, None),
+    ],
+)
+def test_counters_that_fit_nothing_are_those_that_are_printed(kind, printed, expected):
+    """The other one, which the paper does not tell, as far as there is room for it."""
+    assert as_printed(PaperInvoice(CODE, "20260105120001", printed), attempt(kind)) == expected
