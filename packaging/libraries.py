@@ -40,6 +40,7 @@ LEFT_OUT = {
     "rich-click": "only for litestar's own command line",
     "markdown-it-py": "only for rich",
     "mdurl": "only for rich",
+    "pillow": "only for pictures in fpdf2; a logo and a QR code are drawn as dots",
     "pygments": "only for rich and httpx's own command line",
     "pycparser": "only for cffi at build time; cryptography uses its compiled part",
     "setuptools": "only to build",
@@ -59,6 +60,10 @@ PRUNED = (
     "*.dist-info/sboms/**/*",
     "litestar/cli/**/*",
     "multidict/_testcapi.*",
+    "fontTools/**/*.so",  # a document takes a second with its pure Python, too
+    *(
+        f"fontTools/{part}/**/*" for part in ("cu2qu", "merge", "mtiLib", "qu2cu", "ufoLib", "voltLib")
+    ),  # other formats of fonts
     "sqlalchemy/testing/**/*",
     "sqlalchemy/dialects/m*sql/**/*",
     "sqlalchemy/dialects/oracle/**/*",

@@ -1,4 +1,4 @@
-"""What a document is made of, whatever it is printed on. A template yields these; `layout` and `html` show them."""
+"""What a document is made of, whatever it is printed on. A template yields these; `layout`, `html` and `pdf` show them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import msgspec
 Align = Literal["left", "center"]
 
 
-class Title(msgspec.Struct, frozen=True):
+class Title(msgspec.Struct, frozen=True, tag=True):
     """What the document is; centred, bold and tall."""
 
     text: str
 
 
-class TextLine(msgspec.Struct, frozen=True):
+class TextLine(msgspec.Struct, frozen=True, tag=True):
     """Text that is broken between words where it is too long; empty is an empty line."""
 
     text: str = ""
@@ -24,7 +24,7 @@ class TextLine(msgspec.Struct, frozen=True):
     indent: int = 0
 
 
-class Pair(msgspec.Struct, frozen=True):
+class Pair(msgspec.Struct, frozen=True, tag=True):
     """A name at the left and its value at the right edge; on two lines where one is too narrow."""
 
     left: str
@@ -33,22 +33,22 @@ class Pair(msgspec.Struct, frozen=True):
     indent: int = 0
 
 
-class Table(msgspec.Struct, frozen=True):
+class Table(msgspec.Struct, frozen=True, tag=True):
     """The first column is text, the others are figures. Where the paper is too narrow each row becomes pairs."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
 
-class Rule(msgspec.Struct, frozen=True):
+class Rule(msgspec.Struct, frozen=True, tag=True):
     """A line from edge to edge."""
 
 
-class QrCode(msgspec.Struct, frozen=True):
+class QrCode(msgspec.Struct, frozen=True, tag=True):
     content: str
 
 
-class Logo(msgspec.Struct, frozen=True):
+class Logo(msgspec.Struct, frozen=True, tag=True):
     """A PNG; a document as text has none."""
 
     png: bytes

@@ -33,6 +33,7 @@ from daemon.paper.escpos import as_escpos
 from daemon.paper.html import as_html
 from daemon.paper.invoice import invoice_document
 from daemon.paper.layout import WIDTHS, Width, as_text
+from daemon.paper.pdf import as_pdf
 from daemon.paper.reports import articles_document, report_document
 from daemon.paper.shop import Shop, Style
 from daemon.usecases.reports import acts, inspect, journal, report
@@ -44,12 +45,14 @@ MEDIA: Final = {
     "text": b"text/plain; charset=utf-8",
     "html": b"text/html; charset=utf-8",
     "escpos": b"application/octet-stream",
+    "pdf": b"application/pdf",
 }
 _ACCEPTED: Final = {
     "text/plain": "text",
     "text/html": "html",
     "application/octet-stream": "escpos",
     "application/vnd.escpos": "escpos",
+    "application/pdf": "pdf",
 }
 COPIES: Final = ("original", "duplicate")
 # A page of ours has one style and nothing else: whatever a name on an invoice holds, nothing in it runs or is fetched.
@@ -159,6 +162,9 @@ async def show(request: ApiRequest, template: Template) -> Answer:
     if wanted.form == "escpos":
         data = await asyncio.to_thread(as_escpos, document, wanted.width, deps_of(request).paper.code_page)
         return Answer(data, media_type=media_type)
+    if wanted.form == "pdf":
+        with deps_of(request).exports.take(request.auth.key.id):
+            return Answer(await asyncio.to_thread(as_pdf, document), media_type=media_type)
     return Answer(as_text(document, wanted.width).encode(), media_type=media_type)
 
 
@@ -230,10 +236,10 @@ def _routes(
             tag="paper",
             right=right,
             summary=f"{name}, ready to print",
-            description=f"As text, as HTML or as ESC/POS bytes for a receipt printer, with what the law wants on it. {more}",
-            media=("text/plain", "text/html", "application/octet-stream"),
+            description=f"As text, as HTML, as ESC/POS bytes for a receipt printer or as PDF (A4), with what the law wants on it. {more}",
+            media=("text/plain", "text/html", "application/octet-stream", "application/pdf"),
             parameters=(*parameters, *SHAPE),
-            problems=(InvalidRequest, *problems),
+            problems=(InvalidRequest, TooManyRequests, *(kind for kind in problems if kind is not TooManyRequests)),
         ),
     )
     async def ticket(request: ApiRequest) -> Answer:

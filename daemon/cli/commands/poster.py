@@ -6,7 +6,7 @@ import click
 
 from common.language import tr
 from daemon.cli.options import described
-from daemon.paper.poster import PaperSize, poster
+from daemon.paper.pdf import PaperSize, poster
 
 
 @click.command(

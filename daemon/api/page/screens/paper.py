@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+import asyncio
+from typing import Final, get_args
 
 import msgspec
 
@@ -20,7 +21,7 @@ from daemon.paper.elements import Document
 from daemon.paper.html import as_html
 from daemon.paper.invoice import invoice_document
 from daemon.paper.layout import Width
-from daemon.paper.poster import SIZES, poster
+from daemon.paper.pdf import PaperSize, poster
 from daemon.paper.reports import report_document
 from daemon.paper.shop import Style
 from daemon.usecases.reports import acts, inspect, journal, report
@@ -93,9 +94,11 @@ async def _document(visit: Visit) -> tuple[Document, str, Record | None]:
 async def poster_file(visit: Visit) -> Reply:
     """The sign that hangs at each till, A4 or A5."""
     size = visit.request.path_params["size"]
-    if size not in SIZES:
+    if size not in get_args(PaperSize):
         raise NotFound(Text("there is no poster of this size"))
-    return Answer(poster(size), media_type=b"application/pdf", headers=(as_file(f"exigez-{size}.pdf"),))
+    return Answer(
+        await asyncio.to_thread(poster, size), media_type=b"application/pdf", headers=(as_file(f"exigez-{size}.pdf"),)
+    )
 
 
 HANDLERS = (paper, print_paper, poster_file)

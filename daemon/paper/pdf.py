@@ -1,0 +1,214 @@
+"""A document as PDF on A4, by fpdf2, with its fonts embedded.
+
+fpdf2 takes 42 MB and a second to load: a process of its own makes each document, and gives the memory back.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, get_args
+
+import msgspec
+
+from daemon.paper.elements import Document, Element, Logo, Pair, QrCode, Rule, Table, TextLine, Title
+from daemon.paper.png import WHITE, NotAPicture, read_png
+
+if TYPE_CHECKING:
+    from fpdf import FPDF
+
+PaperSize = Literal["A4", "A5"]
+FONTS: Final = Path(__file__).parent / "fonts"
+"""DejaVu, cut to the letters of European languages."""
+SIZE: Final = 9
+"""Points of ordinary text."""
+LINE: Final = 4.3
+MARGIN: Final = 18
+COLUMN: Final = 2.2
+"""Millimetres: of an ordinary line, of the margins, of one column of indentation."""
+SIGN: Final = ("EXIGEZ LA", "FACTURE ELECTRONIQUE", "CERTIFIEE")
+"""The sign that hangs at each till, in the words of the law (arrêté 2025-0049, art. 6 c)."""
+_LONGEST_S: Final = 60
+
+
+class PdfFailed(Exception):
+    """The process that makes PDFs failed; its reason is in the log."""
+
+
+def as_pdf(document: Document) -> bytes:
+    """A4, portrait. Blocks for about a second: call it in a thread. PdfFailed when the process fails."""
+    return _in_process("document", msgspec.msgpack.encode(document))
+
+
+def poster(size: PaperSize) -> bytes:
+    """The sign of arrêté 2025-0049, art. 6 c, on one page, landscape, in letters as large as the paper takes. Blocks like `as_pdf`."""
+    return _in_process("poster", size.encode())
+
+
+def _in_process(kind: str, data: bytes) -> bytes:
+    made = subprocess.run(  # noqa: S603  this module, with data of ours on its standard input
+        [sys.executable, "-W", "ignore", "-m", __name__, kind],
+        input=data,
+        capture_output=True,
+        check=False,
+        timeout=_LONGEST_S,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+    if made.returncode:
+        raise PdfFailed(made.stderr.decode(errors="replace")[-300:])
+    return made.stdout
+
+
+def new_pdf(language: str, title: str, size: PaperSize = "A4", orientation: Literal["P", "L"] = "P") -> FPDF:
+    from fpdf import FPDF  # noqa: PLC0415  42 MB, in this process alone
+
+    pdf = FPDF(orientation=orientation, format=size)
+    pdf.set_lang(language)
+    pdf.set_title(title)
+    pdf.set_creator("mcfd")
+    pdf.set_margin(MARGIN)
+    pdf.add_font("DejaVu", fname=FONTS / "DejaVuSans.ttf")
+    pdf.add_font("DejaVu", "B", FONTS / "DejaVuSans-Bold.ttf")
+    pdf.add_font("DejaVuMono", fname=FONTS / "DejaVuSansMono.ttf")
+    pdf.set_font("DejaVu", size=SIZE)
+    pdf.add_page()
+    return pdf
+
+
+def draw(pdf: FPDF, elements: Iterable[Element]) -> None:
+    for element in elements:
+        match element:
+            case Title(text):
+                _centred(pdf, text, SIZE * 1.5, bold=True)
+                pdf.ln(1)
+            case TextLine(text, "center", bold, _):
+                _centred(pdf, text, SIZE, bold=bold)
+            case TextLine(text, _, bold, indent):
+                _style(pdf, SIZE, bold=bold)
+                pdf.set_x(MARGIN + indent * COLUMN)
+                pdf.multi_cell(0, LINE, text or " ", align="L", new_x="LMARGIN", new_y="NEXT")
+            case Pair():
+                _pair(pdf, element)
+            case Table(head, rows):
+                _table(pdf, head, rows)
+            case Rule():
+                pdf.line(MARGIN, pdf.y + 2, pdf.w - MARGIN, pdf.y + 2)
+                pdf.ln(4)
+            case QrCode(content):
+                _qr(pdf, content)
+            case Logo(png):
+                _logo(pdf, png)
+
+
+def _style(pdf: FPDF, size: float, *, bold: bool) -> None:
+    pdf.set_font("DejaVu", "B" if bold else "", size)
+
+
+def _centred(pdf: FPDF, text: str, size: float, *, bold: bool) -> None:
+    _style(pdf, size, bold=bold)
+    pdf.multi_cell(0, size / 2, text, align="C", new_x="LMARGIN", new_y="NEXT")
+
+
+def _pair(pdf: FPDF, pair: Pair) -> None:
+    _style(pdf, SIZE, bold=pair.bold)
+    left = MARGIN + pair.indent * COLUMN
+    right = pdf.get_string_width(pair.right) + 2
+    room = pdf.w - MARGIN - left
+    if pdf.get_string_width(pair.left) + right + 2 <= room:
+        pdf.set_x(left)
+        pdf.cell(room - right, LINE, pair.left)
+        pdf.cell(right, LINE, pair.right, align="R", new_x="LMARGIN", new_y="NEXT")
+        return
+    pdf.set_x(left)
+    pdf.multi_cell(room, LINE, pair.left, align="L", new_x="LMARGIN", new_y="NEXT")
+    pdf.multi_cell(0, LINE, pair.right, align="R", new_x="LMARGIN", new_y="NEXT")
+
+
+def _table(pdf: FPDF, head: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> None:
+    from fpdf.enums import TableBordersLayout  # noqa: PLC0415  see `new_pdf`
+
+    _style(pdf, SIZE - 1, bold=False)
+    widths = [max(pdf.get_string_width(f"{line[at]}  ") for line in (head, *rows)) + 3 for at in range(len(head))]
+    widths[0] = max(widths[0], pdf.epw - sum(widths[1:]))
+    with pdf.table(
+        borders_layout=TableBordersLayout.SINGLE_TOP_LINE,
+        col_widths=tuple(widths),
+        line_height=LINE,
+        text_align=("LEFT", *("RIGHT",) * (len(head) - 1)),
+    ) as table:
+        for line in (head, *rows):
+            table.row(line)
+    pdf.ln(1)
+
+
+def _qr(pdf: FPDF, content: str) -> None:
+    import segno  # noqa: PLC0415  half a megabyte that most boxes never need
+
+    matrix = segno.make_qr(content, error="m").matrix
+    dot = 1.0
+    side = dot * len(matrix)
+    if pdf.will_page_break(side + 6):
+        pdf.add_page()
+    top, left = pdf.y + 3, (pdf.w - side) / 2
+    _rects(pdf, [[bool(module) for module in row] for row in matrix], left, top, dot)
+    pdf.set_y(top + side + 3)
+
+
+def _logo(pdf: FPDF, png: bytes) -> None:
+    """In black dots, as on the receipt printer; one that cannot be read is left out (`mcfd doctor` says why)."""
+    try:
+        picture = read_png(png)
+    except NotAPicture:
+        return
+    dot = min(60 / picture.width, 30 / picture.height)
+    _rects(
+        pdf,
+        [[shade <= WHITE // 2 for shade in row] for row in picture.rows],
+        (pdf.w - dot * picture.width) / 2,
+        pdf.y,
+        dot,
+    )
+    pdf.set_y(pdf.y + dot * picture.height + 2)
+
+
+def _rects(pdf: FPDF, rows: list[list[bool]], left: float, top: float, dot: float) -> None:
+    """One rectangle for each run of black dots; a little higher than a dot, so that no reader shows seams."""
+    pdf.set_fill_color(0)
+    for number, row in enumerate(rows):
+        start = None
+        for at, black in enumerate([*row, False]):
+            if black and start is None:
+                start = at
+            elif not black and start is not None:
+                pdf.rect(left + start * dot, top + number * dot, (at - start) * dot, dot * 1.02, style="F")
+                start = None
+
+
+def _document(data: bytes) -> bytes:
+    document = msgspec.msgpack.decode(data, type=Document)
+    pdf = new_pdf(document.language, document.name)
+    draw(pdf, document.elements)
+    return bytes(pdf.output())
+
+
+def _poster(data: bytes) -> bytes:
+    (size,) = [known for known in get_args(PaperSize) if known == data.decode()]
+    pdf = new_pdf("fr", " ".join(SIGN), size, "L")
+    pdf.set_auto_page_break(auto=False)
+    pdf.set_line_width(2)
+    pdf.rect(MARGIN / 2, MARGIN / 2, pdf.w - MARGIN, pdf.h - MARGIN)
+    _style(pdf, 100, bold=True)
+    letters = 100 * (pdf.epw - 4) / max(map(pdf.get_string_width, SIGN))
+    leading = letters / 2
+    _style(pdf, letters, bold=True)
+    pdf.set_y((pdf.h - leading * len(SIGN)) / 2)
+    for line in SIGN:
+        pdf.cell(0, leading, line, align="C", new_x="LMARGIN", new_y="NEXT")
+    return bytes(pdf.output())
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write({"document": _document, "poster": _poster}[sys.argv[1]](sys.stdin.buffer.read()))

@@ -1,0 +1,47 @@
+"""Documents as PDF: what a reader of PDF finds in them."""
+
+import io
+
+import pypdf
+import pytest
+from click.testing import CliRunner
+
+from daemon.cli import root
+from daemon.paper.elements import Document, Pair, QrCode, Rule, Table, TextLine, Title
+from daemon.paper.pdf import as_pdf
+
+
+def _read(content):
+    return pypdf.PdfReader(io.BytesIO(content))
+
+
+def test_a_document_is_pages_of_a4_with_its_fonts_and_all_its_text():
+    """Every word is found again, across pages; all fonts are embedded, nothing else is needed to show it."""
+    rows = tuple((f"Thé à la menthe n° {number}", "2,5", f"{number} 000") for number in range(90))
+    elements = (
+        Title("FACTURE DE VENTE"),
+        TextLine("Maison Faso, « Œuvre »", "center"),
+        Rule(),
+        Table(("Article", "Qté", "TTC"), rows),
+        Pair("Total TTC", "15 000", bold=True),
+        QrCode("BFSECEF01;EL02000015;7C0MWH2RQJ4T9XK3VZ5B8NDP"),
+        TextLine("Un texte " * 60),
+    )
+    document = _read(as_pdf(Document("FV-1", "fr", elements)))
+    assert [round(side) for side in document.pages[0].mediabox[2:]] == [595, 842]
+    assert len(document.pages) > 1
+    text = " ".join(page.extract_text() for page in document.pages)
+    assert all(
+        word in text for word in ("FACTURE DE VENTE", "« Œuvre »", "Thé à la menthe n° 89", "Total TTC", "15 000")
+    )
+    fonts = [font for page in document.pages for font in page["/Resources"]["/Font"].get_object().values()]
+    assert all("/FontFile2" in font.get_object()["/DescendantFonts"][0]["/FontDescriptor"] for font in fonts)
+
+
+@pytest.mark.parametrize(("options", "sides"), [([], (842, 595)), (["--size", "A5"], (595, 420))])
+def test_the_sign_at_the_till_says_the_words_of_the_law(options, sides):
+    """`mcfd poster > poster.pdf`: one page, landscape, A4 unless said otherwise (arrêté 2025-0049, art. 6 c)."""
+    result = CliRunner().invoke(root, ["poster", *options])
+    (page,) = _read(result.stdout_bytes).pages
+    assert tuple(round(side) for side in page.mediabox[2:]) == sides
+    assert page.extract_text().split() == ["EXIGEZ", "LA", "FACTURE", "ELECTRONIQUE", "CERTIFIEE"]
