@@ -116,7 +116,7 @@ def test_a_scanner_reads_the_code_of_a_ticket(shop: Shop, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("query", "field"),
-    [({"width": 40}, "width"), ({"format": "pdf"}, "format"), ({"lang": "de"}, "lang"), ({"copy": "third"}, "copy")],
+    [({"width": 40}, "width"), ({"format": "docx"}, "format"), ({"lang": "de"}, "lang"), ({"copy": "third"}, "copy")],
 )
 def test_what_cannot_be_printed_so_is_refused(shop: Shop, query: dict[str, str], field: str) -> None:
     """A width, form, language or copy that there is not is named; nothing is guessed."""
