@@ -50,6 +50,7 @@ from daemon.api.routes import (
     qr,
     reports,
     requests,
+    sandbox_clock,
     tickets,
 )
 from daemon.unneeded import without
@@ -65,6 +66,7 @@ MACHINE_ROUTES = (
     *tickets.HANDLERS,
     *events.HANDLERS,
     *machine.HANDLERS,
+    *sandbox_clock.HANDLERS,
 )
 KEY_ROUTES = me.HANDLERS
 OPEN_ROUTES = (*health.HANDLERS, *metrics.HANDLERS)

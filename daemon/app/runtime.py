@@ -17,7 +17,7 @@ from bridge.port_network import open_line
 from bridge.recording.recorder import Recorder
 from common.language import Text
 from daemon.app.outward.event_bus import EventBus
-from daemon.app.sandbox import sandbox_port
+from daemon.app.sandbox import Sandbox, SandboxTime, sandbox_ledger, sandbox_limits
 from daemon.app.tills_first import TillsFirst
 from daemon.app.upkeep.box_clock import ClockWatch, now_millis
 from daemon.company import letterhead_of
@@ -29,6 +29,7 @@ from daemon.machines.adapter import as_stored
 from daemon.machines.line import LineSettings, keep_line
 from daemon.recording.writer import RecordingPlace, Recordings
 from daemon.settings import Machine, Settings
+from daemon.store.ledger import Ledger
 from daemon.store.store import Store
 from daemon.usecases.line_events import LineEvents
 from daemon.usecases.reports.letterhead import take_letterhead
@@ -51,6 +52,8 @@ class Runtime:
     retired: list[MachineWorker] = field(default_factory=list)
     """The books of machines that are no longer in the configuration."""
     lines: list[asyncio.Task[None]] = field(default_factory=list)
+    sandboxes: dict[int, Sandbox] = field(default_factory=dict)
+    """By the id of their book."""
     listeners: list[Callable[[BookEvent], None]] = field(default_factory=list)
 
     counters: dict[int, LineStatistics] = field(default_factory=dict)
@@ -101,33 +104,47 @@ async def _take_down(runtime: Runtime) -> None:
 
 
 async def _open_workers(runtime: Runtime, machine: Machine) -> None:
-    live = await _worker(runtime, machine, "live")
+    live = await _worker(runtime, machine, "live", runtime.store.ledger, _box_clock(runtime))
     if machine.enabled:
         port = partial(open_line, machine.port, machine.baudrate)
         recorder = _recorder(runtime, machine, live)
-        _keep(runtime, live, LineSettings(machine.nim, port, _timers(machine), _habits(machine), recorder=recorder))
+        _keep(
+            runtime,
+            live,
+            LineSettings(machine.nim, port, _timers(machine), _habits(machine), recorder=recorder),
+            LineEvents(live),
+        )
     else:
         live.offline_reason = Text("this machine is switched off in the configuration")
     if runtime.settings.sandbox.enabled:
-        test = await _worker(runtime, machine, "test")
-        sandbox = await sandbox_port(runtime.store, test.book, live.ifu, runtime.tills_first)
-        _keep(runtime, test, LineSettings(machine.nim, sandbox, Timers()))
+        await _open_sandbox(runtime, machine, live.ifu)
 
 
-async def _worker(runtime: Runtime, machine: Machine, mode: Mode) -> MachineWorker:
-    book = await runtime.store.ledger.open_book(machine.nim, mode)
+async def _open_sandbox(runtime: Runtime, machine: Machine, ifu: str) -> None:
+    store, tills_first = runtime.store, runtime.tills_first
+    ledger = sandbox_ledger(store, tills_first)
+    time = await SandboxTime.of(ledger, await ledger.open_book(machine.nim, "test"))
+    worker = await _worker(runtime, machine, "test", ledger, time.box)
+    sandbox = await Sandbox.open(store, worker, time, ifu, tills_first)
+    runtime.sandboxes[worker.book.id] = sandbox
+    _keep(runtime, worker, sandbox.line(machine.nim), sandbox.listener)
+
+
+async def _worker(runtime: Runtime, machine: Machine, mode: Mode, ledger: Ledger, clock: BoxClock) -> MachineWorker:
+    book = await ledger.open_book(machine.nim, mode)
+    limits = Limits(
+        queue=machine.queue_limit,
+        patience=machine.queue_patience,
+        aggregation_delay=runtime.settings.reports.aggregation_delay,
+    )
     worker = MachineWorker(
         book=book,
-        ledger=runtime.store.ledger if mode == "live" else runtime.store.sandbox_ledger(runtime.tills_first.let_pass),
+        ledger=ledger,
         journal=runtime.store.journal,
         events=runtime.store.events,
-        clock=BoxClock(now_millis, lambda: runtime.clock_watch.synchronised),
+        clock=clock,
         defaults=_defaults(machine, mode, runtime.settings),
-        limits=Limits(
-            queue=machine.queue_limit,
-            patience=machine.queue_patience,
-            aggregation_delay=runtime.settings.reports.aggregation_delay,
-        ),
+        limits=limits if mode == "live" else sandbox_limits(limits),
         configured_nim=machine.nim,
         test_mode_allowed=machine.test_mode,
         machine_zone=zone(machine.timezone),
@@ -143,6 +160,10 @@ async def _worker(runtime: Runtime, machine: Machine, mode: Mode) -> MachineWork
     return worker
 
 
+def _box_clock(runtime: Runtime) -> BoxClock:
+    return BoxClock(now_millis, lambda: runtime.clock_watch.synchronised)
+
+
 async def _open_retired(runtime: Runtime) -> None:
     """Books outlive machines: their keys read them, and one with the right to it closes the open period."""
     store, settings = runtime.store, runtime.settings
@@ -153,7 +174,7 @@ async def _open_retired(runtime: Runtime) -> None:
             ledger=store.ledger,
             journal=store.journal,
             events=store.events,
-            clock=BoxClock(now_millis, lambda: runtime.clock_watch.synchronised),
+            clock=_box_clock(runtime),
             defaults=Defaults("", "", ""),
             labels=settings.payment_labels(),
             compose_letterhead=partial(letterhead_of, settings),
@@ -220,8 +241,8 @@ def _timers(machine: Machine) -> Timers:
     )
 
 
-def _keep(runtime: Runtime, worker: MachineWorker, line_settings: LineSettings) -> None:
+def _keep(runtime: Runtime, worker: MachineWorker, line_settings: LineSettings, listener: LineEvents) -> None:
     runtime.counters[worker.book.id] = line_settings.counters
-    line = keep_line(line_settings, LineEvents(worker))
+    line = keep_line(line_settings, listener)
     name = f"line {worker.book.nim} {worker.book.mode}"
     runtime.lines.append(asyncio.get_running_loop().create_task(line, name=name))

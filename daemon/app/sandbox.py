@@ -1,25 +1,63 @@
-"""The sandbox machine (decision 23): the simulator in memory, behind the real driver and the same use cases."""
+"""The sandbox machine (decision 23): the simulator in memory, behind the real driver and the same use cases; and the failures that a test may
+have of it (decision 40)."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Final
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Final, Self
 
-from bridge.link import Port
+from bridge.errors import PortUnavailable
+from bridge.link import Port, Timers
+from bridge.machine import LinkedMachine
+from common.language import Text
+from daemon.api.access.rehearsal import REHEARSED, Rehearsal, SandboxClock
 from daemon.app.tills_first import TillsFirst
+from daemon.app.upkeep.box_clock import now_millis
+from daemon.core.clock import millis_text
+from daemon.core.errors import MachineBusy, StorageFull
+from daemon.core.events import ATTENTION
+from daemon.core.invoice.invoice import Invoice
 from daemon.core.ledger.book import Book
+from daemon.core.machine.state import Certified, FiscalCounters
+from daemon.machines.adapter import Agree, ConnectedMachine
+from daemon.machines.line import LineSettings
+from daemon.store.ledger import SandboxLedger
 from daemon.store.store import Store
-from daemon.usecases.worker.machine_worker import MachineWorker
+from daemon.usecases.line_events import LineEvents
+from daemon.usecases.worker.book_clock import BoxClock
+from daemon.usecases.worker.machine_worker import Limits, MachineWorker
+from simulator.line.faults import FaultPlan
 from simulator.line.memory_port import MemoryPort
 from simulator.line.session import LineSession
 from simulator.machine.fiscal_memory import RememberedInvoice, Snapshot
 from simulator.machine.machine import SimulatedMachine
-from simulator.machine.options import SimulatorOptions
+from simulator.machine.options import MachineClock, SimulatorOptions
 
 AWAITED: Final = 5.0
 """Seconds at the most that a start waits for the sandbox."""
 STEP: Final = 0.001
+DOUBT_PATIENCE: Final = 3.0
+RETRY: Final = 0.2
+"""Seconds, both shorter than on a real line: whoever writes a till need not wait that long for what is the same."""
+
+UNPLUGGED: Final = Text("the simulated machine was unplugged by a test")
+ATTENDED: Final = Text("a test asked for it: nothing is wrong")
+DISK_FULL: Final = Text("the disk is full: less than the reserve is free")
+
+AT_ENTRY: Final[Mapping[str, str]] = {
+    "refused": "refuse:Invoice refused by the test@C0",
+    "blocked": "refuse:Machine blocked@C3",
+}
+AT_CLOSE: Final[Mapping[str, str]] = {
+    "slow": "work:{seconds}@38",
+    "line-lost-at-38h": "unplug:0.1@38",
+    "unknown": "unplug:{seconds}@38",
+}
+"""Faults of the simulated line (docs/simulator.md), by the case of `Mcfd-Test`."""
 
 
 async def sandbox_answers(workers: Sequence[MachineWorker]) -> None:
@@ -35,16 +73,164 @@ def _is_opening(worker: MachineWorker) -> bool:
     return worker.book.mode == "test" and not worker.connected and worker.offline_since is None
 
 
-async def sandbox_port(store: Store, book: Book, ifu: str, tills_first: TillsFirst) -> Callable[[], Port]:
-    """Opens the port of a machine that has certified exactly what the test book holds: it keeps nothing of its own, so
-    a crash cannot make the two disagree. `ifu` is the live machine's, once that is known."""
-    options = SimulatorOptions(nim=book.nim, test_mode=True, log_limit=0)
-    if ifu:
-        options = SimulatorOptions(nim=book.nim, test_mode=True, log_limit=0, ifu=ifu)
-    machine = SimulatedMachine(options)
-    machine.restore(await _certified_so_far(store, book))
-    session = LineSession(machine)
-    return lambda: MemoryPort(session, tills_first.rest)
+def sandbox_limits(limits: Limits) -> Limits:
+    return limits._replace(doubt_patience=DOUBT_PATIENCE)
+
+
+def sandbox_ledger(store: Store, tills_first: TillsFirst) -> SandboxLedger:
+    """Its disk is full for a request that asked for that."""
+
+    async def let_pass() -> None:
+        await tills_first.let_pass()
+        if (rehearsal := REHEARSED.get()) and rehearsal.meets("storage-full"):
+            raise StorageFull(DISK_FULL)
+
+    return store.sandbox_ledger(let_pass)
+
+
+class SandboxTime:
+    """Of one book: the box's clock and what a test has moved it by. It only goes forward, as any book's."""
+
+    def __init__(self, ledger: SandboxLedger, book: Book, ahead: int) -> None:
+        self.machine = MachineClock(timedelta(milliseconds=ahead))
+        self.box = BoxClock(lambda: now_millis() + self.ahead, lambda: True)
+        self._ledger, self._book = ledger, book
+
+    @classmethod
+    async def of(cls, ledger: SandboxLedger, book: Book) -> Self:
+        return cls(ledger, book, await ledger.time_ahead(book))
+
+    @property
+    def ahead(self) -> int:
+        return self.machine.offset // timedelta(milliseconds=1)
+
+    async def move(self, millis: int) -> None:
+        """Durable first: what is written at the later time is not to be in the future after a restart."""
+        await self._ledger.keep_time_ahead(self._book, self.ahead + millis)
+        self.machine.offset += timedelta(milliseconds=millis)
+
+
+class RehearsingMachine(ConnectedMachine):
+    """The faults that the request of an invoice asked for strike at that invoice's commands and no other's."""
+
+    def __init__(self, session: LineSession, machine: LinkedMachine, nim: str) -> None:
+        super().__init__(machine, nim)
+        self._session = session
+
+    async def enter(self, invoice: Invoice, ifu: str, agree: Agree) -> None:
+        with self._rehearsed(AT_ENTRY):
+            await super().enter(invoice, ifu, agree)
+
+    async def certify(self, invoice: Invoice, total_ttc: int, known: FiscalCounters) -> Certified:
+        with self._rehearsed(AT_CLOSE):
+            return await super().certify(invoice, total_ttc, known)
+
+    @contextlib.contextmanager
+    def _rehearsed(self, faults: Mapping[str, str]) -> Iterator[None]:
+        rehearsal = REHEARSED.get()
+        if rehearsal is None or not rehearsal.meets(*faults):
+            yield
+            return
+        self._session.plan = FaultPlan(faults[rehearsal.case].format(seconds=rehearsal.seconds))
+        try:
+            yield
+        finally:
+            self._session.plan = FaultPlan()
+
+
+class Sandbox:
+    """The simulated machine of one test book, and what a test may do to it (`daemon.api.access.rehearsal.SandboxControls`)."""
+
+    def __init__(
+        self, worker: MachineWorker, time: SandboxTime, machine: SimulatedMachine, tills_first: TillsFirst
+    ) -> None:
+        self.listener = LineEvents(worker)
+        self._worker = worker
+        self._time = time
+        self._machine = machine
+        self._session = LineSession(machine)
+        self._rest = tills_first.rest
+        self._port: MemoryPort | None = None
+        self._cases: Mapping[str, Callable[[Rehearsal], Awaitable[Callable[[], None]]]] = {
+            "offline": self._unplug,
+            "late": self._unplug,
+            "busy": self._fill_queue,
+            "attention": self._attend,
+        }
+
+    @classmethod
+    async def open(
+        cls, store: Store, worker: MachineWorker, time: SandboxTime, ifu: str, tills_first: TillsFirst
+    ) -> Self:
+        """A machine that has certified exactly what the test book holds: it keeps nothing of its own, so a crash cannot make the two
+        disagree. `ifu` is the live machine's, empty while that is not known."""
+        options = SimulatorOptions(nim=worker.book.nim, test_mode=True, log_limit=0)
+        if ifu:
+            options = SimulatorOptions(nim=worker.book.nim, test_mode=True, log_limit=0, ifu=ifu)
+        machine = SimulatedMachine(options, time.machine)
+        machine.restore(await _certified_so_far(store, worker.book))
+        return cls(worker, time, machine, tills_first)
+
+    def line(self, nim: str) -> LineSettings:
+        adapter = partial(RehearsingMachine, self._session)
+        return LineSettings(nim, self._open_port, Timers(), retry=RETRY, adapter=adapter)
+
+    def _open_port(self) -> Port:
+        if not self._session.is_plugged(asyncio.get_running_loop().time()):
+            raise PortUnavailable(self._worker.book.nim, "missing", UNPLUGGED)
+        self._port = MemoryPort(self._session, self._rest)
+        return self._port
+
+    # -- what a test may do --------------------------------------------------------------------------------------------
+
+    async def prepare(self, rehearsal: Rehearsal) -> Callable[[], None]:
+        case = self._cases.get(rehearsal.case)
+        if case is None:
+            return lambda: None
+        rehearsal.meets(rehearsal.case)
+        return await case(rehearsal)
+
+    async def _unplug(self, rehearsal: Rehearsal) -> Callable[[], None]:
+        worker, machine = self._worker, self._worker.machine
+        self._session.unplug(asyncio.get_running_loop().time(), rehearsal.seconds)
+        if self._port is not None:
+            self._port.pump()
+        if machine is not None:
+            worker.drop(machine, UNPLUGGED)
+        return lambda: None
+
+    async def _fill_queue(self, _: Rehearsal) -> Callable[[], None]:
+        queue = self._worker.queue
+        entries = contextlib.ExitStack()
+        with contextlib.suppress(MachineBusy):
+            while True:
+                entries.enter_context(queue.join())
+        return entries.close
+
+    async def _attend(self, _: Rehearsal) -> Callable[[], None]:
+        """Not in the ledger: nobody would be there to settle it."""
+        worker = self._worker
+        await worker.events.add(worker.book, ATTENTION, at=worker.now(), detail=ATTENDED)
+        worker.attempts.attention = ATTENDED
+        worker.publish(ATTENTION, detail=ATTENDED)
+
+        def settled() -> None:
+            worker.attempts.attention = ""
+
+        return settled
+
+    def now(self) -> int:
+        return self._worker.now()
+
+    async def move_clock(self, seconds: int, *, reachable: bool | None) -> SandboxClock:
+        if reachable is not None:
+            self._machine.fiscal.reachable = reachable
+        await self._time.move(seconds * 1000)
+        await self.listener.look_now()
+        is_reachable = self._machine.fiscal.reachable
+        return SandboxClock(
+            millis_text(self.now()), self._time.ahead // 1000, "reachable" if is_reachable else "unreachable"
+        )
 
 
 async def _certified_so_far(store: Store, book: Book) -> Snapshot:

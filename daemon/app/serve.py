@@ -223,6 +223,7 @@ def _api_deps(
         stopping=stopping,
         logins=Logins(runtime.store.people, now_millis),
         sandbox=SandboxShare(let_pass=runtime.tills_first.let_pass),
+        sandboxes=runtime.sandboxes,
         damage=lambda: runtime.store.retention.damage().all,
     )
 

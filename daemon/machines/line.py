@@ -50,6 +50,7 @@ class LineSettings(msgspec.Struct, frozen=True):
     heartbeat: float = HEARTBEAT_SECONDS
     counters: LineStatistics = msgspec.field(default_factory=LineStatistics)
     recorder: Recorder | None = None
+    adapter: Callable[[LinkedMachine, str], ConnectedMachine] = ConnectedMachine
 
 
 async def keep_line(settings: LineSettings, listener: LineListener) -> None:
@@ -82,7 +83,7 @@ async def _serve(settings: LineSettings, listener: LineListener, told: str) -> s
     link = Link(port, settings.timers, log=log.info, recorder=settings.recorder)
     try:
         link.counters = settings.counters
-        machine = ConnectedMachine(LinkedMachine(link, settings.habits), settings.nim)
+        machine = settings.adapter(LinkedMachine(link, settings.habits), settings.nim)
         state = machine.take(await handshake(link, settings.habits))
         await listener.connected(machine, state)
         log.info("line.up", nim=settings.nim, after=told or None)

@@ -33,6 +33,7 @@ from daemon.store.sqlite.high_water import HighWater, book_name
 from daemon.store.tables import audit
 from daemon.store.tables.book import attempts, books, closures, epochs, originals, series, settlements, totals
 from daemon.store.tables.damage import read_damage
+from daemon.store.tables.meta import read_meta, write_meta
 
 T = TypeVar("T")
 
@@ -288,8 +289,12 @@ class Ledger(CashAccess, PaperAccess, ActAccess):
         return await self._read(job)
 
 
+TIME_AHEAD = "time_ahead"
+
+
 class SandboxLedger(Ledger):
-    """As the sandbox's books are written: there is one writer, and tills go first."""
+    """As the sandbox's books are written: there is one writer, and tills go first. How far their time is ahead of the box's (ms) is kept in
+    `meta`."""
 
     def __init__(self, parts: OpenLedger, let_pass: Callable[[], Awaitable[None]]) -> None:
         super().__init__(parts)
@@ -298,6 +303,16 @@ class SandboxLedger(Ledger):
     async def _write(self, job: Job[T], caller: Hashable = None) -> T:
         await self._let_pass()
         return await super()._write(job, caller)
+
+    async def check_free_space(self, book: Book) -> None:
+        await self._let_pass()
+        await super().check_free_space(book)
+
+    async def time_ahead(self, book: Book) -> int:
+        return int(self._snapshot(partial(read_meta, name=f"{TIME_AHEAD} {book.id}")) or 0)
+
+    async def keep_time_ahead(self, book: Book, ahead: int) -> None:
+        await self._write(partial(write_meta, name=f"{TIME_AHEAD} {book.id}", value=str(ahead)))
 
 
 def _key_use(connection: sqlite3.Connection, book: Book, key_hash: bytes, *, failed: bool) -> KeyUse | None:

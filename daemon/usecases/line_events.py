@@ -76,6 +76,11 @@ class LineEvents:
         except (MachineError, StorageError) as error:
             log.debug("heartbeat.failed", nim=worker.book.nim, cause=str(error))
 
+    async def look_now(self) -> None:
+        """A heartbeat at once, the tax server included: the time of the book has been moved."""
+        self._server_checked = float("-inf")
+        await self.heartbeat()
+
     def lost(self, reason: str) -> None:
         self._worker.lost(reason)
 

@@ -36,6 +36,8 @@ KINDS: Mapping[str, FaultKind] = {
     "nak": FaultKind("", "the machine answers NAK to a good request"),
     "silent": FaultKind("5", "the machine hears and says nothing for ARG seconds, this request included"),
     "slow": FaultKind("1", "the machine works ARG seconds on it without SYN"),
+    "work": FaultKind("1", "the machine works ARG seconds on it, with SYN as usual"),
+    "refuse": FaultKind("Refused", "the machine refuses with `E:` and ARG, and executes nothing"),
     "syn-storm": FaultKind("0.3", "SYN every 20 ms for ARG seconds before the command is executed"),
     "lose-invoice": FaultKind("", "the open invoice is gone before the command is executed"),
     "foreign": FaultKind("1000", "somebody else certifies ARG francs on the machine before the command is executed"),

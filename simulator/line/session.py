@@ -273,6 +273,7 @@ class LineSession:
             seconds, silent = seconds + self.machine.options.wake, True
         if "slow" in struck:
             seconds, silent = seconds + float(struck["slow"]), True
+        seconds += float(struck.get("work", 0))
         if seconds > 0:
             if not silent:
                 yield from self._syns(at, at + seconds, SYN_GAP)
@@ -291,7 +292,10 @@ class LineSession:
             self.machine.lose_invoice()
         if "foreign" in struck:
             self.machine.certify_foreign(total=int(struck["foreign"]))
-        data, status = self.machine.execute(request.cmd, request.data)
+        if "refuse" in struck:
+            data, status = self.machine.refuse(struck["refuse"])
+        else:
+            data, status = self.machine.execute(request.cmd, request.data)
         if self._keep:
             self._keep()
         if "nonsense" in struck:

@@ -10,7 +10,7 @@ import msgspec
 from simulator.machine import commands
 from simulator.machine.fiscal_memory import FiscalMemory, RememberedInvoice, Snapshot
 from simulator.machine.options import Clock, MachineClock, SimulatorOptions
-from simulator.machine.refusal import MachineRefusal, status
+from simulator.machine.refusal import GENERAL_ERROR, MachineRefusal, status
 from simulator.machine.working_state import Mode, Stage, WorkingState
 
 
@@ -67,6 +67,11 @@ class SimulatedMachine:
         return MachineAnswer(
             answer.encode(self.options.code_page, "replace"), status(byte0, byte1, state.stage is not Stage.IDLE)
         )
+
+    def refuse(self, text: str) -> MachineAnswer:
+        """A refusal in these words, whatever the command was; nothing is executed."""
+        is_open = self._state.stage is not Stage.IDLE
+        return MachineAnswer(f"E:{text}".encode(self.options.code_page, "replace"), status(GENERAL_ERROR, 0, is_open))
 
     def delay(self, command: int, data: bytes) -> Delay:
         """What the tax server's check of a credit note adds, unless the machine answers `P:` meanwhile."""

@@ -9,6 +9,7 @@ from litestar import Request
 from common.http_server import SHOWN
 from common.language import Text
 from daemon.api.access.context import ApiDeps, RequestContext
+from daemon.api.access.rehearsal import REHEARSED
 from daemon.api.http.answers import Headers
 from daemon.api.http.middleware import AFTERWARDS
 from daemon.api.refusals import NimNotInScope, RoleNotAllowed, TooManyRequests, Unauthenticated
@@ -44,7 +45,27 @@ async def admit(request: Request[Any, Any, Any]) -> None:
         deps.sandbox.note_live()
     elif right is not None and not route["lasting"]:
         scope["state"][AFTERWARDS] = await deps.sandbox.enter()
-    scope["auth"] = RequestContext(key, deps.workers.get(key.nim, key.mode), address)
+    found = deps.workers.get(key.nim, key.mode)
+    scope["auth"] = RequestContext(key, found, address)
+    if key.mode == "test" and found is not None and scope["method"] == "POST":
+        await _rehearse(deps, scope, found.book.id)
+
+
+async def _rehearse(deps: ApiDeps, scope: Any, book: int) -> None:
+    """What `Mcfd-Test` asks for is so when this returns, or happens on the way."""
+    rehearsal = deps.met_cases.rehearsal(book, scope["headers"])
+    sandbox = deps.sandboxes.get(book)
+    if rehearsal is None or sandbox is None:
+        return
+    undo, leave = await sandbox.prepare(rehearsal), scope["state"].get(AFTERWARDS)
+
+    def afterwards() -> None:
+        undo()
+        if leave is not None:
+            leave()
+
+    scope["state"][AFTERWARDS] = afterwards
+    REHEARSED.set(rehearsal)
 
 
 def identify(deps: ApiDeps, headers: Headers, address: str) -> ApiKey:

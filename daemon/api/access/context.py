@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 import msgspec
@@ -13,6 +13,7 @@ from litestar.datastructures import State
 from common.language import Text
 from daemon.api.access.concurrency_limit import ConcurrencyLimit
 from daemon.api.access.login import Logins
+from daemon.api.access.rehearsal import MetCases, SandboxControls
 from daemon.api.access.sandbox_share import SandboxShare
 from daemon.api.access.throttle import WrongKeys
 from daemon.api.box import Box
@@ -67,6 +68,9 @@ class ApiDeps(msgspec.Struct, frozen=True, kw_only=True):
     event_streams: ConcurrencyLimit = msgspec.field(default_factory=lambda: ConcurrencyLimit(EVENT_STREAMS))
     logins: Logins | None = None
     sandbox: SandboxShare = msgspec.field(default_factory=SandboxShare)
+    sandboxes: Mapping[int, SandboxControls] = msgspec.field(default_factory=dict)
+    """By the id of their book."""
+    met_cases: MetCases = msgspec.field(default_factory=MetCases)
     uses: Uses = msgspec.field(default_factory=dict)
     damage: Callable[[], Sequence[str]] = tuple
     """What is known to be damaged in the ledger."""

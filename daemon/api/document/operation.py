@@ -34,6 +34,8 @@ def operation(
             for each in generated["parameters"] or ():
                 each.description = PATH_TEXTS[each.name]
             self.parameters = [*(generated["parameters"] or ()), *parameters, REQUEST_ID]
+            if ONCE in parameters:
+                self.parameters.append(REHEARSED_CASE)
             if body is not None:
                 content = {"application/json": OpenAPIMediaType(schema=reference(body), example=example)}
                 self.request_body = RequestBody(content=content, required=example is not None)
@@ -130,5 +132,10 @@ STRICT: Final = header(
 REQUEST_ID: Final = header(
     "X-Request-ID",
     "Echoed in the answer and in the log when it is 1 to 128 printable ASCII characters; otherwise one is made up.",
+)
+REHEARSED_CASE: Final = header(
+    "Mcfd-Test",
+    "With a test key: the failure that this request is to meet, as `offline` or `slow:20` (the page *Testing your till*). With a live key it "
+    "does nothing.",
 )
 SENT_WITH: Final = {"401": ("WWW-Authenticate",), "429": ("Retry-After",), "503": ("Retry-After",)}

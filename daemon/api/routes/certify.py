@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
 from litestar import post
 
 from common.language import Text
 from daemon.api.access.context import ApiRequest
+from daemon.api.access.rehearsal import ignored
 from daemon.api.document.describe import CERTIFYING, described
 from daemon.api.document.operation import DRY_RUN, ONCE, STRICT
 from daemon.api.http.answers import Answer, encoded
@@ -40,9 +42,16 @@ async def _certified(request: ApiRequest, *, credit: bool) -> Answer:
     raw, body = await read_json(request.scope["headers"], request.receive)
     if _is_dry_run(request):
         invoice = await dry_run(worker, body, call_of(request, raw), credit=credit)
-        return encoded(preview(invoice, language_of(request.scope)))
+        return encoded(_warned(request, preview(invoice, language_of(request.scope))))
     done = await certify(worker, body, call_of(request, raw), credit=credit)
-    return encoded(receipt(done.value, language_of(request.scope)), replayed=done.replayed)
+    return encoded(_warned(request, receipt(done.value, language_of(request.scope))), replayed=done.replayed)
+
+
+def _warned(request: ApiRequest, answer: Receipt | Preview) -> Receipt | Preview:
+    """With what belongs to this request alone, and is not kept."""
+    scope = request.scope
+    more = ignored(scope["headers"], language_of(scope)) if request.auth.key.mode == "live" else ()
+    return msgspec.structs.replace(answer, warnings=(*answer.warnings, *more)) if more else answer
 
 
 def _is_dry_run(request: ApiRequest) -> bool:

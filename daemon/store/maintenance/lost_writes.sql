@@ -6,7 +6,7 @@ INSERT INTO meta (name, value) VALUES ('commits', '1') ON CONFLICT (name) DO UPD
 RETURNING value;
 
 -- name: newest
-SELECT coalesce(max(last_at), 0) FROM book;
+SELECT coalesce(max(last_at), 0) FROM book WHERE mode = 'live';
 
 -- name: waits
 SELECT EXISTS (SELECT 1 FROM book WHERE mode = 'live' AND restored_at > 0);

@@ -43,6 +43,7 @@ NEEDED = {
     ("POST", "/reports/z"): CLOSE,
     ("POST", "/cancel-pending"): CLOSE,
     ("POST", "/cash"): CERTIFY,
+    ("POST", "/test/clock"): CERTIFY,
     ("GET", "/cash"): REPORT,
 }
 

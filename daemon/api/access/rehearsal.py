@@ -1,0 +1,213 @@
+"""Failures rehearsed with a test key: the header `Mcfd-Test` (decision 40). The table here is the page docs/testing-your-till.md and its test.
+
+What happens is done to the sandbox's machine, line, queue or disk (`daemon.app.sandbox`), so the answer, and what a retry gets, come from the
+code that serves live tills. With a live key the header does nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from typing import Annotated, Final, Literal, NamedTuple, Protocol
+
+import msgspec
+from msgspec import Meta
+
+from common.language import Language, Text
+from daemon.api.http.answers import Headers
+from daemon.core.errors import FieldError, InvalidRequest
+from daemon.core.report.receipt import Adjustment
+
+HEADER: Final = "Mcfd-Test"
+_VALUE = re.compile(r"([a-z0-9-]+)(?::([0-9]{1,2}))?")
+
+
+class RehearsedCase(NamedTuple):
+    """`seconds` and `most`: how long it lasts where nothing is said, and at the most (0: it takes no seconds). `always`: each request that says
+    so meets it; otherwise the first with its `Idempotency-Key`."""
+
+    does: str
+    status: int
+    code: str
+    again: str
+    retry_after: int = 0
+    seconds: int = 0
+    most: int = 0
+    always: bool = False
+
+
+CASES: Final[Mapping[str, RehearsedCase]] = {
+    "offline": RehearsedCase(
+        "The machine is unplugged before the request is looked at, for 5 seconds.",
+        503,
+        "BRIDGE_OFFLINE",
+        "the same until the machine is back, then certified",
+        retry_after=2,
+        seconds=5,
+        most=60,
+    ),
+    "busy": RehearsedCase(
+        "As many tills wait for the machine as may.", 503, "MACHINE_BUSY", "certified at once", retry_after=2
+    ),
+    "slow": RehearsedCase(
+        "The machine takes 10 seconds for the certification, and nothing is wrong.",
+        200,
+        "",
+        "waits for the first, and gets the same answer",
+        seconds=10,
+        most=25,
+    ),
+    "line-lost-at-38h": RehearsedCase(
+        "The cable is out when the machine has certified and not yet answered; it is back at once, and the machine is asked.",
+        200,
+        "",
+        "the same answer",
+    ),
+    "unknown": RehearsedCase(
+        "The same, and the machine stays away for 6 seconds. The sandbox says after 3 that it does not know yet, a live box after 20.",
+        503,
+        "BRIDGE_OFFLINE",
+        "the same until the machine is back, then the certification that it made",
+        retry_after=2,
+        seconds=6,
+        most=60,
+    ),
+    "refused": RehearsedCase(
+        "The machine refuses the invoice.",
+        422,
+        "MACHINE_REFUSED",
+        "the same; certified without the header",
+        always=True,
+    ),
+    "blocked": RehearsedCase(
+        "The machine is blocked by the tax administration, and refuses every invoice.",
+        422,
+        "MACHINE_REFUSED",
+        "the same; certified without the header",
+        always=True,
+    ),
+    "attention": RehearsedCase(
+        "Something was found at the machine that a person has to decide; the event `mcf.attention` is sent.",
+        503,
+        "MACHINE_ATTENTION",
+        "the same; without the header, as after the decision, certified",
+        always=True,
+    ),
+    "storage-full": RehearsedCase(
+        "The box's disk is full, before the machine is asked.", 507, "STORAGE_FULL", "certified at once"
+    ),
+    "late": RehearsedCase(
+        "The machine is unplugged for 20 seconds, longer than a till likes to wait.",
+        503,
+        "BRIDGE_OFFLINE",
+        "the same until the machine is back, then certified",
+        retry_after=2,
+        seconds=20,
+        most=60,
+    ),
+}
+
+
+class Rehearsal:
+    """What one request is to meet."""
+
+    def __init__(self, case: str, seconds: int, met: Callable[[], None]) -> None:
+        self.case = case
+        self.seconds = seconds
+        self._met = met
+
+    def meets(self, *cases: str) -> bool:
+        """Whether it is one of these, which happens now then."""
+        if self.case in cases:
+            self._met()
+        return self.case in cases
+
+
+REHEARSED: Final[ContextVar[Rehearsal | None]] = ContextVar("rehearsed", default=None)
+"""Of the request that is under way, and of all that is done for it."""
+
+
+class SandboxClock(msgspec.Struct, frozen=True):
+    """Where the sandbox stands in time."""
+
+    now: Annotated[str, Meta(description="The sandbox's time")]
+    ahead_seconds: Annotated[int, Meta(description="How far it is ahead of the box's clock")]
+    tax_server: Annotated[
+        Literal["reachable", "unreachable"], Meta(description="Whether the simulated machine reaches the tax server")
+    ]
+
+
+class SandboxControls(Protocol):
+    """One book of the sandbox, as a test may treat it."""
+
+    async def prepare(self, rehearsal: Rehearsal) -> Callable[[], None]:
+        """What has to be so before the request; to be called when it is over."""
+        ...
+
+    def now(self) -> int:
+        """The sandbox's time (ms)."""
+        ...
+
+    async def move_clock(self, seconds: int, *, reachable: bool | None) -> SandboxClock:
+        """`reachable`: from before the move on; None leaves the tax server as it is."""
+        ...
+
+
+class MetCases:
+    """Which keys have met their failure since the start: a till that repeats its request, header and all, is served then."""
+
+    MOST: Final = 10_000
+
+    def __init__(self) -> None:
+        self._met: OrderedDict[tuple[int, bytes, bytes], None] = OrderedDict()
+
+    def rehearsal(self, book: int, headers: Headers) -> Rehearsal | None:
+        """What the request is to meet; InvalidRequest for what is no case."""
+        sent = [value for name, value in headers if name == b"mcfd-test"]
+        if not sent:
+            return None
+        case, seconds = _read(b",".join(sent).decode("latin-1").strip())
+        key = b"\n".join(value for name, value in headers if name == b"idempotency-key")
+        use = (book, key, case.encode())
+        if not key or CASES[case].always:
+            return Rehearsal(case, seconds, lambda: None)
+        return None if use in self._met else Rehearsal(case, seconds, lambda: self._note(use))
+
+    def _note(self, use: tuple[int, bytes, bytes]) -> None:
+        self._met[use] = None
+        if len(self._met) > self.MOST:
+            self._met.popitem(last=False)
+
+
+def _read(value: str) -> tuple[str, int]:
+    match = _VALUE.fullmatch(value)
+    case = CASES.get(match[1]) if match else None
+    if match is None or case is None:
+        raise _wrong(Text("must be one of {choices}", choices=", ".join(CASES)))
+    if match[2] is None:
+        return match[1], case.seconds
+    if not 1 <= int(match[2]) <= case.most:
+        raise _wrong(_range_of(match[1], case))
+    return match[1], int(match[2])
+
+
+def _range_of(name: str, case: RehearsedCase) -> str:
+    if not case.most:
+        return Text("{case} takes no seconds", case=name)
+    return Text("{case} takes 1 to {most} seconds", case=name, most=case.most)
+
+
+def _wrong(message: str) -> InvalidRequest:
+    return InvalidRequest([FieldError(HEADER, message)])
+
+
+_IGNORED: Final = Text("does nothing with a live key")
+
+
+def ignored(headers: Headers, language: Language) -> tuple[Adjustment, ...]:
+    """The warning for a live key that came with the header."""
+    if all(name != b"mcfd-test" for name, _ in headers):
+        return ()
+    return (Adjustment("TEST_HEADER_IGNORED", f"{HEADER}: {_IGNORED.told(language)}", field=HEADER),)

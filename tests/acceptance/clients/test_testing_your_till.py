@@ -1,0 +1,143 @@
+"""Failures rehearsed with a test key (`Mcfd-Test`, decision 40): what the page says of each case is what a till gets."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import httpx
+import pytest
+from support.shop import NIM, Shop, invoice, wait_for
+
+from daemon.api.access.rehearsal import CASES
+
+DOCS = Path(__file__).parents[3] / "docs"
+SHORT = {"offline": "offline:1", "slow": "slow:1", "unknown": "unknown:4", "late": "late:1"}
+"""The same in less time: the sandbox says after 3 seconds that an outcome is not known."""
+
+
+def rehearse(shop: Shop, value: str, number: str, *, mode: str = "test", path: str = "certify") -> httpx.Response:
+    headers = {**shop.headers("live" if mode == "live" else "test", key=f"key-{number}"), "Mcfd-Test": value}
+    return shop.http.post(f"/v1/mcf/{NIM}/{path}", json=invoice(number), headers=headers)
+
+
+def in_the_sandbox(shop: Shop, number: str) -> list[str]:
+    found = shop.get("certifications", mode="test", limit=200).json()["certifications"]
+    return [each["state"] for each in found if each["invoiceNumber"] == number and each["state"] == "certified"]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_case_gives_what_its_line_says(shop: Shop, case: str) -> None:
+    """Status, code and Retry-After; then the same request with the same key until it is certified, once."""
+    expected, number = CASES[case], f"REHEARSED-{case}"
+    first = rehearse(shop, SHORT.get(case, case), number)
+    assert first.status_code == expected.status, first.text
+    assert first.headers.get("retry-after") == (str(expected.retry_after) if expected.retry_after else None)
+    if expected.code:
+        assert first.json()["code"] == expected.code
+    if expected.always:
+        assert rehearse(shop, case, number).json()["code"] == expected.code
+        last = shop.certify(invoice(number), key=f"key-{number}", mode="test")
+    else:
+        last = wait_for(
+            lambda: (answer := rehearse(shop, SHORT.get(case, case), number)).status_code == 200 and answer,
+            "the certification",
+        )
+    assert last.json()["codeSecef"].startswith("TESTFACT")
+    assert in_the_sandbox(shop, number) == ["certified"]
+    if expected.status == 200:
+        assert last.json() == first.json()
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("ofline", "must be one of offline, busy"),
+        ("slow:26", "slow takes 1 to 25 seconds"),
+        ("busy:3", "busy takes no seconds"),
+        ("", "must be one of"),
+        ("offline, busy", "must be one of"),
+    ],
+)
+def test_a_value_that_is_no_case_is_refused_by_name(shop: Shop, value: str, says: str) -> None:
+    """422 in the shape of every error; nothing is certified."""
+    answer = rehearse(shop, value, "REHEARSED-BAD")
+    assert answer.status_code == 422, answer.text
+    (fault,) = answer.json()["errors"]
+    assert fault["field"] == "Mcfd-Test"
+    assert says in fault["message"]
+    assert in_the_sandbox(shop, "REHEARSED-BAD") == []
+
+
+@pytest.mark.parametrize("value", [*CASES, "slow:20", "nonsense", ""])
+def test_with_a_live_key_the_header_does_nothing(shop: Shop, value: str) -> None:
+    """Certified as any other, with a warning that is not kept: neither the replay without the header nor the journal has it."""
+    number = f"LIVE-{value}"
+    first = rehearse(shop, value, number, mode="live")
+    assert first.status_code == 200, first.text
+    (warning,) = first.json()["warnings"]
+    assert (warning["code"], warning["field"]) == ("TEST_HEADER_IGNORED", "Mcfd-Test")
+    plain = {**first.json(), "warnings": []}
+    again = shop.certify(invoice(number), key=f"key-{number}")
+    assert (again.headers["idempotency-replayed"], again.json()) == ("true", plain)
+    assert shop.get(f"certifications/{plain['codeSecef']}").json()["receipt"] == plain
+
+
+def test_what_a_rehearsal_does_to_the_sandbox_leaves_live_tills_alone(shop: Shop) -> None:
+    """While the sandbox's machine is unplugged a live sale is certified, and the box is ready."""
+    assert rehearse(shop, "offline:1", "AWAY-1").status_code == 503
+    assert shop.certify(invoice("LIVE-AWAY-1")).status_code == 200
+    assert shop.is_ready()
+
+
+def test_z_is_rehearsed_too(shop: Shop) -> None:
+    """Any POST with a test key: a Z without its machine closes nothing, and is closed by the retry."""
+    headers = {**shop.headers("test", key="z-rehearsed"), "Mcfd-Test": "offline:1"}
+
+    def close() -> httpx.Response:
+        return shop.http.post(f"/v1/mcf/{NIM}/reports/z", json={}, headers=headers)
+
+    assert close().json()["code"] == "BRIDGE_OFFLINE"
+    assert wait_for(lambda: (answer := close()).status_code == 201 and answer, "the Z").json()["kind"] == "Z"
+
+
+def move(shop: Shop, mode: str = "test", **body: object) -> httpx.Response:
+    headers = shop.headers("live" if mode == "live" else "test")
+    return shop.http.post(f"/v1/mcf/{NIM}/test/clock", json=body, headers=headers)
+
+
+def test_the_sandboxes_time_goes_on_and_no_other(own_shop: Shop) -> None:
+    """A day later there is a Z of the next day, and the machine's own time is the same; after a restart too. Live, nothing has moved."""
+    shop = own_shop
+    shop.certify(invoice("S-1"), mode="test")
+    today = shop.close_period(mode="test").json()["created_at"]
+    moved = move(shop, days=31).json()
+    assert moved["ahead_seconds"] == 31 * 86400
+    later = shop.certify(invoice("S-2"), mode="test").json()
+    assert later["certifiedAt"] > moved["now"] > today
+    assert later["dateTime"][:8] == later["certifiedAt"][:10].replace("-", "")
+    shop.stop_daemon()
+    shop.start_daemon()
+    closed = shop.close_period(mode="test").json()
+    assert closed["created_at"][:7] > today[:7]
+    live = shop.certify(invoice("L-1")).json()
+    assert live["certifiedAt"] < moved["now"]
+    assert shop.get("info").json()["clockDrift"] in (-1, 0, 1)
+    shop.mcfd("verify", check=True)
+
+
+def test_eight_days_without_the_tax_server_are_an_alert(own_shop: Shop) -> None:
+    """In `info` and as an event; contact again ends it."""
+    assert move(own_shop, days=8, taxServer="unreachable").json()["tax_server"] == "unreachable"
+    server = own_shop.get("info", mode="test").json()["taxServer"]
+    assert (server["alert"], server["daysSinceContact"]) == (True, 8)
+    assert move(own_shop, taxServer="reachable").status_code == 200
+    wait_for(lambda: not own_shop.get("info", mode="test").json()["taxServer"]["alert"], "the contact")
+    assert not own_shop.get("info").json()["taxServer"]["alert"]
+
+
+def test_only_a_test_key_moves_a_clock(shop: Shop) -> None:
+    """404 for a live key; what cannot be read is refused by name."""
+    assert move(shop, "live", days=1).json()["code"] == "NOT_FOUND"
+    faults = move(shop, days=-1, hours="2", taxServer="gone", months=1).json()["errors"]
+    assert {fault["field"] for fault in faults} == {"days", "hours", "taxServer", "months"}
