@@ -17,7 +17,7 @@ from bridge.port_network import open_line
 from bridge.recording.recorder import Recorder
 from common.language import Text
 from daemon.app.outward.event_bus import EventBus
-from daemon.app.sandbox import Sandbox, SandboxTime, sandbox_ledger, sandbox_limits
+from daemon.app.sandbox import SandboxMachine, SandboxTime, sandbox_ledger, sandbox_limits
 from daemon.app.tills_first import TillsFirst
 from daemon.app.upkeep.box_clock import ClockWatch, now_millis
 from daemon.company import letterhead_of
@@ -52,7 +52,7 @@ class Runtime:
     retired: list[MachineWorker] = field(default_factory=list)
     """The books of machines that are no longer in the configuration."""
     lines: list[asyncio.Task[None]] = field(default_factory=list)
-    sandboxes: dict[int, Sandbox] = field(default_factory=dict)
+    sandboxes: dict[int, SandboxMachine] = field(default_factory=dict)
     """By the id of their book."""
     listeners: list[Callable[[BookEvent], None]] = field(default_factory=list)
 
@@ -125,7 +125,7 @@ async def _open_sandbox(runtime: Runtime, machine: Machine, ifu: str) -> None:
     ledger = sandbox_ledger(store, tills_first)
     time = await SandboxTime.of(ledger, await ledger.open_book(machine.nim, "test"))
     worker = await _worker(runtime, machine, "test", ledger, time.box)
-    sandbox = await Sandbox.open(store, worker, time, ifu, tills_first)
+    sandbox = await SandboxMachine.open(store, worker, time, ifu, tills_first)
     runtime.sandboxes[worker.book.id] = sandbox
     _keep(runtime, worker, sandbox.line(machine.nim), sandbox.listener)
 

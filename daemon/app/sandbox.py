@@ -138,7 +138,7 @@ class RehearsingMachine(ConnectedMachine):
             self._session.plan = FaultPlan()
 
 
-class Sandbox:
+class SandboxMachine:
     """The simulated machine of one test book, and what a test may do to it (`daemon.api.access.rehearsal.SandboxControls`)."""
 
     def __init__(

@@ -30,6 +30,9 @@ static class Till
 {
     const int Patience = 120; // seconds that the customer waits at the most
     static readonly string Base = Environment.GetEnvironmentVariable("MCFD_URL") + "/v1/mcf/" + Environment.GetEnvironmentVariable("MCFD_NIM");
+    static readonly string Rehearsed = Environment.GetEnvironmentVariable("MCFD_TEST"); // with a test key: docs/testing-your-till.md
+    static readonly int[] Again = { 408, 429, 503, 504, 507 };
+    static readonly string[] ForAPerson = { "MACHINE_ATTENTION", "LEDGER_DAMAGED" }; // 503 too, but waiting does not help
     static readonly HttpClient Http = new HttpClient { Timeout = TimeSpan.FromSeconds(Patience) };
 
     // The answer as text. Until there is one, the same request with the same key: it is certified at most once.
@@ -45,16 +48,15 @@ static class Till
                 request.Headers.Authorization = new AuthenticationHeaderValue("Bearer", Environment.GetEnvironmentVariable("MCFD_KEY"));
                 request.Headers.Add("Accept-Language", "fr");
                 if (key != null) request.Headers.Add("Idempotency-Key", key);
+                if (path == "/certify" && Rehearsed != null) request.Headers.Add("Mcfd-Test", Rehearsed);
                 if (body != null) request.Content = new StringContent(body, Encoding.UTF8, "application/json");
                 var answer = Http.SendAsync(request).Result;
                 var text = answer.Content.ReadAsStringAsync().Result;
                 if (answer.IsSuccessStatusCode) return text;
                 var status = (int)answer.StatusCode;
-                if (status != 429 && status != 503 && status != 507)
-                {
-                    var problem = Read<Problem>(text);
+                var problem = Read<Problem>(text);
+                if (Array.IndexOf(Again, status) < 0 || Array.IndexOf(ForAPerson, problem.code) >= 0)
                     throw new Refused(problem.code + ": " + problem.detail);
-                }
                 var after = answer.Headers.RetryAfter;
                 if (after != null && after.Delta.HasValue) wait = (int)after.Delta.Value.TotalSeconds;
             }

@@ -2,9 +2,11 @@
 //
 // MCFD_URL=https://mcfd.local:8480 MCFD_KEY=ak_live_… MCFD_NIM=EL02000015-1 NODE_EXTRA_CA_CERTS=mcfd-ca.pem node till.mjs F-1001
 
-const { MCFD_URL, MCFD_KEY, MCFD_NIM } = process.env;
+const { MCFD_URL, MCFD_KEY, MCFD_NIM, MCFD_TEST } = process.env;
 const BASE = `${MCFD_URL}/v1/mcf/${MCFD_NIM}`;
 const PATIENCE = 120_000; // milliseconds that the customer waits at the most
+const AGAIN = [408, 429, 503, 504, 507];
+const FOR_A_PERSON = ["MACHINE_ATTENTION", "LEDGER_DAMAGED"]; // 503 too, but waiting does not help
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 // The answer. Until there is one, the same request with the same key: it is certified at most once.
@@ -12,6 +14,7 @@ async function call(method, path, body, key) {
   const headers = { Authorization: `Bearer ${MCFD_KEY}`, "Accept-Language": "fr" };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (key) headers["Idempotency-Key"] = key;
+  if (path === "/certify" && MCFD_TEST) headers["Mcfd-Test"] = MCFD_TEST; // with a test key: docs/testing-your-till.md
   const deadline = Date.now() + PATIENCE;
   for (;;) {
     let wait = 2000;
@@ -24,7 +27,8 @@ async function call(method, path, body, key) {
       });
       if (answer.ok) return answer;
       const problem = await answer.json();
-      if (![429, 503, 507].includes(answer.status)) throw new RangeError(`${problem.code}: ${problem.detail}`);
+      if (!AGAIN.includes(answer.status) || FOR_A_PERSON.includes(problem.code))
+        throw new RangeError(`${problem.code}: ${problem.detail}`);
       wait = 1000 * Number(answer.headers.get("Retry-After") ?? 2);
     } catch (error) {
       if (error instanceof RangeError) throw error; // what was sent has to be corrected

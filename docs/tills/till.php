@@ -8,6 +8,9 @@ declare(strict_types=1);
 define('BASE', getenv('MCFD_URL') . '/v1/mcf/' . getenv('MCFD_NIM'));
 const PATIENCE = 120; // seconds that the customer waits at the most
 
+const AGAIN = [408, 429, 503, 504, 507];
+const FOR_A_PERSON = ['MACHINE_ATTENTION', 'LEDGER_DAMAGED']; // 503 too, but waiting does not help
+
 class Refused extends Exception {} // what was sent has to be corrected
 
 // The answer as text. Until there is one, the same request with the same key: it is certified at most once.
@@ -19,6 +22,9 @@ function call(string $method, string $path, ?array $body = null, string $key = '
     }
     if ($key !== '') {
         $headers[] = 'Idempotency-Key: ' . $key;
+    }
+    if ($path === '/certify' && getenv('MCFD_TEST')) { // with a test key: docs/testing-your-till.md
+        $headers[] = 'Mcfd-Test: ' . getenv('MCFD_TEST');
     }
     $options = ['method' => $method, 'header' => $headers, 'timeout' => PATIENCE, 'ignore_errors' => true, 'protocol_version' => 1.1];
     if ($body !== null) {
@@ -36,7 +42,7 @@ function call(string $method, string $path, ?array $body = null, string $key = '
                 return $answer;
             }
             $problem = json_decode($answer, true);
-            if (!in_array($status, [429, 503, 507], true)) {
+            if (!in_array($status, AGAIN, true) || in_array($problem['code'], FOR_A_PERSON, true)) {
                 throw new Refused($problem['code'] . ': ' . $problem['detail']);
             }
             foreach ($http_response_header as $header) {

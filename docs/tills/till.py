@@ -15,6 +15,8 @@ BASE = f"{os.environ['MCFD_URL']}/v1/mcf/{os.environ['MCFD_NIM']}"
 CA = os.environ.get("MCFD_CA")  # the box's own authority: mcfd tls export-ca
 TLS = ssl.create_default_context(cafile=CA) if CA else None
 PATIENCE = 120  # seconds that the customer waits at the most
+AGAIN = (408, 429, 503, 504, 507)
+FOR_A_PERSON = ("MACHINE_ATTENTION", "LEDGER_DAMAGED")  # 503 too, but waiting does not help
 
 
 class Refused(Exception):
@@ -30,6 +32,8 @@ def call(method, path, body=None, key=None):
         headers["Content-Type"] = "application/json"
     if key:
         headers["Idempotency-Key"] = key
+    if path == "/certify" and os.environ.get("MCFD_TEST"):  # with a test key: docs/testing-your-till.md
+        headers["Mcfd-Test"] = os.environ["MCFD_TEST"]
     deadline = time.monotonic() + PATIENCE
     while True:
         request = urllib.request.Request(BASE + path, data, headers, method=method)
@@ -39,7 +43,7 @@ def call(method, path, body=None, key=None):
                 return answer.read()
         except urllib.error.HTTPError as error:
             problem = json.loads(error.read())
-            if error.code not in (429, 503, 507):
+            if error.code not in AGAIN or problem["code"] in FOR_A_PERSON:
                 raise Refused(f"{problem['code']}: {problem['detail']}") from None
             wait = int(error.headers.get("Retry-After", wait))
         except OSError:  # the box restarts, the cable is out: nothing is known, so the same again

@@ -72,7 +72,6 @@ CASES: Final[Mapping[str, RehearsedCase]] = {
         "the same until the machine is back, then the certification that it made",
         retry_after=2,
         seconds=6,
-        most=60,
     ),
     "refused": RehearsedCase(
         "The machine refuses the invoice.",

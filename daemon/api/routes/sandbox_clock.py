@@ -14,8 +14,8 @@ from daemon.api.access.rehearsal import SandboxClock
 from daemon.api.document.describe import STORED, described
 from daemon.api.http.answers import Answer, encoded
 from daemon.api.request.body import read_json
-from daemon.core.clock import DAY
-from daemon.core.errors import InvalidRequest, NotFound
+from daemon.core.clock import DAY, HOUR
+from daemon.core.errors import FieldError, InvalidRequest, NotFound
 from daemon.core.invoice.fields import Fields
 from daemon.core.invoice.unknown import refusals_of, unknown_of
 
@@ -24,12 +24,15 @@ MOST_HOURS: Final = 48
 MOST_AHEAD: Final = 3660 * DAY
 _SERVERS: Final = ("reachable", "unreachable")
 
+Days = Annotated[int, Meta(ge=0, le=MOST_DAYS)]
+Hours = Annotated[int, Meta(ge=0, le=MOST_HOURS)]
+
 
 class ClockBody(msgspec.Struct, kw_only=True, rename="camel"):
     """How far the sandbox's time moves on; it never goes back."""
 
-    days: Annotated[int, Meta(ge=0, le=MOST_DAYS, description="Days")] = 0
-    hours: Annotated[int, Meta(ge=0, le=MOST_HOURS, description="Hours, beside the days")] = 0
+    days: Annotated[Days | None, Meta(description="Days")] = None
+    hours: Annotated[Hours | None, Meta(description="Hours, beside the days")] = None
     tax_server: Annotated[
         Literal["reachable", "unreachable"] | None,
         Meta(
@@ -59,15 +62,21 @@ async def move_clock(request: ApiRequest) -> Answer:
     if sandbox is None:
         raise NotFound(Text("only the sandbox's time can be moved: a test key is needed"))
     _, body = await read_json(request.scope["headers"], request.receive)
+    hours, reachable = read_move_of_clock(body)
+    if sandbox.now() + hours * HOUR > deps_of(request).clock() + MOST_AHEAD:
+        raise InvalidRequest([FieldError("days", Text("the sandbox's time goes ten years ahead at the most"))])
+    return encoded(await sandbox.move_clock(hours * 3600, reachable=reachable))
+
+
+def read_move_of_clock(body: dict[str, object]) -> tuple[int, bool | None]:
+    """Hours, and whether the tax server is reachable (None: as it is)."""
     errors = refusals_of(unknown_of(body, frozenset(ClockBody.__struct_encode_fields__)))
     fields = Fields(body, "", errors)
     hours = 24 * _whole(fields, "days", MOST_DAYS) + _whole(fields, "hours", MOST_HOURS)
     server = fields.choice("taxServer", _SERVERS, "")
-    if sandbox.now() + hours * 3_600_000 > deps_of(request).clock() + MOST_AHEAD:
-        fields.fault("days", Text("the sandbox's time goes ten years ahead at the most"))
     if errors:
         raise InvalidRequest(errors)
-    return encoded(await sandbox.move_clock(hours * 3600, reachable=server == "reachable" if server else None))
+    return hours, server == "reachable" if server else None
 
 
 def _whole(fields: Fields, name: str, most: int) -> int:

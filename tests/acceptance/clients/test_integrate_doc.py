@@ -7,12 +7,14 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from support.shop import NIM, Shop, wait_for
+from support.shop import NIM, Machine, Shop, wait_for
 from support.tools import need
 
+from daemon.api.access.rehearsal import CASES
 from daemon.api.problems import HTTP_CODES, KINDS
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -25,14 +27,14 @@ TILLS = {
 }
 
 
-def till(shop: Shop, language: str, number: str) -> subprocess.Popen[str]:
+def till(shop: Shop, language: str, number: str, **more: str) -> subprocess.Popen[str]:
     program, file = TILLS[language]
     if language != "python":
         need(program)
     environ = {**os.environ, "MCFD_URL": f"http://127.0.0.1:{shop.port}", "MCFD_KEY": shop.key(), "MCFD_NIM": NIM}
     place = compiled(shop.folder) if language == "csharp" else DOCS / "tills"
     command = [program, str(place / file), number]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**environ, **more})
 
 
 def compiled(folder: Path) -> Path:
@@ -86,6 +88,33 @@ def test_a_till_outlives_its_machine(tmp_path: Path, language: str) -> None:
                 process.kill()
         assert process.returncode == 0, errors
         assert [entry["number"] for entry in shop.machines[0].certified()] == ["T-1", "T-1-A"]
+
+
+def test_each_till_meets_every_case_of_the_page(tmp_path: Path) -> None:
+    """With `MCFD_TEST` each till of the page ends with its invoice certified, or says what a person has to do; never in a wait."""
+    nims = {language: f"EL0200001{at}-1" for at, language in enumerate(TILLS)}
+    machines = tuple(Machine(tmp_path, nim) for nim in nims.values())  # never started: the sandbox needs none
+    with Shop(tmp_path, machines=machines) as shop, ThreadPoolExecutor() as pool:
+        for nim in nims.values():
+            shop.key("test", nim)
+        shop.start_daemon(ready=False)
+        for _ in pool.map(lambda language: meets_every_case(shop, language, nims[language]), TILLS):
+            pass
+
+
+def meets_every_case(shop: Shop, language: str, nim: str) -> None:
+    for case in CASES.keys() - {"late", "blocked"}:  # to a till as `offline` and `refused`
+        expected = CASES[case]
+        more = {"MCFD_NIM": nim, "MCFD_KEY": shop.key("test", nim), "MCFD_TEST": f"{case}:1" if expected.most else case}
+        with till(shop, language, f"T-{case}", **more) as process:
+            out, errors = process.communicate(timeout=120)
+        if expected.always:
+            assert process.returncode != 0, out
+            assert expected.code in out + errors
+        else:
+            assert errors == ""
+            assert out.startswith(f"certified T-{case} TESTFACT"), out
+            assert "closed Z" in out
 
 
 def bodies(page: Path) -> list[dict[str, object]]:

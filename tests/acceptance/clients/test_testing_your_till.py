@@ -9,11 +9,12 @@ import httpx
 import pytest
 from support.shop import NIM, Shop, invoice, wait_for
 
-from daemon.api.access.rehearsal import CASES
+from daemon.api.access.rehearsal import CASES, RehearsedCase
 
-DOCS = Path(__file__).parents[3] / "docs"
-SHORT = {"offline": "offline:1", "slow": "slow:1", "unknown": "unknown:4", "late": "late:1"}
-"""The same in less time: the sandbox says after 3 seconds that an outcome is not known."""
+PAGE = Path(__file__).parents[3] / "docs" / "testing-your-till.md"
+SHORT = {"offline": "offline:1", "slow": "slow:1", "late": "late:1"}
+"""The same in less time."""
+HEAD = "| `Mcfd-Test` | what happens | the answer | the same again, with the same key and header |\n|---|---|---|---|\n"
 
 
 def rehearse(shop: Shop, value: str, number: str, *, mode: str = "test", path: str = "certify") -> httpx.Response:
@@ -141,3 +142,24 @@ def test_only_a_test_key_moves_a_clock(shop: Shop) -> None:
     assert move(shop, "live", days=1).json()["code"] == "NOT_FOUND"
     faults = move(shop, days=-1, hours="2", taxServer="gone", months=1).json()["errors"]
     assert {fault["field"] for fault in faults} == {"days", "hours", "taxServer", "months"}
+
+
+def line_of(name: str, case: RehearsedCase) -> str:
+    value = f"`{name}`" + (f", `{name}:1`…`{case.most}`" if case.most else "")
+    answer = f"{case.status} `{case.code}`" if case.code else f"{case.status}, the receipt"
+    wait = f", `Retry-After: {case.retry_after}`" if case.retry_after else ""
+    return f"| {value} | {case.does} | {answer}{wait} | {case.again} |"
+
+
+def test_the_page_has_the_table_of_the_code() -> None:
+    """docs/testing-your-till.md; run this file to write it anew."""
+    assert PAGE.read_text() == page_with_table()
+
+
+def page_with_table() -> str:
+    table = HEAD + "".join(f"{line_of(name, case)}\n" for name, case in CASES.items())
+    return re.sub(r"(?s)(<!-- cases -->\n).*?(<!-- cases end -->)", rf"\g<1>{table}\g<2>", PAGE.read_text())
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page_with_table())

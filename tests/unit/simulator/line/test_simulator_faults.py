@@ -193,6 +193,22 @@ def test_syn_storm():
     assert [is_syn(event) for event in found] == [True] * 24 + [False]
 
 
+def test_work():
+    """SYN every 100 ms, as a machine that is busy, then the answer."""
+    wire = wire_with("work:0.5#1")
+    wire.send(0x20, 0xC1)
+    found = wire.look(after=0.6)
+    assert [is_syn(event) for event in found] == [True] * 4 + [False]
+
+
+def test_refuse():
+    """`E:` in those words, and nothing is executed."""
+    wire = at_38h("refuse:Not today@38h")
+    (answer,) = close(wire)
+    assert answer.data == b"E:Not today"
+    assert tc_of(wire) == 0
+
+
 def test_stale_replies_come_first():
     """A good frame with another SEQ, or another command, and an older answer in it; then the right one."""
     for spec in ("stale-seq@38h", "stale-cmd@38h"):

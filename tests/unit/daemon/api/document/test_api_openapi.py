@@ -24,6 +24,7 @@ from daemon.api.document.describe import EmptyBody
 from daemon.api.problems import HTTP_CODES, KINDS, problem_answer
 from daemon.api.routes.cash import EXAMPLE as CASH_EXAMPLE
 from daemon.api.routes.certify import CREDIT_NOTE_EXAMPLE, INVOICE_EXAMPLE
+from daemon.api.routes.sandbox_clock import read_move_of_clock
 from daemon.api.service import create_api
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.events import CERTIFIED, CLOSURE, TEST, MachineEvent
@@ -233,6 +234,7 @@ BODIES: dict[str, tuple[dict[str, Any], Callable[[Any], object]]] = {
         {**CASH_EXAMPLE, "operatorId": "7", "operatorName": "Awa"},
         lambda body: read_move(body, defaults=DEFAULTS, strict=True),
     ),
+    "ClockBody": ({"days": 8, "hours": 2, "taxServer": "unreachable"}, read_move_of_clock),
 }
 """Each body with all of its fields, and who reads it."""
 
@@ -272,7 +274,7 @@ def test_null_is_a_field_that_is_left_out(document: dict[str, Any], name: str) -
         assert outcome(reader, nulled) == outcome(reader, without), (above, field)
         assert schema.is_valid(nulled) is (outcome(reader, nulled) is not None), (above, field)
     told = document["components"]["schemas"]
-    inner = {"CashBody": ()}.get(name, ("ItemBody", "PaymentBody", "CustomerBody", "CommentBody"))
+    inner = {"CashBody": (), "ClockBody": ()}.get(name, ("ItemBody", "PaymentBody", "CustomerBody", "CommentBody"))
     assert tried == {field for each in (name, *inner) for field in told[each]["properties"]}
 
 
