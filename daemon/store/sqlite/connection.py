@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sqlite3
+import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, TypeVar
-
-import aiosqlite
 
 from common.language import Text
 from daemon.core.errors import StorageFull
@@ -42,48 +43,86 @@ _READER_PRAGMAS = (
 )
 
 
-class SqliteConnection(aiosqlite.Connection):
-    """One connection on a thread of its own."""
+class SqliteConnection:
+    """One connection on a thread of its own, which runs functions on it: many statements for one hop between threads, where aiosqlite's
+    public methods hop for each. The thread never keeps the process alive."""
 
-    stopped: asyncio.Future[Any] | None = None
+    def __init__(self, path: Path, mode: str) -> None:
+        self._open = partial(open_file, path, mode)
+        self._jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._connection: sqlite3.Connection | None = None
+        self._is_over = False
+        self._thread = threading.Thread(target=self._work, name=f"ledger {mode}", daemon=True)
 
-    def stop(self) -> asyncio.Future[Any] | None:
-        """A connection that cannot be opened is stopped by aiosqlite without waiting for its thread, whose last word then
-        meets a loop that may be closed: `_connect` waits."""
-        self.stopped = super().stop()
-        return self.stopped
+    async def open(self) -> None:
+        """StorageFull or LedgerUnusable instead of SQLite's own errors, here and in `run`."""
+        self._thread.start()
+        try:
+            self._connection = await self._call(self._open)
+        except BaseException:
+            await self.close()
+            raise
 
     async def run(self, job: Job[T]) -> T:
-        """`job` on the connection's thread: many statements for one hop between threads.
-
-        aiosqlite hops for each statement; `_execute` is what its own methods do that with, and no public method takes a
-        function. StorageFull or LedgerUnusable instead of SQLite's own errors."""
-        try:
-            result: T = await self._execute(job, self._conn)  # type: ignore[no-untyped-call]  # not annotated there
-        except sqlite3.Error as error:
-            raise (storage_error(error) or error) from error
-        return result
+        if (connection := self._connection) is None:
+            raise StorageFull(Text("the ledger is closed"))
+        return await self._call(partial(job, connection))
 
     def start(self, job: Job[T], told: Told[T]) -> None:
         """The same for the writer, without a task or a future in between: `told` is called on the loop, with the result or with the error."""
         loop = asyncio.get_running_loop()
-        if not self._running or not self._connection:
+        if (connection := self._connection) is None:
             loop.call_soon(told, None, StorageFull(Text("the ledger is closed")))
-            return
-        connection = self._conn
+        else:
+            self._jobs.put(partial(_tell, loop, partial(job, connection), told))
 
-        def work() -> None:
-            result: T | None = None
-            error: Exception | None = None
-            try:
-                result = job(connection)
-            except sqlite3.Error as fault:
-                error = storage_error(fault) or fault
-            except Exception as fault:  # noqa: BLE001  whatever it is, those who wait must be told
-                error = fault
-            loop.call_soon_threadsafe(told, result, error)
+    async def close(self) -> None:
+        """After what was begun."""
+        connection, self._connection = self._connection, None
+        try:
+            if connection is not None:
+                await self._call(connection.close)
+        finally:
+            await self._call(self._end)
+            self._thread.join()  # which has nothing else to do
 
-        self._tx.put_nowait((None, work))
+    async def _call(self, work: Callable[[], T]) -> T:
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+        def told(result: Any, error: Exception | None) -> None:
+            if done.cancelled():
+                return  # who asked went away
+            if error is None:
+                done.set_result(result)
+            else:
+                done.set_exception(error)
+
+        self._jobs.put(partial(_tell, asyncio.get_running_loop(), work, told))
+        return await done
+
+    def _work(self) -> None:
+        while not self._is_over:
+            self._jobs.get()()
+
+    def _end(self) -> None:
+        self._is_over = True
+
+
+def _tell(loop: asyncio.AbstractEventLoop, work: Callable[[], T], told: Told[T]) -> None:
+    """On the connection's thread."""
+    result: T | None = None
+    error: Exception | None = None
+    try:
+        result = work()
+    except sqlite3.Error as fault:
+        error = fault
+        if (translated := storage_error(fault)) is not None:
+            translated.__cause__ = fault
+            error = translated
+    except Exception as fault:  # noqa: BLE001  whatever it is, those who wait must be told
+        error = fault
+    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+        loop.call_soon_threadsafe(told, result, error)
 
 
 async def connect_writer(path: Path, *, max_pages: int | None = None) -> SqliteConnection:
@@ -127,13 +166,8 @@ def configure(connection: sqlite3.Connection, pragmas: tuple[str, ...]) -> None:
 
 
 async def _connect(path: Path, mode: str, pragmas: tuple[str, ...]) -> SqliteConnection:
-    connection = SqliteConnection(partial(open_file, path, mode), iter_chunk_size=64)
-    try:
-        await connection
-    except sqlite3.Error as error:
-        if connection.stopped is not None:
-            await connection.stopped
-        raise (storage_error(error) or error) from error
+    connection = SqliteConnection(path, mode)
+    await connection.open()
     try:
         await connection.run(partial(configure, pragmas=pragmas))
     except BaseException:
