@@ -10,7 +10,7 @@ RUN_STAMP := $(VENV)/.run-ready
 # A caller's own pip settings (an index, a certificate) are honoured; nothing here names one.
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: docs core pictures rooms demo demo-hq deb-hq test check format bench siege simulate torture flaky deb lock clean venv texts repository release image
+.PHONY: docs core pictures rooms demo demo-hq deb-hq test check format bench siege simulate syncs torture flaky deb lock clean venv texts repository release image
 
 $(RUN_STAMP): packaging/requirements/run.txt pyproject.toml
 	@echo "mcfd: building $(VENV) (once; about half a minute) …"
@@ -81,6 +81,10 @@ torture: $(STAMP) $(CATALOGUES)
 simulate: $(STAMP) $(CATALOGUES)
 	@$(if $(EVERY),:,PYTHONPATH=tests $(BIN)/python -m simulation) --seeds $(or $(SEEDS),2000) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep $(KEEP)) $(if $(MISTAKES),--mistakes) $(if $(JOBS),--jobs $(JOBS)) $(if $(FIRST),--first $(FIRST))
 	@$(if $(SEED)$(MISTAKES),,PYTHONPATH=tests $(BIN)/python -m exhaustive --more $(or $(MORE),1) $(if $(JOBS),--jobs $(JOBS)))
+
+# A sync that fails, at each sync of a certification, of a Z and of a start (docs/reliability.md); within the suite the first ones.
+syncs: $(STAMP) $(CATALOGUES)
+	@MCFD_SYNCS=1000 $(BIN)/python -m pytest -q tests/acceptance/crash/test_crash_failed_sync.py
 
 # The suite in random order, again and again, until it fails (docs/testing.md): SEED=…, COUNT=…
 flaky: $(STAMP) $(CATALOGUES)

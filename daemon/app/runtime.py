@@ -10,6 +10,7 @@ from functools import partial
 from importlib.metadata import version
 
 import msgspec
+import structlog
 
 from bridge.commands import USUAL, MachineHabits
 from bridge.link import LineStatistics, Timers
@@ -30,12 +31,15 @@ from daemon.machines.line import LineSettings, keep_line
 from daemon.recording.writer import RecordingPlace, Recordings
 from daemon.settings import Machine, Settings
 from daemon.store.ledger import Ledger
+from daemon.store.sqlite.disk_failure import disk_trouble, read_failures
 from daemon.store.store import Store
 from daemon.usecases.line_events import LineEvents
 from daemon.usecases.reports.letterhead import take_letterhead
 from daemon.usecases.worker.aggregate import tick
 from daemon.usecases.worker.book_clock import BoxClock
 from daemon.usecases.worker.machine_worker import BookEvent, Limits, MachineWorker
+
+log = structlog.get_logger(__name__)
 
 PAGES_PER_MB = 256
 BYTES_PER_MB = 1024 * 1024
@@ -60,11 +64,16 @@ class Runtime:
     """Of each line, by its book."""
 
     def __post_init__(self) -> None:
+        self._disk_failures = read_failures(self.settings.storage.path)
         self.event_bus = EventBus(self.store.events, now_millis)
         self.recordings = Recordings()
         self.tills_first = TillsFirst(self.workers)
         self.clock_watch = ClockWatch()
         self.listeners.append(self.event_bus.on_event)
+
+    def disk_trouble(self) -> str:
+        """A failure more ends the process."""
+        return disk_trouble(self._disk_failures, now_millis())
 
     def publish(self, event: BookEvent) -> None:
         for listener in self.listeners:
@@ -85,6 +94,8 @@ async def build(settings: Settings) -> AsyncIterator[Runtime]:
         )
         stack.push_async_callback(store.close)
         runtime = Runtime(settings, store)
+        if trouble := runtime.disk_trouble():
+            log.error("disk.failing", cause=trouble)
         await stack.enter_async_context(runtime.event_bus.running())
         stack.push_async_callback(runtime.recordings.close)
         stack.push_async_callback(_take_down, runtime)

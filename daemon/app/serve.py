@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import structlog
 import uvloop
@@ -48,6 +48,7 @@ from daemon.core.certified_core import CORE_VERSION, core_digest
 from daemon.core.errors import StorageError
 from daemon.owner import remove_left
 from daemon.settings import Settings
+from daemon.store.sqlite.disk_failure import ending_on_failure
 from daemon.tls.home import AuthorityError
 from daemon.upstream.options import BadOptions
 from daemon.usecases.worker.machine_worker import MachineWorkers
@@ -57,6 +58,8 @@ log = structlog.get_logger(__name__)
 EXIT_OK = 0
 EXIT_USAGE = 2
 EXIT_UNUSABLE = 3
+EXIT_DISK = 74
+"""An error of the disk, as in sysexits.h: nothing was tried again."""
 STOP_GRACE = 100.0
 """For what is on the line (decision 38): the line's own time limits end it sooner where the machine is silent."""
 ANSWER_GRACE = 1.0
@@ -74,9 +77,10 @@ def serve(settings: Settings, front: Path | None = None) -> int:
     unit."""
     sys.setswitchinterval(SWITCH_INTERVAL)
     try:
-        remove_left(settings.storage.path.parent)
-        carry_out_order(settings)
-        code = uvloop.run(_serve(settings, front))
+        with ending_on_failure(settings.storage.path, _end_at_once):
+            remove_left(settings.storage.path.parent)
+            carry_out_order(settings)
+            code = uvloop.run(_serve(settings, front))
     except (BadOptions, BadCertificate, AuthorityError, FrontError) as error:
         log.critical("start.refused", reason=str(error))
         return EXIT_USAGE
@@ -91,6 +95,12 @@ def serve(settings: Settings, front: Path | None = None) -> int:
         ]
         os.execv(MCFD[0], [*MCFD, "run", *options])  # noqa: S606  itself
     return code
+
+
+def _end_at_once(cause: str) -> NoReturn:
+    """On the thread that met it: nothing more is answered, and nothing more is sent to a machine."""
+    log.critical("disk.failed", cause=cause)
+    os._exit(EXIT_DISK)
 
 
 @dataclass(frozen=True)
@@ -225,6 +235,7 @@ def _api_deps(
         sandbox=SandboxShare(let_pass=runtime.tills_first.let_pass),
         sandboxes=runtime.sandboxes,
         damage=lambda: runtime.store.retention.damage().all,
+        disk=runtime.disk_trouble,
     )
 
 

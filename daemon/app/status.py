@@ -32,7 +32,8 @@ async def report(runtime: Runtime, address: str) -> None:
 def status_line(runtime: Runtime, address: str) -> str:
     off = {short_nim(machine.nim) for machine in runtime.settings.machine if not machine.enabled}
     workers = [worker for worker in runtime.workers if worker.book.mode == "live"]
-    return "; ".join([address, *(_machine(worker, off=short_nim(worker.book.nim) in off) for worker in workers)])
+    disk = [str(tell(trouble, ambient()))[:LONGEST]] if (trouble := runtime.disk_trouble()) else []
+    return "; ".join([address, *disk, *(_machine(worker, off=short_nim(worker.book.nim) in off) for worker in workers)])
 
 
 def _machine(worker: MachineWorker, *, off: bool) -> str:

@@ -6,6 +6,7 @@ Exit codes, the same everywhere:
     1    done, and something was found wrong or refused
     2    the command line or the configuration is wrong
     3    it cannot be done now: no ledger, or it is damaged, full or held by another program
+    74   `mcfd run` alone: the disk failed (daemon/app/serve.py)
     130  broken off at the keyboard
 """
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from datetime import UTC, datetime
 
 from common.language import tr
+from common.language.stored import stored
 from common.language.system import reason
 from daemon.doctor.finding import CheckResult, fail, ok, warn
 from daemon.settings import Settings
+from daemon.store.sqlite.disk_failure import disk_trouble, read_failures
 from daemon.tls.authority import YOUNGEST_CLOCK
 
 MEGABYTE = 1024 * 1024
@@ -27,6 +30,10 @@ def check_disk(settings: Settings) -> CheckResult:
             "disk",
             tr("{folder}: {why}", folder=folder, why=reason(error)),
             tr("sudo systemd-tmpfiles --create mcfd.conf puts it back"),
+        )
+    if trouble := disk_trouble(read_failures(settings.storage.path), time.time_ns() // 1_000_000):
+        return fail(
+            "disk", tr(stored(trouble)), tr("mcfd doctor --disk {folder} looks at the disk itself", folder=folder)
         )
     reserve = settings.storage.reserve_mb
     if read_only:

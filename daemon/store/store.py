@@ -26,6 +26,7 @@ from daemon.store.maintenance import housekeeping
 from daemon.store.maintenance.health import examine
 from daemon.store.maintenance.lost_writes import count_commit, ledger_name, look_for_lost, note_lost
 from daemon.store.maintenance.numbers import bring_back
+from daemon.store.maintenance.renewal import renew_after_failure
 from daemon.store.outbox import Outbox
 from daemon.store.people import PeopleAccess
 from daemon.store.retention import Retention
@@ -34,7 +35,7 @@ from daemon.store.sqlite.connection import SqliteConnection, connect_reader, con
 from daemon.store.sqlite.free_space import RESERVE_BYTES, FreeSpace
 from daemon.store.sqlite.lock import LedgerLock
 from daemon.store.sqlite.migrations import is_current, migrate, migrations
-from daemon.store.sqlite.writer import Marking, Writer
+from daemon.store.sqlite.writer import Marking, Writer, bring_in
 from daemon.store.standing import Standings
 from daemon.store.tables.events import DEFAULT_LANES, UPSTREAM, EventWriter, Lanes
 from daemon.store.tables.keys import ApiKeyRing
@@ -132,6 +133,9 @@ async def _opened(path: Path, exclusive: bool, max_pages: int | None) -> AsyncIt
     connection = None
     try:
         try:
+            if lock is not None and await renew_after_failure(path):
+                lock.release()
+                lock = LedgerLock.acquire(path)  # of the new file
             mark = read_mark(path)
             connection = await connect_writer(path, max_pages=max_pages)
             lost = await connection.run(partial(look_for_lost, ledger=path, mark=mark, alone=exclusive))
@@ -154,6 +158,7 @@ async def _opened(path: Path, exclusive: bool, max_pages: int | None) -> AsyncIt
 
 
 async def _prepare(connection: SqliteConnection) -> None:
+    await connection.run(bring_in)  # whatever a sync that failed has left of it on the disk is written anew
     await connection.run(partial(migrate, steps=migrations()))
     await connection.run(examine)
     await connection.run(identify)

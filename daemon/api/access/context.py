@@ -74,6 +74,8 @@ class ApiDeps(msgspec.Struct, frozen=True, kw_only=True):
     uses: Uses = msgspec.field(default_factory=dict)
     damage: Callable[[], Sequence[str]] = tuple
     """What is known to be damaged in the ledger."""
+    disk: Callable[[], str] = str
+    """What is wrong with the disk, and what to do; empty when nothing is."""
     exports: ConcurrencyLimit = msgspec.field(default_factory=lambda: ConcurrencyLimit(EXPORTS))
 
     def is_disabled(self, nim: str) -> bool:

@@ -257,6 +257,7 @@ async def shown(visit: Visit, template: str, *, status: int = 200, **values: Any
             "moment": visit.moment,
             "in_attention": attention,
             "damage": tuple(stored(found).told(visit.language) for found in visit.deps.damage()),
+            "disk": stored(visit.deps.disk()).told(visit.language),
             "paid": visit.page.labels(visit.language),
             **values,
         },

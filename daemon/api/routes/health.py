@@ -75,6 +75,9 @@ class Ready(msgspec.Struct, frozen=True):
     ledger: Annotated[
         tuple[str, ...], Meta(description="What is known to be damaged in the ledger; in words with a key")
     ] = ()
+    disk: Annotated[
+        str, Meta(description="That the disk failed again and again and has to be replaced; empty when it did not")
+    ] = ""
 
 
 @get(
@@ -99,7 +102,8 @@ async def live(request: ApiRequest) -> Answer:
         tag="health",
         summary="The machines answer",
         description="""200 when each configured machine answers and may certify and nothing in the ledger is known to be damaged, otherwise 503 with
-the same body, which says which does not. Trouble upstream does not change the status.""",
+the same body, which says which does not. Trouble upstream or
+with the disk does not change the status.""",
         answer=Ready,
         also={503: (Ready, "A machine does not answer")},
         access="open",
@@ -118,6 +122,7 @@ async def ready(request: ApiRequest) -> Answer:
         machines=machines,
         upstream=await _upstream(request),
         ledger=damage if _has_key(request) else (NAMELESS,) * bool(damage),
+        disk=deps.disk(),
     )
     return encoded(body, status=200 if well else 503)
 

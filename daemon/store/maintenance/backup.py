@@ -52,7 +52,7 @@ def backup(source: Path, target: Path, *, at: int, progress: Progress = lambda _
     the pages that are copied, then the records of the copy that are verified.
 
     LedgerUnusable when the ledger does not verify: a damaged copy would only replace a good one."""
-    with _in_the_making(target) as copy:
+    with in_the_making(target) as copy:
         with _told(source), closing(open_to_read(source)) as ledger:
             _copy(ledger, copy, lambda connection: write_meta(connection, BACKUP_AT, str(at)), progress)
         findings = _verified(copy, source, progress)
@@ -77,7 +77,7 @@ def restore(
     named, target = target, real_path(target)
     lock = LedgerLock.acquire(target)
     try:
-        with _in_the_making(target) as copy:
+        with in_the_making(target) as copy:
             with _told(source), closing(open_to_read(source)) as saved:
                 detail = {"from": str(origin or source), "aside": _aside(target, at).name if target.exists() else ""}
 
@@ -131,11 +131,11 @@ def _set_aside(target: Path, at: int) -> Path | None:
     aside = _aside(target, at)
     with contextlib.suppress(sqlite3.Error), closing(open_file(target, "rw")) as old:
         old.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    _keep(target, aside)  # the target is there at every moment: a start in between must not find an empty place
+    keep_as(target, aside)  # the target is there at every moment: a start in between must not find an empty place
     for suffix in ("-wal", "-shm"):
         left = target.with_name(target.name + suffix)
         if left.exists():
-            _keep(left, aside.with_name(aside.name + suffix))
+            keep_as(left, aside.with_name(aside.name + suffix))
     sync_path(target.parent)
     for suffix in ("-wal", "-shm"):  # what was in them is aside by now, with its file
         target.with_name(target.name + suffix).unlink(missing_ok=True)
@@ -148,7 +148,7 @@ def _aside(target: Path, at: int) -> Path:
     return target.with_name(f"{target.name}.replaced-{stamp}")
 
 
-def _keep(file: Path, under: Path) -> None:
+def keep_as(file: Path, under: Path) -> None:
     try:
         os.link(file, under)
     except OSError:
@@ -157,7 +157,7 @@ def _keep(file: Path, under: Path) -> None:
 
 
 @contextlib.contextmanager
-def _in_the_making(target: Path) -> Iterator[Path]:
+def in_the_making(target: Path) -> Iterator[Path]:
     """A path beside `target` for a copy that does not count yet; gone afterwards unless it was put in place."""
     copy = target.with_name(target.name + ".part")
     names = (copy, *(copy.with_name(copy.name + suffix) for suffix in ("-journal", "-wal", "-shm")))

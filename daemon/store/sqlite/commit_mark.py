@@ -12,6 +12,8 @@ import zlib
 from pathlib import Path
 from typing import NamedTuple
 
+from daemon.store.sqlite.disk_failure import file_failed
+
 SUFFIX = ".commits"
 
 
@@ -35,7 +37,7 @@ def read_mark(ledger: Path) -> MarkRow | None:
 
 
 class CommitMark:
-    """The mark of one open ledger. A disk that does not take it is noticed by the ledger's own writes."""
+    """The mark of one open ledger. A full disk is noticed by the ledger's own writes."""
 
     def __init__(self, ledger: Path, name: str) -> None:
         self._name = name
@@ -47,8 +49,10 @@ class CommitMark:
         """Always as long, in one write of less than a sector."""
         if self._descriptor >= 0:
             text = f"{self._name} {number:020}".encode("ascii")
-            with contextlib.suppress(OSError):
+            try:
                 os.pwrite(self._descriptor, b"%b %08x\n" % (text, zlib.crc32(text)), 0)
+            except OSError as error:
+                file_failed(error, is_sync=False)
 
     def close(self) -> None:
         if self._descriptor >= 0:

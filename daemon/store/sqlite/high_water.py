@@ -21,6 +21,7 @@ import msgspec
 from common.language import Text
 from common.language.system import reason
 from daemon.core.errors import LedgerUnusable, StorageFull
+from daemon.store.sqlite.disk_failure import file_failed
 from daemon.store.sqlite.durable import real_path, sync_path
 
 SUFFIX = ".high-water"
@@ -94,6 +95,7 @@ def write_marks(ledger: Path, marks: Marks) -> None:
         part.replace(path)
         sync_path(path.parent)
     except OSError as error:
+        file_failed(error, is_sync=True)
         with contextlib.suppress(OSError):
             part.unlink()
         raise StorageFull(Text("{path} cannot be written ({why})", path=path, why=reason(error))) from error

@@ -216,6 +216,11 @@ def checkpoint(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 
+def bring_in(connection: sqlite3.Connection) -> None:
+    """The whole write-ahead log, which is empty afterwards; nobody else uses the ledger."""
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
 def _transact(
     jobs: list[Job[Any]], connection: sqlite3.Connection, marking: Marking | None = None
 ) -> tuple[list[_Outcome], bool]:

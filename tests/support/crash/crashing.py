@@ -3,25 +3,30 @@ child of the nursery that becomes it.
 
 **crash**: while that file exists, it holds `{"commit":N,"when":"before"|"after"}`: SIGKILL at the N-th commit that writes something from
 when the daemon first saw the file, with everything written and not committed, or committed and nobody told. The file is
-removed first, so that the next start lives.
+removed first, so that the next start lives. `{"sync":N}`: the N-th sync of a file or folder from then on fails, once, with an error of
+the disk.
 
 **clock**: unless it is null, the box's clock is wrong by so many seconds, or by those in the file `PATH.clock` once there is one.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
 import sqlite3
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from support import hurried
 from support.nursery import Child, Nursery
+from support.slow_disk import CountingDisk
 
 DAY = 0.5
 
@@ -43,10 +48,44 @@ def launch(
 
 def arm(crash: str, clock: float | None, hurry: Mapping[str, Any] | None) -> None:
     arm_commits(Path(crash))
+    FailingDisk(Path(crash)).install()
     if hurry is not None:
         hurried.arm(**hurry)
     if clock is not None:
         shift_clock(clock, Path(f"{crash}.clock"))
+
+
+class FailingDisk(CountingDisk):
+    """Of SQLite's syncs and of Python's own."""
+
+    def __init__(self, orders: Path) -> None:
+        super().__init__(orders.with_name("syncs"), 0)
+        self._orders = orders
+        self._count = 0
+        self._turn = threading.Lock()
+
+    def install(self) -> None:
+        super().install()
+        for name in ("fsync", "fdatasync"):
+            setattr(os, name, partial(self._sync, getattr(os, name)))
+
+    def _sync(self, sync: Callable[[int], None], descriptor: int) -> None:
+        if self.syncing():
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        sync(descriptor)
+
+    def syncing(self) -> int:
+        with self._turn:
+            try:
+                order = json.loads(self._orders.read_text())
+            except FileNotFoundError:
+                self._count = 0
+                return 0
+            self._count += 1
+            if self._count != order.get("sync"):
+                return 0
+            self._orders.unlink()
+            return sqlite3.SQLITE_IOERR_FSYNC
 
 
 def arm_commits(orders: Path) -> None:
@@ -64,7 +103,7 @@ def arm_commits(orders: Path) -> None:
             count = 0
             return
         count += when == "before"
-        if (count, when) == (order["commit"], order["when"]):
+        if (count, when) == (order.get("commit"), order.get("when")):
             orders.unlink()
             os.kill(os.getpid(), signal.SIGKILL)
 

@@ -23,6 +23,7 @@ from support.crash.crashing import launch
 from support.nursery import Nursery
 from support.shop import PATIENCE, Machine, Shop, invoice, wait_for
 
+from daemon.app.serve import EXIT_DISK
 from daemon.store.maintenance.verify import verify
 
 When = Literal["before", "after"]
@@ -57,7 +58,13 @@ class AtCommit(NamedTuple):
     when: When
 
 
-Point = AtFrame | AtCommit
+class AtSync(NamedTuple):
+    """At the `sync`-th sync from now on, which fails with an error of the disk."""
+
+    sync: int
+
+
+Point = AtFrame | AtCommit | AtSync
 
 
 def every_frame(count: int) -> list[AtFrame]:
@@ -100,6 +107,8 @@ class Lane:
         )
         if storage and "path" in storage:
             self.shop.ledger = Path(storage["path"])
+        self.exit_code = 0
+        """Of the last death."""
         self._numbers = 0
         self.closures = 0
         self.stage = ""
@@ -152,7 +161,7 @@ class Lane:
 
     def die_at(self, point: Point, work: Callable[[], Any] | None = None) -> bool:
         """Does `work` until the daemon is dead at that point, without any its start; False when that was not reached and the daemon lives."""
-        if isinstance(point, AtCommit):
+        if not isinstance(point, AtFrame):
             return self._die_at_commit(point, work)
         order = self.machine.order
         order("pause-at", next=point.frame, when=point.when, direction=point.direction)
@@ -173,7 +182,7 @@ class Lane:
         self.shop.launch_daemon()
         return lambda: None
 
-    def _die_at_commit(self, point: AtCommit, work: Callable[[], Any] | None) -> bool:
+    def _die_at_commit(self, point: AtCommit | AtSync, work: Callable[[], Any] | None) -> bool:
         self._crash.write_text(json.dumps(point._asdict()))
         with self.doing(self._begun(work)) as working:
             wait_for(lambda: self._is_dead() or (not working.is_alive() and self._is_idle()), f"{point}", INSISTENCE)
@@ -199,7 +208,8 @@ class Lane:
     def _is_dead(self) -> bool:
         if self._crash.exists():
             return False
-        assert self.shop.wait_for_exit() == -signal.SIGKILL
+        self.exit_code = self.shop.wait_for_exit()
+        assert self.exit_code in (-signal.SIGKILL, EXIT_DISK)
         return True
 
     def _is_idle(self) -> bool:

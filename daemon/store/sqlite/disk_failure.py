@@ -1,0 +1,164 @@
+"""An error of the disk ends the daemon, and is on record for its next start (docs/reliability.md).
+
+After a sync has failed once, the kernel may have dropped what was written and call the next sync a success: whoever tries again
+acknowledges what the next power cut takes. So nothing is tried again in that process. A lack of room is no such error.
+
+The record is a small file in the folder that systemd keeps for the unit (`RUNTIME_DIRECTORY`, in memory), else beside the ledger, never
+synced: it has to outlast the process alone. Should no disk take it, the next start brings the whole write-ahead log into the file anew
+anyway (`Store.open`); what is missed then is the copy into another file, and one of the ends that are counted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from common.language import Text
+from daemon.core.clock import DAY, HOUR
+from daemon.store.sqlite.durable import real_path
+
+SUFFIX = ".disk-failures"
+COPIED = "copied"
+LARGEST = 4096
+"""Bytes of the record: a daemon that fails at each start does not fill a disk with it."""
+MOST = 16
+"""Failures that are kept when the ledger was copied."""
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
+"""The kernel refuses every write, whatever the disk; nothing that was written before is lost by it."""
+TRIED_BYTES = 65_536
+FAILURES_IN_AN_HOUR = 3
+SHOWN_FOR = 7 * DAY
+
+End = Callable[[str], None]
+_watched: list[tuple[Path, End]] = []
+
+
+class DiskFailure(NamedTuple):
+    at: int
+    cause: str
+
+
+@contextlib.contextmanager
+def ending_on_failure(ledger: Path, end: End) -> Iterator[None]:
+    """Meanwhile an error of the disk calls `end` on the thread that met it; `end` does not return. Elsewhere the error is raised as any."""
+    _watched.append((ledger, end))
+    try:
+        yield
+    finally:
+        _watched.clear()
+
+
+def disk_failed(cause: str, *, is_sync: bool) -> None:
+    """Returns where no process is to end for it, or where the disk is only full: a full disk refuses SQLite's shared memory, or a file's
+    growth, by other errors than its own."""
+    for ledger, end in _watched:
+        if is_sync or not _refuses_all(ledger):
+            _record(ledger, cause)
+            end(cause)
+
+
+def file_failed(error: OSError, *, is_sync: bool) -> None:
+    """The same for a file of our own."""
+    if error.errno == errno.EIO:
+        disk_failed(str(error), is_sync=is_sync)
+
+
+def read_failures(ledger: Path) -> Sequence[DiskFailure]:
+    """Oldest first."""
+    found = []
+    for line in _lines(ledger):
+        at, _, cause = line.partition(" ")
+        if at.isdecimal() and cause != COPIED:
+            found.append(DiskFailure(int(at), cause))
+    return sorted(found)
+
+
+def is_copy_due(ledger: Path) -> bool:
+    """Whether a process ended by such an error, and the ledger was not copied since."""
+    return any(not _is_copied(path) for path in _paths(ledger))
+
+
+def note_copied(ledger: Path) -> None:
+    """What is on record goes beside the ledger. A disk that does not take it has the ledger copied once more."""
+    beside, *others = _paths(ledger)[::-1]
+    kept = [f"{failure.at} {failure.cause}" for failure in read_failures(ledger)][-MOST:]
+    with contextlib.suppress(OSError):
+        part = beside.with_name(beside.name + ".part")
+        part.write_text("\n".join([*kept, f"{_now()} {COPIED}\n"]))
+        part.replace(beside)
+        for other in others:
+            other.unlink(missing_ok=True)
+
+
+def disk_trouble(failures: Sequence[DiskFailure], now: int) -> str:
+    """What an operator has to know and do after three failures within an hour, for a week; else empty. By a clock that may have been wrong."""
+    times = [failure.at for failure in failures if failure.at > now - SHOWN_FOR]
+    if all(last - first > HOUR for first, last in zip(times, times[FAILURES_IN_AN_HOUR - 1 :], strict=False)):
+        return ""
+    return Text(
+        "the disk failed {count} times in the last days, and mcfd ended each time: nothing is lost, but the card or disk has to be replaced. "
+        "Now: sudo mcfd backup --all onto a stick; then a new card or disk, and mcfd restore there",
+        count=len(times),
+    )
+
+
+def _paths(ledger: Path) -> list[Path]:
+    """Where a record may be, in the order in which they are tried."""
+    name = real_path(ledger).name + SUFFIX
+    folders = os.environ.get("RUNTIME_DIRECTORY", "").split(":")
+    return [*(Path(folder) / name for folder in folders if folder), real_path(ledger).with_name(name)]
+
+
+def _record(ledger: Path, cause: str) -> None:
+    """Nothing here may keep the process from its end."""
+    line = f"{_now()} {cause}\n".encode("utf-8", "replace")
+    for path in _paths(ledger):
+        try:
+            descriptor = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_NOFOLLOW, 0o640)
+            try:
+                if os.fstat(descriptor).st_size < LARGEST:
+                    os.write(descriptor, line)
+            finally:
+                os.close(descriptor)
+        except OSError:
+            continue
+        return
+
+
+def _lines(ledger: Path) -> list[str]:
+    lines: list[str] = []
+    for path in _paths(ledger):
+        with contextlib.suppress(OSError):
+            lines += path.read_text("utf-8", "replace").splitlines()
+    return lines
+
+
+def _is_copied(path: Path) -> bool:
+    try:
+        lines = path.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return True
+    return not lines or lines[-1].endswith(f" {COPIED}")
+
+
+def _refuses_all(ledger: Path) -> bool:
+    tried = ledger.with_name(f"{ledger.name}.room")
+    try:
+        descriptor = os.open(tried, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_NOFOLLOW, 0o600)
+        try:
+            written = os.write(descriptor, bytes(TRIED_BYTES))
+        finally:
+            os.close(descriptor)
+            tried.unlink()
+    except OSError as error:
+        return error.errno in NO_ROOM
+    return written < TRIED_BYTES
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,264 @@
+"""After an error of the disk the ledger is copied into a new file, whatever becomes of the mark, of the copy or of the room for it."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import shutil
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from support.ledgers.ledger import Till, opened
+
+from daemon.core.clock import DAY, HOUR
+from daemon.core.errors import LedgerUnusable, StorageFull
+from daemon.store.maintenance import renewal
+from daemon.store.maintenance.verify import verify
+from daemon.store.sqlite import disk_failure, high_water
+from daemon.store.sqlite.commit_mark import CommitMark
+from daemon.store.sqlite.disk_failure import DiskFailure, disk_trouble, ending_on_failure, read_failures
+from daemon.store.sqlite.faults import storage_error
+
+SOLD = 5
+
+
+class Ended(BaseException):
+    """In the place of the process' end."""
+
+
+def end(cause: str) -> None:
+    raise Ended(cause)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    """As a process that ended at once has left it: a file with its write-ahead log."""
+    made, path = tmp_path / "made" / "ledger.sqlite3", tmp_path / "ledger.sqlite3"
+
+    async def sell() -> None:
+        async with opened(made) as store:
+            till = await Till.of(store)
+            for _ in range(SOLD):
+                await till.sell()
+            for file in ("ledger.sqlite3", "ledger.sqlite3-wal", "ledger.sqlite3.commits"):
+                shutil.copy(made.with_name(file), path.with_name(file))
+
+    asyncio.run(sell())
+    assert path.with_name("ledger.sqlite3-wal").stat().st_size
+    return path
+
+
+def fail(path: Path) -> None:
+    with ending_on_failure(path, end), pytest.raises(Ended):
+        storage_error(sqlite_error(sqlite3.SQLITE_IOERR_FSYNC))
+
+
+def sqlite_error(code: int) -> sqlite3.OperationalError:
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode, error.sqlite_errorname = code, f"code {code}"
+    return error
+
+
+def sold(path: Path) -> int:
+    """As a start finds it."""
+
+    async def look() -> int:
+        async with opened(path) as store:
+            return (await store.ledger.state((await Till.of(store)).book)).last_seq
+
+    return asyncio.run(look())
+
+
+def test_the_copy_is_another_file_with_everything(ledger: Path) -> None:
+    """The old one is kept with its log; the next start copies nothing."""
+    inode, mode = ledger.stat().st_ino, ledger.stat().st_mode
+    fail(ledger)
+    assert sold(ledger) == SOLD
+    new = ledger.stat()
+    assert (new.st_ino != inode, new.st_mode) == (True, mode)
+    (aside,) = [file for file in ledger.parent.glob("*.failed-*") if not file.name.endswith("-wal")]
+    assert (aside.stat().st_ino, sold(aside)) == (inode, SOLD)
+    assert sold(ledger) == SOLD
+    assert ledger.stat().st_ino == new.st_ino
+    assert [failure.cause for failure in read_failures(ledger)] == ["code 1034"]
+    assert verify(ledger).clean
+
+
+@pytest.mark.parametrize("step", range(4))
+def test_a_start_that_ends_in_the_middle_of_the_copy_is_made_again(
+    ledger: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    """At each sync, and before it is noted as done: everything is there, and nothing doubled."""
+    fail(ledger)
+
+    def ends(*_: object) -> None:
+        nonlocal left
+        if left == 0:
+            raise Ended
+        left -= 1
+
+    left = step
+    with monkeypatch.context() as patch:
+        patch.setattr(renewal, "sync_path", ends)
+        patch.setattr(renewal, "note_copied", ends)
+        with pytest.raises(Ended):
+            sold(ledger)
+    assert sold(ledger) == SOLD
+    assert verify(ledger).clean
+    assert not disk_failure.is_copy_due(ledger)
+
+
+def test_a_mark_that_no_disk_takes_does_not_matter(ledger: Path) -> None:
+    """Every start writes the whole log into the file and syncs it before anything else is written."""
+
+    async def look() -> int:
+        async with opened(ledger):
+            with closing(sqlite3.connect(f"{ledger.as_uri()}?immutable=1", uri=True)) as alone:  # without its log
+                return alone.execute("SELECT count(*) FROM certification").fetchone()[0]
+
+    assert asyncio.run(look()) == SOLD
+    ledger.with_name("ledger.sqlite3.disk-failures").mkdir()  # nothing can be written there
+    fail(ledger)
+    assert sold(ledger) == SOLD
+
+
+def test_the_mark_is_in_the_memory_of_the_box_where_there_is_a_folder_for_it(
+    ledger: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that takes nothing any more does not keep it from being found."""
+    (tmp_path / "run").mkdir()
+    monkeypatch.setenv("RUNTIME_DIRECTORY", str(tmp_path / "run"))
+    inode = ledger.stat().st_ino
+    fail(ledger)
+    assert not ledger.with_name("ledger.sqlite3.disk-failures").exists()
+    assert sold(ledger) == SOLD
+    assert ledger.stat().st_ino != inode
+    assert not list((tmp_path / "run").iterdir())
+    monkeypatch.delenv("RUNTIME_DIRECTORY")
+    assert len(read_failures(ledger)) == 1
+
+
+def test_without_room_for_the_copy_the_start_says_so(ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Older copies go first; then nothing is begun, and the ledger stays as it is."""
+    fail(ledger)
+    old = ledger.with_name("ledger.sqlite3.failed-2026-01-01T000000000Z")
+    old.write_bytes(b"old")
+    inode = ledger.stat().st_ino
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=0, f_bavail=1, f_frsize=4096))
+        with pytest.raises(StorageFull, match=r"have to be free .* make room"):
+            sold(ledger)
+    assert not old.exists()
+    assert ledger.stat().st_ino == inode
+    assert sold(ledger) == SOLD
+
+
+def test_old_files_are_two_at_the_most(ledger: Path) -> None:
+    for _ in range(4):
+        fail(ledger)
+        assert sold(ledger) == SOLD
+    kept = [file for file in ledger.parent.glob("*.failed-*") if not file.name.endswith("-wal")]
+    assert len(kept) == 2
+
+
+def test_a_ledger_that_cannot_be_read_any_more_has_to_be_put_back(
+    ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unreadable(*_: object) -> None:
+        raise sqlite_error(sqlite3.SQLITE_IOERR_READ)
+
+    fail(ledger)
+    monkeypatch.setattr(renewal, "_copy", unreadable)
+    with pytest.raises(LedgerUnusable, match="mcfd restore"):
+        sold(ledger)
+
+
+@pytest.mark.parametrize(
+    ("code", "room", "ends"),
+    [
+        (sqlite3.SQLITE_IOERR_FSYNC, True, True),
+        (sqlite3.SQLITE_IOERR_DIR_FSYNC, True, True),
+        (sqlite3.SQLITE_IOERR_WRITE, True, True),
+        (sqlite3.SQLITE_IOERR_TRUNCATE, True, True),
+        (sqlite3.SQLITE_IOERR_SHMMAP, True, True),
+        (sqlite3.SQLITE_IOERR_SHMSIZE, True, True),
+        (sqlite3.SQLITE_IOERR_FSYNC, False, True),  # what it should have synced may be gone, whatever the reason
+        (sqlite3.SQLITE_IOERR_WRITE, False, False),  # a file that may not grow, a quota
+        (sqlite3.SQLITE_IOERR_SHMSIZE, False, False),
+        (sqlite3.SQLITE_IOERR_READ, True, False),
+        (sqlite3.SQLITE_IOERR_NOMEM, True, False),
+        (sqlite3.SQLITE_FULL, True, False),
+        (sqlite3.SQLITE_BUSY, True, False),
+    ],
+)
+def test_which_errors_end_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, code: int, room: bool, ends: bool
+) -> None:
+    if not room:
+        monkeypatch.setattr(os, "write", refused(errno.EDQUOT))
+    with ending_on_failure(tmp_path / "ledger", end):
+        if ends:
+            with pytest.raises(Ended):
+                storage_error(sqlite_error(code))
+        else:
+            assert isinstance(storage_error(sqlite_error(code)), StorageFull)
+    assert isinstance(storage_error(sqlite_error(code)), StorageFull)  # in a command
+
+
+def refused(number: int):
+    def call(*_: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    return call
+
+
+@pytest.mark.parametrize(("number", "ends"), [(errno.EIO, True), (errno.ENOSPC, False), (errno.EROFS, False)])
+def test_which_errors_of_our_own_files_end_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, number: int, ends: bool
+) -> None:
+    """Of the high-water file, and of the mark of the last commit, which is silent about a full disk."""
+    mark = CommitMark(tmp_path / "ledger", "name")
+    with monkeypatch.context() as patch, ending_on_failure(tmp_path / "ledger", end):
+        patch.setattr(os, "fsync", refused(number))
+        patch.setattr(os, "pwrite", refused(number))
+        with pytest.raises(Ended if ends else StorageFull):
+            high_water.write_marks(tmp_path / "ledger", high_water.Marks())
+        if ends:
+            with pytest.raises(Ended):
+                mark.write(1)
+        else:
+            mark.write(1)
+    mark.close()
+
+
+NOW = 1_000 * DAY
+
+
+@pytest.mark.parametrize(
+    ("ago", "is_told"),
+    [
+        ((), False),
+        ((0, HOUR // 2), False),
+        ((0, HOUR // 2, HOUR), True),
+        ((0, HOUR // 2, HOUR + 1), False),
+        ((5, 2 * HOUR, 4 * HOUR, 6 * HOUR), False),
+        ((5, 3 * DAY, 3 * DAY + 1, 3 * DAY + 2), True),
+        ((8 * DAY, 8 * DAY + 1, 8 * DAY + 2), False),
+        ((-DAY, -DAY, -DAY), True),  # the clock was ahead
+    ],
+)
+def test_three_failures_in_an_hour_are_told_for_a_week(ago: tuple[int, ...], is_told: bool) -> None:
+    failures = sorted(DiskFailure(NOW - each, "code") for each in ago)
+    assert bool(disk_trouble(failures, NOW)) == is_told
+
+
+def test_a_daemon_that_fails_at_each_start_fills_no_disk_with_it(tmp_path: Path) -> None:
+    for _ in range(1000):
+        disk_failure._record(tmp_path / "ledger", "SQLITE_IOERR_FSYNC")
+    assert (tmp_path / "ledger.disk-failures").stat().st_size < 5000
+    assert disk_trouble(read_failures(tmp_path / "ledger"), time.time_ns() // 1_000_000)
