@@ -29,6 +29,7 @@ EVENTS: Final = {
     "login.held_back": Text("too many wrong passwords from one address"),
     "certification": Text("certification"),
     "closure.created": Text("Z closure"),
+    "calendar.closed": Text("month or year closed"),
     "closure.put_off": Text("the period of a machine's former taxpayer could not be closed yet"),
     "closure.gap": Text("a Z closure is missing from the machine's count"),
     "line.up": Text("the machine answers"),

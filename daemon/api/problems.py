@@ -38,6 +38,7 @@ Code = Literal[
     "MISDIRECTED_REQUEST",
     "NIM_NOT_IN_SCOPE",
     "NOT_FOUND",
+    "PERIOD_NOT_OVER",
     "PRINTER_UNAVAILABLE",
     "REQUEST_TIMEOUT",
     "ROLE_NOT_ALLOWED",
@@ -100,6 +101,7 @@ KINDS: Final[dict[type[Exception], Kind]] = {
     DuplicateInvoice: Kind(409, "DUPLICATE_INVOICE", Text("The invoice number is already certified")),
     errors.KeyReused: Kind(409, "IDEMPOTENCY_KEY_REUSED", Text("The Idempotency-Key stands for another request")),
     errors.ZNumberUnknown: Kind(409, "Z_NUMBER_UNKNOWN", Text("The last Z number has to be said first")),
+    errors.PeriodNotOver: Kind(409, "PERIOD_NOT_OVER", Text("The month or year is not over")),
     errors.CreditExceedsOriginal: Kind(
         409, "CREDIT_EXCEEDS_ORIGINAL", Text("Credits would exceed the original invoice")
     ),

@@ -39,6 +39,7 @@ from daemon.api.page.screens import (
 from daemon.api.page.screens import cash as cash_screen
 from daemon.api.routes import (
     articles,
+    calendar,
     cash,
     certify,
     events,
@@ -61,6 +62,7 @@ MACHINE_ROUTES = (
     *reports.HANDLERS,
     *cash.HANDLERS,
     *articles.HANDLERS,
+    *calendar.HANDLERS,
     *journal.HANDLERS,
     *qr.HANDLERS,
     *tickets.HANDLERS,

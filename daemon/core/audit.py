@@ -17,6 +17,7 @@ Action: TypeAlias = Literal[
     "user.logged_in",
     "user.logged_out",
     "closure.created",
+    "calendar.closed",
     "cash.moved",
     "copy.made",
     "report.given",

@@ -5,6 +5,7 @@ McfdError
 ├── DuplicateInvoice      this NIM has certified that number already (409)
 ├── KeyReused             the Idempotency-Key came with another request (409)
 ├── ZNumberUnknown        nobody remembers the last Z number of this machine (409)
+├── PeriodNotOver         the month or year is not over, or nothing is left to close (409)
 ├── CreditExceedsOriginal credits would exceed the invoice they refer to (409)
 ├── TooManyCashMoves      a key or a person has moved cash too often within an hour (429)
 ├── NotFound              no such record in this book (404)
@@ -69,6 +70,19 @@ class ZNumberUnknown(McfdError):
                 nim=nim,
             )
         )
+
+
+class PeriodNotOver(McfdError):
+    """`period` is the month or year that was named, `last` the last one that is closed; each may be empty."""
+
+    def __init__(self, period: str, last: str) -> None:
+        if period:
+            detail = Text("{period} is not over; nothing was closed", period=period)
+        elif last:
+            detail = Text("nothing is over since {last}, which is closed; nothing was closed", last=last)
+        else:
+            detail = Text("nothing is over yet; nothing was closed")
+        super().__init__(detail)
 
 
 class CreditExceedsOriginal(McfdError):

@@ -24,6 +24,7 @@ from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.state import FiscalCounters, LastInvoice, MachineState
 from daemon.store.access import OpenLedger
 from daemon.store.acts import ActAccess
+from daemon.store.calendar import CalendarAccess
 from daemon.store.cash_drawer import CashAccess
 from daemon.store.maintenance.numbers import ask_at_first_meeting, catch_up, name_of
 from daemon.store.papers import PaperAccess
@@ -38,7 +39,7 @@ from daemon.store.tables.meta import read_meta, write_meta
 T = TypeVar("T")
 
 
-class Ledger(CashAccess, PaperAccess, ActAccess):
+class Ledger(CashAccess, PaperAccess, ActAccess, CalendarAccess):
     # -- the book -----------------------------------------------------------------------------------------------------
 
     async def open_book(self, nim: str, mode: Mode) -> Book:
@@ -236,6 +237,7 @@ class Ledger(CashAccess, PaperAccess, ActAccess):
             if water is not None:
                 state, name = catch_up(connection, book, water), name_of(state)
                 water.reserve(name, state.z_number + 1)
+            self.close_over(connection, book, at)
             closure = closures.close_period(
                 connection,
                 state.book,
@@ -262,6 +264,7 @@ class Ledger(CashAccess, PaperAccess, ActAccess):
             # It is reserved, which says the same as long as this ledger is here.
             with contextlib.suppress(StorageError):
                 await asyncio.to_thread(water.give, name, closure.z_number)
+            await self.count_calendar(book)
         return closure
 
     async def tally_between(self, book: Book, start: int, end: int) -> Tally:

@@ -13,7 +13,7 @@ from daemon.core.invoice.reference import Reference
 from daemon.core.ledger.attempt import Attempt, Outcome, Record
 from daemon.core.ledger.book import Aggregate, Book, BookState, LastSeen, Tally
 from daemon.core.ledger.closure import Closure, KeyUse
-from daemon.core.ledger.entries import CashMove, CashTotal, Placed, ReportGiven
+from daemon.core.ledger.entries import CalendarKind, CashMove, CashTotal, Placed, ReportGiven
 from daemon.core.ledger.last_invoice import Standing
 from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState, ServerLink, Subtotal
 from daemon.core.report.journal import Extent, Page
@@ -278,7 +278,29 @@ class ActsPort(Protocol):
     async def given_report(self, book: Book, entry_id: int) -> Placed: ...
 
 
-class LedgerPort(AttemptsPort, TotalsPort, CashPort, PapersPort, ActsPort, Protocol):
+class CalendarPort(Protocol):
+    """Months and years that are closed: entries of the book, in the audit log, on their way to headquarters."""
+
+    async def close_over_months(self, book: Book, at: int, *, upto_z: bool = False) -> Sequence[Placed]:
+        """What is over at `at` (ms) and not closed yet; `upto_z`: nothing after the year of the last Z."""
+        ...
+
+    async def close_calendar(self, book: Book, kind: CalendarKind, period: str, *, at: int, call: Call) -> bytes:
+        """The same, and the report of the named month or year, or of the last one closed; PeriodNotOver, NotFound."""
+        ...
+
+    async def calendar_closure(self, book: Book, kind: CalendarKind, wanted: int | str) -> Placed:
+        """By its number, or by its month or year; NotFound."""
+        ...
+
+    async def calendar_closures(
+        self, book: Book, kind: CalendarKind, *, after: int = 0, limit: int
+    ) -> Sequence[Placed]:
+        """By their numbers, from the one after `after`."""
+        ...
+
+
+class LedgerPort(AttemptsPort, TotalsPort, CashPort, PapersPort, ActsPort, CalendarPort, Protocol):
     """All of it, as one worker has it of its book."""
 
 

@@ -94,6 +94,7 @@ PATH_TEXTS: Final = {
     "code": "With or without dashes",
     "z": "Z number or `report_id`",
     "number": "Number of the report",
+    "period": "Number of the closure, or its month or year",
 }
 
 _MOMENT = Schema(

@@ -1,5 +1,5 @@
 """What a book says of itself between its records, chained like them: an activation, numbers that are gone, a time that was
-repaired, cash that was put into the drawer or taken out.
+repaired, cash that was put into the drawer or taken out, a month or a year that was closed.
 
 An entry stands after the record `after_seq` and the closure `after_z`; several at one place stand in the order they were written.
 """
@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from daemon.core.ledger.book import Tally
 from daemon.core.machine.state import FiscalCounters
 
 
@@ -80,7 +81,25 @@ class ReportGiven(msgspec.Struct, frozen=True, tag="report"):
     upto_at: int = 0
 
 
-Entry = Epoch | Gap | TimeRepair | CashMove | CopyMade | ReportGiven
+CalendarKind = Literal["month", "year"]
+
+
+class CalendarClosed(msgspec.Struct, frozen=True, tag="calendar"):
+    """A month or a year was closed (0047 art. 23): `period` is `2026-01` or `2026`, `body` its report as JSON. It holds the Zs after the number
+    `after_z` up to `upto_z`, the records up to `upto_seq`; `running` are the totals of the book up to there. A `number` that does not follow
+    the one before it was given by a ledger that this one has replaced."""
+
+    kind: CalendarKind
+    number: int
+    period: str
+    after_z: int
+    upto_z: int
+    upto_seq: int
+    running: Tally
+    body: str
+
+
+Entry = Epoch | Gap | TimeRepair | CashMove | CopyMade | ReportGiven | CalendarClosed
 Act = CashMove | CopyMade | ReportGiven
 """What the journal tells beside certifications."""
 

@@ -44,7 +44,7 @@ Labels = Mapping[str, str]
 class Sums(msgspec.Struct, frozen=True, kw_only=True):
     """Of whom a report is, and what its certifications come to."""
 
-    kind: Annotated[str, Meta(description="X, Z or A")]
+    kind: Annotated[str, Meta(description="X, Z, A, month or year")]
     nim: Annotated[str, Meta(description="The NIM of the path")]
     certs_count: Annotated[int, Meta(description="Certifications, credit notes included")]
     total_ttc: Annotated[int, Meta(description="With VAT, net: sales minus credit notes")]
@@ -213,7 +213,7 @@ def a_report(
     """`tally` is what was certified in `start <= t < end` (ms), `closures` what was closed in it (decision 19)."""
     return AReport(
         kind="A",
-        **_totals(book, tally, cash, labels),
+        **totals_of(book, tally, cash, labels),
         isfs=tuple(isfs),
         from_=millis_text(start),
         to=millis_text(end),
@@ -238,7 +238,7 @@ def _period(book: Book, aggregate: Aggregate, end: int, cash: CashTotal, labels:
     """Before any certification and any Z, the period begins where it ends (decision 16)."""
     start = aggregate.period_start or end
     return {
-        **_totals(book, subtract(aggregate.running, aggregate.closed), cash, labels),
+        **totals_of(book, subtract(aggregate.running, aggregate.closed), cash, labels),
         "period_start": millis_text(start),
         "period_end": millis_text(max(start, end)),
         "fvc_start": aggregate.fvc_start or aggregate.fvc_end,
@@ -246,7 +246,8 @@ def _period(book: Book, aggregate: Aggregate, end: int, cash: CashTotal, labels:
     }
 
 
-def _totals(book: Book, tally: Tally, cash: CashTotal, labels: Labels) -> dict[str, Any]:
+def totals_of(book: Book, tally: Tally, cash: CashTotal, labels: Labels) -> dict[str, Any]:
+    """The fields of `Totals` but `isfs`."""
     tally = Counter(tally)  # what does not occur is 0
     types = _by_type(tally)
     groups = _by_group(tally)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -36,6 +37,7 @@ from daemon.store.sqlite.high_water import (
 )
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book import books, entries
+from daemon.store.tables.book.calendar_closures import most_numbers, numbers
 from daemon.store.tables.lineage import LEDGER_ID
 from daemon.store.tables.meta import read_meta
 from daemon.store.tables.people import end_all_sessions
@@ -68,6 +70,10 @@ def known_to(ledger: Path) -> Known | None:
         for name, z, asked in rows:
             one = Marks({name: Mark(z, asked=max(asked, 0))}, ledgers={name: counted} if counted else {})
             marks = merged(marks, one)
+        with contextlib.suppress(sqlite3.Error):  # a ledger of 0.1 knows no entries
+            for nim, mode, ifu, months, years in connection.execute(_SQL["given_calendar"]):
+                if months:
+                    marks = merged(marks, Marks({book_name(nim, mode, ifu): Mark(months=months, years=years)}))
         return Known(marks, {name: -asked for name, _, asked in rows if asked < 0})
     return None
 
@@ -88,7 +94,8 @@ def _without_cut_off(marks: Marks, known: Known) -> Marks:
     for name, mark in marks.books.items():
         book = known.marks.books.get(name)
         reserved = 0 if book is not None and book.given >= mark.given else mark.reserved
-        kept[name] = Mark(mark.given, reserved, open_question(mark.asked, -known.answered.get(name, 0)))
+        asked = open_question(mark.asked, -known.answered.get(name, 0))
+        kept[name] = msgspec.structs.replace(mark, reserved=reserved, asked=asked)
     return msgspec.structs.replace(marks, books=kept)
 
 
@@ -149,8 +156,12 @@ def put_back(connection: sqlite3.Connection, target: Path, marks: Marks | None, 
     marks, ledger_id = marks or Marks(), read_meta(connection, LEDGER_ID)
     states = [books.book_state(connection, book) for book in books.all_books(connection) if book.mode == LIVE]
     said = _said(connection, states, last_z)
+    restored_at, before = int(read_meta(connection, RESTORED_AT) or 0), marks
     for state in states:
         book = state.book
+        if is_met(state) and not is_counted_here(marks, name_of(state), ledger_id):
+            most = Mark(**most_numbers(connection, book, restored_at)._asdict())
+            marks = merged(marks, Marks({name_of(state): most}))
         if book.id in said:
             skip_to(connection, book, said[book.id], known_from="operator")
             answered = (
@@ -162,7 +173,9 @@ def put_back(connection: sqlite3.Connection, target: Path, marks: Marks | None, 
             question = question_after_restore(marks, name_of(state), ledger_id, own, new_question())
             _write_question(connection, book, question or -abs(own))
     if not any(ledger_id in counted for counted in marks.ledgers.values()):
-        write_marks(target, msgspec.structs.replace(marks, incomplete=True))
+        marks = msgspec.structs.replace(marks, incomplete=True)
+    if marks != before:
+        write_marks(target, marks)
     return tuple(state.book.nim for state in states if _question(connection, state.book) > 0)
 
 
@@ -213,6 +226,7 @@ def bring_back(connection: sqlite3.Connection, ledger: Path) -> HighWater:
         if is_met(state):  # another taxpayer's name until the machine has told its own
             name = name_of(state)
             water.give(name, state.z_number)
+            water.count(name, *numbers(connection, state.book))
             water.meet(name)
             water.ask(name, max(_question(connection, state.book), 0))
     return water
@@ -225,6 +239,7 @@ def _take_in(connection: sqlite3.Connection, states: Sequence[BookState], water:
         mark = water.marks.books.get(name_of(state))
         if state.book.mode == LIVE and is_met(state) and (mark is None or mark.given < state.z_number):
             _write_question(connection, state.book, new_question())
+            water.count(name_of(state), *most_numbers(connection, state.book, time.time_ns() // 1_000_000))
     made = read_meta(connection, BACKUP_AT)
     mark_restored(connection, int(made))
     end_all_sessions(connection)

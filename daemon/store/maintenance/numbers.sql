@@ -7,6 +7,19 @@ SELECT nim, mode,
        z_number, z_asked
 FROM book;
 
+-- name: given_calendar
+SELECT nim, mode,
+       coalesce(nullif(ifu, ''),
+                (SELECT ifu FROM certification
+                 WHERE book_id = book.id AND seq IS NOT NULL AND state = 'certified' AND ifu <> '' ORDER BY seq DESC LIMIT 1), ''),
+       (SELECT coalesce(max(json_extract(CAST(body AS TEXT), '$.number')), 0) FROM entry
+        WHERE book_id = book.id AND json_extract(CAST(body AS TEXT), '$.type') = 'calendar'
+              AND json_extract(CAST(body AS TEXT), '$.kind') = 'month'),
+       (SELECT coalesce(max(json_extract(CAST(body AS TEXT), '$.number')), 0) FROM entry
+        WHERE book_id = book.id AND json_extract(CAST(body AS TEXT), '$.type') = 'calendar'
+              AND json_extract(CAST(body AS TEXT), '$.kind') = 'year')
+FROM book;
+
 -- name: revoked
 SELECT hash FROM api_key WHERE revoked_at IS NOT NULL;
 

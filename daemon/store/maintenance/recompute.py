@@ -17,8 +17,9 @@ from daemon.core.ledger import chain
 from daemon.core.ledger.attempt import OPEN, Record
 from daemon.core.ledger.book import Aggregate, Book, Tally
 from daemon.core.ledger.closure import Closure
-from daemon.core.ledger.entries import NO_CASH, CashMove, Epoch, Gap, Placed, TimeRepair, repaired
+from daemon.core.ledger.entries import NO_CASH, CalendarClosed, CashMove, Epoch, Gap, Placed, TimeRepair, repaired
 from daemon.core.report import fiscal_reports
+from daemon.store.maintenance.recompute_calendar import CalendarCheck
 from daemon.store.maintenance.recompute_known import KnownCheck, OriginalCheck
 from daemon.store.sqlite.faults import storage_error
 from daemon.store.sqlite.queries import load
@@ -82,6 +83,7 @@ class BookRecomputation:
         self._epoch = epochs[0].number - 1 if epochs else book_state(connection, book).epoch
         self._original = OriginalCheck(connection, book)
         self._known = KnownCheck()
+        self._calendar = CalendarCheck(book, start)
         self._checkpoints = self._rows("checkpoints")
         self._closure = self._next_closure()
         self._checkpoint = next(self._checkpoints, None)
@@ -259,6 +261,9 @@ class BookRecomputation:
         self._check_entry_time(name, placed)
         if placed.at < self._at:
             self._note(Text("{name} is older than what comes before it", name=name))
+        if isinstance(entry, CalendarClosed):
+            for problem in self._calendar.problems(entry, placed, self._nim, self._hash):
+                self._note(problem)
         self._hash, self._at = placed.hash, placed.at
         match entry:
             case Gap():
@@ -312,6 +317,7 @@ class BookRecomputation:
             self._note(Text("{name} reports another {figure} than its records give", name=name, figure=figure))
         self.z_number, self._hash, self._at = closure.z_number, closure.hash, closure.created_at
         self._closed, self._closed_seq = dict(self._running), self._seq
+        self._calendar.take_closure(closure, self._closed, self._cash)
         self._period_start, self._fvc_start, self._cash = closure.period_end, 0, NO_CASH
         self._known.take(closure.counters)
 

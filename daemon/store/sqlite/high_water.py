@@ -1,6 +1,6 @@
 """The numbers that must never come twice, in a small file beside the ledger: an older copy of the ledger does not bring them back.
 
-For each book the last Z number `given`, one `reserved` for a Z that is being made, the question for the last Z while nobody has answered it, and
+For each book the last numbers of months and years, the last Z number `given`, one `reserved` for a Z that is being made, the question for the last Z while nobody has answered it, and
 the ledgers whose numbers these are; and the hashes of revoked keys. The file is durable
 before the transaction that it is about, so that a copy of the ledger from before knows what was given after it. A number that is reserved
 and not given belongs to a Z that a crash may have cut off: the ledger that reserved it tells (`Store.open`); where that one is gone, it counts
@@ -34,6 +34,9 @@ class Mark(msgspec.Struct, frozen=True):
     reserved: int = 0
     asked: int = 0
     """The question for the last Z that is open; 0: none. A ledger's row has it as well, and the negative number once it is answered."""
+    months: int = 0
+    """The last number of a closed month; a number is counted after its closure, or at the next start."""
+    years: int = 0
 
 
 class Marks(msgspec.Struct, frozen=True):
@@ -115,6 +118,21 @@ class HighWater:
     def given(self, book: str) -> int:
         return max((self._mark(name).given for name in names_of(self.marks, book)), default=0)
 
+    def calendar(self, book: str) -> tuple[int, int]:
+        """The last numbers of closed months and years."""
+        marks = [self._mark(name) for name in names_of(self.marks, book)]
+        return max((mark.months for mark in marks), default=0), max((mark.years for mark in marks), default=0)
+
+    def count(self, book: str, months: int, years: int) -> None:
+        """After a closure with these numbers, or for numbers that were learned from elsewhere."""
+        with self._lock:
+            mark = self._mark(book)
+            if (mark.months, mark.years) < (months, years) or mark.years < years:
+                self._put(
+                    book,
+                    msgspec.structs.replace(mark, months=max(mark.months, months), years=max(mark.years, years)),
+                )
+
     def reserved(self, book: str) -> int:
         return self._mark(book).reserved
 
@@ -138,14 +156,16 @@ class HighWater:
     def reserve(self, book: str, z_number: int) -> None:
         """Before the transaction of that Z."""
         with self._lock:
-            self._put(book, Mark(max(self.given(book), z_number - 1), z_number))
+            given = max(self.given(book), z_number - 1)
+            self._put(book, msgspec.structs.replace(self._mark(book), given=given, reserved=z_number, asked=0))
 
     def give(self, book: str, z_number: int) -> None:
         """After it, or for a number that was learned from elsewhere; also makes the book known."""
         with self._lock:
             mark = self.marks.books.get(book)
             if mark is None or mark.reserved or mark.given < z_number:
-                self._put(book, Mark(max(self.given(book), z_number), asked=self.asked(book)))
+                given = max(self.given(book), z_number)
+                self._put(book, msgspec.structs.replace(self._mark(book), given=given, reserved=0))
 
     def meet(self, book: str) -> None:
         """A ledger has that book and knows its machine; durable, whatever numbers are known. What stands under no taxpayer's name is this one's."""
@@ -154,7 +174,8 @@ class HighWater:
                 return
             mark, nobodys = self._mark(book), without_taxpayer(book)
             books = {name: kept for name, kept in self.marks.books.items() if name != nobodys}
-            books[book] = msgspec.structs.replace(mark, given=self.given(book))
+            months, years = self.calendar(book)
+            books[book] = msgspec.structs.replace(mark, given=self.given(book), months=months, years=years)
             counted = self.marks.ledgers.get(book, frozenset()) | ({self._id} - {""})
             ledgers = {**self.marks.ledgers, book: counted} if counted else self.marks.ledgers
             self._write(msgspec.structs.replace(self.marks, books=books, ledgers=ledgers))
@@ -211,4 +232,5 @@ def merged(one: Marks, other: Marks) -> Marks:
 def _higher(one: Mark, other: Mark) -> Mark:
     given = max(one.given, other.given)
     reserved = max(one.reserved, other.reserved)
-    return Mark(given, reserved if reserved > given else 0, other.asked or one.asked)
+    months, years = max(one.months, other.months), max(one.years, other.years)
+    return Mark(given, reserved if reserved > given else 0, other.asked or one.asked, months, years)

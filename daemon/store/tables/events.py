@@ -21,6 +21,9 @@ Lanes = Mapping[str, frozenset[str]]
 UPSTREAM = "upstream"
 DEFAULT_LANES: Lanes = {UPSTREAM: frozenset({CLOSURE})}
 
+CALENDAR = "calendar.closed"
+"""Of a row of the outbox that goes to headquarters alone."""
+
 OF_A_RECORD = frozenset({CERTIFIED, CLOSURE})
 """Their outbox row refers to the attempt or the Z, which are kept for ever; the row of any other refers to the event."""
 
@@ -45,6 +48,11 @@ class EventWriter:
         for lane in self._lanes.get(type_, ()):
             if book.mode == "live" or lane not in self._live_only:
                 connection.execute(_OUTBOX["insert"], (lane, book.id, type_, about, at))
+
+    def send_upstream(self, connection: sqlite3.Connection, book: Book, entry_id: int, at: int) -> None:
+        """The closure of a month or year (the entry of that id) goes where Zs go, and is no event of its own."""
+        if UPSTREAM in self._lanes.get(CLOSURE, ()) and (book.mode == "live" or UPSTREAM not in self._live_only):
+            connection.execute(_OUTBOX["insert"], (UPSTREAM, book.id, CALENDAR, entry_id, at))
 
 
 def events_after(connection: sqlite3.Connection, book: Book, event_id: int, limit: int) -> list[Event]:

@@ -80,6 +80,7 @@ async def close_former_periods(worker: MachineWorker) -> None:
     for book in await worker.ledger.former_books(worker.book):
         aggregate = await worker.ledger.aggregate(book)
         cash = await worker.ledger.cash_of_period(book, aggregate.period_start)
+        await worker.ledger.close_over_months(book, worker.now(), upto_z=True)
         if not x_report(book, aggregate, worker.now()).certs_count and cash == NO_CASH:
             continue
         try:

@@ -160,6 +160,18 @@ def _at_start(connection: sqlite3.Connection, book_id: int) -> tuple[int, Tally]
     return start.seq, start.running
 
 
+def running_at(connection: sqlite3.Connection, book: Book, seq: int) -> Tally:
+    """The running tally up to the record `seq`, which the totals have brought in."""
+    totals = read_totals(connection, book.id)
+    if seq == totals.closed_seq:
+        return totals.closed
+    found = connection.execute(_SQL["checkpoint_at"], {"book": book.id, "seq": seq}).fetchone()
+    after, running = (found[0], read_tally(found[1])) if found else _at_start(connection, book.id)
+    for (tally,) in connection.execute(_SQL["tallies"], (book.id, after, seq, _NEVER)):
+        accumulate(running, read_tally(tally))
+    return running
+
+
 def accumulate(running: Tally, tally: Tally) -> None:
     """`core.tally.add` in place, for long sums: like there, no key ever holds zero."""
     for key, value in tally.items():

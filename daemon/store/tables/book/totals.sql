@@ -23,6 +23,11 @@ SELECT seq, running FROM checkpoint WHERE book_id = ? AND at < ? ORDER BY at DES
 -- name: checkpoint_from
 SELECT seq FROM checkpoint WHERE book_id = ? AND at >= ? ORDER BY at, seq LIMIT 1;
 
+-- name: checkpoint_at
+SELECT seq, running FROM checkpoint
+WHERE book_id = :book AND at <= (SELECT ended_at FROM certification WHERE book_id = :book AND seq = :seq) AND seq <= :seq
+ORDER BY at DESC, seq DESC LIMIT 1;
+
 -- name: tallies
 SELECT tally FROM certification WHERE book_id = ? AND seq > ? AND seq <= ? AND ended_at < ? ORDER BY seq;
 

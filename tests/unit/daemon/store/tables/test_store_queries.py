@@ -132,6 +132,7 @@ def test_a_released_migration_never_changes() -> None:
         "0008_originals",
         "0009_exactly_once",
         "0010_law",
+        "0011_calendar",
     ]
 
 

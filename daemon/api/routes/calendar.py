@@ -1,0 +1,114 @@
+"""Months and years that are closed (0047 art. 23)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Final
+
+import msgspec
+from litestar import get, post
+from litestar.handlers import HTTPRouteHandler
+from msgspec import Meta
+
+from daemon.api.access.context import ApiRequest
+from daemon.api.document.describe import REPLAYABLE, STORED, described
+from daemon.api.document.operation import ONCE, paging
+from daemon.api.http.answers import Answer, encoded, sent
+from daemon.api.request.body import parse, read_empty
+from daemon.api.request.call import call_of
+from daemon.api.request.query import MAX_LIMIT, integer, read_query
+from daemon.api.routes.reports import MAX_Z_NUMBER
+from daemon.core.errors import FieldError, InvalidRequest, MachineAttention, PeriodNotOver
+from daemon.core.ledger.entries import CalendarKind
+from daemon.core.report.calendar_report import CalendarReport
+from daemon.usecases.reports.calendar import body_of, calendar_closure, close_calendar
+
+EXAMPLES: Final = {"month": "2026-01", "year": "2026"}
+
+
+class CalendarBody(msgspec.Struct):
+    """No body at all closes whatever is over."""
+
+    period: Annotated[
+        str | None, Meta(description="The month, as 2026-01, or the year, as 2026, that has to be closed")
+    ] = None
+
+
+class CalendarList(msgspec.Struct, frozen=True):
+    nim: Annotated[str, Meta(description="The NIM of the path")]
+    count: Annotated[int, Meta(description="Closures in this answer")]
+    reports: Annotated[tuple[CalendarReport, ...], Meta(description="By their numbers, oldest first")]
+
+
+def _routes(kind: CalendarKind) -> Iterator[HTTPRouteHandler]:
+    """POST, the list, and one of them."""
+
+    @post(
+        f"/reports/{kind}",
+        **described(
+            f"close_{kind}",
+            tag="reports",
+            right="close",
+            summary=f"Close the {kind}",
+            description=f"""A {kind} is closed by itself with the first Z or certification after it; this closes what is over at once, and answers with the last of
+it. With `period`: that {kind}, also where it is closed already. It holds the Zs that were made in it; sales after the last of them are of
+the {kind} of the Z that will hold them. 409 `PERIOD_NOT_OVER` while nothing is over: a {kind} is never closed early, and never twice.""",
+            answer=CalendarReport,
+            status=201,
+            answer_text="Closed",
+            parameters=(ONCE,),
+            body=CalendarBody,
+            example={"period": EXAMPLES[kind]},
+            problems=(*REPLAYABLE, PeriodNotOver, MachineAttention, *STORED),
+        ),
+    )
+    async def close(request: ApiRequest) -> Answer:
+        raw = await read_empty(request.scope["headers"], request.receive)
+        period = (parse(raw) if raw else {}).get("period") or ""
+        if not isinstance(period, str):
+            raise InvalidRequest([FieldError("period", "has to be a text")])
+        done = await close_calendar(request.auth.worker, kind, period, call_of(request, raw))
+        return sent(done.value, status=201, replayed=done.replayed)
+
+    @get(
+        f"/reports/{kind}",
+        **described(
+            f"list_{kind}s",
+            tag="reports",
+            right="report",
+            summary=f"Closures of {kind}s",
+            description="As they were closed, oldest first. To read on, ask again with `after` = the last `number` received.",
+            answer=CalendarList,
+            parameters=paging(
+                "Closures at the most", "Only closures with a greater `number`", most=MAX_LIMIT, last=MAX_Z_NUMBER
+            ),
+            problems=(InvalidRequest,),
+        ),
+    )
+    async def listed(request: ApiRequest) -> Answer:
+        worker = request.auth.worker
+        query = read_query(request, "limit", "after")
+        limit = integer(query, "limit", default=MAX_LIMIT, least=1, most=MAX_LIMIT)
+        after = integer(query, "after", default=0, least=0, most=MAX_Z_NUMBER)
+        found = await worker.ledger.calendar_closures(worker.book, kind, after=after, limit=limit)
+        reports = [msgspec.Raw(body_of(placed)) for placed in found]
+        return encoded({"nim": worker.book.nim, "count": len(reports), "reports": reports})
+
+    @get(
+        f"/reports/{kind}/{{period:str}}",
+        **described(
+            f"get_{kind}",
+            tag="reports",
+            right="report",
+            summary=f"One closure of a {kind}",
+            description=f"As it was closed: by its number, or by its {kind}, as {EXAMPLES[kind]}.",
+            answer=CalendarReport,
+        ),
+    )
+    async def one(request: ApiRequest) -> Answer:
+        return sent(await calendar_closure(request.auth.worker, kind, request.path_params["period"]))
+
+    yield from (close, listed, one)
+
+
+HANDLERS: Final = (*_routes("month"), *_routes("year"))

@@ -1,0 +1,93 @@
+"""The closures of months and years in a recomputation: each holds exactly the Zs since the one before it, and says what they come to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from common.language import Text
+from daemon.core.ledger.book import Book, Tally
+from daemon.core.ledger.closure import Closure
+from daemon.core.ledger.entries import CalendarClosed, CalendarKind, CashTotal, Placed
+from daemon.core.report.calendar_report import CalendarReport, calendar_report, following
+from daemon.store.tables.book.book_start import BookStart
+
+# As in a Z, texts are the chain's business.
+_FIGURES = (
+    *("kind", "nim", "certs_count", "total_ttc", "total_ht", "total_tva", "by_group", "by_type", "cash", "created_at"),
+    *("number", "period", "z_count", "first_z", "last_z", "grand_total", "z_chain_head", "chain_previous"),
+)
+
+
+class _Passed(NamedTuple):
+    """A Z that a closure may hold."""
+
+    z_number: int
+    seq: int
+    hash: bytes
+    running: Tally
+    cash: CashTotal
+
+
+class CalendarCheck:
+    """Hears of each Z and each closure in the order of the chain."""
+
+    def __init__(self, book: Book, start: BookStart) -> None:
+        self._book = book
+        self._is_whole = start.is_whole
+        self._passed: list[_Passed] = []
+        self._last: dict[CalendarKind, CalendarClosed] = {}
+
+    def take_closure(self, closure: Closure, running: Tally, cash: CashTotal) -> None:
+        self._passed.append(_Passed(closure.z_number, closure.last_seq, closure.hash, running, cash))
+
+    def problems(self, closed: CalendarClosed, placed: Placed, nim: str, previous: bytes) -> Iterator[str]:
+        """`previous` is the chain before it."""
+        name = Text("closure of {period}", period=closed.period)
+        before = self._last.get(closed.kind)
+        self._last[closed.kind] = closed
+        if before is None:
+            if not self._is_whole:  # what it holds was let go of, at least in part
+                return
+            before = CalendarClosed(closed.kind, 0, "", 0, 0, 0, {}, "")
+        if closed.number <= before.number or (before.period and closed.period != following(before.period)):
+            yield Text("{name} does not follow the one before it", name=name)
+        december = self._last.get("month", before)
+        upto = closed.upto_z if closed.kind == "month" else december.upto_z
+        held = [z for z in self._passed if before.upto_z < z.z_number <= upto]
+        end = held[-1] if held else _Passed(before.upto_z, before.upto_seq, b"", before.running, CashTotal())
+        place = (closed.after_z, closed.upto_z, closed.upto_seq, closed.running)
+        if place != (before.upto_z, end.z_number, end.seq, end.running):
+            yield Text("{name} does not hold exactly the Zs since the one before it", name=name)
+        ours = calendar_report(
+            msgspec.structs.replace(self._book, nim=nim),
+            kind=closed.kind,
+            number=closed.number,
+            period=closed.period,
+            report_id="",
+            created_at=placed.chained_at or placed.at,
+            bounds=("", ""),
+            zs=[(z.z_number, z.hash) for z in held],
+            before=before.running,
+            running=end.running,
+            cash=CashTotal(sum(z.cash.deposits for z in held), sum(z.cash.withdrawals for z in held)),
+            labels={},
+            isfs=(),
+            chain_previous=previous,
+            letterhead="",
+        )
+        for figure in _wrong_figures(closed, ours):
+            yield Text("{name} reports another {figure} than its records give", name=name, figure=figure)
+        if closed.kind == "year" or not closed.period.endswith("-12"):
+            year = self._last.get("year")
+            self._passed = [z for z in self._passed if z.z_number > (year.upto_z if year else 0)]
+
+
+def _wrong_figures(closed: CalendarClosed, ours: CalendarReport) -> Iterator[str]:
+    stored, expected = msgspec.json.decode(closed.body, type=dict[str, Any]), msgspec.to_builtins(ours)
+    for figure in _FIGURES:
+        value = expected[figure]
+        if stored.get(figure) != (list(value) if isinstance(value, tuple) else value):
+            yield figure

@@ -1,0 +1,201 @@
+"""Closures of months and years (0047 art. 23): entries of a book's chain. Functions on a connection, for the writer or a reader.
+
+A month is over once the book has a time after it: no Z can be made in it any more. What is not closed by then is closed in order, a month without a
+Z too, and a year with its December.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import uuid
+from collections.abc import Iterator, Mapping
+from datetime import UTC, tzinfo
+from typing import NamedTuple
+
+import msgspec
+
+from common.language import Text
+from daemon.core.clock import HOUR
+from daemon.core.errors import NotFound
+from daemon.core.ledger.book import Book, Tally
+from daemon.core.ledger.entries import CalendarClosed, CalendarKind, CashTotal, Placed
+from daemon.core.report.calendar_report import bounds_of, calendar_report, following, month_of, months_from
+from daemon.store.sqlite.queries import load, read_as
+from daemon.store.tables.book import letterheads
+from daemon.store.tables.book.book_start import read_start
+from daemon.store.tables.book.books import read_head
+from daemon.store.tables.book.entries import COLUMNS, append
+from daemon.store.tables.book.totals import running_at
+
+_SQL = load(__name__, columns=COLUMNS)
+MOST_MONTHS = 600
+"""More than these are over by a wrong clock alone; nothing is closed until it is repaired."""
+_EASTMOST = 14
+"""Hours that any time zone is ahead of UTC at the most."""
+_YEAR = 4
+_JANUARY, _DECEMBER = "-01", "-12"
+
+
+class GivenNumbers(NamedTuple):
+    """The last numbers of months and years that any ledger of this book is known to have given."""
+
+    months: int = 0
+    years: int = 0
+
+
+class ClosingTerms(NamedTuple):
+    """What is closed at `at` (ms), and how; `given` are numbers of ledgers that this one has replaced."""
+
+    at: int
+    zone: tzinfo
+    labels: Mapping[str, str]
+    given: GivenNumbers
+
+
+class _ClosedDay(NamedTuple):
+    """What a closure of a month takes from a Z."""
+
+    z_number: int
+    created_at: int
+    last_seq: int
+    hash: bytes
+    cash: CashTotal
+    isfs: tuple[str, ...]
+
+
+class _Body(msgspec.Struct):
+    cash: CashTotal = CashTotal()
+    isfs: tuple[str, ...] = ()
+
+
+_read_body = msgspec.json.Decoder(_Body).decode
+
+
+def open_month(connection: sqlite3.Connection, book: Book, zone: tzinfo) -> str:
+    """The oldest month that is not closed; empty for a book in which nothing has happened."""
+    if (last := last_closed(connection, book, "month")) is not None:
+        return following(last.period)
+    start = read_start(connection, book.id)
+    found = connection.execute(_SQL["first_at"], (book.id, start.seq, start.z_number)).fetchone()[0]
+    return "" if found is None else month_of(found, zone)
+
+
+def close_over(
+    connection: sqlite3.Connection, book: Book, terms: ClosingTerms, *, upto_z: bool = False
+) -> Iterator[Placed]:
+    """Closes each month that is over, with December its year: what was closed, in order. `upto_z`: none after the year of the last Z."""
+    terms = terms._replace(at=max(terms.at, read_head(connection, book.id).at))
+    end, month = month_of(terms.at, terms.zone), open_month(connection, book, terms.zone)
+    if month and months_from(month, end) > MOST_MONTHS:
+        return
+    while month and month < end and not (upto_z and month.endswith(_JANUARY) and not _is_z_left(connection, book)):
+        for kind, period in _ending(month):
+            yield _close(connection, book, kind, period, terms)
+        month = following(month)
+
+
+def _ending(month: str) -> Iterator[tuple[CalendarKind, str]]:
+    yield "month", month
+    if month.endswith(_DECEMBER):
+        yield "year", month.removesuffix(_DECEMBER)
+
+
+def _is_z_left(connection: sqlite3.Connection, book: Book) -> bool:
+    last = last_closed(connection, book, "month")
+    return bool(connection.execute(_SQL["has_z"], (book.id, last.upto_z if last else 0)).fetchone()[0])
+
+
+def _close(connection: sqlite3.Connection, book: Book, kind: CalendarKind, period: str, terms: ClosingTerms) -> Placed:
+    last, start = last_closed(connection, book, kind), read_start(connection, book.id)
+    after_z, after_seq, before = (
+        (last.upto_z, last.upto_seq, last.running) if last else (start.z_number, start.closed_seq, start.closed)
+    )
+    days = _days(connection, book, after_z, upto=None if kind == "year" else period, zone=terms.zone)
+    if kind == "year" and (december := last_closed(connection, book, "month")) is not None:
+        days = [day for day in days if day.z_number <= december.upto_z]
+    upto_z, upto_seq = (days[-1].z_number, days[-1].last_seq) if days else (after_z, after_seq)
+    running: Tally = running_at(connection, book, upto_seq) if days else before
+    given = terms.given.months if kind == "month" else terms.given.years
+    number = max(last.number if last else 0, given) + 1
+    newest = letterheads.newest(connection, book)
+    report = calendar_report(
+        book,
+        kind=kind,
+        number=number,
+        period=period,
+        report_id=str(uuid.uuid4()),
+        created_at=terms.at,
+        bounds=bounds_of(period, terms.zone),
+        zs=[(day.z_number, day.hash) for day in days],
+        before=before,
+        running=running,
+        cash=CashTotal(sum(day.cash.deposits for day in days), sum(day.cash.withdrawals for day in days)),
+        labels=terms.labels,
+        isfs=sorted({isf for day in days for isf in day.isfs}),
+        chain_previous=read_head(connection, book.id).hash,
+        letterhead=newest[0].hex() if newest else "",
+    )
+    body = msgspec.json.encode(report).decode()
+    closed = CalendarClosed(kind, number, period, after_z, upto_z, upto_seq, running, body)
+    return append(connection, book, closed, terms.at)
+
+
+def _days(
+    connection: sqlite3.Connection, book: Book, after_z: int, *, upto: str | None, zone: tzinfo
+) -> list[_ClosedDay]:
+    """The Zs after that number, as far as they were made in the month `upto` or before it."""
+    found = []
+    for z_number, created_at, last_seq, link, body in connection.execute(_SQL["days"], (book.id, after_z)):
+        if upto is not None and month_of(created_at, zone) > upto:
+            break
+        content = _read_body(body)
+        found.append(_ClosedDay(z_number, created_at, last_seq, link, content.cash, content.isfs))
+    return found
+
+
+def last_closed(connection: sqlite3.Connection, book: Book, kind: CalendarKind) -> CalendarClosed | None:
+    placed = next(read_as(Placed, connection.execute(_SQL["last"], (book.id, kind))), None)
+    return None if placed is None else closed_of(placed)
+
+
+def numbers(connection: sqlite3.Connection, book: Book) -> GivenNumbers:
+    """The last ones of the book."""
+    month, year = (last_closed(connection, book, kind) for kind in ("month", "year"))
+    return GivenNumbers(month.number if month else 0, year.number if year else 0)
+
+
+def most_numbers(connection: sqlite3.Connection, book: Book, at: int) -> GivenNumbers:
+    """The highest that a ledger can have given until `at` (ms) that had all of this one: there is one closure for each month and year that was over
+    then, in whatever time zone."""
+    months, years = numbers(connection, book)
+    month = open_month(connection, book, UTC)
+    if not month:
+        return GivenNumbers(months, years)
+    end = month_of(at + HOUR * _EASTMOST, UTC)
+    return GivenNumbers(months + max(0, months_from(month, end)), years + max(0, int(end[:_YEAR]) - int(month[:_YEAR])))
+
+
+def find(connection: sqlite3.Connection, book: Book, kind: CalendarKind, wanted: int | str) -> Placed:
+    """By its number, or by its month or year: the newest of that name."""
+    column = "by_number" if isinstance(wanted, int) else "by_period"
+    for placed in read_as(Placed, connection.execute(_SQL[column], (book.id, kind, wanted))):
+        return placed
+    raise NotFound(
+        Text("there is no closure of a month {wanted}", wanted=wanted)
+        if kind == "month"
+        else Text("there is no closure of a year {wanted}", wanted=wanted)
+    )
+
+
+def closed_list(
+    connection: sqlite3.Connection, book: Book, kind: CalendarKind, *, after: int, limit: int
+) -> list[Placed]:
+    """By their numbers, from the one after `after`."""
+    return list(read_as(Placed, connection.execute(_SQL["list"], (book.id, kind, after, limit))))
+
+
+def closed_of(placed: Placed) -> CalendarClosed:
+    """TypeError for an entry of another kind."""
+    if not isinstance(placed.entry, CalendarClosed):
+        raise TypeError(f"entry {placed.id} closes no month or year")
+    return placed.entry

@@ -1,0 +1,35 @@
+-- name: last
+SELECT {columns} FROM entry
+WHERE book_id = ? AND json_extract(CAST(body AS TEXT), '$.type') = 'calendar' AND json_extract(CAST(body AS TEXT), '$.kind') = ?
+ORDER BY json_extract(CAST(body AS TEXT), '$.number') DESC LIMIT 1;
+
+-- name: by_number
+SELECT {columns} FROM entry
+WHERE book_id = ? AND json_extract(CAST(body AS TEXT), '$.type') = 'calendar' AND json_extract(CAST(body AS TEXT), '$.kind') = ?
+    AND json_extract(CAST(body AS TEXT), '$.number') = ?;
+
+-- name: by_period
+SELECT {columns} FROM entry
+WHERE book_id = ? AND json_extract(CAST(body AS TEXT), '$.type') = 'calendar' AND json_extract(CAST(body AS TEXT), '$.kind') = ?
+    AND json_extract(CAST(body AS TEXT), '$.period') = ?
+ORDER BY json_extract(CAST(body AS TEXT), '$.number') DESC LIMIT 1;
+
+-- name: list
+SELECT {columns} FROM entry
+WHERE book_id = ? AND json_extract(CAST(body AS TEXT), '$.type') = 'calendar' AND json_extract(CAST(body AS TEXT), '$.kind') = ?
+    AND json_extract(CAST(body AS TEXT), '$.number') > ?
+ORDER BY json_extract(CAST(body AS TEXT), '$.number') LIMIT ?;
+
+-- name: first_at
+-- When the first thing of the book happened that is kept.
+SELECT min(at) FROM (
+    SELECT (SELECT ended_at FROM certification WHERE book_id = ?1 AND seq > ?2 ORDER BY seq LIMIT 1) AS at
+    UNION ALL
+    SELECT (SELECT created_at FROM closure WHERE book_id = ?1 AND z_number > ?3 ORDER BY z_number LIMIT 1)
+);
+
+-- name: days
+SELECT z_number, created_at, last_seq, hash, body FROM closure WHERE book_id = ? AND z_number > ? ORDER BY z_number;
+
+-- name: has_z
+SELECT EXISTS (SELECT 1 FROM closure WHERE book_id = ? AND z_number > ?);

@@ -1,0 +1,234 @@
+"""Months and years are closed once, hold exactly their Zs, and never begin anew, whatever happens to the shop."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+import pytest
+from support.ledgers.ledger import Till, invoice, opened, tamper
+
+from daemon.core.call import NOBODY
+from daemon.core.clock import DAY, millis
+from daemon.core.errors import PeriodNotOver
+from daemon.core.ledger.entries import CalendarClosed, CalendarKind, CashMove
+from daemon.core.machine.state import FiscalCounters
+from daemon.core.report.calendar_report import CalendarReport
+from daemon.core.report.fiscal_reports import ZReport
+from daemon.store import Store
+from daemon.store.maintenance.backup import backup, restore
+from daemon.store.maintenance.verify import verify
+from daemon.store.sqlite.high_water import mark_path
+from daemon.usecases.reports.report import net_total
+
+ALL = {"start": 0, "end": 1 << 53}
+
+
+def at(month: int, day: int, hour: int = 8, year: int = 2026) -> int:
+    return millis(datetime(year, month, day, hour, tzinfo=UTC))
+
+
+async def reports(store: Store, till: Till, kind: CalendarKind = "month") -> list[CalendarReport]:
+    found = await store.ledger.calendar_closures(till.book, kind, limit=1000)
+    return [msgspec.json.decode(closed_of(placed.entry).body, type=CalendarReport) for placed in found]
+
+
+def closed_of(entry: object) -> CalendarClosed:
+    assert isinstance(entry, CalendarClosed)
+    return entry
+
+
+async def tick(store: Store, till: Till) -> None:
+    """As `usecases.worker.aggregate`."""
+    aggregate = await store.ledger.aggregate(till.book)
+    await store.ledger.close_over_months(till.book, aggregate.at)
+
+
+async def zs_of(store: Store, till: Till) -> Sequence[ZReport]:
+    closures = await store.ledger.closures(till.book, **ALL, limit=None)
+    return [msgspec.json.decode(closure.body, type=ZReport) for closure in closures]
+
+
+async def day(till: Till, draw: random.Random) -> None:
+    """Some sales, a credit note now and then, cash, and mostly a Z."""
+    for _ in range(draw.randrange(4)):
+        sale = await till.sell(draw.randrange(1, 90) * 59, draw.choice("ABC"))
+        if draw.random() < 0.2:
+            reference = f"{till.book.nim}-{till.counters.fvc}"
+            amounts = ((sale.invoice.items[0].group, sale.total_ttc),)
+            await till.certify(invoice(f"C-{sale.number}", type_="FA", amounts=amounts, reference=reference))
+    if draw.random() < 0.2:
+        move = CashMove("deposit", draw.randrange(1, 9) * 500, "Fond", "1", "Awa")
+        await till.store.ledger.move_cash(till.book, move, at=till.at, answer=lambda _: b"{}")
+    await tick(till.store, till)
+    if draw.random() < 0.9:
+        await till.close()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_a_year_of_a_shop_adds_up_to_the_franc(path: Path, tmp_path: Path, seed: int) -> None:
+    """With credit notes, cash, a month without a Z, a reset of the machine, a restore within a month and one over its end."""
+    draw = random.Random(seed)
+    saved, restores = tmp_path / "saved", {draw.randrange(50, 55): 3, draw.randrange(208, 211): 6}
+    begun, today, lost = at(1, 3), 0, {}
+    while today < 365:
+        async with opened(path) as store:
+            till = await Till.of(store)
+            till.sold = 1000 * today
+            while today < 365:
+                till.at = begun + today * DAY
+                if not at(4, 1) <= till.at < at(5, 2):
+                    await day(till, draw)
+                if today == 120:
+                    fresh = msgspec.structs.replace(till.state(), counters=FiscalCounters(0, 0, 0))
+                    till.counters = fresh.counters
+                    till.book = await store.ledger.begin_epoch(till.book, fresh, "EL02000015-2", at=till.at)
+                today += 1
+                if today in restores:
+                    await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=till.at)
+                    backup(path, saved, at=till.at)
+                    lost[today + restores.pop(today)] = today
+                if today in lost:
+                    break
+        if today in lost:
+            restore(saved, path, at=begun + today * DAY)
+            del lost[today]
+    async with opened(path) as store:
+        till = await Till.of(store)
+        till.at = at(1, 4, year=2027)
+        await till.close()
+        months, years = await reports(store, till), await reports(store, till, "year")
+        zs = [z for z in await zs_of(store, till) if z.created_at < "2027"]
+        records = [record async for record in store.journal.iterate(till.book, 0, 1 << 53)]
+        last = await store.ledger.closure(till.book, zs[-1].z_number)
+        assert [month.period for month in months] == [f"2026-{month:02}" for month in range(1, 13)]
+        numbers = [month.number for month in months]
+        assert numbers == sorted(set(numbers))
+        (year,) = years
+        for figure in ("total_ttc", "total_ht", "total_tva", "certs_count", "reductions", "z_count"):
+            assert sum(getattr(month, figure) for month in months) == getattr(year, figure)
+            if figure != "z_count":
+                assert sum(getattr(z, figure) for z in zs) == getattr(year, figure)
+        signed = [r.total_ttc * (-1 if r.invoice.is_credit else 1) for r in records if r.seq <= last.last_seq]
+        assert sum(signed) == year.total_ttc
+        assert net_total(await store.ledger.tally_between(till.book, 0, last.created_at)) == year.total_ttc
+        assert months[3].z_count == months[3].certs_count == 0
+        assert months[3].first_z is None
+        for before, month in pairwise(months):
+            assert month.grand_total.total_ttc == before.grand_total.total_ttc + month.total_ttc
+        assert months[-1].grand_total.total_ttc == year.total_ttc == year.grand_total.total_ttc
+        held = {z.z_number for z in zs}
+        assert all({month.first_z, month.last_z} <= held | {None} for month in months)
+        assert sum(month.cash.deposits for month in months) == sum(z.cash.deposits for z in zs)
+    assert verify(path).problems == ()
+
+
+async def test_a_month_is_closed_with_the_first_certification_after_it(store: Store, till: Till) -> None:
+    """Sales after the last Z of a month are of the month of the Z that holds them."""
+    till.at = at(1, 31, 10)
+    await till.sell(5000)
+    await till.close()
+    await till.sell(700)
+    await tick(store, till)
+    assert await reports(store, till) == []
+    till.at = at(2, 1)
+    await till.sell(900)
+    await tick(store, till)
+    await tick(store, till)
+    (january,) = await reports(store, till)
+    assert (january.total_ttc, january.first_z, january.last_z) == (5000, 1, 1)
+    await till.close()
+    till.at = at(3, 1)
+    await till.close()
+    months = await reports(store, till)
+    assert [(month.number, month.period, month.total_ttc, month.grand_total.total_ttc) for month in months] == [
+        (1, "2026-01", 5000, 5000),
+        (2, "2026-02", 1600, 6600),
+    ]
+
+
+async def test_a_month_is_neither_closed_early_nor_twice(store: Store, till: Till) -> None:
+    till.at = at(1, 31, 10)
+    await till.sell()
+    await till.close()
+    for period in ("", "2026-01", "2026-02"):
+        with pytest.raises(PeriodNotOver):
+            await store.ledger.close_calendar(till.book, "month", period, at=till.at, call=NOBODY)
+    first = await store.ledger.close_calendar(till.book, "month", "", at=at(2, 1), call=NOBODY)
+    with pytest.raises(PeriodNotOver):
+        await store.ledger.close_calendar(till.book, "month", "", at=at(2, 2), call=NOBODY)
+    assert await store.ledger.close_calendar(till.book, "month", "2026-01", at=at(2, 2), call=NOBODY) == first
+    with pytest.raises(PeriodNotOver):
+        await store.ledger.close_calendar(till.book, "year", "", at=at(12, 31), call=NOBODY)
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_a_month_that_was_closed_after_the_backup_keeps_its_number(
+    path: Path, tmp_path: Path, *, is_known: bool
+) -> None:
+    """On a disk that remembers the number, and on one where nothing does: there as many are left out as can have been given."""
+    saved = tmp_path / "saved"
+    async with opened(path) as store:
+        till = await Till.of(store)
+        till.at = at(2, 27)
+        await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=till.at)
+        await till.sell(5000)
+        await till.close()
+        backup(path, saved, at=till.at)
+        await till.sell(1000)
+        await till.close()
+        till.at = at(3, 1)
+        await till.close()
+        (february,) = await reports(store, till)
+        assert (february.number, february.total_ttc) == (1, 6000)
+    if not is_known:
+        path.unlink()
+        mark_path(path).unlink()
+    restore(saved, path, at=at(3, 2), last_z=None if is_known else 3)
+    async with opened(path) as store:
+        till = await Till.of(store)
+        till.at = at(3, 2)
+        await till.close()
+        (february,) = await reports(store, till)
+        assert (february.number, february.total_ttc, february.first_z, february.last_z) == (2, 5000, 1, 1)
+    assert verify(path).problems == ()
+
+
+async def test_two_machines_and_a_sandbox_close_each_their_own(store: Store) -> None:
+    tills = [await Till.of(store), await Till.of(store, "EL02000016-1"), await Till.of(store, mode="test")]
+    for till, amount in zip(tills, (1000, 2000, 4000), strict=True):
+        till.at = at(1, 10)
+        till.sold = amount
+        await till.sell(amount)
+        await till.close()
+        till.at = at(2, 10)
+        await till.close()
+    totals = [[month.total_ttc for month in await reports(store, till)] for till in tills]
+    assert totals == [[1000], [2000], [4000]]
+
+
+async def test_a_clock_from_another_century_closes_nothing(store: Store, till: Till) -> None:
+    till.at = at(1, 10)
+    await till.sell()
+    await till.close()
+    till.at = at(1, 10, year=9999)
+    await till.sell()
+    await tick(store, till)
+    assert await reports(store, till) == []
+
+
+async def test_verify_finds_a_month_with_other_figures(path: Path) -> None:
+    async with opened(path) as store:
+        till = await Till.of(store)
+        till.at = at(1, 10)
+        await till.sell(5000)
+        await till.close()
+        till.at = at(2, 10)
+        await till.close()
+    changed = r"""replace(CAST(body AS TEXT), 'total_ttc\":5000', 'total_ttc\":6000')"""
+    tamper(path, f"UPDATE entry SET body = CAST({changed} AS BLOB)")
+    assert any("2026-01 reports another" in str(problem) for problem in verify(path).problems)
