@@ -1,4 +1,4 @@
-"""X, Z and A on paper (SFE 2.0, section 4), and the report of articles, which the law calls A (section 5)."""
+"""X, Z, A and the closures of months and years on paper (SFE 2.0, section 4), and the report of articles, which the law calls A (section 5)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from msgspec import UnsetType
 from common.language import Text
 from common.numbers import amount, percentage, scaled
 from daemon.core.report.articles import ArticlesReport, ArticleTotal
+from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import AReport, Period, Totals, XReport, ZReport
 from daemon.paper import shop as paper_shop
 from daemon.paper.elements import Document, Element, Pair, Rule, Table, TextLine, Title
@@ -19,14 +20,14 @@ from daemon.paper.figures import last_moment, moment
 from daemon.paper.invoice import DUPLICATE, NATURES, STAMP_DUTY, TITLES
 from daemon.paper.shop import Shop, Style
 
-Report = XReport | ZReport | AReport
+Report = XReport | ZReport | AReport | CalendarReport
 WHOLE_PERCENT = 100
 
 
 def report_document(report: Report, shop: Shop, style: Style, *, printed_at: str, periodic: bool = False) -> Document:
-    """`printed_at` (RFC 3339) stands on it beside the period; a Z has the time of its closure instead."""
+    """`printed_at` (RFC 3339) stands on it beside the period; a closure has its own time instead."""
     title = _title(report, style, periodic=periodic)
-    is_range = periodic or isinstance(report, AReport)
+    is_range = periodic or isinstance(report, AReport | CalendarReport)
     return Document(title, style.language, tuple(_report(report, shop, style, title, printed_at, is_range=is_range)))
 
 
@@ -36,12 +37,16 @@ def _title(report: Report, style: Style, *, periodic: bool) -> str:
             return style.law(Text("Z REPORT No. {number}", number=report.z_number))
         case AReport():
             return style.law(Text("A REPORT - TOTALS OF A PERIOD"))
+        case CalendarReport():
+            return style.law((MONTHLY if report.kind == "month" else YEARLY)(number=report.number))
         case _:
             return style.law(PERIODIC if periodic else DAILY)
 
 
 PERIODIC: Final = Text("PERIODIC X REPORT")
 DAILY: Final = Text("DAILY X REPORT")
+MONTHLY: Final = Text("MONTHLY CLOSURE No. {number}")
+YEARLY: Final = Text("YEARLY CLOSURE No. {number}")
 ARTICLES: Final = Text("A REPORT - ARTICLES")
 
 
@@ -49,8 +54,8 @@ def _report(
     report: Report, shop: Shop, style: Style, title: str, printed_at: str, *, is_range: bool
 ) -> Iterator[Element]:
     yield from _head(shop, style, title, report.isfs or ([shop.isf] if shop.isf else []))
-    start, end = (report.period_start, report.period_end) if isinstance(report, Period) else (report.from_, report.to)
-    at = report.created_at if isinstance(report, ZReport) else printed_at
+    start, end = (report.from_, report.to) if isinstance(report, AReport) else (report.period_start, report.period_end)
+    at = report.created_at if isinstance(report, ZReport | CalendarReport) else printed_at
     yield from _times(start, last_moment(end) if is_range else end, at, shop, style)
     if isinstance(report, Period):
         yield Pair("FVC", f"{report.fvc_start} - {report.fvc_end}")
@@ -62,6 +67,8 @@ def _report(
     yield from _cash(report, style)
     if isinstance(report, ZReport):
         yield from _closure(report, style)
+    if isinstance(report, CalendarReport):
+        yield from _calendar(report, style)
     if isinstance(report, AReport):
         yield from _closures(report, shop, style)
     yield from paper_shop.mark_of_test(shop, style, is_test=False)
@@ -138,7 +145,7 @@ def _cash(report: Totals, style: Style) -> Iterator[Element]:
     if cash.deposits or cash.withdrawals:
         yield Pair(say("Cash put in"), amount(cash.deposits, style.language))
         yield Pair(say("Cash taken out"), amount(-cash.withdrawals, style.language))
-    if report.kind == "A":  # of several days, or a part of one: no drawer has that
+    if isinstance(report, AReport | CalendarReport):  # of several days, or a part of one: no drawer has that
         yield Pair(say("Cash of the range"), amount(cash.expected, style.language))
     else:
         yield Pair(say("Expected in the drawer"), amount(cash.expected, style.language), bold=True)
@@ -152,6 +159,19 @@ def _closure(report: ZReport, style: Style) -> Iterator[Element]:
         yield TextLine(say("Closed without the machine, by the counters known last"))
     if report.unexplained:
         yield Pair(say("Invoices of another program"), str(report.unexplained))
+    yield TextLine(report.report_id)
+
+
+def _calendar(report: CalendarReport, style: Style) -> Iterator[Element]:
+    say, grand = style.say, report.grand_total
+    yield Rule()
+    numbers = f"{report.first_z} - {report.last_z}" if report.z_count else "-"
+    yield Pair(say("Z reports ({count})", count=report.z_count), numbers)
+    yield TextLine(say("Grand total since the beginning"), bold=True)
+    yield Pair(say("Documents"), str(grand.certs_count))
+    for name, value in ((say("Total excl. tax"), grand.total_ht), (say("Total VAT"), grand.total_tva)):
+        yield Pair(name, amount(value, style.language))
+    yield Pair(say("TOTAL INCL. TAX (XOF)"), amount(grand.total_ttc, style.language), bold=True)
     yield TextLine(report.report_id)
 
 

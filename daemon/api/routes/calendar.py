@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 from litestar import get, post
 from litestar.handlers import HTTPRouteHandler
 from msgspec import Meta
 
+from common.language import Text
 from daemon.api.access.context import ApiRequest
 from daemon.api.document.describe import REPLAYABLE, STORED, described
 from daemon.api.document.operation import ONCE, paging
@@ -40,8 +40,17 @@ class CalendarList(msgspec.Struct, frozen=True):
     reports: Annotated[tuple[CalendarReport, ...], Meta(description="By their numbers, oldest first")]
 
 
-def _routes(kind: CalendarKind) -> Iterator[HTTPRouteHandler]:
-    """POST, the list, and one of them."""
+def read_period(body: dict[str, Any]) -> str:
+    """Empty where none is named."""
+    period = body.get("period")
+    if period is None:
+        return ""
+    if not isinstance(period, str) or not period:
+        raise InvalidRequest([FieldError("period", Text("has to be a month, as 2026-01, or a year, as 2026"))])
+    return period
+
+
+def _closing(kind: CalendarKind) -> HTTPRouteHandler:
 
     @post(
         f"/reports/{kind}",
@@ -55,7 +64,7 @@ it. With `period`: that {kind}, also where it is closed already. It holds the Zs
 the {kind} of the Z that will hold them. 409 `PERIOD_NOT_OVER` while nothing is over: a {kind} is never closed early, and never twice.""",
             answer=CalendarReport,
             status=201,
-            answer_text="Closed",
+            answer_text="Closed, now or before",
             parameters=(ONCE,),
             body=CalendarBody,
             example={"period": EXAMPLES[kind]},
@@ -64,11 +73,15 @@ the {kind} of the Z that will hold them. 409 `PERIOD_NOT_OVER` while nothing is 
     )
     async def close(request: ApiRequest) -> Answer:
         raw = await read_empty(request.scope["headers"], request.receive)
-        period = (parse(raw) if raw else {}).get("period") or ""
-        if not isinstance(period, str):
-            raise InvalidRequest([FieldError("period", "has to be a text")])
+        period = read_period(parse(raw) if raw else {})
         done = await close_calendar(request.auth.worker, kind, period, call_of(request, raw))
         return sent(done.value, status=201, replayed=done.replayed)
+
+    return close
+
+
+def _reading(kind: CalendarKind) -> tuple[HTTPRouteHandler, HTTPRouteHandler]:
+    """The list, and one of them."""
 
     @get(
         f"/reports/{kind}",
@@ -108,7 +121,7 @@ the {kind} of the Z that will hold them. 409 `PERIOD_NOT_OVER` while nothing is 
     async def one(request: ApiRequest) -> Answer:
         return sent(await calendar_closure(request.auth.worker, kind, request.path_params["period"]))
 
-    yield from (close, listed, one)
+    return listed, one
 
 
-HANDLERS: Final = (*_routes("month"), *_routes("year"))
+HANDLERS: Final = (_closing("month"), *_reading("month"), _closing("year"), *_reading("year"))

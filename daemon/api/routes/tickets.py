@@ -26,6 +26,8 @@ from daemon.api.request.query import range_of, read_query
 from daemon.core.clock import millis_text
 from daemon.core.errors import FieldError, InvalidRequest, PrinterFailed
 from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.entries import CalendarKind
+from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.core.roles import Right
 from daemon.paper.elements import Document
@@ -39,6 +41,7 @@ from daemon.paper.shop import Shop, Style
 from daemon.usecases.reports import acts, inspect, journal, report
 from daemon.usecases.reports.acts import given_articles
 from daemon.usecases.reports.articles import articles_report, articles_since
+from daemon.usecases.reports.calendar import calendar_closure
 from daemon.usecases.reports.letterhead import letterhead_of
 
 MEDIA: Final = {
@@ -116,6 +119,18 @@ async def _z(request: ApiRequest, shop: Shop, style: Style) -> Document:
     if letterhead := await letterhead_of(worker, bytes.fromhex(shown.letterhead)):
         shop = deps_of(request).paper.shop(worker, style.language, letterhead)
     return report_document(shown, shop, style, printed_at=_now(request))
+
+
+def _calendar(kind: CalendarKind) -> Template:
+    async def template(request: ApiRequest, shop: Shop, style: Style) -> Document:
+        worker = request.auth.worker
+        body = await calendar_closure(worker, kind, request.path_params["period"])
+        shown = msgspec.json.decode(body, type=CalendarReport)
+        if letterhead := await letterhead_of(worker, bytes.fromhex(shown.letterhead)):
+            shop = deps_of(request).paper.shop(worker, style.language, letterhead)
+        return report_document(shown, shop, style, printed_at=_now(request))
+
+    return template
 
 
 async def _a(request: ApiRequest, shop: Shop, style: Style) -> Document:
@@ -278,6 +293,8 @@ HANDLERS: Final = (
         more="With `from` or `to`: a periodic X.",
     ),
     *_routes("/reports/z/{z:str}", "closure", "Z report", _z, "report"),
+    *_routes("/reports/month/{period:str}", "month", "Closure of a month", _calendar("month"), "report"),
+    *_routes("/reports/year/{period:str}", "year", "Closure of a year", _calendar("year"), "report"),
     *_routes("/reports/a", "a_report", "A report, totals", _a, "report", parameters=RANGE),
     *_routes(
         "/reports/articles",

@@ -42,7 +42,7 @@ async def old_ledger(path: Path) -> None:
                 outcome = Outcome(word, sale, sale.total_ttc, 1_765_000_100_000 + count)
                 record = attempts.certify(connection, book, attempt, outcome)
                 events.write(connection, book, CERTIFIED, record.ended_at, ref=record.id)
-        for index in ("certification_isf", "entry_copy", "entry_report", "entry_act"):
+        for index in ("certification_isf", "entry_copy", "entry_report", "entry_act", "entry_calendar"):
             connection.execute(f"DROP INDEX {index}")
         connection.execute("DROP TABLE letterhead")
         for column in ("number_key", "twin", "isf"):

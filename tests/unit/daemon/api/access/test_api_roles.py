@@ -32,12 +32,18 @@ NEEDED = {
     },
     **{
         (method, f"/reports/{report}/{verb}"): REPORT
-        for report in ("x", "z/{z:str}", "a", "articles")
+        for report in ("x", "z/{z:str}", "a", "articles", "month/{period:str}", "year/{period:str}")
         for method, verb in (("GET", "ticket"), ("POST", "print"))
     },
     ("GET", "/reports/articles/{number:int}"): REPORT,
     ("GET", "/reports/articles/{number:int}/ticket"): REPORT,
     ("POST", "/reports/articles/{number:int}/print"): REPORT,
+    ("GET", "/reports/month"): REPORT,
+    ("GET", "/reports/month/{period:str}"): REPORT,
+    ("POST", "/reports/month"): CLOSE,
+    ("GET", "/reports/year"): REPORT,
+    ("GET", "/reports/year/{period:str}"): REPORT,
+    ("POST", "/reports/year"): CLOSE,
     ("GET", "/reports/given/{number:int}"): REPORT,
     ("POST", "/reports/articles"): CLOSE,
     ("POST", "/reports/z"): CLOSE,
@@ -70,7 +76,7 @@ async def test_who_may_what(
     url = (
         path
         if path.startswith("/v1")
-        else f"/v1/mcf/{NIM}{path.replace('{code:str}', 'X').replace('{z:str}', '1').replace('{number:int}', '1')}"
+        else f"/v1/mcf/{NIM}{path.replace('{code:str}', 'X').replace('{z:str}', '1').replace('{number:int}', '1').replace('{period:str}', '1')}"
     )
     headers = {"authorization": f"Bearer {ROLE_KEYS[role]}", "content-type": "application/json"}
     if may(role, right):

@@ -22,6 +22,7 @@ from daemon.api.access.context import ApiDeps
 from daemon.api.document import docs
 from daemon.api.document.describe import EmptyBody
 from daemon.api.problems import HTTP_CODES, KINDS, problem_answer
+from daemon.api.routes.calendar import read_period
 from daemon.api.routes.cash import EXAMPLE as CASH_EXAMPLE
 from daemon.api.routes.certify import CREDIT_NOTE_EXAMPLE, INVOICE_EXAMPLE
 from daemon.api.routes.sandbox_clock import read_move_of_clock
@@ -167,7 +168,16 @@ def test_a_key_against_repeats_is_asked_for_where_it_is_read(document: dict[str,
             asked.add(path.rpartition("}")[2])
             answer = next(iter(status for status in operation["responses"] if status.startswith("2")))
             assert "Idempotency-Replayed" in operation["responses"][answer]["headers"]
-    assert asked == {"/certify", "/credit-note", "/reports/z", "/reports/articles", "/cash", "/cancel-pending"}
+    assert asked == {
+        "/certify",
+        "/credit-note",
+        "/reports/z",
+        "/reports/articles",
+        "/reports/month",
+        "/reports/year",
+        "/cash",
+        "/cancel-pending",
+    }
 
 
 def test_keys_are_asked_for_where_they_are(document: dict[str, Any]) -> None:
@@ -235,6 +245,7 @@ BODIES: dict[str, tuple[dict[str, Any], Callable[[Any], object]]] = {
         lambda body: read_move(body, defaults=DEFAULTS, strict=True),
     ),
     "ClockBody": ({"days": 8, "hours": 2, "taxServer": "unreachable"}, read_move_of_clock),
+    "CalendarBody": ({"period": "2026-01"}, read_period),
 }
 """Each body with all of its fields, and who reads it."""
 
@@ -274,7 +285,9 @@ def test_null_is_a_field_that_is_left_out(document: dict[str, Any], name: str) -
         assert outcome(reader, nulled) == outcome(reader, without), (above, field)
         assert schema.is_valid(nulled) is (outcome(reader, nulled) is not None), (above, field)
     told = document["components"]["schemas"]
-    inner = {"CashBody": (), "ClockBody": ()}.get(name, ("ItemBody", "PaymentBody", "CustomerBody", "CommentBody"))
+    inner = {"CashBody": (), "CalendarBody": (), "ClockBody": ()}.get(
+        name, ("ItemBody", "PaymentBody", "CustomerBody", "CommentBody")
+    )
     assert tried == {field for each in (name, *inner) for field in told[each]["properties"]}
 
 

@@ -22,6 +22,7 @@ PARTS = {
     "acts": {"columns": entries.COLUMNS},
     "cash": {"columns": entries.COLUMNS},
     "entries": {"columns": entries.COLUMNS},
+    "calendar_closures": {"columns": entries.COLUMNS},
     "closures": {"columns": closures.COLUMNS},
     "recompute": {"record": codec.RECORD_COLUMNS, "closure": closures.COLUMNS},
     "sandbox": {"entry": entries.COLUMNS},
