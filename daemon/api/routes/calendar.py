@@ -17,12 +17,12 @@ from daemon.api.http.answers import Answer, encoded, sent
 from daemon.api.request.body import parse, read_empty
 from daemon.api.request.call import call_of
 from daemon.api.request.query import MAX_LIMIT, integer, read_query
-from daemon.api.routes.reports import MAX_Z_NUMBER
 from daemon.core.errors import FieldError, InvalidRequest, MachineAttention, PeriodNotOver
 from daemon.core.ledger.entries import CalendarKind
 from daemon.core.report.calendar_report import CalendarReport
 from daemon.usecases.reports.calendar import body_of, calendar_closure, close_calendar
 
+MAX_NUMBER: Final = 999_999_999
 EXAMPLES: Final = {"month": "2026-01", "year": "2026"}
 
 
@@ -93,7 +93,7 @@ def _reading(kind: CalendarKind) -> tuple[HTTPRouteHandler, HTTPRouteHandler]:
             description="As they were closed, oldest first. To read on, ask again with `after` = the last `number` received.",
             answer=CalendarList,
             parameters=paging(
-                "Closures at the most", "Only closures with a greater `number`", most=MAX_LIMIT, last=MAX_Z_NUMBER
+                "Closures at the most", "Only closures with a greater `number`", most=MAX_LIMIT, last=MAX_NUMBER
             ),
             problems=(InvalidRequest,),
         ),
@@ -102,7 +102,7 @@ def _reading(kind: CalendarKind) -> tuple[HTTPRouteHandler, HTTPRouteHandler]:
         worker = request.auth.worker
         query = read_query(request, "limit", "after")
         limit = integer(query, "limit", default=MAX_LIMIT, least=1, most=MAX_LIMIT)
-        after = integer(query, "after", default=0, least=0, most=MAX_Z_NUMBER)
+        after = integer(query, "after", default=0, least=0, most=MAX_NUMBER)
         found = await worker.ledger.calendar_closures(worker.book, kind, after=after, limit=limit)
         reports = [msgspec.Raw(body_of(placed)) for placed in found]
         return encoded({"nim": worker.book.nim, "count": len(reports), "reports": reports})
