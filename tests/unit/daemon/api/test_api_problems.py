@@ -32,6 +32,7 @@ EXAMPLES = [
     (DuplicateInvoice(record()), 409, "DUPLICATE_INVOICE"),
     (errors.KeyReused(), 409, "IDEMPOTENCY_KEY_REUSED"),
     (errors.ZNumberUnknown("EL02000015-1"), 409, "Z_NUMBER_UNKNOWN"),
+    (errors.PeriodNotOver("2026-11", "2026-10"), 409, "PERIOD_NOT_OVER"),
     (errors.CreditExceedsOriginal("EL02000015-1-2", 100, 150), 409, "CREDIT_EXCEEDS_ORIGINAL"),
     (errors.TooManyCashMoves(60, 5), 429, "TOO_MANY_REQUESTS"),
     (refusals.BodyTimeout(), 408, "REQUEST_TIMEOUT"),
