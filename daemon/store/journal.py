@@ -15,7 +15,7 @@ from daemon.core.report.journal import Extent, Page
 from daemon.store.access import LedgerAccess
 from daemon.store.sqlite.connection import Job
 from daemon.store.tables import journal
-from daemon.store.tables.book import books, closures, counters
+from daemon.store.tables.book import books, closures, counters, originals
 from daemon.store.tables.damage import MOST, add_entries, damaged_entries, read_damage
 
 
@@ -90,6 +90,10 @@ class Journal(LedgerAccess):
     async def credits_on(self, sale: Record) -> Sequence[Record]:
         """The certified credit notes on that sale, of whichever machine, oldest first, a hundred at the most."""
         return await self._read(partial(journal.credits_on, sale_id=sale.id))
+
+    async def credited(self, sales: Sequence[Record]) -> Sequence[int]:
+        """What credit notes have taken of each, those under way included."""
+        return await self._read(partial(originals.taken_of, sale_ids=[sale.id for sale in sales]))
 
     async def periods(self, book: Book, records: Sequence[Record]) -> Sequence[int]:
         """The Z that each is in, 0 while its period is open; the records come one after the other, in either direction."""

@@ -174,6 +174,9 @@ class Ledger(CashAccess, PaperAccess, ActAccess, CalendarAccess):
     async def former_books(self, book: Book) -> list[Book]:
         return self._snapshot(partial(books.former_books, book=book))
 
+    async def sales_of_number(self, book: Book, number: str) -> Sequence[Record]:
+        return self._snapshot(partial(attempts.sales_of_number, mode=book.mode, number=number))
+
     async def check_reference(self, book: Book, reference: Reference) -> None:
         self._snapshot(partial(originals.places, mode=book.mode, reference=reference))
 

@@ -129,6 +129,10 @@ class AttemptsPort(Protocol):
         """The certified (or disputed) record of that number, or of one equal to it (decision 37)."""
         ...
 
+    async def sales_of_number(self, book: Book, number: str) -> Sequence[Record]:
+        """The certified sales of that number, or of one equal to it, in the books of every machine of that mode."""
+        ...
+
     async def begin_epoch(self, book: Book, state: MachineState, nim: str, *, at: int) -> Book:
         """The machine was activated anew for the same taxpayer (decision 33): an entry in the chain; the book under its name of now. Counters
         that began again are taken over, and whatever they count is unexplained. Told twice, it is written once."""
@@ -344,6 +348,10 @@ class JournalPort(Protocol):
 
     async def credits_on(self, sale: Record) -> Sequence[Record]:
         """The certified credit notes on that sale, of whichever machine, oldest first, a hundred at the most."""
+        ...
+
+    async def credited(self, sales: Sequence[Record]) -> Sequence[int]:
+        """What credit notes have taken of each, those under way included."""
         ...
 
     async def periods(self, book: Book, records: Sequence[Record]) -> Sequence[int]:

@@ -182,11 +182,17 @@ class CreditNoteBody(InvoiceBody, kw_only=True, rename="camel"):
 
     invoice_type: Annotated[CreditType, Meta(description="FA credit note, EA export credit note")]
     credit_note_ref: Annotated[
-        Reference,
+        Reference | None,
         Meta(
-            description="`{NIM}-{FVC}` of the original, the NIM with its activation counter, as EL02000015-1-291, or `RRR`; an FA is of FV and FT, an EA of EV and ET"
+            description="`{NIM}-{FVC}` of the original, the NIM with its activation counter, as EL02000015-1-291, or `RRR`; an FA is of FV and FT, an EA of EV and ET. May be left out where `originalInvoiceNumber` is sent"
         ),
-    ]
+    ] = None
+    original_invoice_number: Annotated[
+        Number | None,
+        Meta(
+            description="The number of the original instead of its reference: a sale that this box has certified. Beside `creditNoteRef` the two have to mean the same"
+        ),
+    ] = None
     credit_note_nature: Annotated[
         Nature | None,
         Meta(

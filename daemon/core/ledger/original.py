@@ -10,12 +10,15 @@ from typing import Final, NamedTuple
 
 from common.language import Text
 from daemon.core.errors import CreditExceedsOriginal, FieldError, InvalidRequest, MachineBusy
+from daemon.core.invoice.fields import Fields
 from daemon.core.invoice.invoice import CREDITS, SALES
-from daemon.core.invoice.reference import Reference
+from daemon.core.invoice.reference import Reference, read_reference
+from daemon.core.invoice.request import SHORT_LENGTH
 from daemon.core.machine.nim import activation_of
 
 ORIGINALS: Final[Mapping[str, tuple[str, ...]]] = {"FA": ("FV", "FT"), "EA": ("EV", "ET")}
 FIELD: Final = "creditNoteRef"
+ORIGINAL_NUMBER: Final = "originalInvoiceNumber"
 
 
 class Name(NamedTuple):
@@ -82,6 +85,36 @@ def _numbering(names: Sequence[Name], wanted: Sequence[Name]) -> tuple[Place, ..
             runs.append([name])
     found = [name for run in runs if not set(wanted).isdisjoint(run) for name in run]
     return tuple(sorted(((name.book_id, name.epoch) for name in found), reverse=True))
+
+
+def read_original_number(body: dict[str, object]) -> str:
+    """As an invoice number is read; InvalidRequest."""
+    errors: list[FieldError] = []
+    number = Fields(body, "", errors).number(ORIGINAL_NUMBER, SHORT_LENGTH)
+    if errors:
+        raise InvalidRequest(errors)
+    return number
+
+
+def one_reference(found: Sequence[tuple[str, int]], sent: object) -> str:
+    """Of the sales of one number, each by NIM and FVC, the one that is meant; `sent` is what stands in the reference's own field. InvalidRequest for
+    none, for several where nothing was sent, and where another one was."""
+    references = [reference for nim, fvc in found if (reference := read_reference(f"{nim}-{fvc}"))]
+    names = ", ".join(map(str, references))
+    if not references:
+        raise _wrong_number(Text("is not the number of a certified sale of this box"))
+    if sent is not None:
+        other = read_reference(sent) if isinstance(sent, str) else None
+        references = [each for each in references if other in (each, each._replace(activation=None))]
+        if not references:
+            raise _wrong_number(Text("is {references}, and creditNoteRef says another one", references=names))
+    if len(references) > 1:
+        raise _wrong_number(Text("is the number of several sales ({references}): send creditNoteRef", references=names))
+    return str(references[0])
+
+
+def _wrong_number(message: str) -> InvalidRequest:
+    return InvalidRequest([FieldError(ORIGINAL_NUMBER, message)])
 
 
 def choose(

@@ -157,6 +157,12 @@ class JournalEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     frc: Annotated[int | None, Meta(description="As the certification left it; null without one")]
     z_number: Annotated[int | None, Meta(description="The Z closure that it is in; null while the period is open")]
     credit_note_ref: Annotated[str, Meta(description="What a credit note refers to; else empty")]
+    remaining_ttc: Annotated[
+        int | msgspec.UnsetType,
+        Meta(
+            description="Of a certified sale: what credit notes may still take of it, XOF; left out otherwise, and in files"
+        ),
+    ] = msgspec.UNSET
     reason: Annotated[str, Meta(description="Why it was not certified, or what an operator settled")]
     line_ms: Annotated[int, Meta(description="Time on the machine's line")]
     duration_ms: Annotated[int, Meta(description="From the request's arrival to the durable outcome")]
@@ -187,20 +193,30 @@ class JournalPage(msgspec.Struct, frozen=True):
     certifications: Annotated[tuple[JournalEntry, ...], Meta(description="Newest first")]
 
 
-def journal_entry(record: Record, z_number: int, language: Language = "en") -> JournalEntry:
-    """`z_number` is 0 while the period of the record is open; `language` is that of the reason."""
-    return JournalEntry(**_common(record, z_number, language))
+def is_credited(record: Record) -> bool:
+    """Whether credit notes may take something of it."""
+    return record.state == "certified" and not record.invoice.is_credit
 
 
-def journal_record(record: Record, z_number: int, language: Language = "en", *, copies: int = 0) -> JournalRecord:
+def journal_entry(
+    record: Record, z_number: int, language: Language = "en", *, credited: int | None = None
+) -> JournalEntry:
+    """`z_number` is 0 while the period of the record is open; `language` is that of the reason; `credited` is what credit notes have taken of a
+    sale, None where that is not said."""
+    return JournalEntry(**_common(record, z_number, language, credited))
+
+
+def journal_record(
+    record: Record, z_number: int, language: Language = "en", *, copies: int = 0, credited: int | None = None
+) -> JournalRecord:
     return JournalRecord(
-        **_common(record, z_number, language),
+        **_common(record, z_number, language, credited),
         receipt=receipt(record, language, copies=copies) if record.state == "certified" else None,
         request=None if record.state == "damaged" else certify_request(record.invoice),
     )
 
 
-def _common(record: Record, z_number: int, language: Language) -> dict[str, Any]:
+def _common(record: Record, z_number: int, language: Language, credited: int | None) -> dict[str, Any]:
     counters = record.counters
     return {
         "seq": record.seq or None,
@@ -217,6 +233,7 @@ def _common(record: Record, z_number: int, language: Language) -> dict[str, Any]
         "frc": None if counters is None else counters.frc,
         "z_number": z_number or None,
         "credit_note_ref": record.invoice.reference,
+        "remaining_ttc": msgspec.UNSET if credited is None else max(0, record.total_ttc - credited),
         "reason": told_reason(record, language),
         "line_ms": record.line_ms,
         "duration_ms": record.duration_ms,

@@ -79,6 +79,8 @@ async def dry_run(worker: MachineWorker, body: object, call: Call, *, credit: bo
 async def _read(worker: MachineWorker, body: object, call: Call, *, credit: bool) -> Invoice:
     if not worker.rates:
         worker.ready()  # without the machine's rates nothing can be checked
+    if credit:
+        body = await credit_note.referenced(worker, body)
     invoice = read_invoice(body, defaults=worker.defaults, rates=worker.rates, credit=credit, strict=call.strict)
     return await credit_note.name(worker, invoice)
 

@@ -7,6 +7,12 @@ import msgspec
 from common.language import Text
 from daemon.core.invoice.invoice import Invoice, Warn
 from daemon.core.invoice.reference import read_reference
+from daemon.core.ledger.original import (
+    FIELD,
+    ORIGINAL_NUMBER,
+    one_reference,
+    read_original_number,
+)
 from daemon.core.machine.nim import activation_of
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -21,6 +27,15 @@ async def name(worker: MachineWorker, invoice: Invoice) -> Invoice:
         reference = reference._replace(activation=activation_of(worker.book.nim))
     await worker.ledger.check_reference(worker.book, reference)
     return msgspec.structs.replace(invoice, reference=str(reference))
+
+
+async def referenced(worker: MachineWorker, body: object) -> object:
+    """The request with the reference of the sale whose number it gives; InvalidRequest where no sale has it, several have, or the two mean two."""
+    if not isinstance(body, dict) or body.get(ORIGINAL_NUMBER) is None:
+        return body
+    sales = await worker.ledger.sales_of_number(worker.book, read_original_number(body))
+    found = [(sale.nim, sale.counters.fvc) for sale in sales if sale.counters]
+    return {**body, FIELD: one_reference(found, body.get(FIELD))}
 
 
 async def claim(worker: MachineWorker, attempt_id: int, invoice: Invoice) -> Invoice:

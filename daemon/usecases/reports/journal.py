@@ -20,6 +20,7 @@ from daemon.core.report.journal import (
     JournalPage,
     JournalRecord,
     Page,
+    is_credited,
     journal_entry,
     journal_record,
 )
@@ -65,8 +66,11 @@ async def read_page(worker: MachineWorker, page: Page, language: Language = "en"
     if not page.before_seq:
         page = msgspec.structs.replace(page, before_seq=extent.seq + 1)
     async for records in _batches(worker, page):
+        credited = await _credited(worker, records)
         for part in _slices(await dated(worker, records, upto_z)):
-            entries += [journal_entry(record, z_number, language) for record, z_number in part]
+            entries += [
+                journal_entry(record, z_number, language, credited=credited.get(record.id)) for record, z_number in part
+            ]
             await make_way(worker)
         last_seq = records[-1].seq
     more = len(entries) == page.limit and last_seq > 1
@@ -123,7 +127,14 @@ async def read_record(worker: MachineWorker, code: str, language: Language = "en
     record = await find(worker, code)
     (z_number,) = await worker.journal.periods(worker.book, [record])
     copies = await worker.ledger.copies(worker.book, record.code)
-    return journal_record(record, z_number, language, copies=copies)
+    credited = await _credited(worker, [record])
+    return journal_record(record, z_number, language, copies=copies, credited=credited.get(record.id))
+
+
+async def _credited(worker: MachineWorker, records: Sequence[Record]) -> dict[int, int]:
+    """By the id of each sale."""
+    sales = [record for record in records if is_credited(record)]
+    return dict(zip((sale.id for sale in sales), await worker.journal.credited(sales), strict=True))
 
 
 async def credits_of(worker: MachineWorker, record: Record) -> Sequence[Record]:

@@ -154,7 +154,8 @@ def test_the_form_is_asked_for(shop: Shop, asked: dict[str, Any], kind: str) -> 
 
 
 def test_a_file_holds_the_whole_range(shop: Shop, receipts: list[dict[str, Any]]) -> None:
-    """Oldest first, whatever the limit, in both forms the same entries; JSONL has each record as it is asked for alone."""
+    """Oldest first, whatever the limit, in both forms the same entries; JSONL has each record as it is asked for alone, but for what may still be
+    credited."""
     text = shop.get("certifications", format="csv", limit=1, state="certified", **EVER).text
     rows = list(csv.DictReader(io.StringIO(text)))
     lines = [
@@ -165,7 +166,8 @@ def test_a_file_holds_the_whole_range(shop: Shop, receipts: list[dict[str, Any]]
     assert [row["codeSecef"] for row in rows] == [line["codeSecef"] for line in lines] == expected
     assert [row["totalTtc"] for row in rows] == [str(receipt["totalTtc"]) for receipt in receipts]
     assert [row["zNumber"] for row in rows] == ["1", "1", "1", "2", "2", "", ""]
-    assert lines[0] == shop.get(f"certifications/{expected[0]}").json()
+    alone = shop.get(f"certifications/{expected[0]}").json()
+    assert lines[0] == {name: value for name, value in alone.items() if name != "remainingTtc"}
     assert shop.get("certifications", format="jsonl", to="2020-01-01").text == ""
 
 

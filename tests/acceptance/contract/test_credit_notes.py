@@ -170,3 +170,66 @@ def test_of_two_machines_not_both_credit_the_last_that_fits(pair: Shop) -> None:
         machine.order("options", credit_check=0.0)
     assert sorted(answers) == [200] + [409] * 7
     pair.verify()
+
+
+def test_a_credit_note_names_its_original_by_number(own_shop: Shop) -> None:
+    """Instead of the reference, whatever the number's case; the answer and the journal have the reference, and what remains of the sale."""
+    reference = sold(own_shop, "S-10", 10000)
+    body = {**credit("C-10", "", 6000), "creditNoteRef": None, "originalInvoiceNumber": "s-10"}
+    receipt = own_shop.certify(body, key="c-10", path="credit-note").json()
+    assert receipt["warnings"] == [] or [each["code"] for each in receipt["warnings"]] == ["CREDIT_NOTE_NATURE_ASSUMED"]
+    assert own_shop.certify(body, key="c-10", path="credit-note").json() == receipt
+    page = own_shop.get("certifications").json()["certifications"]
+    found = {each["invoiceNumber"]: each for each in page}
+    assert found["C-10"]["creditNoteRef"] == reference
+    assert "remainingTtc" not in found["C-10"]
+    assert found["S-10"]["remainingTtc"] == 4000
+    detail = own_shop.get(f"certifications/{found['S-10']['codeSecef']}").json()
+    assert detail["remainingTtc"] == 4000
+    both = {**body, "invoiceNumber": "C-11", "creditNoteRef": reference.lower()}
+    assert own_shop.certify(both, path="credit-note").status_code == 409
+    fits = {**both, "items": invoice("", 4000)["items"], "payments": invoice("", 4000)["payments"]}
+    assert own_shop.http.post(
+        f"/v1/mcf/{NIM}/credit-note", params={"dry_run": "true"}, json=fits, headers=own_shop.headers()
+    ).is_success
+    assert own_shop.certify(fits, path="credit-note").is_success
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"originalInvoiceNumber": "NO-SUCH"}, "is not the number of a certified sale"),
+        ({"originalInvoiceNumber": "CREDITED-1"}, "is not the number of a certified sale"),
+        ({"originalInvoiceNumber": "SOLD-1", "creditNoteRef": f"{NIM}-9999"}, "creditNoteRef says another one"),
+        ({"originalInvoiceNumber": "SOLD-1", "creditNoteRef": "RRR"}, "creditNoteRef says another one"),
+        ({"originalInvoiceNumber": "SOLD-1", "creditNoteRef": 7}, "creditNoteRef says another one"),
+        ({"originalInvoiceNumber": 7}, "must be a string"),
+        ({"originalInvoiceNumber": " "}, ""),
+    ],
+)
+def test_a_number_that_names_no_single_sale_is_refused(shop: Shop, changes: dict[str, Any], says: str) -> None:
+    """422 on `originalInvoiceNumber`, with what is wrong."""
+    if shop.certify(invoice("SOLD-1", 1000)).is_success:
+        shop.certify(credit("CREDITED-1", "RRR", 10, creditNoteNature="RRR"), path="credit-note")
+    answer = shop.certify({**credit("NOT-1", "", 500), "creditNoteRef": None, **changes}, path="credit-note")
+    assert answer.status_code == 422, answer.text
+    (fault,) = answer.json()["errors"]
+    assert fault["field"] == "originalInvoiceNumber"
+    assert says in fault["message"]
+
+
+def test_the_same_number_at_two_machines_needs_the_reference(tmp_path: Any) -> None:
+    """Both sales are named; with the reference beside it the one is meant; the sandbox's numbers are its own."""
+    machines = (Machine(tmp_path), Machine(tmp_path, LOCAL))
+    with Shop(tmp_path, machines=machines) as shop:
+        shop.start()
+        first = shop.certify(invoice("TWICE", 900)).json()
+        shop.certify(invoice("TWICE", 900), nim=LOCAL)
+        body = {**credit("C-1", "", 400), "creditNoteRef": None, "originalInvoiceNumber": "TWICE"}
+        answer = shop.certify(body, path="credit-note")
+        assert answer.status_code == 422
+        assert NIM in answer.text
+        assert LOCAL in answer.text
+        named = {**body, "creditNoteRef": f"{NIM}-{first['fvc']}"}
+        assert shop.certify(named, path="credit-note", nim=LOCAL).is_success
+        assert shop.certify(body, path="credit-note", mode="test").status_code == 422

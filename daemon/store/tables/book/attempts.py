@@ -17,7 +17,7 @@ from daemon.core.errors import KeyReused, MachineBusy, NotFound
 from daemon.core.invoice.invoice import Invoice
 from daemon.core.invoice.number import number_key
 from daemon.core.ledger import chain
-from daemon.core.ledger.attempt import NOT_CERTIFIED, OPEN, Attempt, DuplicateInvoice, OpenState, Outcome, Record
+from daemon.core.ledger.attempt import NOT_CERTIFIED, OPEN, Attempt, DuplicateInvoice, Mode, OpenState, Outcome, Record
 from daemon.core.ledger.book import Book, Tally
 from daemon.core.ledger.last_invoice import Standing, standing
 from daemon.core.ledger.tally import contribution
@@ -28,7 +28,7 @@ from daemon.core.machine.state import Certified, LastInvoice
 from daemon.core.report.journal import Page
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book import counters
-from daemon.store.tables.book.books import BookHead, advance, advance_certified, book_state, read_head
+from daemon.store.tables.book.books import BookHead, advance, advance_certified, all_books, book_state, read_head
 from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, invoice_bytes, pack, record_of, tally_bytes, unpack
 from daemon.store.tables.book.epochs import Activation, begin_epoch, present_epoch
 from daemon.store.tables.book.originals import check_amended
@@ -217,6 +217,12 @@ def find_number(
     if row is None or (row[3] == "begun" and not include_begun):
         return None
     return record_of(row)
+
+
+def sales_of_number(connection: sqlite3.Connection, mode: Mode, number: str) -> list[Record]:
+    """The certified sales of that number, at whichever machine."""
+    found = (find_number(connection, book, number) for book in all_books(connection) if book.mode == mode)
+    return [sale for sale in found if sale and sale.state == "certified" and not sale.invoice.is_credit]
 
 
 def failed_attempts(connection: sqlite3.Connection, book: Book, page: Page) -> list[Record]:

@@ -88,6 +88,11 @@ def _listed(
     return next(of_family, listed[0] if listed else [])
 
 
+def taken_of(connection: sqlite3.Connection, sale_ids: Sequence[int]) -> list[int]:
+    """Of each, what credit notes have taken, those under way included."""
+    return [_taken(connection, sale_id, 0)[1] for sale_id in sale_ids]
+
+
 def _taken(connection: sqlite3.Connection, original_id: int, attempt_id: int) -> tuple[int, int]:
     taken: tuple[int, int] = connection.execute(_SQL["credited"], (original_id, attempt_id)).fetchone()
     return taken

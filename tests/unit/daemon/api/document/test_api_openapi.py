@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator
-from functools import partial, reduce
+from functools import reduce
 from operator import getitem
 from pathlib import Path
 from typing import Any, get_args
@@ -35,7 +35,8 @@ from daemon.core.report.receipt import receipt
 from daemon.settings.model import EventType
 from daemon.usecases.worker.machine_worker import MachineWorkers
 
-CREDIT = {"invoiceType": "FA", "creditNoteRef": "EL02000015-1-291"}
+REFERENCE = "EL02000015-1-291"
+CREDIT = {"invoiceType": "FA", "creditNoteRef": REFERENCE}
 OUTSIDE = re.compile(rb"(?:https?:)?//[\w.-]+\.[a-z]{2,}", re.IGNORECASE)
 
 
@@ -239,7 +240,10 @@ WHOLE_INVOICE: dict[str, Any] = {
 }
 BODIES: dict[str, tuple[dict[str, Any], Callable[[Any], object]]] = {
     "CertifyBody": (WHOLE_INVOICE, read),
-    "CreditNoteBody": ({**CREDIT_NOTE_EXAMPLE, **WHOLE_INVOICE, **CREDIT}, partial(read, credit=True)),
+    "CreditNoteBody": (
+        {**CREDIT_NOTE_EXAMPLE, **WHOLE_INVOICE, **CREDIT, "originalInvoiceNumber": "F-1"},
+        lambda body: read({**body, "creditNoteRef": body.get("creditNoteRef") or REFERENCE}, credit=True),
+    ),
     "CashBody": (
         {**CASH_EXAMPLE, "operatorId": "7", "operatorName": "Awa"},
         lambda body: read_move(body, defaults=DEFAULTS, strict=True),
