@@ -1,0 +1,34 @@
+"""A certification goes through few hands (docs/architecture.md, "One certification")."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from support.sale_path import OUTPUT, ROOT
+
+HANDS, ROOMS, FUNCTIONS, MODULES = 110, 34, 376, 82
+
+
+def test_a_sale_goes_through_few_hands(tmp_path: Path) -> None:
+    """Of a real certification: what waits, or moves it on; and everything that runs for it."""
+    environ = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
+    command = [sys.executable, "-m", "support.sale_path", str(tmp_path)]
+    done = subprocess.run(command, env=environ, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found: dict[str, bool] = json.loads((tmp_path / OUTPUT).read_text())
+    hands = [name for name, is_hand in found.items() if is_hand]
+    told = "\n".join(
+        [*hands, f"{len(hands)} hands in {len(_modules(hands))} modules, {len(found)} in {len(_modules(found))}"]
+    )
+    assert len(hands) <= HANDS, told
+    assert len(_modules(hands)) <= ROOMS, told
+    assert len(found) <= FUNCTIONS, told
+    assert len(_modules(found)) <= MODULES, told
+
+
+def _modules(functions: list[str] | dict[str, bool]) -> set[str]:
+    return {name.partition(":")[0] for name in functions}
