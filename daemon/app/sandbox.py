@@ -27,6 +27,7 @@ from daemon.machines.adapter import Agree, ConnectedMachine
 from daemon.machines.line import LineSettings
 from daemon.store.ledger import SandboxLedger
 from daemon.store.store import Store
+from daemon.store.tables.book import attempts
 from daemon.usecases.line_events import LineEvents
 from daemon.usecases.worker.book_clock import BoxClock
 from daemon.usecases.worker.machine_worker import Limits, MachineWorker
@@ -98,7 +99,7 @@ class SandboxTime:
 
     @classmethod
     async def of(cls, ledger: SandboxLedger, book: Book) -> Self:
-        return cls(ledger, book, await ledger.time_ahead(book))
+        return cls(ledger, book, ledger.time_ahead(book))
 
     @property
     def ahead(self) -> int:
@@ -237,7 +238,7 @@ async def _certified_so_far(store: Store, book: Book) -> Snapshot:
     state = await store.ledger.state(book)
     if state.known is None:
         return Snapshot()
-    record = await store.ledger.find_number(book, state.last_number) if state.last_number else None
+    record = store.ledger.peek(attempts.find_number, book, state.last_number) if state.last_number else None
     last = None
     if record is not None:
         last = RememberedInvoice(record.number, record.code, record.machine_time, record.type, record.total_ttc)

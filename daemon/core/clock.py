@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, tzinfo
+from typing import TypeAlias
 from zoneinfo import ZoneInfo
+
+Clock: TypeAlias = Callable[[], int]
+"""Milliseconds since 1970, UTC, as the box has it."""
 
 HOUR = 3_600_000
 DAY = 24 * HOUR

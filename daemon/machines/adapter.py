@@ -83,7 +83,10 @@ def _in_our_words(error: BridgeError) -> McfdError:
 
 
 class ConnectedMachine:
-    """Fits `usecases.ports.FiscalMachine`. `nim`, where given, is the one machine this may be: the connection ends with
+    """A method that is several commands (protocol 3) stops at the first that is not taken.
+
+    Each raises MachineRefused (an `E:` answer), LineLost (no answer after all tries; from then on the connection is
+    over) or MachineNonsense (an answer that cannot be read). `nim`, where given, is the one machine this may be: the connection ends with
     the first answer of another one."""
 
     def __init__(self, machine: LinkedMachine, nim: str = "") -> None:
@@ -102,6 +105,7 @@ class ConnectedMachine:
         return self._hung_up or detail
 
     def hang_up(self, reason: str) -> None:
+        """Ends the connection, whatever is being asked; the next one begins with `recover`."""
         self._hung_up = reason
         self._machine.link.close()
 
@@ -128,6 +132,8 @@ class ConnectedMachine:
             return await self._machine.taxpayer(line)
 
     async def enter(self, invoice: Invoice, ifu: str, agree: Agree) -> None:
+        """C3h, C0h, 31h for each item, 36h for each comment, 33h, and 35h for each payment that `agree` gives for that subtotal (none: nothing is
+        paid yet). What `agree` raises is raised here."""
         with translated():
             await self._machine.converse(self._sentences(invoice, ifu, agree))
 
@@ -153,6 +159,7 @@ class ConnectedMachine:
         return Subtotal(francs(subtotal.total), taxes, specific)
 
     async def pay(self, payments: Sequence[Payment]) -> None:
+        """35h for each."""
         with translated():
             await self._machine.converse(_said(map(_payment, payments)))
 
@@ -195,6 +202,7 @@ class ConnectedMachine:
         return state.counters
 
     async def cancel(self) -> bool:
+        """38h C; True when an invoice was open."""
         with translated():
             return await self._machine.cancel()
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import tzinfo
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 import msgspec
 
-from daemon.store.sqlite.connection import Job, SqliteConnection
+from daemon.store.sqlite.connection import SqliteConnection
 from daemon.store.sqlite.faults import storage_error
 from daemon.store.sqlite.free_space import FreeSpace
 from daemon.store.sqlite.high_water import HighWater
@@ -17,6 +17,7 @@ from daemon.store.sqlite.writer import Writer
 from daemon.store.tables.events import EventWriter
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class OpenLedger(msgspec.Struct, frozen=True):
@@ -34,19 +35,26 @@ class OpenLedger(msgspec.Struct, frozen=True):
 
 
 class LedgerAccess:
+    """The three ways to work on an open ledger, with the functions of `store.tables` and their arguments."""
+
     def __init__(self, parts: OpenLedger) -> None:
         self._open = parts
 
-    async def _write(self, job: Job[T], caller: Hashable = None) -> T:
-        return await self._open.writer.submit(job, caller)
+    async def write(
+        self, function: Callable[Concatenate[sqlite3.Connection, P], T], /, *args: P.args, **named: P.kwargs
+    ) -> T:
+        """What it gives, once its transaction is durable; StorageFull when it cannot be. Concurrent calls may share one commit."""
+        return await self._open.writer.submit(lambda connection: function(connection, *args, **named))
 
-    async def _read(self, job: Job[T]) -> T:
+    async def read(
+        self, function: Callable[Concatenate[sqlite3.Connection, P], T], /, *args: P.args, **named: P.kwargs
+    ) -> T:
         """On the readers' thread: for what may take more than a few look-ups."""
-        return await self._open.reads.run(job)
+        return await self._open.reads.run(lambda connection: function(connection, *args, **named))
 
-    def _snapshot(self, job: Job[T]) -> T:
+    def peek(self, function: Callable[Concatenate[sqlite3.Connection, P], T], /, *args: P.args, **named: P.kwargs) -> T:
         """On this thread: a look-up takes a few microseconds, a hop to another thread and back a hundred."""
         try:
-            return job(self._open.snapshot)
+            return function(self._open.snapshot, *args, **named)
         except sqlite3.Error as error:
             raise (storage_error(error) or error) from error

@@ -1,10 +1,9 @@
-"""Duplicates and reports that were given out, as the use cases see them (`usecases.ports.ActsPort`)."""
+"""Duplicates and reports that were given out: entries of the book, in the audit log."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from daemon.core.call import Call
 from daemon.core.ledger.book import Book
@@ -16,6 +15,8 @@ from daemon.store.tables.book import acts, attempts, entries
 
 class ActAccess(LedgerAccess):
     async def make_copy(self, book: Book, code: str, number: str, *, at: int, call: Call) -> int:
+        """Which duplicate of that certification it is, from 1."""
+
         def job(connection: sqlite3.Connection) -> int:
             copy = acts.copies(connection, book, code) + 1
             placed = entries.append(connection, book, CopyMade(code, number, copy), at)
@@ -24,10 +25,10 @@ class ActAccess(LedgerAccess):
                 audit.add(connection, "copy.made", f"{book.nim} live", at=placed.at, by=call.by, detail=detail)
             return copy
 
-        return await self._write(job)
+        return await self.write(job)
 
     async def copies(self, book: Book, code: str) -> int:
-        return await self._read(partial(acts.copies, book=book, code=code))
+        return await self.read(acts.copies, book=book, code=code)
 
     async def give_report(
         self, book: Book, report: ReportGiven, *, at: int, call: Call, answer: Callable[[int], bytes] | None = None
@@ -50,16 +51,17 @@ class ActAccess(LedgerAccess):
                 audit.add(connection, "report.given", f"{book.nim} live", at=placed.at, by=call.by, detail=detail)
             return given
 
-        return await self._write(job)
+        return await self.write(job)
 
     async def last_articles(self, book: Book) -> Placed | None:
-        return await self._read(partial(acts.last_closed, book=book))
+        return await self.read(acts.last_closed, book=book)
 
     async def closed_articles(self, book: Book, number: int) -> Placed:
-        return await self._read(partial(acts.closed, book=book, number=number))
+        return await self.read(acts.closed, book=book, number=number)
 
     async def given_report(self, book: Book, entry_id: int) -> Placed:
-        return await self._read(partial(acts.report, book=book, entry_id=entry_id))
+        return await self.read(acts.report, book=book, entry_id=entry_id)
 
     async def acts(self, book: Book, *, start: int, end: int, after: int, limit: int) -> Sequence[Placed]:
-        return await self._read(partial(acts.acts, book=book, start=start, end=end, after=after, limit=limit))
+        """Cash, duplicates and reports that were given out, in the same way."""
+        return await self.read(acts.acts, book=book, start=start, end=end, after=after, limit=limit)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 from daemon.core.audit import DAEMON, Actor
 from daemon.core.keys import USUAL_TERMS, ApiKey, KeyTerms, generate
@@ -19,17 +18,17 @@ class ApiKeys(LedgerAccess):
         """The key itself: the only time that it is seen."""
         text = generate(mode)
         key = ApiKey(0, nim, mode, label, at, 0, terms.role, terms.expires_at, strict=terms.strict)
-        await self._write(partial(keys.create_key, key=key, text=text, by=by))
+        await self.write(keys.create_key, key=key, text=text, by=by)
         return text
 
     async def list_keys(self) -> Sequence[ApiKey]:
         """Oldest first, those that were revoked included."""
-        return await self._read(keys.list_keys)
+        return await self.read(keys.list_keys)
 
     async def revoke(self, key_id: int, *, at: int, by: Actor = DAEMON) -> None:
         """NotFound when there is no such key, or it works no more."""
-        await self._write(partial(keys.revoke_key, key_id=key_id, at=at, by=by))
+        await self.write(keys.revoke_key, key_id=key_id, at=at, by=by)
 
     async def note_uses(self, uses: Mapping[int, int]) -> None:
         """When each key (by its id) was used last, in ms."""
-        await self._write(partial(keys.note_uses, uses=uses))
+        await self.write(keys.note_uses, uses=uses)

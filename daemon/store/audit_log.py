@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 from daemon.core.audit import Action, Actor, AuditEntry
 from daemon.store.access import LedgerAccess
@@ -16,12 +15,12 @@ class AuditLog(LedgerAccess):
         self, action: Action, subject: str, *, at: int, by: Actor, detail: Mapping[str, str] | None = None
     ) -> None:
         """For what leaves nothing else in the ledger."""
-        await self._write(partial(audit.add, action=action, subject=subject, at=at, by=by, detail=detail))
+        await self.write(audit.add, action=action, subject=subject, at=at, by=by, detail=detail)
 
     async def newest(self, limit: int = 100, before: int = sys.maxsize) -> Sequence[AuditEntry]:
         """Newest first; go on with `before` = the id of the last one."""
-        return await self._read(partial(audit.newest, limit=limit, before=before))
+        return await self.read(audit.newest, limit=limit, before=before)
 
     async def broken_entry(self) -> AuditEntry | None:
         """The first entry that does not follow from the one before it; None when the chain is whole."""
-        return await self._read(audit.broken_entry)
+        return await self.read(audit.broken_entry)

@@ -1,10 +1,9 @@
-"""Cash put into the drawer and taken out, as the use cases see it (`usecases.ports.CashPort`)."""
+"""Cash put into the drawer and taken out: entries of the book."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from daemon.core.call import NOBODY, Call
 from daemon.core.errors import TooManyCashMoves
@@ -27,6 +26,9 @@ class CashAccess(LedgerAccess):
         box_at: int = 0,
         most: int = 0,
     ) -> bytes:
+        """Entry, audit and what the Idempotency-Key stands for, in one transaction; what `answer` makes of the entry. TooManyCashMoves beyond `most`
+        by the same key or person within an hour of the box's clock (`box_at`, ms); 0: any number."""
+
         def job(connection: sqlite3.Connection) -> bytes:
             if most and (wait := cash.wait_for_move(connection, book, call.by.name, box_at, most)):
                 raise TooManyCashMoves(most, wait)
@@ -41,20 +43,23 @@ class CashAccess(LedgerAccess):
                 audit.add(connection, "cash.moved", f"{book.nim} live", at=placed.at, by=call.by, detail=detail)
             return told
 
-        return await self._write(job)
+        return await self.write(job)
 
     async def cash_of_period(self, book: Book, period_start: int) -> CashTotal:
-        return self._snapshot(partial(cash.cash_of_period, book=book, period_start=period_start))
+        """Of the period that begins there (ms), as an `Aggregate` has it."""
+        return self.peek(cash.cash_of_period, book=book, period_start=period_start)
 
     async def cash_between(self, book: Book, start: int, end: int) -> CashTotal:
-        return await self._read(partial(cash.cash_between, book=book, start=start, end=end))
+        return await self.read(cash.cash_between, book=book, start=start, end=end)
 
     async def cash_moves(self, book: Book, *, start: int, end: int, after: int, limit: int) -> Sequence[Placed]:
-        return await self._read(partial(cash.cash_moves, book=book, start=start, end=end, after=after, limit=limit))
+        """Those of `start <= t < end` (ms), oldest first, from the one after the id `after`."""
+        return await self.read(cash.cash_moves, book=book, start=start, end=end, after=after, limit=limit)
 
     async def newest_moves(self, book: Book, *, start: int, end: int, limit: int) -> Sequence[Placed]:
         """As `cash_moves`, newest first."""
-        return await self._read(partial(cash.newest_moves, book=book, start=start, end=end, limit=limit))
+        return await self.read(cash.newest_moves, book=book, start=start, end=end, limit=limit)
 
     async def periods_of_moves(self, book: Book, moves: Sequence[Placed]) -> Sequence[int]:
-        return await self._read(partial(cash.periods_of_moves, book=book, moves=moves))
+        """The Z that each is in, 0 while its period is open."""
+        return await self.read(cash.periods_of_moves, book=book, moves=moves)

@@ -34,11 +34,11 @@ class Given(NamedTuple):
 
 class OperatorDecisions(LedgerAccess):
     async def disputed(self, book: Book) -> Sequence[Record]:
-        return await self._read(partial(attempts.unfinished, book=book, state="disputed"))
+        return await self.read(attempts.unfinished, book=book, state="disputed")
 
     async def case(self, book: Book, fresh: Evidence | None = None) -> Case:
         """What there is to decide on; `fresh` is what the machine said just now, where somebody could ask it."""
-        return self._snapshot(partial(_case, book=book, fresh=fresh))
+        return self.peek(_case, book=book, fresh=fresh)
 
     async def carry_out(
         self,
@@ -63,7 +63,7 @@ class OperatorDecisions(LedgerAccess):
             confirmed = paper is not None and paper.as_printed
             self._decide(connection, now, decision, paper, Given(reason, at, by, confirmed))
 
-        await self._write(job)
+        await self.write(job)
 
     def _decide(
         self, connection: sqlite3.Connection, case: Case, decision: Decision, paper: PaperInvoice | None, given: Given
@@ -82,7 +82,7 @@ class OperatorDecisions(LedgerAccess):
     ) -> Record:
         """Whatever else the machine has certified since the ledger last knew it stays unexplained."""
         certify = partial(self._certify, book=book, attempt_id=attempt_id, word=certified)
-        return await self._write(partial(certify, given=Given(reason, at, by)))
+        return await self.write(certify, given=Given(reason, at, by))
 
     def _certify(
         self,
@@ -110,7 +110,7 @@ class OperatorDecisions(LedgerAccess):
 
     async def abandoned(self, book: Book, attempt_id: int, *, reason: str, at: int, by: Actor = DAEMON) -> Record:
         abandon = partial(self._abandon, book=book, attempt_id=attempt_id)
-        return await self._write(partial(abandon, given=Given(reason, at, by)))
+        return await self.write(abandon, given=Given(reason, at, by))
 
     def _abandon(self, connection: sqlite3.Connection, book: Book, attempt_id: int, given: Given) -> Record:
         settled = settlements.settle_abandoned(connection, book, attempt_id, given.reason, given.at)
@@ -122,7 +122,7 @@ class OperatorDecisions(LedgerAccess):
     ) -> Record | None:
         """For a ledger that is behind its machine: takes over the counters and the last invoice, which is the record."""
         adopt = partial(self._adopt, book=book, state=state, unexplained=unexplained)
-        return await self._write(partial(adopt, given=Given(reason, at, by)))
+        return await self.write(adopt, given=Given(reason, at, by))
 
     def _adopt(
         self, connection: sqlite3.Connection, book: Book, state: MachineState, unexplained: int, given: Given
@@ -137,20 +137,20 @@ class OperatorDecisions(LedgerAccess):
 
     async def evidence(self, book: Book) -> Evidence | None:
         """What the machine said last while the book was in attention."""
-        return await self._read(partial(settlements.read_evidence, book=book))
+        return await self.read(settlements.read_evidence, book=book)
 
     async def settlements(self, book: Book) -> Sequence[Settlement]:
-        return await self._read(partial(settlements.settlements, book=book))
+        return await self.read(settlements.settlements, book=book)
 
     # -- time (decision 21) -----------------------------------------------------------------------------------------------
 
     async def repair_time(self, book: Book, *, now: int, ahead: int, reason: str) -> Placed:
         """A book that a wrong clock has moved ahead ends at `now` again; NotFound when it has nothing that is still to come."""
-        return await self._write(partial(time_repair.repair, book=book, now=now, ahead=ahead, reason=reason))
+        return await self.write(time_repair.repair, book=book, now=now, ahead=ahead, reason=reason)
 
     async def accept_time(self, upto: int) -> None:
         """An operator has confirmed the box's clock, up to there (ms)."""
-        await self._write(partial(books.accept_time, upto=upto))
+        await self.write(books.accept_time, upto=upto)
 
     async def say_last_z(self, book: Book, z_number: int, *, at: int = 0, by: Actor = DAEMON) -> None:
         """The last Z that was given, from paper or from upstream (decision 30): the next one is after it. Lower than what the ledger has, it
@@ -162,11 +162,11 @@ class OperatorDecisions(LedgerAccess):
             detail = {"z_number": str(z_number)}
             audit.add(connection, "z_number.said", f"{book.nim} {book.mode}", at=when, by=by, detail=detail)
 
-        await self._write(job)
+        await self.write(job)
 
     async def hear_last_z(self, book: Book, z_number: int) -> bool:
         """The same from upstream, which says it unasked; whether it was wanted here."""
-        return await self._write(partial(numbers.hear, book=book, given=z_number))
+        return await self.write(numbers.hear, book=book, given=z_number)
 
 
 def _case(connection: sqlite3.Connection, book: Book, fresh: Evidence | None = None) -> Case:

@@ -24,20 +24,20 @@ class Journal(LedgerAccess):
 
     async def _records(self, book: Book, job: Job[list[Record]]) -> list[Record]:
         """What `job` reads; the damaged ones among it are noted."""
-        records = await self._read(job)
+        records = await self.read(job)
         if found := damaged_entries(book, records):
-            known = self._snapshot(read_damage).entries
+            known = self.peek(read_damage).entries
             if len(known) < MOST and not set(found) <= set(known):
                 with contextlib.suppress(StorageError):
-                    await self._write(partial(add_entries, found=found))
+                    await self.write(add_entries, found=found)
         return records
 
     async def books(self) -> Sequence[Book]:
-        return await self._read(books.all_books)
+        return await self.read(books.all_books)
 
     async def extent(self, book: Book) -> Extent:
         """How far the book goes now."""
-        return await self._read(partial(journal.extent, book=book))
+        return await self.read(journal.extent, book=book)
 
     async def page(self, book: Book, page: Page) -> Sequence[Record]:
         """Newest first; go on with `before_seq` = the seq of the last one."""
@@ -45,16 +45,16 @@ class Journal(LedgerAccess):
 
     async def reach(self, book: Book, page: Page) -> tuple[int, int]:
         """The seqs between which all ended entries lie that the page asks for: after the first, up to the second."""
-        return await self._read(partial(journal.reach, book=book, page=page))
+        return await self.read(journal.reach, book=book, page=page)
 
     async def with_part(self, book: Book, page: Page, make_way: Callable[[], Awaitable[None]]) -> Sequence[Record]:
         """Newest first, with `page.part` in the number; `make_way` between two looks, and others read in between as well."""
-        found, before = await self._read(partial(journal.newest_with_part, book=book, page=page))
+        found, before = await self.read(journal.newest_with_part, book=book, page=page)
         if not before:
             return found
         rest = msgspec.structs.replace(page, before_seq=before, limit=page.limit - len(found))
         older: list[Record] = []
-        for stretch in await self._read(partial(journal.stretches, book=book)):
+        for stretch in await self.read(journal.stretches, book=book):
             await make_way()
             older += await self._records(book, partial(journal.with_part, book=book, page=rest, stretch=stretch))
             older = sorted(older, key=lambda record: -record.seq)[: rest.limit]
@@ -65,7 +65,7 @@ class Journal(LedgerAccess):
     async def of_customer(self, book: Book, page: Page, wanted: str) -> tuple[Sequence[Record], int]:
         """Of the next `page.limit` entries that the page asks for those whose customer has the text in it, and the `before_seq` to go on with, 0 at
         the end."""
-        return await self._read(partial(journal.of_customer, book=book, page=page, wanted=wanted))
+        return await self.read(journal.of_customer, book=book, page=page, wanted=wanted)
 
     async def iterate(self, book: Book, start: int, end: int) -> AsyncGenerator[Record, None]:
         """What ended in `start <= t < end` (ms), oldest first, in flat memory."""
@@ -78,18 +78,18 @@ class Journal(LedgerAccess):
             after = records[-1].seq
 
     async def by_code(self, book: Book, code: str) -> Record | None:
-        return await self._read(partial(journal.by_code, book=book, code=code))
+        return await self.read(journal.by_code, book=book, code=code)
 
     async def with_counter(self, book: Book, record: Record) -> Record:
         """A certification of before the counter of its type was kept, with the one that is certain, or UNTOLD."""
         if record.fc is not None or record.counters is None:
             return record
         find = partial(counters.of_older, book_id=book.id, record_id=record.id, type_=record.type, now=record.counters)
-        return msgspec.structs.replace(record, fc=await self._read(find))
+        return msgspec.structs.replace(record, fc=await self.read(find))
 
     async def credits_on(self, sale: Record) -> Sequence[Record]:
         """The certified credit notes on that sale, of whichever machine, oldest first, a hundred at the most."""
-        return await self._read(partial(journal.credits_on, sale_id=sale.id))
+        return await self.read(journal.credits_on, sale_id=sale.id)
 
     async def credited(self, sales: Sequence[Record]) -> Sequence[int]:
         """What credit notes have taken of each, those under way included."""
@@ -97,4 +97,4 @@ class Journal(LedgerAccess):
 
     async def periods(self, book: Book, records: Sequence[Record]) -> Sequence[int]:
         """The Z that each is in, 0 while its period is open; the records come one after the other, in either direction."""
-        return await self._read(partial(closures.periods, book=book, records=records))
+        return await self.read(closures.periods, book=book, records=records)

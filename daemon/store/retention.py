@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Mapping
-from functools import partial
 
 from daemon.store import outbox
 from daemon.store.access import LedgerAccess
@@ -25,7 +24,7 @@ class Retention(LedgerAccess):
     async def prune(self, now: int) -> int:
         """Lets go of what is older than its time (`housekeeping`), a little at a time; how many rows."""
         total = 0
-        while gone := await self._write(partial(housekeeping.prune, now=now)):
+        while gone := await self.write(housekeeping.prune, now=now):
             total += gone
         return total
 
@@ -33,14 +32,14 @@ class Retention(LedgerAccess):
         """Lets go of the oldest of each sandbox, until it is within its time and `budget` bytes; how much was done. Tills go first: between
         two steps there are `rest` seconds."""
         total = 0
-        while done := await self._write(partial(sandbox.trim, now=now, budget=budget)):
+        while done := await self.write(sandbox.trim, now=now, budget=budget):
             total += done
             await asyncio.sleep(rest)
         return total
 
     async def resettle(self, webhooks: Mapping[str, str]) -> Resettled:
         """Brings the outbox in line with the receivers of events that are configured, names with addresses (`outbox.resettle`)."""
-        return await self._write(partial(outbox.resettle, webhooks=webhooks))
+        return await self.write(outbox.resettle, webhooks=webhooks)
 
     async def note_verified(self, *, at: int) -> None:
         """`mcfd verify` has found the whole ledger sound."""
@@ -49,41 +48,41 @@ class Retention(LedgerAccess):
             write_meta(connection, VERIFIED_AT, str(at))
             write_damage(connection, Damage())
 
-        await self._write(job)
+        await self.write(job)
 
     async def note_damage(self, damage: Damage) -> None:
         """`mcfd verify` has found that."""
-        await self._write(partial(write_damage, damage=damage))
+        await self.write(write_damage, damage=damage)
 
     def damage(self) -> Damage:
         """What is known to be damaged."""
-        return self._snapshot(read_damage)
+        return self.peek(read_damage)
 
     def lost(self) -> str:
         """Which acknowledged writes are missing, while an operator has not looked at it; empty when none."""
-        return self._snapshot(read_lost)
+        return self.peek(read_lost)
 
     async def verified_at(self) -> int:
         """When that was last so (ms), 0 for never."""
-        return int(self._snapshot(lambda connection: read_meta(connection, VERIFIED_AT)) or 0)
+        return int(self.peek(lambda connection: read_meta(connection, VERIFIED_AT)) or 0)
 
     async def note_away(self, *, at: int) -> None:
         """A backup of the whole box is on another disk."""
-        await self._write(lambda connection: write_meta(connection, AWAY_AT, str(at)))
+        await self.write(lambda connection: write_meta(connection, AWAY_AT, str(at)))
 
     async def away_at(self) -> int:
         """When that was last so (ms), 0 for never."""
-        return int(self._snapshot(lambda connection: read_meta(connection, AWAY_AT)) or 0)
+        return int(self.peek(lambda connection: read_meta(connection, AWAY_AT)) or 0)
 
     async def read_fact(self, name: str) -> str:
         """A value of `meta`; empty when it was never written."""
-        return self._snapshot(lambda connection: read_meta(connection, name))
+        return self.peek(lambda connection: read_meta(connection, name))
 
     async def write_fact(self, name: str, value: str) -> None:
-        await self._write(lambda connection: write_meta(connection, name, value))
+        await self.write(lambda connection: write_meta(connection, name, value))
 
     async def size(self) -> Kept:
-        return self._snapshot(housekeeping.measure)
+        return self.peek(housekeeping.measure)
 
     @property
     def commits(self) -> int:

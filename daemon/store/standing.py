@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from functools import partial
 
 from daemon.core.delivery import BookStanding
 from daemon.core.ledger.book import Book
@@ -17,7 +16,7 @@ _SQL = load("daemon.store.tables.standing")
 
 class Standings(LedgerAccess):
     async def of(self, book: Book) -> BookStanding:
-        return await self._read(partial(_standing, book=book))
+        return await self.read(_standing, book=book)
 
 
 def _standing(connection: sqlite3.Connection, book: Book) -> BookStanding:

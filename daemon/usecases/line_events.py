@@ -14,8 +14,8 @@ from daemon.core.events import TAX_SERVER
 from daemon.core.ledger.verdict import went_down
 from daemon.core.machine.state import MachineState
 from daemon.core.report.machine_info import tax_server
+from daemon.machines.adapter import ConnectedMachine
 from daemon.usecases.certification.recover import ACTIVATED, is_activated, recover
-from daemon.usecases.ports import FiscalMachine
 from daemon.usecases.reports.close_period import close_former_periods
 from daemon.usecases.worker.machine_worker import COUNTERS_WENT_DOWN, MachineWorker
 
@@ -33,7 +33,7 @@ class LineEvents:
         self._worker = worker
         self._server_checked = float("-inf")
 
-    async def connected(self, machine: FiscalMachine, state: MachineState) -> None:
+    async def connected(self, machine: ConnectedMachine, state: MachineState) -> None:
         """At the head of the queue: whoever was at the machine has left it, and nobody comes in between."""
         worker = self._worker
         worker.returning = True
@@ -118,14 +118,14 @@ class LineEvents:
         except (MachineError, StorageError) as error:
             log.warning("settle.put_off", nim=worker.book.nim, cause=str(error))
 
-    async def _resume(self, machine: FiscalMachine) -> None:
+    async def _resume(self, machine: ConnectedMachine) -> None:
         try:
             await recover(self._worker, machine, await machine.state())
         except (MachineError, StorageError) as error:
             self._worker.drop(machine, Text("what was settled could not be taken up: {error}", error=error))
             raise
 
-    async def _check_server(self, machine: FiscalMachine) -> None:
+    async def _check_server(self, machine: ConnectedMachine) -> None:
         clock = asyncio.get_running_loop().time
         if clock() - self._server_checked < SERVER_CHECK_SECONDS:
             return

@@ -14,6 +14,7 @@ from daemon.core.ledger.verdict import Evidence
 from daemon.core.report.receipt import receipt
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
+from daemon.store.tables.book import attempts
 from daemon.usecases.reports.journal import credits_of
 from daemon.usecases.worker.machine_worker import Limits
 from simulator.line.session import LineSession, Point
@@ -154,7 +155,7 @@ async def test_an_answer_lost_before_another_taxpayer_is_settled_in_the_first_on
         old = shop.worker.book
         sale = asyncio.ensure_future(shop.certify("D", 4000, key="d"))
         await shop.held_at(6, "after" if executed else "before")
-        (attempt,) = await shop.store.ledger.unfinished(old)
+        (attempt,) = shop.store.ledger.peek(attempts.unfinished, old)
         if not is_restarted:
             activated(session, reset=reset, ifu="00099999X")
             shop.resume()
@@ -173,7 +174,7 @@ async def test_an_answer_lost_before_another_taxpayer_is_settled_in_the_first_on
     async with MemoryShop(tmp_path / "ledger", on=session) as shop:
         await shop.connected()
         assert (shop.worker.book.id == old.id, shop.worker.attention) == (False, "")
-        record = await shop.store.ledger.record(old, attempt.id)
+        record = shop.store.ledger.peek(attempts.find_record, old, attempt.id)
         assert record.state == state
         case = await shop.store.decisions.case(old)
         assert bool(case.state.attention) == (state == "disputed")

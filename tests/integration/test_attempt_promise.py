@@ -1,10 +1,11 @@
 """Ways in which an invoice that the machine certified got lost, or was certified twice; each was reproduced once (docs/reliability.md)."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from support.memory_shop import MemoryShop
+from support.memory_shop import MemoryShop, around_write
 from support.shop import NIM
 
 from bridge.machine import LinkedMachine
@@ -12,7 +13,7 @@ from bridge.replies.answers import Closed
 from daemon.core.audit import Actor
 from daemon.core.call import Call
 from daemon.core.errors import LineLost, MachineAttention, MachineRefused, OutcomeNotStored
-from daemon.store.ledger import Ledger
+from daemon.store.tables.book import attempts
 from daemon.usecases.reports import inspect
 from simulator.machine.fiscal_memory import RememberedInvoice
 from simulator.machine.options import SimulatorOptions
@@ -62,10 +63,9 @@ async def test_an_intent_that_is_being_committed_is_no_concern_of_recover(
     """The line is found again in the moment between the commit of an intent and the news of it: the attempt is certified, and is not
     abandoned in the ledger."""
     committed, told = asyncio.Event(), asyncio.Event()
-    real = Ledger.begin
 
-    async def begin(store: Ledger, *arguments: object) -> int:
-        attempt_id = await real(store, *arguments)
+    async def begin(write: Callable[[], Awaitable[int]]) -> int:
+        attempt_id = await write()
         committed.set()
         await told.wait()
         return attempt_id
@@ -74,7 +74,7 @@ async def test_an_intent_that_is_being_committed_is_no_concern_of_recover(
         await shop.connected()
         first = asyncio.ensure_future(shop.certify("A", key="a"))
         await shop.held_at(3)
-        monkeypatch.setattr(Ledger, "begin", begin)
+        around_write(monkeypatch, "begin", begin)
         second = asyncio.ensure_future(shop.certify("B", key="b"))
         await committed.wait()
         shop.session.unplug(asyncio.get_running_loop().time(), 0.02)
@@ -257,7 +257,7 @@ async def test_a_last_invoice_of_an_unknown_type_can_be_adopted(tmp_path: Path) 
         assert evidence is not None
         await shop.store.decisions.adopted(shop.worker.book, evidence.state, unexplained=1, reason="seen", at=1)
         await shop.until(lambda: not shop.worker.attention, "service")
-        found = await shop.store.ledger.find_number(shop.worker.book, "X-1")
+        found = shop.store.ledger.peek(attempts.find_number, shop.worker.book, "X-1")
         assert found is not None
         assert (found.type, found.total_ttc) == ("ZZ", 500)
         await shop.certify("F-2")
@@ -293,13 +293,12 @@ async def test_the_intent_is_durable_before_38h_and_nothing_waits_for_it_before(
 ) -> None:
     """Decision 29: C3h to 35h go out while the disk is still at the intent; 38h does not, until it is durable."""
     durable = asyncio.Event()
-    real = Ledger.begin
 
-    async def begin(store: Ledger, *arguments: object) -> int:
+    async def begin(write: Callable[[], Awaitable[int]]) -> int:
         await durable.wait()
-        return await real(store, *arguments)
+        return await write()
 
-    monkeypatch.setattr(Ledger, "begin", begin)
+    around_write(monkeypatch, "begin", begin)
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
         sale = asyncio.ensure_future(shop.certify("A"))

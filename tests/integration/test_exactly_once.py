@@ -16,6 +16,7 @@ from daemon.core.ledger.decision import Case, DecisionRefused
 from daemon.core.ledger.paper import PaperInvoice
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
+from daemon.store.tables.book import attempts
 from simulator.machine.fiscal_memory import Snapshot
 from simulator.machine.options import SimulatorOptions
 
@@ -280,7 +281,7 @@ async def test_a_machine_that_is_not_activated_proves_nothing(tmp_path: Path) ->
         then()
         shop.session.plug()
         await shop.until(lambda: "not activated" in shop.worker.offline_reason, "the reason")
-        assert [record.number for record in await shop.store.ledger.unfinished(shop.worker.book)] == ["F-1"]
+        assert [record.number for record in shop.store.ledger.peek(attempts.unfinished, shop.worker.book)] == ["F-1"]
         shop.session.machine.change(ifu=ifu, nim=SECOND)
         with pytest.raises(MachineAttention):
             await sale

@@ -1,11 +1,12 @@
 """What a small mistake in the order of things would undo, each of which no test saw once."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.memory_shop import MemoryShop
+from support.memory_shop import MemoryShop, around_write
 
 from daemon.core.errors import (
     CreditExceedsOriginal,
@@ -18,6 +19,7 @@ from daemon.core.errors import (
 )
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.ledger import Ledger
+from daemon.store.tables.book import attempts
 from daemon.usecases.worker.machine_worker import Limits
 
 pytestmark = pytest.mark.quick_timers
@@ -52,14 +54,13 @@ async def test_an_end_that_cannot_be_stored_is_tried_until_it_can(
     without a restart."""
     monkeypatch.setattr("daemon.usecases.certification.attempt.STORE_RETRY", 0.01)
     tries = 0
-    real = Ledger.end
 
-    async def end(store: Ledger, *arguments: Any, **named: Any) -> Any:
+    async def end(write: Callable[[], Awaitable[Any]]) -> Any:
         nonlocal tries
         tries += 1
-        return await real(store, *arguments, **named)
+        return await write()
 
-    monkeypatch.setattr(Ledger, "end", end)
+    around_write(monkeypatch, "end", end)
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
         shop.session.plan.add("nonsense@33#1")
@@ -73,7 +74,7 @@ async def test_an_end_that_cannot_be_stored_is_tried_until_it_can(
         await shop.until(lambda: tries >= 4, "the fourth try to store the end")
         await shop.disk(writable=True)
         assert (await shop.certify("B")).value.state == "certified"
-        assert not await shop.store.ledger.unfinished(shop.worker.book)
+        assert not shop.store.ledger.peek(attempts.unfinished, shop.worker.book)
 
 
 async def test_nothing_is_judged_before_the_operator_has_decided(tmp_path: Path) -> None:
@@ -95,7 +96,7 @@ async def test_nothing_is_judged_before_the_operator_has_decided(tmp_path: Path)
     async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
         await shop.connected()
         assert "somebody has to look" in shop.worker.attention
-        assert [record.number for record in await shop.store.ledger.unfinished(shop.worker.book)] == ["A"]
+        assert [record.number for record in shop.store.ledger.peek(attempts.unfinished, shop.worker.book)] == ["A"]
 
 
 async def test_somebody_else_s_invoice_during_an_outage_is_counted(tmp_path: Path) -> None:
@@ -229,7 +230,7 @@ async def test_a_z_at_a_machine_that_counts_anew_ends_the_connection(tmp_path: P
         with pytest.raises(LineLost, match="went down"):
             await shop.close_period()
         assert not shop.worker.connected
-        assert not await shop.store.ledger.unfinished(shop.worker.book)
+        assert not shop.store.ledger.peek(attempts.unfinished, shop.worker.book)
 
 
 async def test_an_intent_that_was_refused_while_it_waited_is_nothing_to_the_machine(tmp_path: Path) -> None:

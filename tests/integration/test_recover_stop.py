@@ -7,6 +7,7 @@ import pytest
 from support.memory_shop import MemoryShop
 
 from daemon.core.errors import LineLost, MachineBusy
+from daemon.store.tables.book import attempts
 from daemon.usecases.worker.machine_worker import Limits
 
 pytestmark = pytest.mark.quick_timers
@@ -33,7 +34,7 @@ async def test_a_stop_lets_the_invoice_on_the_line_end_and_sends_the_others_away
         await stop
         assert (await sales[0]).value.code == shop.on_machine[0].code
         assert [record.number for record in await shop.certified()] == ["A"]
-        assert not await shop.store.ledger.unfinished(shop.worker.book)
+        assert not shop.store.ledger.peek(attempts.unfinished, shop.worker.book)
 
 
 async def test_a_stop_waits_for_an_outcome_that_is_being_stored(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from bridge.frame import MIN_SEQ
 from daemon.core.clock import zone
 from daemon.core.errors import MachineError, StorageError
 from daemon.store.store import Store
+from daemon.store.tables.book import attempts
 
 SERVED_WITHIN = 500.0
 """Seconds after the last trouble: a credit note alone may take two minutes and a half on a line that was cut under it."""
@@ -129,7 +130,7 @@ class History:
                 records = await world.ask(seat.certified(), seat)
                 ledger, book = seat.store.ledger, seat.worker.book
                 closures = await world.ask(ledger.closures(book, start=0, end=1 << 60, limit=None), seat)
-                assert not await world.ask(ledger.unfinished(book), seat)
+                assert not ledger.peek(attempts.unfinished, book)
                 nothing_lost(told, records, closures)
                 return
             await asyncio.sleep(0.5)

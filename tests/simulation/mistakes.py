@@ -53,7 +53,7 @@ MISTAKES = (
         1190,
         "a till that asks again after a start hides its attempt from recover",
         WORKER,
-        "        for record in await self.ledger.unfinished(self.book):\n            self.attempts.doubt(record)\n",
+        "        for record in self.ledger.peek(attempts.unfinished, self.book):\n            self.attempts.doubt(record)\n",
         "",
     ),
     Mistake(
@@ -133,7 +133,7 @@ MISTAKES = (
         '    refusal = unknown.cause.text if isinstance(unknown.cause, MachineRefused) else ""\n',
         '    refusal = unknown.cause.text if isinstance(unknown.cause, MachineRefused) else ""\n'
         "    if refusal:\n"
-        '        record = await worker.ledger.end(job.book, job.id, "refused", refusal, at=worker.now())\n'
+        '        record = await worker.ledger.write(attempts.end, job.book, job.id, "refused", refusal, at=worker.now())\n'
         "        worker.attempts.settle([record])\n"
         "        return\n",
     ),
@@ -145,8 +145,8 @@ MISTAKES = (
         "    except enter_invoice.OutcomeUnknown as unknown:\n"
         "        worker.drop(machine, str(unknown))\n"
         "        job.step(Step.UNKNOWN)\n"
-        '        await worker.ledger.end(job.book, job.id, "abandoned", "lost", at=worker.now())\n'
-        "        worker.attempts.settle([await worker.ledger.record(job.book, job.id)])\n"
+        '        await worker.ledger.write(attempts.end, job.book, job.id, "abandoned", "lost", at=worker.now())\n'
+        "        worker.attempts.settle([worker.ledger.peek(attempts.find_record, job.book, job.id)])\n"
         "        return None\n",
     ),
     Mistake(
@@ -154,7 +154,7 @@ MISTAKES = (
         "the till is answered before the outcome is durable",
         ATTEMPT,
         "            break\n        except StorageError as error:\n            log.error",
-        "            break\n        except StorageError as error:\n            record = await worker.ledger.record(worker.book, job.id)\n            break\n            log.error",
+        "            break\n        except StorageError as error:\n            record = worker.ledger.peek(attempts.find_record, worker.book, job.id)\n            break\n            log.error",
     ),
     Mistake(
         195,
@@ -174,7 +174,7 @@ MISTAKES = (
         222,
         "what the machine agreed to in HT mode is not written down",
         ENTER,
-        "            await worker.ledger.amend(worker.book, live.id, agreed)\n",
+        "            await worker.ledger.write(attempts.amend, worker.book, live.id, agreed)\n",
         "",
     ),
     Mistake(
@@ -336,7 +336,7 @@ MISTAKES = (
         27,
         "a stranger's invoice under our number is ours",
         ATTEMPT,
-        " or not await ledger.was_at_the_machine(book, invoice)",
+        " or not ledger.peek(attempts.was_at_the_machine, book, invoice)",
         "",
     ),
     Mistake(

@@ -13,6 +13,7 @@ from support.memory_shop import MemoryShop
 
 from daemon.core.errors import MachineError, StorageFull
 from daemon.core.ledger.attempt import Record
+from daemon.store.tables.book import attempts
 
 FAMILY: Mapping[str, str] = {
     "requests and replies dropped": "drop-request=4%,drop-reply=4%",
@@ -91,4 +92,4 @@ async def nothing_lost_nothing_doubled(shop: MemoryShop, answers: Mapping[str, R
     assert state.known is not None
     assert (state.known.tc, state.known.fvc, state.known.frc) == shop.counters
     assert (state.attention, state.unexplained) == ("", 0)
-    assert not await shop.store.ledger.unfinished(shop.worker.book)
+    assert not shop.store.ledger.peek(attempts.unfinished, shop.worker.book)

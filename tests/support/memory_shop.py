@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import inspect
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -30,6 +31,7 @@ from daemon.core.ledger.closure import Closure
 from daemon.machines.line import LineSettings, keep_line
 from daemon.store.ledger import Ledger
 from daemon.store.store import Store
+from daemon.store.tables.book import attempts
 from daemon.usecases.certification.certify import certify
 from daemon.usecases.certification.idempotency import Answered
 from daemon.usecases.line_events import LineEvents
@@ -183,7 +185,7 @@ class MemoryShop:
 
     async def intents(self, count: int) -> None:
         """So many attempts are begun in the ledger."""
-        while len(await self.store.ledger.unfinished(self.worker.book)) < count:  # noqa: ASYNC110  another thread writes them
+        while len(self.store.ledger.peek(attempts.unfinished, self.worker.book)) < count:  # noqa: ASYNC110  another thread writes them
             await asyncio.sleep(0.002)
 
     async def disk(self, *, writable: bool) -> None:
@@ -249,18 +251,39 @@ class MemoryShop:
 
 
 def broken_once(monkeypatch: pytest.MonkeyPatch, step: str) -> list[str]:
-    """The first call of that method of the ledger raises what nobody expects; the list is empty from then on."""
+    """The first such write to the ledger raises what nobody expects; the list is empty from then on."""
     left = [step]
-    real = getattr(Ledger, step)
 
-    async def broken(*arguments: Any, **named: Any) -> Any:
+    async def broken(write: Callable[[], Awaitable[Any]]) -> Any:
         if left:
             left.clear()
             raise ZeroDivisionError(step)
-        return await real(*arguments, **named)
+        return await write()
 
-    monkeypatch.setattr(Ledger, step, broken)
+    around_write(monkeypatch, step, broken)
     return left
+
+
+def around_write(
+    monkeypatch: pytest.MonkeyPatch, step: str, around: Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]]
+) -> None:
+    """Each write of that function to the ledger, or call of that method of it, goes through `around`, which is given what does it."""
+    if hasattr(Ledger, step) and inspect.iscoroutinefunction(getattr(Ledger, step)):
+        real = getattr(Ledger, step)
+
+        async def method(*arguments: Any, **named: Any) -> Any:
+            return await around(lambda: real(*arguments, **named))
+
+        monkeypatch.setattr(Ledger, step, method)
+        return
+    writes = Ledger.write
+
+    async def write(ledger: Ledger, function: Any, *arguments: Any, **named: Any) -> Any:
+        if getattr(function, "__name__", "") == step:
+            return await around(lambda: writes(ledger, function, *arguments, **named))
+        return await writes(ledger, function, *arguments, **named)
+
+    monkeypatch.setattr(Ledger, "write", write)
 
 
 def _now_millis() -> int:

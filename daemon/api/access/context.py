@@ -20,12 +20,12 @@ from daemon.api.box import Box
 from daemon.api.http.cross_origin import CrossOrigin
 from daemon.api.paper import Paper
 from daemon.core.audit import Actor
+from daemon.core.clock import Clock
 from daemon.core.delivery import Backlog
 from daemon.core.errors import NotFound
 from daemon.core.keys import ApiKey
 from daemon.core.machine.nim import same_machine
 from daemon.usecases.delivery.events import EventNotifier
-from daemon.usecases.ports import Clock
 from daemon.usecases.worker.machine_worker import MachineWorker, MachineWorkers
 
 

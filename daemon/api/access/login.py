@@ -21,8 +21,8 @@ from common.turns import Busy
 from daemon.api.http.answers import Header, Headers
 from daemon.api.refusals import TooManyRequests, WrongPassword
 from daemon.core.audit import Actor
+from daemon.core.clock import Clock
 from daemon.core.people import Person, Session
-from daemon.usecases.ports import Clock
 
 log = structlog.get_logger(__name__)
 

@@ -13,11 +13,11 @@ from typing import Protocol
 
 import structlog
 
+from daemon.core.clock import Clock
 from daemon.core.errors import StorageError
 from daemon.core.events import CONNECTED, DISCONNECTED, PRINTER, SLOW
 from daemon.core.ledger.book import Book
 from daemon.usecases.delivery.events import EventNotifier
-from daemon.usecases.ports import Clock
 from daemon.usecases.worker.machine_worker import BookEvent
 
 log = structlog.get_logger(__name__)

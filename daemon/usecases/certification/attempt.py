@@ -36,10 +36,11 @@ from daemon.core.ledger.last_invoice import is_last
 from daemon.core.ledger.phases import Phase, Step
 from daemon.core.ledger.verdict import strangers
 from daemon.core.machine.state import Certified, FiscalCounters
+from daemon.machines.adapter import ConnectedMachine
+from daemon.store.tables.book import attempts
 from daemon.usecases.certification import credit, enter_invoice, recover, slow_close
 from daemon.usecases.certification.announce import announce
 from daemon.usecases.certification.idempotency import outcome_of
-from daemon.usecases.ports import FiscalMachine
 from daemon.usecases.worker.attempts import LiveAttempt
 from daemon.usecases.worker.machine_queue import QueueEntry
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -121,14 +122,14 @@ async def _intend(job: AttemptRun) -> None:
         fingerprint=job.call.fingerprint,
     )
     try:
-        job.live.id = await worker.ledger.begin(job.book, intent)
+        job.live.id = await worker.ledger.write(attempts.begin, job.book, intent)
     except BaseException:
         job.step(Step.NOT_WRITTEN)
         raise
     job.step(Step.WRITTEN)
 
 
-async def _await_turn(job: AttemptRun, entry: QueueEntry) -> FiscalMachine:
+async def _await_turn(job: AttemptRun, entry: QueueEntry) -> ConnectedMachine:
     try:
         machine = await job.worker.turn(entry, job.deadline)
         if job.book.id != job.worker.book.id:
@@ -144,7 +145,7 @@ async def _await_turn(job: AttemptRun, entry: QueueEntry) -> FiscalMachine:
     return machine
 
 
-async def _on_the_line(job: AttemptRun, machine: FiscalMachine) -> tuple[Invoice, Certified, int] | None:
+async def _on_the_line(job: AttemptRun, machine: ConnectedMachine) -> tuple[Invoice, Certified, int] | None:
     """What was certified, and how many invoices of somebody else before it; None when only the machine can tell; raises when it is known
     that nothing was."""
     worker = job.worker
@@ -186,13 +187,13 @@ async def _on_the_line(job: AttemptRun, machine: FiscalMachine) -> tuple[Invoice
 async def _check_code(worker: MachineWorker, code: str) -> None:
     """A machine gives no code twice: 38h was answered with what it says of an earlier invoice."""
     with contextlib.suppress(StorageError):  # the ledger takes no code twice either
-        if await worker.ledger.has_code(worker.book, code):
+        if worker.ledger.peek(attempts.has_code, worker.book, code):
             raise enter_invoice.OutcomeUnknown(
                 MachineNonsense(Text("38h was answered with the code of another invoice"))
             )
 
 
-async def _certified_before(job: AttemptRun, machine: FiscalMachine) -> tuple[Invoice, Certified, int] | None:
+async def _certified_before(job: AttemptRun, machine: ConnectedMachine) -> tuple[Invoice, Certified, int] | None:
     """What the machine certified of this number when an earlier attempt of ours was at it and was taken for failed: a machine refuses the
     number of its last invoice, and that refusal says that it has it (protocol 5.3). A code that the ledger has is another invoice's."""
     worker, invoice = job.worker, job.invoice
@@ -205,7 +206,7 @@ async def _certified_before(job: AttemptRun, machine: FiscalMachine) -> tuple[In
     if last is None or not is_last(invoice, state):
         return None
     ledger, book = worker.ledger, worker.book
-    if await ledger.has_code(book, last.code) or not await ledger.was_at_the_machine(book, invoice):
+    if ledger.peek(attempts.has_code, book, last.code) or not ledger.peek(attempts.was_at_the_machine, book, invoice):
         return None
     log.warning("certification.found", nim=worker.book.nim, mode=worker.book.mode, invoice_number=invoice.number)
     moved = strangers(invoice, worker.known, state.counters)
@@ -215,7 +216,7 @@ async def _certified_before(job: AttemptRun, machine: FiscalMachine) -> tuple[In
     return invoice, Certified(last.code, last.time, state.ifu, state.counters), moved
 
 
-async def _doubt(job: AttemptRun, machine: FiscalMachine, unknown: enter_invoice.OutcomeUnknown) -> None:
+async def _doubt(job: AttemptRun, machine: ConnectedMachine, unknown: enter_invoice.OutcomeUnknown) -> None:
     """Nothing else is sent on this machine until it has told what became of the attempt."""
     worker = job.worker
     log.warning(
@@ -286,7 +287,7 @@ async def _store(job: AttemptRun, invoice: Invoice, certified: Certified, unexpl
                 duration_ms=round(elapsed * 1000),
                 unexplained=unexplained,
             )
-            record = await worker.ledger.certify(worker.book, job.id, outcome)
+            record = await worker.ledger.write(worker.ledger.certify, worker.book, job.id, outcome)
             break
         except StorageError as error:
             log.error("certification.not_stored", nim=worker.book.nim, cause=str(error))  # noqa: TRY400  no trace needed
@@ -324,7 +325,7 @@ async def _end_later(job: AttemptRun, state: recover.NotCertifiedState, reason: 
 
 async def _write_end(job: AttemptRun, state: recover.NotCertifiedState, reason: str) -> None:
     worker = job.worker
-    record = await worker.ledger.end(job.book, job.id, state, reason, at=worker.now())
+    record = await worker.ledger.write(attempts.end, job.book, job.id, state, reason, at=worker.now())
     job.step(Step.STORED)
     announce(worker, record)
 

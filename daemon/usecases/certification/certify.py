@@ -12,6 +12,7 @@ from daemon.core.invoice.invoice import Invoice
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.closure import KeyUse
 from daemon.core.ledger.phases import Phase, Step
+from daemon.store.tables.book import attempts
 from daemon.usecases.certification import credit as credit_note
 from daemon.usecases.certification import numbering
 from daemon.usecases.certification.attempt import AttemptRun, attempt
@@ -97,7 +98,7 @@ async def _number_free(worker: MachineWorker, number: str, deadline: float) -> N
 
 
 async def _refuse_duplicate(worker: MachineWorker, invoice: Invoice) -> None:
-    record = await worker.ledger.find_number(worker.book, invoice.number)
+    record = worker.ledger.peek(attempts.find_number, worker.book, invoice.number)
     if record is None:
         return
     if record.state == "disputed":

@@ -14,6 +14,7 @@ from daemon.core.ledger.original import (
     read_original_number,
 )
 from daemon.core.machine.nim import activation_of
+from daemon.store.tables.book import originals
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 
@@ -25,7 +26,7 @@ async def name(worker: MachineWorker, invoice: Invoice) -> Invoice:
         return invoice
     if reference.activation is None and worker.configured_nim == reference.machine:
         reference = reference._replace(activation=activation_of(worker.book.nim))
-    await worker.ledger.check_reference(worker.book, reference)
+    worker.ledger.peek(originals.places, worker.book.mode, reference)
     return msgspec.structs.replace(invoice, reference=str(reference))
 
 
@@ -44,13 +45,13 @@ async def claim(worker: MachineWorker, attempt_id: int, invoice: Invoice) -> Inv
     Done at the machine, in turn, and written down with the attempt: of two credit notes on one sale, at whichever machines, not both are the last
     that fits."""
     await worker.attempts.all_durable()
-    is_ours = await worker.ledger.claim_original(worker.book, attempt_id, invoice)
+    is_ours = await worker.ledger.write(originals.claim, worker.book, attempt_id, invoice)
     return invoice if is_ours or read_reference(invoice.reference) is None else _unchecked(invoice)
 
 
 async def check(worker: MachineWorker, invoice: Invoice) -> Invoice:
     """As `claim`, and nothing is written down."""
-    is_ours = await worker.ledger.check_original(worker.book, invoice)
+    is_ours = worker.ledger.peek(originals.exists, worker.book, invoice)
     return invoice if is_ours or read_reference(invoice.reference) is None else _unchecked(invoice)
 
 

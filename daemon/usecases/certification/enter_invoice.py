@@ -13,7 +13,8 @@ from daemon.core.invoice.invoice import Invoice, Payment
 from daemon.core.ledger.verdict import fc_moved
 from daemon.core.machine.agreement import agree, vat_habit
 from daemon.core.machine.state import Certified, FiscalCounters, Subtotal
-from daemon.usecases.ports import FiscalMachine
+from daemon.machines.adapter import ConnectedMachine
+from daemon.store.tables.book import attempts
 from daemon.usecases.worker.attempts import LiveAttempt
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -33,7 +34,7 @@ class OutcomeUnknown(Exception):
 
 
 async def enter(
-    worker: MachineWorker, machine: FiscalMachine, live: LiveAttempt, invoice: Invoice, intent: asyncio.Future[None]
+    worker: MachineWorker, machine: ConnectedMachine, live: LiveAttempt, invoice: Invoice, intent: asyncio.Future[None]
 ) -> Invoice:
     """Everything before 38h; the invoice as the machine agreed to it (in HT mode the total is the machine's).
 
@@ -53,7 +54,7 @@ async def enter(
         if agreed is not invoice:
             _tell_habit(worker, invoice, agreed)
             await intent
-            await worker.ledger.amend(worker.book, live.id, agreed)
+            await worker.ledger.write(attempts.amend, worker.book, live.id, agreed)
             await machine.pay(agreed.payments)
         await intent
         await worker.attempts.way_is_free(live)
@@ -70,7 +71,7 @@ async def enter(
     return agreed
 
 
-async def _check_counters(worker: MachineWorker, machine: FiscalMachine, invoice: Invoice) -> None:
+async def _check_counters(worker: MachineWorker, machine: ConnectedMachine, invoice: Invoice) -> None:
     """Cables may have been exchanged without the port noticing. Where the machine that has the open invoice counts otherwise than the one that is
     known, it is asked for its name: another one ends the connection (LineLost), and nothing has been certified. A firmware that tells other
     numbers than are known is asked once for each type."""
@@ -86,7 +87,7 @@ async def _check_counters(worker: MachineWorker, machine: FiscalMachine, invoice
 
 async def _enter(
     worker: MachineWorker,
-    machine: FiscalMachine,
+    machine: ConnectedMachine,
     invoice: Invoice,
     agreed_payments: Callable[[Subtotal], Sequence[Payment]],
 ) -> None:
@@ -105,7 +106,7 @@ def _was_opened(error: McfdError) -> bool:
     return not isinstance(error, MachineRefused) or error.after >= OPENED
 
 
-async def close(machine: FiscalMachine, invoice: Invoice, known: FiscalCounters) -> Certified:
+async def close(machine: ConnectedMachine, invoice: Invoice, known: FiscalCounters) -> Certified:
     """38h. Even a refusal is only believed after C1h: a machine that restarted between two tries of the same frame
     certifies at the first and refuses the second."""
     try:
@@ -127,7 +128,7 @@ def _tell_habit(worker: MachineWorker, invoice: Invoice, agreed: Invoice) -> Non
         log.info("machine.habit", nim=worker.book.nim, mode=worker.book.mode, habit="VAT", machine_and_ours=habit)
 
 
-async def _cancel(worker: MachineWorker, machine: FiscalMachine) -> bool | None:
+async def _cancel(worker: MachineWorker, machine: ConnectedMachine) -> bool | None:
     """Whether an invoice was open; None when the machine could not be asked (`recover` cancels at its return)."""
     try:
         return await machine.cancel()

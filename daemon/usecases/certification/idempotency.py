@@ -13,6 +13,7 @@ from daemon.core.call import Call
 from daemon.core.errors import KeyReused, LineLost, MachineAttention, MachineBusy
 from daemon.core.ledger.attempt import OPEN, Record
 from daemon.core.ledger.closure import KeyUse
+from daemon.store.tables.book import attempts, request_keys
 from daemon.usecases.worker.machine_worker import InFlight, MachineWorker
 
 T = TypeVar("T")
@@ -53,7 +54,7 @@ async def _first(
     replay: Callable[[KeyUse], T | None],
 ) -> Answered[T]:
     try:
-        use = await worker.ledger.find_key(worker.book, call.key_hash)
+        use = worker.ledger.peek(request_keys.find_key, worker.book, call.key_hash)
         if use is not None:
             _same(worker, use.fingerprint, call)
             use = await _ended_use(worker, use, call)
@@ -73,7 +74,7 @@ async def _ended_use(worker: MachineWorker, use: KeyUse, call: Call) -> KeyUse |
     if use.record is None or use.record.state == "certified":
         return use
     await outcome_of(worker, use.record.id)
-    return await worker.ledger.find_key(worker.book, call.key_hash)
+    return worker.ledger.peek(request_keys.find_key, worker.book, call.key_hash)
 
 
 async def outcome_of(worker: MachineWorker, attempt_id: int) -> Record:
@@ -81,7 +82,7 @@ async def outcome_of(worker: MachineWorker, attempt_id: int) -> Record:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + worker.limits.doubt_patience
     while True:
-        record = await worker.ledger.record(worker.book, attempt_id)
+        record = worker.ledger.peek(attempts.find_record, worker.book, attempt_id)
         if record.state not in OPEN:
             return record
         if worker.attention or record.state == "disputed":

@@ -4,6 +4,7 @@ refused or abandoned leaves it to the next."""
 from __future__ import annotations
 
 from daemon.core.invoice.invoice import CREDITS, SALES
+from daemon.store.tables.book import series as numbers
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 FIELD = "invoiceNumber"
@@ -20,14 +21,14 @@ async def numbered(worker: MachineWorker, body: object, *, credit: bool) -> tupl
     prefix = series.prefix(str(type_), worker.configured_nim or worker.book.nim, worker.now())
     floor = worker.series_floor.get(prefix)
     if floor is None:
-        count, highest = await worker.ledger.numbers_held(worker.book, prefix, series.digits)
+        count, highest = worker.ledger.peek(numbers.held, worker.book, prefix, series.digits)
         floor = highest if count == highest else 0
     place, is_first = floor + 1, True
     while True:
         number = series.number(prefix, place)
         if worker.attempts.find(number) is not None:
             is_first = False
-        elif not await worker.ledger.is_held(worker.book, number):
+        elif not worker.ledger.peek(numbers.is_held, worker.book, number):
             break
         elif is_first:
             floor = place

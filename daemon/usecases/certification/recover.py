@@ -30,8 +30,9 @@ from daemon.core.ledger.verdict import (
 )
 from daemon.core.machine.nim import new_name, present_nim
 from daemon.core.machine.state import Certified, MachineState
+from daemon.machines.adapter import ConnectedMachine
+from daemon.store.tables.book import attempts, epochs
 from daemon.usecases.certification.announce import announce
-from daemon.usecases.ports import FiscalMachine
 from daemon.usecases.worker.aggregate import tick
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -43,7 +44,7 @@ INACTIVE = Text("the machine is not activated: it tells no taxpayer")
 NotCertifiedState = Literal["refused", "abandoned"]
 
 
-async def recover(worker: MachineWorker, machine: FiscalMachine, state: MachineState) -> None:
+async def recover(worker: MachineWorker, machine: ConnectedMachine, state: MachineState) -> None:
     """Settles what is unfinished, clears a half-open invoice, and takes over the machine's counters. `state` is a fresh C1h.
 
     Called at the head of the machine's queue: nobody else is at the machine, and no 38h is on its way. Afterwards the worker is either fit
@@ -55,7 +56,7 @@ async def recover(worker: MachineWorker, machine: FiscalMachine, state: MachineS
     worker.time.take_machine(state.time)
     if worker.attention and not worker.attempts.met_machine:
         log.warning("machine.attention", nim=worker.book.nim, mode=worker.book.mode, found=worker.attention)
-    begun = await worker.ledger.unfinished(worker.book)
+    begun = worker.ledger.peek(attempts.unfinished, worker.book)
     worker.attempts.keep_doubts(begun)
     unfinished = [record for record in begun if not worker.attempts.is_ours(record)]
     await machine.cancel()
@@ -74,7 +75,7 @@ async def recover(worker: MachineWorker, machine: FiscalMachine, state: MachineS
         await _take_over(worker, state)
     await _keep_evidence(worker, state)
     code = state.last.code if state.last else ""
-    worker.take_code("" if await worker.ledger.is_of_earlier_activation(worker.book, code) else code)
+    worker.take_code("" if worker.ledger.peek(attempts.is_of_earlier_activation, worker.book, code) else code)
     worker.attempts.met_machine = worker.attempts.met_machine or not worker.attention
     if worker.attention:
         worker.attempts.wake()
@@ -94,7 +95,7 @@ def _is_inactive(worker: MachineWorker, state: MachineState) -> bool:
 
 async def _has_forgotten(worker: MachineWorker, state: MachineState) -> bool:
     """Or may have: a ledger that was put back does not know what the machine has counted since."""
-    last = await worker.ledger.standing(worker.book, state.last)
+    last = worker.ledger.peek(attempts.standing_of, worker.book, state.last)
     return (
         last == "gone" or went_down(worker.known, state.counters) or (worker.attempts.is_restored and last != "known")
     )
@@ -110,7 +111,7 @@ def _activated(worker: MachineWorker, state: MachineState) -> str:
     return new_name(state.nim, worker.configured_nim, worker.book.nim)
 
 
-async def determine_in_place(worker: MachineWorker, machine: FiscalMachine, attempt_id: int, refusal: str) -> None:
+async def determine_in_place(worker: MachineWorker, machine: ConnectedMachine, attempt_id: int, refusal: str) -> None:
     """The same for one attempt while the line is alive: 38h was answered, but not with a believable yes. `refusal` is the
     machine's own text, which counts once the machine has confirmed that it did not certify; one that has lost the invoice
     has nothing against it.
@@ -126,18 +127,18 @@ async def determine_in_place(worker: MachineWorker, machine: FiscalMachine, atte
 async def hold(worker: MachineWorker, attempt_id: int, elsewhere: CertifiedElsewhere) -> None:
     """The number is taken in this book until an operator decides, and the other machine's book is asked about too."""
     found, now = str(elsewhere), worker.now()
-    await _write(worker, await worker.ledger.record(worker.book, attempt_id), Disputed(found))
+    await _write(worker, worker.ledger.peek(attempts.find_record, worker.book, attempt_id), Disputed(found))
     await worker.ledger.attend_machine(elsewhere.nim, found, at=now)
 
 
-async def _settle(worker: MachineWorker, machine: FiscalMachine, attempt_id: int, refusal: str) -> None:
+async def _settle(worker: MachineWorker, machine: ConnectedMachine, attempt_id: int, refusal: str) -> None:
     was_open = await machine.cancel()
     state = await machine.state()
     if is_activated(worker, state) or _is_inactive(worker, state):
         worker.drop(machine, ACTIVATED)  # `recover` settles it, and begins the new epoch
         return
-    record = await worker.ledger.record(worker.book, attempt_id)
-    known, last = worker.known, await worker.ledger.standing(worker.book, state.last)
+    record = worker.ledger.peek(attempts.find_record, worker.book, attempt_id)
+    known, last = worker.known, worker.ledger.peek(attempts.standing_of, worker.book, state.last)
     verdict = judge(record, known, state, last)
     others = strangers(record.invoice, known, state.counters)
     await _write(worker, record, verdict, refusal=refusal if was_open else "", others=others)
@@ -152,7 +153,7 @@ async def _settle_unfinished(worker: MachineWorker, unfinished: Sequence[Record]
     if not unfinished:
         return
     stored, activated = await worker.ledger.state(worker.book), _activated(worker, state)
-    last = await worker.ledger.standing(worker.book, state.last)
+    last = worker.ledger.peek(attempts.standing_of, worker.book, state.last)
     known = worker.known
     found = verdicts(unfinished, known, state, last, activated=activated, is_restored=stored.is_restored)
     for record, verdict in found:
@@ -191,15 +192,17 @@ async def _write(
         waited = max(0, now - record.begun_at)
         outcome = Outcome(verdict, invoice, record.total_ttc, now, duration_ms=waited, unexplained=others)
         found = _attended(worker, wrong) if wrong else ""
-        ended = await worker.ledger.certify(worker.book, record.id, outcome, found=found)
+        ended = await worker.ledger.write(worker.ledger.certify, worker.book, record.id, outcome, found=found)
         worker.attempts.known = verdict.counters
         worker.take_name(ended.nim)
         if found:
             worker.take_state(await worker.ledger.state(worker.book))
     elif refusal:
-        ended = await worker.ledger.end(worker.book, record.id, "refused", refusal, at=now)
+        ended = await worker.ledger.write(attempts.end, worker.book, record.id, "refused", refusal, at=now)
     else:
-        ended = await worker.ledger.end(worker.book, record.id, "abandoned", not_certified(verdict), at=now)
+        ended = await worker.ledger.write(
+            attempts.end, worker.book, record.id, "abandoned", not_certified(verdict), at=now
+        )
     worker.attempts.settle([record])
     announce(worker, ended)
 
@@ -210,26 +213,28 @@ def _without_code(invoice: Invoice) -> Invoice:
     return msgspec.structs.replace(invoice, warnings=(*invoice.warnings, warn))
 
 
-async def _take_taxpayer(worker: MachineWorker, machine: FiscalMachine, state: MachineState) -> None:
+async def _take_taxpayer(worker: MachineWorker, machine: ConnectedMachine, state: MachineState) -> None:
     """A machine that was activated for another taxpayer works in another book (decision 33)."""
     book = worker.book
     if _has_another_taxpayer(worker, state):
         nim = present_nim(state.nim, worker.configured_nim, book.nim)
         log.warning("machine.other_taxpayer", nim=nim, mode=book.mode, before=worker.ifu, now=state.ifu)
         await _settle_before_another_taxpayer(worker, machine, nim)
-        worker.change_book(await worker.ledger.book_of_taxpayer(book, nim, state.ifu))
+        worker.change_book(await worker.ledger.write(epochs.book_of_taxpayer, book, nim, state.ifu))
         await worker.begin()
 
 
-async def _settle_before_another_taxpayer(worker: MachineWorker, machine: FiscalMachine, nim: str) -> None:
+async def _settle_before_another_taxpayer(worker: MachineWorker, machine: ConnectedMachine, nim: str) -> None:
     """No later meeting is about the book of the taxpayer before. The machine takes no invoice of that one any more: what it has of it, it certified
     in the activation that the book knows, or nobody can tell in which."""
-    begun = [record for record in await worker.ledger.unfinished(worker.book) if not worker.attempts.is_ours(record)]
+    begun = [
+        record for record in worker.ledger.peek(attempts.unfinished, worker.book) if not worker.attempts.is_ours(record)
+    ]
     if not begun:
         return
     await machine.cancel()
     state = await machine.state()
-    last = await worker.ledger.standing(worker.book, state.last)
+    last = worker.ledger.peek(attempts.standing_of, worker.book, state.last)
     found = verdicts(begun, worker.known, state, last, activated=nim, is_restored=worker.attempts.is_restored)
     for record, verdict in found:
         if not isinstance(verdict, Certified):
@@ -245,7 +250,7 @@ async def _ask_about_activation(worker: MachineWorker, state: MachineState) -> N
     """An older ledger was put back, and the machine was activated anew since: nothing is judged by counters of another activation before an
     operator was asked."""
     if _activated(worker, state) and worker.attempts.is_restored:
-        last = await worker.ledger.standing(worker.book, state.last)
+        last = worker.ledger.peek(attempts.standing_of, worker.book, state.last)
         if found := activated_since(worker.known, state, last):
             await _attend(worker, found)
 
@@ -265,7 +270,7 @@ async def _take_over(worker: MachineWorker, state: MachineState) -> None:
     have moved them: otherwise the ledger is behind the machine (an older backup put back, or another program), and
     numbers may have been used that it does not know."""
     book, known = worker.book, worker.known
-    stored, last = await worker.ledger.state(book), await worker.ledger.standing(book, state.last)
+    stored, last = await worker.ledger.state(book), worker.ledger.peek(attempts.standing_of, book, state.last)
     is_lost = stored.known is None and book.mode == "live" and await worker.ledger.is_remembered(book, state.ifu)
     met = worker.attempts.met_machine
     if found := disagreement(stored, known, state, last, met=met, is_lost=is_lost):

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 from daemon.core.call import key_hash_of
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.phases import Phase
+from daemon.store.tables.book import request_keys
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 RequestStatus = Literal["waiting", "on_the_line", "in_doubt", "certified", "refused", "abandoned", "answered"]
@@ -28,7 +29,7 @@ class FoundRequest(NamedTuple):
 async def find_request(worker: MachineWorker, key: str) -> FoundRequest | None:
     """None for a key that is not known, or whose request changed nothing: it was refused before anything was stored."""
     key_hash = key_hash_of(key)
-    use = await worker.ledger.find_key(worker.book, key_hash, failed=True)
+    use = worker.ledger.peek(request_keys.find_key, worker.book, key_hash, failed=True)
     runs = key_hash in worker.requests
     if use is None:
         return FoundRequest("waiting") if runs else None

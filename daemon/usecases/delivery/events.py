@@ -28,7 +28,9 @@ from daemon.core.events import (
 )
 from daemon.core.ledger.book import Book
 from daemon.core.report.receipt import receipt
-from daemon.usecases.ports import EventLogPort, Receipts
+from daemon.store.event_log import EventLog
+from daemon.store.ledger import Ledger
+from daemon.store.tables.book.attempts import find_record
 
 log = structlog.get_logger(__name__)
 
@@ -90,7 +92,7 @@ class Start(NamedTuple):
     reset: str = ""
 
 
-async def starting_point(events: EventLogPort, last_seen: SeenEvent | None) -> Start:
+async def starting_point(events: EventLog, last_seen: SeenEvent | None) -> Start:
     """Without an event seen: from now on. One of a ledger that was put back since: from now on. One older than what is kept: from the
     oldest that is there. In both the listener is told, for it may have missed something."""
     span = await events.span()
@@ -108,13 +110,13 @@ def reset_event(book: Book, start: Start, at: int) -> SentEvent:
     return SentEvent(start.after, RESET, msgspec.json.encode(event))
 
 
-async def events_for(events: EventLogPort, receipts: Receipts, book: Book, event_id: int) -> Sequence[SentEvent]:
+async def events_for(events: EventLog, receipts: Ledger, book: Book, event_id: int) -> Sequence[SentEvent]:
     """The next events of the book, a bounded number of them."""
     found = await events.after(book, event_id, BATCH)
     return [SentEvent(event.id, event.type, await _data_or_null(receipts, book, event)) for event in found]
 
 
-async def _data_or_null(receipts: Receipts, book: Book, event: Event) -> bytes:
+async def _data_or_null(receipts: Ledger, book: Book, event: Event) -> bytes:
     """One damaged record must not keep the listeners from what came after it."""
     try:
         return await data_of(receipts, book, event)
@@ -123,7 +125,7 @@ async def _data_or_null(receipts: Receipts, book: Book, event: Event) -> bytes:
         return b"null"
 
 
-async def data_of(receipts: Receipts, book: Book, event: Event) -> bytes:
+async def data_of(receipts: Ledger, book: Book, event: Event) -> bytes:
     """The receipt of a certification, the report of a closure as the till got it, or a `MachineEvent`. ValueError when the
     ledger does not have what the event is about, or has it damaged."""
     try:
@@ -137,9 +139,9 @@ async def data_of(receipts: Receipts, book: Book, event: Event) -> bytes:
         ) from error
 
 
-async def _read(receipts: Receipts, book: Book, event: Event) -> bytes:
+async def _read(receipts: Ledger, book: Book, event: Event) -> bytes:
     if event.type == CERTIFIED:
-        return msgspec.json.encode(receipt(await receipts.record(book, event.ref_id)))
+        return msgspec.json.encode(receipt(receipts.peek(find_record, book, event.ref_id)))
     if event.type == CLOSURE:
         body = (await receipts.closure(book, event.ref_id)).body
         msgspec.json.decode(body)  # goes into other JSON as it is

@@ -14,8 +14,9 @@ from daemon.core.delivery import Backlog, Posting, WaitingEvent
 from daemon.core.events import CERTIFIED, CLOSURE, Envelope, Event
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
+from daemon.store.event_log import EventLog
+from daemon.store.ledger import Ledger
 from daemon.usecases.delivery.events import data_of
-from daemon.usecases.ports import EventLogPort, Receipts
 
 log = structlog.get_logger(__name__)
 
@@ -38,8 +39,8 @@ class WebhookEvents:
     def __init__(
         self,
         lane: WebhookOutbox,
-        events: EventLogPort,
-        receipts: Receipts,
+        events: EventLog,
+        receipts: Ledger,
         books: Callable[[], Awaitable[Sequence[Book]]],
     ) -> None:
         self._lane = lane

@@ -14,9 +14,10 @@ from daemon.core.ledger.closure import Closure, KeyUse
 from daemon.core.ledger.entries import NO_CASH
 from daemon.core.ledger.verdict import went_down
 from daemon.core.report.fiscal_reports import x_report
+from daemon.machines.adapter import ConnectedMachine
+from daemon.store.tables.book import books
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.certification.recover import ACTIVATED, is_activated
-from daemon.usecases.ports import FiscalMachine
 from daemon.usecases.worker.attempts import NO_COUNTERS
 from daemon.usecases.worker.machine_worker import COUNTERS_WENT_DOWN, MachineWorker
 
@@ -77,7 +78,7 @@ async def close_former_periods(worker: MachineWorker) -> None:
     What hinders it is tried again at the next start."""
     if worker.time.question():
         return
-    for book in await worker.ledger.former_books(worker.book):
+    for book in worker.ledger.peek(books.former_books, worker.book):
         aggregate = await worker.ledger.aggregate(book)
         cash = await worker.ledger.cash_of_period(book, aggregate.period_start)
         await worker.ledger.close_over_months(book, worker.now(), upto_z=True)
@@ -108,7 +109,7 @@ def _told(worker: MachineWorker, closure: Closure, call: Call) -> Closure:
     return closure
 
 
-async def _freeze(worker: MachineWorker, machine: FiscalMachine, call: Call) -> Closure:
+async def _freeze(worker: MachineWorker, machine: ConnectedMachine, call: Call) -> Closure:
     state = await machine.state()
     worker.time.take_machine(state.time)
     now, known = state.counters, worker.known

@@ -16,8 +16,8 @@ from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineR
 from daemon.core.ledger.closure import KeyUse
 from daemon.core.machine.state import ServerLink
 from daemon.core.report.machine_info import MachineInfo, machine_info
+from daemon.machines.adapter import ConnectedMachine
 from daemon.usecases.certification.idempotency import Answered, once
-from daemon.usecases.ports import FiscalMachine
 from daemon.usecases.reports.letterhead import take_letterhead
 from daemon.usecases.worker.machine_worker import MachineReading, MachineWorker
 
@@ -70,7 +70,7 @@ async def _read(worker: MachineWorker) -> MachineReading:
         return worker.reading
 
 
-async def _server_link(machine: FiscalMachine) -> ServerLink:
+async def _server_link(machine: ConnectedMachine) -> ServerLink:
     """A machine that is not activated may know no tax server: what else it says of itself is wanted all the same. `state` is
     empty then, and `error` says why."""
     try:
@@ -79,7 +79,7 @@ async def _server_link(machine: FiscalMachine) -> ServerLink:
         return ServerLink(0, 0, "", "", error.text if isinstance(error, MachineRefused) else str(error))
 
 
-async def _taxpayer(machine: FiscalMachine, line: int) -> str:
+async def _taxpayer(machine: ConnectedMachine, line: int) -> str:
     try:
         return await machine.taxpayer(line)
     except (MachineRefused, MachineNonsense):

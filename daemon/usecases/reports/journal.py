@@ -24,7 +24,8 @@ from daemon.core.report.journal import (
     journal_entry,
     journal_record,
 )
-from daemon.usecases.ports import CashPort, JournalPort
+from daemon.store.journal import Journal
+from daemon.store.ledger import Ledger
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 BATCH = 64
@@ -44,9 +45,9 @@ class JournalSource(Protocol):
     @property
     def book(self) -> Book: ...
     @property
-    def journal(self) -> JournalPort: ...
+    def journal(self) -> Journal: ...
     @property
-    def ledger(self) -> CashPort: ...
+    def ledger(self) -> Ledger: ...
     @property
     def till_waits(self) -> Callable[[], bool]: ...
 

@@ -10,7 +10,7 @@ from daemon.core.invoice.invoice import CREDITS, SALES
 from daemon.core.ledger.book import Aggregate, Book, Tally
 from daemon.core.ledger.closure import Closure
 from daemon.core.report import fiscal_reports
-from daemon.usecases.ports import LedgerPort
+from daemon.store.ledger import Ledger
 
 MAX_DIGITS = 9
 """Of a Z number."""
@@ -24,7 +24,7 @@ class ReportSource(Protocol):
     @property
     def book(self) -> Book: ...
     @property
-    def ledger(self) -> LedgerPort: ...
+    def ledger(self) -> Ledger: ...
     @property
     def labels(self) -> Mapping[str, str]: ...
     def now(self) -> int: ...

@@ -26,7 +26,11 @@ from daemon.core.machine.nim import short_nim
 from daemon.core.machine.state import FiscalCounters, MachineState, ServerLink
 from daemon.core.report.fiscal_reports import Labels
 from daemon.core.report.letterhead import Letterhead
-from daemon.usecases.ports import EventLogPort, FiscalMachine, JournalPort, LedgerPort
+from daemon.machines.adapter import ConnectedMachine
+from daemon.store.event_log import EventLog
+from daemon.store.journal import Journal
+from daemon.store.ledger import Ledger
+from daemon.store.tables.book import attempts
 from daemon.usecases.worker.attempts import Attempts
 from daemon.usecases.worker.book_clock import BookClock, BoxClock
 from daemon.usecases.worker.machine_queue import MachineQueue, QueueEntry
@@ -40,11 +44,6 @@ STOPPING = Text("mcfd is stopping; nothing was sent")
 COUNTERS_WENT_DOWN = Text("the machine's counters went down")
 ANSWERS_FIRST = 0.002
 """Seconds; a till's answer leaves in half of that."""
-
-
-def nobody_waits() -> bool:
-    """There is no till."""
-    return False
 
 
 class Limits(NamedTuple):
@@ -86,9 +85,9 @@ class MachineReading(msgspec.Struct, frozen=True):
 @dataclass
 class MachineWorker:
     book: Book
-    ledger: LedgerPort
-    journal: JournalPort
-    events: EventLogPort
+    ledger: Ledger
+    journal: Journal
+    events: EventLog
     clock: BoxClock
     defaults: Defaults
     limits: Limits = field(default_factory=Limits)
@@ -100,7 +99,7 @@ class MachineWorker:
     compose_letterhead: Callable[[tuple[str, ...]], Letterhead] | None = None
     """What stands on paper now, from `taxpayer`."""
     on_event: Callable[[BookEvent], None] = lambda _: None
-    till_waits: Callable[[], bool] = nobody_waits
+    till_waits: Callable[[], bool] = lambda: False
     """Whether a till waits for any real machine of this box: a long reading of one machine's book makes way for all."""
     note_odd: Callable[[str], str] = lambda _: ""
     """Tells the line's recorder of something that went wrong above the line; the name of the incident, empty without a recorder."""
@@ -108,7 +107,7 @@ class MachineWorker:
     is_retired: bool = False
     """Its machine is no longer in the configuration: its book is read, and closed without it."""
 
-    machine: FiscalMachine | None = None
+    machine: ConnectedMachine | None = None
     rates: dict[str, int] = field(default_factory=dict)
     ifu: str = ""
     offline_reason: str = Text("the machine has not answered yet")
@@ -179,10 +178,9 @@ class MachineWorker:
         return self.time.drift
 
     async def begin(self) -> None:
-        """What the ledger knows of a book, before anybody works in it: what is begun there is in doubt from now on, and whoever has its number waits for its
-        end."""
+        """What the ledger knows of a book, before anybody works in it: what is begun there is in doubt, and its number waits for its end."""
         self.take_state(await self.ledger.state(self.book))
-        for record in await self.ledger.unfinished(self.book):
+        for record in self.ledger.peek(attempts.unfinished, self.book):
             self.attempts.doubt(record)
 
     def take_state(self, state: BookState) -> None:
@@ -239,13 +237,13 @@ class MachineWorker:
 
     # -- the machine ------------------------------------------------------------------------------------------------
 
-    def ready(self) -> FiscalMachine:
+    def ready(self) -> ConnectedMachine:
         """The machine, if it may be given work now."""
         if obstacle := self.obstacle:
             raise MachineAttention(obstacle)
         return self.present()
 
-    def present(self) -> FiscalMachine:
+    def present(self) -> ConnectedMachine:
         """The machine, if it answers, also one in attention: it may be looked at."""
         if self.machine is None:
             raise MachineOffline(
@@ -265,16 +263,16 @@ class MachineWorker:
             return
         self.ready()
 
-    async def turn(self, entry: QueueEntry, deadline: float) -> FiscalMachine:
+    async def turn(self, entry: QueueEntry, deadline: float) -> ConnectedMachine:
         """The machine once it is there and it is this entry's turn, until `deadline` (loop time); MachineAttention, MachineOffline or MachineBusy
         otherwise, and then nothing was sent."""
         return await self._turn(entry, deadline, self.ready)
 
-    async def turn_to_look(self, entry: QueueEntry, deadline: float) -> FiscalMachine:
+    async def turn_to_look(self, entry: QueueEntry, deadline: float) -> ConnectedMachine:
         """The same also at a machine in attention."""
         return await self._turn(entry, deadline, self.present)
 
-    async def _turn(self, entry: QueueEntry, deadline: float, get: Callable[[], FiscalMachine]) -> FiscalMachine:
+    async def _turn(self, entry: QueueEntry, deadline: float, get: Callable[[], ConnectedMachine]) -> ConnectedMachine:
         while True:
             try:
                 await entry.wait_turn(deadline)
@@ -286,7 +284,7 @@ class MachineWorker:
                 return get()
             entry.step_back()
 
-    def opened(self, machine: FiscalMachine) -> None:
+    def opened(self, machine: ConnectedMachine) -> None:
         self.machine = machine
         self.offline_reason, self.offline_since = "", None
         self.queue.release()
@@ -302,7 +300,7 @@ class MachineWorker:
         if was_connected:
             self.publish("mcf.disconnected", detail=reason)
 
-    def drop(self, machine: FiscalMachine, reason: str) -> None:
+    def drop(self, machine: ConnectedMachine, reason: str) -> None:
         """Nobody gets this connection any more: what the machine did is to be asked at the next one, by `recover`."""
         if self.machine is machine:
             self.lost(reason)
@@ -339,7 +337,7 @@ class MachineWorker:
             asyncio.get_running_loop().call_soon(work)  # each for itself, should one of them fail
 
     def schedule_tick(self, tick: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-        """One tick, `aggregation_delay` after the first thing it will bring in; none once the daemon stops: the next start sees to it."""
+        """One tick, `aggregation_delay` after the first thing it will bring in; none once the daemon stops."""
         if self._tick is None and not self.closing:
             loop = asyncio.get_running_loop()
             self._tick = loop.call_later(self.limits.aggregation_delay, self._run_tick, tick)

@@ -10,6 +10,8 @@ from support.crash.lane import AtFrame, Lane
 from support.nursery import Nursery
 from support.shop import NIM, Shop, invoice, wait_for
 
+from daemon.store.tables.book import attempts
+
 Put = Callable[[Lane, Path], None]
 
 
@@ -118,7 +120,7 @@ def test_a_daemon_whose_ledger_was_deleted_asks_before_it_goes_on(tmp_path: Path
         assert code == 0, output
         wait_for(lambda: shop.http.get("/health/ready").is_success, "service")
         book = shop.with_store(lambda store: store.ledger.open_book(NIM, "live"))
-        number = shop.with_store(lambda store: store.ledger.find_number(book, "F-1"))
+        number = shop.with_store(lambda store: store.ledger.read(attempts.find_number, book, "F-1"))
         assert number is not None
         assert number.code == machine.certified()[0]["code"]
         shop.use_key(shop.with_store(lambda store: store.api_keys.create(NIM, "live", "till", at=1)))

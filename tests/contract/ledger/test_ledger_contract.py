@@ -1,4 +1,4 @@
-"""What the use cases rely on (`usecases.ports.Ledger`), over a real file."""
+"""What the use cases rely on, over a real file."""
 
 from __future__ import annotations
 
@@ -18,24 +18,9 @@ from daemon.core.ledger.book import Book
 from daemon.core.ledger.tally import contribution
 from daemon.core.machine.state import FiscalCounters
 from daemon.store import Store
-from daemon.usecases import ports
+from daemon.store.tables.book import attempts
 
 KEY, BODY = b"k" * 16, b"f" * 16
-
-
-async def test_fits_the_port(store: Store) -> None:
-    """mypy holds the store against the ports; at run time every method of them is there."""
-    offered = {
-        ports.AttemptsPort: store.ledger,
-        ports.TotalsPort: store.ledger,
-        ports.Receipts: store.ledger,
-        ports.JournalPort: store.journal,
-        ports.EventLogPort: store.events,
-    }
-    for port, part in offered.items():
-        names = [name for name in vars(port) if not name.startswith("_")]
-        assert names
-        assert all(callable(getattr(part, name)) for name in names)
 
 
 async def test_a_book_is_the_same_after_a_restart(path: Path) -> None:
@@ -62,45 +47,45 @@ async def test_an_intent_is_durable_before_it_returns(path: Path) -> None:
     async with opened(path) as store, opened(path, exclusive=False) as other:
         till = await Till.of(store)
         attempt_id = await till.begin(invoice(), KEY, BODY)
-        record = await other.ledger.record(till.book, attempt_id)
+        record = other.ledger.peek(attempts.find_record, till.book, attempt_id)
         assert (record.state, record.seq, record.number, record.total_ttc) == ("begun", 0, "F-1", 15000)
         assert record.invoice == invoice()
         assert record.base == FiscalCounters(0, 0, 0)
         assert (record.ended_at, record.line_ms, record.duration_ms, record.chained_at) == (0, 0, 0, 0)
         assert (record.code, record.machine_time, record.ifu, record.reason, record.hash) == ("", "", "", "", b"")
-        assert [r.id for r in await other.ledger.unfinished(till.book)] == [attempt_id]
+        assert [r.id for r in other.ledger.peek(attempts.unfinished, till.book)] == [attempt_id]
         assert (await store.ledger.state(till.book)).last_at == record.begun_at
 
 
 async def test_the_outcome_keeps_the_machines_word(store: Store, till: Till) -> None:
     """Code, time, IFU and counters are in the record and the counters are the book's from then on."""
     record = await till.certify(invoice())
-    assert record == await store.ledger.record(till.book, record.id)
+    assert record == store.ledger.peek(attempts.find_record, till.book, record.id)
     assert (record.state, record.seq, record.code, record.ifu) == ("certified", 1, code_of("F-1"), IFU)
     assert record.counters == FiscalCounters(1, 1, 0)
     assert (record.request_id, len(record.hash)) == ("request-F-1", 32)
     state = await store.ledger.state(till.book)
     assert (state.known, state.last_number, state.last_seq) == (FiscalCounters(1, 1, 0), "F-1", 1)
-    assert await store.ledger.unfinished(till.book) == []
+    assert store.ledger.peek(attempts.unfinished, till.book) == []
 
 
 async def test_what_is_certified_may_differ_from_the_intent(store: Store, till: Till) -> None:
     """In HT mode the machine's total counts (decision 24): the record holds the invoice as it was certified."""
     agreed = invoice(amounts=(("B", 14999),))
     record = await till.finish(await till.begin(invoice()), agreed)
-    stored = await store.ledger.record(till.book, record.id)
+    stored = store.ledger.peek(attempts.find_record, till.book, record.id)
     assert (stored.total_ttc, stored.invoice) == (14999, agreed)
 
 
 async def test_an_intent_can_be_amended_until_it_ends(store: Store, till: Till) -> None:
     """What the machine agreed to is in the ledger before it is certified, so that its total can be recognised."""
     attempt_id = await till.begin(invoice())
-    await store.ledger.amend(till.book, attempt_id, invoice(amounts=(("B", 14999),)))
-    record = await store.ledger.record(till.book, attempt_id)
+    await store.ledger.write(attempts.amend, till.book, attempt_id, invoice(amounts=(("B", 14999),)))
+    record = store.ledger.peek(attempts.find_record, till.book, attempt_id)
     assert (record.state, record.total_ttc, record.invoice.total_ttc) == ("begun", 14999, 14999)
     await till.finish(attempt_id, record.invoice)
     with pytest.raises(NotFound):
-        await store.ledger.amend(till.book, attempt_id, invoice())
+        await store.ledger.write(attempts.amend, till.book, attempt_id, invoice())
 
 
 async def test_told_twice_an_outcome_is_written_once(store: Store, till: Till) -> None:
@@ -120,7 +105,7 @@ async def test_an_ended_attempt_cannot_end_otherwise(store: Store, till: Till) -
     """A certified attempt is never written off, a written-off one never certified."""
     record = await till.certify(invoice("F-1"))
     with pytest.raises(NotFound):
-        await store.ledger.end(till.book, record.id, "abandoned", "x", at=till.at)
+        await store.ledger.write(attempts.end, till.book, record.id, "abandoned", "x", at=till.at)
     failed = await till.fail(invoice("F-2"))
     with pytest.raises(NotFound):
         await till.finish(failed.id, invoice("F-2"))
@@ -132,8 +117,8 @@ async def test_a_certified_number_is_a_duplicate(store: Store, till: Till) -> No
     with pytest.raises(DuplicateInvoice) as caught:
         await till.begin(invoice())
     assert caught.value.record == record
-    assert await store.ledger.find_number(till.book, "F-1") == record
-    assert await store.ledger.unfinished(till.book) == []
+    assert store.ledger.peek(attempts.find_number, till.book, "F-1") == record
+    assert store.ledger.peek(attempts.unfinished, till.book) == []
 
 
 async def test_a_number_under_way_is_busy(store: Store, till: Till) -> None:
@@ -141,7 +126,7 @@ async def test_a_number_under_way_is_busy(store: Store, till: Till) -> None:
     await till.begin(invoice())
     with pytest.raises(MachineBusy):
         await till.begin(invoice())
-    assert await store.ledger.find_number(till.book, "F-1") is None
+    assert store.ledger.peek(attempts.find_number, till.book, "F-1") is None
 
 
 async def test_the_same_number_in_another_book_is_another_invoice(store: Store, till: Till) -> None:
@@ -155,11 +140,11 @@ async def test_a_disputed_attempt_holds_its_number_and_has_no_place(store: Store
     """What cannot be known is not in the order of what ended, and its number is not given out."""
     attempt_id = await till.begin(invoice())
     await store.ledger.dispute(till.book, attempt_id, "the machine says F-9", at=till.at)
-    record = await store.ledger.record(till.book, attempt_id)
+    record = store.ledger.peek(attempts.find_record, till.book, attempt_id)
     assert (record.state, record.seq, record.reason) == ("disputed", 0, "the machine says F-9")
     assert (await store.ledger.state(till.book)).attention == "the machine says F-9"
-    assert await store.ledger.unfinished(till.book) == []
-    assert await store.ledger.find_number(till.book, "F-1") == record
+    assert store.ledger.peek(attempts.unfinished, till.book) == []
+    assert store.ledger.peek(attempts.find_number, till.book, "F-1") == record
     with pytest.raises(DuplicateInvoice):
         await till.begin(invoice())
     with pytest.raises(NotFound):
@@ -223,7 +208,7 @@ async def test_a_caller_that_goes_away_does_not_take_its_write_along(store: Stor
     with pytest.raises(asyncio.CancelledError):
         await task
     await till.sell()
-    assert (await store.ledger.record(till.book, attempt_id)).state == "certified"
+    assert (store.ledger.peek(attempts.find_record, till.book, attempt_id)).state == "certified"
 
 
 async def test_closing_the_store_finishes_what_was_submitted(path: Path) -> None:
@@ -235,7 +220,7 @@ async def test_closing_the_store_finishes_what_was_submitted(path: Path) -> None
     await store.close()
     attempt_id = await task
     async with opened(path) as again:
-        assert (await again.ledger.record(till.book, attempt_id)).number == "F-1"
+        assert (again.ledger.peek(attempts.find_record, till.book, attempt_id)).number == "F-1"
 
 
 async def test_events_are_written_with_what_they_tell(store: Store, till: Till) -> None:
@@ -326,20 +311,24 @@ async def test_the_first_sale_of_a_period_is_the_one_that_x_begins_with(store: S
 async def test_an_attempt_of_no_book_is_no_attempt(store: Store, till: Till) -> None:
     """A mistake of ours stays one: it is not told as an invoice that somebody else has."""
     with pytest.raises(sqlite3.IntegrityError):
-        await store.ledger.begin(Book(99, NIM, "live"), Attempt(invoice(), till.counters, till.at, "request"))
+        await store.ledger.write(
+            attempts.begin, Book(99, NIM, "live"), Attempt(invoice(), till.counters, till.at, "request")
+        )
     with pytest.raises(NotFound):
-        await store.ledger.record(till.book, 99)
+        store.ledger.peek(attempts.find_record, till.book, 99)
 
 
 async def test_told_twice_a_failure_is_written_once(store: Store, till: Till) -> None:
     """As an outcome; but neither says another thing than the first time."""
     failed = await till.fail(invoice("F-1"))
-    assert await store.ledger.end(till.book, failed.id, "refused", "again", at=till.at) == failed
+    assert await store.ledger.write(attempts.end, till.book, failed.id, "refused", "again", at=till.at) == failed
     sold = await till.certify(invoice("F-2"))
     word = msgspec.structs.replace(till.word(invoice("F-2")), code="ANOTHER")
     for attempt_id in (failed.id, sold.id):
         with pytest.raises(NotFound):
-            await store.ledger.certify(till.book, attempt_id, Outcome(word, invoice("F-2"), 15000, till.at))
+            await store.ledger.write(
+                store.ledger.certify, till.book, attempt_id, Outcome(word, invoice("F-2"), 15000, till.at)
+            )
     assert (await store.ledger.state(till.book)).last_seq == 2
 
 

@@ -56,7 +56,9 @@ async def certified(till: Till, type_: str, counters: FiscalCounters, fc: int | 
     sale = invoice(f"N-{till.sold}", type_=type_, reference="RRR" if type_ in ("FA", "EA") else "")
     attempt_id = await till.begin(sale)
     word = Certified(f"CODE-{till.sold}", "20251206100000", "00084440Y", counters, fc=fc)
-    return await till.store.ledger.certify(till.book, attempt_id, Outcome(word, sale, sale.total_ttc, till.at))
+    return await till.store.ledger.write(
+        till.store.ledger.certify, till.book, attempt_id, Outcome(word, sale, sale.total_ttc, till.at)
+    )
 
 
 @settings(max_examples=80)

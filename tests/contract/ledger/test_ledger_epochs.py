@@ -20,7 +20,7 @@ SECOND, THIRD = "EL02000015-2", "EL02000015-3"
 
 
 async def epochs_of(store: Store, till: Till) -> list[object]:
-    return [placed.entry for placed in await store.ledger._read(lambda each: list(entries.entries(each, till.book)))]
+    return [placed.entry for placed in await store.ledger.read(lambda each: list(entries.entries(each, till.book)))]
 
 
 async def test_an_activation_is_an_epoch_of_its_own_once(store: Store, till: Till, path: Path) -> None:
@@ -59,11 +59,11 @@ async def test_the_book_of_the_present_taxpayer_is_the_one_that_is_opened(store:
     await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=till.at)
     first = till.book
     before = await store.api_keys.create(NIM, "live", "till", at=1)
-    present = second = await store.ledger.book_of_taxpayer(first, NIM, "00099999Z")
+    present = second = await store.ledger.write(epochs.book_of_taxpayer, first, NIM, "00099999Z")
     since = await store.api_keys.create(NIM, "live", "till", at=2)
     assert second.id != first.id
     for ifu, book in ((IFU, first), ("00099999Z", second), (IFU, first)):
-        present = await store.ledger.book_of_taxpayer(present, NIM, ifu)
+        present = await store.ledger.write(epochs.book_of_taxpayer, present, NIM, ifu)
         assert present.id == book.id
         assert (await store.ledger.open_book(NIM, "live")).id == book.id
         works = [store.key_ring.find(key) is not None for key in (before, since)]
@@ -91,8 +91,10 @@ async def test_an_outcome_that_tells_of_an_activation(
     sale = invoice("F-1")
     word = msgspec.structs.replace(till.word(sale), counters=told, nim=nim)
     attempt_id = await till.begin(sale)
-    record = await store.ledger.certify(till.book, attempt_id, Outcome(word, sale, sale.total_ttc, till.at))
+    record = await store.ledger.write(
+        store.ledger.certify, till.book, attempt_id, Outcome(word, sale, sale.total_ttc, till.at)
+    )
     state = await store.ledger.state(till.book)
     assert (record.nim, state.book.nim) == (nim or NIM, nim or NIM)
     assert (state.epoch, state.known, state.unexplained) == (number, told, unexplained)
-    assert (await store.ledger._read(partial(epochs.present_epoch, book=till.book))).number == number
+    assert (await store.ledger.read(partial(epochs.present_epoch, book=till.book))).number == number

@@ -318,5 +318,5 @@ async def test_a_taxpayer_that_0_1_0_has_emptied_is_known_from_the_last_certific
     async with opened(path) as store:
         till = await meet(store)
         await till.sell()
-        await store.ledger._write(lambda connection: connection.execute("UPDATE book SET ifu = ''"))
+        await store.ledger.write(lambda connection: connection.execute("UPDATE book SET ifu = ''"))
         assert (await store.ledger.state(till.book)).ifu == IFU

@@ -29,7 +29,7 @@ async def shop(path: Path, closures: int) -> Till:
 
 
 async def gaps(store: Store, till: Till) -> list[Placed]:
-    return list(await store.ledger._read(lambda connection: entries.entries(connection, till.book)))
+    return list(await store.ledger.read(lambda connection: entries.entries(connection, till.book)))
 
 
 async def next_z(path: Path) -> int:

@@ -22,6 +22,7 @@ from daemon.core.ledger.attempt import Outcome, Record
 from daemon.core.machine.state import FiscalCounters
 from daemon.store import Store
 from daemon.store.maintenance.verify import verify
+from daemon.store.tables.book import attempts, originals
 
 OTHER = "EL02000099-1"
 
@@ -97,7 +98,7 @@ async def _never_exceeds(path: Path, history: list[tuple], dice: random.Random) 
                 continue
             attempt_id = await till.begin(note)
             if end == "fail":
-                await store.ledger.end(till.book, attempt_id, "refused", "E:no", at=till.at)
+                await store.ledger.write(attempts.end, till.book, attempt_id, "refused", "E:no", at=till.at)
                 continue
             taken[sale.number] += amount
             if end == "dispute":
@@ -115,7 +116,7 @@ async def test_an_export_and_the_sale_whose_counter_it_has_are_credited_apart(st
         counters = till.counters = msgspec.structs.replace(till.counters, tc=till.counters.tc + 1)
         word = msgspec.structs.replace(till.word(export), counters=counters)
         till.counters = counters
-        await store.ledger.certify(till.book, attempt_id, Outcome(word, export, amount, till.at))
+        await store.ledger.write(store.ledger.certify, till.book, attempt_id, Outcome(word, export, amount, till.at))
     same = reference_to(sale)
     for number, amount, type_ in (
         ("C-1", 10_000, "FA"),
@@ -138,9 +139,9 @@ async def test_an_activation_that_never_was_is_refused(store: Store, till: Till)
     till.book = await store.ledger.begin_epoch(till.book, till.state(), "EL02000015-3", at=till.at)
     known = read_reference("EL02000015-2-1")
     assert known
-    await store.ledger.check_reference(till.book, known)
+    assert store.ledger.peek(originals.places, "live", known)
     note = credit("C-2", "EL02000015-2-1", 20_000)
-    assert not await store.ledger.claim_original(till.book, await till.begin(note), note)
+    assert not await store.ledger.write(originals.claim, till.book, await till.begin(note), note)
 
 
 async def test_a_sale_of_the_activation_before_keeps_its_limit(store: Store, till: Till) -> None:
@@ -169,7 +170,7 @@ async def test_an_export_right_after_an_activation_hides_no_sale_before_it(store
     counters = msgspec.structs.replace(till.counters, tc=till.counters.tc + 1)
     word = msgspec.structs.replace(till.word(export), counters=counters)
     till.counters = counters
-    await store.ledger.certify(till.book, attempt_id, Outcome(word, export, 5_000, till.at))
+    await store.ledger.write(store.ledger.certify, till.book, attempt_id, Outcome(word, export, 5_000, till.at))
     await till.certify(credit("C-1", reference_to(sale), 10_000))
     with pytest.raises(CreditExceedsOriginal):
         await till.begin(credit("C-2", reference_to(sale), 1))
@@ -183,7 +184,7 @@ async def test_of_two_machines_at_once_not_both_credit_a_sale(store: Store, till
     attempt_id = await till.begin(first)
     with pytest.raises(MachineBusy):
         await other.begin(second)
-    await store.ledger.end(till.book, attempt_id, "refused", "E:no", at=till.at)
+    await store.ledger.write(attempts.end, till.book, attempt_id, "refused", "E:no", at=till.at)
     await other.certify(credit("C-3", reference_to(sale), 6_000))
     with pytest.raises(CreditExceedsOriginal) as refused:
         await till.begin(credit("C-4", reference_to(sale), 6_000))
@@ -206,8 +207,8 @@ async def test_the_machine_s_total_has_to_fit_too(store: Store, till: Till) -> N
     note = credit("C-1", reference_to(sale), 10_000)
     attempt_id = await till.begin(note)
     with pytest.raises(CreditExceedsOriginal):
-        await store.ledger.amend(till.book, attempt_id, credit("C-1", reference_to(sale), 10_001))
-    await store.ledger.amend(till.book, attempt_id, credit("C-1", reference_to(sale), 9_999))
+        await store.ledger.write(attempts.amend, till.book, attempt_id, credit("C-1", reference_to(sale), 10_001))
+    await store.ledger.write(attempts.amend, till.book, attempt_id, credit("C-1", reference_to(sale), 9_999))
 
 
 async def test_what_an_older_mcfd_booked_on_nothing_counts(path: Path) -> None:

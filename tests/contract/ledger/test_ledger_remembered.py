@@ -112,7 +112,7 @@ async def test_no_z_while_nobody_remembers_the_last(path: Path, closures: int) -
         await meet(till)
         for _ in range(closures):
             await till.close()
-        await store.ledger._write(partial(numbers.ask_for_z, book=till.book))
+        await store.ledger.write(partial(numbers.ask_for_z, book=till.book))
     for _ in range(2):
         async with opened(path) as store:
             with pytest.raises(ZNumberUnknown):
@@ -163,7 +163,7 @@ async def test_numbers_that_are_known_already_are_no_gap(store: Store, till: Til
     for _ in range(2):
         await till.close()
     await store.decisions.say_last_z(till.book, said)
-    found = await store.ledger._read(partial(entries.entries, book=till.book))
+    found = await store.ledger.read(partial(entries.entries, book=till.book))
     assert len(found) == skipped
     assert (await till.close()).z_number == max(said, 2) + 1
 
@@ -187,9 +187,9 @@ async def test_when_headquarters_is_heard(
     await Till.of(store, mode="test")  # of the same machine, and no matter
     await Till.of(store, "EL02000099-1")
     if has_other:
-        await store.ledger._write(partial(books.new_book, nim=NIM, mode="live"))
+        await store.ledger.write(partial(books.new_book, nim=NIM, mode="live"))
     if is_asked:
-        await store.ledger._write(partial(numbers.ask_for_z, book=till.book))
+        await store.ledger.write(partial(numbers.ask_for_z, book=till.book))
     assert await store.decisions.hear_last_z(till.book, 7) is wanted
     assert (await till.close()).z_number == (8 if wanted else closures + 1)
 
@@ -199,7 +199,7 @@ async def test_an_activation_after_numbers_that_were_said(store: Store, till: Ti
     await store.decisions.say_last_z(till.book, 4)
     renamed = await store.ledger.begin_epoch(till.book, till.state(), "EL02000015-2", at=till.at)
     assert renamed == Book(till.book.id, "EL02000015-2", "live")
-    _, epoch = await store.ledger._read(partial(entries.entries, book=till.book))
+    _, epoch = await store.ledger.read(partial(entries.entries, book=till.book))
     nought = FiscalCounters(0, 0, 0)
     assert (epoch.entry.number, epoch.entry.before, epoch.entry.now) == (2, nought, nought)
     state = await store.ledger.state(renamed)

@@ -21,6 +21,7 @@ from daemon.core.report.fiscal_reports import x_report
 from daemon.store import Store
 from daemon.store.maintenance import sandbox
 from daemon.store.maintenance.verify import verify
+from daemon.store.tables.book import attempts, request_keys
 from daemon.store.tables.book.book_start import BookStart, read_start
 
 BATCH = 7
@@ -212,10 +213,10 @@ async def test_what_went_leaves_nothing_behind(tmp_path: Path, monkeypatch: pyte
             await till.certify(invoice(f"F-{number}"), key=b"key-%d" % number, body=b"body")
         await store.ledger.aggregate(till.book)
         assert await trimmed(store) == 30 + 30 - NEWEST  # that were counted, that went
-        assert await store.ledger.find_key(till.book, b"key-3") is None
-        assert (use := await store.ledger.find_key(till.book, b"key-29")) is not None
+        assert store.ledger.peek(request_keys.find_key, till.book, b"key-3") is None
+        assert (use := store.ledger.peek(request_keys.find_key, till.book, b"key-29")) is not None
         assert use.record is not None
-        assert await store.ledger.find_number(till.book, "F-3") is None
+        assert store.ledger.peek(attempts.find_number, till.book, "F-3") is None
         again = await till.certify(invoice("F-3"), key=b"key-3", body=b"another")
         assert again.state == "certified"
         left = "SELECT (SELECT count(*) FROM idempotency), (SELECT count(*) FROM event), (SELECT count(*) FROM outbox)"
@@ -259,11 +260,11 @@ async def _rested(rests: list[float], seconds: float) -> None:
 
 
 async def step(store: Store, budget: int = 0) -> int:
-    return await store.retention._write(partial(sandbox.trim, now=1 << 60, budget=budget))
+    return await store.retention.write(partial(sandbox.trim, now=1 << 60, budget=budget))
 
 
 async def start_of(till: Till) -> BookStart:
-    return await till.store.retention._read(partial(read_start, book_id=till.book.id))
+    return await till.store.retention.read(partial(read_start, book_id=till.book.id))
 
 
 async def test_how_much_a_step_does(tmp_path: Path) -> None:
@@ -311,7 +312,7 @@ async def test_a_cut_after_a_z(tmp_path: Path, more: int) -> None:
         await trimmed(store)
         start = await start_of(till)
         anew = BookStart(entry_id=start.entry_id, counted_id=start.entry_id)
-        await store.retention._read(lambda connection: sandbox._count(connection, till.book, anew))
+        await store.retention.read(lambda connection: sandbox._count(connection, till.book, anew))
         assert start.bytes == anew.bytes
         closure = await till.close()
         body = msgspec.json.decode(closure.body)

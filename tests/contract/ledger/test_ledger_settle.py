@@ -16,6 +16,7 @@ from daemon.core.machine.state import Certified, FiscalCounters
 from daemon.store import Store
 from daemon.store.maintenance.housekeeping import mark_restored
 from daemon.store.maintenance.verify import verify
+from daemon.store.tables.book import attempts, request_keys
 
 
 async def disputed(till: Till, number: str = "F-1") -> int:
@@ -33,7 +34,7 @@ async def test_settled_as_certified(store: Store, till: Till, path: Path) -> Non
     assert (record.state, record.seq, record.reason) == ("certified", 1, "seen on the receipt")
     state = await store.ledger.state(till.book)
     assert (state.attention, state.known, state.last_number) == ("", FiscalCounters(1, 1, 0), "F-1")
-    use = await store.ledger.find_key(till.book, b"F-1".rjust(16))
+    use = store.ledger.peek(request_keys.find_key, till.book, b"F-1".rjust(16))
     assert use is not None
     assert use.record == record
     assert (await store.ledger.aggregate(till.book)).running["FV.n"] == 1
@@ -60,7 +61,7 @@ async def test_settled_as_abandoned(store: Store, till: Till, path: Path) -> Non
     record = await store.decisions.abandoned(till.book, attempt_id, reason="no receipt came out", at=till.at)
     assert (record.state, record.seq, record.reason) == ("abandoned", 1, "no receipt came out")
     assert (await store.ledger.state(till.book)).attention == ""
-    assert await store.ledger.find_key(till.book, b"F-1".rjust(16)) is None
+    assert store.ledger.peek(request_keys.find_key, till.book, b"F-1".rjust(16)) is None
     assert (await till.certify(invoice("F-1"))).seq == 2
     with pytest.raises(NotFound):
         await store.decisions.certified(
@@ -157,7 +158,7 @@ async def test_a_decision_on_an_attempt_is_carried_out(
         *("attempt.settled", f"{till.book.nim} live", "user:awa"),
         {"decision": decision, "reason": "on paper", "number": "F-1"},
     )
-    assert (await store.ledger.record(till.book, attempt_id)).state == state
+    assert (store.ledger.peek(attempts.find_record, till.book, attempt_id)).state == state
 
 
 async def test_a_machine_s_invoice_is_adopted_as_it_was_decided(store: Store, till: Till) -> None:
@@ -180,7 +181,7 @@ async def test_a_decision_that_the_evidence_does_not_carry_is_not_entered(store:
     for decision in ("certified", "adopt"):
         with pytest.raises(ValueError, match=r"machine unknown|does not fit"):
             await store.decisions.carry_out(case, decision, reason="x", at=till.at)
-    assert (await store.ledger.record(till.book, attempt_id)).state == "disputed"
+    assert (store.ledger.peek(attempts.find_record, till.book, attempt_id)).state == "disputed"
     assert await store.audit.newest() == []
 
 
@@ -204,7 +205,7 @@ async def test_a_number_under_way_is_not_entered_beside_its_attempt(store: Store
     till.word(invoice("F-1"))
     state = till.state(invoice("F-1"))
     assert await store.decisions.adopted(till.book, state, unexplained=0, reason="x", at=till.at) is None
-    assert [record.id for record in await store.ledger.unfinished(till.book)] == [attempt_id]
+    assert [record.id for record in store.ledger.peek(attempts.unfinished, till.book)] == [attempt_id]
 
 
 async def test_what_is_begun_in_a_ledger_that_was_put_back_is_settled_by_adopt(store: Store, till: Till) -> None:
@@ -215,10 +216,10 @@ async def test_what_is_begun_in_a_ledger_that_was_put_back_is_settled_by_adopt(s
     state = till.state(invoice("F-1"))
     await store._open.writer._connection.run(partial(mark_restored, at=1))
     assert await store.decisions.adopted(till.book, state, unexplained=1, reason="x", at=till.at) is None
-    record = await store.ledger.record(till.book, attempt_id)
+    record = store.ledger.peek(attempts.find_record, till.book, attempt_id)
     assert (record.state, record.code, record.reason) == ("certified", code_of("F-1"), "x")
     assert (await store.ledger.state(till.book)).unexplained == 0
-    assert await store.ledger.unfinished(till.book) == []
+    assert store.ledger.peek(attempts.unfinished, till.book) == []
 
 
 @pytest.mark.parametrize(("told", "taken"), [("FV", "FV"), ("EA", "EA"), ("AVOIR", "FV")])

@@ -11,6 +11,7 @@ from daemon.core.ledger.entries import CashMove, TimeRepair
 from daemon.core.report.receipt import receipt
 from daemon.store import Store
 from daemon.store.maintenance.verify import verify
+from daemon.store.tables.book import attempts
 
 YEARS = 3653 * DAY
 
@@ -69,9 +70,9 @@ async def test_a_receipt_keeps_the_time_that_was_told(path: Path) -> None:
     """Found by the simulation: a till that asks again after the repair gets the bytes that it got at first."""
     till = await poison(path)
     async with opened(path) as store:
-        first = [receipt(await store.ledger.record(till.book, at)) for at in (1, 4, 74)]
+        first = [receipt(store.ledger.peek(attempts.find_record, till.book, at)) for at in (1, 4, 74)]
         await store.decisions.repair_time(till.book, now=till.at + HOUR, ahead=YEARS, reason="x")
-        assert [receipt(await store.ledger.record(till.book, at)) for at in (1, 4, 74)] == first
+        assert [receipt(store.ledger.peek(attempts.find_record, till.book, at)) for at in (1, 4, 74)] == first
 
 
 async def test_a_book_that_is_right_is_left_alone(path: Path) -> None:

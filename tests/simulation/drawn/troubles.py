@@ -197,7 +197,7 @@ class Troubles:
 
         with contextlib.suppress(Unreachable, MachineError, StorageError, NotFound):
             seat = self.world.serving()
-            await self.world.ask(seat.store.ledger._write(job), seat)
+            await self.world.ask(seat.store.ledger.write(job), seat)
 
     # -- the ledger -------------------------------------------------------------------------------------------------------
 

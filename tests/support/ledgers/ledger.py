@@ -18,6 +18,7 @@ from daemon.core.ledger.book import Book
 from daemon.core.ledger.closure import Closure
 from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState
 from daemon.store import Store
+from daemon.store.tables.book import attempts, originals
 
 NIM = "EL02000015-1"
 IFU = "00084440Y"
@@ -107,19 +108,19 @@ class Till:
     async def begin(self, sale: Invoice, key: bytes = b"", body: bytes = b"") -> int:
         self.at += MINUTE
         attempt = Attempt(sale, self.counters, self.at, f"request-{sale.number}", key, body)
-        attempt_id = await self.store.ledger.begin(self.book, attempt)
+        attempt_id = await self.store.ledger.write(attempts.begin, self.book, attempt)
         if sale.is_credit:
             try:
-                await self.store.ledger.claim_original(self.book, attempt_id, sale)
+                await self.store.ledger.write(originals.claim, self.book, attempt_id, sale)
             except McfdError:
-                await self.store.ledger.end(self.book, attempt_id, "abandoned", NOT_SENT, at=self.at)
+                await self.store.ledger.write(attempts.end, self.book, attempt_id, "abandoned", NOT_SENT, at=self.at)
                 raise
         return attempt_id
 
     async def finish(self, attempt_id: int, sale: Invoice) -> Record:
         self.at += 50
         outcome = Outcome(self.word(sale), sale, sale.total_ttc, self.at, line_ms=40, duration_ms=50)
-        return await self.store.ledger.certify(self.book, attempt_id, outcome)
+        return await self.store.ledger.write(self.store.ledger.certify, self.book, attempt_id, outcome)
 
     async def certify(self, sale: Invoice, key: bytes = b"", body: bytes = b"") -> Record:
         return await self.finish(await self.begin(sale, key, body), sale)
@@ -134,7 +135,7 @@ class Till:
     ) -> Record:
         attempt_id = await self.begin(sale, key, b"body")
         self.at += 50
-        return await self.store.ledger.end(self.book, attempt_id, state, reason, at=self.at)
+        return await self.store.ledger.write(attempts.end, self.book, attempt_id, state, reason, at=self.at)
 
     async def close(self, *, unexplained: int = 0, call: Call = NOBODY) -> Closure:
         self.at += MINUTE

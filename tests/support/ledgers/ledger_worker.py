@@ -14,6 +14,8 @@ from pathlib import Path
 
 from support.ledgers.ledger import Till, invoice, opened
 
+from daemon.store.tables.book import attempts
+
 BOOKS = 6
 
 
@@ -28,7 +30,7 @@ async def work(till: Till, first: int) -> None:
         attempt_id = await till.begin(sale, key=f"{nim}-{number}".rjust(24).encode(), body=b"body")
         say("begun", nim, sale.number)
         if number % 10 == 9:
-            await till.store.ledger.end(till.book, attempt_id, "refused", "E:no", at=till.at)
+            await till.store.ledger.write(attempts.end, till.book, attempt_id, "refused", "E:no", at=till.at)
             say("refused", nim, sale.number)
             continue
         record = await till.finish(attempt_id, sale)

@@ -176,8 +176,8 @@ def end(
     book: Book,
     attempt_id: int,
     state: FailedState,
-    *,
     reason: str,
+    *,
     at: int,
 ) -> Record:
     """Known not certified: the number and the key are free again."""
@@ -271,15 +271,6 @@ def stored_key(number: str) -> str | None:
 
 def unfinished(connection: sqlite3.Connection, book: Book, state: OpenState = "begun") -> list[Record]:
     return [record_of(row) for row in connection.execute(_SQL["unfinished"], (book.id, state))]
-
-
-def find_key(
-    connection: sqlite3.Connection, book: Book, key_hash: bytes
-) -> tuple[bytes, int | None, int | None, bytes | None] | None:
-    """Fingerprint, attempt, z_number and answer of a key, whatever became of them."""
-    row: tuple[bytes, int | None, int | None, bytes | None] | None
-    row = connection.execute(_SQL["find_key"], (book.id, key_hash)).fetchone()
-    return row
 
 
 def tally_of(record: Record) -> Tally:

@@ -59,5 +59,3 @@ ON CONFLICT (book_id, key_hash) DO UPDATE SET
     z_number = excluded.z_number, answer = excluded.answer
 WHERE EXISTS (SELECT 1 FROM certification WHERE id = idempotency.attempt_id AND state IN ('refused', 'abandoned'));
 
--- name: find_key
-SELECT fingerprint, attempt_id, z_number, answer FROM idempotency WHERE book_id = ? AND key_hash = ?;

@@ -93,7 +93,8 @@ def tally_between(connection: sqlite3.Connection, book: Book, start: int, end: i
 
 
 def aggregate_between(connection: sqlite3.Connection, book: Book, start: int, end: int) -> Aggregate:
-    """The same as an Aggregate (`usecases.ports.LedgerPort`)."""
+    """The same as an Aggregate: `running` is the range, `closed` empty, `period_start` is `start`; `fvc_start` the FVC of its first sale (0 without one),
+    `fvc_end` of its last, or else the last one known before `end`."""
     totals = read_totals(connection, book.id)
     after, upto = bracket(connection, book, start, end)
     place = (book.id, after, totals.seq if upto is None else min(upto, totals.seq), start, end)

@@ -16,6 +16,7 @@ from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
 from daemon.store import Store
 from daemon.store.maintenance.verify import verify
+from daemon.store.tables.book import attempts, request_keys
 
 KILLS = 5
 PATIENCE = 60
@@ -65,7 +66,7 @@ async def check(store: Store, said: list[list[str]]) -> None:
     for kind, nim, what, *more in said:
         book = books[nim]
         if kind == "certified":
-            record = await store.ledger.find_number(book, what)
+            record = store.ledger.peek(attempts.find_number, book, what)
             assert record is not None
             assert [record.code] == more
         elif kind == "closed":
@@ -78,17 +79,17 @@ async def check(store: Store, said: list[list[str]]) -> None:
 
 async def known(store: Store, book: Book, number: str) -> bool:
     """Its key stands for it, or it is free again because the attempt ended otherwise."""
-    use = await store.ledger.find_key(book, number.rjust(24).encode())
+    use = store.ledger.peek(request_keys.find_key, book, number.rjust(24).encode())
     return use is None or (use.record is not None and use.record.number == number)
 
 
 async def settle(store: Store, book: Book) -> list[Record]:
     """At most the one intent of each book that was under way is open; it ends here as recovery would end it."""
-    unfinished = await store.ledger.unfinished(book)
+    unfinished = store.ledger.peek(attempts.unfinished, book)
     assert len(unfinished) <= 1
     for record in unfinished:
         at = (await store.ledger.state(book)).last_at
-        await store.ledger.end(book, record.id, "abandoned", "the machine did not certify it", at=at)
+        await store.ledger.write(attempts.end, book, record.id, "abandoned", "the machine did not certify it", at=at)
     return unfinished
 
 

@@ -20,6 +20,7 @@ from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger.entries import CashMove
 from daemon.core.report.journal import Page
 from daemon.store.maintenance.verify import verify
+from daemon.store.tables.book import attempts
 from daemon.store.tables.book.codec import unpack
 from daemon.usecases.reports import journal, journal_files
 from daemon.usecases.reports.search import Search, search
@@ -129,7 +130,7 @@ async def test_a_damaged_row_is_named_and_the_rest_of_the_journal_is_served(path
         found = await search(worker, Search(Page(0, EVER, limit=100), text="S-12"))
         assert "damaged" in {record.state for record, _ in found.records}
         with pytest.raises(LedgerUnusable, match=r"damaged|entry 12 \(invoice 'S-12'\)"):
-            await store.ledger.find_number(till.book, "S-12")
+            store.ledger.peek(attempts.find_number, till.book, "S-12")
         assert (await journal.read_record(worker, code_of("S-13"))).invoice_number == "S-13"
         await till.certify(invoice("N-1"))
         await till.close()

@@ -17,6 +17,7 @@ from daemon.core.ledger.book import Book
 from daemon.store import Store
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite import free_space
+from daemon.store.tables.book import attempts
 
 PAGES_MIB = 256
 LIVE = Book(1, NIM, "live")
@@ -77,8 +78,8 @@ async def test_a_write_that_does_not_fit_is_undone_and_told(tmp_path: Path) -> N
                 await till.begin(big)
     async with opened(path) as store:
         till = await Till.of(store)
-        for record in await store.ledger.unfinished(till.book):
-            await store.ledger.end(till.book, record.id, "abandoned", "full", at=till.at)
+        for record in store.ledger.peek(attempts.unfinished, till.book):
+            await store.ledger.write(attempts.end, till.book, record.id, "abandoned", "full", at=till.at)
         await till.certify(big)
         assert (await store.ledger.state(till.book)).last_seq >= sold
     assert verify(path).clean
@@ -182,7 +183,7 @@ async def full_then_well(small_disk: Path, fill: Callable[[], None], mend: Calla
         mend()
         await until_well(store)
         await till.finish(attempt_id, invoice("F-1"))
-        assert await store.ledger.find_number(till.book, record.number) == record
+        assert store.ledger.peek(attempts.find_number, till.book, record.number) == record
     assert verify(path).clean
 
 

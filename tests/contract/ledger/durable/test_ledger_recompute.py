@@ -134,7 +134,7 @@ async def test_a_z_of_a_version_that_knew_of_no_cash(
     previous = record.hash
     if is_moved:
         await put_in(till)
-        previous = (await store.ledger._read(lambda each: each.execute("SELECT hash FROM entry").fetchone()))[0]
+        previous = (await store.ledger.read(lambda each: each.execute("SELECT hash FROM entry").fetchone()))[0]
     closure = await till.close()
     body = json.loads(closure.body)
     del body["cash"]
@@ -158,7 +158,7 @@ async def test_an_entry_that_a_sandbox_let_go_of_and_kept_is_before_its_beginnin
         await till.sell()
     await store.ledger.aggregate(till.book)
     assert await store.retention.trim_sandbox(1 << 60, 0, rest=0)
-    [(entry_id, after_seq)] = await store.ledger._read(
+    [(entry_id, after_seq)] = await store.ledger.read(
         lambda each: each.execute("SELECT id, after_seq FROM entry").fetchall()
     )
     assert (entry_id, after_seq) == (1, 0)

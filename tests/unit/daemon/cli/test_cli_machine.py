@@ -8,6 +8,7 @@ from support.shop import BIN, Machine
 
 from bridge.port import open_port
 from daemon.core.machine.state import FiscalCounters
+from daemon.store.tables.book import attempts
 
 OTHER = "EL02000016-1"
 
@@ -130,7 +131,7 @@ async def kept(mcfd: Command, number: str):
     async with opened(mcfd.ledger) as store:
         book = await store.ledger.open_book(NIM, "live")
         (settlement,) = await store.decisions.settlements(book)
-        return await store.ledger.find_number(book, number), await store.ledger.state(book), settlement
+        return store.ledger.peek(attempts.find_number, book, number), await store.ledger.state(book), settlement
 
 
 def settlements_told(mcfd: Command) -> list[dict[str, str]]:

@@ -10,6 +10,7 @@ from support.ledgers.ledger import START, Till, invoice, opened, query, tamper
 
 from daemon.store import Store
 from daemon.store.outbox import Resettled
+from daemon.store.tables.book import attempts
 
 HOOK = "https://till.example/events"
 LANES = {"upstream": frozenset({"closure.created"}), HOOK: frozenset({"cert.issued", "mcf.attention", "mcf.connected"})}
@@ -149,7 +150,7 @@ async def test_the_z_of_each_record(store: Store) -> None:
     assert await store.journal.periods(till.book, records) == expected
     assert await store.journal.periods(till.book, records[::-1]) == expected[::-1]
     assert await store.journal.periods(till.book, records[3:5]) == [4, 4]
-    begun = await store.ledger.record(till.book, await till.begin(invoice("B-1")))
+    begun = store.ledger.peek(attempts.find_record, till.book, await till.begin(invoice("B-1")))
     assert await store.journal.periods(till.book, [begun]) == [0]
     assert await store.journal.periods(till.book, [begun, records[0], begun]) == [0, 1, 0]
     assert await store.journal.periods(till.book, []) == []

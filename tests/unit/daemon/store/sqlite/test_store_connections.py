@@ -73,7 +73,7 @@ async def test_a_store_that_is_closed_ends_what_it_was_given(tmp_path: Path) -> 
         return go_on.wait(60)
 
     async with opened(tmp_path / "deep" / "below" / "ledger.sqlite3") as store:
-        waiting = [asyncio.ensure_future(store.ledger._write(held))]
+        waiting = [asyncio.ensure_future(store.ledger.write(held))]
         assert await asyncio.to_thread(began.wait, 60)
         waiting.append(asyncio.ensure_future(store.retention.write_fact("name", "value")))
         await asyncio.sleep(0)
