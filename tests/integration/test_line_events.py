@@ -17,7 +17,6 @@ from daemon.core.machine.state import FiscalCounters
 from daemon.store.ledger import Ledger
 from daemon.usecases import line_events
 from daemon.usecases.line_events import ALERT_EVERY
-from daemon.usecases.worker.attempts import Attempts
 from daemon.usecases.worker.machine_worker import Limits
 
 LAST = 6
@@ -144,14 +143,13 @@ async def test_what_was_settled_is_taken_up_at_its_turn(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_lost_again", [False, True])
-@pytest.mark.parametrize(("of", "step"), [(Attempts, "all_durable"), (Ledger, "reconcile")])
 async def test_who_comes_while_a_machine_tells_what_became_of_an_invoice_waits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: type, step: str, is_lost_again: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_lost_again: bool
 ) -> None:
     """The till whose invoice it was may have its answer before the machine is free, and sends its next one: no error, nor is a Z, and a retry
     waits for the outcome; also when the machine is lost once more before it is free."""
     asked: list[asyncio.Future[None]] = []
-    real = getattr(of, step)
+    real = Ledger.reconcile
 
     async def held(*arguments: Any, **named: Any) -> Any:
         asked.append(asyncio.get_running_loop().create_future())
@@ -162,19 +160,18 @@ async def test_who_comes_while_a_machine_tells_what_became_of_an_invoice_waits(
         await shop.connected()
         first = asyncio.ensure_future(shop.certify("A"))
         await shop.held_at(LAST, "after")
-        monkeypatch.setattr(of, step, held)
+        monkeypatch.setattr(Ledger, "reconcile", held)
         shop.session.unplug(asyncio.get_running_loop().time(), 0.02)
         shop.resume()
         await shop.until(lambda: len(asked) == 1, "the machine is asked")
         tills = [
             asyncio.ensure_future(work) for work in (shop.certify("A"), shop.certify("B"), shop.close_period("Z-1"))
         ]
-        is_settled = step == "reconcile"
         await shop.until(lambda: shop.worker.waiting == 3, "sale and Z in the line, behind who asks")
         if is_lost_again:
             asked[0].set_exception(LineLost("once more"))
             await shop.until(lambda: len(asked) == 2, "the machine is asked again")
-        assert [till.done() for till in tills] == [is_settled, False, False]
+        assert [till.done() for till in tills] == [True, False, False]
         asked[-1].set_result(None)
         assert (await first).value.number == "A"
         with pytest.raises(DuplicateInvoice):
