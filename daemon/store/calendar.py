@@ -1,4 +1,4 @@
-"""Closures of months and years, as the use cases see them (`usecases.ports.CalendarPort`)."""
+"""Closures of months and years."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class CalendarAccess(LedgerAccess):
             month = calendar_closures.open_month(connection, book, self._open.zone)
             return bool(month) and month < month_of(at, self._open.zone)
 
-        if self._open.high_water is None or not self._snapshot(is_due):
+        if self._open.high_water is None or not self.peek(is_due):
             return ()
-        closures = await self._write(partial(self.close_over, book=book, at=at, upto_z=upto_z))
+        closures = await self.write(self.close_over, book=book, at=at, upto_z=upto_z)
         await self.count_calendar(book)
         return closures
 
@@ -70,7 +70,7 @@ class CalendarAccess(LedgerAccess):
                 attempts.keep_key(connection, book, call.key_hash, call.fingerprint, at=at, answer=answer)
             return answer
 
-        answer = await self._write(job)
+        answer = await self.write(job)
         await self.count_calendar(book)
         return answer
 
@@ -79,15 +79,15 @@ class CalendarAccess(LedgerAccess):
         water = self._open.high_water
         if water is None:
             return
-        name = name_of(self._snapshot(partial(books.book_state, book=book)))
+        name = name_of(self.peek(books.book_state, book=book))
         with contextlib.suppress(StorageError):
-            await asyncio.to_thread(water.count, name, *self._snapshot(partial(calendar_closures.numbers, book=book)))
+            await asyncio.to_thread(water.count, name, *self.peek(calendar_closures.numbers, book=book))
 
     async def calendar_closure(self, book: Book, kind: CalendarKind, wanted: int | str) -> Placed:
-        return await self._read(partial(calendar_closures.find, book=book, kind=kind, wanted=wanted))
+        return await self.read(calendar_closures.find, book=book, kind=kind, wanted=wanted)
 
     async def calendar_closures(
         self, book: Book, kind: CalendarKind, *, after: int = 0, limit: int
     ) -> Sequence[Placed]:
         job = partial(calendar_closures.closed_list, book=book, kind=kind, after=after, limit=limit)
-        return await self._read(job)
+        return await self.read(job)

@@ -93,7 +93,7 @@ class Journal(LedgerAccess):
 
     async def credited(self, sales: Sequence[Record]) -> Sequence[int]:
         """What credit notes have taken of each, those under way included."""
-        return await self._read(partial(originals.taken_of, sale_ids=[sale.id for sale in sales]))
+        return await self.read(originals.taken_of, sale_ids=[sale.id for sale in sales])
 
     async def periods(self, book: Book, records: Sequence[Record]) -> Sequence[int]:
         """The Z that each is in, 0 while its period is open; the records come one after the other, in either direction."""

@@ -135,7 +135,7 @@ class Ledger(CashAccess, PaperAccess, ActAccess, CalendarAccess):
         return await self.write(begin, nim=nim, at=at)
 
     async def sales_of_number(self, book: Book, number: str) -> Sequence[Record]:
-        """Certified sales of that number or an equal one, of whichever machine of this ledger."""
+        """The certified sales of that number, or of one equal to it, in the books of every machine of that mode."""
         return self.peek(attempts.sales_of_number, book.mode, number)
 
     # -- keys of requests ---------------------------------------------------------------------------------------------
