@@ -50,7 +50,7 @@ MISTAKES = (
         "for record in begun]\n",
     ),
     Mistake(
-        1190,
+        9,
         "a till that asks again after a start hides its attempt from recover",
         WORKER,
         "        for record in self.ledger.peek(attempts.unfinished, self.book):\n            self.attempts.doubt(record)\n",
@@ -270,7 +270,7 @@ MISTAKES = (
         "        pass\n",
     ),
     Mistake(
-        647,
+        881,
         "an answer to an earlier 38h is taken for this one's",
         "daemon.machines.adapter",
         "        if closed.tc <= known.tc:\n",

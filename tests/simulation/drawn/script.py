@@ -105,7 +105,7 @@ COMMANDS, SLOW = 5, 0.09
 
 def _with_pair(draw: random.Random, script: Script, length: float) -> Script:
     if draw.random() >= PAIR_DAYS:
-        return script
+        return _with_impatience(random.Random(f"impatient {script.seed}"), script, length)
     pair = draw.choice((_stranger_in_doubt, _stranger_before_z, _z_before_outcome, _end_in_check, _number_of_sale))
     machine = draw.randrange(len(script.machines))
     at = round(length + draw.uniform(2.0, EVENING - 5.0), 3)
@@ -160,6 +160,39 @@ def _number_of_sale(draw: random.Random, script: Script, sale: Event, _closing: 
     return script._replace(events=events, machines=machines), before, sale
 
 
+IMPATIENT_DAYS = 0.05
+"""On how many of the other evenings a sale is in doubt after a kill, and tills ask for its number without a key while the daemon begins anew: their
+intents are still on their way to a disk that stands still when the line is back for the second time."""
+IMPATIENT, THINKING = 8, 0.3
+
+
+def _with_impatience(draw: random.Random, script: Script, length: float) -> Script:
+    if draw.random() >= IMPATIENT_DAYS:
+        return script
+    machine = draw.randrange(len(script.machines))
+    at = round(length + draw.uniform(2.0, EVENING - 10.0), 3)
+    how = {
+        **_sale(draw, 0, at).how,
+        "number": "F-again",
+        "kind": "FV",
+        "prices": (500,),
+        "mode": "TTC",
+        "hangs_up": 0.0,
+    }
+    how["keyed"] = False
+    closing = at + (COMMANDS + draw.random()) * THINKING
+    stall = Event(closing + draw.uniform(0.2, 1.2), "disk", {"what": "stall", "seconds": 4.0})
+    ends = (
+        _ended(draw, closing, "kill", seconds=0.0),
+        _ended(draw, stall.at + 0.5 * draw.random(), "unplug", seconds=0.2),
+    )
+    again = (Event(closing + draw.uniform(0.2, 1.7), "sell", {**how, "is_twin": True}) for _ in range(IMPATIENT))
+    beside = (event._replace(at=round(event.at, 3), machine=machine) for event in (stall, *ends, *again))
+    slow = (part._replace(think=THINKING) if at == machine else part for at, part in enumerate(script.machines))
+    events = tuple(sorted((*script.events, Event(at, "sell", how, machine), *beside), key=lambda event: event.at))
+    return script._replace(machines=tuple(slow), events=events, pace=min(script.pace, 0.02))
+
+
 def _z(at: float) -> Event:
     return Event(at, "close", {"key": "Z at once", "twin": False, "pause": 0.05})
 
@@ -171,7 +204,7 @@ def _ended(draw: random.Random, at: float, *kinds: str, seconds: float) -> Event
 LATE_DAYS = 0.05
 """How many of the long days are such that 38h is answered seconds late, the daemon begins anew meanwhile, and its links begin near the SEQ that is still to
 be answered: each of these is rare, and what they do together one day in three thousand would show."""
-LATE = "late:6@38=40%"
+LATE = "late:6@38=70%"
 ENDS = 8
 
 
@@ -184,7 +217,10 @@ def _answered_late(draw: random.Random, script: Script) -> Script:
     ]
     short = [end._replace(how={"seconds": round(2.0 * draw.random(), 3)}) for end in ends]
     events = sorted((*script.events, *short), key=lambda event: event.at)
-    return script._replace(machines=(first._replace(faults=LATE), *others), events=tuple(events), is_late=True)
+    # A code that only the late answer tells is not known to be an earlier one's.
+    options = msgspec.structs.replace(first.options, no_codes=draw.random() < 0.75)
+    first = first._replace(faults=LATE, options=options)
+    return script._replace(machines=(first, *others), events=tuple(events), is_late=True)
 
 
 SYNCS = {"cut_box": 4, "cut_all": 4, "restore": 9}
