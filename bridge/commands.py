@@ -48,8 +48,6 @@ Readable = TypeVar("Readable", Opened, LineTotals, Balance)
 
 _CREDIT_TYPES = ("FA", "EA")
 _REFUSAL = re.compile(r"\s*E\s?:", re.IGNORECASE)
-_MAY_REFUSE = re.compile(rb"[^!-~]*E", re.IGNORECASE)
-"""What looks like a refusal in any code page: nothing that is printed in ASCII stands before its E."""
 _PENDING = re.compile(r"\s*P\s?:", re.IGNORECASE)
 _RESULT = re.compile(r"\s*R\s?:", re.IGNORECASE)
 
@@ -74,12 +72,6 @@ class Command(Protocol[R_co]):
     def cmd(self) -> int: ...
     def encode(self, habits: MachineHabits = USUAL, /) -> bytes: ...
     def read(self, text: str, /) -> R_co: ...
-
-
-def check_taken(data: bytes, habits: MachineHabits = USUAL) -> None:
-    """Refused for an `E:` answer; whatever else a reply says, the command was taken."""
-    if _MAY_REFUSE.match(data):
-        _refused(decode(data, habits.code_page))
 
 
 def _refused(text: str) -> None:

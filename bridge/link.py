@@ -13,16 +13,13 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Protocol
 
 import msgspec
 
 from bridge.errors import LineDown, LinkEnded, PortVanished
 from bridge.frame import MIN_SEQ, Decoder, Event, Garbage, MachineReply, Nak, Request, Syn, encode
 from bridge.recording.recorder import LinkRecord, Recorder
-from bridge.talk import Talk, Words
-
-T = TypeVar("T")
 
 LAST_SEQ = 0x7F
 """What every machine takes (protocol 1); then it wraps to 20h."""
@@ -78,24 +75,17 @@ class LineStatistics(msgspec.Struct):
     """replies to something that was asked before"""
 
 
-NOTHING_ASKED = Request(MIN_SEQ, 0)
-"""Before an exchange has begun."""
-
-
 class _Exchange(msgspec.Struct):
-    """The command under way and how long to wait for its reply; in a talk, one after the other."""
+    """The command under way and how long to wait for its reply."""
 
-    answer: asyncio.Future[Any]
+    request: Request
+    raw: bytes
+    answer: asyncio.Future[MachineReply]
     first_byte: float
-    limit: float
-    tries: int
+    give_up_at: float
+    tries_left: int
     is_probe: bool = False
-    talk: Talk | None = None
-    request: Request = NOTHING_ASKED
-    raw: bytes = b""
-    tries_left: int = 0
     answer_by: float = 0.0
-    give_up_at: float = 0.0
     is_spoiled: bool = False
 
     def is_answered_by(self, reply: MachineReply) -> bool:
@@ -149,37 +139,53 @@ class Link:
         return await asyncio.shield(self._end)
 
     async def exchange(
-        self, cmd: int, data: bytes = b"", *, first_byte: float | None = None, overall: float | None = None
+        self,
+        cmd: int,
+        data: bytes = b"",
+        *,
+        first_byte: float | None = None,
+        overall: float | None = None,
+        tries: int | None = None,
+        is_probe: bool = False,
     ) -> MachineReply:
-        """The machine's reply; callers at the same time take turns. LineDown or PortVanished when the link is over."""
-        reply: MachineReply = await self._run((cmd, data), self._exchange(first_byte, overall))
-        return reply
-
-    async def converse(self, words: Words[T], check: Callable[[MachineReply], None] = lambda _: None) -> T:
-        """Exchange after exchange, each reply answered with the next command in the same moment: to wake a task for each would
-        cost as much as all the rest of it. What `words` raises is raised here, and what `check` raises about a reply that is not read;
-        nothing more is sent then."""
-        current = self._exchange()
-        try:
-            first = next(words)
-        except StopIteration as end:
-            nothing: T = end.value
-            return nothing
-        current.talk = Talk(words, check, first.is_read)
-        result: T = await self._run((first.cmd, first.data), current)
-        return result
+        """The machine's reply; callers at the same time take turns. LineDown or PortVanished when the link is over; silence at a probe is
+        LineDown, and the link goes on."""
+        timers = self.timers
+        async with self._turn:
+            if self._end.done():
+                error = self._end.result()
+                raise type(error)(error.detail)
+            now, request = self._loop.time(), Request(self._next_seq, cmd, data)
+            self._current = current = _Exchange(
+                request=request,
+                raw=encode(request),
+                answer=self._loop.create_future(),
+                first_byte=timers.first_byte if first_byte is None else first_byte,
+                give_up_at=now + (timers.overall if overall is None else overall),
+                tries_left=timers.tries if tries is None else tries,
+                is_probe=is_probe,
+            )
+            self.last_seq = request.seq
+            self._next_seq = request.seq + 1 if request.seq < LAST_SEQ else MIN_SEQ
+            self.counters.exchanges += 1
+            try:
+                self._send(current)
+                self._arm(current)
+                return await current.answer
+            except asyncio.CancelledError:
+                self._finish(LineDown("given up by the caller in the middle of a command", sent=True))
+                raise
+            finally:
+                self._current = None
 
     async def probe(self, cmd: int, data: bytes = b"", tries: int = 1) -> MachineReply | None:
         """Silence does not end the link: None. Only for what changes nothing in the machine."""
-        current = self._exchange()
-        current.tries, current.is_probe = tries, True
         try:
-            reply: MachineReply = await self._run((cmd, data), current)
+            return await self.exchange(cmd, data, tries=tries, is_probe=True)
         except LineDown:
             if self.is_over:
                 raise
             return None
-        return reply
 
     def give_up(self, detail: str) -> LineDown:
         """End the link in the middle of something whose effect is unknown; the error to raise is returned."""
@@ -189,41 +195,6 @@ class Link:
 
     def close(self) -> None:
         self._on_lost(LineDown("the link was closed"))
-
-    def _exchange(self, first_byte: float | None = None, overall: float | None = None) -> _Exchange:
-        timers = self.timers
-        return _Exchange(
-            answer=self._loop.create_future(),
-            first_byte=timers.first_byte if first_byte is None else first_byte,
-            limit=timers.overall if overall is None else overall,
-            tries=timers.tries,
-        )
-
-    async def _run(self, command: tuple[int, bytes], current: _Exchange) -> Any:
-        async with self._turn:
-            if self._end.done():
-                error = self._end.result()
-                raise type(error)(error.detail)
-            self._current = current
-            try:
-                request = Request(self._next_seq, *command)
-                self._begin(current, request, encode(request))
-                self._arm(current)
-                return await current.answer
-            except asyncio.CancelledError:
-                self._finish(LineDown("given up by the caller in the middle of a command", sent=True))
-                raise
-            finally:
-                self._current = None
-
-    def _begin(self, current: _Exchange, request: Request, raw: bytes) -> None:
-        current.request, current.raw = request, raw
-        current.tries_left = current.tries
-        self.last_seq = seq = request.seq
-        self._next_seq = seq + 1 if seq < LAST_SEQ else MIN_SEQ
-        self._send(current)
-        current.give_up_at = self._loop.time() + current.limit
-        self.counters.exchanges += 1
 
     def _send(self, current: _Exchange) -> None:
         """On the line before anything else is done: the machine works meanwhile."""
@@ -255,7 +226,8 @@ class Link:
             if current is None or current.answer.done():
                 self._drop(event)
             elif isinstance(event, MachineReply) and current.is_answered_by(event):
-                self._on_answer(current, event)
+                self.record.has_answered = True
+                current.answer.set_result(event)
             else:
                 self._on_event(current, event)
         if self._current is not None and not self._current.answer.done():
@@ -276,20 +248,6 @@ class Link:
                 current.is_spoiled = True
             case _:
                 self._drop(event)  # a NAK after the last try: an answer may be on its way; or our own echo
-
-    def _on_answer(self, current: _Exchange, reply: MachineReply) -> None:
-        self.record.has_answered = True
-        if current.talk is None:
-            current.answer.set_result(reply)
-            return
-        try:
-            request, raw, current.talk.is_read = current.talk.answered(self._next_seq, reply)
-            self._begin(current, request, raw)
-        except StopIteration as end:
-            current.answer.set_result(end.value)
-        except Exception as error:  # noqa: BLE001  # a refusal, nonsense, or a mistake of the caller's: it is told there
-            self.record.odd(type(error).__name__.lower())
-            current.answer.set_exception(error)
 
     def _drop(self, event: Event) -> None:
         match event:
@@ -318,8 +276,6 @@ class Link:
         if self._timer is None or self._timer.when() > self._wake_at:
             self._disarm()
             self._timer = self._loop.call_at(self._wake_at, self._on_timer)
-        if current.talk is not None:
-            current.talk.say_ahead(self._next_seq)
 
     def _disarm(self) -> None:
         if self._timer is not None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
 from bridge.command_table import COMMANDS
 from bridge.commands import (
@@ -16,7 +16,6 @@ from bridge.commands import (
     ReadServerLink,
     ReadState,
     ReadTaxpayer,
-    check_taken,
     understand,
 )
 from bridge.errors import Nonsense, Refused, UnknownCommand, Unsendable
@@ -24,22 +23,11 @@ from bridge.frame import MachineReply
 from bridge.link import Link
 from bridge.replies.answers import Closed, ServerLinkReply
 from bridge.replies.state import StateReply
-from bridge.talk import TalkCommand, Words
 
 T = TypeVar("T")
 
 ASK_AGAIN_SECONDS = 3600.0
 """After which a command that the machine did not know is tried once more: it may have been the line after all."""
-
-
-class Query(NamedTuple):
-    """A command whose reply is read; of any other it is only looked at whether it was taken."""
-
-    command: Command[Any]
-
-
-Sentences = Generator[Command[Any] | Query, Any, T]
-"""Yields a command, is sent what its reply says where it was `Query`, and so on; what it returns is what came of it all."""
 
 
 class LinkedMachine:
@@ -51,33 +39,26 @@ class LinkedMachine:
         self._unknown_until: dict[int, float] = {}
 
     async def state(self) -> StateReply:
-        return await self._ask(ReadState())
+        return await self.ask(ReadState())
 
     async def server_link(self) -> ServerLinkReply:
-        return await self._ask(ReadServerLink())
+        return await self.ask(ReadServerLink())
 
     async def taxpayer(self, line: int) -> str:
-        return await self._ask(ReadTaxpayer(line))
+        return await self.ask(ReadTaxpayer(line))
 
-    async def converse(self, sentences: Sentences[T]) -> T:
-        """What comes of `sentences`, whose commands are sent one after the other, each as soon as the one before it has been taken. The first
-        that is not taken raises Refused, one that cannot be sent Unsendable, with how many were taken before it; what `sentences` raises is raised here. One talk: no task is
-        woken between two of them."""
-        taken = 0
-
-        def took() -> None:
-            nonlocal taken
+    async def run(self, commands: Iterable[Command[Any]], taken: int = 0) -> Any:
+        """Each command as soon as the one before it was taken; what the last reply says. The first that is not taken raises Refused, one that cannot
+        be sent Unsendable, with how many were taken before it, `taken` of them earlier."""
+        said = None
+        for command in commands:
+            try:
+                said = await self.ask(command)
+            except (Refused, Unsendable) as error:
+                error.after = taken
+                raise
             taken += 1
-
-        def check(reply: MachineReply) -> None:
-            check_taken(reply.data, self.habits)
-            took()
-
-        try:
-            return await self.link.converse(_words(sentences, self.habits, took), check)
-        except (Refused, Unsendable) as error:
-            error.after = taken
-            raise
+        return said
 
     async def close_invoice(self, total: int, *, credit: bool = False) -> Closed:
         """38h with the total in whole XOF; a credit note may take the tax server a minute.
@@ -96,7 +77,7 @@ class LinkedMachine:
         began = clock()
         while True:
             left = began + overall - clock()
-            answer = await self._ask(CloseInvoice(total), first_byte=first_byte, overall=left)
+            answer = await self.ask(CloseInvoice(total), first_byte=first_byte, overall=left)
             if isinstance(answer, Closed):
                 return answer
             if clock() - began + timers.pending_every > patience:
@@ -113,12 +94,12 @@ class LinkedMachine:
     async def cancel(self) -> bool:
         """38h C: True when an invoice was open, and no longer is."""
         try:
-            await self._ask(CancelInvoice(), first_byte=self.link.timers.first_byte_close, is_odd=False)
+            await self.ask(CancelInvoice(), first_byte=self.link.timers.first_byte_close, is_odd=False)
         except Refused:
             return False
         return True
 
-    async def _ask(
+    async def ask(
         self,
         command: Command[T],
         *,
@@ -149,24 +130,6 @@ class LinkedMachine:
             await self.state()
             self._unknown_until[cmd] = clock() + ASK_AGAIN_SECONDS
         raise UnknownCommand(cmd)
-
-
-def _words(sentences: Sentences[T], habits: MachineHabits, took: Callable[[], None]) -> Words[T]:
-    """What is said, as commands to the link; replies that are read, as what they say, each counted with `took`."""
-    told = None
-    while True:
-        try:
-            sentence = sentences.send(told)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        command = sentence.command if isinstance(sentence, Query) else sentence
-        is_read = command is not sentence
-        reply = yield TalkCommand(command.cmd, command.encode(habits), is_read)
-        told = None
-        if reply is not None:
-            told = understand(command, reply.data, habits)
-            took()
 
 
 async def handshake(link: Link, habits: MachineHabits = USUAL) -> StateReply:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
@@ -12,6 +12,7 @@ from bridge.commands import (
     USUAL,
     AddComment,
     AddItem,
+    Command,
     MachineHabits,
     OpenInvoice,
     Pay,
@@ -20,7 +21,7 @@ from bridge.commands import (
     stored,
 )
 from bridge.errors import BridgeError, LinkEnded, Nonsense, Refused, UnknownCommand, Unsendable
-from bridge.machine import LinkedMachine, Query, Sentences
+from bridge.machine import LinkedMachine
 from bridge.replies.answers import Closed, Opened
 from bridge.replies.numbers import francs
 from bridge.replies.state import StateReply
@@ -42,6 +43,7 @@ from daemon.core.machine.state import (
 
 S = TypeVar("S", bound=msgspec.Struct)
 
+Commands: TypeAlias = tuple[Command[Any], ...]
 Agree: TypeAlias = Callable[[Subtotal], Sequence[Payment]]
 
 
@@ -135,16 +137,12 @@ class ConnectedMachine:
         """C3h, C0h, 31h for each item, 36h for each comment, 33h, and 35h for each payment that `agree` gives for that subtotal (none: nothing is
         paid yet). What `agree` raises is raised here."""
         with translated():
-            await self._machine.converse(self._sentences(invoice, ifu, agree))
-
-    def _sentences(self, invoice: Invoice, ifu: str, agree: Agree) -> Sentences[None]:
-        yield _customer(invoice.customer)
-        opened = yield Query(_opening(invoice, ifu))
-        self.opened = (opened.tc, opened.fc) if isinstance(opened, Opened) else None
-        yield from map(_line, invoice.items)
-        yield from map(_comment, invoice.comments)
-        subtotal: SubtotalReply = yield Query(ReadSubtotal())
-        yield from map(_payment, agree(self._subtotal(subtotal)))
+            begun: Commands = (_customer(invoice.customer), _opening(invoice, ifu))
+            opened = await self._machine.run(begun)
+            self.opened = (opened.tc, opened.fc) if isinstance(opened, Opened) else None
+            lines: Commands = (*map(_line, invoice.items), *map(_comment, invoice.comments), ReadSubtotal())
+            subtotal = await self._machine.run(lines, len(begun))
+            await self._machine.run(map(_payment, agree(self._subtotal(subtotal))), len(begun) + len(lines))
 
     def _subtotal(self, subtotal: SubtotalReply) -> Subtotal:
         """The rates of the tax lines are the machine's own, and so is the VAT, rounded half up to whole francs (decision 32).
@@ -161,7 +159,7 @@ class ConnectedMachine:
     async def pay(self, payments: Sequence[Payment]) -> None:
         """35h for each."""
         with translated():
-            await self._machine.converse(_said(map(_payment, payments)))
+            await self._machine.run(map(_payment, payments))
 
     async def certify(self, invoice: Invoice, total_ttc: int, known: FiscalCounters) -> Certified:
         with translated():
@@ -327,10 +325,6 @@ def _restored(part: S, names: Sequence[str], texts: Sequence[str]) -> S:
 
 def _payment(payment: Payment) -> Pay:
     return Pay(payment.method, payment.amount)
-
-
-def _said(commands: Iterable[Pay]) -> Sentences[None]:
-    yield from commands
 
 
 def _line(item: Item) -> AddItem:

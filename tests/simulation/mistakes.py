@@ -204,7 +204,8 @@ MISTAKES = (
         "bridge.link",
         "            left=current.tries_left,\n        )\n        self._send(current)\n",
         "            left=current.tries_left,\n        )\n"
-        "        left = current.tries_left\n        self._begin(current, current.request.cmd, current.request.data)\n        current.tries_left = left - 1\n",
+        "        current.request = current.request._replace(seq=self._next_seq)\n        current.raw = encode(current.request)\n"
+        "        self._next_seq = current.request.seq % LAST_SEQ + 1\n        self._send(current)\n",
     ),
     Mistake(
         4,

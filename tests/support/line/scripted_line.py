@@ -10,7 +10,7 @@ from support.line.naive_frames import naive_decode, naive_encode
 
 from bridge.commands import Command
 from bridge.link import Link, Timers
-from bridge.machine import LinkedMachine, Query, Sentences
+from bridge.machine import LinkedMachine
 
 NAK, SYN = b"\x15", b"\x16"
 IDLE = b"\x80" * 6
@@ -42,14 +42,7 @@ def answer(data: bytes = b"OK") -> Step:
 
 async def said(machine: LinkedMachine, *commands: Command[Any]) -> Any:
     """One command after the other; what the last one is answered."""
-
-    def sentences() -> Sentences[Any]:
-        *before, last = commands
-        yield from before
-        answer = yield Query(last)
-        return answer
-
-    return await machine.converse(sentences())
+    return await machine.run(commands)
 
 
 class ScriptedPort:
