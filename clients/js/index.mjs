@@ -1,0 +1,219 @@
+// Certify invoices through mcfd: one request, repeated with the same key until there is an answer. Node 18 or newer, or a browser. See README.md.
+
+const AGAIN = new Set([408, 429, 502, 503, 504, 507]);
+const ONCE_MORE = new Set(["BRIDGE_ERROR", "INTERNAL_ERROR"]); // repeated once, then for a person
+const FOR_A_PERSON = new Set(["MACHINE_ATTENTION", "LEDGER_DAMAGED", "Z_NUMBER_UNKNOWN", ...ONCE_MORE]);
+const WAIT = 2; // seconds, where the answer does not say
+
+/** Root of all errors. Whatever a retry mends is none. */
+export class McfError extends Error {}
+
+/** Not known yet within the client's patience. Send the same again later with the same `key`: it is certified at most once. */
+export class NoAnswer extends McfError {
+  constructor(key, last) {
+    super(`no answer yet (${last}); send the same again with the key "${key}"`);
+    this.key = key;
+  }
+}
+
+/** mcfd said no; `problem` has its `code`, its `detail` for the screen, and `errors` with the fields. */
+export class Answered extends McfError {
+  constructor(problem) {
+    super(`${problem.code}: ${problem.detail}`);
+    this.problem = problem;
+    this.code = problem.code;
+  }
+}
+
+/** Stop selling, and call who looks after the box. */
+export class NeedsAPerson extends Answered {}
+/** Another key is needed. */
+export class NotAllowed extends Answered {}
+/** The request has to be corrected, and sent with a new key. */
+export class Refused extends Answered {}
+export class InvalidRequest extends Refused {}
+/** In the machine's own words. */
+export class MachineRefused extends Refused {}
+/** `problem.certification` is what the number stands for. */
+export class DuplicateInvoice extends Refused {}
+export class CreditExceedsOriginal extends Refused {}
+
+const BY_CODE = {
+  INVALID_REQUEST: InvalidRequest,
+  MACHINE_REFUSED: MachineRefused,
+  DUPLICATE_INVOICE: DuplicateInvoice,
+  CREDIT_EXCEEDS_ORIGINAL: CreditExceedsOriginal,
+};
+
+function errorOf(problem, status) {
+  if (FOR_A_PERSON.has(problem.code)) return new NeedsAPerson(problem);
+  if (Object.hasOwn(BY_CODE, problem.code)) return new BY_CODE[problem.code](problem);
+  if (status === 401 || status === 403) return new NotAllowed(problem);
+  return status >= 500 ? new NeedsAPerson(problem) : new Refused(problem); // a code of a later mcfd
+}
+
+/** What is in between may answer without a problem. */
+async function problemOf(answer) {
+  const text = await answer.text();
+  try {
+    const problem = JSON.parse(text);
+    if (typeof problem.code === "string") return problem;
+  } catch {
+    // judged by its status below
+  }
+  const code = { 502: "BAD_GATEWAY", 504: "GATEWAY_TIMEOUT" }[answer.status] ?? "UNKNOWN";
+  return { code, status: answer.status, detail: text.slice(0, 200) };
+}
+
+function retryAfter(answer) {
+  const text = answer.headers.get("Retry-After") ?? "";
+  return /^\d+$/.test(text) ? Number(text) : WAIT;
+}
+
+/** One till at one machine. */
+export class Mcf {
+  #base;
+  #headers;
+  #options;
+
+  /** `till` begins each key, so that no two tills of a shop use the same one. `patience` and `timeout` in seconds: of a call, and of one try of it. */
+  constructor({ url, key, nim, till, patience = 120, timeout = 60, language = "fr", test = "" }) {
+    for (const [name, value] of Object.entries({ url, key, nim, till })) {
+      if (!value) throw new TypeError(`${name} is needed`);
+    }
+    this.#base = `${url.replace(/\/+$/, "")}/v1/mcf/${nim}`;
+    this.#headers = { Authorization: `Bearer ${key}`, "Accept-Language": language };
+    this.#options = { till, patience, timeout, test };
+  }
+
+  /** The receipt, and the same one however often it is asked for. The key is made of the invoice's number. */
+  certify(invoice, key) {
+    return this.#receipt("/certify", invoice, key);
+  }
+
+  /** As `certify`; the tax server is asked, which may take a minute. */
+  creditNote(credit, key) {
+    return this.#receipt("/credit-note", credit, key);
+  }
+
+  /** The totals and warnings that it would get; nothing is certified. */
+  async preview(invoice) {
+    const path = ["FA", "EA"].includes(invoice.invoiceType) ? "/credit-note" : "/certify";
+    return (await this.#send("POST", `${path}?dry_run=true`, invoice)).json();
+  }
+
+  /** What became of the request with that key; null for one that is not known. */
+  async findRequest(key) {
+    const answer = await this.#try("GET", `/requests/${encodeURIComponent(key)}`);
+    if (answer.ok) return answer.json();
+    const problem = await problemOf(answer);
+    if (answer.status === 404) return null;
+    throw errorOf(problem, answer.status);
+  }
+
+  /** Z. The key is the till's name for this closing, as its date: pressed again, it is the same Z. */
+  async closePeriod(key) {
+    return (await this.#send("POST", "/reports/z", {}, `${this.#options.till}-z-${key}`)).json();
+  }
+
+  /** `deposit` or `withdrawal`. */
+  async moveCash(kind, amount, reason, key) {
+    return (await this.#send("POST", "/cash", { kind, amount, reason }, `${this.#options.till}-cash-${key}`)).json();
+  }
+
+  async ticket(code, width = 42) {
+    return (await this.#send("GET", `/certifications/${code}/ticket?width=${width}`)).text();
+  }
+
+  /** Any other reading: `info`, `reports/x`, `certifications`. */
+  async get(path, query = {}) {
+    return (await this.#send("GET", `/${path}?${new URLSearchParams(query)}`)).json();
+  }
+
+  async #receipt(path, invoice, given) {
+    const key = given ?? this.#keyOf(path, invoice);
+    const answer = await this.#send("POST", path, invoice, key);
+    return answer.status === 202 ? this.#later(key) : answer.json();
+  }
+
+  /** Accepted, and certified when the machine is back. */
+  async #later(key) {
+    const deadline = this.#deadline();
+    for (;;) {
+      const found = await this.findRequest(key);
+      if (found?.receipt) return found.receipt;
+      if (found?.problem) throw errorOf(found.problem, found.problem.status);
+      await this.#wait(WAIT, deadline, key, "accepted, and not certified yet");
+    }
+  }
+
+  #keyOf(path, invoice) {
+    if (!invoice.invoiceNumber) throw new TypeError("an invoice without a number needs a key of its own");
+    return `${this.#options.till}${path.replaceAll("/", "-")}-${invoice.invoiceNumber}`;
+  }
+
+  async #send(method, path, body, key = "") {
+    const deadline = this.#deadline();
+    let onceMore = true;
+    for (;;) {
+      let [wait, last, isLost] = [WAIT, "no connection", true];
+      let answer = null;
+      try {
+        answer = await this.#try(method, path, body, key);
+        if (answer.ok) return answer;
+      } catch (error) {
+        if (error instanceof TypeError && !isNetwork(error)) throw error; // a header or an address that cannot be sent
+        answer = null;
+      }
+      if (answer !== null) {
+        const problem = await problemOf(answer);
+        const isMended = AGAIN.has(answer.status) && !FOR_A_PERSON.has(problem.code);
+        if (!isMended && !(onceMore && ONCE_MORE.has(problem.code))) throw errorOf(problem, answer.status);
+        onceMore = onceMore && !ONCE_MORE.has(problem.code);
+        [wait, last, isLost] = [retryAfter(answer), problem.code, problem.code === "GATEWAY_TIMEOUT"];
+      }
+      await this.#wait(wait, deadline, key, last);
+      const found = isLost && key && (path === "/certify" || path === "/credit-note") ? await this.#look(key) : null;
+      if (found) return found;
+    }
+  }
+
+  /** What the lost answer was, if the invoice is certified by now; otherwise the same request is sent again, which is as safe. */
+  async #look(key) {
+    try {
+      const found = await this.findRequest(key);
+      return found?.receipt ? Response.json(found.receipt) : null;
+    } catch {
+      return null;
+    }
+  }
+
+  async #try(method, path, body, key) {
+    const headers = { ...this.#headers };
+    if (body !== undefined) headers["Content-Type"] = "application/json";
+    if (key) headers["Idempotency-Key"] = key;
+    if (this.#options.test && method === "POST") headers["Mcfd-Test"] = this.#options.test;
+    const answer = await fetch(this.#base + path, {
+      method,
+      headers,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal: AbortSignal.timeout(this.#options.timeout * 1000),
+    });
+    const content = await answer.arrayBuffer(); // an answer that breaks off is none
+    return new Response(content, { status: answer.status, headers: answer.headers });
+  }
+
+  #deadline() {
+    return Date.now() + this.#options.patience * 1000;
+  }
+
+  async #wait(seconds, deadline, key, last) {
+    if (Date.now() + seconds * 1000 > deadline) throw new NoAnswer(key, last);
+    await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+  }
+}
+
+/** fetch says a lost connection with a TypeError, in each engine with other words. */
+function isNetwork(error) {
+  return error.cause !== undefined || /fetch|network|load failed|terminated/i.test(error.message);
+}

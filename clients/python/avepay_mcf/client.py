@@ -1,0 +1,196 @@
+"""The client: one request, repeated with the same key until there is an answer."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+import httpx
+import msgspec
+
+from avepay_mcf.errors import FOR_A_PERSON, NoAnswer, error_of
+from avepay_mcf.shapes import Preview, Problem, Receipt, RequestState
+
+AGAIN = frozenset({408, 429, 502, 503, 504, 507})
+ONCE_MORE = frozenset({"BRIDGE_ERROR", "INTERNAL_ERROR"})  # repeated once, then for a person
+WAIT = 2.0  # seconds, where the answer does not say
+LOOK_AFTER = "GATEWAY_TIMEOUT"
+
+
+Body = Mapping[str, Any]
+"""As docs/integrate.md has it."""
+
+
+class _Certified(msgspec.Struct):
+    receipt: msgspec.Raw = msgspec.Raw()
+
+
+class Mcf:
+    """One till at one machine. `till` begins each key, so that no two tills of a shop use the same one; `patience` is how long a call may take in
+    all (seconds), `timeout` one try. `verify` is the box's authority (`mcfd tls export-ca`), `test` the case of `Mcfd-Test` for a test key."""
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        nim: str,
+        *,
+        till: str,
+        patience: float = 120.0,
+        timeout: float = 60.0,
+        verify: ssl.SSLContext | str | bool = True,
+        language: str = "fr",
+        test: str = "",
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        context = ssl.create_default_context(cafile=verify) if isinstance(verify, str) else verify
+        headers = {"Authorization": f"Bearer {key}", "Accept-Language": language}
+        self.till = till
+        self.patience = patience
+        self.test = test
+        self._base = f"/v1/mcf/{nim}"
+        self._sleep = sleep
+        self._http = httpx.Client(base_url=url, headers=headers, timeout=timeout, verify=context)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    # -- selling -------------------------------------------------------------------------------------------------------
+
+    def certify(self, invoice: Body, *, key: str = "") -> Receipt:
+        """The receipt, and the same one however often it is asked for. The key is made of the invoice's number; keep a key of your own with the
+        invoice where the box gives the numbers."""
+        return self._receipt("/certify", invoice, key)
+
+    def credit_note(self, credit: Body, *, key: str = "") -> Receipt:
+        """As `certify`; the tax server is asked, which may take a minute."""
+        return self._receipt("/credit-note", credit, key)
+
+    def preview(self, invoice: Body) -> Preview:
+        """The totals and warnings that it would get; nothing is certified."""
+        path = "/credit-note" if invoice.get("invoiceType") in ("FA", "EA") else "/certify"
+        answer = self._send("POST", f"{path}?dry_run=true", invoice)
+        return msgspec.json.decode(answer.content, type=Preview)
+
+    def find_request(self, key: str) -> RequestState | None:
+        """What became of the request with that key; None for one that is not known."""
+        answer = self._http.get(f"{self._base}/requests/{quote(key, safe='')}")
+        if answer.status_code == 404:  # noqa: PLR2004  # a status
+            return None
+        if answer.is_success:
+            return msgspec.json.decode(answer.content, type=RequestState)
+        raise error_of(_problem(answer), answer.status_code)
+
+    # -- the day -------------------------------------------------------------------------------------------------------
+
+    def close_period(self, *, key: str) -> dict[str, Any]:
+        """Z. The key is the till's name for this closing, as its date: pressed again, it is the same Z."""
+        return self._object("POST", "/reports/z", {}, f"{self.till}-z-{key}")
+
+    def move_cash(self, kind: str, amount: int, reason: str, *, key: str) -> dict[str, Any]:
+        """`deposit` or `withdrawal`."""
+        body = {"kind": kind, "amount": amount, "reason": reason}
+        return self._object("POST", "/cash", body, f"{self.till}-cash-{key}")
+
+    def ticket(self, code: str, *, width: int = 42) -> str:
+        return self._send("GET", f"/certifications/{code}/ticket?width={width}").text
+
+    def get(self, path: str, **query: Any) -> Any:
+        """Any other reading: `info`, `reports/x`, `certifications`."""
+        return msgspec.json.decode(self._send("GET", f"/{path}?{httpx.QueryParams(query)}").content)
+
+    # -- until there is an answer ----------------------------------------------------------------------------------------
+
+    def _receipt(self, path: str, invoice: Body, key: str) -> Receipt:
+        key = key or self._key_of(path, invoice)
+        answer = self._send("POST", path, invoice, key)
+        if answer.status_code == 202:  # noqa: PLR2004  # a status
+            return self._later(key)
+        return msgspec.json.decode(answer.content, type=Receipt)
+
+    def _later(self, key: str) -> Receipt:
+        """Accepted, and certified when the machine is back."""
+        deadline = time.monotonic() + self.patience
+        while (found := self.find_request(key)) is None or found.receipt is None:
+            if found is not None and found.problem is not None:
+                raise error_of(found.problem, found.problem.status)
+            self._wait(WAIT, deadline, key, "accepted, and not certified yet")
+        return found.receipt
+
+    def _key_of(self, path: str, invoice: Body) -> str:
+        number = invoice.get("invoiceNumber")
+        if not number:
+            raise ValueError("an invoice without a number needs a key of its own")
+        return f"{self.till}{path.replace('/', '-')}-{number}"
+
+    def _object(self, method: str, path: str, body: object = None, key: str = "") -> dict[str, Any]:
+        return msgspec.json.decode(self._send(method, path, body, key).content, type=dict[str, Any])
+
+    def _send(self, method: str, path: str, body: object = None, key: str = "") -> httpx.Response:
+        content = None if body is None else msgspec.json.encode(body)
+        headers = {"Content-Type": "application/json"} if content is not None else {}
+        if key:
+            headers["Idempotency-Key"] = key
+        if self.test and method == "POST":
+            headers["Mcfd-Test"] = self.test
+        deadline, once_more = time.monotonic() + self.patience, True
+        while True:
+            wait, last = WAIT, "no connection"
+            try:
+                answer = self._http.request(method, self._base + path, content=content, headers=headers)
+            except httpx.TransportError as error:
+                last = type(error).__name__
+                is_lost = True
+            else:
+                if answer.is_success:
+                    return answer
+                problem = _problem(answer)
+                is_lost = problem.code == LOOK_AFTER
+                mended = answer.status_code in AGAIN and problem.code not in FOR_A_PERSON
+                if not mended and not (once_more and problem.code in ONCE_MORE):
+                    raise error_of(problem, answer.status_code)
+                once_more = once_more and problem.code not in ONCE_MORE
+                wait, last = _retry_after(answer), problem.code
+            self._wait(wait, deadline, key, last)
+            if is_lost and key and path in ("/certify", "/credit-note") and (found := self._look(key)) is not None:
+                return found
+
+    def _look(self, key: str) -> httpx.Response | None:
+        """What the lost answer was, if the invoice is certified by now; otherwise the same request is sent again, which is as safe."""
+        try:
+            answer = self._http.get(f"{self._base}/requests/{quote(key, safe='')}")
+        except httpx.TransportError:
+            return None
+        receipt = msgspec.json.decode(answer.content, type=_Certified).receipt if answer.is_success else b""
+        return httpx.Response(200, content=bytes(receipt)) if receipt else None
+
+    def _wait(self, seconds: float, deadline: float, key: str, last: str) -> None:
+        if time.monotonic() + seconds > deadline:
+            raise NoAnswer(key, last)
+        self._sleep(seconds)
+
+
+def _problem(answer: httpx.Response) -> Problem:
+    """What is in between may answer without one."""
+    try:
+        return msgspec.json.decode(answer.content, type=Problem)
+    except msgspec.DecodeError:
+        code = {502: "BAD_GATEWAY", 504: LOOK_AFTER}.get(answer.status_code, "UNKNOWN")
+        return Problem(code=code, status=answer.status_code, detail=answer.text[:200])
+
+
+def _retry_after(answer: httpx.Response) -> float:
+    text = answer.headers.get("Retry-After", "")
+    return float(text) if text.isascii() and text.isdigit() else WAIT

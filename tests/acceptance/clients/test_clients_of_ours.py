@@ -1,0 +1,197 @@
+"""The clients that are published, `clients/python` and `clients/js`: nobody who uses them writes the loop of repeats."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import avepay_mcf
+import httpx
+import pytest
+from avepay_mcf import Mcf, McfError
+from support.shop import NIM, Machine, Shop, invoice
+from support.tools import need
+
+from daemon.api.access.rehearsal import CASES
+
+CLIENTS = Path(__file__).parents[3] / "clients"
+OTHER = "EL02000016-1"
+ERRORS = {"MACHINE_REFUSED": "MachineRefused", "MACHINE_ATTENTION": "NeedsAPerson"}
+
+JS = """
+import * as avepay from "%s";
+const { url, key, nim, cases, test } = JSON.parse(process.argv[1]);
+const till = (more) => new avepay.Mcf({ url, key, nim, till: "js", ...more });
+const sale = (invoiceNumber, more) => ({ invoiceNumber, invoiceType: "FV", ...more,
+  items: [{ name: "Riz", taxGroup: "B", unitPrice: 15000, quantity: 1 }], payments: [{ method: "E", amount: 15000 }] });
+const outcome = async (work) => {
+  try { return (await work()).codeSecef; } catch (error) { return [error.constructor.name, error.code ?? error.key ?? String(error)]; }
+};
+const found = {};
+%s
+console.log(JSON.stringify(found));
+"""
+
+
+def in_node(script: str, url: str, key: str, nim: str, cases: dict[str, str]) -> dict[str, Any]:
+    need("node")
+    told = json.dumps({"url": url, "key": key, "nim": nim, "cases": cases})
+    text = JS % ((CLIENTS / "js/index.mjs").as_uri(), script)
+    command = ["node", "--input-type=module", "-e", text, told]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def in_python(url: str, key: str, nim: str, cases: dict[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for case, value in cases.items():
+        with Mcf(url, key, nim, till="py", test=value) as mcf:
+            try:
+                found[case] = mcf.certify(invoice(f"PY-{case}")).code_secef
+            except avepay_mcf.Answered as error:
+                found[case] = [type(error).__name__, error.code]
+    return found
+
+
+def test_each_case_of_the_page_with_each_client(tmp_path: Path) -> None:
+    """What a wait mends is certified, once and without a word; what needs a person is an error of its own."""
+    cases = {case: f"{case}:1" if expected.most else case for case, expected in CASES.items() if case != "late"}
+    script = """for (const [name, test] of Object.entries(cases))
+        found[name] = await outcome(() => till({ test }).certify(sale(`JS-${name}`)));"""
+    machines = (Machine(tmp_path), Machine(tmp_path, OTHER))  # never started: the sandbox needs none
+    with Shop(tmp_path, machines=machines) as shop, ThreadPoolExecutor() as pool:
+        url = f"http://127.0.0.1:{shop.port}"
+        keys = shop.key("test"), shop.key("test", OTHER)
+        shop.start_daemon(ready=False)
+        by_python = pool.submit(in_python, url, keys[0], NIM, cases)
+        by_node = pool.submit(in_node, script, url, keys[1], OTHER, cases)
+        for found in (by_python.result(), by_node.result()):
+            for case in cases:
+                if CASES[case].always:
+                    assert found[case] == [ERRORS[CASES[case].code], CASES[case].code]
+                else:
+                    assert found[case].startswith("TESTFACT"), (case, found)
+
+
+@contextmanager
+def losing(shop: Shop) -> Iterator[tuple[str, list[str]]]:
+    """What stands between: the answer to the first POST of each invoice is lost, or becomes a gateway's own page. Its URL, and what came by."""
+    seen: list[str] = []
+
+    class Between(BaseHTTPRequestHandler):
+        def pass_on(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            headers = {
+                name: value for name, value in self.headers.items() if name.lower() not in ("host", "connection")
+            }
+            answer = httpx.request(self.command, f"{shop.http.base_url}{self.path}", content=body, headers=headers)
+            line = f"{self.command} {self.path.rpartition('/')[2]}"
+            seen.append(line)
+            if self.command == "POST" and seen.count(line) == 1:
+                if b"GATEWAY" in body:
+                    self.send_error(504, "Gateway Time-out")
+                self.close_connection = True
+                return
+            self.send_response(answer.status_code)
+            self.send_header("Content-Length", str(len(answer.content)))
+            self.end_headers()
+            self.wfile.write(answer.content)
+
+        do_GET = do_POST = pass_on  # noqa: N815  names of the library
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Between)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", seen
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.mark.parametrize("number", ["LOST", "GATEWAY"])
+def test_an_answer_that_is_lost_is_looked_up(shop: Shop, number: str) -> None:
+    """After a lost connection or a gateway's 504 the client asks what became of the request, and has the receipt of the one certification."""
+    with losing(shop) as (url, seen):
+        with Mcf(url, shop.key(), NIM, till="py") as mcf:
+            receipt = mcf.certify(invoice(f"PY-{number}"))
+        assert seen == ["POST certify", f"GET py-certify-PY-{number}"]
+        assert shop.get(f"certifications/{receipt.code_secef}").json()["invoiceNumber"] == f"PY-{number}"
+    with losing(shop) as (url, seen):
+        script = f'found.code = await outcome(() => till().certify(sale("JS-{number}")));'
+        code = in_node(script, url, shop.key(), NIM, {})["code"]
+        assert seen == ["POST certify", f"GET js-certify-JS-{number}"]
+        assert shop.get(f"certifications/{code}").json()["invoiceNumber"] == f"JS-{number}"
+
+
+def test_errors_say_what_to_do(shop: Shop) -> None:
+    """Each kind is a class, with what its problem holds; nothing listens: the key is told to go on with later."""
+    with Mcf(f"{shop.http.base_url}", shop.key(), NIM, till="py") as mcf:
+        sale = invoice("PY-1", 1000)
+        receipt = mcf.certify(sale)
+        assert mcf.certify(sale) == receipt
+        assert mcf.preview({**sale, "invoiceNumber": "PY-2"}).total_ttc == 1000
+        with pytest.raises(avepay_mcf.DuplicateInvoice) as duplicate:
+            mcf.certify(sale, key="another")
+        assert duplicate.value.certification == receipt
+        with pytest.raises(avepay_mcf.InvalidRequest) as invalid:
+            mcf.certify({**sale, "invoiceNumber": "PY-3", "payments": []})
+        assert [fault.field for fault in invalid.value.errors] == ["payments"]
+        credit = {**invoice("PY-4", 1001), "invoiceType": "FA", "originalInvoiceNumber": "PY-1"}
+        with pytest.raises(avepay_mcf.CreditExceedsOriginal) as exceeds:
+            mcf.credit_note(credit)
+        assert exceeds.value.problem.original_ttc == 1000
+        assert mcf.find_request("py-certify-PY-1").receipt == receipt
+        assert mcf.find_request("never") is None
+        assert mcf.close_period(key="1") == mcf.close_period(key="1")
+        assert "PY-1" in mcf.ticket(receipt.code_secef)
+        assert mcf.get("info")["nim"] == NIM
+    with Mcf(f"{shop.http.base_url}", "ak_live_wrong", NIM, till="py") as mcf, pytest.raises(avepay_mcf.NotAllowed):
+        mcf.certify(invoice("PY-5"))
+    with (
+        Mcf("http://127.0.0.1:1", shop.key(), NIM, till="py", patience=1) as mcf,
+        pytest.raises(avepay_mcf.NoAnswer) as none,
+    ):
+        mcf.certify(invoice("PY-6"))
+    assert none.value.key == "py-certify-PY-6"
+    assert issubclass(avepay_mcf.NoAnswer, McfError)
+    script = """
+      found.ok = await outcome(() => till().certify(sale("JS-1")));
+      found.again = await outcome(() => till().certify(sale("JS-1")));
+      found.duplicate = await outcome(() => till().certify(sale("JS-1"), "another"));
+      found.invalid = await outcome(() => till().certify({ ...sale("JS-3"), payments: [] }));
+      found.exceeds = await outcome(() => till().creditNote({ ...sale("JS-4"), invoiceType: "FA", originalInvoiceNumber: "PY-1" }));
+      found.wrong = await outcome(() => till({ key: "ak_live_wrong" }).certify(sale("JS-5")));
+      found.none = await outcome(() => till({ url: "http://127.0.0.1:1", patience: 1 }).certify(sale("JS-6")));
+      found.ticket = (await till().ticket(found.ok)).includes("JS-1");
+      found.status = (await till().findRequest("js-certify-JS-1")).status;
+      found.z = (await till().closePeriod("1")).kind;
+      found.preview = (await till().preview(sale("JS-7"))).totalTtc;
+    """
+    found = in_node(script, f"{shop.http.base_url}", shop.key(), NIM, {})
+    assert found.pop("ok") == found.pop("again")
+    assert found == {
+        "duplicate": ["DuplicateInvoice", "DUPLICATE_INVOICE"],
+        "invalid": ["InvalidRequest", "INVALID_REQUEST"],
+        "exceeds": ["CreditExceedsOriginal", "CREDIT_EXCEEDS_ORIGINAL"],
+        "wrong": ["NotAllowed", "UNAUTHENTICATED"],
+        "none": ["NoAnswer", "js-certify-JS-6"],
+        "ticket": True,
+        "status": "certified",
+        "z": "Z",
+        "preview": 15000,
+    }
