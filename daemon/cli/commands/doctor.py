@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+import time
 from collections.abc import Callable
-from contextlib import aclosing
+from contextlib import aclosing, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +12,8 @@ import click
 import msgspec
 
 from common.language import tr
-from daemon.cli.failures import FOUND_WRONG
+from common.language.system import reason
+from daemon.cli.failures import FOUND_WRONG, Failure
 from daemon.cli.options import config_option, examples, json_option
 from daemon.cli.output import coloured, print_json, say
 
@@ -20,16 +23,94 @@ if TYPE_CHECKING:
 
 @click.command(
     "doctor",
-    epilog=examples("sudo mcfd doctor", "mcfd doctor --json"),
+    epilog=examples(
+        "sudo mcfd doctor",
+        "mcfd doctor --json",
+        "sudo mcfd doctor --disk /var/lib/mcfd",
+        "sudo mcfd doctor --disk /var/lib/mcfd --pull-the-plug",
+        "sudo mcfd doctor --disk /var/lib/mcfd --pull-the-plug --shown 1234-AB",
+    ),
 )
 @config_option
+@click.option(
+    "--disk",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    metavar=tr("FOLDER"),
+    help=tr("Look at the disk of that folder instead: speed of a sync, room, wear."),
+)
+@click.option(
+    "--pull-the-plug",
+    is_flag=True,
+    help=tr("Find out whether it keeps what it acknowledges: writes blocks until the plug is pulled."),
+)
+@click.option(
+    "--shown",
+    metavar=tr("NUMBER"),
+    help=tr("After the restart: the number that was shown last, with its letters."),
+)
 @json_option
-def command(config: Path | None, as_json: bool) -> int:
-    found = asyncio.run(_examined(config, None if as_json else _show))
+def command(config: Path | None, disk: Path | None, pull_the_plug: bool, shown: str | None, as_json: bool) -> int:
+    if (pull_the_plug and disk is None) or (shown is not None and not pull_the_plug):
+        raise click.UsageError(tr("--pull-the-plug needs --disk FOLDER, and --shown needs both"))
+    if disk is None:
+        found = asyncio.run(_examined(config, None if as_json else _show))
+    elif pull_the_plug and shown is None:
+        return _write(disk)
+    else:
+        found = _of_disk(disk, shown)
+        if not as_json:
+            for finding in found:
+                _show(finding)
     well = all(finding.state != "fail" for finding in found)
     if as_json:
         print_json({"ok": well, "checks": [msgspec.to_builtins(finding) for finding in found]})
     return 0 if well else FOUND_WRONG
+
+
+def _of_disk(folder: Path, shown: str | None) -> list[CheckResult]:
+    from daemon.doctor.disk import look_at_disk
+    from daemon.doctor.pull_the_plug import CannotTest, judge_blocks
+    from daemon.owner import as_owner
+
+    if shown is None:
+        return list(look_at_disk(folder))
+    try:
+        with as_owner(folder):
+            return [judge_blocks(folder, shown)]
+    except CannotTest as error:
+        raise Failure(error) from error
+    except OSError as error:
+        raise Failure(tr("{folder}: {why}", folder=folder, why=reason(error))) from error
+
+
+def _write(folder: Path) -> int:
+    """Until the power goes, or somebody ends it, which tests nothing."""
+    from daemon.doctor.pull_the_plug import CannotTest, write_blocks
+    from daemon.owner import as_owner
+
+    say(tr("1. Wait until numbers appear, and at least half a minute more."))
+    say(
+        tr(
+            "2. Pull the plug of the box (not the switch). Note the last number: over the network it stays on your screen."
+        )
+    )
+    say(
+        tr("3. Start the box, and type: sudo mcfd doctor --disk {folder} --pull-the-plug --shown NUMBER", folder=folder)
+    )
+    say(tr("Ctrl-C ends it, and nothing was tested. Numbers that the disk has acknowledged:"))
+    end = "\r" if sys.stdout.isatty() else "\n"
+    told = float("-inf")
+    try:
+        with as_owner(folder), closing(write_blocks(folder)) as written:
+            for number in written:
+                if time.monotonic() - told >= SHOW_EVERY:
+                    told = time.monotonic()
+                    print(f"  {number}", end=end, flush=True)  # noqa: T201  one line that changes
+    except CannotTest as error:
+        raise Failure(error) from error
+    except OSError as error:
+        raise Failure(tr("{folder}: {why}", folder=folder, why=reason(error))) from error
+    return 0
 
 
 async def _examined(config: Path | None, tell: Callable[[CheckResult], None] | None) -> list[CheckResult]:
@@ -45,6 +126,8 @@ async def _examined(config: Path | None, tell: Callable[[CheckResult], None] | N
     return found
 
 
+SHOW_EVERY = 0.2
+"""Seconds; less than it takes to see which number was the last."""
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 

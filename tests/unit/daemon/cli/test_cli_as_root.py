@@ -37,6 +37,7 @@ LAST_Z = ("machine", "last-z", NIM, "1", "--yes")
 TYPED: tuple[tuple[str, ...], ...] = (
     ("setup", "--yes", "--network", "https", "--port", "line", "--ledger", "var/new/mcfd.sqlite3", "--config", "new.toml"),
     ("doctor",),
+    ("doctor", "--disk", "var/backups"),
     ("run",),
     ("keys", "create", "--nim", NIM),
     ("keys", "list"),

@@ -183,6 +183,9 @@ tls export-ca ca.pem
 tls export-ca absent/ca.pem
 config check
 doctor
+doctor --disk .
+doctor --disk . --pull-the-plug --shown 7
+doctor --pull-the-plug
 logs --file absent
 setup --yes
 setup --yes --force --port /nulle-part
