@@ -11,6 +11,7 @@ from common.language import tr
 from common.language.stored import stored
 from common.language.system import reason
 from daemon.doctor.finding import CheckResult, fail, ok, warn
+from daemon.owner import as_owner
 from daemon.settings import Settings
 from daemon.store.sqlite.disk_failure import disk_trouble, read_failures
 from daemon.tls.authority import YOUNGEST_CLOCK
@@ -31,7 +32,9 @@ def check_disk(settings: Settings) -> CheckResult:
             tr("{folder}: {why}", folder=folder, why=reason(error)),
             tr("sudo systemd-tmpfiles --create mcfd.conf puts it back"),
         )
-    if trouble := disk_trouble(read_failures(settings.storage.path), time.time_ns() // 1_000_000):
+    with as_owner(folder):
+        failures = read_failures(settings.storage.path)
+    if trouble := disk_trouble(failures, time.time_ns() // 1_000_000):
         return fail(
             "disk", tr(stored(trouble)), tr("mcfd doctor --disk {folder} looks at the disk itself", folder=folder)
         )

@@ -94,9 +94,10 @@ def _wear(folder: Path, sys: Path) -> CheckResult:
             "disk_wear",
             tr("{device} does not say how worn it is (SD cards do not; others may, with the package smartmontools)", device=device.name),
         )  # fmt: skip
-    told = tr(
-        "{device}: {percent} % of its life is used", device=device.name, percent=tr("?") if worn is None else f"{worn}"
-    )
+    if worn is None:
+        told = tr("{device} says that it is failing", device=device.name)
+    else:
+        told = tr("{device}: {percent} % of its life is used", device=device.name, percent=worn)
     todo = tr("replace it: sudo mcfd backup --all, a new card or disk, mcfd restore there")
     if is_failing or (worn or 0) >= 100:  # noqa: PLR2004  percent
         return fail("disk_wear", told, todo)

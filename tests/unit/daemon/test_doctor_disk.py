@@ -23,6 +23,11 @@ Card = Callable[[bytes], bytes]
 """What a card has of the file after the power cut."""
 
 
+@pytest.fixture(autouse=True)
+def in_english(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "en_GB.UTF-8")
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """On a disk, as far as the test is concerned, and in a box that will be restarted."""
