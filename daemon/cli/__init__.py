@@ -73,6 +73,10 @@ COMMANDS = {
     "backup": Member(
         "daemon.cli.commands.backup", Text("Copy the ledger, also while the daemon runs, and verify the copy.")
     ),
+    "archive": Member(
+        "daemon.cli.commands.archive",
+        Text("A closed year as one signed file, which can be checked for ten years without mcfd."),
+    ),
     "restore": Member(
         "daemon.cli.commands.restore",
         Text(

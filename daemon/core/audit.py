@@ -25,6 +25,7 @@ Action: TypeAlias = Literal[
     "attempt.settled",
     "z_number.said",
     "backup.taken",
+    "archive.made",
     "ledger.restored",
     "configuration.changed",
     "outbox.replayed",

@@ -24,6 +24,7 @@ DEEDS: Final[Mapping[str, Text]] = {
     "attempt.settled": Text("doubt decided"),
     "z_number.said": Text("last Z said"),
     "backup.taken": Text("copy made"),
+    "archive.made": Text("archive of a year made"),
     "ledger.restored": Text("ledger put back from a copy"),
     "configuration.changed": Text("configuration changed"),
     "outbox.replayed": Text("refused closures sent again"),
@@ -48,6 +49,7 @@ DETAILS: Final[Mapping[str, Text]] = {
     "sections": Text("sections"),
     "through": Text("typed by"),
     "total_ttc": Text("total TTC"),
+    "year": Text("Year"),
     "z_number": Text("Z"),
 }
 """The small facts beside a deed; one that is not here (NIM) is called the same everywhere."""

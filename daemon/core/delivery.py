@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from daemon.core.ledger.attempt import Mode
@@ -43,8 +45,8 @@ class BookStanding(msgspec.Struct, frozen=True):
 
 
 class Outgoing(msgspec.Struct, frozen=True):
-    """One row of the outbox. `body` is the Z report as JSON, exactly as the till got it; `chain` is the hash
-    of the closure in its book; `created_at` in milliseconds since 1970 UTC. `last_sent` is when it was delivered before (ms), 0 for
+    """One row of the outbox. `body` is the Z report as JSON, exactly as the till got it, or the closure of the month or year that `kind` says, with
+    its number in the place of a Z's; `chain` is the hash of the closure in its book; `created_at` in milliseconds since 1970 UTC. `last_sent` is when it was delivered before (ms), 0 for
     never: what is replayed is sent anew on purpose.
     """
 
@@ -58,6 +60,9 @@ class Outgoing(msgspec.Struct, frozen=True):
     chain: bytes = b""
     last_sent: int = 0
     proof: Proof | None = None
+    kind: Literal["Z", "month", "year"] = "Z"
+    lineage: tuple[str, int] = ("", 0)
+    """The ledger's id and epoch, of a month or year."""
 
     @property
     def names(self) -> dict[str, str | int]:

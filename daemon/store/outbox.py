@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -118,7 +119,27 @@ def resettle(connection: sqlite3.Connection, webhooks: Mapping[str, str]) -> Res
 
 def _waiting(connection: sqlite3.Connection, values: tuple[str, str, Mode, int]) -> list[Outgoing]:
     lineage = read_lineage(connection)
-    return [_outgoing(row, lineage) for row in connection.execute(_SQL["waiting_closures"], values)]
+    closures = [_outgoing(row, lineage) for row in connection.execute(_SQL["waiting_closures"], values)]
+    calendar = [_calendar(row, lineage) for row in connection.execute(_SQL["waiting_calendar"], values)]
+    return sorted(closures + calendar, key=attrgetter("id"))[: values[-1]]
+
+
+def _calendar(row: tuple[Any, ...], lineage: Lineage) -> Outgoing:
+    """`row` as `waiting_calendar` has it."""
+    outgoing_id, nim, mode, kind, number, report_id, created_at, body, link, last_sent = row
+    return Outgoing(
+        id=outgoing_id,
+        nim=nim,
+        mode=mode,
+        z_number=number,
+        report_id=report_id,
+        created_at=created_at,
+        body=body.encode(),
+        chain=link,
+        last_sent=last_sent,
+        kind=kind,
+        lineage=(lineage.ledger_id, lineage.epoch),
+    )
 
 
 def _outgoing(row: tuple[Any, ...], lineage: Lineage) -> Outgoing:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from common.wire.calendar_closure import TYPES as CALENDAR_TYPES
 from common.wire.closure import TYPES
 from daemon.core.delivery import Outgoing, Proof
 
@@ -26,6 +27,9 @@ def compose(entry: Outgoing, box: str = "", key_id: str = "") -> bytes:
         data["chain_head"] = entry.chain.hex()
     if entry.proof is not None:
         data |= {**_proven(entry.proof), "body": body}
+    if entry.kind != "Z":
+        ledger_id, epoch = entry.lineage
+        data |= {"ledger_id": ledger_id, "epoch": epoch, "body": body}
     if key_id:
         data["key_id"] = key_id
     return msgspec.json.encode(
@@ -33,7 +37,7 @@ def compose(entry: Outgoing, box: str = "", key_id: str = "") -> bytes:
             "specversion": "1.0",
             "id": entry.report_id,
             "source": f"/mcf/{entry.nim}",
-            "type": TYPES[entry.mode],
+            "type": TYPES[entry.mode] if entry.kind == "Z" else CALENDAR_TYPES[entry.kind, entry.mode],
             "subject": str(entry.z_number),
             "time": report["created_at"],
             "datacontenttype": "application/json",

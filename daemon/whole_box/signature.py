@@ -18,6 +18,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from common.files import write_whole
 from common.wire.keys import PRIVATE, PUBLIC, BadKey, decode, encode, private_line
 from daemon.owner import as_owner
+from daemon.whole_box.verify_archive import CONTEXT as ARCHIVE_CONTEXT
+from daemon.whole_box.verify_archive import signature_text
 
 KEY_FILE: Final = "backup.key"
 CONTEXT: Final = b"mcfd backup of a whole box 1\n"
@@ -53,6 +55,12 @@ class BoxKey:
 
     def sign(self, entries: Iterable[ArchiveEntry]) -> Signature:
         return Signature(PUBLIC + encode(self.public), encode(self._key.sign(_content(entries))))
+
+    def sign_archive(self, manifest: bytes) -> bytes:
+        """Of a year, as `verify_archive` reads it."""
+        return signature_text(
+            self.public, hashlib.sha256(manifest).digest(), self._key.sign(ARCHIVE_CONTEXT + manifest)
+        )
 
 
 def key_file(ledger: Path) -> Path:

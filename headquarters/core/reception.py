@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from common.wire.calendar_closure import CalendarData, CalendarEvent, is_calendar, read_calendar
 from common.wire.closure import MOST_BYTES, ClosureData, ClosureEvent, Mode, read_closure
 from common.wire.errors import BadEvent
 from common.wire.instants import instant_millis
@@ -56,6 +57,16 @@ class Received(msgspec.Struct, frozen=True, kw_only=True):
         return self.data.mode
 
 
+class ReceivedCalendar(msgspec.Struct, frozen=True, kw_only=True):
+    """The closure of a month or a year whose signature holds."""
+
+    message: Message
+    data: CalendarData
+    machine: str
+    created_at: int
+    key_id: str
+
+
 class MessageRefused(Exception):
     """What came is not taken, and `reason` says why; `nim` is what it says of itself, which nobody has proven."""
 
@@ -86,7 +97,7 @@ class BoxKeyRing(Protocol):
         ...
 
 
-def receive(message: Message, ring: BoxKeyRing, *, now: float, zone: tzinfo) -> Received:
+def receive(message: Message, ring: BoxKeyRing, *, now: float, zone: tzinfo) -> Received | ReceivedCalendar:
     """Refused, or a closure to keep. `now` in seconds since 1970; a stream may hold a message for long, so its time counts for
     HTTPS alone."""
     event = _read(message)
@@ -96,7 +107,12 @@ def receive(message: Message, ring: BoxKeyRing, *, now: float, zone: tzinfo) -> 
     if message.headers.get(ID, event.id) != event.id:
         raise MessageRefused("malformed", f"{ID} is not the id of the event", nim)
     key = signer(message, ring, machine_of(nim), event.data.key_id, now=now)
-    return _received(message, event, key.id, zone)
+    if isinstance(event, ClosureEvent):
+        return _received(message, event, key.id, zone)
+    created = instant_millis(event.data.created_at, "data.created_at")
+    return ReceivedCalendar(
+        message=message, data=event.data, machine=machine_of(nim), created_at=created, key_id=key.id
+    )
 
 
 def signer(message: Message, ring: BoxKeyRing, machine: str, key_id: str, *, now: float) -> VerifyingKey:
@@ -115,13 +131,13 @@ def signer(message: Message, ring: BoxKeyRing, machine: str, key_id: str, *, now
         raise MessageRefused("unsigned", str(error), machine) from None
 
 
-def _read(message: Message) -> ClosureEvent:
+def _read(message: Message) -> ClosureEvent | CalendarEvent:
     if message.damage:
         raise MessageRefused("malformed", message.damage, message.nim or "")
     if len(message.body) > MOST_BYTES:
         raise MessageRefused("oversized", f"larger than {MOST_BYTES} bytes", message.nim or "")
     try:
-        return read_closure(message.body)
+        return read_calendar(message.body) if is_calendar(message.body) else read_closure(message.body)
     except BadEvent as error:
         raise MessageRefused("malformed", str(error), message.nim or "") from None
 

@@ -18,7 +18,7 @@ from common.wire.errors import BadEvent
 from common.wire.presence import MOST_BYTES, PresenceAnswer, WantedClosures, read_presence
 from common.wire.trial import Trial
 from headquarters.core.held import machine_of
-from headquarters.core.reception import Message, MessageRefused, Received, receive, signer
+from headquarters.core.reception import Message, MessageRefused, Received, ReceivedCalendar, receive, signer
 from headquarters.intake.gather import Gatherer
 from headquarters.intake.threads import Threads
 from headquarters.store.book.closures import TakeOutcome
@@ -40,7 +40,7 @@ PRESENCE_EVERY = 4.0
 """Seconds between two transactions with the presences of boxes: one for each box would be most of the work."""
 T = TypeVar("T")
 Result = TakeOutcome | MessageRefused
-Looked = tuple[Received, int]
+Looked = tuple[Received | ReceivedCalendar, int]
 """With the revision of the keys that it was looked at with."""
 Said = tuple[HeardPresence, int]
 TOO_FAST = "the keys change faster than they can be read"
@@ -50,7 +50,7 @@ class Batch(NamedTuple):
     """What was found of each message, by the keys of that revision."""
 
     messages: Sequence[Message]
-    looked: Sequence[Received | MessageRefused]
+    looked: Sequence[Received | ReceivedCalendar | MessageRefused]
     revision: int
 
 
@@ -129,7 +129,7 @@ class Reception:
     async def _keep(self, batch: Batch, stream: StreamName | None) -> list[Result]:
         taken = stream and Taken(*stream, [message.stream_seq or 0 for message in batch.messages])
         for _ in range(3):
-            closures = [one for one in batch.looked if isinstance(one, Received)]
+            closures = [one for one in batch.looked if not isinstance(one, MessageRefused)]
             try:
                 outcomes = iter(await self._take(closures, batch.revision, taken))
             except StaleRing:
@@ -221,11 +221,15 @@ class Reception:
             self._ring = await self._threads.run(self._store.register.ring)
         return self._ring.revision != than
 
-    def _look(self, messages: Sequence[Message], ring: KeysOfRevision) -> list[Received | MessageRefused]:
+    def _look(
+        self, messages: Sequence[Message], ring: KeysOfRevision
+    ) -> list[Received | ReceivedCalendar | MessageRefused]:
         now = time.time()
         return [_looked(message, ring, now, self._zone) for message in messages]
 
-    async def _take(self, batch: Sequence[Received], revision: int, taken: Taken | None = None) -> list[TakeOutcome]:
+    async def _take(
+        self, batch: Sequence[Received | ReceivedCalendar], revision: int, taken: Taken | None = None
+    ) -> list[TakeOutcome]:
         now = time.time_ns() // 1_000_000
         take = self._store.closures.take
         return await self._threads.run(take, batch, now=now, revision=revision, taken=taken)
@@ -251,7 +255,9 @@ class Reception:
         return refusals
 
 
-def _looked(message: Message, ring: KeysOfRevision, now: float, zone: tzinfo) -> Received | MessageRefused:
+def _looked(
+    message: Message, ring: KeysOfRevision, now: float, zone: tzinfo
+) -> Received | ReceivedCalendar | MessageRefused:
     try:
         return receive(message, ring, now=now, zone=zone)
     except MessageRefused as refused:

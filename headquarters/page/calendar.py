@@ -94,6 +94,7 @@ async def shop(request: AnyRequest, screens: Screens, nim: str) -> Response[byte
         **with_those_beside(month),
         word=words,
         findings=findings,
+        closed=await screens.run(screens.store.figures.calendar, machine, month[:4]),
         ledgers=await screens.run(screens.store.register.ledgers, machine),
     )
 

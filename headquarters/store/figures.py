@@ -57,6 +57,18 @@ class ClosureLine(msgspec.Struct, frozen=True, kw_only=True):
         return CursorPlace(getattr(self, COLUMNS[order]), self.machine, self.z, self.id)
 
 
+class CalendarLine(msgspec.Struct, frozen=True):
+    """The closure of a month or a year. Amounts in whole XOF; `grand_ttc` is of the book since its beginning."""
+
+    period: str
+    number: int
+    first_z: int | None
+    last_z: int | None
+    certs: int
+    ttc: int
+    grand_ttc: int
+
+
 class Cell(msgspec.Struct, frozen=True):
     """A shop's day: how many closures, sales and money in it, and its last Z."""
 
@@ -155,6 +167,15 @@ class Figures:
         with self._database.read() as connection:
             rows = connection.execute(query.group_by(table.day).order_by(table.day))
             return [Total(*row[:2], *_whole(row[2:])) for row in rows]
+
+    def calendar(self, machine: str, year: str) -> list[CalendarLine]:
+        """The closed months of that year, and the year, of the live book, as they came."""
+        table = tables.calendar_closure.c
+        columns = [getattr(table, name) for name in CalendarLine.__struct_fields__]
+        mine = (table.machine == machine, table.mode == "live", table.period.startswith(year, autoescape=True))
+        query = select(*columns).where(*mine).order_by(table.kind, table.number, table.created_at)
+        with self._database.read() as connection:
+            return [CalendarLine(*row) for row in connection.execute(query)]
 
     def whole(self, machine: str, id_: str) -> Whole | None:
         closure, message = tables.closure.c, tables.message.c

@@ -118,6 +118,22 @@ closure = Table(
     Index("closure_arrival", "mode", "arrival", "machine", "z", "id"),
 )
 
+# Of months and years. body: the message as it came; digest: of the report in it.
+calendar_closure = Table(
+    "calendar_closure",
+    metadata,
+    *_texts("machine", "id", "nim", "mode", "kind"),
+    *_numbers("number"),
+    *_texts("period", "ledger_id"),
+    *_numbers("epoch", "created_at", "received_at", "zs"),
+    *_optional(BigInteger, "first_z", "last_z"),
+    *_numbers("certs", "ttc", "ht", "tva", "grand_ttc"),
+    *_of(LargeBinary, "digest", "body"),
+    *_texts("key_id", "via"),
+    PrimaryKeyConstraint("machine", "id"),
+    Index("calendar_closure_number", "machine", "mode", "kind", "number"),
+)
+
 # The headers are JSON.
 message = Table(
     "message",

@@ -130,6 +130,7 @@ def command(
     typed = shell_user()
     by, detail = (Actor(person, address), {"through": typed.name}) if person else (typed, {})
     _note(settings, target, whole=whole, by=by, detail=detail)
+    _archive(settings, None if whole else into, silent=as_json)
     if as_json:
         signed = {"signed_by": copied.fingerprint} if whole else {}
         print_json({"backup": str(target), "deleted": [str(path) for path in gone], **figures(findings), **signed})
@@ -139,6 +140,21 @@ def command(
         say(tr("This box signs its backups; fingerprint: {fingerprint}", fingerprint=copied.fingerprint))
     for path in gone:
         say(tr("deleted: {path}", path=path))
+
+
+def _archive(settings: Settings, into: Path | None, *, silent: bool) -> None:
+    """The archives of closed years that are not in the folder yet; what hinders them is no fault of the copy."""
+    from daemon.cli.commands.archive import archive_years
+
+    if into is None:
+        return
+    try:
+        made, _ = archive_years(settings, into, by=shell_user())
+    except (Failure, StorageError) as error:
+        warn(str(error))
+        return
+    for path in () if silent else made:
+        say(tr("verified archive: {path}", path=path))
 
 
 def _ledger_copied(ledger: Path, target: Path, progress: Progress) -> VerifyResult:

@@ -17,6 +17,15 @@ WHERE outbox.destination = ? AND outbox.book_id = (SELECT id FROM book WHERE nim
       AND outbox.state = 'waiting' AND outbox.type = 'closure.created'
 ORDER BY outbox.id LIMIT ?;
 
+-- name: waiting_calendar
+SELECT outbox.id, book.nim, book.mode, json_extract(CAST(entry.body AS TEXT), '$.kind'), json_extract(CAST(entry.body AS TEXT), '$.number'),
+       json_extract(json_extract(CAST(entry.body AS TEXT), '$.body'), '$.report_id'), entry.at,
+       json_extract(CAST(entry.body AS TEXT), '$.body'), entry.hash, outbox.sent_at
+FROM outbox JOIN book ON book.id = outbox.book_id JOIN entry ON entry.id = outbox.ref_id
+WHERE outbox.destination = ? AND outbox.book_id = (SELECT id FROM book WHERE nim = ? AND mode = ?)
+      AND outbox.state = 'waiting' AND outbox.type = 'calendar.closed'
+ORDER BY outbox.id LIMIT ?;
+
 -- name: waiting_events
 SELECT id, book_id, type, ref_id, created_at AS at, tries, sent_at AS last_sent FROM outbox
 WHERE destination = ? AND book_id = ? AND state = 'waiting' ORDER BY id LIMIT ?;

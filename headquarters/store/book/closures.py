@@ -6,6 +6,7 @@ turns and each sees what the other has kept."""
 from __future__ import annotations
 
 import enum
+import hashlib
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -15,7 +16,7 @@ from common.wire.instants import instant_millis
 from headquarters.core import checks
 from headquarters.core.finding import Fact, Facts
 from headquarters.core.held import Held
-from headquarters.core.reception import Received
+from headquarters.core.reception import Received, ReceivedCalendar
 from headquarters.store import tables
 from headquarters.store.arrivals import next_arrival
 from headquarters.store.book.books import (
@@ -47,7 +48,7 @@ class Closures:
 
     def take(
         self,
-        batch: Sequence[Received],
+        batch: Sequence[Received | ReceivedCalendar],
         *,
         now: int,
         revision: int | None = None,
@@ -58,10 +59,51 @@ class Closures:
         `taken` are the messages that the batch came in, with those that were refused. `now` in milliseconds."""
         with self._database.write() as connection:
             hold_revision(connection, revision)
-            outcomes = _Taking(connection, batch, now).run() if batch else []
+            closures = [one for one in batch if isinstance(one, Received)]
+            days = iter(_Taking(connection, closures, now).run() if closures else ())
+            outcomes = [
+                next(days) if isinstance(one, Received) else _take_calendar(connection, one, now) for one in batch
+            ]
             if taken is not None:
                 keep_taken(connection, taken)
             return outcomes
+
+
+def _take_calendar(connection: Connection, received: ReceivedCalendar, now: int) -> TakeOutcome:
+    """A month or year: there are few. Another one with its id is never said to be delivered."""
+    table, data = tables.calendar_closure, received.data
+    digest = hashlib.sha256(received.data.body.encode()).digest()
+    mine = and_(table.c.machine == received.machine, table.c.id == data.report_id)
+    known = connection.scalar(select(table.c.digest).where(mine))
+    if known is not None:
+        return TakeOutcome.KNOWN if known == digest else TakeOutcome.FORK
+    row = {
+        "machine": received.machine,
+        "id": data.report_id,
+        "nim": data.nim,
+        "mode": data.mode,
+        "kind": data.kind,
+        "number": data.number,
+        "period": data.period,
+        "ledger_id": data.ledger_id,
+        "epoch": data.epoch,
+        "created_at": received.created_at,
+        "received_at": now,
+        "zs": data.z_count,
+        "first_z": data.first_z,
+        "last_z": data.last_z,
+        "certs": data.certs_count,
+        "ttc": data.total_ttc,
+        "ht": data.total_ht,
+        "tva": data.total_tva,
+        "grand_ttc": data.grand_total.total_ttc,
+        "digest": digest,
+        "body": received.message.body,
+        "key_id": received.key_id,
+        "via": received.message.via,
+    }
+    insert_all(connection, table, [row])
+    return TakeOutcome.STORED
 
 
 class _Taking:

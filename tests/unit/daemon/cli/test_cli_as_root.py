@@ -76,6 +76,7 @@ TYPED: tuple[tuple[str, ...], ...] = (
     ("webhook", "test"),
     ("config", "check"),
     ("proxy",),
+    ("archive", "2020", "--into", "var/backups"),
     ("backup", "good.sqlite3"),
     ("backup", "var/backups/copy.sqlite3"),
     ("backup", "--into", "var/backups", "--keep-daily", "1"),
@@ -96,7 +97,15 @@ NO_FILES = {
 }
 LEAVES = ({0}, {1, 3})
 """Exit codes of a command that did its work, and of one that found something wrong: nobody receives, a machine that is not set up."""
-FOUND_WRONG = {LAST_Z, ("doctor",), ("run",), ("time", "repair"), ("upstream", "test"), ("webhook", "test")}
+FOUND_WRONG = {
+    LAST_Z,
+    ("archive", "2020", "--into", "var/backups"),
+    ("doctor",),
+    ("run",),
+    ("time", "repair"),
+    ("upstream", "test"),
+    ("webhook", "test"),
+}
 
 
 @pytest.fixture

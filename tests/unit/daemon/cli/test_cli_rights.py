@@ -47,6 +47,7 @@ TABLE = {
     ("logs", "--file", "/dev/null"): ANYONE,
     ("verify",): KEEPER,
     ("backup", "copy.sqlite3"): KEEPER,
+    ("archive", "2020", "--into", "var"): KEEPER,
     ("restore", "--yes", "copy.sqlite3"): KEEPER,
     ("upstream", "keygen", "own/new.key"): ANYONE,
     ("upstream", "replay"): KEEPER,

@@ -26,6 +26,7 @@ PARTS = {
     "closures": {"columns": closures.COLUMNS},
     "recompute": {"record": codec.RECORD_COLUMNS, "closure": closures.COLUMNS},
     "sandbox": {"entry": entries.COLUMNS},
+    "year_lines": {"record": codec.RECORD_COLUMNS, "closure": closures.COLUMNS, "entry": entries.COLUMNS},
     "health": {"record": codec.RECORD_COLUMNS, "closure": closures.COLUMNS},
 }
 ALL = [

@@ -1,0 +1,108 @@
+"""The closure of a month or a year as it is sent: CloudEvents 1.0, structured JSON, beside the closures of days (`common.wire.closure`).
+
+Fields may be added; none is renamed, dropped or retyped within version 1."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import msgspec
+
+from common.wire.closure import Count, Id, LedgerId, Mode, Nim, Shape, Text, Whole
+from common.wire.errors import BadEvent, decoded
+from common.wire.instants import instant_millis
+
+CalendarKind = Literal["month", "year"]
+TYPES: dict[tuple[str, Mode], str] = {
+    ("month", "live"): "bf.mcfd.month.v1",
+    ("month", "test"): "bf.mcfd.month.test.v1",
+    ("year", "live"): "bf.mcfd.year.v1",
+    ("year", "test"): "bf.mcfd.year.test.v1",
+}
+_PERIODS = {"month": re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])", re.ASCII), "year": re.compile(r"[0-9]{4}", re.ASCII)}
+
+
+class CalendarGrandTotal(Shape, frozen=True):
+    """Of the book since its beginning."""
+
+    certs_count: Count
+    total_ttc: Whole
+    total_ht: Whole
+    total_tva: Whole
+
+
+class CalendarData(Shape, frozen=True):
+    """`data` of the event: the report as the box keeps it, and what proves it. `body` is the report byte for byte, `chain_head` its hash in the
+    chain of its book."""
+
+    kind: CalendarKind
+    nim: Nim
+    number: Count
+    period: Text
+    report_id: Id
+    created_at: str
+    certs_count: Count
+    total_ttc: Whole
+    total_ht: Whole
+    total_tva: Whole
+    z_count: Count
+    first_z: Count | None
+    last_z: Count | None
+    grand_total: CalendarGrandTotal
+    mode: Mode
+    box: Text
+    z_chain_head: Text = ""
+    chain_previous: Text = ""
+    chain_head: Text = ""
+    ledger_id: LedgerId = ""
+    epoch: Count = 0
+    body: str = ""
+    key_id: Text = ""
+
+
+class CalendarEvent(Shape, frozen=True):
+    specversion: Literal["1.0"]
+    id: str
+    source: str
+    type: str
+    subject: str
+    time: str
+    datacontenttype: Literal["application/json"]
+    data: CalendarData
+
+    @property
+    def nim(self) -> str:
+        return self.data.nim
+
+
+class _Kind(msgspec.Struct):
+    type: str = ""
+
+
+def is_calendar(content: bytes) -> bool:
+    """Whether a message says that it is one."""
+    try:
+        return msgspec.json.decode(content, type=_Kind).type in TYPES.values()
+    except (msgspec.MsgspecError, UnicodeError):
+        return False
+
+
+def read_calendar(content: bytes) -> CalendarEvent:
+    """BadEvent, naming the field, unless it is one closure and says the same of itself everywhere."""
+    event = decoded(content, CalendarEvent)
+    data = event.data
+    said = {
+        "source": (event.source, f"/mcf/{data.nim}"),
+        "subject": (event.subject, str(data.number)),
+        "id": (event.id, data.report_id),
+        "type": (event.type, TYPES[data.kind, data.mode]),
+        "time": (event.time, data.created_at),
+    }
+    for field, (found, expected) in said.items():
+        if found != expected:
+            raise BadEvent(field, f"does not agree with data ({expected})")
+    if not _PERIODS[data.kind].fullmatch(data.period):
+        raise BadEvent("data.period", f"is no {data.kind}")
+    instant_millis(data.created_at, "data.created_at")
+    return event

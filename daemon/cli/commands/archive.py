@@ -1,0 +1,150 @@
+"""`mcfd archive`: a closed year of each machine as one signed file that can be checked without mcfd."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from common.language import tr
+from common.language.system import reason
+from daemon.cli.commands.backup import signing_key
+from daemon.cli.failures import Failure
+from daemon.cli.options import examples, json_option, settings_option
+from daemon.cli.output import print_json, say
+from daemon.core.audit import Actor
+from daemon.core.certified_core import CORE_VERSION, core_digest
+from daemon.core.clock import millis_text
+from daemon.core.machine.nim import same_machine
+from daemon.ledger_access import existing, now, shell_user, with_ledger
+from daemon.owner import as_owner, by_owner
+from daemon.settings import Settings
+
+if TYPE_CHECKING:
+    from daemon.store import Store
+    from daemon.store.maintenance.year_lines import ArchiveYear
+    from daemon.whole_box.signature import BoxKey
+
+Lines = Iterable[dict[str, Any]]
+
+
+@click.command("archive", epilog=examples("mcfd archive 2026 --into /media/usb"))
+@settings_option
+@click.argument("year", metavar=tr("YEAR"))
+@click.option(
+    "--into",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar=tr("FOLDER"),
+    help=tr("The directory to put it in."),
+)
+@click.option("--nim", default="", metavar="NIM", help=tr("Of this machine alone."))
+@click.option("--by", "person", hidden=True, help="Whom the page makes it for, as the audit log has it.")
+@click.option("--from-address", "address", default="", hidden=True)
+@json_option
+def command(
+    settings: Settings, *, year: str, into: Path, nim: str, person: str | None, address: str, as_json: bool
+) -> None:
+    by = Actor(person, address) if person else shell_user()
+    made, there = archive_years(settings, into, year=year, nim=nim, by=by)
+    if not made and not there:
+        raise Failure(
+            tr("{year} is not closed: a year is closed with the first Z or certification after it", year=year)
+        )
+    if as_json:
+        print_json({"archives": [str(path) for path in made], "there": [str(path) for path in there]})
+        return
+    for path in made:
+        say(tr("verified archive: {path}", path=path))
+    for path in there:
+        say(tr("{path} exists already", path=path))
+
+
+def archive_years(
+    settings: Settings, into: Path, *, year: str = "", nim: str = "", by: Actor
+) -> tuple[list[Path], list[Path]]:
+    """Each closed year, or the named one, that has no archive in the folder yet: those that were made, and those that were there."""
+    from daemon.store.maintenance.year_lines import archive_year, closed_years
+    from daemon.store.sqlite.connection import open_to_read
+    from daemon.whole_box.year_archive import archive_name
+
+    ledger = existing(settings)
+    made, there = [], []
+    with as_owner(ledger.parent), closing(open_to_read(ledger)) as connection:
+        connection.execute("BEGIN")
+        years = [
+            archive_year(connection, book, closed)
+            for book, closed in closed_years(connection)
+            if year in ("", closed) and (not nim or same_machine(book.nim, nim))
+        ]
+    for each in years:
+        target = into / archive_name(each.book.nim, each.ifu, each.year)
+        with as_owner(into):
+            into.mkdir(parents=True, exist_ok=True)
+            is_there = target.exists()
+        if is_there:
+            there.append(target)
+            continue
+        _make(settings, ledger, target, each)
+        made.append(target)
+        _note(settings, target, each, by)
+    return made, there
+
+
+def _make(settings: Settings, ledger: Path, target: Path, year: ArchiveYear) -> None:
+    """Whole and verified, or not at all."""
+    from daemon.whole_box.year_archive import faults
+
+    key = signing_key(settings)
+    try:
+        with by_owner(target, ledger.parent) as copy, as_owner(ledger.parent):
+            part = copy.with_name(copy.name + ".part")
+            try:
+                _write(ledger, part, target.name, year, key)
+                if found := faults(part):
+                    raise Failure(tr("the archive does not verify: {found}", found="; ".join(found[:3])))
+                part.replace(copy)
+            finally:
+                part.unlink(missing_ok=True)
+    except OSError as error:
+        raise Failure(tr("{path} cannot be written: {why}", path=target, why=reason(error))) from None
+
+
+def _write(ledger: Path, part: Path, name: str, year: ArchiveYear, key: BoxKey) -> None:
+    from daemon.store.maintenance import year_lines
+    from daemon.store.sqlite.connection import open_to_read
+    from daemon.whole_box.year_archive import write_archive
+
+    counts = dict.fromkeys(("certification", "closure", "entry"), 0)
+
+    def counted(lines: Lines) -> Iterator[dict[str, Any]]:
+        for line in lines:
+            counts[line["kind"]] += 1
+            yield line
+
+    def manifest() -> dict[str, Any]:
+        chain = {"start": year.start.hex(), "after_z": year.after_z, "end": year.end.hash.hex(), "counts": counts}
+        told = {"nim": year.book.nim, "ifu": year.ifu, "year": year.year, "number": year.number, "chain": chain}
+        core = f"{CORE_VERSION} {core_digest()}"
+        return {**told, "made_at": millis_text(now()), "version": version("mcfd"), "core": core}
+
+    with closing(open_to_read(ledger)) as connection:
+        connection.execute("BEGIN")
+        parts: dict[str, Lines] = {
+            "chain.jsonl.gz": counted(year_lines.chain_lines(connection, year)),
+            "decisions.jsonl.gz": year_lines.decision_lines(connection, year),
+            "audit.jsonl.gz": year_lines.audit_lines(connection, year),
+            "letterheads.jsonl.gz": year_lines.letterhead_lines(connection, year),
+        }
+        write_archive(part, name, key, parts, manifest)
+
+
+def _note(settings: Settings, target: Path, year: ArchiveYear, by: Actor) -> None:
+    async def job(store: Store) -> None:
+        await store.audit.note("archive.made", str(target), at=now(), by=by, detail={"year": year.year})
+
+    with_ledger(settings, job)

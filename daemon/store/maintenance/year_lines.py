@@ -1,0 +1,179 @@
+"""What the ledger has of a closed year, line by line in the order of the chain, for its archive (0047 art. 23).
+
+The year of a book goes from the last Z of the year before it to its own closure: what was certified after the last Z stands in the
+archive of the next year too, whose first Z holds it.
+"""
+
+from __future__ import annotations
+
+import base64
+import heapq
+import sqlite3
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from daemon.core.audit import GENESIS as AUDIT_GENESIS
+from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.book import Book
+from daemon.core.ledger.chain import GENESIS
+from daemon.core.ledger.closure import Closure
+from daemon.core.ledger.entries import Placed
+from daemon.core.report.journal import journal_record
+from daemon.store.sqlite.queries import load, read_as
+from daemon.store.tables.book.books import all_books, book_state
+from daemon.store.tables.book.calendar_closures import closed_of, find
+from daemon.store.tables.book.closures import COLUMNS, closure_of, find_closure
+from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, record_of, unpack
+from daemon.store.tables.book.entries import COLUMNS as ENTRY_COLUMNS
+
+_SQL = load(__name__, record=RECORD_COLUMNS, closure=COLUMNS, entry=ENTRY_COLUMNS)
+Line = dict[str, Any]
+Placing = tuple[int, int, int, int]
+"""Seq, Z, 1 for an entry, its id: sorts as the chain goes."""
+
+
+class ArchiveYear(NamedTuple):
+    """A closed year of a book: `number` is that of its closure; the chain begins after the Z `after_z` and its hash `start`."""
+
+    book: Book
+    ifu: str
+    year: str
+    number: int
+    after_z: int
+    after_seq: int
+    start: bytes
+    began_at: int
+    end: Placed
+
+
+def closed_years(connection: sqlite3.Connection) -> list[tuple[Book, str]]:
+    """Of live books, oldest first."""
+    return [
+        (book, year)
+        for book in all_books(connection)
+        if book.mode == "live"
+        for (year,) in connection.execute(_SQL["years"], (book.id,))
+    ]
+
+
+def archive_year(connection: sqlite3.Connection, book: Book, year: str) -> ArchiveYear:
+    """NotFound while it is not closed."""
+    end = find(connection, book, "year", year)
+    closed, state = closed_of(end), book_state(connection, book)
+    start, after_seq, began_at = GENESIS, 0, 0
+    if closed.after_z:
+        before = find_closure(connection, book, closed.after_z)
+        start, after_seq, began_at = before.hash, before.last_seq, before.created_at
+    return ArchiveYear(state.book, state.ifu, year, closed.number, closed.after_z, after_seq, start, began_at, end)
+
+
+def chain_lines(connection: sqlite3.Connection, year: ArchiveYear) -> Iterator[Line]:
+    """Each with its hash, as the chain holds it; a certification with what the journal says of it beside."""
+    parts = (_records(connection, year), _closures(connection, year), _entries(connection, year))
+    for _, line in heapq.merge(*parts, key=lambda part: part[0]):
+        yield line
+
+
+def _records(connection: sqlite3.Connection, year: ArchiveYear) -> Iterator[tuple[Placing, Line]]:
+    values = (year.book.id, year.after_seq, year.end.after_seq)
+    for row in connection.execute(_SQL["records"], values):
+        content = unpack(row[PAYLOAD])
+        record = record_of(row, content)
+        yield (record.seq, -1, 0, 0), _record_line(record, content)
+
+
+def _record_line(record: Record, content: bytes) -> Line:
+    counters = record.counters
+    return {
+        "kind": "certification",
+        "id": record.id,
+        "seq": record.seq,
+        "number": record.number,
+        "type": record.type,
+        "state": record.state,
+        "begun_at": record.begun_at,
+        "ended_at": record.chained_at or record.ended_at,
+        "base": msgspec.structs.astuple(record.base),
+        "counters": None if counters is None else msgspec.structs.astuple(counters),
+        "total_ttc": record.total_ttc,
+        "code": record.code,
+        "machine_time": record.machine_time,
+        "ifu": record.ifu,
+        "reason": record.reason,
+        "line_ms": record.line_ms,
+        "duration_ms": record.duration_ms,
+        "request_id": record.request_id,
+        "invoice": base64.b64encode(content).decode(),
+        "fc": record.fc,
+        "hash": record.hash.hex(),
+        "journal": journal_record(record, 0),
+    }
+
+
+def _closures(connection: sqlite3.Connection, year: ArchiveYear) -> Iterator[tuple[Placing, Line]]:
+    for row in connection.execute(_SQL["closures"], (year.book.id, year.after_z, year.end.after_z)):
+        closure = closure_of(row)
+        yield (closure.last_seq, closure.z_number, 0, 0), _closure_line(closure)
+
+
+def _closure_line(closure: Closure) -> Line:
+    at = closure.chained_at or closure.created_at
+    return {
+        "kind": "closure",
+        "z_number": closure.z_number,
+        "report_id": closure.report_id,
+        "period_start": closure.chained_start or closure.period_start,
+        "period_end": closure.chained_at or closure.period_end,
+        "created_at": at,
+        "certs_count": closure.certs_count,
+        "total_ttc": closure.total_ttc,
+        "counters": msgspec.structs.astuple(closure.counters),
+        "unexplained": closure.unexplained,
+        "first_seq": closure.first_seq,
+        "last_seq": closure.last_seq,
+        "body": closure.body.decode(),
+        "hash": closure.hash.hex(),
+    }
+
+
+def _entries(connection: sqlite3.Connection, year: ArchiveYear) -> Iterator[tuple[Placing, Line]]:
+    last = (year.end.after_seq, year.end.after_z, year.end.id)
+    for placed in read_as(Placed, connection.execute(_SQL["entries"], (year.book.id, year.after_seq, last[0]))):
+        place = (placed.after_seq, placed.after_z, placed.id)
+        if place > last or placed.after_z < year.after_z:
+            continue
+        line = {
+            "kind": "entry",
+            "id": placed.id,
+            "after_seq": placed.after_seq,
+            "after_z": placed.after_z,
+            "at": placed.chained_at or placed.at,
+            "body": placed.body.decode(),
+            "hash": placed.hash.hex(),
+        }
+        yield (placed.after_seq, placed.after_z, 1, placed.id), line
+
+
+def decision_lines(connection: sqlite3.Connection, year: ArchiveYear) -> Iterator[Line]:
+    """What operators decided in that time."""
+    yield from _plain(connection, "decisions", (year.book.id, year.began_at, year.end.at))
+
+
+def audit_lines(connection: sqlite3.Connection, year: ArchiveYear) -> Iterator[Line]:
+    """The audit log of the box in that time; each entry with the hash that it is chained to."""
+    for line in _plain(connection, "audit", {"genesis": AUDIT_GENESIS, "begin": year.began_at, "end": year.end.at}):
+        yield {**line, "detail": msgspec.json.decode(line["detail"])}
+
+
+def letterhead_lines(connection: sqlite3.Connection, year: ArchiveYear) -> Iterator[Line]:
+    """What stood on paper: named by invoices, Zs and months."""
+    yield from _plain(connection, "letterheads", (year.book.id,))
+
+
+def _plain(connection: sqlite3.Connection, name: str, values: tuple[Any, ...] | Line) -> Iterator[Line]:
+    found = connection.execute(_SQL[name], values)
+    names = [column for column, *_ in found.description]
+    for row in found:
+        yield dict(zip(names, row, strict=True))

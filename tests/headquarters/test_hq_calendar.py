@@ -1,0 +1,75 @@
+"""The months that a box closes reach headquarters among its closures: made by the box's own ledger, signed, kept once, shown at the shop."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+from support.hq.in_process import log_in, pages
+from support.hq.store import NOW
+from support.ledgers.ledger import Till, opened
+
+from common.wire.calendar_closure import read_calendar
+from common.wire.errors import BadEvent
+from common.wire.signing import sign
+from daemon.core.clock import millis
+from daemon.core.delivery import Outgoing
+from daemon.upstream.event import compose
+from headquarters.core.reception import Message, MessageRefused, ReceivedCalendar, receive
+from headquarters.store.book.closures import TakeOutcome
+
+
+async def sent_by_a_box(path: Path) -> list[Outgoing]:
+    """What waits upstream after a Z on New Year's Day: two Zs, and before the second a month and a year."""
+    async with opened(path) as store:
+        till = await Till.of(store)
+        till.at = millis(datetime(2026, 12, 31, 18, tzinfo=UTC))
+        await till.sell(5000)
+        await till.close()
+        till.at = millis(datetime(2027, 1, 1, 18, tzinfo=UTC))
+        await till.close()
+        waiting = await store.outbox.waiting(till.book.nim, "live", 10)
+        await store.outbox.mark_sent(waiting[0].id, at=till.at)
+        assert [entry.id for entry in await store.outbox.waiting(till.book.nim, "live", 1)] == [waiting[1].id]
+        return list(waiting)
+
+
+def message(box, body: bytes, report_id: str) -> Message:
+    return Message(via="https", headers=sign([box.key], report_id, NOW // 1000, body), body=body)
+
+
+async def test_months_and_years_go_upstream_and_are_shown(store, box, tmp_path: Path) -> None:
+    """In their order, each once; the same message again is known, another one with its id is not taken."""
+    waiting = await sent_by_a_box(tmp_path / "ledger")
+    assert [(entry.kind, entry.z_number) for entry in waiting] == [("Z", 1), ("month", 1), ("year", 1), ("Z", 2)]
+    ring = store.register.ring()
+    calendar = []
+    for entry in waiting[1:3]:
+        found = receive(message(box, compose(entry), entry.report_id), ring, now=NOW / 1000, zone=UTC)
+        assert isinstance(found, ReceivedCalendar)
+        calendar.append(found)
+    assert [(one.data.period, one.data.total_ttc) for one in calendar] == [("2026-12", 5000), ("2026", 5000)]
+    assert all(one.data.ledger_id for one in calendar)
+    assert store.closures.take(calendar, now=NOW) == [TakeOutcome.STORED] * 2
+    assert store.closures.take(calendar, now=NOW) == [TakeOutcome.KNOWN] * 2
+    other = msgspec.structs.replace(calendar[0], data=msgspec.structs.replace(calendar[0].data, body="{}"))
+    assert store.closures.take([other], now=NOW) == [TakeOutcome.FORK]
+    async with pages(store) as client:
+        log_in(client, store, "reader")
+        shown = await client.get(f"/ui/shops/{box.nim}?month=2026-12")
+        assert shown.status_code == 200
+        assert shown.text.count('data-testid="calendar-row"') == 2
+
+
+async def test_a_month_is_taken_from_its_box_alone(store, box, tmp_path: Path) -> None:
+    entry = (await sent_by_a_box(tmp_path / "ledger"))[1]
+    body = compose(entry)
+    changed = body.replace(b'"total_ttc":5000', b'"total_ttc":6000')
+    signed = message(box, body, entry.report_id)
+    with pytest.raises(MessageRefused, match="no signature"):
+        receive(msgspec.structs.replace(signed, body=changed), store.register.ring(), now=NOW / 1000, zone=UTC)
+    for wrong in (b'"period":"2026-13"', b'"period":"2026"'):
+        with pytest.raises(BadEvent, match="period"):
+            read_calendar(body.replace(b'"period":"2026-12"', wrong))

@@ -1,0 +1,171 @@
+"""`mcfd archive`: a closed year as one file that a machine without mcfd can check, to the byte."""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from support.cli.command import Command
+from support.ledgers.ledger import IFU, Till, invoice, opened
+
+from daemon.core.clock import millis
+from daemon.core.ledger.entries import CashMove
+from daemon.whole_box import verify_archive
+from daemon.whole_box.year_archive import faults
+
+FLIPS = int(os.environ.get("MCFD_ARCHIVE_FLIPS", "200"))
+
+
+def at(year: int, month: int, day: int = 10) -> int:
+    return millis(datetime(year, month, day, 8, tzinfo=UTC))
+
+
+async def two_years(path: Path) -> None:
+    """2025 and 2026, with a credit note, cash, a refusal, and a sale after the last Z of each year."""
+    async with opened(path) as store:
+        till = await Till.of(store)
+        await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=at(2025, 10))
+        for month in range(10, 28):
+            till.at = at(2025 + (month - 1) // 12, (month - 1) % 12 + 1)
+            sale = await till.sell(1000 * month)
+            await till.sell(590, "A")
+            if month % 3 == 0:
+                reference = f"{till.book.nim}-{till.counters.fvc - 1}"
+                amounts = (("B", sale.total_ttc),)
+                await till.certify(invoice(f"C-{month}", type_="FA", amounts=amounts, reference=reference))
+                await till.fail(invoice(f"R-{month}"))
+                move = CashMove("deposit", 500 * month, "Fond", "1", "Awa")
+                await store.ledger.move_cash(till.book, move, at=till.at, answer=lambda _: b"{}")
+            await till.close()
+            await till.sell(70)
+
+
+@pytest.fixture
+async def box(tmp_path: Path) -> Command:
+    mcfd = Command(tmp_path)
+    await two_years(mcfd.ledger)
+    return mcfd
+
+
+def checked_elsewhere(archive: Path, folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    """By the program in it, in an empty folder, without anything of mcfd."""
+    folder.mkdir()
+    with tarfile.open(archive) as file:
+        (folder / "verify_archive.py").write_bytes(file.extractfile("verify_archive.py").read())
+    command = [sys.executable, "-I", "verify_archive.py", str(archive), *more]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_closed_year_is_one_file_that_is_checked_without_mcfd(box: Command, tmp_path: Path) -> None:
+    """Each year by itself; its chain begins where the last Z of the year before stands."""
+    into = tmp_path / "stick"
+    for year, count in (("2025", 13), ("2026", 46)):
+        box.ok("archive", year, "--into", str(into))
+        archive = into / f"mcfd-archive-{year}-EL02000015-{IFU}.tar"
+        done = checked_elsewhere(archive, tmp_path / year)
+        assert done.returncode == 0, done.stdout
+        assert f"EL02000015-1, {year}, {count}" in done.stdout
+        assert "exists already" in box.ok("archive", year, "--into", str(into))
+    fingerprint = done.stdout.split()[-1]
+    assert checked_elsewhere(archive, tmp_path / "named", fingerprint).returncode == 0
+    other = checked_elsewhere(archive, tmp_path / "other", "0000-" * 7 + "0000")
+    assert (other.returncode, "of another box" in other.stdout) == (1, True)
+    assert "archive.made" in box.ok("audit", "--json")
+
+
+def test_a_year_that_is_not_closed_has_no_archive(box: Command, tmp_path: Path) -> None:
+    assert "2027 is not closed" in box.refused(1, "archive", "2027", "--into", str(tmp_path / "stick"))
+
+
+def test_the_nightly_backup_makes_the_archives_that_are_missing(box: Command, tmp_path: Path) -> None:
+    """And leaves them there when it thins out the copies."""
+    into = tmp_path / "backups"
+    for _ in range(2):
+        box.ok("backup", "--into", str(into), "--keep-daily", "1")
+    assert len(list(into.glob("mcfd-archive-*.tar"))) == 2
+
+
+def test_no_secret_is_in_it(box: Command, tmp_path: Path) -> None:
+    """Neither the box's own key nor what keys and passwords are known by."""
+    box.ok("keys", "create", "--nim", "EL02000015-1")
+    box.ok("archive", "2026", "--into", str(tmp_path))
+    with tarfile.open(next(tmp_path.glob("mcfd-archive-*.tar"))) as file:
+        names = file.getnames()
+        content = b"".join(file.extractfile(name).read() for name in names)
+    assert names == [
+        *("manifest.json", "signature.txt", "README.txt", "verify_archive.py"),
+        *("chain.jsonl.gz", "decisions.jsonl.gz", "audit.jsonl.gz", "letterheads.jsonl.gz"),
+    ]
+    assert b"whsk_" not in content
+    assert b"scrypt" not in content
+
+
+def places(content: bytes) -> Iterator[tuple[int, int, str]]:
+    """Where each part begins and ends, with its header and what fills it up, and what it is called."""
+    with tarfile.open(fileobj=io.BytesIO(content)) as file:
+        ends = [(member.offset, member.offset_data + member.size + -member.size % 512, member.name) for member in file]
+    yield from ends
+    yield ends[-1][1], len(content), "end of the file"
+
+
+def found_in(content: bytes) -> list[str]:
+    named: list[str] = []
+    try:
+        verify_archive.check(io.BytesIO(content), lambda part, _: named.append(part))
+    except verify_archive.Broken as broken:
+        named.append(broken.args[0])
+    return named
+
+
+def test_every_byte_that_is_changed_is_found_and_its_part_named(box: Command, tmp_path: Path) -> None:
+    """Sampled: contents, headers, padding and the end; one that is cut off or has something behind it, too."""
+    box.ok("archive", "2026", "--into", str(tmp_path))
+    archive = next(tmp_path.glob("mcfd-archive-*.tar"))
+    content, draw = archive.read_bytes(), random.Random(7)
+    assert (faults(archive), found_in(content)) == ([], [])
+    for begin, end, name in places(content):
+        for _ in range(1 + FLIPS * (end - begin) // len(content)):
+            flipped = bytearray(content)
+            flipped[place := draw.randrange(begin, end)] ^= 1 << draw.randrange(8)
+            assert found_in(bytes(flipped))[:1] == [name], (place, name)
+    assert found_in(content[:-1]) == found_in(content + b"\0") == ["end of the file"]
+    assert found_in(content[: len(content) // 2]) != []
+
+
+def test_a_forged_manifest_is_not_signed(box: Command, tmp_path: Path) -> None:
+    """Who writes a part and its SHA-256 anew has no key of the box."""
+    box.ok("archive", "2026", "--into", str(tmp_path))
+    content = next(tmp_path.glob("mcfd-archive-*.tar")).read_bytes()
+    assert found_in(content.replace(b'"year":"2026"', b'"year":"2027"'))[:1] == ["manifest.json"]
+
+
+def test_the_signature_is_that_of_rfc_8032() -> None:
+    """The second test vector of its section 7.1, and one bit of everything that it is over."""
+    public = bytes.fromhex("3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c")
+    signature = bytes.fromhex(
+        "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da"
+        "085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00"
+    )
+    assert verify_archive.is_signed(public, b"\x72", signature)
+    assert not verify_archive.is_signed(public, b"\x73", signature)
+    for place in range(0, 64, 7):
+        changed = bytearray(signature)
+        changed[place] ^= 1
+        assert not verify_archive.is_signed(public, b"\x72", bytes(changed))
+
+
+@pytest.mark.parametrize("value", [0, 127, 128, 255, 256, 65535, 65536, 2**40, -1, -32, -33, -129, -40000, -(2**40)])
+def test_numbers_are_packed_as_the_chain_packs_them(value: Any) -> None:
+    wanted = [value, "é" * 20, "x" * 300, b"y" * 300, None, [1, 2]]
+    assert verify_archive.pack(wanted) == msgspec.msgpack.encode(wanted)
+    assert verify_archive.unpack(io.BytesIO(msgspec.msgpack.encode(wanted))) == wanted
