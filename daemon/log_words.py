@@ -53,6 +53,7 @@ EVENTS: Final = {
     "clock.synchronised": Text("the box's clock was set"),
     "taxserver.alert": Text("no contact to the tax server for more than 7 days"),
     "printer.failed": Text("a document was not printed"),
+    "nats.outdated": Text("headquarters' nats-server is an old version with known vulnerabilities"),
     "disk.failed": Text("the disk failed to store something; mcfd ended, and begins again with a copy of the ledger"),
     "disk.failing": Text("the disk fails again and again: it has to be replaced"),
     "ledger.copied": Text("after an error of the disk the ledger was copied into a new file"),

@@ -27,6 +27,7 @@ import structlog
 from common.wire.cancellation import ended
 from common.wire.credentials import Credentials, introduction
 from common.wire.nats_headers import Headers, format_headers, parse_headers
+from common.wire.nats_version import MINIMUM, is_outdated
 
 log = structlog.get_logger(__name__)
 
@@ -137,6 +138,12 @@ class Client(asyncio.Protocol):
         self._complaint = ""
         self._is_nats = True
         self._watching: asyncio.Task[None] | None = None
+
+    @property
+    def outdated(self) -> str:
+        """The server's version, where it is older than one may use."""
+        version = str(self._info.get("version", ""))
+        return version if is_outdated(version) else ""
 
     @property
     def is_closed(self) -> bool:
@@ -379,5 +386,7 @@ async def open_client(
             await client.close()
             raise
         else:
+            if client.outdated:
+                log.warning("nats.outdated", version=client.outdated, minimum=MINIMUM)
             return client
     raise failure

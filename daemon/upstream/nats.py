@@ -33,6 +33,7 @@ from common.wire.nats_client import (
     NotNats,
     open_client,
 )
+from common.wire.nats_version import MINIMUM
 from common.wire.presence import PresenceAnswer, read_answer
 from common.wire.signing import sign
 from common.wire.subjects import ASK, PRESENCE
@@ -45,6 +46,9 @@ TOO_LARGE = 10054  # JSStreamMessageExceedsMaximumErr: the stream's own limit on
 SERVER_TIMEOUT = 5
 NO_STREAM = Text("what answers on {topic} is not a stream")
 NOT_OURS = Text("the stream of {topic} says that it has what was never sent")
+OUTDATED = Text(
+    "closures go through, but its nats-server {version} has known vulnerabilities: headquarters has to install a newer one ({minimum} or later)"
+)
 NO_SERVER = Text("what answers there is no NATS server")
 NO_CONNECTION = Text("no connection in time")
 NO_ANSWER = Text("no answer in time")
@@ -165,13 +169,13 @@ class NatsReceiver:
         """As far as the servers and their word on certificate and credentials: what is published stays in the stream."""
         del event, event_id, nim
         try:
-            await self._connected()
+            client = await self._connected()
         except BadOptions as error:
             return DeliveryRefused(str(error))
         except (OSError, NatsError) as error:
             cause = f"{type(error).__name__}: {error}"
             return Again(str(Text("no connection, or a broken one ({cause})", cause=cause)))
-        return Delivered()
+        return Again(str(OUTDATED(version=client.outdated, minimum=MINIMUM))) if client.outdated else Delivered()
 
     async def aclose(self) -> None:
         await self._drop(self._client)

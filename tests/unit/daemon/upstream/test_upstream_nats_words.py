@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 
 from daemon.core.delivery import Again, Delivered, Delivery, DeliveryRefused
 from daemon.upstream import nats as jetstream
@@ -116,6 +117,34 @@ async def test_what_a_server_says_of_a_closure(
         server.says = TAKEN
         assert await deliver(receiver) == Delivered()
         assert server.connections == connections
+
+
+@pytest.mark.parametrize(
+    ("version", "is_old"),
+    [
+        ("2.9.0", True),
+        ("2.11.14", True),
+        ("2.11.15", False),
+        ("2.12.0", True),
+        ("v2.12.5-RC.1", True),
+        ("2.12.6", False),
+        ("2.15.1", False),
+        ("3.0.0", False),
+        ("", False),
+        ("of ours", False),
+    ],
+)
+async def test_a_server_with_known_vulnerabilities_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, version: str, is_old: bool
+) -> None:
+    """By `mcfd upstream test`, and in the log; closures go through."""
+    monkeypatch.setitem(globals(), "HELLO", HELLO.replace(b"{", b'{"version":"%b",' % version.encode(), 1))
+    async with serving(tmp_path, TAKEN) as (_, receiver):
+        with structlog.testing.capture_logs() as logged:
+            trial = await receiver.trial(b"", event_id="", nim=NIM)
+            assert await deliver(receiver) == Delivered()
+    assert (trial != Delivered()) == is_old
+    assert [each["version"] for each in logged if each["event"] == "nats.outdated"] == [version] * is_old
 
 
 async def test_a_stream_that_has_everything(tmp_path: Path) -> None:
