@@ -246,8 +246,8 @@ MISTAKES = (
         2,
         "a failed commit is told as a success to those behind it",
         "daemon.store.sqlite.writer",
-        "        for _, future, _ in batch:\n            if not future.cancelled():\n                future.set_exception(error)\n",
-        "        for at, (_, future, _) in enumerate(batch):\n            if not future.cancelled():\n                future.set_result(at + 1) if isinstance(error, StorageError) else future.set_exception(error)\n",
+        "        for _, future in batch:\n            if not future.cancelled():\n                future.set_exception(error)\n",
+        "        for at, (_, future) in enumerate(batch):\n            if not future.cancelled():\n                future.set_result(at + 1) if isinstance(error, StorageError) else future.set_exception(error)\n",
     ),
     Mistake(
         2,

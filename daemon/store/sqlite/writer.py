@@ -3,19 +3,13 @@
 A job is a function on the connection. Each runs in a savepoint of its own, so that its exception undoes and fails only
 itself; a commit that fails, fails every job of its batch. A job that was submitted runs, whether or not its caller is
 still there.
-
-**Gathering.** With a fast disk a commit is over before the next caller comes, and each would pay for an fsync of its own.
-So while many callers come and go (`SIBLINGS` of them), the writer waits for those who, going by their habit, are back within `DELAY`,
-much as PostgreSQL does with commit_delay and commit_siblings. Who has a real line to talk on stays away longer, and is not waited for; a lone
-caller is never delayed.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
 import sqlite3
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -26,12 +20,6 @@ from daemon.store.sqlite.faults import storage_error
 
 T = TypeVar("T")
 
-SIBLINGS = 4
-DELAY = 0.004
-"""Seconds; about one fsync of a good SSD, and a fifteenth of the shortest invoice on a real line."""
-LATE = 0.001
-"""Seconds that one who is waited for may come later than usual."""
-
 JOBS_PER_CHECKPOINT = 200
 """About 1 000 pages of WAL. Brought into the file between two batches, when everybody has been told."""
 
@@ -39,15 +27,6 @@ JOBS_PER_CHECKPOINT = 200
 class _Submitted(NamedTuple):
     job: Job[Any]
     future: asyncio.Future[Any]
-    caller: Hashable
-
-
-class _Habit(NamedTuple):
-    """How long a caller was away, in seconds, the last time and the time before. An intent and its outcome take turns, so the next time is
-    like the one before the last."""
-
-    last: float = math.inf
-    before: float = math.inf
 
 
 class _Outcome(NamedTuple):
@@ -75,38 +54,21 @@ class Writer:
         self._connection = connection
         self._loop = asyncio.get_running_loop()
         self._queue: list[_Submitted] = []
-        self._callers: set[Hashable] = set()
-        self._told_at: dict[Hashable, float] = {}
-        """Callers that are away."""
-        self._habits: dict[Hashable, _Habit] = {}
-        self._awaited: set[Hashable] = set()
-        self._alone: Hashable = None
-        """The only caller of the last batch: should it be the next one too, nobody is waited for, not even for a turn of the loop."""
         self._busy = False
         self._due = False
-        self._gathering: asyncio.TimerHandle | None = None
         self._closing = False
         self._ended = asyncio.Event()
         self._since_checkpoint = 0
 
-    async def submit(self, job: Job[T], caller: Hashable = None) -> T:
-        """The job's result, once it is durable. `caller` names one who does such jobs again and again."""
+    async def submit(self, job: Job[T]) -> T:
+        """The job's result, once it is durable."""
         if self._closing:
             raise StorageFull(Text("the ledger is closed"))
         future: asyncio.Future[T] = self._loop.create_future()
-        self._queue.append(_Submitted(job, future, caller))
-        if caller is not None:
-            self._callers.add(caller)
-            self._is_back(caller)
-        if self._gathering is not None:
-            if not self._awaited:
-                self._start()
-        elif not self._busy and not self._due:
-            if caller is not None and caller == self._alone:
-                self._begin()
-            else:  # whoever comes in the same moment shares the commit
-                self._due = True
-                self._loop.call_soon(self._begin)
+        self._queue.append(_Submitted(job, future))
+        if not self._busy and not self._due:
+            self._due = True
+            self._loop.call_soon(self._begin)  # whoever comes in the same moment shares the commit
         return await future
 
     async def close(self) -> None:
@@ -126,34 +88,7 @@ class Writer:
         self._due = False
         if self._busy or not self._queue:
             return
-        wait = 0.0 if self._closing else self._siblings_in()
-        if not wait:
-            self._start()
-        elif self._gathering is None:
-            self._gathering = self._loop.call_later(wait, self._start)
-
-    def _siblings_in(self) -> float:
-        """Seconds until the last of those who are worth waiting for should be back; 0 where they are too few."""
-        now = self._loop.time()
-        due = {caller: told + self._habits.get(caller, _Habit()).before - now for caller, told in self._told_at.items()}
-        self._awaited = {caller for caller, left in due.items() if -LATE <= left <= DELAY} - self._callers
-        if not self._awaited or len(self._callers) + len(self._awaited) < SIBLINGS:
-            return 0.0
-        return min(DELAY, max(due[caller] for caller in self._awaited) + LATE)
-
-    def _is_back(self, caller: Hashable) -> None:
-        self._awaited.discard(caller)
-        told = self._told_at.pop(caller, None)
-        if told is not None:
-            self._habits[caller] = _Habit(self._loop.time() - told, self._habits.get(caller, _Habit()).last)
-
-    def _start(self) -> None:
-        if self._gathering is not None:
-            self._gathering.cancel()
-            self._gathering = None
-        self._alone = next(iter(self._callers)) if len(self._callers) == len(self._queue) == 1 else None
         batch, self._queue = self._queue, []
-        self._callers.clear()
         self._busy = True
         self._connection.start(
             partial(_transact, [submitted.job for submitted in batch], marking=self._marking),
@@ -167,31 +102,26 @@ class Writer:
         if done is None:
             self._fail(batch, error or StorageFull(Text("the ledger is closed")))
         else:
-            self._tell(batch, *done)
+            outcomes, wrote = done
+            for (_, future), outcome in zip(batch, outcomes, strict=True):
+                if future.cancelled():
+                    continue  # the caller went away; what it asked for is done all the same
+                if outcome.error is not None:
+                    future.set_exception(outcome.error)
+                else:
+                    future.set_result(outcome.result)
+            if wrote:
+                self.commits += 1
+                self.on_fault(None)
+                self._checkpoint(len(batch))
         if not self._busy:
             self._go_on()
-
-    def _tell(self, batch: list[_Submitted], outcomes: list[_Outcome], wrote: bool) -> None:
-        now = self._loop.time()
-        for (_, future, caller), outcome in zip(batch, outcomes, strict=True):
-            if caller is not None:
-                self._told_at[caller] = now
-            if future.cancelled():
-                continue  # the caller went away; what it asked for is done all the same
-            if outcome.error is not None:
-                future.set_exception(outcome.error)
-            else:
-                future.set_result(outcome.result)
-        if wrote:
-            self.commits += 1
-            self.on_fault(None)
-            self._checkpoint(len(batch))
 
     def _fail(self, batch: list[_Submitted], error: Exception) -> None:
         if isinstance(error, StorageError):
             _log().error("ledger.write_failed", jobs=len(batch), cause=str(error))
             self.on_fault(error)
-        for _, future, _ in batch:
+        for _, future in batch:
             if not future.cancelled():
                 future.set_exception(error)
 

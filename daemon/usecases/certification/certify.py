@@ -54,7 +54,7 @@ async def _run_numbered(
 ) -> Record:
     invoice = await _read(worker, body, call, credit=credit)
     await _number_free(worker, invoice.number, deadline)
-    live = worker.attempts.intend(invoice.number)
+    live = worker.attempts.intend(invoice.number, call.key_hash)
     try:
         await _refuse_duplicate(worker, invoice)
         worker.check_turn()

@@ -14,7 +14,7 @@ from daemon.core.errors import KeyReused, LineLost, MachineAttention, MachineBus
 from daemon.core.ledger.attempt import OPEN, Record
 from daemon.core.ledger.closure import KeyUse
 from daemon.store.tables.book import attempts, request_keys
-from daemon.usecases.worker.machine_worker import InFlight, MachineWorker
+from daemon.usecases.worker.machine_worker import MachineWorker
 
 T = TypeVar("T")
 
@@ -37,19 +37,17 @@ async def once(
     if not key:
         return Answered(await run())
     deadline = asyncio.get_running_loop().time() + worker.limits.patience + worker.limits.doubt_patience
-    while running := worker.requests.get(key):
+    while running := worker.attempts.of_key(key):
         _same(worker, running.fingerprint, call)
         await _ended(running.done, deadline)
-    mine = InFlight(call.fingerprint, asyncio.get_running_loop().create_future())
-    worker.requests[key] = mine
+    worker.attempts.claim_key(key, call.fingerprint)
     # The key stands for this request until it has ended, also when the caller goes away before: its retry waits for it.
-    return await worker.see_through(_first(worker, call, mine, run, replay), "request")
+    return await worker.see_through(_first(worker, call, run, replay), "request")
 
 
 async def _first(
     worker: MachineWorker,
     call: Call,
-    mine: InFlight,
     run: Callable[[], Awaitable[T]],
     replay: Callable[[KeyUse], T | None],
 ) -> Answered[T]:
@@ -65,8 +63,7 @@ async def _first(
             raise KeyReused
         return Answered(answer, replayed=True)
     finally:
-        del worker.requests[call.key_hash]
-        mine.done.set_result(None)
+        worker.attempts.release_key(call.key_hash)
 
 
 async def _ended_use(worker: MachineWorker, use: KeyUse, call: Call) -> KeyUse | None:

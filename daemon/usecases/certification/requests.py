@@ -30,7 +30,7 @@ async def find_request(worker: MachineWorker, key: str) -> FoundRequest | None:
     """None for a key that is not known, or whose request changed nothing: it was refused before anything was stored."""
     key_hash = key_hash_of(key)
     use = worker.ledger.peek(request_keys.find_key, worker.book, key_hash, failed=True)
-    runs = key_hash in worker.requests
+    runs = worker.attempts.of_key(key_hash) is not None
     if use is None:
         return FoundRequest("waiting") if runs else None
     record = use.record

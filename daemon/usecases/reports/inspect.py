@@ -57,7 +57,7 @@ async def _read(worker: MachineWorker) -> MachineReading:
     clock = asyncio.get_running_loop().time
     worker.present()  # a machine that is away is not waited for
     with worker.queue.join() as entry:
-        machine = await worker.turn_to_look(entry, clock() + worker.limits.patience)
+        machine = await worker.turn(entry, clock() + worker.limits.patience, worker.present)
         state = await machine.state()
         worker.time.take_machine(state.time)
         link = await _server_link(machine)
@@ -118,7 +118,7 @@ async def _cancel(worker: MachineWorker, call: Call) -> bytes:
     if worker.book.mode == "test":  # its answer is written down; a live machine is freed whatever the disk says
         await worker.ledger.check_free_space(worker.book)
     with worker.queue.join() as entry:
-        machine = await worker.turn_to_look(entry, deadline)
+        machine = await worker.turn(entry, deadline, worker.present)
         try:
             was_pending = await machine.cancel()
         except LineLost as error:

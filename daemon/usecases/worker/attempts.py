@@ -23,16 +23,23 @@ STALL = 5.0
 
 
 class LiveAttempt:
-    """One attempt; `id` is 0 until its intent is durable."""
+    """One request, from its arrival on: the Idempotency-Key under which it runs, the number of its invoice once it is taken, its phase from
+    then on, and its `id` once its intent is durable. A closure or a movement of cash has a key and no number."""
 
-    __slots__ = ("id", "news", "number", "phase")
+    __slots__ = ("done", "fingerprint", "id", "news", "number", "phase")
 
-    def __init__(self, number: str, phase: Phase, attempt_id: int = 0) -> None:
+    def __init__(
+        self, number: str = "", phase: Phase = Phase.ENDED, attempt_id: int = 0, fingerprint: bytes = b""
+    ) -> None:
+        loop = asyncio.get_running_loop()
         self.number = number
         self.phase = phase
         self.id = attempt_id
-        self.news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.fingerprint = fingerprint
+        self.news: asyncio.Future[None] = loop.create_future()
         """Resolved when there is something new to see of it, and then another one."""
+        self.done: asyncio.Future[None] = loop.create_future()
+        """Resolved when its key stands for it no more."""
 
 
 class Attempts:
@@ -48,11 +55,16 @@ class Attempts:
         """Whether this process has reconciled with the machine once (a ledger that is behind can only show before that)."""
         self._live: dict[str, LiveAttempt] = {}
         """By the one spelling of equal numbers."""
+        self._keys: dict[bytes, LiveAttempt] = {}
+        """Those that have one, by the hash of their Idempotency-Key, until they have ended."""
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
     def find(self, number: str) -> LiveAttempt | None:
         return self._live.get(number_key(number))
+
+    def of_key(self, key_hash: bytes) -> LiveAttempt | None:
+        return self._keys.get(key_hash)
 
     def is_ours(self, record: Record) -> bool:
         """Whether this process brings it to its end; `recover` leaves it alone, also while its intent is being committed."""
@@ -66,14 +78,14 @@ class Attempts:
 
     async def all_durable(self, patience: float = STALL) -> None:
         """Waits until no end is on its way to the disk; StorageFull when that takes longer than `patience` seconds."""
-        await self._wait_for(lambda live: live.phase is Phase.ENDING, patience)
+        await self._none_is(lambda live: live.phase is Phase.ENDING, patience)
 
     async def way_is_free(self, mine: LiveAttempt, patience: float = STALL) -> None:
         """The same for every attempt but `mine` that the machine may have certified: it remembers only its last invoice, so no 38h is sent
         before the ledger has the one before it."""
-        await self._wait_for(lambda live: live is not mine and TABLE[live.phase].blocks, patience)
+        await self._none_is(lambda live: live is not mine and TABLE[live.phase].blocks, patience)
 
-    async def _wait_for(self, holds_up: Callable[[LiveAttempt], bool], patience: float) -> None:
+    async def _none_is(self, holds_up: Callable[[LiveAttempt], bool], patience: float) -> None:
         deadline = asyncio.get_running_loop().time() + patience
         while waited := [live.news for live in self._live.values() if holds_up(live)]:
             timeout = deadline - asyncio.get_running_loop().time()
@@ -83,9 +95,21 @@ class Attempts:
 
     # -- what happens -------------------------------------------------------------------------------------------------
 
-    def intend(self, number: str) -> LiveAttempt:
-        """The number is taken from here on; nobody has it (`find`)."""
-        live = self._live[number_key(number)] = LiveAttempt(number, Phase.INTENDING)
+    def claim_key(self, key_hash: bytes, fingerprint: bytes) -> LiveAttempt:
+        """The key stands for this request until `release_key`; nobody has it (`of_key`)."""
+        live = self._keys[key_hash] = LiveAttempt(fingerprint=fingerprint)
+        return live
+
+    def release_key(self, key_hash: bytes) -> None:
+        self._keys.pop(key_hash).done.set_result(None)
+
+    def intend(self, number: str, key_hash: bytes = b"") -> LiveAttempt:
+        """The number is taken from here on by the request of that key, or by one without; nobody has it (`find`)."""
+        live = self._keys.get(key_hash)
+        if live is None or live.number:  # as of one whose number another sale was given meanwhile
+            live = LiveAttempt()
+        live.number, live.phase = number, Phase.INTENDING
+        self._live[number_key(number)] = live
         return live
 
     def doubt(self, record: Record) -> LiveAttempt:

@@ -24,17 +24,13 @@ class QueueEntry:
         self.turn: asyncio.Future[None] = loop.create_future()
 
     async def wait_near(self, deadline: float) -> None:
-        await self._wait(self.near, deadline)
+        await self.wait_turn(deadline, self.near)
 
-    async def wait_turn(self, deadline: float) -> None:
-        await self._wait(self.turn, deadline)
-
-    async def _wait(self, place: asyncio.Future[None], deadline: float) -> None:
-        if place.done():
-            return place.result()
+    async def wait_turn(self, deadline: float, place: asyncio.Future[None] | None = None) -> None:
+        """MachineBusy where the deadline comes before it."""
+        place = place or self.turn
         timeout = max(0.0, deadline - asyncio.get_running_loop().time())
-        done, _ = await asyncio.wait([place], timeout=timeout)
-        if not done:
+        if not place.done() and not (await asyncio.wait([place], timeout=timeout))[0]:
             raise MachineBusy(
                 Text("the machine is busy with other invoices; nothing was sent"), self._queue.patience_hint
             )

@@ -66,13 +66,6 @@ class BookEvent(msgspec.Struct, frozen=True):
     detail: str = ""
 
 
-class InFlight(msgspec.Struct):
-    """A request that runs now under an Idempotency-Key."""
-
-    fingerprint: bytes
-    done: asyncio.Future[None]
-
-
 class MachineReading(msgspec.Struct, frozen=True):
     """One look at the machine for people; `at` in loop time, `read_at` in milliseconds since 1970."""
 
@@ -142,8 +135,6 @@ class MachineWorker:
         self.time = BookClock(self.clock, self.book, self.machine_zone)
         self.series_floor: dict[str, int] = {}
         """Up to which place each number of a series is in use, by its prefix."""
-        self.requests: dict[bytes, InFlight] = {}
-        """Requests under way, by the hash of their Idempotency-Key."""
         self.reading_lock, self.acts_lock = asyncio.Lock(), asyncio.Lock()
         self.closing = False
         self._tick: asyncio.TimerHandle | None = None
@@ -263,16 +254,12 @@ class MachineWorker:
             return
         self.ready()
 
-    async def turn(self, entry: QueueEntry, deadline: float) -> ConnectedMachine:
+    async def turn(
+        self, entry: QueueEntry, deadline: float, get: Callable[[], ConnectedMachine] | None = None
+    ) -> ConnectedMachine:
         """The machine once it is there and it is this entry's turn, until `deadline` (loop time); MachineAttention, MachineOffline or MachineBusy
-        otherwise, and then nothing was sent."""
-        return await self._turn(entry, deadline, self.ready)
-
-    async def turn_to_look(self, entry: QueueEntry, deadline: float) -> ConnectedMachine:
-        """The same also at a machine in attention."""
-        return await self._turn(entry, deadline, self.present)
-
-    async def _turn(self, entry: QueueEntry, deadline: float, get: Callable[[], ConnectedMachine]) -> ConnectedMachine:
+        otherwise, and then nothing was sent. `get`: `present` where it may be one in attention."""
+        get = get or self.ready
         while True:
             try:
                 await entry.wait_turn(deadline)
