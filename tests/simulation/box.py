@@ -23,6 +23,7 @@ from support.memory_shop import MemoryShop
 from bridge.link import Timers
 from daemon.core.clock import zone
 from daemon.core.errors import StorageError
+from daemon.store.sqlite.disk_failure import ending_on_failure
 from daemon.store.store import Store
 from daemon.usecases.worker.book_clock import BoxClock
 from daemon.usecases.worker.machine_worker import Limits
@@ -224,6 +225,34 @@ class Box:
             self.note("power cut" if power_cut else "killed")
             await self._end(self.life, power_cut=power_cut)
 
+    async def fail_disk(self, what: str) -> None:
+        """Until the daemon's next sync or write has failed, if one comes soon, and the daemon has ended for it."""
+        life = self.life
+        if life is None:
+            return
+        failed = asyncio.Event()
+
+        def end(cause: str) -> None:
+            self.note(f"the daemon ends: {cause}")
+            self._strike(life)
+            raise asyncio.CancelledError
+
+        self.disk.files.fail_next(what, failed.set)
+        with ending_on_failure(self.ledger, end), contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SYNCS_SOON):
+                await failed.wait()
+        self.disk.files.fail_nothing()
+        await self.kill(0.0)
+        while self.life in (None, life):  # noqa: ASYNC110  it costs nothing here
+            await asyncio.sleep(0.001)
+
+    def _strike(self, life: Life) -> None:
+        """Nothing of it reaches the disk, the machines or a till from here on."""
+        life.accepts = life.process.alive = False
+        for seat in life.seats.values():
+            for port in seat.ports:
+                port.close()
+
     async def cut_at(self, sync: int) -> None:
         """Until the power goes in the middle of what the daemon writes: before its so many-th sync from now, if that comes soon."""
         life = self.life
@@ -232,11 +261,7 @@ class Box:
         gone = asyncio.Event()
 
         def strike() -> None:
-            """Nothing of it reaches the disk, the machines or a till from here on."""
-            life.accepts = life.process.alive = False
-            for seat in life.seats.values():
-                for port in seat.ports:
-                    port.close()
+            self._strike(life)
             gone.set()
 
         self.disk.files.cut_at(sync, strike)

@@ -67,6 +67,11 @@ def reset_has_no_name(world: World) -> bool:
     return world.options.short_nim
 
 
+def reset_left_nothing(world: World, *, is_blank: bool) -> bool:
+    """A machine that does not tell its suffix and was reset looks, to a copy from before its first invoice, like one that has done nothing since."""
+    return is_blank and world.was_reset and world.options.short_nim
+
+
 def machine_has_no_past(world: World) -> bool:
     """A machine that has counted nothing looks the same whatever Z were made of nothing: after a restore onto a new disk nobody is asked for the last."""
     return not world.session.machine.fiscal.tc

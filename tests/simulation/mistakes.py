@@ -18,7 +18,7 @@ RECOVER = "daemon.usecases.certification.recover"
 CLOSE = "daemon.usecases.reports.close_period"
 VERDICT = "daemon.core.ledger.verdict"
 WORKER = "daemon.usecases.worker.machine_worker"
-LEDGER = "daemon.store.ledger"
+RENEWAL = "daemon.store.maintenance.renewal"
 
 MISTAKES = (
     Mistake(
@@ -352,6 +352,27 @@ MISTAKES = (
         "a Z leaves the known counters as they were",
         CLOSE,
         "    worker.attempts.known = now\n",
+        "",
+    ),
+    Mistake(
+        449,
+        "a failed sync is tried again",
+        "daemon.store.sqlite.faults",
+        "        disk_failed(error.sqlite_errorname, is_sync=error.sqlite_errorcode in _SYNC)\n",
+        "        pass\n",
+    ),
+    Mistake(
+        449,
+        "after a failed sync the ledger is not copied",
+        RENEWAL,
+        "    if not is_copy_due(real):\n",
+        "    if True:\n",
+    ),
+    Mistake(
+        13,
+        "the copy is renamed before it is synced",
+        RENEWAL,
+        "    sync_path(copy)\n",
         "",
     ),
 )

@@ -40,6 +40,8 @@ class Told:
         """Under which key each number was certified."""
         self.owed_a_question = False
         """A ledger was put back that lacks what the machine counted: nothing may be certified before an operator was asked."""
+        self.is_blank = False
+        """It was that of a machine that has certified nothing."""
         self.may_be_nonsense = "nonsense" in world.faults
         """Whether the machine has been given a reason to disagree with us."""
         self._asking: Counter[str] = Counter()
@@ -83,6 +85,7 @@ class Told:
         log = fiscal.log
         settled = set(self.lost)
         self.lost |= ({entry.number for entry in log} - kept) | self.pending()
+        self.is_blank = not kept
         missing = {entry.number for entry in log if not entry.foreign} - kept - begun - settled
         # Where the ledger is gone, only what the machine still remembers tells of it.
         self.owed_a_question = bool(missing) and (not vanished or fiscal.last is not None)
@@ -163,7 +166,8 @@ def nothing_lost(told: Told, ledger: Sequence[Record], closures: Sequence[Closur
         assert record.code == codes[record.number] or exempt.code_was_told_once(world, record.code), record.number
     for number in told.codes:
         assert number in codes or told.is_given_up(number), f"{number}: told, and not on the machine"
-    assert not told.owed_a_question, "a ledger that lacks certifications went on without a question"
+    is_asked = not told.owed_a_question or exempt.reset_left_nothing(world, is_blank=told.is_blank)
+    assert is_asked, "a ledger that lacks certifications went on without a question"
     _in_one_period_each(ledger, closures)
     if not exempt.periods_are_mixed(world):
         _in_time(world, ledger, closures)

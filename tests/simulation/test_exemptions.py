@@ -109,6 +109,11 @@ def test_reset_has_no_name() -> None:
     assert after("FV F-1", "reset", "activation 2", short_nim=True) == after(short_nim=True)
 
 
+def test_reset_left_nothing() -> None:
+    """Sales of ours before a reset, or none."""
+    assert after("FV F-1", "FV F-2", "reset", "activation 2", short_nim=True) == after(short_nim=True)
+
+
 def test_machine_has_no_past() -> None:
     """No Z leaves anything on a machine."""
     assert (machine_after().fiscal.tc, after()[3:6]) == (0, ["0", "0", "0"])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
+from simulation.drawn.kinds import DAY, LASTING, MORE, TROUBLES, WEIGHTS
 from support.hostile import FAMILY, slow_down
 
 from simulator.machine.options import SimulatorOptions
@@ -14,7 +15,6 @@ from simulator.machine.options import SimulatorOptions
 NIMS = ("EL02000015-1", "EL02000016-1", "EL02000017-1")
 LINE_SCALE = 10.0
 """`FAMILY` is written for timers that are about so many times as quick as the protocol's."""
-DAY = 86400.0
 
 
 class Event(NamedTuple):
@@ -51,7 +51,7 @@ class Script(NamedTuple):
     @property
     def cuts_power(self) -> bool:
         """Of the box: what was synced matters."""
-        return any(event.what in ("cut_box", "cut_all") or event.how.get("sync") for event in self.events)
+        return any(event.what in ("cut_box", "cut_all", "fail_disk") or event.how.get("sync") for event in self.events)
 
     def keeping(self, kept: Collection[int]) -> Script:
         return self._replace(events=tuple(event for at, event in enumerate(self.events) if at in kept))
@@ -85,10 +85,10 @@ def _with_more(draw: random.Random, script: Script, length: float) -> Script:
         return script
     sales = [event for event in script.events if event.what == "sell"]
     more = []
-    for kind in draw.choices(list(_MORE), k=draw.choice((1, 1, 2))):
+    for kind in draw.choices(list(MORE), k=draw.choice((1, 1, 2))):
         sale = draw.choice(sales)
         at = sale.at + draw.expovariate(1.0) if draw.random() < 0.7 else draw.uniform(0.0, length)
-        how = {name: of(draw) for name, of in _MORE[kind].items()}
+        how = {name: of(draw) for name, of in MORE[kind].items()}
         if kind == "daily_report":  # with an end of the line, or of the daemon, that leaves the sale in doubt
             end = _trouble(draw, draw.choice(("unplug", "kill", "cut_box", "cut_machine")), at - 0.05 * draw.random())
             more.append(end._replace(machine=sale.machine))
@@ -168,7 +168,7 @@ IMPATIENT, THINKING = 8, 0.3
 
 def _with_impatience(draw: random.Random, script: Script, length: float) -> Script:
     if draw.random() >= IMPATIENT_DAYS:
-        return script
+        return _with_failed_disk(random.Random(f"failed disk {script.seed}"), script, length)
     machine = draw.randrange(len(script.machines))
     at = round(length + draw.uniform(2.0, EVENING - 10.0), 3)
     how = {
@@ -191,6 +191,22 @@ def _with_impatience(draw: random.Random, script: Script, length: float) -> Scri
     slow = (part._replace(think=THINKING) if at == machine else part for at, part in enumerate(script.machines))
     events = tuple(sorted((*script.events, Event(at, "sell", how, machine), *beside), key=lambda event: event.at))
     return script._replace(machines=tuple(slow), events=events, pace=min(script.pace, 0.02))
+
+
+FAILED_DISK_DAYS = 0.1
+"""On how many of the evenings that are left a sync, or a write, fails once during a sale, and most often the power goes while the next start writes the ledger anew."""
+
+
+def _with_failed_disk(draw: random.Random, script: Script, length: float) -> Script:
+    if draw.random() >= FAILED_DISK_DAYS:
+        return script
+    machine = draw.randrange(len(script.machines))
+    at = length + draw.uniform(2.0, EVENING - 10.0)
+    how = {**_sale(draw, 0, at).how, "number": "F-sync", "kind": "FV", "prices": (500,), "mode": "TTC", "hangs_up": 0.0}
+    failure = {"what": draw.choice(("sync", "sync", "sync", "write")), "sync": draw.choice((0, 1, 2, 2, 2, 3, 5))}
+    fails = Event(at + draw.random(), "fail_disk", failure)
+    beside = (event._replace(at=round(event.at, 3), machine=machine) for event in (Event(at, "sell", how), fails))
+    return script._replace(events=tuple(sorted((*script.events, *beside), key=lambda event: event.at)))
 
 
 def _z(at: float) -> Event:
@@ -318,11 +334,11 @@ def _closing(draw: random.Random, each: int, length: float) -> Event:
 def _troubles(draw: random.Random, length: float, sales: Sequence[Event]) -> list[Event]:
     """Half of them just after a till came, when there is something to break; half of what lasts is met by an end of the daemon."""
     events: list[Event] = []
-    for kind in draw.choices(list(_TROUBLES), _WEIGHTS, k=draw.choice((0, 1, 2, 2, 3, 4))):
+    for kind in draw.choices(list(TROUBLES), WEIGHTS, k=draw.choice((0, 1, 2, 2, 3, 4))):
         sale = draw.choice(sales)
         at = sale.at + draw.expovariate(2.0) if draw.random() < 0.5 else draw.uniform(0.0, length)
         events.append(_trouble(draw, kind, at)._replace(machine=sale.machine))
-        if kind in _LASTING and draw.random() < 0.5:
+        if kind in LASTING and draw.random() < 0.5:
             seconds = events[-1].how["seconds"]
             assert isinstance(seconds, float)
             end = draw.choice(("kill", "cut_box", "stop", "unplug"))
@@ -336,7 +352,7 @@ EVENING = 30.0
 
 def _evening(draw: random.Random, length: float, machines: int) -> list[Event]:
     """No sale makes good what goes wrong now: what the daemon has seen by itself is all it knows."""
-    kinds = draw.choices(list(_TROUBLES), _WEIGHTS, k=draw.choice((0, 0, 0, 0, 0, 2, 3)))
+    kinds = draw.choices(list(TROUBLES), WEIGHTS, k=draw.choice((0, 0, 0, 0, 0, 2, 3)))
     return [
         _trouble(draw, kind, length + draw.uniform(0.0, EVENING))._replace(machine=draw.randrange(machines))
         for kind in kinds
@@ -344,52 +360,7 @@ def _evening(draw: random.Random, length: float, machines: int) -> list[Event]:
 
 
 def _trouble(draw: random.Random, kind: str, at: float) -> Event:
-    return Event(round(at, 3), kind, {name: how(draw) for name, how in _TROUBLES[kind][1].items()})
-
-
-def _seconds(*choices: float) -> Callable[[random.Random], float]:
-    return lambda draw: round(draw.choice(choices) * draw.random(), 3)
-
-
-def _one(*choices: object) -> Callable[[random.Random], object]:
-    return lambda draw: draw.choice(choices)
-
-
-_How = dict[str, Callable[[random.Random], object]]
-_TROUBLES: dict[str, tuple[int, _How]] = {
-    "kill": (12, {"seconds": _seconds(0.0, 2.0, 20.0)}),
-    "cut_box": (8, {"seconds": _seconds(0.0, 2.0, 20.0)}),
-    "stop": (8, {"seconds": _seconds(0.0, 2.0)}),
-    "cut_all": (8, {"seconds": _seconds(1.0, 20.0)}),
-    "cut_machine": (8, {"seconds": _seconds(0.0, 0.5, 10.0)}),
-    "unplug": (10, {"seconds": _seconds(0.2, 2.0, 15.0)}),
-    "lose_invoice": (4, {}),
-    "disk": (16, {"what": _one("writes", "commits", "files", "stall"), "seconds": _seconds(0.5, 5.0, 30.0)}),
-    "box_clock": (
-        6,
-        {"jump": _one(-7200.0, 7200.0, 40 * DAY, 3660 * DAY, -20000 * DAY), "seconds": _seconds(5.0, 60.0)},
-    ),
-    "machine_clock": (
-        6,
-        {"jump": _one(-7200.0, 7200.0, 40 * DAY, 3660 * DAY, -9000 * DAY), "seconds": _seconds(5.0, 60.0)},
-    ),
-    "foreign": (8, {"kind": _one("FV", "FA", "EV", "ZZ"), "total": _one(500, 15000)}),
-    "activate": (7, {"resets": _one(True, False), "cuts": _one(True, False)}),
-    "rates": (2, {}),
-    "reload": (3, {}),
-    "restore": (4, {"age": _seconds(2.0, 20.0), "vanishes": _one(False, False, True)}),
-    "cancel": (3, {}),
-    "look": (5, {}),
-}
-_MORE: dict[str, _How] = {
-    "daily_report": {},
-    "fail_job": {},
-    "box_clock": {"jump": _one(30.5 * DAY, 29.5 * DAY, -30.5 * DAY), "seconds": _seconds(5.0, 60.0)},
-    "second_operator": {"seconds": _seconds(1.0, 10.0, 60.0)},
-    "new_disk": {"age": _seconds(2.0, 20.0), "again": _one(True, False)},
-}
-_WEIGHTS = [weight for weight, _ in _TROUBLES.values()]
-_LASTING = ("disk", "box_clock", "machine_clock")
+    return Event(round(at, 3), kind, {name: how(draw) for name, how in TROUBLES[kind][1].items()})
 
 
 def in_words(script: Script, kept: Sequence[int]) -> str:

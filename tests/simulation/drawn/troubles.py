@@ -77,6 +77,14 @@ class Troubles:
             await self.box.cut_at(sync)
         await self.box.kill(seconds, power_cut=True)
 
+    async def fail_disk(self, what: str, sync: int) -> None:
+        """The daemon's next sync, or write, fails, and it ends; perhaps the power goes in the middle of what it writes at its next start."""
+        async with self.lasting():
+            await self.box.fail_disk(what)
+            if sync:
+                await self.box.cut_at(sync)
+                await self.box.kill(0.0, power_cut=True)
+
     async def stop(self, seconds: float) -> None:
         async with self.lasting():
             await self.box.stop(seconds)

@@ -1,13 +1,14 @@
 """The ledger's disk: SQLite is real, on files in memory, and each access happens on the loop at a moment drawn from the seed.
 
-A commit has three moments with room for others between them: handed over, durable, told. A disk may refuse what is written (read-only,
-full), refuse the commit itself (an error of the device), or stand still. A process that is gone reads and writes nothing any more; a power cut
+A commit has three moments with room for others between them: handed over, durable, told. A disk may refuse what is written (read-only), refuse the
+commit itself (full), or stand still. A process that is gone reads and writes nothing any more; a power cut
 leaves what was durable (`durable`).
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import shutil
 import sqlite3
@@ -21,6 +22,7 @@ from typing import Any
 import pytest
 from simulation.storage.durable import DurableFiles, the_vfs, unwatched, watched
 
+from daemon.store.maintenance import renewal
 from daemon.store.sqlite import connection as real
 from daemon.store.sqlite import high_water
 from daemon.store.sqlite.faults import storage_error
@@ -82,7 +84,7 @@ class SimulatedConnection(sqlite3.Connection):
 
     def execute(self, sql: str, *arguments: Any) -> sqlite3.Cursor:
         if sql == "COMMIT" and self.disk.refuses_commits:
-            raise _error(sqlite3.SQLITE_IOERR, "disk I/O error")
+            raise _error(sqlite3.SQLITE_FULL, "database or disk is full")
         return super().execute(sql, *arguments)
 
 
@@ -175,6 +177,23 @@ def opened(path: Path, factory: type[sqlite3.Connection] = sqlite3.Connection) -
     )
 
 
+async def _copy(ledger: Path, copy: Path) -> None:
+    """As the real one, on this thread."""
+    with contextlib.closing(opened(ledger)) as old, contextlib.closing(opened(copy)) as new:
+        new.execute("PRAGMA synchronous = OFF")
+        new.execute("PRAGMA journal_mode = OFF")
+        old.backup(new)
+        the_vfs().close_as_killed(old)
+
+
+class _NoTime:
+    """The name of the old file that is put aside is the same in each history."""
+
+    @staticmethod
+    def time_ns() -> int:
+        return 0
+
+
 _read_once = cache(migrations)
 """They are files, and the same ones in every history."""
 
@@ -217,6 +236,8 @@ def simulated(disk: Disk, process: Callable[[], Process], *, cuts_power: bool = 
         patch.setattr("daemon.store.store.connect_reader", reader)
         patch.setattr("daemon.store.store.connect_snapshot", snapshot)
         patch.setattr(high_water, "write_marks", write)
+        patch.setattr(renewal, "_copy", _copy)
+        patch.setattr(renewal, "time", _NoTime)
         yield
 
 

@@ -2,13 +2,15 @@
 
 SQLite's own writes and syncs are seen where it makes them, in its VFS (a copy of the usual one with five functions of ours in front); those of
 Python where `os.fsync` is called. Of what was written since a file's last sync a cut keeps a drawn part: each write whole, torn at a sector, or
-not at all, in any order; of names that were changed since the folder's last sync, the old or the new one.
+not at all, in any order; of names that were changed since the folder's last sync, the old or the new one. A sync may fail once: what it was for stays
+readable until the power goes, and no later sync makes it durable (the kernel takes it for written).
 """
 
 from __future__ import annotations
 
 import _sqlite3
 import ctypes
+import errno
 import os
 import random
 import sqlite3
@@ -58,6 +60,7 @@ class DurableFiles:
         """What is written now never was."""
         self._syncs_left = 0
         self._tell: Callable[[], None] = lambda: None
+        self._fail: tuple[str, Callable[[], None]] | None = None
         self._left: dict[str, bytes] | None = None
         """What is on the disk since the power went; what is written and renamed from then on never was."""
 
@@ -77,6 +80,23 @@ class DurableFiles:
     def cut_at(self, sync: int, tell: Callable[[], None]) -> None:
         """The power goes just before the so many-th sync from now; `tell` is called then. 0: it does not."""
         self._syncs_left, self._tell = sync, tell
+
+    def fail_next(self, what: str, tell: Callable[[], None]) -> None:
+        """The next `sync`, or `write` of SQLite, fails; `tell` is called then."""
+        self._fail = what, tell
+
+    def fail_nothing(self) -> None:
+        self._fail = None
+
+    def fails(self, what: str, inode: int) -> bool:
+        """Whether this one does. What was written since the sync before is lost with the power."""
+        if self._fail is None or self._fail[0] != what or self.is_cut:
+            return False
+        self._fail[1]()
+        self._fail = None
+        if what == "sync":
+            self._since.pop(inode, None)
+        return True
 
     @property
     def is_cut(self) -> bool:
@@ -230,6 +250,8 @@ class WatchedVfs:
             if files is not None:
                 if files.is_over:
                     return 0
+                if files.fails("write", self._inodes[file]):
+                    return sqlite3.SQLITE_IOERR_WRITE
                 files.wrote(self._inodes[file], Write(offset, ctypes.string_at(content, size)))
             return int(write(file, content, size, offset))
 
@@ -250,6 +272,8 @@ class WatchedVfs:
     def _synced(self, file: int, _: int) -> int:
         if self.files is not None and not self.files.is_over:
             self.files.syncing()
+            if self.files.fails("sync", self._inodes[file]):
+                return sqlite3.SQLITE_IOERR_FSYNC
             self.files.synced(self._inodes[file])
             if file in self._new:
                 self._new.discard(file)
@@ -284,6 +308,8 @@ def _fsync(files: DurableFiles) -> Callable[[int], None]:
     def fsync(descriptor: int) -> None:
         files.syncing()
         found = os.fstat(descriptor)
+        if files.fails("sync", found.st_ino):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
         if stat.S_ISDIR(found.st_mode):
             files.synced_names()
         else:
