@@ -154,6 +154,7 @@ class PageDeps(msgspec.Struct, frozen=True, kw_only=True):
     back_up: Callable[[Actor, Tell], Awaitable[str]] = _no_copy
     verify: Callable[[Tell], Awaitable[Verified]] = _not_verified
     backups: Callable[[], Sequence[Copy]] = tuple
+    archives: Callable[[], Sequence[Copy]] = tuple
     read_backup: Callable[[str], Any] = msgspec.field(default=lambda _: None)
     restore: Callable[[str, Actor], Awaitable[None]] = _no_restore
     export: Callable[[MachineWorker, int, str, tuple[int, int], Language, Tell], Awaitable[str]] = _no_file

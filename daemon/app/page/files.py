@@ -32,6 +32,11 @@ def backups(folder: Path) -> Sequence[Copy]:
     return _listed(folder.glob(f"*{SUFFIX}"))
 
 
+def archives(folder: Path) -> Sequence[Copy]:
+    """Of closed years; each backup makes those that are missing."""
+    return _listed(folder.glob("mcfd-archive-*.tar"))
+
+
 def exports(folder: Path) -> Sequence[Copy]:
     return _listed(path for path in folder.glob("journal-*") if EXPORT.fullmatch(path.name))
 

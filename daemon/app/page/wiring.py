@@ -39,6 +39,7 @@ def page_of(
         back_up=partial(commands.back_up, settings, copies),
         verify=partial(commands.verify, settings),
         backups=partial(files.backups, copies),
+        archives=partial(files.archives, copies),
         read_backup=partial(files.read, copies),
         restore=partial(_restore, settings, stop),
         export=partial(files.export, settings, made),

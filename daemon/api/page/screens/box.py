@@ -172,7 +172,11 @@ async def jobs(visit: Visit) -> Reply:
 
 
 def _jobs(visit: Visit) -> dict[str, Any]:
-    return {"jobs": visit.page.jobs.of("backup", "verify"), "backups": visit.page.backups()}
+    return {
+        "jobs": visit.page.jobs.of("backup", "verify"),
+        "backups": visit.page.backups(),
+        "archives": visit.page.archives(),
+    }
 
 
 @screen("/ui/box/backup", "administer", change=True)
@@ -208,9 +212,9 @@ async def send_again(visit: Visit) -> Reply:
 download = kept_files(
     "/ui/box/backup/{name:str}",
     "administer",
-    lambda page: page.backups(),
+    lambda page: (*page.backups(), *page.archives()),
     lambda page, name: page.read_backup(name),
-    lambda _: b"application/vnd.sqlite3",
+    lambda name: b"application/x-tar" if name.endswith(".tar") else b"application/vnd.sqlite3",
     absent="there is no such copy",
 )
 

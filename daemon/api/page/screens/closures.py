@@ -14,8 +14,12 @@ from daemon.api.http.answers import Reply
 from daemon.api.page.days import Day, day_of, month_of
 from daemon.api.page.screens.paper import printed
 from daemon.api.page.visit import Visit, screen, shown
+from daemon.core.errors import NotFound
+from daemon.core.ledger.entries import CalendarKind
+from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.usecases.reports import report
+from daemon.usecases.reports.calendar import calendar_closure
 
 DAYS_OF_A: Final = 92
 MONTHS_OF_A: Final = 120
@@ -42,9 +46,20 @@ async def closures(visit: Visit) -> Reply:
         weeks=_weeks(cells),
         most=most,
         closures=list(reversed(found)),
+        closed=[
+            each for each in [await _closed(visit, "month", month), await _closed(visit, "year", month[:4])] if each
+        ],
         before=visit.link("/ui/closures", month=beside(month, -1)),
         after=visit.link("/ui/closures", month=beside(month, 1)),
     )
+
+
+async def _closed(visit: Visit, kind: CalendarKind, period: str) -> CalendarReport | None:
+    """The closure of that month, or of the year; None while there is none."""
+    try:
+        return msgspec.json.decode(await calendar_closure(visit.worker, kind, period), type=CalendarReport)
+    except NotFound:
+        return None
 
 
 @screen("/ui/closures/{z:int}", "report")

@@ -16,6 +16,7 @@ from daemon.core.call import Call
 from daemon.core.clock import millis_text
 from daemon.core.errors import NotFound
 from daemon.core.ledger.attempt import Record
+from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.paper.elements import Document
 from daemon.paper.html import as_html
@@ -25,6 +26,7 @@ from daemon.paper.pdf import PaperSize, poster
 from daemon.paper.reports import report_document
 from daemon.paper.shop import Style
 from daemon.usecases.reports import acts, inspect, journal, report
+from daemon.usecases.reports.calendar import calendar_closure
 from daemon.usecases.reports.letterhead import letterhead_of
 
 WIDTH: Final[Width] = 48
@@ -83,6 +85,12 @@ async def _document(visit: Visit) -> tuple[Document, str, Record | None]:
             visit.worker, "X", shown_x, Call(visit.request.scope["state"]["request_id"], by=visit.actor)
         )
         return report_document(shown_x, shop, style, printed_at=printed_at), "/ui/x", None
+    if what == "month" or what == "year":  # noqa: PLR1714  by which the type is known
+        body = await calendar_closure(visit.worker, what, name)
+        shown_period = msgspec.json.decode(body, type=CalendarReport)
+        letterhead = await letterhead_of(visit.worker, bytes.fromhex(shown_period.letterhead))
+        shop = visit.deps.paper.shop(visit.worker, visit.language, letterhead)
+        return report_document(shown_period, shop, style, printed_at=printed_at), "/ui/closures", None
     closed = await report.closure(visit.worker, name)
     shown_z = msgspec.json.decode(closed.body, type=ZReport)
     letterhead = await letterhead_of(visit.worker, bytes.fromhex(shown_z.letterhead))
