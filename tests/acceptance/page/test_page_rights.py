@@ -96,7 +96,9 @@ NEEDED = {
     **dict.fromkeys(
         ["/ui/x", "/ui/a", "/ui/closures", "/ui/closures/{z:int}", "/ui/files", "/ui/files/jobs"], "report"
     ),
-    **dict.fromkeys(["/ui/files/a/{form:str}", "/ui/files/closures/{form:str}"], "report"),
+    **dict.fromkeys(
+        ["/ui/files/a/{form:str}", "/ui/files/closures/{form:str}", "/ui/files/calendar/{form:str}"], "report"
+    ),
     "/ui/files/made/{name:str}": "report",
     "/ui/z": "close",
     **dict.fromkeys(["/ui/attention", "/ui/box", "/ui/box/findings", "/ui/box/jobs", "/ui/box/probe"], "administer"),

@@ -17,9 +17,12 @@ from daemon.api.page.visit import Visit, html, redirect, screen, shown
 from daemon.core.clock import millis_text
 from daemon.core.errors import FieldError, InvalidRequest, NotFound
 from daemon.core.ledger.closure import Closure
+from daemon.core.ledger.entries import CalendarKind
+from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import AReport
 from daemon.core.report.journal_csv import MARK, Cell, csv_lines, excel_lines
 from daemon.usecases.reports import report
+from daemon.usecases.reports.calendar import body_of
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 TYPES: Final = {"csv": b"text/csv; charset=utf-8", "json": b"application/json", "jsonl": b"application/x-ndjson"}
@@ -32,6 +35,11 @@ CLOSURE_COLUMNS: Final = (
     *("zNumber", "periodStart", "periodEnd", "createdAt", "certsCount", "totalTtc"),
     *("tc", "fvc", "frc", "hash"),
 )
+CALENDAR_COLUMNS: Final = (
+    *("period", "number", "createdAt", "firstZ", "lastZ", "zCount"),
+    *("certsCount", "totalHt", "totalTva", "totalTtc", "grandTotalTtc"),
+)
+KINDS: Final[tuple[CalendarKind, ...]] = ("month", "year")
 Lines = Callable[[Iterable[tuple[Cell, ...]]], str]
 
 
@@ -118,6 +126,27 @@ async def closure_pieces(
         yield b"]" if after else b"[]"
 
 
+@screen("/ui/files/calendar/{form:str}", "report", whole=False)
+async def calendar(visit: Visit) -> Reply:
+    """All closed months, then all closed years."""
+    book, bodies = visit.worker.book, []
+    for kind in KINDS:
+        bodies += [body_of(placed) for placed in await visit.worker.ledger.calendar_closures(book, kind, limit=EVER)]
+    form = _form(visit)
+    if form == "csv":
+        rows = (_row_of_calendar(msgspec.json.decode(body, type=CalendarReport)) for body in bodies)
+        content = _begun(_csv(visit), [CALENDAR_COLUMNS, *rows])
+    else:
+        content = b"[" + b",".join(bodies) + b"]"
+    return Answer(content, media_type=TYPES[form], headers=(as_file(f"months-{book.nim}.{form}"),))
+
+
+def _row_of_calendar(report: CalendarReport) -> tuple[Cell, ...]:
+    zs = (report.first_z, report.last_z, report.z_count)
+    sums = (report.certs_count, report.total_ht, report.total_tva, report.total_ttc)
+    return (report.period, report.number, report.created_at, *zs, *sums, report.grand_total.total_ttc)
+
+
 def _rows_of_a(found: AReport) -> Iterable[tuple[Cell, ...]]:
     yield ("part", "name", "count", "ht", "tva", "ttc")
     yield ("total", "", found.certs_count, found.total_ht, found.total_tva, found.total_ttc)
@@ -154,4 +183,4 @@ def _begun(lines: Lines, rows: Iterable[tuple[Cell, ...]]) -> bytes:
     return ((MARK if lines is excel_lines else "") + lines(rows)).encode()
 
 
-HANDLERS = (files, jobs, begin, download, totals, closures)
+HANDLERS = (files, jobs, begin, download, totals, closures, calendar)
