@@ -38,8 +38,6 @@ LEFT_OUT = {
     "litestar-htmx": "no page of ours is made with it",
     "rich": "only for litestar's own command line",
     "rich-click": "only for litestar's own command line",
-    "markdown-it-py": "only for rich",
-    "mdurl": "only for rich",
     "pillow": "only for pictures in fpdf2; a logo and a QR code are drawn as dots",
     "pygments": "only for rich and httpx's own command line",
     "pycparser": "only for cffi at build time; cryptography uses its compiled part",

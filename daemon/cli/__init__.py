@@ -56,6 +56,10 @@ COMMANDS = {
     "poster": Member(
         "daemon.cli.commands.poster", Text("The sign that the law wants at each till, as a PDF to print and hang up.")
     ),
+    "homologation": Member(
+        "daemon.cli.commands.homologation",
+        Text("The dossier of homologation in French, and its test cases on the connected machine."),
+    ),
     "journal": Member(
         "daemon.cli.commands.journal",
         Text(

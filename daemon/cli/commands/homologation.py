@@ -1,0 +1,111 @@
+"""The dossier of homologation: its documents, and the test cases on the connected machine."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+import httpx
+import msgspec
+
+from common.language import tr
+from daemon.cli.failures import FOUND_WRONG, Failure
+from daemon.cli.options import described
+from daemon.cli.output import say
+
+command = click.Group("homologation")
+FOLDER = click.option(
+    "--into",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help=tr("The folder of the dossier; it is made."),
+)
+ANSWER_SECONDS = 100.0
+
+
+@command.command(
+    "make",
+    **described(
+        tr(
+            "Write the dossier as PDFs in French: table of conformity, test cases with the results of `run`, user's manual, control manual, brochure, checksums."
+        ),
+        "mcfd homologation make --into dossier",
+        "mcfd homologation make --into dossier --installer mcfd_0.2.0_amd64.deb",
+    ),
+)
+@FOLDER
+@click.option(
+    "--installer",
+    "installers",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    multiple=True,
+    help=tr("A file to put beside them; may be repeated."),
+)
+def make(folder: Path, installers: tuple[Path, ...]) -> None:
+    from daemon.homologation.dossier import NoDocumentation, write_dossier
+
+    try:
+        for file in write_dossier(folder, installers):
+            say(str(file))
+    except NoDocumentation as error:
+        raise Failure(error.text) from None
+
+
+@command.command(
+    "run",
+    **described(
+        tr(
+            "Play the test cases through the HTTP API as a till would, on a machine in test mode or on the sandbox. Exit 1 when one does not come as expected."
+        ),
+        "MCFD_KEY=ak_test_… mcfd homologation run --url http://127.0.0.1:8480/v1/mcf/EL02000015-1 --into dossier",
+    ),
+)
+@click.option("--url", required=True, help=tr("Address of the machine, as tills have it: …/v1/mcf/NIM"))
+@click.option(
+    "--key", envvar="MCFD_KEY", prompt=tr("key"), hide_input=True, help=tr("A key of role manager; better in MCFD_KEY.")
+)
+@click.option(
+    "--ca",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help=tr("Certificate of the box's authority (mcfd tls export-ca)."),
+)
+@click.option("--papers/--no-papers", default=True, show_default=True, help=tr("Keep each document as PDF."))
+@click.option(
+    "--machine-in-test-mode",
+    "is_test_mode",
+    is_flag=True,
+    help=tr("The machine is in test mode, and has not certified anything yet that shows it."),
+)
+@FOLDER
+def run(url: str, key: str, ca: Path | None, papers: bool, is_test_mode: bool, folder: Path) -> int:
+    from daemon.homologation.cases import CannotPlay, CasePlayer, read_cases
+    from daemon.homologation.dossier import PAPERS, RESULTS, STATES, write_cases
+
+    (folder / PAPERS).mkdir(parents=True, exist_ok=True)
+    headers = {"Authorization": f"Bearer {key}", "Accept-Language": "fr"}
+    verify = str(ca) if ca else True
+    results = []
+    try:
+        with httpx.Client(
+            base_url=f"{url.rstrip('/')}/", headers=headers, timeout=ANSWER_SECONDS, verify=verify
+        ) as client:
+            player = CasePlayer(
+                client,
+                f"H{time.time_ns() // 1_000_000}",
+                folder / PAPERS if papers else None,
+                is_test_mode=is_test_mode,
+            )
+            for result in player.play(read_cases()):
+                results.append(result)
+                say(f"{result.id:14} {STATES[result.state]}  {result.detail}".rstrip())
+    except CannotPlay as error:
+        raise Failure(error.text) from None
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise Failure(tr("{url}: {why}", url=url, why=str(error) or type(error).__name__)) from None
+    finally:
+        if results:
+            (folder / RESULTS).write_bytes(msgspec.json.format(msgspec.json.encode(results)))
+    write_cases(folder)
+    return FOUND_WRONG if any(result.state == "failed" for result in results) else 0

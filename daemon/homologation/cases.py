@@ -1,0 +1,181 @@
+"""The test cases of the dossier, played through the HTTP API as a till would (homologation procedure, 3.2 e v)."""
+
+from __future__ import annotations
+
+import time
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import httpx
+import msgspec
+
+from common.language import Text
+
+HERE = Path(__file__).parent
+RETRY_SECONDS: Final = 1.0
+TEST_CODE: Final = "TESTFACT"
+
+State = Literal["passed", "failed", "by hand"]
+
+
+class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`send` is a method and a path below the machine's; `expect` names values of the answer by their path (`taxDetails.0.tva`). `wait` repeats
+    the request for so many seconds while it gets 503; `paper` is the document to keep, beside that of each certification."""
+
+    send: str
+    status: int
+    body: str = ""
+    expect: dict[str, Any] = {}
+    warnings: list[str] = []
+    contains: list[str] = []
+    key: str = ""
+    test: str = ""
+    paper: str = ""
+    wait: int = 0
+    sandbox: bool = False
+
+
+class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    id: str
+    clauses: list[str]
+    title: str
+    steps: list[Step] = msgspec.field(name="step")
+
+
+class CaseResult(msgspec.Struct, frozen=True):
+    """`by hand`: only a person can show it on a machine in test mode; `detail` says what came instead of what was expected."""
+
+    id: str
+    clauses: list[str]
+    title: str
+    state: State
+    detail: str = ""
+    code: str = ""
+
+
+class CannotPlay(Exception):
+    """Nothing was sent, with the reason."""
+
+    def __init__(self, text: Text) -> None:
+        super().__init__(text)
+        self.text = text
+
+
+class _File(msgspec.Struct, frozen=True):
+    cases: list[Case] = msgspec.field(name="case")
+
+
+def read_cases() -> list[Case]:
+    return msgspec.convert(tomllib.loads((HERE / "cases.toml").read_text(encoding="utf-8")), _File).cases
+
+
+class CasePlayer:
+    """Plays the cases on one machine. `client` has the address `…/v1/mcf/{nim}/` and the key; `prefix` begins each invoice number and is
+    another one for each run; documents of what was certified go into `papers`, where it is given. A live machine has to have shown that it is in
+    test mode; `is_test_mode` takes somebody's word for it, until its first code (CannotPlay)."""
+
+    def __init__(
+        self, client: httpx.Client, prefix: str, papers: Path | None = None, *, is_test_mode: bool = False
+    ) -> None:
+        self.client = client
+        self.papers = papers
+        self.answers: dict[str, Any] = {}
+        self.words = {"N": prefix, "jour": time.strftime("%Y-%m-%d")}
+        self.is_sandbox = self._check_machine(is_test_mode=is_test_mode)
+
+    def _check_machine(self, *, is_test_mode: bool) -> bool:
+        answer = self.client.get("info")
+        if answer.is_error:
+            raise CannotPlay(Text("the machine cannot be read: {why}", why=answer.json().get("detail", answer.text)))
+        info = answer.json()
+        if info["mode"] == "live" and not (info["testMode"] or is_test_mode):
+            raise CannotPlay(
+                Text(
+                    "this machine has not shown that it is in test mode: what it certifies may count (--machine-in-test-mode if you know that it is)"
+                )
+            )
+        return bool(info["mode"] == "test")
+
+    def play(self, cases: list[Case]) -> Iterator[CaseResult]:
+        for case in cases:
+            state, detail = self._case(case)
+            code = self.answers.get(case.id, {}).get("codeSecef", "")
+            yield CaseResult(case.id, case.clauses, case.title, state, detail, code)
+
+    def _case(self, case: Case) -> tuple[State, str]:
+        for step in case.steps:
+            if step.sandbox and not self.is_sandbox:
+                return "by hand", ""
+            if fault := self._step(case, step):
+                return "failed", fault
+        return "passed", ""
+
+    def _step(self, case: Case, step: Step) -> str:
+        answer = self._send(case, step)
+        is_json = answer.headers.get("content-type", "").partition(";")[0].endswith("json")
+        body = answer.json() if is_json else {}
+        if answer.status_code != step.status:
+            return f"{answer.status_code}, attendu {step.status} : {body.get('detail', answer.text[:200])}"
+        for path, value in step.expect.items():
+            wanted = self._filled(value) if isinstance(value, str) else value
+            if (found := _value(body, path)) != wanted:
+                return f"{path} : {found!r}, attendu {wanted!r}"
+        codes = [warning["code"] for warning in body.get("warnings", ())]
+        if missing := [code for code in step.warnings if code not in codes]:
+            return f"avertissements {codes}, sans {missing}"
+        if absent := [text for text in map(self._filled, step.contains) if text not in answer.text]:
+            return f"sans {absent}"
+        if answer.is_success:
+            if not body.get("codeSecef", TEST_CODE).startswith(TEST_CODE):
+                number = body["invoiceNumber"]
+                raise CannotPlay(
+                    Text("this machine is not in test mode: it has certified {number}, to be credited", number=number)
+                )
+            self.answers.setdefault(case.id, body)
+            self._keep_paper(case, step, body)
+        return ""
+
+    def _send(self, case: Case, step: Step) -> httpx.Response:
+        method, _, path = step.send.partition(" ")
+        headers = {}
+        if method == "POST":
+            headers = {
+                "Content-Type": "application/json",
+                "Idempotency-Key": self._filled(step.key or f"{{N}}-{case.id}-{step.send}"),
+            }
+            if step.test:
+                headers["Mcfd-Test"] = step.test
+        content = self._filled(step.body or "{}").encode() if method == "POST" else None
+        deadline = time.monotonic() + step.wait
+        while True:
+            answer = self.client.request(method, self._filled(path), content=content, headers=headers)
+            if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE or time.monotonic() >= deadline:
+                return answer
+            time.sleep(RETRY_SECONDS)
+
+    def _filled(self, text: str) -> str:
+        for name, value in self.words.items():
+            text = text.replace(f"{{{name}}}", value)
+        for case, answer in self.answers.items():
+            text = text.replace(f"{{code:{case}}}", str(answer.get("codeSecef", "")))
+            text = text.replace(f"{{ref:{case}}}", f"{answer.get('nim', '')}-{answer.get('fvc', '')}")
+            text = text.replace(f"{{z:{case}}}", str(answer.get("z_number", "")))
+        return text
+
+    def _keep_paper(self, case: Case, step: Step, body: Any) -> None:
+        place = step.paper or (f"certifications/{body['codeSecef']}" if "codeSecef" in body else "")
+        if self.papers is None or not place:
+            return
+        document = self.client.get(f"{self._filled(place)}/ticket", params={"format": "pdf"}).raise_for_status()
+        (self.papers / f"{case.id}.pdf").write_bytes(document.content)
+
+
+def _value(body: Any, path: str) -> Any:
+    for part in path.split("."):
+        try:
+            body = body[int(part)] if isinstance(body, list) else body[part]
+        except (KeyError, IndexError, TypeError, ValueError):
+            return None
+    return body

@@ -1,0 +1,151 @@
+"""The dossier of homologation as a folder of PDFs in French (procedure of 29 December 2025, 3.2)."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from common.language import Text
+from daemon.core.certified_core import CORE_VERSION, core_digest
+from daemon.homologation.cases import CaseResult, read_cases
+from daemon.homologation.conformity import read_texts
+from daemon.homologation.manual import write_pages
+from daemon.paper.elements import Rule, TextLine, Title
+from daemon.paper.pdf import draw, new_pdf
+
+if TYPE_CHECKING:
+    from fpdf import FPDF
+
+VERSION: Final = version("mcfd")
+RESULTS: Final = "cas-de-test.json"
+PAPERS: Final = "papiers"
+STATES: Final = {"passed": "conforme", "failed": "NON CONFORME", "by hand": "à montrer à la main"}
+MANUALS: Final = {
+    "manuel-d-utilisation.pdf": ("Manuel d'utilisation", ("manuel", "install", "first-contact", "troubleshooting")),
+    "manuel-de-controle.pdf": ("Manuel de contrôle", ("controle",)),
+    "brochure.pdf": ("Brochure", ("brochure",)),
+}
+"""Each with its pages of the documentation in French, as `docs/NAME.fr.md`."""
+DOCUMENTATION: Final = (Path(__file__).parents[2] / "docs", Path("/usr/share/doc/mcfd"))
+"""In a checkout; where the package has it."""
+
+
+class NoDocumentation(Exception):
+    """The pages in French are not on this box."""
+
+    def __init__(self, text: Text) -> None:
+        super().__init__(text)
+        self.text = text
+
+
+def write_dossier(folder: Path, installers: Sequence[Path] = ()) -> list[Path]:
+    """Writes the table of conformity, the test cases (with their results, where `run` left them in the folder), the manuals, the brochure,
+    the installers and SHA256SUMS over all of it. The files, in their order. NoDocumentation, OSError."""
+    source = next((place for place in DOCUMENTATION if any(place.glob("manuel.fr.md*"))), None)
+    if source is None:
+        raise NoDocumentation(
+            Text("the pages of the manuals are not on this box: {place} is missing", place=str(DOCUMENTATION[1]))
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    written = [_conformity(folder), write_cases(folder)]
+    for name, (title, pages) in MANUALS.items():
+        pdf = _begun(title)
+        write_pages(pdf, source, [f"{page}.fr.md" for page in pages])
+        written.append(_ended(pdf, folder / name))
+    written += [Path(shutil.copy(installer, folder)) for installer in installers]
+    papers = sorted((folder / PAPERS).glob("*.pdf"))
+    sums = "".join(
+        f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.relative_to(folder)}\n" for file in (*written, *papers)
+    )
+    (folder / "SHA256SUMS").write_text(sums, encoding="utf-8")
+    return [*written, folder / "SHA256SUMS"]
+
+
+def write_cases(folder: Path) -> Path:
+    """The test cases as PDF, with the results that stand in the folder."""
+    results = {}
+    if (folder / RESULTS).is_file():
+        found = msgspec.json.decode((folder / RESULTS).read_bytes(), type=list[CaseResult])
+        results = {result.id: result for result in found}
+    pdf = _begun("Cas de test")
+    counted = {state: sum(result.state == state for result in results.values()) for state in STATES}
+    summary = (
+        " · ".join(f"{STATES[state]} : {count}" for state, count in counted.items()) if results else "non exécutés"
+    )
+    draw(pdf, (TextLine(summary, bold=True), TextLine()))
+    rows = []
+    for case in read_cases():
+        result = results.get(case.id)
+        state = STATES[result.state] if result else ""
+        rows.append(
+            (
+                case.id,
+                ", ".join(case.clauses),
+                case.title,
+                " ".join(filter(None, (state, result and (result.detail or result.code)))) or "–",
+            )
+        )
+    _table(pdf, ("Cas", "Clauses", "Ce qui est fait", "Résultat"), rows, (24, 26, 70, 54))
+    return _ended(pdf, folder / "cas-de-test.pdf")
+
+
+def _conformity(folder: Path) -> Path:
+    pdf = _begun("Tableau de conformité")
+    draw(
+        pdf,
+        (
+            TextLine(
+                "mcfd : mcfd le fait. mcfd aide : mcfd en fait une partie. caisse, machine, entreprise : à la charge de celle-ci."
+            ),
+            TextLine(),
+        ),
+    )
+    for text in read_texts():
+        draw(pdf, (TextLine(text.title, bold=True), TextLine()))
+        rows = [
+            (
+                clause.number,
+                clause.asks,
+                clause.by,
+                "\n".join(filter(None, (clause.answer, clause.test.removeprefix("tests/")))) or "–",
+            )
+            for clause in text.clauses
+        ]
+        _table(pdf, ("Clause", "Exigence", "Par", "Réponse, et l'essai qui la montre"), rows, (20, 54, 20, 80))
+        draw(pdf, (TextLine(),))
+    return _ended(pdf, folder / "tableau-de-conformite.pdf")
+
+
+def _begun(title: str) -> FPDF:
+    pdf = new_pdf("fr", f"mcfd {VERSION} – {title}")
+    day = datetime.now(UTC).strftime("%d/%m/%Y")
+    core = f"Noyau certifié {CORE_VERSION}, empreinte {core_digest()}"
+    draw(
+        pdf,
+        (
+            Title(title),
+            TextLine(f"mcfd {VERSION}, système de facturation d'entreprise (SFE) – {day}", "center"),
+            TextLine(core, "center"),
+            Rule(),
+        ),
+    )
+    return pdf
+
+
+def _table(pdf: FPDF, head: tuple[str, ...], rows: Iterable[tuple[str, ...]], widths: tuple[int, ...]) -> None:
+    pdf.set_font("DejaVu", size=7.5)
+    with pdf.table(col_widths=widths, line_height=3.6, text_align="LEFT", padding=0.6) as table:
+        for row in (head, *rows):
+            table.row(row)
+
+
+def _ended(pdf: FPDF, file: Path) -> Path:
+    pdf.output(str(file))
+    return file
