@@ -20,7 +20,7 @@ TEST_CODE: Final = "TESTFACT"
 State = Literal["passed", "failed", "by hand"]
 
 
-class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class CaseStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`send` is a method and a path below the machine's; `expect` names values of the answer by their path (`taxDetails.0.tva`). `wait` repeats
     the request for so many seconds while it gets 503; `paper` is the document to keep, beside that of each certification."""
 
@@ -37,11 +37,11 @@ class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sandbox: bool = False
 
 
-class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class HomologationCase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: str
     clauses: list[str]
     title: str
-    steps: list[Step] = msgspec.field(name="step")
+    steps: list[CaseStep] = msgspec.field(name="step")
 
 
 class CaseResult(msgspec.Struct, frozen=True):
@@ -63,12 +63,12 @@ class CannotPlay(Exception):
         self.text = text
 
 
-class _File(msgspec.Struct, frozen=True):
-    cases: list[Case] = msgspec.field(name="case")
+class _CasesFile(msgspec.Struct, frozen=True):
+    cases: list[HomologationCase] = msgspec.field(name="case")
 
 
-def read_cases() -> list[Case]:
-    return msgspec.convert(tomllib.loads((HERE / "cases.toml").read_text(encoding="utf-8")), _File).cases
+def read_cases() -> list[HomologationCase]:
+    return msgspec.convert(tomllib.loads((HERE / "cases.toml").read_text(encoding="utf-8")), _CasesFile).cases
 
 
 class CasePlayer:
@@ -98,13 +98,13 @@ class CasePlayer:
             )
         return bool(info["mode"] == "test")
 
-    def play(self, cases: list[Case]) -> Iterator[CaseResult]:
+    def play(self, cases: list[HomologationCase]) -> Iterator[CaseResult]:
         for case in cases:
             state, detail = self._case(case)
             code = self.answers.get(case.id, {}).get("codeSecef", "")
             yield CaseResult(case.id, case.clauses, case.title, state, detail, code)
 
-    def _case(self, case: Case) -> tuple[State, str]:
+    def _case(self, case: HomologationCase) -> tuple[State, str]:
         for step in case.steps:
             if step.sandbox and not self.is_sandbox:
                 return "by hand", ""
@@ -112,7 +112,7 @@ class CasePlayer:
                 return "failed", fault
         return "passed", ""
 
-    def _step(self, case: Case, step: Step) -> str:
+    def _step(self, case: HomologationCase, step: CaseStep) -> str:
         answer = self._send(case, step)
         is_json = answer.headers.get("content-type", "").partition(";")[0].endswith("json")
         body = answer.json() if is_json else {}
@@ -137,7 +137,7 @@ class CasePlayer:
             self._keep_paper(case, step, body)
         return ""
 
-    def _send(self, case: Case, step: Step) -> httpx.Response:
+    def _send(self, case: HomologationCase, step: CaseStep) -> httpx.Response:
         method, _, path = step.send.partition(" ")
         headers = {}
         if method == "POST":
@@ -164,7 +164,7 @@ class CasePlayer:
             text = text.replace(f"{{z:{case}}}", str(answer.get("z_number", "")))
         return text
 
-    def _keep_paper(self, case: Case, step: Step, body: Any) -> None:
+    def _keep_paper(self, case: HomologationCase, step: CaseStep, body: Any) -> None:
         place = step.paper or (f"certifications/{body['codeSecef']}" if "codeSecef" in body else "")
         if self.papers is None or not place:
             return

@@ -30,9 +30,9 @@ class LawText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     clauses: tuple[Clause, ...] = msgspec.field(name="clause")
 
 
-class _File(msgspec.Struct, frozen=True):
+class _ClausesFile(msgspec.Struct, frozen=True):
     texts: tuple[LawText, ...] = msgspec.field(name="text")
 
 
 def read_texts() -> tuple[LawText, ...]:
-    return msgspec.convert(tomllib.loads((HERE / "clauses.toml").read_text(encoding="utf-8")), _File).texts
+    return msgspec.convert(tomllib.loads((HERE / "clauses.toml").read_text(encoding="utf-8")), _ClausesFile).texts

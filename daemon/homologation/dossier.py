@@ -83,15 +83,8 @@ def write_cases(folder: Path) -> Path:
     rows = []
     for case in read_cases():
         result = results.get(case.id)
-        state = STATES[result.state] if result else ""
-        rows.append(
-            (
-                case.id,
-                ", ".join(case.clauses),
-                case.title,
-                " ".join(filter(None, (state, result and (result.detail or result.code)))) or "–",
-            )
-        )
+        words = (STATES[result.state], result.detail or result.code) if result else ()
+        rows.append((case.id, ", ".join(case.clauses), case.title, " ".join(filter(None, words)) or "–"))
     _table(pdf, ("Cas", "Clauses", "Ce qui est fait", "Résultat"), rows, (24, 26, 70, 54))
     return _ended(pdf, folder / "cas-de-test.pdf")
 

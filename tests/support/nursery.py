@@ -143,7 +143,9 @@ class Nursery:
                 code = child.wait(timeout)
             finally:
                 child.send_signal(9)
-            return subprocess.CompletedProcess([program, *arguments], code, stdout.read_text(), stderr.read_text())
+            return subprocess.CompletedProcess(
+                [program, *arguments], code, stdout.read_text(errors="replace"), stderr.read_text()
+            )
 
     def close(self) -> None:
         self._orders.close()

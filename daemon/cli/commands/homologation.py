@@ -79,7 +79,9 @@ def make(folder: Path, installers: tuple[Path, ...]) -> None:
     help=tr("The machine is in test mode, and has not certified anything yet that shows it."),
 )
 @FOLDER
-def run(url: str, key: str, ca: Path | None, papers: bool, is_test_mode: bool, folder: Path) -> int:
+def run(  # noqa: PLR0917  click names them
+    url: str, key: str, ca: Path | None, papers: bool, is_test_mode: bool, folder: Path
+) -> int:
     from daemon.homologation.cases import CannotPlay, CasePlayer, read_cases
     from daemon.homologation.dossier import PAPERS, RESULTS, STATES, write_cases
 

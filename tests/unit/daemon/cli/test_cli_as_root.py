@@ -93,6 +93,8 @@ NO_FILES = {
     ("logs",): "reads what journald or a file given to it says, and writes nothing",
     ("machine", "ports"): "looks at the ports",
     ("poster",): "prints what is in the program",
+    ("homologation", "make"): "writes where whoever calls says",
+    ("homologation", "run"): "asks the daemon as a till does",
     ("version",): "prints what is in the program",
 }
 LEAVES = ({0}, {1, 3})

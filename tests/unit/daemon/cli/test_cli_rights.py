@@ -16,7 +16,7 @@ from daemon.cli import root
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 
-ANYONE, KEEPER = "anyone", "whoever may read the configuration"
+ANYONE, KEEPER, TILL = "anyone", "whoever may read the configuration", "whoever has a key"
 OWNER, STRANGER = 65534, 65533
 TABLE = {
     ("setup", "--yes", "--port", "/nowhere"): KEEPER,
@@ -61,6 +61,8 @@ TABLE = {
     ("config", "doc"): ANYONE,
     ("proxy",): KEEPER,
     ("poster",): ANYONE,
+    ("homologation", "make", "--into", "own/dossier"): ANYONE,
+    ("homologation", "run", "--url", "http://127.0.0.1:9/v1/mcf/NIM", "--key", "x", "--into", "own/dossier"): TILL,
     ("version",): ANYONE,
 }
 
@@ -107,9 +109,8 @@ def test_a_stranger_learns_nothing_and_changes_nothing(mcfd: Command) -> None:
             assert "ak_live_" not in said, command
             assert NIM not in said, command
     assert {path: path.read_bytes() for path in before} == before
-    assert {path.name for path in mcfd.folder.rglob("*") if path.is_file()} - {path.name for path in before} == {
-        "new.key"
-    }
+    new = {path for path in mcfd.folder.rglob("*") if path.is_file()} - before.keys()
+    assert {path.name for path in new if path.parent.name != "dossier"} == {"new.key"}
 
 
 @pytest.mark.parametrize("user", [0, OWNER], ids=["root", "the daemon's user"])
