@@ -20,7 +20,7 @@ from daemon.api.http.middleware import OuterMiddleware
 from daemon.api.page import certificate, entrance
 from daemon.api.page.deps import PageDeps
 from daemon.api.page.first_start import FirstStart
-from daemon.api.page.nowhere import NowhereOnPage
+from daemon.api.page.nowhere import nowhere
 from daemon.api.page.rendering import Rendering
 from daemon.api.page.screens import (
     account,
@@ -118,7 +118,7 @@ def create_first_start(first: FirstStart, allowed_hosts: tuple[str, ...] = ()) -
         openapi_config=None,
         logging_config=None,
     )
-    app.asgi_handler = OuterMiddleware(NowhereOnPage(app.asgi_router), allowed_hosts, CrossOrigin())
+    app.asgi_handler = OuterMiddleware(app.asgi_router, allowed_hosts, CrossOrigin(), nowhere)
     return app
 
 
@@ -127,8 +127,8 @@ def create_api(deps: ApiDeps, page: PageDeps | None = None) -> Litestar:
     app.state = State({"deps": deps, "page": page, "rendering": Rendering()})
     app.state["openapi"] = DrawnOnce(lambda: document(api_routers(), deps.version))
     # Around the router itself: every exception reaches the one table, a path or method that is not there as well.
-    inner = NowhereOnPage(app.asgi_router) if page else app.asgi_router
-    app.asgi_handler = OuterMiddleware(inner, deps.allowed_hosts, deps.cross_origin)
+    error_page = nowhere if page else None
+    app.asgi_handler = OuterMiddleware(app.asgi_router, deps.allowed_hosts, deps.cross_origin, error_page)
     return app
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 import time
+from collections.abc import Awaitable, Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import structlog
 from litestar.enums import ScopeType
@@ -13,7 +14,7 @@ from litestar.exceptions import ClientException
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
 from common.language import Language, preferred
-from daemon.api.http.answers import Header
+from daemon.api.http.answers import Header, Reply
 from daemon.api.http.cross_origin import CrossOrigin
 from daemon.api.http.headers import SAFETY, request_id
 from daemon.api.problems import problem_answer
@@ -30,10 +31,21 @@ HUNG_UP = 499
 ALWAYS_OURS = frozenset({"localhost"})
 
 
+ErrorPage: TypeAlias = Callable[[HTTPScope, Receive, Send, Exception], Awaitable[Reply | None]]
+"""The page that answers an error, where a person has asked."""
+
+
 class OuterMiddleware:
-    def __init__(self, app: ASGIApp, allowed_hosts: tuple[str, ...], cross_origin: CrossOrigin) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        allowed_hosts: tuple[str, ...],
+        cross_origin: CrossOrigin,
+        error_page: ErrorPage | None = None,
+    ) -> None:
         self._app = app
         self._cross_origin = cross_origin
+        self._error_page = error_page
         self._names = ALWAYS_OURS | {name.lower().rstrip(".") for name in allowed_hosts}
         self._ours = lru_cache(256)(self._is_ours)
 
@@ -47,24 +59,24 @@ class OuterMiddleware:
         structlog.contextvars.bind_contextvars(request_id=own_id)
         finish = _Finish(send, own_id.encode(), self._cross_origin.headers(scope["path"], scope["headers"]))
         try:
-            await self._pass_on(scope, receive, finish, own_id)
+            self._check_host(scope)
+            await (self._cross_origin.preflight(scope) or self._app)(scope, receive, finish)
+        except Exception as error:
+            if finish.status:
+                raise
+            page = await self._error_page(scope, receive, finish, error) if self._error_page else None
+            await (page or problem_answer(error, own_id, language_of(scope)))(scope, receive, finish)
         finally:
             if (afterwards := scope["state"].pop(AFTERWARDS, None)) is not None:
                 afterwards()
             _access_line(scope, finish.status, began, own_id)
 
-    async def _pass_on(self, scope: HTTPScope, receive: Receive, finish: _Finish, own_id: str) -> None:
-        try:
-            hosts = [value for name, value in scope["headers"] if name == b"host"]
-            if len(hosts) > 1 or not (hosts or scope["http_version"] == "1.0"):
-                raise ClientException("exactly one Host header is required")  # noqa: TRY301  # as the next
-            if hosts and not self._ours(hosts[0]):
-                raise Misdirected  # noqa: TRY301  answered below, as all else
-            await (self._cross_origin.preflight(scope) or self._app)(scope, receive, finish)
-        except Exception as error:
-            if finish.status:
-                raise
-            await problem_answer(error, own_id, language_of(scope))(scope, receive, finish)
+    def _check_host(self, scope: HTTPScope) -> None:
+        hosts = [value for name, value in scope["headers"] if name == b"host"]
+        if len(hosts) > 1 or not (hosts or scope["http_version"] == "1.0"):
+            raise ClientException("exactly one Host header is required")
+        if hosts and not self._ours(hosts[0]):
+            raise Misdirected
 
     def _is_ours(self, host: bytes) -> bool:
         """Any IP address is: a foreign page reaches this box by a name of its own (DNS rebinding), never by a number."""

@@ -5,29 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from litestar import Request
-from litestar.enums import ScopeType
 from litestar.exceptions import HTTPException
-from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
+from litestar.types import HTTPScope, Receive, Send
 
 from daemon.api.http.answers import Reply
 from daemon.api.page.visit import AnyRequest, enter, fault_page
 from daemon.core.errors import NotFound
 
 
-class NowhereOnPage:
-    """Around the router, whose refusals these are: an address it does not know, a number that is none, a form's address typed in."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await self._app(scope, receive, send)
-        except HTTPException:
-            if scope["type"] != ScopeType.HTTP or not _is_by_browser(scope):
-                raise
-            answer = await _page(Request[Any, Any, Any](scope, receive, send))
-            await answer(scope, receive, send)
+async def nowhere(scope: HTTPScope, receive: Receive, send: Send, error: Exception) -> Reply | None:
+    """The page for what the router refuses: an address it does not know, a number that is none, a form's address typed in. None for a program, and
+    for every other error."""
+    if not isinstance(error, HTTPException) or not _is_by_browser(scope):
+        return None
+    return await _page(Request[Any, Any, Any](scope, receive, send))
 
 
 def _is_by_browser(scope: HTTPScope) -> bool:

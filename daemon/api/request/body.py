@@ -63,27 +63,23 @@ async def read_bytes(headers: Headers, receive: Receive, most: int = MAX_BODY) -
 
     A body that stops half-way ends in InvalidJson, one that is too slow in BodyTimeout, and nothing has been looked at."""
     _check_length(headers, most)
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            return await _read(receive, most)
-    except TimeoutError:
-        raise BodyTimeout from None
-
-
-async def _read(receive: Receive, most: int) -> bytes:
     chunks: list[bytes] = []
     size = 0
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            raise InvalidJson(Text("the body ended before it was complete"))
-        chunk = message.get("body", b"")
-        size += len(chunk)
-        if size > most:
-            raise TooLarge(Text("the body is larger than {max_body} bytes", max_body=most))
-        chunks.append(chunk)
-        if not message.get("more_body", False):
-            return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            while True:
+                message = await receive()
+                if message["type"] != "http.request":
+                    raise InvalidJson(Text("the body ended before it was complete"))
+                chunk = message.get("body", b"")
+                size += len(chunk)
+                if size > most:
+                    raise TooLarge(Text("the body is larger than {max_body} bytes", max_body=most))
+                chunks.append(chunk)
+                if not message.get("more_body", False):
+                    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+    except TimeoutError:
+        raise BodyTimeout from None
 
 
 def parse(raw: bytes) -> dict[str, Any]:

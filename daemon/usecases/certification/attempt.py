@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -71,6 +72,7 @@ class AttemptRun:
 
     def __post_init__(self) -> None:
         self.book = self.worker.book
+        self.step: Callable[[Step], None] = partial(self.worker.attempts.step, self.live)
 
     @property
     def id(self) -> int:
@@ -80,14 +82,11 @@ class AttemptRun:
     def line_ms(self) -> int:
         return round((self.line_ended - self.line_started) * 1000)
 
-    def step(self, step: Step) -> None:
-        self.worker.attempts.step(self.live, step)
-
 
 async def attempt(job: AttemptRun, entry: QueueEntry) -> Record:
     """The certified record, or the error that says what became of it."""
     with entry:
-        await _near(job, entry)
+        await _begin_intent(job, entry)
         try:
             machine = await _await_turn(job, entry)
             outcome = await _on_the_line(job, machine)
@@ -101,10 +100,10 @@ async def attempt(job: AttemptRun, entry: QueueEntry) -> Record:
     return await _stored(job, *outcome)  # the machine is free for the next one while this outcome is being stored
 
 
-async def _near(job: AttemptRun, entry: QueueEntry) -> None:
+async def _begin_intent(job: AttemptRun, entry: QueueEntry) -> None:
     """The intent is sent to the disk; nobody waits for it before 38h (decision 29)."""
     try:
-        await entry.wait_near(job.deadline)
+        await entry.wait_turn(job.deadline, entry.near)
     except BaseException:
         job.step(Step.NOT_WRITTEN)
         raise
@@ -171,8 +170,7 @@ async def _on_the_line(job: AttemptRun, machine: ConnectedMachine) -> tuple[Invo
     job.step(Step.CLOSING)
     try:
         with slow_close.watching(worker, agreed.number, is_credit=agreed.is_credit):
-            certified = await enter_invoice.close(machine, agreed, worker.known)
-        await _check_code(worker, certified.code)
+            certified = await enter_invoice.close(worker, machine, agreed)
     except enter_invoice.OutcomeUnknown as unknown:
         await _doubt(job, machine, unknown)
         return None
@@ -182,15 +180,6 @@ async def _on_the_line(job: AttemptRun, machine: ConnectedMachine) -> tuple[Invo
     worker.take_code(certified.code)
     job.step(Step.ANSWERED)
     return agreed, certified, unexplained
-
-
-async def _check_code(worker: MachineWorker, code: str) -> None:
-    """A machine gives no code twice: 38h was answered with what it says of an earlier invoice."""
-    with contextlib.suppress(StorageError):  # the ledger takes no code twice either
-        if worker.ledger.peek(attempts.has_code, worker.book, code):
-            raise enter_invoice.OutcomeUnknown(
-                MachineNonsense(Text("38h was answered with the code of another invoice"))
-            )
 
 
 async def _certified_before(job: AttemptRun, machine: ConnectedMachine) -> tuple[Invoice, Certified, int] | None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Sequence
 
 import structlog
 
 from common.language import Text
-from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineRefused, McfdError
+from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineRefused, McfdError, StorageError
 from daemon.core.invoice.invoice import Invoice, Payment
 from daemon.core.ledger.verdict import fc_moved
 from daemon.core.machine.agreement import agree, vat_habit
-from daemon.core.machine.state import Certified, FiscalCounters, Subtotal
+from daemon.core.machine.state import Certified, Subtotal
 from daemon.machines.adapter import ConnectedMachine
 from daemon.store.tables.book import attempts
 from daemon.usecases.worker.attempts import LiveAttempt
@@ -48,9 +49,16 @@ async def enter(
         return agreed.payments if agreed is invoice else ()
 
     try:
-        await _enter(worker, machine, invoice, agreed_payments)
+        try:
+            await machine.enter(invoice, worker.ifu, agreed_payments)
+        except MachineRefused as refused:  # an invoice that somebody left open in between is cancelled, once
+            if _was_opened(refused) or not await machine.cancel():
+                raise
+            log.warning("machine.left_open", nim=worker.book.nim, mode=worker.book.mode)
+            await machine.enter(invoice, worker.ifu, agreed_payments)
         entered = True
-        await _check_counters(worker, machine, invoice)
+        if (apart := _apart(worker, machine, invoice)) not in ((0, 0), worker.told_apart.get(invoice.type)):
+            await _check_counters(worker, machine, invoice, apart)
         if agreed is not invoice:
             _tell_habit(worker, invoice, agreed)
             await intent
@@ -71,34 +79,22 @@ async def enter(
     return agreed
 
 
-async def _check_counters(worker: MachineWorker, machine: ConnectedMachine, invoice: Invoice) -> None:
-    """Cables may have been exchanged without the port noticing. Where the machine that has the open invoice counts otherwise than the one that is
-    known, it is asked for its name: another one ends the connection (LineLost), and nothing has been certified. A firmware that tells other
-    numbers than are known is asked once for each type."""
-    if machine.opened is None:
-        return
-    known, (tc, fc) = worker.known, machine.opened
-    apart = (tc - known.tc, fc - (known.frc if invoice.is_credit else known.fvc))
-    if apart in ((0, 0), worker.told_apart.get(invoice.type)):
-        return
-    if (await machine.state()).counters == known:
-        worker.told_apart[invoice.type] = apart
+def _apart(worker: MachineWorker, machine: ConnectedMachine, invoice: Invoice) -> tuple[int, int]:
+    """By how much the counters that the machine told when it opened the invoice are apart from those known."""
+    known = worker.known
+    expected = (known.tc, known.frc if invoice.is_credit else known.fvc)
+    tc, fc = machine.opened or expected
+    return tc - expected[0], fc - expected[1]
 
 
-async def _enter(
-    worker: MachineWorker,
-    machine: ConnectedMachine,
-    invoice: Invoice,
-    agreed_payments: Callable[[Subtotal], Sequence[Payment]],
+async def _check_counters(
+    worker: MachineWorker, machine: ConnectedMachine, invoice: Invoice, apart: tuple[int, int]
 ) -> None:
-    """All in one talk; an invoice that somebody left open in between is cancelled, once."""
-    try:
-        await machine.enter(invoice, worker.ifu, agreed_payments)
-    except MachineRefused as refused:
-        if _was_opened(refused) or not await machine.cancel():
-            raise
-        log.warning("machine.left_open", nim=worker.book.nim, mode=worker.book.mode)
-        await machine.enter(invoice, worker.ifu, agreed_payments)
+    """Cables may have been exchanged without the port noticing. A machine that counts otherwise than the one that is known is asked for its name:
+    another one ends the connection (LineLost), and nothing has been certified. A firmware that tells other numbers than are known is asked once for
+    each type."""
+    if (await machine.state()).counters == worker.known:
+        worker.told_apart[invoice.type] = apart
 
 
 def _was_opened(error: McfdError) -> bool:
@@ -106,9 +102,10 @@ def _was_opened(error: McfdError) -> bool:
     return not isinstance(error, MachineRefused) or error.after >= OPENED
 
 
-async def close(machine: ConnectedMachine, invoice: Invoice, known: FiscalCounters) -> Certified:
+async def close(worker: MachineWorker, machine: ConnectedMachine, invoice: Invoice) -> Certified:
     """38h. Even a refusal is only believed after C1h: a machine that restarted between two tries of the same frame
-    certifies at the first and refuses the second."""
+    certifies at the first and refuses the second. A machine gives no code twice: with that of another invoice, it is an answer to an earlier 38h."""
+    known = worker.known
     try:
         certified = await machine.certify(invoice, invoice.total_ttc, known)
     except MachineError as error:
@@ -117,6 +114,9 @@ async def close(machine: ConnectedMachine, invoice: Invoice, known: FiscalCounte
         raise OutcomeUnknown(MachineNonsense(Text("38h was answered with counters that have not moved")))
     if not fc_moved(invoice.type, known, certified.counters):
         raise OutcomeUnknown(MachineNonsense(Text("38h was answered with an FC that has not moved")))
+    with contextlib.suppress(StorageError):  # the ledger takes no code twice either
+        if worker.ledger.peek(attempts.has_code, worker.book, certified.code):
+            raise OutcomeUnknown(MachineNonsense(Text("38h was answered with the code of another invoice")))
     return certified
 
 

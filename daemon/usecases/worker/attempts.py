@@ -41,6 +41,12 @@ class LiveAttempt:
         self.done: asyncio.Future[None] = loop.create_future()
         """Resolved when its key stands for it no more."""
 
+    def wake(self) -> None:
+        if not self.news.done():
+            self.news.set_result(None)
+        if self.phase is not Phase.ENDED:
+            self.news = self.news.get_loop().create_future()
+
 
 class Attempts:
     """At most one for each invoice number: whoever comes with the number of one that is under way waits for its end."""
@@ -78,16 +84,21 @@ class Attempts:
 
     async def all_durable(self, patience: float = STALL) -> None:
         """Waits until no end is on its way to the disk; StorageFull when that takes longer than `patience` seconds."""
-        await self._none_is(lambda live: live.phase is Phase.ENDING, patience)
+        await self._wait(lambda: [live for live in self._live.values() if live.phase is Phase.ENDING], patience)
 
     async def way_is_free(self, mine: LiveAttempt, patience: float = STALL) -> None:
         """The same for every attempt but `mine` that the machine may have certified: it remembers only its last invoice, so no 38h is sent
         before the ledger has the one before it."""
-        await self._none_is(lambda live: live is not mine and TABLE[live.phase].blocks, patience)
 
-    async def _none_is(self, holds_up: Callable[[LiveAttempt], bool], patience: float) -> None:
+        def before() -> list[LiveAttempt]:
+            return [live for live in self._live.values() if live is not mine and TABLE[live.phase].blocks]
+
+        if before():
+            await self._wait(before, patience)
+
+    async def _wait(self, before: Callable[[], Iterable[LiveAttempt]], patience: float) -> None:
         deadline = asyncio.get_running_loop().time() + patience
-        while waited := [live.news for live in self._live.values() if holds_up(live)]:
+        while waited := [live.news for live in before()]:
             timeout = deadline - asyncio.get_running_loop().time()
             if timeout <= 0:
                 raise StorageFull(Text("the invoice before this one could not be stored yet"))
@@ -124,7 +135,7 @@ class Attempts:
         live.phase = after(live.phase, step)
         if live.phase is Phase.ENDED and self.find(live.number) is live:
             del self._live[number_key(live.number)]
-        _tell(live)
+        live.wake()
 
     def settle(self, records: Iterable[Record]) -> None:
         """The ledger has the end of those that were in doubt, or says that an operator has to tell."""
@@ -142,7 +153,7 @@ class Attempts:
     def wake(self) -> None:
         """Whoever waits for news looks again: the daemon stops, or an operator is needed. No phase changes."""
         for live in self._live.values():
-            _tell(live)
+            live.wake()
 
     def forget(self) -> None:
         """The book is another one: what was in doubt belongs to the old one, and the machine is met for the first time again."""
@@ -155,10 +166,3 @@ class Attempts:
         self.known = state.known or NO_COUNTERS
         self.attention = state.attention
         self.is_restored = state.is_restored
-
-
-def _tell(live: LiveAttempt) -> None:
-    if not live.news.done():
-        live.news.set_result(None)
-    if live.phase is not Phase.ENDED:
-        live.news = live.news.get_loop().create_future()

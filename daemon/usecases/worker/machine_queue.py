@@ -23,11 +23,8 @@ class QueueEntry:
         self.near: asyncio.Future[None] = loop.create_future()
         self.turn: asyncio.Future[None] = loop.create_future()
 
-    async def wait_near(self, deadline: float) -> None:
-        await self.wait_turn(deadline, self.near)
-
     async def wait_turn(self, deadline: float, place: asyncio.Future[None] | None = None) -> None:
-        """MachineBusy where the deadline comes before it."""
+        """For the turn, or for being `near`; MachineBusy where the deadline comes first."""
         place = place or self.turn
         timeout = max(0.0, deadline - asyncio.get_running_loop().time())
         if not place.done() and not (await asyncio.wait([place], timeout=timeout))[0]:
@@ -76,7 +73,9 @@ class MachineQueue:
             raise MachineBusy(
                 Text("too many invoices are waiting for this machine; nothing was sent"), self.patience_hint
             )
-        return self._enter(QueueEntry(self), len(self._queue))
+        entry = self._enter(QueueEntry(self), len(self._queue))
+        self._call_next()
+        return entry
 
     def join_first(self) -> QueueEntry:
         """A place right behind whoever is at the machine, before all who wait, also while queue are held: for what has to be known of the
@@ -84,7 +83,9 @@ class MachineQueue:
         if self._closed:
             raise MachineBusy(self._closed)
         at_the_machine = bool(self._queue) and self._queue[0].turn.done()
-        return self._enter(QueueEntry(self, first=True), int(at_the_machine))
+        entry = self._enter(QueueEntry(self, first=True), int(at_the_machine))
+        self._call_next()
+        return entry
 
     def hold(self) -> None:
         """Nobody who waits gets a turn; whoever has one keeps it."""
@@ -108,7 +109,6 @@ class MachineQueue:
     def _enter(self, entry: QueueEntry, at: int) -> QueueEntry:
         self._queue.insert(at, entry)
         self._empty.clear()
-        self._call_next()
         return entry
 
     def _step_back(self, entry: QueueEntry) -> None:

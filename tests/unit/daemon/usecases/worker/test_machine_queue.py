@@ -62,11 +62,11 @@ async def test_who_is_far_back_waits_to_prepare():
     queue = MachineQueue(ahead=1)
     queue.patience_hint = 7
     first, second = queue.join(), queue.join()
-    await first.wait_near(_soon())
+    await first.wait_turn(_soon(), first.near)
     with pytest.raises(MachineBusy) as busy:
-        await second.wait_near(asyncio.get_running_loop().time() + 0.01)
+        await second.wait_turn(asyncio.get_running_loop().time() + 0.01, second.near)
     assert busy.value.retry_after == 7
-    near = asyncio.ensure_future(second.wait_near(_soon()))
+    near = asyncio.ensure_future(second.wait_turn(_soon(), second.near))
     await asyncio.sleep(0)
     assert not near.done()
     first.leave()
