@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, get_args
 
 import msgspec
 import structlog
@@ -158,7 +158,12 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     title: Annotated[str, Meta(description="The kind of problem")]
     status: Annotated[int, Meta(description="The HTTP status")]
     detail: Annotated[str, Meta(description="What went wrong this time")]
-    code: Annotated[Code, Meta(description="For programs")]
+    code: Annotated[
+        str,
+        Meta(
+            description=f"For programs. A later version may have more of them; these are known: {', '.join(get_args(Code))}"
+        ),
+    ]
     error: Annotated[str, Meta(description="The same as `detail`, for clients of the hosted service")]
     request_id: Annotated[str, Meta(description="To find it in the log")]
     errors: Annotated[
