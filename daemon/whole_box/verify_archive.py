@@ -348,7 +348,7 @@ def check(file: BinaryIO, note: Note) -> tuple[Line, bytes | None]:
         manifest = json.loads(content)
         if manifest["format"] != FORMAT:
             raise Broken(MANIFEST, "is of a newer version of mcfd")
-        parts = [{"name": str(told["name"]), "size": int(told["size"]), **told} for told in manifest["parts"]]
+        parts = [{"name": str(t["name"]), "size": int(t["size"]), "sha256": t["sha256"]} for t in manifest["parts"]]
     except (ValueError, KeyError, TypeError):
         raise Broken(MANIFEST, "cannot be read") from None
     for told in parts:

@@ -46,8 +46,9 @@ Clé publique / public key (hex): {public}
 _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
-def archive_name(nim: str, ifu: str, year: str) -> str:
-    return "-".join(("mcfd", "archive", year, nim.partition("-")[0], *([ifu] if ifu else []))) + ".tar"
+def archive_name(nim: str, ifu: str, year: str, number: int) -> str:
+    """`number` is that of the year's closure: a ledger that was put back closes a year again, under another one."""
+    return "-".join(("mcfd", "archive", year, nim.partition("-")[0], *([ifu] if ifu else []), str(number))) + ".tar"
 
 
 def write_archive(

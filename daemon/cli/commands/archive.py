@@ -82,7 +82,7 @@ def archive_years(
             if year in ("", closed) and (not nim or same_machine(book.nim, nim))
         ]
     for each in years:
-        target = into / archive_name(each.book.nim, each.ifu, each.year)
+        target = into / archive_name(each.book.nim, each.ifu, each.year, each.number)
         with as_owner(into):
             into.mkdir(parents=True, exist_ok=True)
             is_there = target.exists()
@@ -99,8 +99,8 @@ def _make(settings: Settings, ledger: Path, target: Path, year: ArchiveYear) -> 
     """Whole and verified, or not at all."""
     from daemon.whole_box.year_archive import faults
 
-    key = signing_key(settings)
     try:
+        key = signing_key(settings)
         with by_owner(target, ledger.parent) as copy, as_owner(ledger.parent):
             part = copy.with_name(copy.name + ".part")
             try:

@@ -150,8 +150,8 @@ def _archive(settings: Settings, into: Path | None, *, silent: bool) -> None:
         return
     try:
         made, _ = archive_years(settings, into, by=shell_user())
-    except (Failure, StorageError) as error:
-        warn(str(error))
+    except Exception as error:  # noqa: BLE001  whatever it is, the copy is made
+        warn(tr("the copy is made, but no archive of a closed year: {why}", why=tell(error, ambient())))
         return
     for path in () if silent else made:
         say(tr("verified archive: {path}", path=path))

@@ -17,7 +17,7 @@ from daemon.core.ledger import chain
 from daemon.core.ledger.attempt import OPEN, Record
 from daemon.core.ledger.book import Aggregate, Book, Tally
 from daemon.core.ledger.closure import Closure
-from daemon.core.ledger.entries import NO_CASH, CalendarClosed, CashMove, Epoch, Gap, Placed, TimeRepair, repaired
+from daemon.core.ledger.entries import NO_CASH, CashMove, Epoch, Gap, Placed, TimeRepair, repaired
 from daemon.core.report import fiscal_reports
 from daemon.store.maintenance.recompute_calendar import CalendarCheck
 from daemon.store.maintenance.recompute_known import KnownCheck, OriginalCheck
@@ -261,9 +261,8 @@ class BookRecomputation:
         self._check_entry_time(name, placed)
         if placed.at < self._at:
             self._note(Text("{name} is older than what comes before it", name=name))
-        if isinstance(entry, CalendarClosed):
-            for problem in self._calendar.problems(entry, placed, self._nim, self._hash):
-                self._note(problem)
+        for problem in self._calendar.problems(entry, placed, self._nim, self._hash):
+            self._note(problem)
         self._hash, self._at = placed.hash, placed.at
         match entry:
             case Gap():

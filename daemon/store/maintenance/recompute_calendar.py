@@ -10,7 +10,7 @@ import msgspec
 from common.language import Text
 from daemon.core.ledger.book import Book, Tally
 from daemon.core.ledger.closure import Closure
-from daemon.core.ledger.entries import CalendarClosed, CalendarKind, CashTotal, Placed
+from daemon.core.ledger.entries import CalendarClosed, CalendarKind, CashTotal, Entry, Placed, TimeRepair
 from daemon.core.report.calendar_report import CalendarReport, calendar_report, following
 from daemon.store.tables.book.book_start import BookStart
 
@@ -39,12 +39,19 @@ class CalendarCheck:
         self._is_whole = start.is_whole
         self._passed: list[_Passed] = []
         self._last: dict[CalendarKind, CalendarClosed] = {}
+        self._repaired: set[CalendarKind] = set()
 
     def take_closure(self, closure: Closure, running: Tally, cash: CashTotal) -> None:
         self._passed.append(_Passed(closure.z_number, closure.last_seq, closure.hash, running, cash))
 
-    def problems(self, closed: CalendarClosed, placed: Placed, nim: str, previous: bytes) -> Iterator[str]:
+    def problems(self, entry: Entry, placed: Placed, nim: str, previous: bytes) -> Iterator[str]:
         """`previous` is the chain before it."""
+        if isinstance(entry, TimeRepair):  # months that were to come are closed again
+            self._repaired = {"month", "year"}
+        if isinstance(entry, CalendarClosed):
+            yield from self._problems(entry, placed, nim, previous)
+
+    def _problems(self, closed: CalendarClosed, placed: Placed, nim: str, previous: bytes) -> Iterator[str]:
         name = Text("closure of {period}", period=closed.period)
         before = self._last.get(closed.kind)
         self._last[closed.kind] = closed
@@ -52,7 +59,10 @@ class CalendarCheck:
             if not self._is_whole:  # what it holds was let go of, at least in part
                 return
             before = CalendarClosed(closed.kind, 0, "", 0, 0, 0, {}, "")
-        if closed.number <= before.number or (before.period and closed.period != following(before.period)):
+        is_next = not before.period or closed.period == following(before.period)
+        is_again = closed.kind in self._repaired and closed.period <= before.period
+        self._repaired -= {closed.kind}
+        if closed.number <= before.number or not (is_next or is_again):
             yield Text("{name} does not follow the one before it", name=name)
         december = self._last.get("month", before)
         upto = closed.upto_z if closed.kind == "month" else december.upto_z

@@ -224,6 +224,31 @@ async def test_a_clock_from_another_century_closes_nothing(store: Store, till: T
     assert await reports(store, till) == []
 
 
+@pytest.mark.parametrize("ahead", [20, 400])
+async def test_months_that_a_wrong_clock_closed_stay_and_those_that_come_are_closed(path: Path, ahead: int) -> None:
+    """A clock that is days or a year ahead, and is set right: every Z is in one month, none is left out until that far day comes."""
+    async with opened(path) as store:
+        till = await Till.of(store)
+        till.at = at(11, 14)
+        await till.sell(1000)
+        await till.close()
+        till.at += ahead * DAY
+        await till.sell(2000)
+        await till.close()
+        await store.decisions.repair_time(till.book, now=at(11, 15), ahead=ahead * DAY, reason="wrong day")
+        for month, day_, amount in ((11, 28, 4000), (12, 28, 8000)):
+            till.at = at(month, day_)
+            await till.sell(amount)
+            await till.close()
+        till.at = at(1, 2, year=2027)
+        await till.close()
+        months, years = await reports(store, till), await reports(store, till, "year")
+        assert months[-1].period == "2026-12"
+        assert sum(month.total_ttc for month in months) == sum(year.total_ttc for year in years) == 15000
+        assert months[-1].grand_total.total_ttc == 15000
+    assert verify(path).problems == ()
+
+
 async def test_verify_finds_a_month_with_other_figures(path: Path) -> None:
     async with opened(path) as store:
         till = await Till.of(store)

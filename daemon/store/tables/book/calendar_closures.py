@@ -28,6 +28,7 @@ from daemon.store.tables.book.entries import COLUMNS, append
 from daemon.store.tables.book.totals import running_at
 
 _SQL = load(__name__, columns=COLUMNS)
+MOST_Z = 1 << 53
 MOST_MONTHS = 600
 """More than these are over by a wrong clock alone; nothing is closed until it is repaired."""
 _EASTMOST = 14
@@ -72,9 +73,11 @@ _read_body = msgspec.json.Decoder(_Body).decode
 
 
 def open_month(connection: sqlite3.Connection, book: Book, zone: tzinfo) -> str:
-    """The oldest month that is not closed; empty for a book in which nothing has happened."""
+    """The oldest month that is not closed; empty for a book in which nothing has happened. Months that a clock closed which was ahead, and was set
+    right since, are closed again when they are over: the book's own time says which."""
     if (last := last_closed(connection, book, "month")) is not None:
-        return following(last.period)
+        present = month_of(read_head(connection, book.id).at, zone)
+        return present if last.period > present else following(last.period)
     start = read_start(connection, book.id)
     found = connection.execute(_SQL["first_at"], (book.id, start.seq, start.z_number)).fetchone()[0]
     return "" if found is None else month_of(found, zone)
@@ -110,9 +113,9 @@ def _close(connection: sqlite3.Connection, book: Book, kind: CalendarKind, perio
     after_z, after_seq, before = (
         (last.upto_z, last.upto_seq, last.running) if last else (start.z_number, start.closed_seq, start.closed)
     )
-    days = _days(connection, book, after_z, upto=None if kind == "year" else period, zone=terms.zone)
-    if kind == "year" and (december := last_closed(connection, book, "month")) is not None:
-        days = [day for day in days if day.z_number <= december.upto_z]
+    december = last_closed(connection, book, "month") if kind == "year" else None
+    until = december.upto_z if december else MOST_Z
+    days = _days(connection, book, (after_z, until), upto=period if kind == "month" else None, zone=terms.zone)
     upto_z, upto_seq = (days[-1].z_number, days[-1].last_seq) if days else (after_z, after_seq)
     running: Tally = running_at(connection, book, upto_seq) if days else before
     given = terms.given.months if kind == "month" else terms.given.years
@@ -141,11 +144,11 @@ def _close(connection: sqlite3.Connection, book: Book, kind: CalendarKind, perio
 
 
 def _days(
-    connection: sqlite3.Connection, book: Book, after_z: int, *, upto: str | None, zone: tzinfo
+    connection: sqlite3.Connection, book: Book, zs: tuple[int, int], *, upto: str | None, zone: tzinfo
 ) -> list[_ClosedDay]:
-    """The Zs after that number, as far as they were made in the month `upto` or before it."""
+    """The Zs after the first number and up to the second, as far as they were made in the month `upto` or before it."""
     found = []
-    for z_number, created_at, last_seq, link, body in connection.execute(_SQL["days"], (book.id, after_z)):
+    for z_number, created_at, last_seq, link, body in connection.execute(_SQL["days"], (book.id, *zs)):
         if upto is not None and month_of(created_at, zone) > upto:
             break
         content = _read_body(body)

@@ -29,7 +29,7 @@ SELECT min(at) FROM (
 );
 
 -- name: days
-SELECT z_number, created_at, last_seq, hash, body FROM closure WHERE book_id = ? AND z_number > ? ORDER BY z_number;
+SELECT z_number, created_at, last_seq, hash, body FROM closure WHERE book_id = ? AND z_number > ? AND z_number <= ? ORDER BY z_number;
 
 -- name: has_z
 SELECT EXISTS (SELECT 1 FROM closure WHERE book_id = ? AND z_number > ?);

@@ -71,7 +71,7 @@ def test_a_closed_year_is_one_file_that_is_checked_without_mcfd(box: Command, tm
     into = tmp_path / "stick"
     for year, count in (("2025", 13), ("2026", 47)):
         box.ok("archive", year, "--into", str(into))
-        archive = into / f"mcfd-archive-{year}-EL02000015-{IFU}.tar"
+        archive = into / f"mcfd-archive-{year}-EL02000015-{IFU}-{int(year) - 2024}.tar"
         done = checked_elsewhere(archive, tmp_path / year)
         assert done.returncode == 0, done.stdout
         assert f"EL02000015-1, {year}, {count}" in done.stdout
