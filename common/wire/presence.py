@@ -63,6 +63,8 @@ class Presence(Shape, frozen=True, omit_defaults=True):
     """Free, in MB."""
     config: Text = ""
     """Digest of the configuration: 8 hex digits."""
+    sold: Text = ""
+    """When the oldest sale that still waits for its certification was made; the law leaves 48 hours."""
     asks: bool = False
     """A ledger was put back where nothing remembers the last Z number: none is made before somebody says it."""
 

@@ -15,6 +15,7 @@ from daemon.api.http.answers import PROBLEM, Answer, Header
 from daemon.core import errors
 from daemon.core.errors import FieldError, without_paths
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
+from daemon.core.ledger.deferred import NotWaiting, NumberWaits
 from daemon.core.report.receipt import Receipt, receipt
 
 log = structlog.get_logger(__name__)
@@ -40,6 +41,7 @@ Code = Literal[
     "NOT_FOUND",
     "PERIOD_NOT_OVER",
     "PRINTER_UNAVAILABLE",
+    "REQUEST_NOT_WAITING",
     "REQUEST_TIMEOUT",
     "ROLE_NOT_ALLOWED",
     "STORAGE_FULL",
@@ -99,6 +101,13 @@ KINDS: Final[dict[type[Exception], Kind]] = {
     refusals.TooManyRequests: Kind(429, "TOO_MANY_REQUESTS", Text("Too many requests")),
     errors.InvalidRequest: Kind(422, "INVALID_REQUEST", Text("The request cannot be accepted")),
     DuplicateInvoice: Kind(409, "DUPLICATE_INVOICE", Text("The invoice number is already certified")),
+    NumberWaits: Kind(409, "DUPLICATE_INVOICE", Text("The invoice number is taken by a sale that waits")),
+    NotWaiting: Kind(
+        409,
+        "REQUEST_NOT_WAITING",
+        Text("The request does not wait any more"),
+        Text("it has ended, or the machine is at it; GET says what became of it"),
+    ),
     errors.KeyReused: Kind(409, "IDEMPOTENCY_KEY_REUSED", Text("The Idempotency-Key stands for another request")),
     errors.ZNumberUnknown: Kind(409, "Z_NUMBER_UNKNOWN", Text("The last Z number has to be said first")),
     errors.PeriodNotOver: Kind(409, "PERIOD_NOT_OVER", Text("The month or year is not over")),

@@ -34,6 +34,7 @@ from daemon.api.page.screens import (
     paper,
     restore,
     today,
+    waiting,
     welcome,
 )
 from daemon.api.page.screens import cash as cash_screen
@@ -42,6 +43,7 @@ from daemon.api.routes import (
     calendar,
     cash,
     certify,
+    customer,
     events,
     health,
     journal,
@@ -71,13 +73,14 @@ MACHINE_ROUTES = (
     *sandbox_clock.HANDLERS,
 )
 KEY_ROUTES = me.HANDLERS
-OPEN_ROUTES = (*health.HANDLERS, *metrics.HANDLERS)
+OPEN_ROUTES = (*health.HANDLERS, *metrics.HANDLERS, *customer.HANDLERS)
 
 
 PAGE_ROUTES = (
     *entrance.HANDLERS,
     *account.HANDLERS,
     *certificate.HANDLERS,
+    *waiting.HANDLERS,
     *today.HANDLERS,
     *invoices.HANDLERS,
     *cash_screen.HANDLERS,

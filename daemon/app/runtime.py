@@ -33,6 +33,7 @@ from daemon.settings import Machine, Settings
 from daemon.store.ledger import Ledger
 from daemon.store.sqlite.disk_failure import disk_trouble, read_failures
 from daemon.store.store import Store
+from daemon.usecases.deferred.certify_waiting import SalesThatWait
 from daemon.usecases.line_events import LineEvents
 from daemon.usecases.reports.letterhead import take_letterhead
 from daemon.usecases.worker.aggregate import tick
@@ -158,6 +159,7 @@ async def _worker(runtime: Runtime, machine: Machine, mode: Mode, ledger: Ledger
         limits=limits if mode == "live" else sandbox_limits(limits),
         configured_nim=machine.nim,
         test_mode_allowed=machine.test_mode,
+        defers=machine.when_out_of_order == "defer",
         machine_zone=zone(machine.timezone),
         labels=runtime.settings.payment_labels(),
         compose_letterhead=partial(letterhead_of, runtime.settings),
@@ -168,6 +170,8 @@ async def _worker(runtime: Runtime, machine: Machine, mode: Mode, ledger: Ledger
     await take_letterhead(worker)
     await tick(worker)  # what ended before a kill enters the totals without waiting for the machine
     runtime.workers.append(worker)
+    waiting = SalesThatWait(worker).run()
+    runtime.lines.append(asyncio.get_running_loop().create_task(waiting, name=f"waiting {book.nim} {mode}"))
     return worker
 
 

@@ -51,7 +51,7 @@ from daemon.settings import Settings
 from daemon.store.sqlite.disk_failure import ending_on_failure
 from daemon.tls.home import AuthorityError
 from daemon.upstream.options import BadOptions
-from daemon.usecases.worker.machine_worker import MachineWorkers
+from daemon.usecases.worker.machine_workers import MachineWorkers
 
 log = structlog.get_logger(__name__)
 
@@ -223,6 +223,7 @@ def _api_deps(
         timezone=settings.reports.timezone,
         clock=now_millis,
         allowed_hosts=(*settings.server.allowed_hosts, socket.gethostname().lower()),
+        public_url=settings.server.public_url or "",
         cross_origin=CrossOrigin(settings.server.allowed_origins),
         upstream=replication.figures,
         disabled=frozenset(machine.nim for machine in settings.machine if not machine.enabled),

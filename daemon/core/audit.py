@@ -18,6 +18,8 @@ Action: TypeAlias = Literal[
     "user.logged_out",
     "closure.created",
     "calendar.closed",
+    "sale.withdrawn",
+    "sale.released",
     "cash.moved",
     "copy.made",
     "report.given",

@@ -17,6 +17,8 @@ DEEDS: Final[Mapping[str, Text]] = {
     "user.logged_out": Text("logged out"),
     "closure.created": Text("day closed (Z)"),
     "calendar.closed": Text("month or year closed"),
+    "sale.withdrawn": Text("waiting sale taken back"),
+    "sale.released": Text("doubtful sale waits again"),
     "cash.moved": Text("cash put in or taken out"),
     "copy.made": Text("duplicate given out"),
     "report.given": Text("report given out"),

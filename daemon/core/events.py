@@ -10,6 +10,9 @@ from msgspec import Meta
 from daemon.core.ledger.attempt import Mode
 
 CERTIFIED: Final = "cert.issued"
+DEFERRED: Final = "cert.deferred"
+REFUSED: Final = "cert.refused"
+IN_DOUBT: Final = "cert.in_doubt"
 CONNECTED: Final = "mcf.connected"
 DISCONNECTED: Final = "mcf.disconnected"
 SLOW: Final = "mcf.slow"
@@ -59,6 +62,22 @@ class MachineEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", om
     ] = None
 
 
+class RequestEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The `data` of `cert.deferred`, `cert.refused` and `cert.in_doubt`."""
+
+    nim: Annotated[str, Meta(description="The NIM of the path")]
+    mode: Annotated[Mode, Meta(description="live, or test for the sandbox")]
+    at: Annotated[str, Meta(description="When it happened")]
+    invoice_number: Annotated[str, Meta(description="The till's number")]
+    invoice_type: Annotated[str, Meta(description="FV, FT, EV, ET, FA or EA")]
+    total_ttc: Annotated[int, Meta(description="The invoice's total, XOF")]
+    request_id: Annotated[str, Meta(description="Of the request, to find it in the log")]
+    reason: Annotated[str | None, Meta(description="cert.refused: the machine's words; cert.in_doubt: why")] = None
+    regularise_before: Annotated[
+        str | None, Meta(description="cert.deferred: the end of the 48 hours that the law leaves")
+    ] = None
+
+
 class Envelope(msgspec.Struct, frozen=True, kw_only=True):
     """The body of a webhook."""
 
@@ -68,5 +87,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True):
     mode: Annotated[Mode, Meta(description="live, or test for the sandbox")]
     data: Annotated[
         msgspec.Raw,
-        Meta(description="Of `cert.issued` a `Receipt`, of `closure.created` a `ZReport`, else a `MachineEvent`"),
+        Meta(
+            description="Of `cert.issued` a `Receipt`, of `closure.created` a `ZReport`, of other `cert.` events a `RequestEvent`, else a `MachineEvent`"
+        ),
     ]

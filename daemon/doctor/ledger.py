@@ -12,6 +12,7 @@ from daemon.core.clock import DAY, HOUR
 from daemon.core.delivery import Backlog
 from daemon.core.errors import StorageError
 from daemon.core.ledger.book import Book
+from daemon.core.ledger.deferred import DeferredBacklog
 from daemon.core.machine.nim import short_nim
 from daemon.core.report.journal import Page
 from daemon.doctor.finding import CheckResult, fail, ok, warn
@@ -21,6 +22,7 @@ from daemon.settings import Settings
 from daemon.store import Store
 from daemon.store.maintenance.health import SMALL_BYTES
 from daemon.store.maintenance.verify import examine_shape, verify
+from daemon.store.tables.book import deferred
 
 AWAY_DAYS = 7
 """After which somebody is reminded of the stick."""
@@ -142,6 +144,21 @@ def check_away(away_at: int, in_use_since: int, now: int) -> CheckResult:
     return warn("backup", tr("the whole box was never copied to another disk"), todo)
 
 
+def check_deferred(nim: str, waiting: DeferredBacklog, now: int) -> CheckResult:
+    found = tr(
+        Counted(
+            "{count} sale waits for its certification, for {hours} hours of the 48 that the law leaves",
+            "{count} sales wait for their certification, the oldest for {hours} hours of the 48 that the law leaves",
+            waiting.count,
+            hours=(now - waiting.oldest_at) // HOUR,
+        )
+    )
+    todo = tr("they are certified by themselves once the machine can; page, Sales that wait for certification")
+    if waiting.doubtful or waiting.urgency(now) == "red":
+        return fail("deferred", found, todo, nim=nim)
+    return warn("deferred", found, todo, nim=nim) if waiting.urgency(now) else ok("deferred", found, nim=nim)
+
+
 def check_keys(nim: str, *, has_key: bool) -> CheckResult:
     if has_key:
         return ok("keys", tr("at least one key in force"), nim=nim)
@@ -153,6 +170,8 @@ def check_keys(nim: str, *, has_key: bool) -> CheckResult:
 async def _look_in_book(store: Store, book: Book, now: int) -> list[CheckResult]:
     found = []
     state = await store.ledger.state(book)
+    if (waiting := await store.ledger.read(deferred.backlog, book)).count:
+        found.append(check_deferred(book.nim, waiting, now))
     if state.attention:
         found.append(
             fail(

@@ -26,6 +26,7 @@ NAMES: Mapping[str, Text] = {
     "ledger": Text("ledger"),
     "keys": Text("keys"),
     "attention": Text("to be settled"),
+    "deferred": Text("sales that wait"),
     "last_invoice": Text("last invoice"),
     "upstream": Text("upstream"),
     "certificate": Text("certificate"),

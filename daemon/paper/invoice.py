@@ -77,6 +77,11 @@ def _title(record: Record, shop: Shop, style: Style) -> Iterator[Element]:
     yield from paper_shop.mark_of_test(shop, style, is_test=is_test_code(record.code))
     yield Title(style.law(TITLES[invoice.type]))
     yield TextLine(say("No. {number}", number=invoice.number), align="center", bold=True)
+    if invoice.deferred:
+        sold_at = moment(millis_text(invoice.deferred.sold_at), shop.zone, style.language)
+        yield TextLine(
+            style.law(Text("Regularisation of the sale of {sold_at}", sold_at=sold_at)), align="center", bold=True
+        )
     if record.ended_at:
         yield Pair(say("Issued on"), moment(millis_text(record.ended_at), shop.zone, style.language))
     if invoice.is_credit:

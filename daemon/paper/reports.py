@@ -11,6 +11,7 @@ from msgspec import UnsetType
 
 from common.language import Text
 from common.numbers import amount, percentage, scaled
+from daemon.core.ledger.deferred import WaitingSales
 from daemon.core.report.articles import ArticlesReport, ArticleTotal
 from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import AReport, Period, Totals, XReport, ZReport
@@ -123,6 +124,11 @@ def _sums(report: Totals, style: Style) -> Iterator[Element]:
     if report.reductions:
         yield Pair(say("Price reductions"), amount(-report.reductions, language))
     yield Pair(say("Incomplete sales"), str(report.incomplete))
+    if isinstance(report, Period) and isinstance(report.waiting, WaitingSales) and report.waiting.count:
+        yield Pair(
+            say("Waiting for certification ({count})", count=report.waiting.count),
+            amount(report.waiting.total, style.language),
+        )
     if report.test is not msgspec.UNSET:
         yield Pair(say("of which in test mode, without fiscal value"), str(report.test), bold=True)
 

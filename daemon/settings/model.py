@@ -39,6 +39,7 @@ class Place(str):
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 Printable = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[^\x00-\x1f\x7f]*\Z")]
 LaneName = Annotated[str, msgspec.Meta(max_length=40, pattern=r"^([A-Za-z0-9][\w.-]*)?\Z")]
+Url = Annotated[str, msgspec.Meta(pattern=r"^https?://[^\s/]+(/\S*)?\Z")]
 Subject = Annotated[str, msgspec.Meta(min_length=1, pattern=r"^[\w-]+(\.[\w-]+)*\Z")]
 PortNumber = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 Digest = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
@@ -57,6 +58,9 @@ RELOADED = ("upstream", "webhook", "logs.level")
 """Sections and keys that a reload (SIGHUP) brings into force; the others need a restart."""
 EventType = Literal[
     "cert.issued",
+    "cert.deferred",
+    "cert.refused",
+    "cert.in_doubt",
     "mcf.connected",
     "mcf.disconnected",
     "mcf.slow",
@@ -90,6 +94,9 @@ class Server(Section, frozen=True):
     allowed_origins: tuple[Name, ...] = ()
     """Origins whose pages may use the API in a browser (CORS), exactly as browsers write them, as `"https://till.example"`; left out, no page but
     this box's own."""
+    public_url: Url | None = None
+    """Where customers reach this box, as `https://shop.example`: in the QR code of a slip that waits for its certification. Left out, as the till
+    did, and no QR code for a till on the box itself."""
     language: Language = "fr"
     """Language of texts for people, as the labels of payment methods."""
 
@@ -160,6 +167,9 @@ class Machine(Section, frozen=True):
     """Operator of an invoice that names none."""
     operator_name: Printable = "Caisse 1"
     """Operator's name of an invoice that names none."""
+    when_out_of_order: Literal["refuse", "defer"] = "refuse"
+    """What a till gets while the machine certifies nothing: 503, or, with `defer`, 202 for a sale that is certified later, also where it did not
+    send `Prefer: respond-async` (docs/clients.md)."""
     queue_limit: Waiting = 256
     """Requests that may wait for the machine; the next one gets 503."""
     queue_patience: Patience = 25.0

@@ -13,22 +13,25 @@ from common.language import Text
 from daemon.core.audit import Actor
 from daemon.core.call import NOBODY, Call
 from daemon.core.errors import LedgerUnusable, StorageError, ZNumberUnknown
-from daemon.core.events import ATTENTION, CERTIFIED, CLOSURE
+from daemon.core.events import ATTENTION, CERTIFIED, CLOSURE, IN_DOUBT, REFUSED
 from daemon.core.ledger.attempt import Mode, Outcome, Record
 from daemon.core.ledger.book import Aggregate, Book, BookState, LastSeen, Tally
 from daemon.core.ledger.closure import Closure
+from daemon.core.ledger.deferred import BEHIND
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.state import FiscalCounters, MachineState
 from daemon.store.access import OpenLedger
 from daemon.store.acts import ActAccess
 from daemon.store.calendar import CalendarAccess
 from daemon.store.cash_drawer import CashAccess
+from daemon.store.deferred import DeferredAccess
 from daemon.store.maintenance.numbers import ask_at_first_meeting, catch_up, name_of
 from daemon.store.papers import PaperAccess
 from daemon.store.sqlite.faults import DAMAGED
 from daemon.store.sqlite.high_water import HighWater, book_name
 from daemon.store.tables import audit
-from daemon.store.tables.book import attempts, books, closures, epochs, settlements, totals
+from daemon.store.tables.book import attempts, books, closures, deferred, epochs, settlements, totals
+from daemon.store.tables.book.attempts import FailedState
 from daemon.store.tables.damage import read_damage
 from daemon.store.tables.meta import read_meta, write_meta
 
@@ -36,7 +39,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 
-class Ledger(CashAccess, PaperAccess, ActAccess, CalendarAccess):
+class Ledger(CashAccess, PaperAccess, ActAccess, CalendarAccess, DeferredAccess):
     # -- the book -----------------------------------------------------------------------------------------------------
 
     async def open_book(self, nim: str, mode: Mode) -> Book:
@@ -56,6 +59,7 @@ class Ledger(CashAccess, PaperAccess, ActAccess, CalendarAccess):
 
     def _attend(self, connection: sqlite3.Connection, book: Book, found: str, at: int) -> None:
         books.attend(connection, book, found, at)
+        deferred.doubt(connection, book, BEHIND)
         self._open.event_writer.write(connection, book, ATTENTION, at, detail=found)
 
     async def attend_machine(self, nim: str, found: str, *, at: int) -> None:
@@ -116,12 +120,23 @@ class Ledger(CashAccess, PaperAccess, ActAccess, CalendarAccess):
             self._attend(connection, book, found, outcome.at)
         return record
 
+    def end(
+        self, connection: sqlite3.Connection, book: Book, attempt_id: int, state: FailedState, reason: str, *, at: int
+    ) -> Record:
+        """Known not certified; a refusal is an event."""
+        before = connection.total_changes
+        record = attempts.end(connection, book, attempt_id, state, reason, at=at)
+        if state == "refused" and connection.total_changes != before:
+            self._open.event_writer.write(connection, book, REFUSED, record.ended_at, ref=record.id)
+        return record
+
     async def dispute(self, book: Book, attempt_id: int, found: str, *, at: int) -> None:
         """The attempt becomes disputed and the book's attention says why."""
 
         def job(connection: sqlite3.Connection) -> None:
             attempts.dispute(connection, book, attempt_id, found)
             books.attend(connection, book, found, at)
+            self._open.event_writer.write(connection, book, IN_DOUBT, at, ref=attempt_id)
             self._open.event_writer.write(connection, book, ATTENTION, at, ref=attempt_id, detail=found)
 
         await self.write(job)

@@ -6,12 +6,14 @@ from typing import Final, Literal
 
 import msgspec
 
-Kind = Literal["gap", "late", "fork", "chain", "counters", "unexplained", "tax-server", "version", "clock", "refused"]
+Kind = Literal[
+    "gap", "late", "fork", "chain", "counters", "unexplained", "tax-server", "version", "clock", "deferred", "refused"
+]
 KINDS: Final[tuple[Kind, ...]] = (
     *("gap", "late", "fork", "chain", "counters"),
-    *("unexplained", "tax-server", "version", "clock", "refused"),
+    *("unexplained", "tax-server", "version", "clock", "deferred", "refused"),
 )
-PASSING: Final[frozenset[Kind]] = frozenset({"gap", "late", "tax-server", "version", "clock"})
+PASSING: Final[frozenset[Kind]] = frozenset({"gap", "late", "tax-server", "version", "clock", "deferred"})
 """Solved by themselves when what they say is no longer so, and new when it is so again. The others stand in the books for ever,
 and a person says what became of them."""
 

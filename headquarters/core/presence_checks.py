@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from common.wire.instants import instant_millis
 from common.wire.presence import Presence
 from headquarters.core.finding import Fact, Facts
 from headquarters.core.held import Held
@@ -12,6 +13,9 @@ CLOCK_SECONDS = 300
 """As far as a signature's time may be off; a box that is further off cannot deliver by HTTPS."""
 TAX_DAYS = 5
 SETTLED_MILLIS = 1000
+HOUR_MILLIS = 3_600_000
+DEFERRED_HOURS = 40
+"""Age of a sale that is not certified yet, by the box's clock; the law leaves 48."""
 
 
 def facts_of(
@@ -26,6 +30,8 @@ def facts_of(
         yield Fact("clock", "machine", {"what": "machine", "seconds": presence.drift})
     if presence.tax_days is not None and presence.tax_days >= TAX_DAYS:
         yield Fact("tax-server", "", {"days": presence.tax_days})
+    if presence.sold and (hours := (at - instant_millis(presence.sold, "sold")) // HOUR_MILLIS) >= DEFERRED_HOURS:
+        yield Fact("deferred", "", {"hours": hours})
     if newest and _number(presence.version) < _number(newest):
         yield Fact("version", "", {"has": presence.version, "newest": newest})
     if last is not None and presence.mode == "live":

@@ -15,6 +15,7 @@ KIND: Final[dict[Kind, Text]] = {
     "counters": Text("Counters"),
     "unexplained": Text("Unexplained invoices"),
     "tax-server": Text("Tax server"),
+    "deferred": Text("Sales not certified"),
     "version": Text("Old version"),
     "clock": Text("Clock"),
     "refused": Text("Refused messages"),
@@ -41,6 +42,7 @@ _SENTENCES: Final[dict[str, Text]] = {
     "unexplained": Text("Z {z}: {count} invoices on the machine that the ledger cannot explain"),
     "unexplained.one": Text("Z {z}: one invoice on the machine that the ledger cannot explain"),
     "tax-server": Text("the machine has not reached the tax server for {days} days"),
+    "deferred": Text("a sale waits for its certification for {hours} hours; the law leaves 48"),
     "version": Text("version {has}, the newest is {newest}"),
     "clock.box": Text("the box's clock is {seconds} s off"),
     "refused": Text(

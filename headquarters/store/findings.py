@@ -21,6 +21,7 @@ WORST_FIRST: tuple[Kind, ...] = (
     "counters",
     "unexplained",
     "refused",
+    "deferred",
     "gap",
     "late",
     "tax-server",

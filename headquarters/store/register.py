@@ -38,7 +38,7 @@ OF_A_LEDGER = ("gap", "fork", "chain")
 """Kinds of findings that end with the ledger they are about."""
 _ID = re.compile(next(part.pattern for part in Id.__metadata__ if part.pattern))  # type: ignore[attr-defined]  # as below
 _NIM = re.compile(next(part.pattern for part in Nim.__metadata__ if part.pattern))  # type: ignore[attr-defined]  # Annotated
-_OF_PRESENCE: tuple[Kind, ...] = ("late", "tax-server", "version", "clock")
+_OF_PRESENCE: tuple[Kind, ...] = ("late", "tax-server", "version", "clock", "deferred")
 """Kinds that nobody asks for of a shop that is closed for good."""
 
 

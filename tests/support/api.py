@@ -115,6 +115,12 @@ class UseCases:
         await self._meet("certify", worker, body, call, credit)
         return Answered(record(), self.replayed)
 
+    async def certify_or_defer(
+        self, worker: MachineWorker, body: object, call: Call, *, is_async: bool
+    ) -> Answered[Record]:
+        assert not is_async
+        return await self.certify(worker, body, call)
+
     async def close_period(self, worker: MachineWorker, call: Call) -> Answered[Closure]:
         await self._meet("close_period", worker, call)
         return Answered(closure(), self.replayed)

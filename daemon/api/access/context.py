@@ -26,7 +26,8 @@ from daemon.core.errors import NotFound
 from daemon.core.keys import ApiKey
 from daemon.core.machine.nim import same_machine
 from daemon.usecases.delivery.events import EventNotifier
-from daemon.usecases.worker.machine_worker import MachineWorker, MachineWorkers
+from daemon.usecases.worker.machine_worker import MachineWorker
+from daemon.usecases.worker.machine_workers import MachineWorkers
 
 
 class KeyRing(Protocol):
@@ -57,6 +58,8 @@ class ApiDeps(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     allowed_hosts: tuple[str, ...] = ()
     cross_origin: CrossOrigin = msgspec.field(default_factory=CrossOrigin)
+    public_url: str = ""
+    """Where customers reach this box; empty: as its tills do."""
     upstream: Figures | None = None
     disabled: frozenset[str] = frozenset()
     version: str = ""

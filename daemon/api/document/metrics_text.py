@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 
 from daemon.api.box import BoxFigures, LineFigures
 from daemon.core.clock import machine_millis
+from daemon.core.ledger.deferred import DeferredBacklog
 from daemon.usecases.worker.machine_worker import MachineWorker
 from daemon.usecases.worker.statistics import Histogram
 
@@ -33,6 +34,7 @@ class Seen(msgspec.Struct, frozen=True):
     workers: Sequence[MachineWorker]
     lines: Sequence[tuple[MachineWorker, LineFigures]]
     box: BoxFigures | None
+    deferred: Sequence[tuple[MachineWorker, DeferredBacklog]] = ()
 
 
 def exposition(seen: Seen) -> bytes:
@@ -55,6 +57,7 @@ class _Collector(Collector):
         yield from _certifications(seen.workers)
         yield from _machines(seen.workers)
         yield from _tax_server(seen.workers, seen.now)
+        yield from _deferred(seen)
         yield from _lines(seen.lines)
         if seen.box is not None:
             yield from _outbox(seen.box, seen.now)
@@ -141,6 +144,14 @@ def _tax_server(workers: Sequence[MachineWorker], now: int) -> Iterator[Metric]:
         "mcfd_tax_server_waiting",
         "Transactions in the machine that the tax server has not acknowledged.",
         ((book, max(0, link.held - link.acknowledged)) for book, link in links),
+    )
+
+
+def _deferred(seen: Seen) -> Iterator[Metric]:
+    yield _gauge(
+        "mcfd_deferred_oldest_seconds",
+        "Age of the oldest sale that waits for its certification, counted from the sale, 0 for none; the law leaves 48 hours (172800).",
+        ((_book(worker), _since(backlog.oldest_at or seen.now, seen.now)) for worker, backlog in seen.deferred),
     )
 
 

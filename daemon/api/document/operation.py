@@ -95,6 +95,7 @@ PATH_TEXTS: Final = {
     "z": "Z number or `report_id`",
     "number": "Number of the report",
     "period": "Number of the closure, or its month or year",
+    "address": "As it stands on the slip",
 }
 
 _MOMENT = Schema(
@@ -129,6 +130,10 @@ STRICT: Final = header(
     "Mcfd-Strict",
     "`true`: a field that is not known is refused (422) instead of being named in `warnings`, as for a strict key.",
     choice("true", "false", default="false"),
+)
+PREFER: Final = header(
+    "Prefer",
+    "`respond-async`: the till does not wait, the sale is certified later (202); an `Idempotency-Key` is needed then.",
 )
 REQUEST_ID: Final = header(
     "X-Request-ID",

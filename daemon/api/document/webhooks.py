@@ -14,6 +14,9 @@ from daemon.core.report.receipt import Receipt
 DATA: Final = {
     events.CERTIFIED: Receipt,
     events.CLOSURE: ZReport,
+    events.DEFERRED: events.RequestEvent,
+    events.REFUSED: events.RequestEvent,
+    events.IN_DOUBT: events.RequestEvent,
     events.CONNECTED: events.MachineEvent,
     events.DISCONNECTED: events.MachineEvent,
     events.SLOW: events.MachineEvent,

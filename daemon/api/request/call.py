@@ -49,6 +49,12 @@ def _is_strict(headers: Headers) -> bool:
     return b"true" in sent
 
 
+def prefers_async(headers: Headers) -> bool:
+    """`Prefer: respond-async` (RFC 7240), among whatever other preferences."""
+    sent = ",".join(value.decode("latin-1") for name, value in headers if name == b"prefer")
+    return any(each.partition(";")[0].strip().lower() == "respond-async" for each in sent.split(","))
+
+
 def _idempotency_key(headers: Headers) -> str:
     sent = [value for name, value in headers if name == b"idempotency-key"]
     if not sent:

@@ -11,16 +11,21 @@ from common.language import Text
 from daemon.api.access.context import ApiRequest
 from daemon.api.access.rehearsal import ignored
 from daemon.api.document.describe import CERTIFYING, described
-from daemon.api.document.operation import DRY_RUN, ONCE, STRICT
+from daemon.api.document.operation import DRY_RUN, ONCE, PREFER, STRICT
 from daemon.api.http.answers import Answer, encoded
 from daemon.api.http.middleware import language_of
 from daemon.api.request.body import read_json
-from daemon.api.request.call import call_of
+from daemon.api.request.call import call_of, prefers_async
+from daemon.api.request.outcome import RequestOutcome, accepted, found_for
 from daemon.api.request.query import read_query
 from daemon.core.errors import CreditExceedsOriginal, FieldError, InvalidRequest
 from daemon.core.invoice.request import CertifyBody, CreditNoteBody
+from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.deferred import DeferredSale, NumberWaits
 from daemon.core.report.receipt import Preview, Receipt, preview, receipt
 from daemon.usecases.certification.certify import certify, dry_run
+from daemon.usecases.certification.idempotency import Answered
+from daemon.usecases.deferred.accept import certify_or_defer
 
 INVOICE_EXAMPLE: Final[dict[str, Any]] = {
     "invoiceNumber": "F-2026-000123",
@@ -43,7 +48,17 @@ async def _certified(request: ApiRequest, *, credit: bool) -> Answer:
     if _is_dry_run(request):
         invoice = await dry_run(worker, body, call_of(request, raw), credit=credit)
         return encoded(_warned(request, preview(invoice, language_of(request.scope))))
-    done = await certify(worker, body, call_of(request, raw), credit=credit)
+    call = call_of(request, raw)
+    is_async = prefers_async(request.scope["headers"])
+    done: Answered[Record | DeferredSale] | Answered[Record]
+    done = (
+        await certify(worker, body, call, credit=True)
+        if credit
+        else await certify_or_defer(worker, body, call, is_async=is_async)
+    )
+    if isinstance(done.value, DeferredSale):
+        found = await found_for(request, done.value)
+        return accepted(request, done.value, found, replayed=done.replayed, is_async=is_async)
     return encoded(_warned(request, receipt(done.value, language_of(request.scope))), replayed=done.replayed)
 
 
@@ -73,13 +88,16 @@ def _is_dry_run(request: ApiRequest) -> bool:
 `Idempotency-Key` the same request always gets the same answer, after a power cut too. A specific tax that does not
 hold the two invariants is folded into the price and never refused; `warnings` says so, and names each field that is not
 known with the one that was probably meant. The certification enters the
-reports about two seconds later. With `dry_run=true` it is a `Preview`: all is checked, nothing is stored or sent.""",
+reports about two seconds later. With `dry_run=true` it is a `Preview`: all is checked, nothing is stored or sent. With
+`Prefer: respond-async` the sale is stored with its number taken and answered 202; it is certified as soon as the machine can, within the
+48 hours of the law.""",
         answer=Receipt | Preview,
         answer_text="Certified, or what it would be",
+        also={202: (RequestOutcome, "Stored, to be certified later")},
         body=CertifyBody,
         example=INVOICE_EXAMPLE,
-        parameters=(ONCE, STRICT, DRY_RUN),
-        problems=CERTIFYING,
+        parameters=(ONCE, STRICT, DRY_RUN, PREFER),
+        problems=(*CERTIFYING, NumberWaits),
     ),
 )
 async def certify_invoice(request: ApiRequest) -> Answer:
@@ -101,7 +119,7 @@ it, so the answer may take a minute. Credits of one original never exceed it in 
         body=CreditNoteBody,
         example=CREDIT_NOTE_EXAMPLE,
         parameters=(ONCE, STRICT, DRY_RUN),
-        problems=(*CERTIFYING, CreditExceedsOriginal),
+        problems=(*CERTIFYING, NumberWaits, CreditExceedsOriginal),
     ),
 )
 async def certify_credit_note(request: ApiRequest) -> Answer:

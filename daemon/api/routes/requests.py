@@ -1,38 +1,28 @@
-"""GET a request by its Idempotency-Key: for tills that lost the answer, or ask from elsewhere."""
+"""GET a request by its Idempotency-Key: for tills that lost the answer, or did not wait for it. DELETE takes a sale back that waits."""
 
 from __future__ import annotations
 
-from typing import Annotated
 from urllib.parse import unquote
 
-import msgspec
-from litestar import get
-from msgspec import Meta
+from litestar import delete, get
 
 from common.language import Text
-from daemon.api.access.context import ApiRequest
+from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.document.describe import described
 from daemon.api.http.answers import Answer, encoded
-from daemon.api.http.middleware import language_of
-from daemon.api.problems import Problem, problem_of
+from daemon.api.rendered_paper import SHAPE, read_wanted, rendered
+from daemon.api.request.outcome import RequestOutcome, customer_url, outcome_of
 from daemon.core.errors import InvalidRequest, NotFound
-from daemon.core.report.receipt import Receipt, receipt
-from daemon.usecases.certification.attempt import failure_of
-from daemon.usecases.certification.requests import RequestStatus, find_request
+from daemon.core.ledger.deferred import NotWaiting
+from daemon.paper.invoice import invoice_document
+from daemon.paper.waiting import waiting_document
+from daemon.usecases.certification.requests import FoundRequest, find_request
+from daemon.usecases.deferred.take_back import take_back
+from daemon.usecases.reports import inspect
+from daemon.usecases.reports.letterhead import letterhead_of
 
-
-class RequestOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    status: Annotated[
-        RequestStatus,
-        Meta(
-            description="`waiting` for its turn; `on_the_line`: the machine was asked; `in_doubt`: only the machine or an operator can tell; "
-            "`certified`; `refused` by the machine; `abandoned`: nothing was certified; `answered`: a Z, cash or cancel-pending that is done"
-        ),
-    ]
-    receipt: Annotated[Receipt | None, Meta(description="When certified, as the request was answered")] = None
-    problem: Annotated[Problem | None, Meta(description="When refused or abandoned: what the request was answered")] = (
-        None
-    )
+TICKET = "/ticket"
+UNKNOWN = Text("no request with this Idempotency-Key is known")
 
 
 @get(
@@ -43,27 +33,63 @@ class RequestOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
         right="certify",
         summary="What became of a request",
         description="""Of the POST that was sent with this `Idempotency-Key`, as long as keys are remembered. It certifies nothing and waits for
-nothing. 404 for a key that was never seen, and for a request that was refused before anything was stored (400, 409, 422 for its content).""",
+nothing. 404 for a key that was never seen, and for a request that was refused before anything was stored (400, 409, 422 for its content).
+With `/ticket` behind the key: the paper of a sale that is certified later, as text, HTML or ESC/POS; first a slip without fiscal value, then the
+certified invoice.""",
         answer=RequestOutcome,
+        media=("text/plain", "text/html", "application/octet-stream"),
+        parameters=SHAPE,
         problems=(InvalidRequest, NotFound),
     ),
 )
 async def get_request(request: ApiRequest) -> Answer:
-    # As it was sent: a router may take slashes away.
-    key = unquote(request.scope["raw_path"].partition(b"/requests/")[2].decode("ascii"))
-    found = await find_request(request.auth.worker, key)
+    key, worker = _key(request), request.auth.worker
+    found = await find_request(worker, key)
+    if found is None and key.endswith(TICKET) and (sold := await find_request(worker, key.removesuffix(TICKET))):
+        return await _ticket(request, sold)
     if found is None:
-        raise NotFound(Text("no request with this Idempotency-Key is known"))
-    language = language_of(request.scope)
-    is_certified = found.status == "certified" and found.record is not None
-    failure = failure_of(found.record) if found.record and found.status in ("refused", "abandoned") else None
-    return encoded(
-        RequestOutcome(
-            found.status,
-            receipt(found.record, language) if is_certified and found.record else None,
-            None if failure is None else problem_of(failure, request.scope["state"]["request_id"], language),
-        )
-    )
+        raise NotFound(UNKNOWN)
+    return encoded(outcome_of(request, found))
 
 
-HANDLERS = (get_request,)
+@delete(
+    "/requests/{key:path}",
+    **described(
+        "withdraw_request",
+        tag="certification",
+        right="certify",
+        summary="Take back a sale that waits",
+        description="""A sale that was answered 202 and is not certified yet: it never will be, its number is free again, and chain and audit log
+say so. 409 once it is certified, and while the machine is at it or only the machine can tell what became of it.""",
+        answer=RequestOutcome,
+        problems=(InvalidRequest, NotFound, NotWaiting),
+    ),
+)
+async def withdraw_request(request: ApiRequest) -> Answer:
+    found = await take_back(request.auth.worker, _key(request), by=request.auth.actor)
+    if found is None:
+        raise NotFound(UNKNOWN)
+    return encoded(outcome_of(request, found))
+
+
+def _key(request: ApiRequest) -> str:
+    """As it was sent: a router may take slashes away."""
+    return unquote(request.scope["raw_path"].partition(b"/requests/")[2].decode("ascii"))
+
+
+async def _ticket(request: ApiRequest, found: FoundRequest) -> Answer:
+    paper, worker, record, sale = deps_of(request).paper, request.auth.worker, found.record, found.sale
+    wanted = read_wanted(request, paper)
+    await inspect.learn_taxpayer(worker)
+    shop = paper.shop(worker, wanted.style.language)
+    if found.status == "certified" and record is not None:
+        if letterhead := await letterhead_of(worker, record.invoice.letterhead):
+            shop = paper.shop(worker, wanted.style.language, letterhead)
+        return await rendered(request, invoice_document(record, shop, wanted.style), wanted)
+    if sale is None or sale.invoice is None:
+        raise NotFound(Text("there is no paper for this request"))
+    url = customer_url(request, sale.address)
+    return await rendered(request, waiting_document(sale, sale.invoice, shop, wanted.style, url), wanted)
+
+
+HANDLERS = (get_request, withdraw_request)

@@ -2,40 +2,33 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, Final, cast, get_args
+from typing import Annotated, Final
 
 import msgspec
 from litestar import get, post
 from litestar.handlers import HTTPRouteHandler
-from litestar.openapi.spec import Parameter, Schema
-from litestar.openapi.spec.enums import OpenAPIType
+from litestar.openapi.spec import Parameter
 from msgspec import Meta
 
-from common.language import LANGUAGES, Language, Text
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.document.describe import EmptyBody, described
-from daemon.api.document.operation import RANGE, choice, query
-from daemon.api.http.answers import Answer, Header, encoded
-from daemon.api.paper import Paper
+from daemon.api.document.operation import RANGE
+from daemon.api.http.answers import Answer, encoded
 from daemon.api.refusals import TooManyRequests
+from daemon.api.rendered_paper import SHAPE, STYLE, read_wanted, rendered
 from daemon.api.request.body import read_empty
 from daemon.api.request.call import call_of
 from daemon.api.request.query import range_of, read_query
 from daemon.core.clock import millis_text
-from daemon.core.errors import FieldError, InvalidRequest, PrinterFailed
+from daemon.core.errors import InvalidRequest, PrinterFailed
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.entries import CalendarKind
 from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.core.roles import Right
 from daemon.paper.elements import Document
-from daemon.paper.escpos import as_escpos
-from daemon.paper.html import as_html
 from daemon.paper.invoice import invoice_document
-from daemon.paper.layout import WIDTHS, Width, as_text
-from daemon.paper.pdf import as_pdf
 from daemon.paper.reports import articles_document, report_document
 from daemon.paper.shop import Shop, Style
 from daemon.usecases.reports import acts, inspect, journal, report
@@ -44,53 +37,11 @@ from daemon.usecases.reports.articles import articles_report, articles_since
 from daemon.usecases.reports.calendar import calendar_closure
 from daemon.usecases.reports.letterhead import letterhead_of
 
-MEDIA: Final = {
-    "text": b"text/plain; charset=utf-8",
-    "html": b"text/html; charset=utf-8",
-    "escpos": b"application/octet-stream",
-    "pdf": b"application/pdf",
-}
-_ACCEPTED: Final = {
-    "text/plain": "text",
-    "text/html": "html",
-    "application/octet-stream": "escpos",
-    "application/vnd.escpos": "escpos",
-    "application/pdf": "pdf",
-}
-COPIES: Final = ("original", "duplicate")
-# A page of ours has one style and nothing else: whatever a name on an invoice holds, nothing in it runs or is fetched.
-ALONE: Final[Header] = (
-    b"content-security-policy",
-    b"default-src 'none'; img-src data:; style-src 'unsafe-inline'; sandbox",
-)
-
-STYLE: Final = (
-    query("lang", "Language", choice(*LANGUAGES)),
-    query("copy", "says that it is a copy", choice(*COPIES, default=COPIES[0])),
-)
-SHAPE: Final = (
-    query("format", "Before `Accept`", choice(*MEDIA, default="text"), empty=True),
-    query(
-        "width",
-        "Columns: 32 on 58 mm paper, 42 or 48 on 80 mm",
-        Schema(type=OpenAPIType.INTEGER, enum=WIDTHS),
-    ),
-    *STYLE,
-)
-
 
 class Printed(msgspec.Struct, frozen=True):
     """`printed` names the document: the invoice's number, or the report's title."""
 
     printed: Annotated[str, Meta(description="What was printed: the invoice's number, or the report's title")]
-
-
-class DocumentRequest(msgspec.Struct, frozen=True):
-    """How a document is asked for."""
-
-    form: str
-    width: Width
-    style: Style
 
 
 Template = Callable[[ApiRequest, Shop, Style], Awaitable[Document]]
@@ -170,17 +121,7 @@ async def show(request: ApiRequest, template: Template) -> Answer:
     style, call = wanted.style, call_of(request, b"")
     if record := await _copied(request, style):
         style = msgspec.structs.replace(style, copy=await acts.make_copy(request.auth.worker, record, call))
-    document = await _composed(request, template, style)
-    media_type = MEDIA[wanted.form]
-    if wanted.form == "html":
-        return Answer(as_html(document, wanted.width).encode(), media_type=media_type, headers=(ALONE,))
-    if wanted.form == "escpos":
-        data = await asyncio.to_thread(as_escpos, document, wanted.width, deps_of(request).paper.code_page)
-        return Answer(data, media_type=media_type)
-    if wanted.form == "pdf":
-        with deps_of(request).exports.take(request.auth.key.id):
-            return Answer(await asyncio.to_thread(as_pdf, document), media_type=media_type)
-    return Answer(as_text(document, wanted.width).encode(), media_type=media_type)
+    return await rendered(request, await _composed(request, template, style), wanted)
 
 
 async def print_it(request: ApiRequest, template: Template) -> Answer:
@@ -204,31 +145,6 @@ async def _copied(request: ApiRequest, style: Style) -> Record | None:
     """The invoice of which a duplicate is asked for."""
     code = request.path_params.get("code")
     return await journal.find(request.auth.worker, code) if style.is_duplicate and code else None
-
-
-def read_wanted(request: ApiRequest, paper: Paper) -> DocumentRequest:
-    query = read_query(request, "format", "width", "lang", "copy")
-    language = query.get("lang", paper.language)
-    _check("lang", language, LANGUAGES)
-    copy = query.get("copy", COPIES[0])
-    _check("copy", copy, COPIES)
-    width = query.get("width", str(paper.width))
-    _check("width", width, [str(known) for known in get_args(Width)])
-    form = query.get("format") or _accepted(request)
-    _check("format", form, MEDIA)
-    style = Style(cast("Language", language), is_duplicate=copy == "duplicate")
-    return DocumentRequest(form, cast("Width", int(width)), style)
-
-
-def _check(name: str, value: str, allowed: Any) -> None:
-    if value not in allowed:
-        raise InvalidRequest([FieldError(name, Text("has to be one of {choices}", choices=", ".join(allowed)))])
-
-
-def _accepted(request: ApiRequest) -> str:
-    """The first form of `Accept` that there is; text where it names none."""
-    kinds = (part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(","))
-    return next((_ACCEPTED[kind] for kind in kinds if kind in _ACCEPTED), "text")
 
 
 def _routes(

@@ -15,14 +15,14 @@ import structlog
 
 from daemon.core.clock import Clock
 from daemon.core.errors import StorageError
-from daemon.core.events import CONNECTED, DISCONNECTED, PRINTER, SLOW
+from daemon.core.events import CONNECTED, DISCONNECTED, IN_DOUBT, PRINTER, SLOW
 from daemon.core.ledger.book import Book
 from daemon.usecases.delivery.events import EventNotifier
 from daemon.usecases.worker.machine_worker import BookEvent
 
 log = structlog.get_logger(__name__)
 
-WRITTEN_HERE = frozenset({CONNECTED, DISCONNECTED, PRINTER, SLOW})
+WRITTEN_HERE = frozenset({CONNECTED, DISCONNECTED, IN_DOUBT, PRINTER, SLOW})
 LAST_WORDS = 2.0
 """Seconds left at the stop to what was heard and is not written down yet."""
 
@@ -65,7 +65,7 @@ class EventBus:
         while True:
             event, at = await self._unwritten.get()
             try:
-                await self._events.add(event.book, event.type, at=at, detail=event.detail)
+                await self._events.add(event.book, event.type, at=at, ref=event.ref, detail=event.detail)
                 self._pass_on(event)
             except StorageError as error:
                 log.warning("event.not_stored", nim=event.book.nim, type=event.type, cause=str(error))

@@ -8,12 +8,15 @@ import secrets
 from collections.abc import Sequence
 from importlib.metadata import version
 
+import msgspec
+
 from common.wire.presence import HEAD_DIGITS, MOST_BYTES, Presence, encode_presence
 from daemon.app.runtime import Runtime
 from daemon.app.upkeep.box_clock import now_millis
 from daemon.core.clock import millis_text
 from daemon.core.delivery import Backlog, BookStanding
 from daemon.core.report.machine_info import tax_server
+from daemon.store.tables.book import deferred
 from daemon.usecases.delivery.presence import MachinePresence
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -41,7 +44,10 @@ class PresenceWords:
 
     async def _word(self, worker: MachineWorker, backlog: Backlog | None, key_id: str) -> bytes:
         standing = await self._runtime.store.standing.of(worker.book)
-        presence = self._presence(worker, standing, backlog, key_id)
+        waiting = await worker.ledger.read(deferred.backlog, worker.book)
+        presence = msgspec.structs.replace(
+            self._presence(worker, standing, backlog, key_id), sold=_instant(waiting.oldest_at)
+        )
         content = encode_presence(presence)
         if len(content) > MOST_BYTES:
             raise ValueError(f"a presence of {len(content)} bytes")

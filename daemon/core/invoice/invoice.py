@@ -156,6 +156,15 @@ class Psvb(msgspec.Struct, frozen=True, array_like=True):
     amount: int
 
 
+class Deferral(msgspec.Struct, frozen=True, array_like=True):
+    """Of an invoice that regularises a sale: when that was (ms), and why it was not certified then; `outage` is the number of the outage that
+    lasted, 0 for none."""
+
+    sold_at: int
+    reason: str
+    outage: int = 0
+
+
 class Invoice(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     """`taxes` and `total_ttc` are our own arithmetic; the machine's subtotal has to agree before anything is paid."""
 
@@ -183,6 +192,8 @@ class Invoice(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     """Digest of what stands on its paper; empty where it is the present one."""
     edition: int = 0
     """Of the rules by which it was read: 0 are those of 0.1, whose totals stay as they were."""
+    deferred: Deferral | None = None
+    """Where it was sold before it was certified."""
 
     @property
     def is_rebate(self) -> bool:

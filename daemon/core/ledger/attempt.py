@@ -41,6 +41,8 @@ class Attempt(msgspec.Struct, frozen=True):
     """SHA-256 of the Idempotency-Key, cut to 16 bytes; empty without the header."""
     fingerprint: bytes = b""
     """SHA-256 of method, path and body, cut to 16 bytes."""
+    deferred_id: int = 0
+    """The sale that waited for it (`core.ledger.deferred`), 0 for none."""
 
 
 class Outcome(msgspec.Struct, frozen=True):

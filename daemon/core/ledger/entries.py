@@ -99,7 +99,25 @@ class CalendarClosed(msgspec.Struct, frozen=True, tag="calendar"):
     body: str
 
 
-Entry = Epoch | Gap | TimeRepair | CashMove | CopyMade | ReportGiven | CalendarClosed
+class SaleDeferred(msgspec.Struct, frozen=True, tag="deferred"):
+    """A sale was taken on to be certified later; `sold_at` in ms."""
+
+    number: str
+    kind: str
+    total_ttc: int
+    sold_at: int
+    reason: str
+
+
+class SaleDecided(msgspec.Struct, frozen=True, tag="deferred.decided"):
+    """One that waited was taken back (`withdrawn`, its number free again), or a person said that it was not certified (`released`)."""
+
+    number: str
+    decision: Literal["withdrawn", "released"]
+    reason: str
+
+
+Entry = Epoch | Gap | TimeRepair | CashMove | CopyMade | ReportGiven | CalendarClosed | SaleDeferred | SaleDecided
 Act = CashMove | CopyMade | ReportGiven
 """What the journal tells beside certifications."""
 

@@ -14,7 +14,7 @@ from msgspec import Meta
 from common.language import Language
 from common.language.stored import retold
 from daemon.core.clock import millis_text
-from daemon.core.invoice.invoice import NO_ITEM, Invoice, Psvb, TaxLine, Warn
+from daemon.core.invoice.invoice import NO_ITEM, Deferral, Invoice, Psvb, TaxLine, Warn
 from daemon.core.invoice.taxes import percent
 from daemon.core.invoice.unknown import field_of
 from daemon.core.ledger.attempt import UNTOLD, Record
@@ -41,6 +41,19 @@ class Adjustment(msgspec.Struct, frozen=True, omit_defaults=True):
     field: Annotated[
         str, Meta(description="The field that it is about, as `items[2].prix`; left out where it is about none")
     ] = ""
+
+
+class DeferredWord(msgspec.Struct, frozen=True, rename="camel"):
+    """Of a sale that was certified later."""
+
+    sold_at: Annotated[str, Meta(description="When it was sold")]
+    reason: Annotated[
+        str,
+        Meta(
+            description="`requested` by the till, or why the machine was out of order: line_lost, no_answer, blocked, deactivated, attention"
+        ),
+    ]
+    outage: Annotated[int, Meta(description="Number of the outage in the register, 0 for none")]
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -86,6 +99,9 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ]
     certified_at: Annotated[str, Meta(description="When mcfd had it on disk")]
     duration_ms: Annotated[int, Meta(description="From the request's arrival to the durable outcome")]
+    deferred: Annotated[
+        DeferredWord | msgspec.UnsetType, Meta(description="Of a sale that was certified later; else left out")
+    ] = msgspec.UNSET
     copies: Annotated[
         int | msgspec.UnsetType,
         Meta(description="Duplicates that were given out; left out where there are none, and in the answer to a till"),
@@ -147,8 +163,13 @@ def receipt(record: Record, language: Language = "en", *, copies: int = 0) -> Re
         # As it was told, also after a repair of the time.
         certified_at=millis_text(record.chained_at or record.ended_at),
         duration_ms=record.duration_ms,
+        deferred=_deferred(record.invoice.deferred),
         copies=copies or msgspec.UNSET,
     )
+
+
+def _deferred(found: Deferral | None) -> DeferredWord | msgspec.UnsetType:
+    return msgspec.UNSET if found is None else DeferredWord(millis_text(found.sold_at), found.reason, found.outage)
 
 
 def counters_text(record: Record) -> str:

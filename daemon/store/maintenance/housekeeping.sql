@@ -34,3 +34,6 @@ UPDATE book SET restored_at = ?;
 -- name: forget_evidence
 -- What machines said when the copy was made; `settlements` keeps it.
 DELETE FROM meta WHERE name GLOB 'evidence *';
+
+-- name: doubt_waiting_sales
+UPDATE deferred SET state = 'doubtful', why = ? WHERE state = 'waiting';

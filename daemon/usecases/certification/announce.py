@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import structlog
 
+from daemon.core.events import CERTIFIED, REFUSED
 from daemon.core.ledger.attempt import Record
 from daemon.usecases.worker.aggregate import tick
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -27,5 +28,7 @@ def announce(worker: MachineWorker, record: Record) -> None:
     )
     worker.statistics.note(record)
     if record.state == "certified":
-        worker.publish("cert.issued", ref=record.id)
+        worker.publish(CERTIFIED, ref=record.id)
+    elif record.state == "refused":
+        worker.publish(REFUSED, ref=record.id)
     worker.schedule_tick(lambda: tick(worker))

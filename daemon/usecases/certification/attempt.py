@@ -30,6 +30,7 @@ from daemon.core.errors import (
     OutcomeNotStored,
     StorageError,
 )
+from daemon.core.events import IN_DOUBT
 from daemon.core.invoice.invoice import Invoice
 from daemon.core.ledger.attempt import NOT_SENT, Attempt, Outcome, Record
 from daemon.core.ledger.book import Book
@@ -64,6 +65,7 @@ class AttemptRun:
     live: LiveAttempt
     arrived: float
     deadline: float
+    deferred_id: int = 0
     line_started: float = 0.0
     line_ended: float = 0.0
     book: Book = field(init=False)
@@ -119,6 +121,7 @@ async def _intend(job: AttemptRun) -> None:
         request_id=job.call.request_id,
         key_hash=job.call.key_hash,
         fingerprint=job.call.fingerprint,
+        deferred_id=job.deferred_id,
     )
     try:
         job.live.id = await worker.ledger.write(attempts.begin, job.book, intent)
@@ -155,6 +158,8 @@ async def _on_the_line(job: AttemptRun, machine: ConnectedMachine) -> tuple[Invo
     except MachineRefused as error:
         if found := await _certified_before(job, machine):
             return found
+        if error.after < enter_invoice.OPENED:
+            worker.refused_numbers.add(job.invoice.number)
         await _end(job, "refused", error.text)
         raise
     except MachineNonsense as error:
@@ -178,6 +183,7 @@ async def _on_the_line(job: AttemptRun, machine: ConnectedMachine) -> tuple[Invo
     unexplained = _unexplained(worker.known, certified.counters, agreed)
     worker.attempts.known = certified.counters
     worker.take_code(certified.code)
+    worker.refused_numbers.clear()
     job.step(Step.ANSWERED)
     return agreed, certified, unexplained
 
@@ -217,6 +223,7 @@ async def _doubt(job: AttemptRun, machine: ConnectedMachine, unknown: enter_invo
         incident=worker.note_odd("doubt") or None,
     )
     job.step(Step.UNKNOWN)
+    worker.publish(IN_DOUBT, ref=job.id)
     if isinstance(unknown.cause, CertifiedElsewhere):
         await _hold(job, unknown.cause)
     if isinstance(unknown.cause, LineLost):
@@ -314,7 +321,7 @@ async def _end_later(job: AttemptRun, state: recover.NotCertifiedState, reason: 
 
 async def _write_end(job: AttemptRun, state: recover.NotCertifiedState, reason: str) -> None:
     worker = job.worker
-    record = await worker.ledger.write(attempts.end, job.book, job.id, state, reason, at=worker.now())
+    record = await worker.ledger.write(worker.ledger.end, job.book, job.id, state, reason, at=worker.now())
     job.step(Step.STORED)
     announce(worker, record)
 

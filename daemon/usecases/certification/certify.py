@@ -11,8 +11,9 @@ from daemon.core.invoice.intake import read_invoice
 from daemon.core.invoice.invoice import Invoice
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.closure import KeyUse
+from daemon.core.ledger.deferred import NumberWaits
 from daemon.core.ledger.phases import Phase, Step
-from daemon.store.tables.book import attempts
+from daemon.store.tables.book import attempts, deferred
 from daemon.usecases.certification import credit as credit_note
 from daemon.usecases.certification import numbering
 from daemon.usecases.certification.attempt import AttemptRun, attempt
@@ -41,7 +42,7 @@ async def _run(worker: MachineWorker, body: object, call: Call, *, credit: bool,
     deadline = arrived + worker.limits.patience
     try:
         return await _run_numbered(worker, numbered, call, credit=credit, arrived=arrived, deadline=deadline)
-    except DuplicateInvoice:
+    except (DuplicateInvoice, NumberWaits):
         if not is_ours:
             raise
     return await _run(
@@ -52,11 +53,18 @@ async def _run(worker: MachineWorker, body: object, call: Call, *, credit: bool,
 async def _run_numbered(
     worker: MachineWorker, body: object, call: Call, *, credit: bool, arrived: float, deadline: float
 ) -> Record:
-    invoice = await _read(worker, body, call, credit=credit)
-    await _number_free(worker, invoice.number, deadline)
+    invoice = await read_body(worker, body, call, credit=credit)
+    return await certify_invoice(worker, invoice, call, arrived=arrived, deadline=deadline)
+
+
+async def certify_invoice(
+    worker: MachineWorker, invoice: Invoice, call: Call, *, arrived: float, deadline: float, deferred_id: int = 0
+) -> Record:
+    """One that was read, from its place in the line to its end; `deferred_id`: the sale that waited for it."""
+    await number_free(worker, invoice.number, deadline)
     live = worker.attempts.intend(invoice.number, call.key_hash)
     try:
-        await _refuse_duplicate(worker, invoice)
+        await _refuse_duplicate(worker, invoice, deferred_id)
         worker.check_turn()
         await worker.ledger.check_free_space(worker.book)
         entry = worker.queue.join()
@@ -64,7 +72,7 @@ async def _run_numbered(
         worker.attempts.step(live, Step.NOT_WRITTEN)
         raise
     return await worker.see_through(
-        attempt(AttemptRun(worker, invoice, call, live, arrived, deadline), entry), "certify"
+        attempt(AttemptRun(worker, invoice, call, live, arrived, deadline, deferred_id), entry), "certify"
     )
 
 
@@ -72,12 +80,12 @@ async def dry_run(worker: MachineWorker, body: object, call: Call, *, credit: bo
     """The invoice as it would go to the machine, with its totals and warnings, or the error that it would get; nothing is stored or sent
     (decision 40)."""
     body, _ = await numbering.numbered(worker, body, credit=credit)
-    invoice = await _read(worker, body, call, credit=credit)
+    invoice = await read_body(worker, body, call, credit=credit)
     await _refuse_duplicate(worker, invoice)
     return await credit_note.check(worker, invoice) if invoice.is_credit else invoice
 
 
-async def _read(worker: MachineWorker, body: object, call: Call, *, credit: bool) -> Invoice:
+async def read_body(worker: MachineWorker, body: object, call: Call, *, credit: bool) -> Invoice:
     if not worker.rates:
         worker.ready()  # without the machine's rates nothing can be checked
     if credit:
@@ -86,7 +94,7 @@ async def _read(worker: MachineWorker, body: object, call: Call, *, credit: bool
     return await credit_note.name(worker, invoice)
 
 
-async def _number_free(worker: MachineWorker, number: str, deadline: float) -> None:
+async def number_free(worker: MachineWorker, number: str, deadline: float) -> None:
     """Another attempt of the same number decides first whether this one is a duplicate (decision 5)."""
     while live := worker.attempts.find(number):
         if live.phase is Phase.IN_DOUBT:
@@ -97,9 +105,11 @@ async def _number_free(worker: MachineWorker, number: str, deadline: float) -> N
         await asyncio.wait([live.news], timeout=timeout)
 
 
-async def _refuse_duplicate(worker: MachineWorker, invoice: Invoice) -> None:
+async def _refuse_duplicate(worker: MachineWorker, invoice: Invoice, deferred_id: int = 0) -> None:
     record = worker.ledger.peek(attempts.find_number, worker.book, invoice.number)
     if record is None:
+        if not deferred_id and worker.ledger.peek(deferred.is_number_held, worker.book, invoice.number):
+            raise NumberWaits(invoice.number)
         return
     if record.state == "disputed":
         raise MachineAttention(worker.attention or record.reason)

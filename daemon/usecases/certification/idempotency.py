@@ -38,7 +38,7 @@ async def once(
         return Answered(await run())
     deadline = asyncio.get_running_loop().time() + worker.limits.patience + worker.limits.doubt_patience
     while running := worker.attempts.of_key(key):
-        _same(worker, running.fingerprint, call)
+        check_same(worker, running.fingerprint, call)
         await _ended(running.done, deadline)
     worker.attempts.claim_key(key, call.fingerprint)
     # The key stands for this request until it has ended, also when the caller goes away before: its retry waits for it.
@@ -54,7 +54,7 @@ async def _first(
     try:
         use = worker.ledger.peek(request_keys.find_key, worker.book, call.key_hash)
         if use is not None:
-            _same(worker, use.fingerprint, call)
+            check_same(worker, use.fingerprint, call)
             use = await _ended_use(worker, use, call)
         if use is None:
             return Answered(await run())
@@ -98,6 +98,6 @@ async def _ended(done: asyncio.Future[None], deadline: float) -> None:
         raise MachineBusy(Text("the first request with this Idempotency-Key is still running"))
 
 
-def _same(worker: MachineWorker, fingerprint: bytes, call: Call) -> None:
+def check_same(worker: MachineWorker, fingerprint: bytes, call: Call) -> None:
     if not call.is_request(fingerprint, (worker.book.nim, worker.configured_nim)):
         raise KeyReused

@@ -198,10 +198,10 @@ async def _write(
         if found:
             worker.take_state(await worker.ledger.state(worker.book))
     elif refusal:
-        ended = await worker.ledger.write(attempts.end, worker.book, record.id, "refused", refusal, at=now)
+        ended = await worker.ledger.write(worker.ledger.end, worker.book, record.id, "refused", refusal, at=now)
     else:
         ended = await worker.ledger.write(
-            attempts.end, worker.book, record.id, "abandoned", not_certified(verdict), at=now
+            worker.ledger.end, worker.book, record.id, "abandoned", not_certified(verdict), at=now
         )
     worker.attempts.settle([record])
     announce(worker, ended)

@@ -6,8 +6,10 @@ from typing import Literal, NamedTuple
 
 from daemon.core.call import key_hash_of
 from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.closure import KeyUse
+from daemon.core.ledger.deferred import DeferredSale, DeferredState
 from daemon.core.ledger.phases import Phase
-from daemon.store.tables.book import request_keys
+from daemon.store.tables.book import attempts, deferred, request_keys
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 RequestStatus = Literal["waiting", "on_the_line", "in_doubt", "certified", "refused", "abandoned", "answered"]
@@ -18,21 +20,42 @@ _UNDER_WAY: dict[Phase, RequestStatus] = {
     Phase.ENDING: "on_the_line",
 }
 
+_WAITING: dict[DeferredState, RequestStatus] = {"waiting": "waiting", "doubtful": "in_doubt"}
+_ENDED: dict[DeferredState, RequestStatus] = {
+    "begun": "in_doubt",
+    "certified": "certified",
+    "refused": "refused",
+    "withdrawn": "abandoned",
+}
+
 
 class FoundRequest(NamedTuple):
-    """`record` is the attempt it began, if it is durable."""
+    """`record` is the attempt it began, if it is durable; `sale` where it is or was to be certified later."""
 
     status: RequestStatus
     record: Record | None = None
+    sale: DeferredSale | None = None
 
 
 async def find_request(worker: MachineWorker, key: str) -> FoundRequest | None:
     """None for a key that is not known, or whose request changed nothing: it was refused before anything was stored."""
     key_hash = key_hash_of(key)
+    sale = worker.ledger.peek(deferred.by_key, worker.book, key_hash)
+    if sale is not None and sale.state in _WAITING:
+        return FoundRequest(_WAITING[sale.state], sale=sale)
     use = worker.ledger.peek(request_keys.find_key, worker.book, key_hash, failed=True)
     runs = worker.attempts.of_key(key_hash) is not None
+    if use is None and sale is not None and not runs:
+        record = worker.ledger.peek(attempts.find_record, worker.book, sale.attempt_id) if sale.attempt_id else None
+        return FoundRequest(_ENDED[sale.state], record, sale)
     if use is None:
         return FoundRequest("waiting") if runs else None
+    found = _of_use(worker, use, runs=runs)
+    is_its = sale is not None and found.record is not None and found.record.id == sale.attempt_id
+    return found._replace(sale=sale) if is_its else found
+
+
+def _of_use(worker: MachineWorker, use: KeyUse, *, runs: bool) -> FoundRequest:
     record = use.record
     if record is None:
         return FoundRequest("answered")

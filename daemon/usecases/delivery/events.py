@@ -18,18 +18,25 @@ from daemon.core.events import (
     ATTENTION,
     CERTIFIED,
     CLOSURE,
+    DEFERRED,
     DISCONNECTED,
+    IN_DOUBT,
     PRINTER,
+    REFUSED,
     RESET,
     SLOW,
     TAX_SERVER,
     Event,
     MachineEvent,
+    RequestEvent,
 )
+from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
+from daemon.core.ledger.deferred import DeferredSale
 from daemon.core.report.receipt import receipt
 from daemon.store.event_log import EventLog
 from daemon.store.ledger import Ledger
+from daemon.store.tables.book import deferred
 from daemon.store.tables.book.attempts import find_record
 
 log = structlog.get_logger(__name__)
@@ -146,7 +153,36 @@ async def _read(receipts: Ledger, book: Book, event: Event) -> bytes:
         body = (await receipts.closure(book, event.ref_id)).body
         msgspec.json.decode(body)  # goes into other JSON as it is
         return body
+    if event.type in (REFUSED, IN_DOUBT):
+        record = receipts.peek(find_record, book, event.ref_id)
+        return msgspec.json.encode(_request_event(book, event, record, reason=record.reason or None))
+    if event.type == DEFERRED:
+        sale = receipts.peek(deferred.by_id, book, event.ref_id)
+        if sale is None:
+            raise ValueError("the sale is not in the ledger")
+        return msgspec.json.encode(_request_event(book, event, sale, regularise_before=millis_text(sale.due_at)))
     return msgspec.json.encode(_machine_event(book, event))
+
+
+def _request_event(
+    book: Book,
+    event: Event,
+    about: Record | DeferredSale,
+    *,
+    reason: str | None = None,
+    regularise_before: str | None = None,
+) -> RequestEvent:
+    return RequestEvent(
+        nim=book.nim,
+        mode=book.mode,
+        at=millis_text(event.at),
+        invoice_number=about.number,
+        invoice_type=about.type,
+        total_ttc=about.total_ttc,
+        request_id=about.request_id,
+        reason=reason,
+        regularise_before=regularise_before,
+    )
 
 
 def _machine_event(book: Book, event: Event) -> MachineEvent:

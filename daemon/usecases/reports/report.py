@@ -11,6 +11,7 @@ from daemon.core.ledger.book import Aggregate, Book, Tally
 from daemon.core.ledger.closure import Closure
 from daemon.core.report import fiscal_reports
 from daemon.store.ledger import Ledger
+from daemon.store.tables.book import deferred
 
 MAX_DIGITS = 9
 """Of a Z number."""
@@ -46,7 +47,10 @@ async def x_report(worker: ReportSource) -> fiscal_reports.XReport:
     aggregate = await _aggregate(worker)
     cash = await worker.ledger.cash_of_period(worker.book, aggregate.period_start)
     isfs = await worker.ledger.isfs_of_period(worker.book)
-    return fiscal_reports.x_report(worker.book, aggregate, worker.now(), cash=cash, labels=worker.labels, isfs=isfs)
+    waiting = (await worker.ledger.read(deferred.backlog, worker.book)).waiting
+    return fiscal_reports.x_report(
+        worker.book, aggregate, worker.now(), cash=cash, labels=worker.labels, isfs=isfs, waiting=waiting
+    )
 
 
 async def x_between(worker: ReportSource, start: int, end: int) -> fiscal_reports.XReport:

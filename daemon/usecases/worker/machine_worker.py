@@ -6,7 +6,7 @@ Nothing here is durable: after a crash everything is read back from the ledger a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from typing import Any, NamedTuple, TypeVar
@@ -19,10 +19,8 @@ from common.language.stored import stored
 from daemon.core.errors import LineLost, MachineAttention, MachineBusy, MachineOffline
 from daemon.core.invoice.intake import Defaults
 from daemon.core.invoice.invoice import PAYMENT_LABELS
-from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Aggregate, Book, BookState
 from daemon.core.ledger.test_mode import REFUSED, is_test_code
-from daemon.core.machine.nim import short_nim
 from daemon.core.machine.state import FiscalCounters, MachineState, ServerLink
 from daemon.core.report.fiscal_reports import Labels
 from daemon.core.report.letterhead import Letterhead
@@ -97,6 +95,10 @@ class MachineWorker:
     note_odd: Callable[[str], str] = lambda _: ""
     """Tells the line's recorder of something that went wrong above the line; the name of the incident, empty without a recorder."""
 
+    defers: bool = False
+    """While its machine is out of order, sales are taken on to be certified later, also where a till did not ask for that."""
+    refused_numbers: set[str] = field(default_factory=set)
+    """Of invoices that it refused before they were open, since it certified last."""
     is_retired: bool = False
     """Its machine is no longer in the configuration: its book is read, and closed without it."""
 
@@ -210,6 +212,11 @@ class MachineWorker:
     def obstacle(self) -> str:
         """Why an operator has to say something before anything is certified; empty when nothing is in the way."""
         return self.attention or self.time.question() or self.refused_test_mode
+
+    @property
+    def refuses_all(self) -> bool:
+        """Whether its machine refuses one invoice after the other, as a blocked one does."""
+        return len(self.refused_numbers) > 1
 
     @property
     def in_test_mode(self) -> bool:
@@ -365,19 +372,3 @@ class MachineWorker:
 def _seen(task: asyncio.Task[Any]) -> None:
     if not task.cancelled():
         task.exception()  # whether or not the caller is still there to get it
-
-
-class MachineWorkers:
-    """Every book of this daemon, by machine and mode; the activation counter is no matter (decision 26)."""
-
-    def __init__(self, workers: Sequence[MachineWorker], retired: Sequence[MachineWorker] = ()) -> None:
-        self._workers = {(short_nim(worker.book.nim), worker.book.mode): worker for worker in workers}
-        self._retired = {(short_nim(worker.book.nim), worker.book.mode): worker for worker in retired}
-
-    def get(self, nim: str, mode: Mode) -> MachineWorker | None:
-        """Also of a machine that is no longer in the configuration."""
-        name = (short_nim(nim), mode)
-        return self._workers.get(name) or self._retired.get(name)
-
-    def all(self) -> Sequence[MachineWorker]:
-        return list(self._workers.values())

@@ -22,7 +22,7 @@ from headquarters.store.database import Database
 from headquarters.store.findings import keep_fact, settle_passing
 from headquarters.store.revision import hold_revision
 
-TOLD_BY_PRESENCE: tuple[Kind, ...] = ("tax-server", "version", "clock")
+TOLD_BY_PRESENCE: tuple[Kind, ...] = ("tax-server", "version", "clock", "deferred")
 FORGETS_MILLIS = 3_600_000
 
 

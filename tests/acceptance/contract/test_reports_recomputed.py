@@ -26,7 +26,7 @@ from common.http_server import HttpServer, ServerConfig
 from daemon.api.access.context import ApiDeps
 from daemon.api.service import create_api
 from daemon.core.clock import DAY, HOUR, millis_text
-from daemon.usecases.worker.machine_worker import MachineWorkers
+from daemon.usecases.worker.machine_workers import MachineWorkers
 from simulator.machine.working_state import Mode
 
 DAYS = 31

@@ -23,6 +23,7 @@ SEEN = {
         "/ui/": 200,
         "/ui/journal": 200,
         "/ui/cash": 200,
+        "/ui/waiting": 200,
         "/ui/x": 403,
         "/ui/z": 403,
         "/ui/closures": 403,
@@ -37,6 +38,7 @@ SEEN = {
         "/ui/": 200,
         "/ui/journal": 200,
         "/ui/cash": 200,
+        "/ui/waiting": 200,
         "/ui/x": 200,
         "/ui/z": 403,
         "/ui/closures": 200,
@@ -90,7 +92,9 @@ NEEDED = {
     "/ui/{rest:path}": "look",
     "/ui/account": "look",
     ("POST", "/ui/account/password"): "look",
-    **dict.fromkeys(["/ui", "/ui/today", "/ui/journal", "/ui/journal/{seq:int}", "/ui/cash", "/ui/live"], "look"),
+    **dict.fromkeys(
+        ["/ui", "/ui/today", "/ui/journal", "/ui/journal/{seq:int}", "/ui/cash", "/ui/live", "/ui/waiting"], "look"
+    ),
     "/ui/paper/{what:str}/{name:str}": "look",
     "/ui/poster/{size:str}": "look",
     **dict.fromkeys(
@@ -108,6 +112,7 @@ NEEDED = {
     ("POST", "/ui/cash"): "certify",
     ("POST", "/ui/files"): "report",
     ("POST", "/ui/z"): "close",
+    ("POST", "/ui/waiting/{sale:int}"): "close",
     **dict.fromkeys([("POST", "/ui/attention"), ("POST", "/ui/box/backup"), ("POST", "/ui/box/key")], "administer"),
     ("POST", "/ui/box/key/{key:int}/revoke"): "administer",
     ("POST", "/ui/paper/{what:str}/{name:str}"): "look",

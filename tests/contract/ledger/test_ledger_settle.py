@@ -41,7 +41,11 @@ async def test_settled_as_certified(store: Store, till: Till, path: Path) -> Non
     [settlement] = await store.decisions.settlements(till.book)
     assert (settlement.decision, settlement.attempt_id) == ("certified", attempt_id)
     assert (settlement.attention, settlement.reason) == ("F-1 is unknown", "seen on the receipt")
-    assert [e.type for e in await store.events.after(till.book, 0)] == ["mcf.attention", "cert.issued"]
+    assert [e.type for e in await store.events.after(till.book, 0)] == [
+        "cert.in_doubt",
+        "mcf.attention",
+        "cert.issued",
+    ]
     assert verify(path).clean
 
 

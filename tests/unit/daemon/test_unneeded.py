@@ -23,7 +23,7 @@ from daemon.app.upkeep.certificate import Certificate
 from daemon.api.access.context import ApiDeps
 from daemon.api.service import create_api
 from daemon.settings import Settings, Storage
-from daemon.usecases.worker.machine_worker import MachineWorkers
+from daemon.usecases.worker.machine_workers import MachineWorkers
 Certificate(Settings(storage=Storage(path=Path("x")))).freshen_at_start()
 create_api(ApiDeps(workers=MachineWorkers([]), keyring=None, timezone="UTC", clock=lambda: 0))
 others = {"rich", "pydantic", "cryptography", "attr", "attrs", "annotated_types", "greenlet", "jinja2"}

@@ -17,6 +17,7 @@ from daemon.api.page.shown.machine_shown import shown_machine
 from daemon.api.page.visit import POLICY, AnyRequest, Visit, enter, fault_page, redirect, screen, shown
 from daemon.core.call import Call
 from daemon.core.errors import MachineError, NotFound
+from daemon.usecases.deferred.look import backlog
 from daemon.usecases.delivery.events import has_come
 from daemon.usecases.reports import report
 from daemon.usecases.reports.close_period import close_period
@@ -52,6 +53,8 @@ async def _figures(visit: Visit) -> dict[str, Any]:
         "sales": await sales_between(worker, start, end),
         "hours": await totals_by_hour(worker, start, hours, _hours_known),
         "hours_before": await totals_by_hour(worker, before, hours, _hours_known),
+        "waiting": await backlog(worker),
+        "now": worker.now(),
         "latest": await latest(worker, LATEST),
         "period": await report.x_report(worker) if visit.may("report") else None,
     }

@@ -27,7 +27,7 @@ from daemon.core.machine.nim import short_nim
 from daemon.core.machine.state import Certified, LastInvoice
 from daemon.core.report.journal import Page
 from daemon.store.sqlite.queries import load
-from daemon.store.tables.book import counters
+from daemon.store.tables.book import counters, deferred
 from daemon.store.tables.book.books import BookHead, advance, advance_certified, all_books, book_state, read_head
 from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, invoice_bytes, pack, record_of, tally_bytes, unpack
 from daemon.store.tables.book.epochs import Activation, begin_epoch, present_epoch
@@ -66,6 +66,9 @@ def begin(connection: sqlite3.Connection, book: Book, attempt: Attempt) -> int:
         if holder.state == "begun":
             raise MachineBusy(Text("invoice {number!r} is being certified", number=invoice.number)) from None
         raise DuplicateInvoice(holder) from None
+    if attempt.deferred_id:
+        deferred.begin(connection, book, attempt.deferred_id, int(attempt_id))
+    deferred.check_number(connection, book, invoice.number, int(attempt_id))
     if attempt.key_hash:
         keep_key(
             connection,
@@ -90,6 +93,7 @@ def keep_key(
     answer: bytes | None = None,
 ) -> None:
     """KeyReused when the key stands for something else that has not failed."""
+    deferred.check_key(connection, book, key_hash, attempt_id or 0)
     values = (book.id, key_hash, fingerprint, at, attempt_id, z_number, answer)
     if connection.execute(_SQL["keep_key"], values).rowcount != 1:
         raise KeyReused
@@ -317,4 +321,5 @@ def _seal(
         sealed.id,
     )
     connection.execute(_SQL["seal"], values)
+    deferred.follow(connection, sealed)
     return sealed, BookHead(sealed.seq, sealed.ended_at, sealed.hash)

@@ -18,6 +18,7 @@ from daemon.core.ledger import chain
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book, LastSeen
 from daemon.core.ledger.closure import Closure
+from daemon.core.ledger.deferred import WaitingSales
 from daemon.core.ledger.entries import CashTotal
 from daemon.core.machine.state import FiscalCounters
 from daemon.core.report import fiscal_reports
@@ -25,6 +26,7 @@ from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.books import BookHead, read_head
 from daemon.store.tables.book.cash import cash_of_period
 from daemon.store.tables.book.codec import seen_text
+from daemon.store.tables.book.deferred import backlog
 from daemon.store.tables.book.totals import TotalRow, bring_in, isfs_of_period, write_totals
 
 COLUMNS = (
@@ -59,6 +61,7 @@ def close_period(
         head,
         cash=cash_of_period(connection, book, totals.period_start),
         isfs=isfs_of_period(connection, book),
+        waiting=backlog(connection, book).waiting,
         letterhead=letterhead,
         z_number=z_number + 1,
         counters=counters,
@@ -87,6 +90,7 @@ def _compose(
     *,
     cash: CashTotal,
     isfs: tuple[str, ...],
+    waiting: WaitingSales,
     letterhead: str,
     z_number: int,
     counters: FiscalCounters,
@@ -107,6 +111,7 @@ def _compose(
         chain_previous=head.hash,
         cash=cash,
         isfs=isfs,
+        waiting=waiting,
         letterhead=letterhead,
         labels=labels,
         without_machine=without_machine,

@@ -6,6 +6,7 @@ import sqlite3
 
 from daemon.core.ledger.book import Book
 from daemon.store.sqlite.queries import load
+from daemon.store.tables.book import deferred
 
 _SQL = load(__name__)
 
@@ -14,8 +15,11 @@ def held(connection: sqlite3.Connection, book: Book, prefix: str, digits: int) -
     """How many numbers of that prefix and so many digits are in use, and the highest of them, 0 without one."""
     glob = prefix + "[0-9]" * digits
     count, highest = connection.execute(_SQL["held"], (book.id, prefix, glob)).fetchone()
-    return count, int(highest[len(prefix) :] or 0)
+    waiting, last = deferred.numbers_held(connection, book, prefix, digits)
+    return count + waiting, max(int(highest[len(prefix) :] or 0), last)
 
 
 def is_held(connection: sqlite3.Connection, book: Book, number: str) -> bool:
-    return bool(connection.execute(_SQL["is_held"], (book.id, number)).fetchone()[0])
+    if connection.execute(_SQL["is_held"], (book.id, number)).fetchone()[0]:
+        return True
+    return deferred.is_number_held(connection, book, number)

@@ -21,7 +21,7 @@ from daemon.core.ledger.verdict import Disputed, Evidence, Verdict, not_certifie
 from daemon.core.machine.nim import present_nim
 from daemon.core.machine.state import Certified, LastInvoice, MachineState
 from daemon.store.sqlite.queries import load, read_as
-from daemon.store.tables.book import attempts, books
+from daemon.store.tables.book import attempts, books, deferred
 from daemon.store.tables.book.codec import invoice_bytes, pack
 from daemon.store.tables.book.epochs import begin_epoch
 from daemon.store.tables.meta import read_meta, write_meta
@@ -165,6 +165,7 @@ def _enter(
         attempts.stored_key(last.number),
     )
     (attempt_id,) = connection.execute(_SQL["adopt"], values).fetchone()
+    deferred.adopt(connection, book, last, attempt_id)
     word = Certified(last.code, last.time, state.ifu, counters)
     outcome = Outcome(word, invoice, last.total, at, reason=reason)
     return attempts.certify(connection, book, attempt_id, outcome)

@@ -44,7 +44,8 @@ async def old_ledger(path: Path) -> None:
                 events.write(connection, book, CERTIFIED, record.ended_at, ref=record.id)
         for index in ("certification_isf", "entry_copy", "entry_report", "entry_act", "entry_calendar"):
             connection.execute(f"DROP INDEX {index}")
-        connection.execute("DROP TABLE letterhead")
+        for table in ("letterhead", "deferred"):
+            connection.execute(f"DROP TABLE {table}")
         for column in ("number_key", "twin", "isf"):
             connection.execute(f"ALTER TABLE certification DROP COLUMN {column}")
         connection.execute("ALTER TABLE book DROP COLUMN seen")

@@ -14,6 +14,7 @@ from daemon.api.problems import KINDS, problem_answer
 from daemon.core import errors
 from daemon.core.errors import FieldError, without_paths
 from daemon.core.ledger.attempt import DuplicateInvoice
+from daemon.core.ledger.deferred import NotWaiting, NumberWaits
 
 
 def tree(root: type[Exception]) -> Iterator[type[Exception]]:
@@ -30,6 +31,8 @@ EXAMPLES = [
     (refusals.WrongPassword(), 401, "WRONG_PASSWORD"),
     (errors.NotFound("no"), 404, "NOT_FOUND"),
     (DuplicateInvoice(record()), 409, "DUPLICATE_INVOICE"),
+    (NumberWaits("F-1"), 409, "DUPLICATE_INVOICE"),
+    (NotWaiting(), 409, "REQUEST_NOT_WAITING"),
     (errors.KeyReused(), 409, "IDEMPOTENCY_KEY_REUSED"),
     (errors.ZNumberUnknown("EL02000015-1"), 409, "Z_NUMBER_UNKNOWN"),
     (errors.PeriodNotOver("2026-11", "2026-10"), 409, "PERIOD_NOT_OVER"),

@@ -18,6 +18,7 @@ NEEDED = {
     ("GET", "/certifications/{code:str}/qr.svg"): LOOK,
     ("GET", "/certifications/{code:str}/qr.png"): LOOK,
     ("GET", "/requests/{key:path}"): CERTIFY,
+    ("DELETE", "/requests/{key:path}"): CERTIFY,
     ("POST", "/certify"): CERTIFY,
     ("POST", "/credit-note"): CERTIFY,
     ("GET", "/events"): REPORT,

@@ -21,6 +21,7 @@ from support.core_samples import DEFAULTS, read
 from daemon.api.access.context import ApiDeps
 from daemon.api.document import docs
 from daemon.api.document.describe import EmptyBody
+from daemon.api.document.webhooks import DATA
 from daemon.api.problems import HTTP_CODES, KINDS, problem_answer
 from daemon.api.routes.calendar import read_period
 from daemon.api.routes.cash import EXAMPLE as CASH_EXAMPLE
@@ -28,12 +29,12 @@ from daemon.api.routes.certify import CREDIT_NOTE_EXAMPLE, INVOICE_EXAMPLE
 from daemon.api.routes.sandbox_clock import read_move_of_clock
 from daemon.api.service import create_api
 from daemon.core.errors import FieldError, InvalidRequest
-from daemon.core.events import CERTIFIED, CLOSURE, TEST, MachineEvent
+from daemon.core.events import CERTIFIED, CLOSURE, TEST, MachineEvent, RequestEvent
 from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.report.cash import read_move
 from daemon.core.report.receipt import receipt
 from daemon.settings.model import EventType
-from daemon.usecases.worker.machine_worker import MachineWorkers
+from daemon.usecases.worker.machine_workers import MachineWorkers
 
 REFERENCE = "EL02000015-1-291"
 CREDIT = {"invoiceType": "FA", "creditNoteRef": REFERENCE}
@@ -141,7 +142,7 @@ def test_each_code_of_the_table_is_somewhere(document: dict[str, Any]) -> None:
     assert codes - told == {"WRONG_PASSWORD", "METHOD_NOT_ALLOWED"}  # of the shop's page, and of no operation
     certify = document["paths"]["/v1/mcf/{nim}/certify"]["post"]["responses"]
     assert {int(status) for status in certify} == {
-        200, 400, 401, 403, 404, 408, 409, 413, 415, 421, 422, 429, 500, 502, 503, 507,
+        200, 202, 400, 401, 403, 404, 408, 409, 413, 415, 421, 422, 429, 500, 502, 503, 507,
     }  # fmt: skip
     assert "WWW-Authenticate" in certify["401"]["headers"]
     assert "Retry-After" in certify["429"]["headers"]
@@ -190,7 +191,12 @@ def test_a_key_against_repeats_is_asked_for_where_it_is_read(document: dict[str,
 
 def test_keys_are_asked_for_where_they_are(document: dict[str, Any]) -> None:
     """Bearer everywhere but for /health; /metrics takes one from elsewhere than this box."""
-    asked: dict[str, list[Any]] = {"/health/live": None, "/health/ready": None, "/metrics": [{}, {"key": []}]}
+    asked: dict[str, list[Any]] = {
+        "/health/live": None,
+        "/health/ready": None,
+        "/metrics": [{}, {"key": []}],
+        "/f/{address}": None,
+    }
     for path, _, operation in operations(document):
         assert operation.get("security") == asked.get(path, [{"key": []}])
     assert document["components"]["securitySchemes"]["key"]["scheme"] == "bearer"
@@ -318,7 +324,11 @@ def test_what_is_posted_to_webhooks_is_described(document: dict[str, Any]) -> No
     for event, path in document["webhooks"].items():
         content = path["post"]["requestBody"]["content"]["application/json"]
         schema = jsonschema.Draft202012Validator({**content["schema"], "components": document["components"]})
-        data = receipt(record()) if event == CERTIFIED else MachineEvent(nim="N", mode="live", at="T")
+        data: Any = receipt(record()) if event == CERTIFIED else MachineEvent(nim="N", mode="live", at="T")
+        if DATA[event] is RequestEvent:
+            data = RequestEvent(
+                nim="N", mode="live", at="T", invoice_number="F", invoice_type="FV", total_ttc=1, request_id="R"
+            )
         body = {
             "type": event,
             "timestamp": "T",

@@ -19,7 +19,8 @@ from daemon.core.errors import InvalidRequest
 from daemon.core.invoice.intake import Defaults
 from daemon.usecases.delivery.events import EventNotifier, SeenEvent, SentEvent
 from daemon.usecases.worker.book_clock import BoxClock
-from daemon.usecases.worker.machine_worker import MachineWorker, MachineWorkers
+from daemon.usecases.worker.machine_worker import MachineWorker
+from daemon.usecases.worker.machine_workers import MachineWorkers
 
 REQUEST = (
     f"GET /v1/mcf/{NIM}/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {LIVE_KEY}\r\n"

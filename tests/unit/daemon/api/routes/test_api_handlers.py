@@ -11,7 +11,7 @@ from support.api import INVOICE, LIVE_KEY, NIM, NOW, TEST_KEY, Serve, Served, Us
 from daemon.api.routes import health
 from daemon.core.delivery import Backlog
 from daemon.core.errors import KeyReused, MachineBusy, MachineOffline
-from daemon.usecases.worker.machine_worker import MachineWorkers
+from daemon.usecases.worker.machine_workers import MachineWorkers
 
 DAY = 86_400_000
 

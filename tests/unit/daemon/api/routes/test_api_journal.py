@@ -14,7 +14,8 @@ from daemon.core.clock import zone
 from daemon.core.ledger.book import Aggregate, Book
 from daemon.core.report.journal import JournalPage, Page
 from daemon.usecases.reports import journal_files
-from daemon.usecases.worker.machine_worker import MachineWorker, MachineWorkers
+from daemon.usecases.worker.machine_worker import MachineWorker
+from daemon.usecases.worker.machine_workers import MachineWorkers
 
 DAY = 86_400_000
 Opened = Callable[..., None]

@@ -14,7 +14,7 @@ import pytest
 
 from daemon.store.sqlite.migrations import Migration, migrate, migrations
 from daemon.store.sqlite.queries import load
-from daemon.store.tables.book import books, cash, closures, codec, entries
+from daemon.store.tables.book import books, cash, closures, codec, deferred, entries
 
 STORE = Path(str(resources.files("daemon.store")))
 FILES = sorted(file for file in STORE.rglob("*.sql") if file.parent.name != "schema")
@@ -24,6 +24,7 @@ PARTS = {
     "entries": {"columns": entries.COLUMNS},
     "calendar_closures": {"columns": entries.COLUMNS},
     "closures": {"columns": closures.COLUMNS},
+    "deferred": {"columns": deferred.COLUMNS},
     "recompute": {"record": codec.RECORD_COLUMNS, "closure": closures.COLUMNS},
     "sandbox": {"entry": entries.COLUMNS},
     "year_lines": {"record": codec.RECORD_COLUMNS, "closure": closures.COLUMNS, "entry": entries.COLUMNS},
@@ -135,6 +136,7 @@ def test_a_released_migration_never_changes() -> None:
         "0009_exactly_once",
         "0010_law",
         "0011_calendar",
+        "0012_deferred",
     ]
 
 

@@ -17,7 +17,8 @@ from daemon.core.errors import LineLost, MachineAttention, MachineOffline, Stora
 from daemon.core.ledger.book import Aggregate, Book
 from daemon.core.ledger.phases import Phase
 from daemon.usecases.worker.aggregate import tick
-from daemon.usecases.worker.machine_worker import MachineWorker, MachineWorkers
+from daemon.usecases.worker.machine_worker import MachineWorker
+from daemon.usecases.worker.machine_workers import MachineWorkers
 
 Told = list[tuple[str, str]]
 

@@ -1,0 +1,104 @@
+"""A document as its request wants it: as text, as a page, as bytes for a receipt printer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final, cast, get_args
+
+import msgspec
+from litestar.openapi.spec import Schema
+from litestar.openapi.spec.enums import OpenAPIType
+
+from common.language import LANGUAGES, Language, Text
+from daemon.api.access.context import ApiRequest, deps_of
+from daemon.api.document.operation import choice, query
+from daemon.api.http.answers import Answer, Header
+from daemon.api.paper import Paper
+from daemon.api.request.query import read_query
+from daemon.core.errors import FieldError, InvalidRequest
+from daemon.paper.elements import Document
+from daemon.paper.escpos import as_escpos
+from daemon.paper.html import as_html
+from daemon.paper.layout import WIDTHS, Width, as_text
+from daemon.paper.pdf import as_pdf
+from daemon.paper.shop import Style
+
+MEDIA: Final = {
+    "text": b"text/plain; charset=utf-8",
+    "html": b"text/html; charset=utf-8",
+    "escpos": b"application/octet-stream",
+    "pdf": b"application/pdf",
+}
+_ACCEPTED: Final = {
+    "text/plain": "text",
+    "text/html": "html",
+    "application/octet-stream": "escpos",
+    "application/vnd.escpos": "escpos",
+    "application/pdf": "pdf",
+}
+COPIES: Final = ("original", "duplicate")
+# A page of ours has one style and nothing else: whatever a name on an invoice holds, nothing in it runs or is fetched.
+ALONE: Final[Header] = (
+    b"content-security-policy",
+    b"default-src 'none'; img-src data:; style-src 'unsafe-inline'; sandbox",
+)
+
+STYLE: Final = (
+    query("lang", "Language", choice(*LANGUAGES)),
+    query("copy", "says that it is a copy", choice(*COPIES, default=COPIES[0])),
+)
+SHAPE: Final = (
+    query("format", "Before `Accept`", choice(*MEDIA, default="text"), empty=True),
+    query(
+        "width",
+        "Columns: 32 on 58 mm paper, 42 or 48 on 80 mm",
+        Schema(type=OpenAPIType.INTEGER, enum=WIDTHS),
+    ),
+    *STYLE,
+)
+
+
+class DocumentRequest(msgspec.Struct, frozen=True):
+    """How a document is asked for."""
+
+    form: str
+    width: Width
+    style: Style
+
+
+async def rendered(request: ApiRequest, document: Document, wanted: DocumentRequest) -> Answer:
+    media_type = MEDIA[wanted.form]
+    if wanted.form == "html":
+        return Answer(as_html(document, wanted.width).encode(), media_type=media_type, headers=(ALONE,))
+    if wanted.form == "escpos":
+        data = await asyncio.to_thread(as_escpos, document, wanted.width, deps_of(request).paper.code_page)
+        return Answer(data, media_type=media_type)
+    if wanted.form == "pdf":
+        with deps_of(request).exports.take(request.auth.key.id):
+            return Answer(await asyncio.to_thread(as_pdf, document), media_type=media_type)
+    return Answer(as_text(document, wanted.width).encode(), media_type=media_type)
+
+
+def read_wanted(request: ApiRequest, paper: Paper) -> DocumentRequest:
+    query = read_query(request, "format", "width", "lang", "copy")
+    language = query.get("lang", paper.language)
+    _check("lang", language, LANGUAGES)
+    copy = query.get("copy", COPIES[0])
+    _check("copy", copy, COPIES)
+    width = query.get("width", str(paper.width))
+    _check("width", width, [str(known) for known in get_args(Width)])
+    form = query.get("format") or _accepted(request)
+    _check("format", form, MEDIA)
+    style = Style(cast("Language", language), is_duplicate=copy == "duplicate")
+    return DocumentRequest(form, cast("Width", int(width)), style)
+
+
+def _check(name: str, value: str, allowed: Any) -> None:
+    if value not in allowed:
+        raise InvalidRequest([FieldError(name, Text("has to be one of {choices}", choices=", ".join(allowed)))])
+
+
+def _accepted(request: ApiRequest) -> str:
+    """The first form of `Accept` that there is; text where it names none."""
+    kinds = (part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(","))
+    return next((_ACCEPTED[kind] for kind in kinds if kind in _ACCEPTED), "text")

@@ -1,0 +1,105 @@
+"""What became of a request, as `…/requests/{key}` and a 202 say it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+from urllib.parse import quote, urlsplit
+
+import msgspec
+from msgspec import Meta
+
+from common.network import is_loopback
+from daemon.api.access.context import ApiRequest, deps_of
+from daemon.api.http.answers import Answer, Header, encoded
+from daemon.api.http.middleware import language_of
+from daemon.api.problems import Problem, problem_of
+from daemon.core.clock import millis_text
+from daemon.core.ledger.deferred import DeferredSale
+from daemon.core.report.receipt import Receipt, receipt
+from daemon.usecases.certification.attempt import failure_of
+from daemon.usecases.certification.requests import FoundRequest, RequestStatus, find_request
+
+CUSTOMER_PATH: Final = "/f/"
+APPLIED: Final[Header] = (b"preference-applied", b"respond-async")
+
+
+class RequestOutcome(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, rename="camel"):
+    status: Annotated[
+        RequestStatus,
+        Meta(
+            description="`waiting` for its turn; `on_the_line`: the machine was asked; `in_doubt`: only the machine or an operator can tell; "
+            "`certified`; `refused` by the machine; `abandoned`: nothing was certified; `answered`: a Z, cash or cancel-pending that is done"
+        ),
+    ]
+    receipt: Annotated[Receipt | None, Meta(description="When certified, as the request was answered")] = None
+    problem: Annotated[Problem | None, Meta(description="When refused or abandoned: what the request was answered")] = (
+        None
+    )
+    invoice_number: Annotated[
+        str, Meta(description="Of a sale that is certified later: its number, which is taken")
+    ] = ""
+    total_ttc: Annotated[int, Meta(description="Of a sale that is certified later: its total, XOF")] = 0
+    sold_at: Annotated[str, Meta(description="When it was taken on")] = ""
+    regularise_before: Annotated[str, Meta(description="The end of the 48 hours that the law leaves")] = ""
+    ticket: Annotated[
+        str, Meta(description="Path of what the customer gets at once: a slip without fiscal value, later the invoice")
+    ] = ""
+    customer_page: Annotated[
+        str,
+        Meta(
+            description="Path of the page at which the customer finds the certified invoice later; nobody can guess it"
+        ),
+    ] = ""
+
+
+def accepted(
+    request: ApiRequest, sale: DeferredSale, found: FoundRequest | None, *, replayed: bool, is_async: bool
+) -> Answer:
+    """202 for a sale that waits; `found` says where it stands."""
+    outcome = outcome_of(request, found or FoundRequest("waiting", sale=sale))
+    answer = encoded(outcome, status=202, replayed=replayed)
+    answer.headers.append((b"location", _path(request, sale).encode()))
+    if is_async:
+        answer.headers.append(APPLIED)
+    return answer
+
+
+def outcome_of(request: ApiRequest, found: FoundRequest) -> RequestOutcome:
+    language = language_of(request.scope)
+    record, sale = found.record, found.sale
+    failure = failure_of(record) if record and found.status in ("refused", "abandoned") else None
+    outcome = RequestOutcome(
+        status=found.status,
+        receipt=receipt(record, language) if record and found.status == "certified" else None,
+        problem=None if failure is None else problem_of(failure, request.scope["state"]["request_id"], language),
+    )
+    if sale is None:
+        return outcome
+    return msgspec.structs.replace(
+        outcome,
+        invoice_number=sale.number,
+        total_ttc=sale.total_ttc,
+        sold_at=millis_text(sale.sold_at),
+        regularise_before=millis_text(sale.due_at),
+        ticket=f"{_path(request, sale)}/ticket",
+        customer_page=f"{CUSTOMER_PATH}{sale.address}",
+    )
+
+
+async def found_for(request: ApiRequest, sale: DeferredSale) -> FoundRequest | None:
+    return await find_request(request.auth.worker, sale.key)
+
+
+def customer_url(request: ApiRequest, address: str) -> str:
+    """For a QR code: where customers reach this box, or as the till did; empty where that is the box itself."""
+    base = deps_of(request).public_url
+    if not base:
+        host = request.headers.get("host", "")
+        if is_loopback(urlsplit(f"//{host}").hostname or "localhost"):
+            return ""
+        base = f"{request.scope['scheme']}://{host}"
+    return f"{base.rstrip('/')}{CUSTOMER_PATH}{address}"
+
+
+def _path(request: ApiRequest, sale: DeferredSale) -> str:
+    return f"/v1/mcf/{request.path_params['nim']}/requests/{quote(sale.key, safe='')}"

@@ -1,0 +1,67 @@
+"""Sales that are certified later, each decision in one transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import msgspec
+
+from common.language import Text
+from daemon.core.audit import Action, Actor
+from daemon.core.errors import MachineBusy
+from daemon.core.events import DEFERRED
+from daemon.core.ledger.attempt import DuplicateInvoice
+from daemon.core.ledger.book import Book
+from daemon.core.ledger.deferred import DeferredSale
+from daemon.core.ledger.entries import SaleDecided, SaleDeferred
+from daemon.store.access import LedgerAccess
+from daemon.store.tables import audit
+from daemon.store.tables.book import attempts, deferred, entries
+
+
+class DeferredAccess(LedgerAccess):
+    async def defer(self, book: Book, sale: DeferredSale, reason: str) -> DeferredSale:
+        """Row, entry of the chain and event in one transaction; with its time as the book has it."""
+
+        def job(connection: sqlite3.Connection) -> DeferredSale:
+            holder = attempts.find_number(connection, book, sale.number, include_begun=True)
+            if holder is not None and holder.state == "begun":
+                raise MachineBusy(Text("invoice {number!r} is being certified", number=sale.number))
+            if holder is not None:
+                raise DuplicateInvoice(holder)
+            deferred.check_number(connection, book, sale.number)
+            entry = SaleDeferred(sale.number, sale.type, sale.total_ttc, sale.sold_at, reason)
+            at = entries.append(connection, book, entry, sale.sold_at).at
+            stored = msgspec.structs.replace(sale, id=deferred.insert(connection, book, sale))
+            self._open.event_writer.write(connection, book, DEFERRED, at, ref=stored.id)
+            return stored
+
+        return await self.write(job)
+
+    async def withdraw_sale(self, book: Book, sale: DeferredSale, reason: str, *, at: int, by: Actor) -> None:
+        """NotWaiting where it has ended, or an attempt is under way."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            deferred.end(connection, book, sale.id, "withdrawn", why=reason, at=at)
+            _note(connection, book, sale, SaleDecided(sale.number, "withdrawn", reason), at=at, by=by)
+
+        await self.write(job)
+
+    async def release_sale(self, book: Book, sale: DeferredSale, reason: str, *, at: int, by: Actor) -> None:
+        """A doubtful one was not certified: it waits again."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            deferred.release(connection, book, sale.id)
+            _note(connection, book, sale, SaleDecided(sale.number, "released", reason), at=at, by=by)
+
+        await self.write(job)
+
+
+def _note(
+    connection: sqlite3.Connection, book: Book, sale: DeferredSale, decided: SaleDecided, *, at: int, by: Actor
+) -> None:
+    placed = entries.append(connection, book, decided, at)
+    if book.mode == "live":
+        detail = {"number": sale.number, "total_ttc": str(sale.total_ttc), "reason": decided.reason}
+        action: Action = "sale.withdrawn" if decided.decision == "withdrawn" else "sale.released"
+        audit.add(connection, action, f"{book.nim} live", at=placed.at, by=by, detail=detail)

@@ -1,0 +1,131 @@
+"""Sales that are certified later. Functions on a connection inside a transaction of the writer, or on a reader.
+
+What becomes of one is the end of its attempt (`follow`, in the transaction of that end), a refusal, or that it is taken back."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import msgspec
+
+from daemon.core.call import key_hash_of
+from daemon.core.errors import KeyReused
+from daemon.core.invoice.number import number_key
+from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.book import Book
+from daemon.core.ledger.deferred import DeferredBacklog, DeferredSale, DeferredState, NotWaiting, NumberWaits
+from daemon.core.machine.state import LastInvoice
+from daemon.store.sqlite.queries import load
+from daemon.store.tables.book.codec import invoice_bytes, pack, read_invoice, unpack
+
+COLUMNS = "id, key, fingerprint, request_id, number, type, total_ttc, sold_at, address, state, coalesce(attempt_id, 0), ended_at, why, payload"
+_SQL = load(__name__, columns=COLUMNS)
+
+
+def insert(connection: sqlite3.Connection, book: Book, sale: DeferredSale) -> int:
+    """Number and key are free: whoever calls has looked in the same transaction (`check_free`)."""
+    payload = None if sale.invoice is None else pack(invoice_bytes(sale.invoice))
+    values = (
+        *(
+            book.id,
+            sale.key,
+            key_hash_of(sale.key),
+            sale.fingerprint,
+            sale.request_id,
+            sale.number,
+            number_key(sale.number),
+        ),
+        *(sale.type, sale.total_ttc, sale.sold_at, sale.address, payload),
+    )
+    (sale_id,) = connection.execute(_SQL["insert"], values).fetchone()
+    return int(sale_id)
+
+
+def check_number(connection: sqlite3.Connection, book: Book, number: str, attempt_id: int = 0) -> None:
+    """NumberWaits where another sale than that of the attempt waits with it."""
+    if connection.execute(_SQL["is_number_held"], (book.id, number_key(number), attempt_id)).fetchone()[0]:
+        raise NumberWaits(number)
+
+
+def check_key(connection: sqlite3.Connection, book: Book, key_hash: bytes, attempt_id: int = 0) -> None:
+    if connection.execute(_SQL["is_key_held"], (book.id, key_hash, attempt_id)).fetchone()[0]:
+        raise KeyReused
+
+
+def begin(connection: sqlite3.Connection, book: Book, sale_id: int, attempt_id: int) -> None:
+    """NotWaiting where it was taken back meanwhile."""
+    if connection.execute(_SQL["begin"], (attempt_id, sale_id, book.id)).rowcount != 1:
+        raise NotWaiting
+
+
+def adopt(connection: sqlite3.Connection, book: Book, last: LastInvoice, attempt_id: int) -> None:
+    """The machine turned out to have certified it, for a ledger that is gone."""
+    connection.execute(_SQL["adopt"], (attempt_id, book.id, number_key(last.number), last.type, last.total))
+
+
+def follow(connection: sqlite3.Connection, record: Record) -> None:
+    """Its attempt has ended."""
+    connection.execute(_SQL["follow"], (record.state == "certified", record.ended_at, record.id))
+
+
+def end(connection: sqlite3.Connection, book: Book, sale_id: int, state: DeferredState, *, why: str, at: int) -> None:
+    if connection.execute(_SQL["end"], (state, at, why, sale_id, book.id)).rowcount != 1:
+        raise NotWaiting
+
+
+def release(connection: sqlite3.Connection, book: Book, sale_id: int) -> None:
+    if connection.execute(_SQL["release"], (sale_id, book.id)).rowcount != 1:
+        raise NotWaiting
+
+
+def doubt(connection: sqlite3.Connection, book: Book, why: str) -> None:
+    """Whatever waits may have been certified: the ledger is behind its machine."""
+    connection.execute(_SQL["doubt"], (why, book.id))
+
+
+def next_waiting(connection: sqlite3.Connection, book: Book, without: Collection[int]) -> DeferredSale | None:
+    row = connection.execute(_SQL["next"], (book.id, json.dumps(list(without)))).fetchone()
+    return None if row is None else _sale(row)
+
+
+def by_key(connection: sqlite3.Connection, book: Book, key_hash: bytes) -> DeferredSale | None:
+    row = connection.execute(_SQL["by_key"], (book.id, key_hash)).fetchone()
+    return None if row is None else _sale(row)
+
+
+def by_id(connection: sqlite3.Connection, book: Book, sale_id: int) -> DeferredSale | None:
+    row = connection.execute(_SQL["by_id"], (sale_id, book.id)).fetchone()
+    return None if row is None else _sale(row)
+
+
+def by_address(connection: sqlite3.Connection, address: str) -> tuple[int, DeferredSale] | None:
+    """With the id of its book."""
+    row = connection.execute(_SQL["by_address"], (address,)).fetchone()
+    return None if row is None else (row[0], _sale(row[1:]))
+
+
+def open_sales(connection: sqlite3.Connection, book: Book, after: int, limit: int) -> Sequence[DeferredSale]:
+    return [_sale(row) for row in connection.execute(_SQL["open"], (book.id, after, limit))]
+
+
+def backlog(connection: sqlite3.Connection, book: Book) -> DeferredBacklog:
+    return DeferredBacklog(*connection.execute(_SQL["backlog"], (book.id,)).fetchone())
+
+
+def numbers_held(connection: sqlite3.Connection, book: Book, prefix: str, digits: int) -> tuple[int, int]:
+    """As `series.held`, of those that have no attempt under way."""
+    count, highest = connection.execute(_SQL["highest_number"], (book.id, prefix, prefix + "[0-9]" * digits)).fetchone()
+    return count, int(highest[len(prefix) :] or 0)
+
+
+def is_number_held(connection: sqlite3.Connection, book: Book, number: str) -> bool:
+    return bool(connection.execute(_SQL["is_number_held"], (book.id, number_key(number), 0)).fetchone()[0])
+
+
+def _sale(row: tuple[Any, ...]) -> DeferredSale:
+    payload = row[-1]
+    sale = DeferredSale(*row[:-1])
+    return sale if payload is None else msgspec.structs.replace(sale, invoice=read_invoice(unpack(payload)))

@@ -1,0 +1,1 @@
+"""Sales that are certified later: taken on, certified in their order, taken back."""

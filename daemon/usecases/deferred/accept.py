@@ -1,0 +1,107 @@
+"""A sale is taken on to be certified later: for a till that does not wait, or while its machine is out of order."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+
+import msgspec
+import structlog
+
+from common.language import Text
+from daemon.core.call import Call
+from daemon.core.errors import FieldError, InvalidRequest, MachineOffline, NothingDone
+from daemon.core.events import DEFERRED
+from daemon.core.invoice.invoice import Deferral
+from daemon.core.ledger.attempt import DuplicateInvoice, Record
+from daemon.core.ledger.closure import KeyUse
+from daemon.core.ledger.deferred import REQUESTED, DeferredSale, NumberWaits
+from daemon.store.tables.book import deferred
+from daemon.usecases.certification import numbering
+from daemon.usecases.certification.certify import certify, number_free, read_body
+from daemon.usecases.certification.idempotency import Answered, check_same, once
+from daemon.usecases.worker.machine_worker import MachineWorker
+from daemon.usecases.worker.out_of_order import out_of_order
+
+log = structlog.get_logger(__name__)
+
+ADDRESS_BYTES = 16
+NO_KEY = Text("has to be given with Prefer: respond-async")
+
+
+async def certify_or_defer(
+    worker: MachineWorker, body: object, call: Call, *, is_async: bool
+) -> Answered[Record | DeferredSale]:
+    """`is_async`: the till does not wait (Prefer: respond-async). A sale that waits under the same key is the answer, also without that header."""
+    if is_async and not call.key:
+        raise InvalidRequest([FieldError("Idempotency-Key", NO_KEY)])
+    if sale := _waiting(worker, call):
+        return Answered[Record | DeferredSale](sale, replayed=True)
+    if is_async and not worker.is_retired:
+        return await _once(worker, body, call, REQUESTED)
+    reason = out_of_order(worker) if worker.defers else None
+    if reason is None:
+        try:
+            done = await certify(worker, body, call)
+            return Answered[Record | DeferredSale](done.value, done.replayed)
+        except (MachineOffline, NothingDone):
+            if not worker.defers:
+                raise
+    key = call.key or f"mcfd-{secrets.token_hex(16)}"  # of a till that sets no headers
+    return await _once(
+        worker, body, msgspec.structs.replace(call, key=key), reason or out_of_order(worker) or "line_lost"
+    )
+
+
+def _waiting(worker: MachineWorker, call: Call) -> DeferredSale | None:
+    """The sale that waits under that key; KeyReused where it is another one."""
+    sale = worker.ledger.peek(deferred.by_key, worker.book, call.key_hash) if call.key else None
+    if sale is None or not sale.is_open:
+        return None
+    check_same(worker, sale.fingerprint, call)
+    return sale
+
+
+async def _defer(worker: MachineWorker, body: object, call: Call, reason: str) -> DeferredSale:
+    arrived = asyncio.get_running_loop().time()
+    while True:
+        numbered, is_ours = await numbering.numbered(worker, body, credit=False)
+        invoice = await read_body(worker, numbered, call, credit=False)
+        await number_free(worker, invoice.number, arrived + worker.limits.patience)
+        await worker.ledger.check_free_space(worker.book)
+        sold_at = worker.now()
+        sale = DeferredSale(
+            id=0,
+            key=call.key,
+            fingerprint=call.fingerprint,
+            request_id=call.request_id,
+            number=invoice.number,
+            type=invoice.type,
+            total_ttc=invoice.total_ttc,
+            sold_at=sold_at,
+            address=secrets.token_urlsafe(ADDRESS_BYTES),
+            invoice=msgspec.structs.replace(invoice, deferred=Deferral(sold_at, reason)),
+        )
+        try:
+            stored = await worker.ledger.defer(worker.book, sale, reason)
+            break
+        except (DuplicateInvoice, NumberWaits):
+            if not is_ours:
+                raise
+            # another sale was given that number meanwhile
+    log.info("sale.deferred", **worker.names, invoice_number=sale.number, reason=reason, request_id=call.request_id)
+    worker.publish(DEFERRED, ref=stored.id)
+    return stored
+
+
+async def _once(worker: MachineWorker, body: object, call: Call, reason: str) -> Answered[Record | DeferredSale]:
+    async def run() -> Record | DeferredSale:
+        if sale := _waiting(worker, call):
+            return sale
+        return await worker.see_through(_defer(worker, body, call, reason), "defer")
+
+    return await once(worker, call, run, _replay)
+
+
+def _replay(use: KeyUse) -> Record | DeferredSale | None:
+    return use.record

@@ -1,0 +1,122 @@
+"""Sales that wait are certified in their order, by the same way as all others, as soon as the machine can and no till is there."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+
+from daemon.core.call import Call
+from daemon.core.errors import MachineRefused, McfdError
+from daemon.core.invoice.invoice import Invoice
+from daemon.core.ledger.deferred import AMBER, DeferredSale, NotWaiting
+from daemon.store.tables.book import deferred
+from daemon.usecases.certification.certify import certify_invoice
+from daemon.usecases.certification.enter_invoice import OPENED
+from daemon.usecases.worker.machine_worker import MachineWorker
+
+log = structlog.get_logger(__name__)
+
+LOOK: Final = 0.25
+"""Seconds between two looks at what waits."""
+QUIET: Final = 1.0
+"""Seconds for which no till was at any machine before one of them goes; so long has a till's next sale a free machine."""
+BUSY, BUSY_AMBER = 30.0, 3.0
+"""Seconds between two in a shop that never stops selling; the second once the oldest has waited for a day."""
+ENOUGH: Final = 2
+"""Sales refused one after the other, by which it is the machine."""
+PAUSES = (60.0, 300.0, 900.0)
+"""Seconds after which what was refused is tried again."""
+AFTER_FAILURE: Final = 60.0
+
+
+@dataclass
+class SalesThatWait:
+    """Those of one worker; `run` until cancelled."""
+
+    worker: MachineWorker
+    refused: dict[int, int] = field(default_factory=dict)
+    """By the sale's id, the machine's invoices at its refusal: a second one after the machine has certified something is about the sale."""
+    pauses: int = 0
+    not_before: float = 0.0
+    again_at: float = 0.0
+    quiet_since: float = 0.0
+    last_at: float = 0.0
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK)
+            try:
+                await self.step()
+            except McfdError as error:  # the machine went away, the disk is full: it waits again
+                log.info("sale.put_off", **self.worker.names, cause=str(error))
+            except Exception:
+                log.exception("sale.failed", **self.worker.names)
+                self.not_before = self._now() + AFTER_FAILURE
+
+    async def step(self) -> None:
+        """At the most one sale."""
+        worker, now = self.worker, self._now()
+        if worker.waiting or worker.till_waits():
+            self.quiet_since = now
+        if now < self.not_before or not worker.connected or worker.obstacle or worker.closing:
+            return
+        sale = self._next(now)
+        if sale is None or sale.invoice is None:
+            return
+        is_quiet = now - self.quiet_since >= QUIET
+        patience = BUSY_AMBER if worker.now() - sale.sold_at >= AMBER else BUSY
+        if worker.waiting or not (is_quiet or now - self.last_at >= patience):
+            return
+        try:
+            await self._certify(sale, sale.invoice)
+        finally:
+            self.last_at = self._now()
+
+    async def _certify(self, sale: DeferredSale, invoice: Invoice) -> None:
+        worker, now = self.worker, self._now()
+        call = Call(sale.request_id, sale.key, sale.fingerprint)
+        try:
+            await certify_invoice(
+                worker, invoice, call, arrived=now, deadline=now + worker.limits.patience, deferred_id=sale.id
+            )
+        except NotWaiting:
+            return  # it was taken back in this moment
+        except MachineRefused as error:
+            await self._refused(sale, error)
+            return
+        self.refused.pop(sale.id, None)
+        self.pauses = 0
+
+    async def _refused(self, sale: DeferredSale, error: MachineRefused) -> None:
+        worker, made = self.worker, self._made()
+        if error.after >= OPENED or made > self.refused.get(sale.id, made):
+            self.refused.pop(sale.id, None)
+            with contextlib.suppress(NotWaiting):
+                await worker.ledger.write(
+                    deferred.end, worker.book, sale.id, "refused", why=error.text, at=worker.now()
+                )
+            log.warning("sale.refused", **worker.names, invoice_number=sale.number, reason=error.text)
+            return
+        self.refused[sale.id] = made
+        self.again_at = self._now() + PAUSES[min(self.pauses, len(PAUSES) - 1)]
+        self.pauses += 1
+        log.warning("sale.put_off", **worker.names, invoice_number=sale.number, cause=error.text)
+
+    def _next(self, now: float) -> DeferredSale | None:
+        """The oldest, but behind those that the machine has not refused since it certified something; nothing while it refuses them all."""
+        worker, made = self.worker, self._made()
+        put_off = [sale_id for sale_id, at in self.refused.items() if at == made]
+        if len(put_off) < ENOUGH and (sale := worker.ledger.peek(deferred.next_waiting, worker.book, put_off)):
+            return sale
+        return worker.ledger.peek(deferred.next_waiting, worker.book, ()) if put_off and now >= self.again_at else None
+
+    def _made(self) -> int:
+        known = self.worker.known
+        return known.fvc + known.frc
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()

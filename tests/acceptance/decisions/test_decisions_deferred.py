@@ -1,0 +1,180 @@
+"""Sales that are certified later (arrêté 2025-0049, article 6 g): 202, what became of them, and each certified once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from support.shop import NIM, Shop, invoice, wait_for
+from support.till import certified, fresh, invalid, problem, untouched
+
+ASYNC = {"Prefer": "respond-async"}
+
+
+def defer(shop: Shop, body: Any, *, key: str = "", headers: dict[str, str] = ASYNC, **where: Any) -> httpx.Response:
+    sent = {**shop.headers(key=key, **where), **headers}
+    return shop.http.post(f"/v1/mcf/{NIM}/certify", json=body, headers=sent)
+
+
+def taken(answer: httpx.Response) -> dict[str, Any]:
+    assert answer.status_code == 202, answer.text
+    body: dict[str, Any] = answer.json()
+    return body
+
+
+def asked(shop: Shop, key: str, **where: Any) -> dict[str, Any]:
+    answer = shop.get(f"requests/{key}", **where)
+    assert answer.status_code == 200, answer.text
+    body: dict[str, Any] = answer.json()
+    return body
+
+
+def settled(shop: Shop, key: str, **where: Any) -> dict[str, Any]:
+    """The receipt, once the machine has certified it."""
+    found = wait_for(lambda: (body := asked(shop, key, **where))["status"] == "certified" and body, "certified")
+    receipt: dict[str, Any] = found["receipt"]
+    return receipt
+
+
+@pytest.fixture
+def dead(own_shop: Shop) -> Shop:
+    """A shop whose machine has just died."""
+    own_shop.machines[0].kill()
+    wait_for(lambda: not own_shop.is_ready(), "the machine's death")
+    return own_shop
+
+
+def test_a_till_that_does_not_wait(shop: Shop) -> None:
+    """202 with where to look, then the receipt, which says when it was sold; a repeat gets the same 202, later the receipt."""
+    key, number = fresh(), fresh()
+    first = defer(shop, invoice(number), key=key)
+    body = taken(first)
+    assert body["status"] in ("waiting", "on_the_line")
+    assert first.headers["location"] == f"/v1/mcf/{NIM}/requests/{key}"
+    assert first.headers["preference-applied"] == "respond-async"
+    assert (body["invoiceNumber"], body["totalTtc"]) == (number, 15000)
+    assert body["regulariseBefore"] > body["soldAt"]
+    receipt = settled(shop, key)
+    assert receipt["deferred"] == {"soldAt": body["soldAt"], "reason": "requested", "outage": 0}
+    again = defer(shop, invoice(number), key=key)
+    assert certified(again) == receipt
+    assert again.headers["idempotency-replayed"] == "true"
+    assert [entry["number"] for entry in shop.machines[0].certified(receipt["tc"] - 1)] == [number]
+    problem(shop.http.delete(f"/v1/mcf/{NIM}/requests/{key}", headers=shop.headers()), 409, "REQUEST_NOT_WAITING")
+    shop.verify()
+
+
+def test_without_a_key_nothing_is_taken_on(shop: Shop) -> None:
+    """A till that does not wait has to be able to ask: the missing header is named, and bad content is refused as ever."""
+    with untouched(shop):
+        assert invalid(defer(shop, invoice(fresh()))).keys() == {"Idempotency-Key"}
+        assert "items" in invalid(defer(shop, invoice(fresh(), items=[]), key=fresh()))
+
+
+def test_a_dead_machine_comes_back(dead: Shop) -> None:
+    """Sales wait in their order, also over a kill of the daemon; their numbers are taken; one is taken back, and its number is free again."""
+    shop, numbers, keys = dead, [fresh() for _ in range(4)], [fresh() for _ in range(4)]
+    bodies = [taken(defer(shop, invoice(number), key=key)) for number, key in zip(numbers, keys, strict=True)]
+    again = taken(defer(shop, invoice(numbers[0]), key=keys[0], headers={}))
+    assert again == bodies[0]
+    problem(shop.certify(invoice(numbers[0])), 409, "DUPLICATE_INVOICE")
+    problem(defer(shop, invoice(numbers[0]), key=fresh()), 409, "DUPLICATE_INVOICE")
+    problem(defer(shop, invoice(fresh()), key=keys[0]), 409, "IDEMPOTENCY_KEY_REUSED")
+    problem(shop.certify(invoice(fresh())), 503, "BRIDGE_OFFLINE")
+    back = shop.http.delete(f"/v1/mcf/{NIM}/requests/{keys[3]}", headers=shop.headers())
+    assert back.json()["status"] == asked(shop, keys[3])["status"] == "abandoned"
+    assert shop.http.delete(f"/v1/mcf/{NIM}/requests/{keys[3]}", headers=shop.headers()).status_code == 200
+    assert shop.get("reports/x").json()["waiting"] == {"count": 3, "total": 45000}
+    assert shop.get("requests/never").status_code == 404
+    shop.kill_daemon()
+    shop.machines[0].start()
+    shop.start_daemon()
+    receipts = [settled(shop, key) for key in keys[:3]]
+    assert [entry["number"] for entry in shop.machines[0].certified()] == numbers[:3]
+    assert sorted(receipt["tc"] for receipt in receipts) == [receipt["tc"] for receipt in receipts]
+    certified(shop.certify(invoice(numbers[3])))
+    assert shop.closed()["waiting"] == {"count": 0, "total": 0}
+    shop.verify()
+
+
+def test_the_paper_of_a_sale_that_waits(dead: Shop) -> None:
+    """A slip without code, QR of a certification or counters; afterwards the invoice, which says what it regularises."""
+    shop, key = dead, fresh()
+    body = taken(defer(shop, invoice(fresh()), key=key))
+    for form in ("text", "html", "escpos"):
+        slip = shop.http.get(body["ticket"], params={"format": form}, headers=shop.headers())
+        assert slip.status_code == 200, slip.text
+        words = slip.content.decode("cp858" if form == "escpos" else "utf-8")
+        assert "EN ATTENTE DE CERTIFICATION" in words
+        assert "SANS VALEUR FISCALE" in words
+        assert "SECeF" not in words
+        assert "BFSECEF01" not in words
+    page = shop.http.get(body["customerPage"])
+    assert "SANS VALEUR FISCALE" in page.text
+    assert shop.http.get(body["customerPage"][:-1] + "_").status_code == 404
+    shop.machines[0].start()
+    code = settled(shop, key)["codeSecef"]
+    paper = " ".join(shop.http.get(body["ticket"], headers=shop.headers()).text.split())
+    assert "Régularisation de la vente du" in paper
+    assert code[:4] in paper
+    assert code[:4] in shop.http.get(body["customerPage"]).text
+
+
+def test_a_machine_out_of_order_defers_where_the_shop_wants_it(tmp_path: Path) -> None:
+    """`when_out_of_order = "defer"`: 202 for a till that sends no header at all; with the machine there it waits as ever."""
+    with Shop(tmp_path, per_machine={"when_out_of_order": "defer"}) as shop:
+        shop.start()
+        certified(shop.certify(invoice(fresh())))
+        shop.machines[0].kill()
+        wait_for(lambda: not shop.is_ready(), "the machine's death")
+        number = fresh()
+        answer = shop.certify(invoice(number))
+        key = answer.headers["location"].rpartition("/")[2]
+        assert taken(answer)["status"] == "waiting"
+        problem(shop.certify(invoice(number)), 409, "DUPLICATE_INVOICE")
+        shop.machines[0].start()
+        assert settled(shop, key)["deferred"]["reason"] == "line_lost"
+
+
+def test_sandbox_and_live_wait_apart(dead: Shop) -> None:
+    """The sandbox certifies its own at once, whatever the live machine does; the numbers are two."""
+    key, number = fresh(), fresh()
+    taken(defer(dead, invoice(number), key=key))
+    taken(defer(dead, invoice(number), key=key, mode="test"))
+    assert settled(dead, key, mode="test")["codeSecef"].startswith("TESTFACT")
+    assert asked(dead, key)["status"] == "waiting"
+
+
+def test_what_the_machine_refuses_is_refused(own_shop: Shop) -> None:
+    """A blocked machine refuses everything, and no sale is given up for it; one that it refuses while it certifies others is refused for good."""
+    shop, keys = own_shop, [fresh() for _ in range(3)]
+    shop.machines[0].order("mode", mode="blocked")
+    for key in keys:
+        taken(defer(shop, invoice(key), key=key))
+    wait_for(lambda: len(shop.events("sale.put_off")) >= 2, "two refusals")
+    assert {asked(shop, key)["status"] for key in keys} == {"waiting"}
+    shop.machines[0].order("mode", mode="active")
+    certified(shop.certify(invoice(fresh())))
+    assert [settled(shop, key)["invoiceNumber"] for key in keys] == keys
+
+
+def test_a_restored_copy_certifies_no_sale_twice(own_shop: Shop) -> None:
+    """It waited when the copy was made and was certified since: it stands in doubt until a person has looked."""
+    shop, key = own_shop, fresh()
+    shop.machines[0].kill()
+    wait_for(lambda: not shop.is_ready(), "the machine's death")
+    taken(defer(shop, invoice(key), key=key))
+    copy = shop.folder / "copy"
+    shop.mcfd("backup", str(copy), check=True)
+    shop.machines[0].start()
+    settled(shop, key)
+    shop.stop_daemon()
+    shop.mcfd("restore", str(copy), "--yes", check=True)
+    shop.start_daemon(ready=False)
+    assert asked(shop, key)["status"] == "in_doubt"
+    problem(shop.certify(invoice(key)), 409, "DUPLICATE_INVOICE")
+    assert len(shop.machines[0].certified()) == 1
+    shop.http.delete(f"/v1/mcf/{NIM}/requests/{key}", headers=shop.headers())
+    assert asked(shop, key)["status"] == "abandoned"
