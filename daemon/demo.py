@@ -75,6 +75,9 @@ def show(demo: Demo) -> None:
         f"  -H 'Content-Type: application/json' -H 'Idempotency-Key: my-till-0002' \\\n  -d '{body}'\n\n"
     )
     demo.print(f"the API page: {base}/schema")
+    demo.print(
+        f"orders to the machine, as a cable that is pulled: {demo.folder / 'machine.control'} (docs/simulator.md)"
+    )
 
 
 def _start(demo: Demo) -> str:
@@ -82,7 +85,8 @@ def _start(demo: Demo) -> str:
     demo.print("starting the simulated fiscal machine …")
     link = demo.folder / "machine"
     arguments = ("--nim", NIM, "--ifu", IFU, "--link", str(link), "--state", str(demo.folder / "machine.json"))
-    demo.start("machine", "mcf-simulator", *arguments)
+    control = demo.folder / "machine.control"
+    demo.start("machine", "mcf-simulator", *arguments, "--control", str(control))
     demo.wait("the simulated machine", link.exists)
     port = demo.free_port(PORT)
     demo.print("starting mcfd …")

@@ -116,8 +116,8 @@ IDEMPOTENCY_KEY: Final = "Idempotency-Key"
 REPLAYED: Final = "Idempotency-Replayed"
 ONCE: Final = header(
     IDEMPOTENCY_KEY,
-    "Chosen by the till, one for each invoice; the same key with the same body gets the first answer again, for at least 7 days, after a "
-    "restart too.",
+    "Chosen by the till, one for each invoice; the same key with the same body gets the first answer again, for 30 days on which the shop "
+    "works, after a restart too.",
     Schema(type=OpenAPIType.STRING, min_length=1, max_length=200, pattern="^[ -~]+$"),
     required=True,
 )
