@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from types import TracebackType
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
@@ -47,25 +47,13 @@ Commands: TypeAlias = tuple[Command[Any], ...]
 Agree: TypeAlias = Callable[[Subtotal], Sequence[Payment]]
 
 
-class _Translated:
+@contextmanager
+def translated() -> Iterator[None]:
     """Every error of the bridge as one of ours; `tests/unit/daemon/machines` holds the table complete."""
-
-    __slots__ = ()
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        if isinstance(error, BridgeError):
-            raise _in_our_words(error) from error
-
-
-_TRANSLATED = _Translated()
-
-
-def translated() -> _Translated:
-    """A `with` of all its own: a generator would cost as much as the command it watches over."""
-    return _TRANSLATED
+    try:
+        yield
+    except BridgeError as error:
+        raise _in_our_words(error) from error
 
 
 def _in_our_words(error: BridgeError) -> McfdError:

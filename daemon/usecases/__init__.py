@@ -1,1 +1,1 @@
-"""What can be asked of the service, step by step, over ports: certify, report, close, deliver."""
+"""What can be asked of the service, step by step: certify, report, close, deliver."""

@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 
 class Phase(Enum):
-    __hash__ = object.__hash__  # asked at every turn of the line; that of an Enum is written in Python
     INTENDING = "intending"
     """Its intent is on its way to the disk; on the line at most what can be cancelled (C3h to 35h)."""
     PREPARED = "prepared"
@@ -33,7 +32,6 @@ class Phase(Enum):
 
 
 class Step(Enum):
-    __hash__ = object.__hash__
     WRITTEN = "its intent is durable"
     NOT_WRITTEN = "its intent was refused"
     CLOSING = "38h is about to be sent"
