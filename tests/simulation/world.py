@@ -34,7 +34,7 @@ class World:
         self.box_was_wrong = self.box_was_wrong_at_first = self.was_restored = self.was_reset = self.was_activated = (
             False
         )
-        self.clock_was_wrong = False
+        self.clock_was_wrong = bool(part.options.clock_offset)
         """The machine's, or the box's: a time on paper need not be between an intent and now."""
         self.had_report = False
         """The machine wrote a report of the day: TC moved alone."""
