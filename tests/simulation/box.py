@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from simulation.drawn.script import Script
+from simulation.drawn.events import Script
 from simulation.storage.disk import Disk, Process
 from simulation.virtual_loop import PROCESS, VirtualLoop
 from support.memory_shop import MemoryShop
@@ -25,6 +25,7 @@ from daemon.core.clock import zone
 from daemon.core.errors import StorageError
 from daemon.store.sqlite.disk_failure import ending_on_failure
 from daemon.store.store import Store
+from daemon.usecases.deferred.certify_waiting import SalesThatWait
 from daemon.usecases.worker.book_clock import BoxClock
 from daemon.usecases.worker.machine_worker import Limits
 from simulator.line.session import LineSession
@@ -64,6 +65,18 @@ class Seat(MemoryShop):
             retry=1.0,
             heartbeat=1.5,
         )
+        self._waiting: asyncio.Task[None] | None = None
+
+    async def begin(self, store: Store) -> None:
+        await super().begin(store)
+        if self.life.box.defers:
+            self._waiting = asyncio.get_running_loop().create_task(SalesThatWait(self.worker).run())
+
+    async def end(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            await asyncio.wait([self._waiting])
+        await super().end()
 
 
 class Life:
@@ -120,6 +133,8 @@ class Box:
         self.jump = 0.0
         """Seconds by which its clock is wrong."""
         self.synchronised = script.synchronised
+        self.defers = any(event.what == "defer" for event in script.events)
+        """Whether sales are certified later."""
         self.clock = BoxClock(self.millis, lambda: self.synchronised)
         self.disk = Disk(script.seed, script.pace, self.note, folder)
         loop.delay = self.disk.moment

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from simulation.cut_down import cut_down
-from simulation.drawn.script import drawn, in_words
+from simulation.drawn.events import in_words
+from simulation.drawn.script import drawn
 from simulation.history import Outcome, play, played
 from simulation.mistakes import MISTAKES, found_by
 from simulation.patched import made

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulation.drawn.script import Script
+from simulation.drawn.events import Script
 from simulation.history import play
 
 MOST_TRIES = 300

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import pytest
 import structlog
 from simulation.box import Box, Unreachable
-from simulation.drawn.script import Event, Script, drawn
+from simulation.drawn.events import Event, Script
+from simulation.drawn.script import drawn
 from simulation.drawn.tills import Tills
 from simulation.drawn.troubles import Troubles
 from simulation.oracle import Told, nothing_lost, nothing_twice, sound
@@ -115,7 +116,7 @@ class History:
 
     async def _happen(self, event: Event) -> None:
         await asyncio.sleep(event.at)
-        if event.what in ("sell", "close"):
+        if event.what in ("sell", "close", "defer"):
             await getattr(self.tills[event.machine], event.what)(**event.how)
         else:
             self.box.note(str(event))
@@ -169,7 +170,7 @@ def play(script: Script, *, show: bool = False) -> Outcome:
             finally:
                 loop.close()
     sessions = [told.world.session for told in history.told]
-    happened = [event.what for event in script.events if event.what not in ("sell", "close")]
+    happened = [event.what for event in script.events if event.what not in ("sell", "close", "defer")]
     happened += [f"line: {kind}" for session in sessions for kind, n in session.plan.struck.items() for _ in range(n)]
     happened += ["several machines"] * (len(sessions) > 1)
     certified = sum(len(session.machine.fiscal.log) for session in sessions)

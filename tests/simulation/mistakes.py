@@ -18,6 +18,7 @@ RECOVER = "daemon.usecases.certification.recover"
 CLOSE = "daemon.usecases.reports.close_period"
 VERDICT = "daemon.core.ledger.verdict"
 WORKER = "daemon.usecases.worker.machine_worker"
+ATTEMPTS = "daemon.store.tables.book.attempts"
 RENEWAL = "daemon.store.maintenance.renewal"
 
 MISTAKES = (
@@ -218,8 +219,8 @@ MISTAKES = (
         2,
         "a key whose first request runs still is not waited for",
         "daemon.usecases.certification.idempotency",
-        "        if use is not None:\n            _same(",
-        "        use = None\n        if use is not None:\n            _same(",
+        "        if use is not None:\n            check_same(",
+        "        use = None\n        if use is not None:\n            check_same(",
     ),
     Mistake(
         7,
@@ -374,6 +375,34 @@ MISTAKES = (
         RENEWAL,
         "    sync_path(copy)\n",
         "",
+    ),
+    Mistake(
+        6,
+        "a sale that is accepted is not durable",
+        "daemon.usecases.deferred.accept",
+        "            stored = await worker.ledger.defer(worker.book, sale, reason)\n",
+        '            stored = sale\n            worker.spawn(worker.ledger.defer(worker.book, sale, reason), "defer")\n',
+    ),
+    Mistake(
+        7,
+        "what became of a sale that waited is not noticed",
+        ATTEMPTS,
+        "    deferred.follow(connection, sealed)\n",
+        "",
+    ),
+    Mistake(
+        62,
+        "the number of a sale that is just being accepted is free",
+        ATTEMPTS,
+        "    deferred.check_number(connection, book, invoice.number, int(attempt_id))\n",
+        "",
+    ),
+    Mistake(
+        6,
+        "a sale that waited is certified without its key",
+        "daemon.usecases.deferred.certify_waiting",
+        "        call = Call(sale.request_id, sale.key, sale.fingerprint)\n",
+        "        call = Call(sale.request_id)\n",
     ),
 )
 

@@ -4,7 +4,8 @@ import gc
 
 import pytest
 from simulation.cut_down import cut_down
-from simulation.drawn.script import drawn, in_words
+from simulation.drawn.events import in_words
+from simulation.drawn.script import drawn
 from simulation.history import play, played
 from simulation.mistakes import MISTAKES
 from simulation.patched import made

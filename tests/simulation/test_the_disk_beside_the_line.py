@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from simulation.box import Box
-from simulation.drawn.script import NIMS, MachinePart, Script
+from simulation.drawn.events import MachinePart, Script
+from simulation.drawn.script import NIMS
 from simulation.history import logging_to, new_ledger, seeded
 from simulation.storage.disk import simulated
 from simulation.virtual_loop import VirtualLoop

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from simulation.box import Box, Seat
-from simulation.drawn.script import MachinePart
+from simulation.drawn.events import MachinePart
 
 from simulator.line.faults import FaultPlan
 from simulator.line.session import LineSession

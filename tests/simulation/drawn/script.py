@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
+from simulation.drawn.events import Event, MachinePart, Script
 from simulation.drawn.kinds import DAY, LASTING, MORE, TROUBLES, WEIGHTS
 from support.hostile import FAMILY, slow_down
 
@@ -15,46 +16,6 @@ from simulator.machine.options import SimulatorOptions
 NIMS = ("EL02000015-1", "EL02000016-1", "EL02000017-1")
 LINE_SCALE = 10.0
 """`FAMILY` is written for timers that are about so many times as quick as the protocol's."""
-
-
-class Event(NamedTuple):
-    """`at` in seconds of the history; `what` is a method of `History`, `how` its arguments."""
-
-    at: float
-    what: str
-    how: dict[str, object]
-    machine: int = 0
-
-    def __str__(self) -> str:
-        how = ", ".join(f"{name}={value!r}" for name, value in self.how.items())
-        return f"{self.at:8.3f}  {self.what}({how})" + f" at machine {self.machine}" * bool(self.machine)
-
-
-class MachinePart(NamedTuple):
-    """One machine of the box and its line; `think`: seconds that each command takes."""
-
-    options: SimulatorOptions
-    faults: str
-    think: float
-
-
-class Script(NamedTuple):
-    """`pace`: seconds an access to the disk takes at the most, usually. `is_late`: a day of late answers."""
-
-    seed: int
-    machines: tuple[MachinePart, ...]
-    pace: float
-    synchronised: bool
-    events: tuple[Event, ...]
-    is_late: bool = False
-
-    @property
-    def cuts_power(self) -> bool:
-        """Of the box: what was synced matters."""
-        return any(event.what in ("cut_box", "cut_all", "fail_disk") or event.how.get("sync") for event in self.events)
-
-    def keeping(self, kept: Collection[int]) -> Script:
-        return self._replace(events=tuple(event for at, event in enumerate(self.events) if at in kept))
 
 
 def drawn(seed: int) -> Script:
@@ -199,7 +160,7 @@ FAILED_DISK_DAYS = 0.1
 
 def _with_failed_disk(draw: random.Random, script: Script, length: float) -> Script:
     if draw.random() >= FAILED_DISK_DAYS:
-        return script
+        return _with_deferred(random.Random(f"deferred {script.seed}"), script, length)
     machine = draw.randrange(len(script.machines))
     at = length + draw.uniform(2.0, EVENING - 10.0)
     how = {**_sale(draw, 0, at).how, "number": "F-sync", "kind": "FV", "prices": (500,), "mode": "TTC", "hangs_up": 0.0}
@@ -207,6 +168,39 @@ def _with_failed_disk(draw: random.Random, script: Script, length: float) -> Scr
     fails = Event(at + draw.random(), "fail_disk", failure)
     beside = (event._replace(at=round(event.at, 3), machine=machine) for event in (Event(at, "sell", how), fails))
     return script._replace(events=tuple(sorted((*script.events, *beside), key=lambda event: event.at)))
+
+
+DEFERRED_DAYS = 0.15
+"""On how many of the days that are left some tills do not wait for their certification."""
+
+
+def _with_deferred(draw: random.Random, script: Script, length: float) -> Script:
+    """Half of them while the machine or the daemon is gone; half are asked for by another till meanwhile, without a key."""
+    if draw.random() >= DEFERRED_DAYS:
+        return script
+    more = []
+    for each in range(draw.randint(1, 5)):
+        machine, at = draw.randrange(len(script.machines)), draw.uniform(0.0, length + EVENING / 2)
+        how = {
+            **_sale(draw, each, at).how,
+            "number": f"D-{each}",
+            "kind": "FV",
+            "mode": "TTC",
+            "keyed": True,
+            "hangs_up": 0.0,
+        }
+        back = round(20.0 * draw.random(), 3) if draw.random() < 0.2 else 0.0
+        more.append(Event(at, "defer", {**how, "takes_back": back}, machine))
+        if draw.random() < 0.5:
+            kind = draw.choice(("kill", "cut_box", "unplug", "cut_machine"))
+            more.append(
+                _trouble(draw, kind, at + draw.choice((-1.0, 0.3, 3.0)) * draw.random())._replace(machine=machine)
+            )
+        if draw.random() < 0.5:
+            beside = at + draw.choice((0.1, 5.0)) * draw.random()
+            more.append(Event(beside, "sell", {**how, "keyed": False, "is_twin": True}, machine))
+    placed = (event._replace(at=round(max(0.0, event.at), 3)) for event in more)
+    return script._replace(events=tuple(sorted((*script.events, *placed), key=lambda event: event.at)))
 
 
 def _z(at: float) -> Event:
@@ -361,21 +355,3 @@ def _evening(draw: random.Random, length: float, machines: int) -> list[Event]:
 
 def _trouble(draw: random.Random, kind: str, at: float) -> Event:
     return Event(round(at, 3), kind, {name: how(draw) for name, how in TROUBLES[kind][1].items()})
-
-
-def in_words(script: Script, kept: Sequence[int]) -> str:
-    """A history that fails, and how to see it again."""
-    machines = "".join(f"{_part_in_words(part)}\n" for part in script.machines)
-    events = "\n".join(f"  {at:3} {script.events[at]}" for at in kept)
-    keep = ",".join(map(str, kept))
-    return f"again: make simulate SEED={script.seed} KEEP={keep}\n{machines}disk {script.pace * 1000:g} ms\n{events}"
-
-
-def _part_in_words(part: MachinePart) -> str:
-    usual = SimulatorOptions(nim=part.options.nim)
-    options = {
-        name: getattr(part.options, name)
-        for name in usual.__struct_fields__
-        if getattr(part.options, name) != getattr(usual, name)
-    }
-    return f"machine {part.options.nim} {options}, {part.think * 1000:g} ms for each command; line {part.faults or 'in order'}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,9 +13,14 @@ from simulation.oracle import Told
 from support.shop import invoice
 
 from daemon.core import errors
+from daemon.core.audit import Actor
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
+from daemon.core.ledger.deferred import DeferredSale, NotWaiting
 from daemon.usecases.certification.certify import certify
 from daemon.usecases.certification.idempotency import Answered
+from daemon.usecases.certification.requests import FoundRequest, find_request
+from daemon.usecases.deferred.accept import certify_or_defer
+from daemon.usecases.deferred.take_back import take_back
 from daemon.usecases.reports.close_period import close_period
 
 REFUSALS = 3
@@ -23,6 +29,10 @@ VAT = 118
 _NO_LIMIT = contextlib.nullcontext()
 ONCE_KNOWN = (errors.NothingDone, errors.MachineRefused, errors.MachineNonsense, errors.CreditExceedsOriginal)
 """What also tells that no attempt before it was certified: it could only begin after they had ended."""
+
+
+class Accepted(Exception):
+    """The sale is to be certified later."""
 
 
 @dataclass
@@ -97,6 +107,51 @@ class Tills:
                 self._change(sale, tries)
             await asyncio.sleep(min(sale.pause + 0.01 * 2**tries, 3.0))
 
+    async def defer(self, takes_back: float, **how: Any) -> None:
+        """A till that does not wait: once its sale is accepted, it looks what became of it, or takes it back after so many seconds."""
+        sale = Sale(**how)
+        tries = 0
+        while True:
+            tries += 1
+            answer = await self._post(sale, 0.0, later=True)
+            if answer is None or self.told.is_given_up(sale.number):
+                return
+            if isinstance(answer, Accepted):
+                break
+            await asyncio.sleep(min(sale.pause + 0.01 * 2**tries, 3.0))
+        self.told.unknown(sale.number)
+        back_at = self.world.box.loop.now + takes_back if takes_back else float("inf")
+        while not self.told.is_given_up(sale.number):
+            is_back = self.world.box.loop.now >= back_at
+            try:
+                worker, by = (seat := self.world.serving()).worker, Actor("till")
+                work = take_back(worker, sale.key, by=by) if is_back else find_request(worker, sale.key)
+                if self._is_over(sale, await self.world.ask(work, seat)):
+                    break
+            except NotWaiting:
+                back_at = float("inf")
+            except (errors.McfdError, Unreachable) as error:
+                self.world.note(f"{sale.number} {type(error).__name__}: {error}")
+            await asyncio.sleep(0.5)
+        if sale.number in self.told.codes:
+            await self._post(sale, 0.0, later=True)  # its key replays it
+
+    def _is_over(self, sale: Sale, found: FoundRequest | None) -> bool:
+        assert found is not None or self.told.is_given_up(sale.number), (
+            f"{sale.number}: accepted, and not known any more"
+        )
+        if found is None:
+            return True
+        if found.status == "certified":
+            assert found.record is not None
+            self.world.note(f"{sale.number} certified later: {found.record.code}")
+            self.told.certified(found.record)
+            self.told.keys[sale.number] = sale.key
+        elif found.status in ("abandoned", "refused"):
+            self.world.note(f"{sale.number} {found.status}")
+            self.told.nothing(sale.number)
+        return found.status in ("certified", "abandoned", "refused")
+
     def _refer(self, sale: Sale) -> bool:
         original = self.told.a_sale(sale.pick)
         if original is None:
@@ -113,16 +168,24 @@ class Tills:
         if sale.after == "other body" and not sale.is_credit:
             sale.prices = (*sale.prices, tries)
 
-    async def _post(self, sale: Sale, hangs_up: float) -> Exception | None:
+    async def _post(self, sale: Sale, hangs_up: float, *, later: bool = False) -> Exception | None:
         """None once it is certified; else why there is no answer, or none yet."""
         with self.told.asking(sale.number):
             try:
                 seat = self.world.serving()
-                work = certify(seat.worker, sale.body(), seat.call(sale.said, sale.key), credit=sale.is_credit)
+                work: Coroutine[Any, Any, Answered[Any]]
+                body, call = sale.body(), seat.call(sale.said, sale.key)
+                if later:
+                    work = certify_or_defer(seat.worker, body, call, is_async=True)
+                else:
+                    work = certify(seat.worker, body, call, credit=sale.is_credit)
                 async with asyncio.timeout(hangs_up) if hangs_up else _NO_LIMIT:
                     answered = await self.world.ask(work, seat)
             except (errors.McfdError, Unreachable, TimeoutError) as error:
                 return self._not_certified(sale, error)
+        if isinstance(answered.value, DeferredSale):
+            self.world.note(f"{sale.number} is accepted")
+            return Accepted()
         self._certified(sale, answered)
         return None
 

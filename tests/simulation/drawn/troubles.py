@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from simulation import exemptions as exempt
 from simulation.box import Seat, Unreachable
+from simulation.drawn.copies import kept_numbers, restored_at
 from simulation.oracle import Told
 from simulation.storage.disk import Process
 from simulation.virtual_loop import PROCESS
@@ -26,12 +27,13 @@ from daemon.core.invoice.invoice import CREDITS
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.decision import Case, Decision, DecisionRefused
 from daemon.core.ledger.paper import PaperInvoice
-from daemon.core.machine.nim import short_nim
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.store import Store
 from daemon.store.tables.book.time_repair import ahead_of
 from daemon.store.tables.events import DEFAULT_LANES
-from daemon.store.tables.meta import read_meta, write_meta
+from daemon.store.tables.meta import write_meta
+from daemon.usecases.deferred.look import open_sales
+from daemon.usecases.deferred.take_back import release, withdraw
 from daemon.usecases.reports import inspect
 from simulator.machine.fiscal_memory import CertifiedInvoice, Snapshot
 
@@ -260,16 +262,16 @@ class Troubles:
         if not box.disk.files.is_cut:
             box.disk.files.cut_at(0, lambda: None)
             return True
-        before = _restored_at(box.ledger)
+        before = restored_at(box.ledger)
         with box.disk.ending(power_cut=True):
             pass
-        return _restored_at(box.ledger) == before
+        return restored_at(box.ledger) == before
 
     def _was_put_back(self, note: str, *, vanished: bool = False, anew: bool = False) -> None:
         """`anew`: what is there now has not met the machines on this disk."""
         self.box.note(note)
         for told in self.everybody:
-            kept, begun = (set(), set()) if vanished else _kept(self.box.ledger, told.world.nim)
+            kept, begun = (set(), set()) if vanished else kept_numbers(self.box.ledger, told.world.nim)
             told.was_put_back(kept, begun, vanished=vanished)
             told.world.box_was_wrong_at_first |= anew and self.box.jump != 0
 
@@ -323,12 +325,24 @@ class Troubles:
             case = await world.ask(seat.store.decisions.case(seat.worker.book), seat)
             decision, paper = self._decision(case)
             await self._carry_out(seat, case, decision, paper, by="root")
+        elif self.box.defers and await self._decide_on_sales(seat):
+            pass
         elif seat.worker.time.question():
             world.note(f"asked: {seat.worker.time.question()}")
             if self.box.jump or world.machine_jump:
                 self.box.jump = world.machine_jump = 0.0
             else:
                 await self._repair_time()
+
+    async def _decide_on_sales(self, seat: Seat) -> bool:
+        """Those that an older ledger does not know the end of: certified by what the machine's paper says, or to be certified still."""
+        sales = await self.world.ask(open_sales(seat.worker, 0, 100), seat)
+        for sale in (sale for sale in sales if sale.state == "doubtful"):
+            decide = withdraw if self.told.on_machine(sale.number) else release
+            await self.world.ask(decide(seat.worker, sale, "seen", by=Actor("shell:root")), seat)
+            self.world.note(f"{sale.number}: {decide.__name__}")
+            return True
+        return False
 
     async def _carry_out(
         self, seat: Seat, case: Case, decision: Decision | None, paper: PaperInvoice | None, *, by: str
@@ -381,16 +395,3 @@ class Troubles:
     def _on_paper(self, record: Record) -> CertifiedInvoice | None:
         entries = [entry for entry in self.told.on_machine(record.number) if entry.total == record.total_ttc]
         return entries[-1] if entries else None
-
-
-def _restored_at(ledger: Path) -> str:
-    with contextlib.closing(sqlite3.connect(ledger)) as connection:
-        return read_meta(connection, "restored_at")
-
-
-def _kept(ledger: Path, nim: str) -> tuple[set[str], set[str]]:
-    """The numbers that a ledger holds as certified, and as begun or disputed, at the machine `nim`."""
-    query = "SELECT number, state FROM certification JOIN book ON book.id = book_id WHERE book.nim GLOB ?"
-    with contextlib.closing(sqlite3.connect(ledger)) as connection:
-        rows = list(connection.execute(query, (f"{short_nim(nim)}*",)))
-    return {n for n, state in rows if state == "certified"}, {n for n, state in rows if state in ("begun", "disputed")}

@@ -1,0 +1,23 @@
+"""What stands in a ledger's file, read beside everything else."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from pathlib import Path
+
+from daemon.core.machine.nim import short_nim
+from daemon.store.tables.meta import read_meta
+
+
+def restored_at(ledger: Path) -> str:
+    with contextlib.closing(sqlite3.connect(ledger)) as connection:
+        return read_meta(connection, "restored_at")
+
+
+def kept_numbers(ledger: Path, nim: str) -> tuple[set[str], set[str]]:
+    """The numbers that a ledger holds as certified, and as begun or disputed, at the machine `nim`."""
+    query = "SELECT number, state FROM certification JOIN book ON book.id = book_id WHERE book.nim GLOB ?"
+    with contextlib.closing(sqlite3.connect(ledger)) as connection:
+        rows = list(connection.execute(query, (f"{short_nim(nim)}*",)))
+    return {n for n, state in rows if state == "certified"}, {n for n, state in rows if state in ("begun", "disputed")}

@@ -1,0 +1,66 @@
+"""What a history is made of: machines, and events that each can be left out; and how one that fails is told."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from simulator.machine.options import SimulatorOptions
+
+
+class Event(NamedTuple):
+    """`at` in seconds of the history; `what` is a method of `History`, `how` its arguments."""
+
+    at: float
+    what: str
+    how: dict[str, object]
+    machine: int = 0
+
+    def __str__(self) -> str:
+        how = ", ".join(f"{name}={value!r}" for name, value in self.how.items())
+        return f"{self.at:8.3f}  {self.what}({how})" + f" at machine {self.machine}" * bool(self.machine)
+
+
+class MachinePart(NamedTuple):
+    """One machine of the box and its line; `think`: seconds that each command takes."""
+
+    options: SimulatorOptions
+    faults: str
+    think: float
+
+
+class Script(NamedTuple):
+    """`pace`: seconds an access to the disk takes at the most, usually. `is_late`: a day of late answers."""
+
+    seed: int
+    machines: tuple[MachinePart, ...]
+    pace: float
+    synchronised: bool
+    events: tuple[Event, ...]
+    is_late: bool = False
+
+    @property
+    def cuts_power(self) -> bool:
+        """Of the box: what was synced matters."""
+        return any(event.what in ("cut_box", "cut_all", "fail_disk") or event.how.get("sync") for event in self.events)
+
+    def keeping(self, kept: Collection[int]) -> Script:
+        return self._replace(events=tuple(event for at, event in enumerate(self.events) if at in kept))
+
+
+def in_words(script: Script, kept: Sequence[int]) -> str:
+    """A history that fails, and how to see it again."""
+    machines = "".join(f"{_part_in_words(part)}\n" for part in script.machines)
+    events = "\n".join(f"  {at:3} {script.events[at]}" for at in kept)
+    keep = ",".join(map(str, kept))
+    return f"again: make simulate SEED={script.seed} KEEP={keep}\n{machines}disk {script.pace * 1000:g} ms\n{events}"
+
+
+def _part_in_words(part: MachinePart) -> str:
+    usual = SimulatorOptions(nim=part.options.nim)
+    options = {
+        name: getattr(part.options, name)
+        for name in usual.__struct_fields__
+        if getattr(part.options, name) != getattr(usual, name)
+    }
+    return f"machine {part.options.nim} {options}, {part.think * 1000:g} ms for each command; line {part.faults or 'in order'}"
