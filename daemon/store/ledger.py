@@ -149,12 +149,6 @@ class Ledger(CashAccess, PaperAccess, ActAccess, CalendarAccess, DeferredAccess)
         )
         return await self.write(begin, nim=nim, at=at)
 
-    async def sales_of_number(self, book: Book, number: str) -> Sequence[Record]:
-        """The certified sales of that number, or of one equal to it, in the books of every machine of that mode."""
-        return self.peek(attempts.sales_of_number, book.mode, number)
-
-    # -- keys of requests ---------------------------------------------------------------------------------------------
-
     async def keep_answer(self, book: Book, key_hash: bytes, fingerprint: bytes, answer: bytes, *, at: int) -> None:
         keep = partial(attempts.keep_key, book=book, key_hash=key_hash, fingerprint=fingerprint)
         await self.write(keep, at=at, answer=answer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from common.language import Text
 from daemon.core.call import Call
@@ -10,7 +11,6 @@ from daemon.core.errors import MachineAttention, MachineBusy
 from daemon.core.invoice.intake import read_invoice
 from daemon.core.invoice.invoice import Invoice
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
-from daemon.core.ledger.closure import KeyUse
 from daemon.core.ledger.deferred import NumberWaits
 from daemon.core.ledger.phases import Phase, Step
 from daemon.store.tables.book import attempts, deferred
@@ -26,35 +26,20 @@ async def certify(worker: MachineWorker, body: object, call: Call, *, credit: bo
 
     Once an attempt has its place in the line it goes on to its end even when the caller goes away."""
     arrived = asyncio.get_running_loop().time()
-
-    async def run() -> Record:
-        return await _run(worker, body, call, credit=credit, arrived=arrived)
-
-    return await once(worker, call, run, _replay)
-
-
-def _replay(use: KeyUse) -> Record | None:
-    return use.record
+    run = partial(_run, worker, body, call, credit=credit, arrived=arrived)
+    return await once(worker, call, run, lambda use: use.record)
 
 
 async def _run(worker: MachineWorker, body: object, call: Call, *, credit: bool, arrived: float) -> Record:
-    numbered, is_ours = await numbering.numbered(worker, body, credit=credit)
     deadline = arrived + worker.limits.patience
-    try:
-        return await _run_numbered(worker, numbered, call, credit=credit, arrived=arrived, deadline=deadline)
-    except (DuplicateInvoice, NumberWaits):
-        if not is_ours:
-            raise
-    return await _run(
-        worker, body, call, credit=credit, arrived=arrived
-    )  # another sale was given that number meanwhile
-
-
-async def _run_numbered(
-    worker: MachineWorker, body: object, call: Call, *, credit: bool, arrived: float, deadline: float
-) -> Record:
-    invoice = await read_body(worker, body, call, credit=credit)
-    return await certify_invoice(worker, invoice, call, arrived=arrived, deadline=deadline)
+    while True:
+        numbered, is_ours = numbering.numbered(worker, body, credit=credit)
+        invoice = read_body(worker, numbered, call, credit=credit)
+        try:
+            return await certify_invoice(worker, invoice, call, arrived=arrived, deadline=deadline)
+        except (DuplicateInvoice, NumberWaits):
+            if not is_ours:
+                raise  # else another sale was given that number meanwhile
 
 
 async def certify_invoice(
@@ -64,7 +49,7 @@ async def certify_invoice(
     await number_free(worker, invoice.number, deadline)
     live = worker.attempts.intend(invoice.number, call.key_hash)
     try:
-        await _refuse_duplicate(worker, invoice, deferred_id)
+        _refuse_duplicate(worker, invoice, deferred_id)
         worker.check_turn()
         await worker.ledger.check_free_space(worker.book)
         entry = worker.queue.join()
@@ -79,19 +64,19 @@ async def certify_invoice(
 async def dry_run(worker: MachineWorker, body: object, call: Call, *, credit: bool = False) -> Invoice:
     """The invoice as it would go to the machine, with its totals and warnings, or the error that it would get; nothing is stored or sent
     (decision 40)."""
-    body, _ = await numbering.numbered(worker, body, credit=credit)
-    invoice = await read_body(worker, body, call, credit=credit)
-    await _refuse_duplicate(worker, invoice)
-    return await credit_note.check(worker, invoice) if invoice.is_credit else invoice
+    body, _ = numbering.numbered(worker, body, credit=credit)
+    invoice = read_body(worker, body, call, credit=credit)
+    _refuse_duplicate(worker, invoice)
+    return credit_note.check(worker, invoice) if invoice.is_credit else invoice
 
 
-async def read_body(worker: MachineWorker, body: object, call: Call, *, credit: bool) -> Invoice:
+def read_body(worker: MachineWorker, body: object, call: Call, *, credit: bool) -> Invoice:
     if not worker.rates:
         worker.ready()  # without the machine's rates nothing can be checked
     if credit:
-        body = await credit_note.referenced(worker, body)
+        body = credit_note.referenced(worker, body)
     invoice = read_invoice(body, defaults=worker.defaults, rates=worker.rates, credit=credit, strict=call.strict)
-    return await credit_note.name(worker, invoice)
+    return credit_note.name(worker, invoice)
 
 
 async def number_free(worker: MachineWorker, number: str, deadline: float) -> None:
@@ -105,7 +90,7 @@ async def number_free(worker: MachineWorker, number: str, deadline: float) -> No
         await asyncio.wait([live.news], timeout=timeout)
 
 
-async def _refuse_duplicate(worker: MachineWorker, invoice: Invoice, deferred_id: int = 0) -> None:
+def _refuse_duplicate(worker: MachineWorker, invoice: Invoice, deferred_id: int = 0) -> None:
     record = worker.ledger.peek(attempts.find_number, worker.book, invoice.number)
     if record is None:
         if not deferred_id and worker.ledger.peek(deferred.is_number_held, worker.book, invoice.number):

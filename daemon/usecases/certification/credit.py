@@ -14,11 +14,11 @@ from daemon.core.ledger.original import (
     read_original_number,
 )
 from daemon.core.machine.nim import activation_of
-from daemon.store.tables.book import originals
+from daemon.store.tables.book import attempts, originals
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 
-async def name(worker: MachineWorker, invoice: Invoice) -> Invoice:
+def name(worker: MachineWorker, invoice: Invoice) -> Invoice:
     """The invoice with its reference in full: where the shop's configuration names the machine without its activation counter, a till may as well,
     and the present one is meant. InvalidRequest for an activation that its machine never had."""
     reference = read_reference(invoice.reference)
@@ -30,11 +30,11 @@ async def name(worker: MachineWorker, invoice: Invoice) -> Invoice:
     return msgspec.structs.replace(invoice, reference=str(reference))
 
 
-async def referenced(worker: MachineWorker, body: object) -> object:
+def referenced(worker: MachineWorker, body: object) -> object:
     """The request with the reference of the sale whose number it gives; InvalidRequest where no sale has it, several have, or the two mean two."""
     if not isinstance(body, dict) or body.get(ORIGINAL_NUMBER) is None:
         return body
-    sales = await worker.ledger.sales_of_number(worker.book, read_original_number(body))
+    sales = worker.ledger.peek(attempts.sales_of_number, worker.book.mode, read_original_number(body))
     found = [(sale.nim, sale.counters.fvc) for sale in sales if sale.counters]
     return {**body, FIELD: one_reference(found, body.get(FIELD))}
 
@@ -49,7 +49,7 @@ async def claim(worker: MachineWorker, attempt_id: int, invoice: Invoice) -> Inv
     return invoice if is_ours or read_reference(invoice.reference) is None else _unchecked(invoice)
 
 
-async def check(worker: MachineWorker, invoice: Invoice) -> Invoice:
+def check(worker: MachineWorker, invoice: Invoice) -> Invoice:
     """As `claim`, and nothing is written down."""
     is_ours = worker.ledger.peek(originals.exists, worker.book, invoice)
     return invoice if is_ours or read_reference(invoice.reference) is None else _unchecked(invoice)

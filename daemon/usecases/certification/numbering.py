@@ -10,7 +10,7 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 FIELD = "invoiceNumber"
 
 
-async def numbered(worker: MachineWorker, body: object, *, credit: bool) -> tuple[object, bool]:
+def numbered(worker: MachineWorker, body: object, *, credit: bool) -> tuple[object, bool]:
     """The request with a number, and whether it is ours: where the shop has a series and the till sent none."""
     series = worker.defaults.series
     if series is None or not isinstance(body, dict) or body.get(FIELD) not in (None, ""):

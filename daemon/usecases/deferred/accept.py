@@ -65,8 +65,8 @@ def _waiting(worker: MachineWorker, call: Call) -> DeferredSale | None:
 async def _defer(worker: MachineWorker, body: object, call: Call, reason: str) -> DeferredSale:
     arrived = asyncio.get_running_loop().time()
     while True:
-        numbered, is_ours = await numbering.numbered(worker, body, credit=False)
-        invoice = await read_body(worker, numbered, call, credit=False)
+        numbered, is_ours = numbering.numbered(worker, body, credit=False)
+        invoice = read_body(worker, numbered, call, credit=False)
         await number_free(worker, invoice.number, arrived + worker.limits.patience)
         await worker.ledger.check_free_space(worker.book)
         sold_at = worker.now()
