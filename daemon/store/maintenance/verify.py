@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -24,6 +24,7 @@ from daemon.store.maintenance.beside_chain import check_beside_chain
 from daemon.store.maintenance.health import examine, file_faults
 from daemon.store.maintenance.lost_writes import look_for_lost, read_lost
 from daemon.store.maintenance.recompute import BookRecomputation, count_records
+from daemon.store.maintenance.series_gaps import series_gaps
 from daemon.store.maintenance.twins import twins
 from daemon.store.sqlite.commit_mark import read_mark
 from daemon.store.sqlite.connection import open_to_read
@@ -37,6 +38,8 @@ from daemon.store.tables.damage import Damage
 OLDER = Text("{path}: the ledger is of an older version; start mcfd once to bring it up to date")
 MOST = 100
 """Findings told; one damaged page can spoil a thousand records."""
+
+NOTES = (twins, series_gaps)
 
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
@@ -137,7 +140,7 @@ class Verification:
         total = self._try(lambda: count_records(self._connection)) or 0
         for book in self._try(lambda: all_books(self._connection)) or ():
             self._try(partial(self._check_book, book, total))
-        notes = self._try(lambda: tuple(islice(twins(self._connection), MOST))) or ()
+        notes = self._try(lambda: tuple(islice(chain(*(find(self._connection) for find in NOTES)), MOST))) or ()
         problems = (*self._of_file, *self._problems)[:MOST]
         return VerifyResult(problems, self._books, self._records, self._closures, len(self._of_file), notes)
 

@@ -1,0 +1,53 @@
+"""Numbers that are missing in the tills' own series (SFE 2.18: unbroken), where a series can be recognised: many numbers that end in digits after the same
+words, nearly all of them there. A number that was never certified may have been a sale that was given up: this is a note, no damage."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from array import array
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Final
+
+from common.language import Text
+from daemon.store.sqlite.queries import load
+from daemon.store.tables.book.books import all_books
+
+_SQL = load(__name__)
+LEAST: Final = 20
+"""Numbers of a series."""
+MOST_MISSING: Final = 10
+"""One of so many."""
+SHOWN: Final = 5
+_NUMBER: Final = re.compile(r"(.*?)([0-9]{1,15})", re.ASCII | re.DOTALL)
+
+
+def series_gaps(connection: sqlite3.Connection) -> Iterator[str]:
+    """A sentence for each series of a live book with gaps."""
+    for book in all_books(connection):
+        if book.mode != "live":
+            continue
+        series: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
+        for (number,) in connection.execute(_SQL["numbers"], (book.id,)):
+            if (found := _NUMBER.fullmatch(number)) is not None:
+                series[found[1]].append(int(found[2]))
+        for name, numbers in sorted(series.items()):
+            gaps = gaps_of(numbers)
+            if gaps:
+                ranges = [str(first) if first == last else f"{first}-{last}" for first, last in gaps[:SHOWN]]
+                yield Text(
+                    "{nim}: numbers are missing in the series {series!r}: {missing}",
+                    nim=book.nim,
+                    series=name,
+                    missing=", ".join(ranges) + (", …" if len(gaps) > SHOWN else ""),
+                )
+
+
+def gaps_of(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """First and last of each; none where the numbers are no series."""
+    there = sorted(set(numbers))
+    if len(there) < LEAST or (there[-1] - there[0] + 1 - len(there)) * MOST_MISSING > len(there):
+        return []
+    return [(before + 1, after - 1) for before, after in pairwise(there) if after > before + 1]

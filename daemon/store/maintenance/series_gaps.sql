@@ -1,0 +1,2 @@
+-- name: numbers
+SELECT number FROM certification WHERE book_id = ? AND state IN ('begun', 'certified', 'disputed');

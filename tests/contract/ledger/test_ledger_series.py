@@ -1,0 +1,45 @@
+"""Gaps in the tills' own series are told by `mcfd verify`, as notes (SFE 2.18)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.ledgers.ledger import Till, invoice, opened
+
+from daemon.store.maintenance.series_gaps import gaps_of
+from daemon.store.maintenance.verify import verify
+
+
+async def test_verify_names_the_numbers_that_are_missing(path: Path) -> None:
+    """Of a series that can be recognised; a refused number is missing, one that was certified later is not; no damage."""
+    async with opened(path) as store:
+        till = await Till.of(store)
+        for number in (*range(1, 12), *range(13, 30)):
+            await till.certify(invoice(f"T1-2026-{number:05}"))
+        await till.fail(invoice("T1-2026-00012"))
+        for number in (7, 1000, 31, 90):
+            await till.certify(invoice(f"X{number}"))
+    found = verify(path)
+    assert found.problems == ()
+    (note,) = found.notes
+    assert "'T1-2026-': 12" in str(note)
+    async with opened(path) as store:
+        till = await Till.of(store)
+        await till.certify(invoice("T1-2026-00012"))
+    assert verify(path).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("numbers", "gaps"),
+    [
+        (range(1, 20), []),
+        ([*range(1, 20), 30], []),
+        ([*range(1, 101), *range(104, 150)], [(101, 103)]),
+        ([5] * 40, []),
+        (range(1, 1000, 7), []),
+    ],
+)
+def test_what_a_series_is(numbers: list[int], gaps: list[tuple[int, int]]) -> None:
+    """Twenty numbers at the least, nine of ten of them there."""
+    assert gaps_of([*numbers]) == gaps
