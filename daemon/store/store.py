@@ -140,7 +140,7 @@ async def _opened(path: Path, exclusive: bool, max_pages: int | None) -> AsyncIt
             connection = await connect_writer(path, max_pages=max_pages)
             lost = await connection.run(partial(look_for_lost, ledger=path, mark=mark, alone=exclusive))
             if exclusive:
-                await _prepare(connection)
+                await _prepare(connection, path)
             elif not await connection.run(partial(is_current, steps=migrations())):
                 lock = LedgerLock.acquire(path)  # never under a running daemon of another version
                 await connection.run(partial(migrate, steps=migrations()))
@@ -157,8 +157,10 @@ async def _opened(path: Path, exclusive: bool, max_pages: int | None) -> AsyncIt
             lock.release()
 
 
-async def _prepare(connection: SqliteConnection) -> None:
-    await connection.run(bring_in)  # whatever a sync that failed has left of it on the disk is written anew
+async def _prepare(connection: SqliteConnection, path: Path) -> None:
+    await connection.run(
+        partial(bring_in, ledger=path)
+    )  # whatever a sync that failed has left of it on the disk is written anew
     await connection.run(partial(migrate, steps=migrations()))
     await connection.run(examine)
     await connection.run(identify)

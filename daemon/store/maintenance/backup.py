@@ -94,6 +94,7 @@ def restore(
                 asks = put_back(connection, target, remember(named), last_z)
             sync_path(copy)  # before anything of the present ledger is touched
             aside = _set_aside(target, at)
+            complete_copy(target).unlink(missing_ok=True)
             _put_in_place(copy, target)
         return Restored(findings, aside, asks)
     finally:
@@ -141,6 +142,11 @@ def _set_aside(target: Path, at: int) -> Path | None:
         target.with_name(target.name + suffix).unlink(missing_ok=True)
     sync_path(target.parent)  # before there is another file that an old WAL could spoil
     return aside
+
+
+def complete_copy(ledger: Path) -> Path:
+    """What a start puts in the ledger's place (`renewal`)."""
+    return ledger.with_name(f"{ledger.name}.renewed")
 
 
 def _aside(target: Path, at: int) -> Path:

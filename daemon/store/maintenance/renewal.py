@@ -1,16 +1,19 @@
 """After an error of the disk (`sqlite.disk_failure`): the ledger is copied into a new file before anything is certified.
 
-What the kernel still has of the old file is written anew, to other places of the disk, and synced there. Whatever is interrupted is done
-again by the next start: the copy holds what the old file and its write-ahead log hold together, so that log over the copy changes nothing.
+What the kernel still has of the old file is written anew, to other places of the disk, and synced there. A copy that is complete and synced has a name
+of its own before anything of the old ledger is touched, and from then on it is the ledger: what is interrupted later is brought to its end by the next
+start. The old write-ahead log never stands beside the copy: the disk may lack the end of it, and its beginning alone would spoil the copy.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import sqlite3
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -22,7 +25,7 @@ from common.language import Text
 from common.language.system import reason
 from daemon.core.clock import millis_text
 from daemon.core.errors import LedgerUnusable, StorageFull
-from daemon.store.maintenance.backup import in_the_making, keep_as
+from daemon.store.maintenance.backup import complete_copy, in_the_making, keep_as
 from daemon.store.maintenance.health import examine
 from daemon.store.sqlite.connection import open_to_read
 from daemon.store.sqlite.disk_failure import file_failed, is_copy_due, note_copied, read_failures
@@ -44,9 +47,12 @@ log = structlog.get_logger(__name__)
 async def renew_after_failure(ledger: Path) -> bool:
     """Whether the ledger was copied; whoever calls has its lock. StorageFull where there is no room, LedgerUnusable where it cannot be read."""
     real = real_path(ledger)
+    was_begun = complete_copy(real).exists()
+    if was_begun:
+        await _put_in_place(real)
     if not is_copy_due(real):
-        return False
-    if real.exists() and real.stat().st_size:
+        return was_begun
+    if not was_begun and real.exists() and real.stat().st_size:
         await _renew(real)
     note_copied(real)
     return True
@@ -54,23 +60,16 @@ async def renew_after_failure(ledger: Path) -> bool:
 
 async def _renew(ledger: Path) -> None:
     _make_room(ledger)
-    stamp = millis_text(time.time_ns() // 1_000_000).replace(":", "").replace(".", "")
-    aside = ledger.with_name(f"{ledger.name}{OLD}{stamp}")
     try:
         with in_the_making(ledger) as copy:
             await _copy(ledger, copy)
             await asyncio.to_thread(_examine, copy)
             shutil.copymode(ledger, copy)
             notify.still_starting(STEP_SECONDS)
-            try:
-                await asyncio.to_thread(_put_in_place, copy, ledger, aside)
-            except OSError as error:
-                file_failed(error, is_sync=True)
-                raise
+            await asyncio.to_thread(_complete, copy, ledger)
     except sqlite3.Error as error:
         raise _cannot_be_copied(error) from error
-    failures = read_failures(ledger)
-    log.warning("ledger.copied", aside=aside.name, cause=failures[-1].cause if failures else "")
+    await _put_in_place(ledger)
 
 
 def _make_room(ledger: Path) -> None:
@@ -113,17 +112,48 @@ def _examine(copy: Path) -> None:
             examine(connection)
 
 
-def _put_in_place(copy: Path, ledger: Path, aside: Path) -> None:
-    """At each moment there is a ledger that holds everything: the old file with its log, or the copy with it, or the copy."""
+def _complete(copy: Path, ledger: Path) -> None:
+    """From here on it is the ledger."""
+    with _failing():
+        _sync_and_name(copy, complete_copy(ledger))
+
+
+def _sync_and_name(copy: Path, complete: Path) -> None:
     sync_path(copy)
-    keep_as(ledger, aside)
-    copy.replace(ledger)
-    sync_path(ledger.parent)
+    copy.replace(complete)
+    sync_path(complete.parent)
+
+
+async def _put_in_place(ledger: Path) -> None:
+    stamp = millis_text(time.time_ns() // 1_000_000).replace(":", "").replace(".", "")
+    aside = ledger.with_name(f"{ledger.name}{OLD}{stamp}")
+    with _failing():
+        await asyncio.to_thread(_exchange, ledger, aside)
+    failures = read_failures(ledger)
+    log.warning("ledger.copied", aside=aside.name, cause=failures[-1].cause if failures else "")
+
+
+def _exchange(ledger: Path, aside: Path) -> None:
+    if ledger.exists():
+        keep_as(ledger, aside)
     log_of_old = ledger.with_name(f"{ledger.name}-wal")
     if log_of_old.exists():
         log_of_old.replace(aside.with_name(f"{aside.name}-wal"))
     ledger.with_name(f"{ledger.name}-shm").unlink(missing_ok=True)
     sync_path(ledger.parent)
+    complete_copy(ledger).replace(ledger)
+    sync_path(ledger.parent)
+
+
+@contextlib.contextmanager
+def _failing() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        file_failed(error, is_sync=True)
+        raise StorageFull(
+            Text("the copy of the ledger cannot be put in its place ({why})", why=reason(error))
+        ) from error
 
 
 def _cannot_be_copied(error: sqlite3.Error) -> Exception:

@@ -11,11 +11,15 @@ import asyncio
 import sqlite3
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from common.language import Text
+from common.language.system import reason
 from daemon.core.errors import StorageError, StorageFull
-from daemon.store.sqlite.connection import Job, SqliteConnection
+from daemon.store.sqlite.connection import BUSY_SECONDS, Job, SqliteConnection
+from daemon.store.sqlite.disk_failure import file_failed
+from daemon.store.sqlite.durable import real_path, sync_path
 from daemon.store.sqlite.faults import storage_error
 
 T = TypeVar("T")
@@ -146,9 +150,24 @@ def checkpoint(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 
-def bring_in(connection: sqlite3.Connection) -> None:
-    """The whole write-ahead log, which is empty afterwards; nobody else uses the ledger."""
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+def bring_in(connection: sqlite3.Connection, ledger: Path) -> None:
+    """The whole write-ahead log, which is empty afterwards, and durably so: the disk may lack the end of it, and its beginning alone would spoil the
+    file. Somebody who reads an older view is not waited for."""
+    real = real_path(ledger)
+    log = real.with_name(f"{real.name}-wal")
+    if not log.exists() or not log.stat().st_size:
+        return
+    connection.execute("PRAGMA busy_timeout = 0").fetchall()
+    try:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {round(BUSY_SECONDS * 1000)}").fetchall()
+    if log.exists():
+        try:
+            sync_path(log)
+        except OSError as error:
+            file_failed(error, is_sync=True)
+            raise StorageFull(Text("{path} cannot be written ({why})", path=log, why=reason(error))) from error
 
 
 def _transact(

@@ -253,5 +253,5 @@ def folder() -> Iterator[Path]:
 
 def _error(code: int, text: str) -> sqlite3.OperationalError:
     error = sqlite3.OperationalError(text)
-    error.sqlite_errorcode = code
+    error.sqlite_errorcode, error.sqlite_errorname = code, "SQLITE"
     return error
