@@ -25,7 +25,7 @@ class DeferredAccess(LedgerAccess):
 
         def job(connection: sqlite3.Connection) -> DeferredSale:
             holder = attempts.find_number(connection, book, sale.number, include_begun=True)
-            if holder is not None and holder.state == "begun":
+            if holder is not None and holder.state != "certified":
                 raise MachineBusy(Text("invoice {number!r} is being certified", number=sale.number))
             if holder is not None:
                 raise DuplicateInvoice(holder)

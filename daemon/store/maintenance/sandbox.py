@@ -166,5 +166,5 @@ def _let_go(connection: sqlite3.Connection, book: Book, start: BookStart) -> Non
     connection.execute(_SQL["checkpoints"], (book.id, start.seq))
     connection.execute(_SQL["closures"], (book.id, start.z_number))
     connection.execute(_SQL["cash"], (book.id, start.entry_id))  # but the newest entry of all: no id is given twice
-    for name in ("keys", "outbox", "events"):
+    for name in ("keys", "outbox", "deferred", "events"):
         connection.execute(_SQL[name], (book.id, start.at))

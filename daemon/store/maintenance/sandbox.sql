@@ -44,5 +44,8 @@ DELETE FROM idempotency WHERE book_id = ? AND at <= ?;
 -- name: outbox
 DELETE FROM outbox WHERE book_id = ? AND created_at <= ?;
 
+-- name: deferred
+DELETE FROM deferred WHERE book_id = ? AND ended_at BETWEEN 1 AND ?;
+
 -- name: events
 DELETE FROM event WHERE book_id = ?1 AND at <= ?2 AND id < (SELECT id FROM event WHERE at > ?2 ORDER BY id LIMIT 1);

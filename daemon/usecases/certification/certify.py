@@ -49,7 +49,7 @@ async def certify_invoice(
     await number_free(worker, invoice.number, deadline)
     live = worker.attempts.intend(invoice.number, call.key_hash)
     try:
-        _refuse_duplicate(worker, invoice, deferred_id)
+        refuse_duplicate(worker, invoice, deferred_id)
         worker.check_turn()
         await worker.ledger.check_free_space(worker.book)
         entry = worker.queue.join()
@@ -66,7 +66,7 @@ async def dry_run(worker: MachineWorker, body: object, call: Call, *, credit: bo
     (decision 40)."""
     body, _ = numbering.numbered(worker, body, credit=credit)
     invoice = read_body(worker, body, call, credit=credit)
-    _refuse_duplicate(worker, invoice)
+    refuse_duplicate(worker, invoice)
     return credit_note.check(worker, invoice) if invoice.is_credit else invoice
 
 
@@ -90,7 +90,7 @@ async def number_free(worker: MachineWorker, number: str, deadline: float) -> No
         await asyncio.wait([live.news], timeout=timeout)
 
 
-def _refuse_duplicate(worker: MachineWorker, invoice: Invoice, deferred_id: int = 0) -> None:
+def refuse_duplicate(worker: MachineWorker, invoice: Invoice, deferred_id: int = 0) -> None:
     record = worker.ledger.peek(attempts.find_number, worker.book, invoice.number)
     if record is None:
         if not deferred_id and worker.ledger.peek(deferred.is_number_held, worker.book, invoice.number):

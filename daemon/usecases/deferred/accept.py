@@ -12,13 +12,13 @@ from common.language import Text
 from daemon.core.call import Call
 from daemon.core.errors import FieldError, InvalidRequest, MachineOffline, NothingDone
 from daemon.core.events import DEFERRED
-from daemon.core.invoice.invoice import Deferral
+from daemon.core.invoice.invoice import Deferral, Invoice
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.closure import KeyUse
 from daemon.core.ledger.deferred import REQUESTED, DeferredSale, NumberWaits
 from daemon.store.tables.book import deferred
 from daemon.usecases.certification import numbering
-from daemon.usecases.certification.certify import certify, number_free, read_body
+from daemon.usecases.certification.certify import certify, number_free, read_body, refuse_duplicate
 from daemon.usecases.certification.idempotency import Answered, check_same, once
 from daemon.usecases.worker.machine_worker import MachineWorker
 from daemon.usecases.worker.out_of_order import out_of_order
@@ -68,30 +68,33 @@ async def _defer(worker: MachineWorker, body: object, call: Call, reason: str) -
         numbered, is_ours = numbering.numbered(worker, body, credit=False)
         invoice = read_body(worker, numbered, call, credit=False)
         await number_free(worker, invoice.number, arrived + worker.limits.patience)
-        await worker.ledger.check_free_space(worker.book)
-        sold_at = worker.now()
-        sale = DeferredSale(
-            id=0,
-            key=call.key,
-            fingerprint=call.fingerprint,
-            request_id=call.request_id,
-            number=invoice.number,
-            type=invoice.type,
-            total_ttc=invoice.total_ttc,
-            sold_at=sold_at,
-            address=secrets.token_urlsafe(ADDRESS_BYTES),
-            invoice=msgspec.structs.replace(invoice, deferred=Deferral(sold_at, reason)),
-        )
         try:
-            stored = await worker.ledger.defer(worker.book, sale, reason)
+            refuse_duplicate(worker, invoice)
+            await worker.ledger.check_free_space(worker.book)
+            sale = await worker.ledger.defer(worker.book, _sale(invoice, call, reason, worker.now()), reason)
             break
         except (DuplicateInvoice, NumberWaits):
             if not is_ours:
                 raise
             # another sale was given that number meanwhile
     log.info("sale.deferred", **worker.names, invoice_number=sale.number, reason=reason, request_id=call.request_id)
-    worker.publish(DEFERRED, ref=stored.id)
-    return stored
+    worker.publish(DEFERRED, ref=sale.id)
+    return sale
+
+
+def _sale(invoice: Invoice, call: Call, reason: str, sold_at: int) -> DeferredSale:
+    return DeferredSale(
+        id=0,
+        key=call.key,
+        fingerprint=call.fingerprint,
+        request_id=call.request_id,
+        number=invoice.number,
+        type=invoice.type,
+        total_ttc=invoice.total_ttc,
+        sold_at=sold_at,
+        address=secrets.token_urlsafe(ADDRESS_BYTES),
+        invoice=msgspec.structs.replace(invoice, deferred=Deferral(sold_at, reason)),
+    )
 
 
 async def _once(worker: MachineWorker, body: object, call: Call, reason: str) -> Answered[Record | DeferredSale]:

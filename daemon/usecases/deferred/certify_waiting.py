@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 LOOK: Final = 0.25
 """Seconds between two looks at what waits."""
 QUIET: Final = 1.0
-"""Seconds for which no till was at any machine before one of them goes; so long has a till's next sale a free machine."""
+"""Seconds for which no till was at the machine before one of them goes; so long has a till's next sale a free machine."""
 BUSY, BUSY_AMBER = 30.0, 3.0
 """Seconds between two in a shop that never stops selling; the second once the oldest has waited for a day."""
 ENOUGH: Final = 2
@@ -60,7 +60,7 @@ class SalesThatWait:
     async def step(self) -> None:
         """At the most one sale."""
         worker, now = self.worker, self._now()
-        if worker.waiting or worker.till_waits():
+        if worker.waiting or (worker.book.mode == "test" and worker.till_waits()):
             self.quiet_since = now
         if now < self.not_before or not worker.connected or worker.obstacle or worker.closing:
             return
@@ -99,6 +99,7 @@ class SalesThatWait:
                 await worker.ledger.write(
                     deferred.end, worker.book, sale.id, "refused", why=error.text, at=worker.now()
                 )
+            worker.series_floor.clear()  # its number may be given again
             log.warning("sale.refused", **worker.names, invoice_number=sale.number, reason=error.text)
             return
         self.refused[sale.id] = made

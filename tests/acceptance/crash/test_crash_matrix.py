@@ -84,6 +84,13 @@ def test_killed_while_three_tills_wait(tried: Tried) -> None:
     assert count >= len(points) - 2  # how many commits there are depends on who shares one
 
 
+def test_killed_at_every_commit_of_a_sale_that_waits(tried: Tried) -> None:
+    """It is taken on, its intent, its outcome; and around the 38h of its certification."""
+    frames: list[Point] = [AtFrame(6, when, way) for when in ("before", "after") for way in ("in", "out")]
+    points: list[Point] = [*every_commit(3), *frames]
+    assert tried("a sale that waits", points, Lane.defer_through) == len(points)
+
+
 def test_killed_at_every_frame_and_commit_of_a_z(tried: Tried) -> None:
     """C1h, and the one commit that is the closure with its number, its key and the next period."""
     assert tried("Z", [*every_frame(1), *every_commit(1)], Lane.close_through) == 7
