@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 BACKLOG: Final = 512
+_CREDENTIALS: Final = struct.Struct("3i")
+"""Process, user and group."""
 
 
 def bind(host: str, port: int) -> list[socket.socket]:
@@ -42,7 +48,8 @@ def bind_unix(path: Path) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         fresh.unlink(missing_ok=True)
-        listener.bind(str(fresh))
+        with unix_address(fresh) as address:
+            listener.bind(address)
         fresh.chmod(0o660)
         listener.listen(BACKLOG)
         listener.setblocking(False)
@@ -51,3 +58,19 @@ def bind_unix(path: Path) -> socket.socket:
         listener.close()
         raise OSError(f"cannot listen on {path}: {error.strerror or error}") from error
     return listener
+
+
+@contextmanager
+def unix_address(path: Path) -> Iterator[str]:
+    """By a descriptor of its folder: an address has 107 bytes, a path may have more."""
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)
+
+
+def peer_user(connection: socket.socket) -> int:
+    """Who is at the other end of a Unix socket, as the kernel has it."""
+    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    return int(_CREDENTIALS.unpack(found)[1])

@@ -1,36 +1,67 @@
-"""The ledger from outside the daemon: beside one that may be running, and as the user whose it is."""
+"""The ledger from outside the daemon: read beside one that may be running, changed by it, or, where none runs, with the ledger's lock; as the
+user whose ledger it is."""
 
 from __future__ import annotations
 
 import os
 import pwd
+import socket
 import time
 from collections.abc import Awaitable, Callable
+from errno import EPERM
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar, cast
+
+import msgspec
 
 from common.language import Text
+from common.language.system import reason
+from common.sockets import peer_user, unix_address
 from daemon.core.audit import Actor
-from daemon.core.errors import StorageError
+from daemon.core.errors import LedgerInUse, StorageError
+from daemon.operations import Operation, OperationAnswer, OperationRequest, result_of
 from daemon.owner import as_owner
 
 if TYPE_CHECKING:
+    from daemon.operations import AnyOperation
     from daemon.settings import Settings
     from daemon.store import Store
+    from daemon.store.store import Opening
 
 T = TypeVar("T")
 
+START_PATIENCE: Final = 30.0
+"""Seconds for a daemon that has the ledger and does not answer yet, or not any more."""
+ASK_AGAIN: Final = 0.1
 
-def with_ledger(settings: Settings, job: Callable[[Store], Awaitable[T]], *, make: bool = False) -> T:
-    """What `job` returns; StorageError. A ledger that does not exist yet is made only with `make`."""
-    path = settings.storage.path if make else existing(settings)
-    import asyncio
-    import concurrent.futures.thread  # noqa: F401  what is needed is loaded by root: its owner may not read the program's files
 
-    from daemon.store import Store  # noqa: F401  as above
+def read_ledger(settings: Settings, job: Callable[[Store], Awaitable[T]]) -> T:
+    """What `job` returns; StorageError."""
+    existing(settings)
+    return _here(settings, job, "read")
 
-    with as_owner(path.parent):
-        return asyncio.run(_run(settings, job))
+
+def change(settings: Settings, operation: Operation[T], *, make: bool = False) -> T:
+    """Carries it out: by the daemon that has the ledger, otherwise here. The operation's own errors; StorageError. A ledger that does not exist
+    yet is made only with `make`."""
+    if not make:
+        existing(settings)
+    by, until = shell_user(), time.monotonic() + START_PATIENCE
+    while True:
+        try:
+            return _here(settings, lambda store: operation.carry_out(store, at=now(), by=by), "command")
+        except LedgerInUse as error:
+            if error.control is None or operation.is_offline:
+                raise
+            if answer := _ask(
+                error.control,
+                settings.storage.path,
+                OperationRequest(cast("AnyOperation", operation), os.environ.get("SUDO_USER", "")),
+            ):
+                return result_of(answer, operation)
+            if time.monotonic() > until:
+                raise
+            time.sleep(ASK_AGAIN)
 
 
 def existing(settings: Settings) -> Path:
@@ -42,13 +73,16 @@ def existing(settings: Settings) -> Path:
 
 
 def shell_user() -> Actor:
+    return shell_actor(os.getuid(), os.environ.get("SUDO_USER", ""))
+
+
+def shell_actor(uid: int, sudo_user: str) -> Actor:
     """For the audit log: the Unix user; behind sudo the one who called it, too."""
-    uid = os.getuid()
     try:
         name = pwd.getpwuid(uid).pw_name
     except KeyError:
         name = str(uid)
-    caller = os.environ.get("SUDO_USER", "") if uid == 0 else ""
+    caller = sudo_user if uid == 0 else ""
     return Actor(f"shell:{name}" + (f" (sudo: {caller[:32]})" if caller and caller.isprintable() else ""))
 
 
@@ -57,7 +91,17 @@ def now() -> int:
     return time.time_ns() // 1_000_000
 
 
-async def _run(settings: Settings, job: Callable[[Store], Awaitable[T]]) -> T:
+def _here(settings: Settings, job: Callable[[Store], Awaitable[T]], opening: Opening) -> T:
+    import asyncio
+    import concurrent.futures.thread  # noqa: F401  what is needed is loaded by root: its owner may not read the program's files
+
+    from daemon.store import Store  # noqa: F401  as above
+
+    with as_owner(settings.storage.path.parent):
+        return asyncio.run(_run(settings, job, opening))
+
+
+async def _run(settings: Settings, job: Callable[[Store], Awaitable[T]], opening: Opening) -> T:
     from daemon.store import Store
 
     store = await Store.open(
@@ -66,7 +110,33 @@ async def _run(settings: Settings, job: Callable[[Store], Awaitable[T]]) -> T:
         labels=settings.payment_labels(),
         lanes=settings.lanes(),
         live_only=settings.live_only(),
-        exclusive=False,
+        opening=opening,
     )
     async with store:
         return await job(store)
+
+
+def _ask(control: Path, ledger: Path, request: OperationRequest) -> OperationAnswer | None:
+    """The daemon's answer; None where nobody listens. Whoever may write beside the ledger names the socket: only the ledger's owner is asked.
+
+    StorageError when this user may not ask it, or when it ended before it has answered."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        try:
+            with unix_address(control) as address:
+                connection.connect(address)
+            if peer_user(connection) != ledger.stat().st_uid:
+                raise PermissionError(EPERM, os.strerror(EPERM))
+        except (FileNotFoundError, ConnectionRefusedError):
+            return None
+        except OSError as error:
+            raise StorageError(
+                Text("the daemon cannot be asked at {path}: {why}", path=control, why=reason(error))
+            ) from None
+        try:
+            connection.sendall(msgspec.json.encode(request) + b"\n")
+            with connection.makefile("rb") as answers:
+                return msgspec.json.decode(answers.readline(), type=OperationAnswer)
+        except (OSError, msgspec.DecodeError):
+            raise StorageError(
+                Text("the daemon ended before it answered: all of it is done, or nothing (mcfd audit); then try again")
+            ) from None

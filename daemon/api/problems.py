@@ -144,6 +144,7 @@ KINDS: Final[dict[type[Exception], Kind]] = {
     ),
     errors.OutcomeNotStored: Kind(507, "STORAGE_FULL", Text("The outcome is not stored yet"), OUTCOME_NOT_STORED),
     errors.LedgerUnusable: DAMAGED,
+    errors.LedgerInUse: DAMAGED,
     errors.EntryDamaged: DAMAGED,
     errors.StorageError: INTERNAL,
     errors.McfdError: INTERNAL,

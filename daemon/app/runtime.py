@@ -17,6 +17,7 @@ from bridge.link import LineStatistics, Timers
 from bridge.port_network import open_line
 from bridge.recording.recorder import Recorder
 from common.language import Text
+from daemon.app.control import control_path
 from daemon.app.outward.event_bus import EventBus
 from daemon.app.sandbox import SandboxMachine, SandboxTime, sandbox_ledger, sandbox_limits
 from daemon.app.tills_first import TillsFirst
@@ -92,6 +93,7 @@ async def build(settings: Settings) -> AsyncIterator[Runtime]:
             max_pages=None if settings.storage.max_size_mb is None else settings.storage.max_size_mb * PAGES_PER_MB,
             lanes=settings.lanes(),
             live_only=settings.live_only(),
+            control=control_path(settings),
         )
         stack.push_async_callback(store.close)
         runtime = Runtime(settings, store)

@@ -28,6 +28,7 @@ from daemon.api.box import Box
 from daemon.api.http.cross_origin import CrossOrigin
 from daemon.api.paper import Paper
 from daemon.api.service import create_api
+from daemon.app.control import controlled
 from daemon.app.outward.replication import Replication, replicating
 from daemon.app.outward.webhooks import posting
 from daemon.app.page.commands import MCFD
@@ -139,6 +140,7 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         if settings.printer and settings.printer.z:
             runtime.listeners.append(ZPrinting(runtime, paper).on_event)
         await note_configuration(runtime.store, settings)
+        await stack.enter_async_context(controlled(runtime.store, settings, replication, webhooks))
         history = LineHistory(runtime)
         deps = _api_deps(runtime, box(runtime, replication, webhooks, history), replication, signals.stop, paper)
         stack.push_async_callback(write_uses, deps, runtime.store)

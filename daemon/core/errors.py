@@ -23,12 +23,14 @@ McfdError
     ├── StorageFull       no room, or read-only; noticed before the machine is asked (507)
     │   └── OutcomeNotStored  the machine certified, and the ledger does not take it at the moment (507)
     └── LedgerUnusable    damaged, newer, or held by another daemon: the start is refused (503)
+        ├── LedgerInUse   another process writes it
         └── EntryDamaged  one row cannot be read
 """
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -197,6 +199,21 @@ class OutcomeNotStored(StorageFull):
 
 class LedgerUnusable(StorageError):
     pass
+
+
+class LedgerInUse(LedgerUnusable):
+    """By a daemon, which is asked at its socket `control`, or by a command."""
+
+    def __init__(self, ledger: Path, process: str, control: Path | None, *, is_command: bool) -> None:
+        self.control = control
+        self.is_command = is_command
+        super().__init__(
+            Text(
+                "{ledger} is in use by another mcfd (process {process}); stop that one first",
+                ledger=ledger,
+                process=process or "?",
+            )
+        )
 
 
 class EntryDamaged(LedgerUnusable):

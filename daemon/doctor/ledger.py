@@ -55,7 +55,7 @@ async def _opened(settings: Settings, owned: CheckResult, now: int) -> list[Chec
             timezone=settings.reports.zone,
             labels=settings.payment_labels(),
             lanes=settings.lanes(),
-            exclusive=False,
+            opening="read",
         )
     except StorageError as error:
         return [

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from daemon.ledger_access import now, shell_user, with_ledger
+from daemon.ledger_access import change
+from daemon.operations import NoteAuthority
 from daemon.owner import as_owner
 from daemon.settings import Settings
 from daemon.settings.check import AUTHORITY
@@ -37,11 +38,7 @@ def note_authority(settings: Settings) -> None:
         return
     with as_owner(settings.tls_home):
         fingerprint = shown(read(settings.tls_home / AUTHORITY)).fingerprint
-    detail, by = {"fingerprint": fingerprint}, shell_user()
-    with_ledger(
-        settings,
-        lambda store: store.audit.note("authority.created", str(settings.tls_home), at=now(), by=by, detail=detail),
-    )
+    change(settings, NoteAuthority(str(settings.tls_home), fingerprint))
 
 
 def _names(settings: Settings) -> tuple[str, ...]:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from common.passwords import hash_password, make_password
 from daemon.core.machine.nim import same_machine
-from daemon.ledger_access import now, shell_user, with_ledger
+from daemon.ledger_access import change, read_ledger
+from daemon.operations import CreateFirstPerson, CreateKey
 from daemon.settings import Settings
 from daemon.setup.address import base_url
 from daemon.setup.authority import ensure_authority
@@ -20,14 +21,13 @@ from daemon.setup.request import FirstPerson, MachineAccess, SetupResult
 
 if TYPE_CHECKING:
     from daemon.core.keys import ApiKey
-    from daemon.store import Store
 
 
 def carry_out(plan: SetupPlan, place: Path, *, label: str | None, person: FirstPerson | None) -> SetupResult:
     """Authority, keys with that label (None: no keys), first person, configuration. SettingsError, AuthorityError, StorageError, OSError."""
     settings = checked(plan)
     root = ensure_authority(settings) if settings.server.tls else None
-    older = with_ledger(settings, lambda store: store.api_keys.list_keys()) if settings.storage.path.exists() else ()
+    older = read_ledger(settings, lambda store: store.api_keys.list_keys()) if settings.storage.path.exists() else ()
     machines = tuple(_access(settings, plan, nim, older, label) for nim, _ in plan.machines)
     made, session = _first_person(settings, person) if person else (None, "")
     return SetupResult(
@@ -44,9 +44,7 @@ def carry_out(plan: SetupPlan, place: Path, *, label: str | None, person: FirstP
 
 
 def _access(settings: Settings, plan: SetupPlan, nim: str, older: Sequence[ApiKey], label: str | None) -> MachineAccess:
-    key = ""
-    if label is not None:
-        key = with_ledger(settings, lambda store: store.api_keys.create(nim, "live", label, at=now()), make=True)
+    key = "" if label is None else change(settings, CreateKey(nim, "live", label), make=True)
     names = [
         f"{each.id} ({each.label})" if each.label else str(each.id)
         for each in older
@@ -58,24 +56,8 @@ def _access(settings: Settings, plan: SetupPlan, nim: str, older: Sequence[ApiKe
 def _first_person(settings: Settings, person: FirstPerson) -> tuple[FirstPerson | None, str]:
     """Who was made, and what the cookie of their session holds. One who brings a password and whom a setup that broke off has left gets
     this password."""
-    password = person.password or make_password()
-    hashed, token, by = hash_password(password), secrets.token_urlsafe(32), shell_user()
-
-    async def make(store: Store) -> str | None:
-        at = now()
-        if not person.password and any(not known.disabled_at for known in await store.people.all()):
-            return None
-        known = store.people.find(person.name)
-        if known is None or known[0].disabled_at or known[0].role != "technician":
-            await store.people.create(person.name, "technician", hashed, at=at, by=by)
-        else:
-            await store.people.set_password(person.name, hashed, at=at, by=by)
-        if not person.password:
-            return ""
-        if made := store.people.find(person.name):
-            digest = hashlib.sha256(token.encode()).digest()
-            await store.people.open_session(made[0].id, person.name, digest, at=at, by=by)
-        return token
-
-    session = with_ledger(settings, make, make=True)
-    return (None, "") if session is None else (FirstPerson(person.name, password), session)
+    password, token = person.password or make_password(), secrets.token_urlsafe(32)
+    session = hashlib.sha256(token.encode()).digest() if person.password else None
+    if not change(settings, CreateFirstPerson(person.name, hash_password(password), session), make=True):
+        return None, ""
+    return FirstPerson(person.name, password), token if session else ""

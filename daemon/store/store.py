@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from datetime import tzinfo
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self, TypeAlias
 
 from common.language import Text
 from common.language.system import reason
-from daemon.core.errors import LedgerUnusable, StorageError
+from daemon.core.errors import LedgerInUse, LedgerUnusable, StorageError
 from daemon.core.invoice.invoice import PAYMENT_LABELS
 from daemon.store.access import OpenLedger
 from daemon.store.api_keys import ApiKeys
@@ -31,7 +32,15 @@ from daemon.store.outbox import Outbox
 from daemon.store.people import PeopleAccess
 from daemon.store.retention import Retention
 from daemon.store.sqlite.commit_mark import CommitMark, read_mark
-from daemon.store.sqlite.connection import SqliteConnection, connect_reader, connect_snapshot, connect_writer
+from daemon.store.sqlite.connection import (
+    Mode,
+    SqliteConnection,
+    connect_reader,
+    connect_snapshot,
+    connect_writer,
+    open_to_read,
+)
+from daemon.store.sqlite.faults import storage_error
 from daemon.store.sqlite.free_space import RESERVE_BYTES, FreeSpace
 from daemon.store.sqlite.lock import LedgerLock
 from daemon.store.sqlite.migrations import is_current, migrate, migrations
@@ -40,6 +49,13 @@ from daemon.store.standing import Standings
 from daemon.store.tables.events import DEFAULT_LANES, UPSTREAM, EventWriter, Lanes
 from daemon.store.tables.keys import ApiKeyRing
 from daemon.store.tables.lineage import identify
+
+Opening: TypeAlias = Literal["daemon", "command", "read"]
+"""
+daemon   has the ledger for itself: it is migrated and examined, and its numbers are remembered beside it
+command  has it for itself as well, for one change where no daemon runs: it is migrated, and not examined
+read     beside whoever writes: the file is opened read-only
+"""
 
 
 class Store:
@@ -76,21 +92,30 @@ class Store:
         live_only: Collection[str] = (),
         reserve_bytes: int = RESERVE_BYTES,
         max_pages: int | None = None,
-        exclusive: bool = True,
+        opening: Opening = "daemon",
+        control: Path | None = None,
     ) -> Store:
-        """The daemon opens exclusively, a command beside it does not. A new file is made, an older one migrated.
+        """A new file is made, an older one migrated, unless it is to be read alone. `control` is the socket at which a daemon is asked.
 
         `lanes` says which events each destination of the outbox wants, `live_only` which get none of a sandbox; `max_pages` limits the file, in pages of 4 KiB.
         LedgerUnusable or StorageFull, naming the file and what to do, when it cannot be worked with."""
         async with AsyncExitStack() as stack:
-            writes = await stack.enter_async_context(_opened(path, exclusive, max_pages))
-            reads = await connect_reader(path)
-            stack.push_async_callback(reads.close)
-            snapshot = connect_snapshot(path)
+            reads_only = opening == "read"
+            if reads_only:
+                await _bring_up_to_date(path)
+                writes = await stack.enter_async_context(_reading(path))
+            else:
+                writes = await stack.enter_async_context(_opened(path, opening, max_pages, control))
+            mode: Mode = "ro" if reads_only else "rw"
+            reads = writes if reads_only else await stack.enter_async_context(_reading(path, mode))
+            snapshot = connect_snapshot(path, mode)
             stack.callback(snapshot.close)
-            mark = CommitMark(path, ledger_name(snapshot))
-            stack.callback(mark.close)
-            writer = Writer(writes, Marking(count_commit, mark.write))
+            marking = None
+            if not reads_only:
+                mark = CommitMark(path, ledger_name(snapshot))
+                stack.callback(mark.close)
+                marking = Marking(count_commit, mark.write)
+            writer = Writer(writes, marking)
             stack.push_async_callback(writer.close)
             free_space = FreeSpace(
                 path,
@@ -100,7 +125,7 @@ class Store:
                 probe=partial(writer.submit, housekeeping.probe),
             )
             writer.on_fault = free_space.note
-            high_water = await writes.run(partial(bring_back, ledger=path)) if exclusive else None
+            high_water = await writes.run(partial(bring_back, ledger=path)) if opening == "daemon" else None
             event_writer = EventWriter(lanes, live_only)
             parts = OpenLedger(writer, reads, snapshot, free_space, event_writer, timezone, labels, high_water)
             return cls(parts, stack.pop_all())
@@ -126,43 +151,66 @@ class Store:
 
 
 @asynccontextmanager
-async def _opened(path: Path, exclusive: bool, max_pages: int | None) -> AsyncIterator[SqliteConnection]:
-    """The writing connection to a file that is locked, of the newest schema, and snapshot sound."""
+async def _opened(
+    path: Path, opening: Opening, max_pages: int | None, control: Path | None
+) -> AsyncIterator[SqliteConnection]:
+    """The writing connection to a file that is locked, of the newest schema, and found sound."""
     _add_free_space(path)
-    lock = LedgerLock.acquire(path) if exclusive else None
+    is_command = opening == "command"
+    lock = LedgerLock.acquire(path, control=control, is_command=is_command)
     connection = None
     try:
         try:
-            if lock is not None and await renew_after_failure(path):
+            if await renew_after_failure(path):
                 lock.release()
-                lock = LedgerLock.acquire(path)  # of the new file
+                lock = LedgerLock.acquire(path, control=control, is_command=is_command)  # of the new file
             mark = read_mark(path)
             connection = await connect_writer(path, max_pages=max_pages)
-            lost = await connection.run(partial(look_for_lost, ledger=path, mark=mark, alone=exclusive))
-            if exclusive:
-                await _prepare(connection, path)
-            elif not await connection.run(partial(is_current, steps=migrations())):
-                lock = LedgerLock.acquire(path)  # never under a running daemon of another version
-                await connection.run(partial(migrate, steps=migrations()))
-                lock.unlock()
+            lost = await connection.run(partial(look_for_lost, ledger=path, mark=mark, alone=True))
+            await _prepare(connection, path, is_examined=not is_command)
             if lost:
                 await connection.run(partial(note_lost, found=lost))
+        except LedgerInUse:
+            raise
         except StorageError as error:
             raise type(error)(f"{path}: {error}") from error
         yield connection
     finally:
         if connection is not None:
             await connection.close()
-        if lock is not None:
-            lock.release()
+        lock.release()
 
 
-async def _prepare(connection: SqliteConnection, path: Path) -> None:
-    await connection.run(
-        partial(bring_in, ledger=path)
-    )  # whatever a sync that failed has left of it on the disk is written anew
+@asynccontextmanager
+async def _reading(path: Path, mode: Mode = "ro") -> AsyncIterator[SqliteConnection]:
+    connection = await connect_reader(path, mode)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def _bring_up_to_date(path: Path) -> None:
+    """What is to be read; never under a running daemon of another version."""
+    try:
+        with closing(open_to_read(path)) as connection:
+            if is_current(connection, migrations()):
+                return
+    except sqlite3.Error as error:
+        fault = storage_error(error)
+        raise (type(fault)(f"{path}: {fault}") if fault else error) from error
+    except StorageError as error:
+        raise type(error)(f"{path}: {error}") from error
+    async with _opened(path, "command", None, None):
+        pass
+
+
+async def _prepare(connection: SqliteConnection, path: Path, *, is_examined: bool) -> None:
+    # Whatever a sync that failed has left of it on the disk is written anew.
+    await connection.run(partial(bring_in, ledger=path))
     await connection.run(partial(migrate, steps=migrations()))
-    await connection.run(examine)
+    if is_examined:
+        await connection.run(examine)
     await connection.run(identify)
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import httpx
 import pytest
@@ -22,6 +21,7 @@ from common import passwords
 from common.language import Language, Speaker
 from common.passwords import hash_password
 from daemon.core.roles import Role
+from daemon.operations import CreateUser
 
 CHROMIUM = next(
     filter(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")), "chromium"
@@ -91,11 +91,8 @@ def create_users(shop: Shop, roles: Sequence[Role]) -> None:
 
 
 def _create(shop: Shop, roles: Mapping[str, Role], hashed: str) -> None:
-    async def make(store: Any) -> None:
-        for name, role in roles.items():
-            await store.people.create(name, role, hashed, at=int(time.time() * 1000))
-
-    shop.with_store(make)
+    for name, role in roles.items():
+        shop.change(CreateUser(name, role, hashed))
 
 
 @cache

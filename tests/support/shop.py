@@ -22,7 +22,7 @@ from contextlib import suppress
 from datetime import UTC
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import httpx
 from support.nursery import First, pause, warm
@@ -30,7 +30,12 @@ from support.ports import free_port
 from support.simulator.control import ordered
 
 from daemon.core.ledger.attempt import Mode
+from daemon.ledger_access import change
+from daemon.operations import CreateKey, Operation
+from daemon.settings import load
 from daemon.store.store import Store
+
+T = TypeVar("T")
 
 NIM = "EL02000015-1"
 IFU = "00084440Y"
@@ -287,7 +292,7 @@ class Shop:
     def key(self, mode: Mode = "live", nim: str = NIM) -> str:
         """A key of that NIM and mode, made on first use."""
         if (nim, mode) not in self._keys:
-            self._keys[nim, mode] = self.with_store(lambda store: store.api_keys.create(nim, mode, "till", at=1))
+            self._keys[nim, mode] = self.change(CreateKey(nim, mode, "till"))
         return self._keys[nim, mode]
 
     def use_key(self, key: str, mode: Mode = "live", nim: str = NIM) -> None:
@@ -328,11 +333,18 @@ class Shop:
 
     # -- the ledger ---------------------------------------------------------------------------------------------------
 
+    def change(self, operation: Operation[T]) -> T:
+        """As a command does it: by the daemon that runs, or with the ledger's lock."""
+        if not self.config_file.exists():
+            self._write_config()
+        with ThreadPoolExecutor(1) as thread:  # also from a test that has a loop of its own
+            return thread.submit(change, load(self.config_file), operation, make=True).result()
+
     def with_store(self, work: Callable[[Store], Any]) -> Any:
-        """What the coroutine that `work` makes of the open ledger gives; works beside a running daemon."""
+        """What the coroutine that `work` makes of the open ledger gives, which is read beside a running daemon."""
 
         async def run() -> Any:
-            async with await Store.open(self.ledger, timezone=UTC, exclusive=False) as store:
+            async with await Store.open(self.ledger, timezone=UTC, opening="read") as store:
                 return await work(store)
 
         with ThreadPoolExecutor(1) as thread:  # also from a test that has a loop of its own

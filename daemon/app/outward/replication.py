@@ -61,10 +61,13 @@ class Replication:
     async def send_again(self, *, at: int, by: Actor) -> int:
         """What headquarters refused; how many."""
         count = await self._outbox.replay(nim=None, from_z=None, at=at, by=by)
-        for backlog in await self._outbox.backlog():
-            if self._replicator is not None:
-                self._replicator.wake(backlog.nim, backlog.mode)
+        self.wake_all()
         return count
+
+    def wake_all(self) -> None:
+        """More waits in the outbox of any book."""
+        if self._replicator is not None:
+            self._replicator.wake_all()
 
     def offer_parked(self) -> None:
         if self._replicator is not None:

@@ -57,10 +57,13 @@ class Webhooks:
         count = 0
         for lane in self.lanes:
             count += await self._store.outbox_for(lane).replay(nim=None, from_z=None, at=at, by=by)
-        for sender in self._senders:
-            for book in await self._store.journal.books():
-                sender.replicator.wake(book.nim, book.mode)
+        self.wake_all()
         return count
+
+    def wake_all(self) -> None:
+        """More waits in the outbox of any of them."""
+        for sender in self._senders:
+            sender.replicator.wake_all()
 
     def offer_parked(self) -> None:
         for sender in self._senders:

@@ -15,8 +15,11 @@ import structlog
 from common.language import Language
 from daemon.api.page.deps import Finding, Verified
 from daemon.api.page.faults import BoxFailed
+from daemon.app.upkeep.box_clock import now_millis
 from daemon.core.audit import Actor
+from daemon.operations import NoteBackup
 from daemon.settings import Settings
+from daemon.store import Store
 
 log = structlog.get_logger(__name__)
 
@@ -65,11 +68,11 @@ async def _examine(settings: Settings, language: Language) -> Sequence[Finding]:
     return msgspec.json.decode(out, type=_Examined).checks
 
 
-async def back_up(settings: Settings, folder: Path, by: Actor, tell: Tell) -> str:
-    """The command itself writes who asked for it into the audit log."""
-    whose = ("--by", by.name, "--from-address", by.address)
-    out = await _command(settings, "backup", "--into", str(folder), "--json", "--progress", *whose, tell=tell)
-    return Path(str(msgspec.json.decode(out)["backup"])).name
+async def back_up(settings: Settings, store: Store, folder: Path, by: Actor, tell: Tell) -> str:
+    out = await _command(settings, "backup", "--into", str(folder), "--json", "--progress", "--unnoted", tell=tell)
+    file = Path(str(msgspec.json.decode(out)["backup"]))
+    await NoteBackup(str(file), is_whole=False, is_away=False).carry_out(store, at=now_millis(), by=by)
+    return file.name
 
 
 async def verify(settings: Settings, tell: Tell) -> Verified:

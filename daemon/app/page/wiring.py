@@ -36,7 +36,7 @@ def page_of(
         zone=zone(settings.reports.timezone),
         tls=certificate.files is not None,
         examine=commands.Doctor(settings),
-        back_up=partial(commands.back_up, settings, copies),
+        back_up=partial(commands.back_up, settings, store, copies),
         verify=partial(commands.verify, settings),
         backups=partial(files.backups, copies),
         archives=partial(files.archives, copies),

@@ -16,16 +16,15 @@ from daemon.cli.commands.backup import signing_key
 from daemon.cli.failures import Failure
 from daemon.cli.options import examples, json_option, settings_option
 from daemon.cli.output import print_json, say
-from daemon.core.audit import Actor
 from daemon.core.certified_core import CORE_VERSION, core_digest
 from daemon.core.clock import millis_text
 from daemon.core.machine.nim import same_machine
-from daemon.ledger_access import existing, now, shell_user, with_ledger
+from daemon.ledger_access import change, existing, now
+from daemon.operations import NoteArchive
 from daemon.owner import as_owner, by_owner
 from daemon.settings import Settings
 
 if TYPE_CHECKING:
-    from daemon.store import Store
     from daemon.store.maintenance.year_lines import ArchiveYear
     from daemon.whole_box.signature import BoxKey
 
@@ -43,14 +42,9 @@ Lines = Iterable[dict[str, Any]]
     help=tr("The directory to put it in."),
 )
 @click.option("--nim", default="", metavar="NIM", help=tr("Of this machine alone."))
-@click.option("--by", "person", hidden=True, help="Whom the page makes it for, as the audit log has it.")
-@click.option("--from-address", "address", default="", hidden=True)
 @json_option
-def command(
-    settings: Settings, *, year: str, into: Path, nim: str, person: str | None, address: str, as_json: bool
-) -> None:
-    by = Actor(person, address) if person else shell_user()
-    made, there = archive_years(settings, into, year=year, nim=nim, by=by)
+def command(settings: Settings, *, year: str, into: Path, nim: str, as_json: bool) -> None:
+    made, there = archive_years(settings, into, year=year, nim=nim)
     if not made and not there:
         raise Failure(
             tr("{year} is not closed: a year is closed with the first Z or certification after it", year=year)
@@ -64,9 +58,7 @@ def command(
         say(tr("{path} exists already", path=path))
 
 
-def archive_years(
-    settings: Settings, into: Path, *, year: str = "", nim: str = "", by: Actor
-) -> tuple[list[Path], list[Path]]:
+def archive_years(settings: Settings, into: Path, *, year: str = "", nim: str = "") -> tuple[list[Path], list[Path]]:
     """Each closed year, or the named one, that has no archive in the folder yet: those that were made, and those that were there."""
     from daemon.store.maintenance.year_lines import archive_year, closed_years
     from daemon.store.sqlite.connection import open_to_read
@@ -91,7 +83,7 @@ def archive_years(
             continue
         _make(settings, ledger, target, each)
         made.append(target)
-        _note(settings, target, each, by)
+        change(settings, NoteArchive(str(target), each.year))
     return made, there
 
 
@@ -141,10 +133,3 @@ def _write(ledger: Path, part: Path, name: str, year: ArchiveYear, key: BoxKey) 
             "letterheads.jsonl.gz": year_lines.letterhead_lines(connection, year),
         }
         write_archive(part, name, key, parts, manifest)
-
-
-def _note(settings: Settings, target: Path, year: ArchiveYear, by: Actor) -> None:
-    async def job(store: Store) -> None:
-        await store.audit.note("archive.made", str(target), at=now(), by=by, detail={"year": year.year})
-
-    with_ledger(settings, job)

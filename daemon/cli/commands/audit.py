@@ -13,7 +13,7 @@ from daemon.cli.options import examples, json_option, settings_option
 from daemon.cli.output import complain, moment, print_json, print_table, stamp
 from daemon.core.audit import AuditEntry
 from daemon.core.audit_words import deed, details, who, whom
-from daemon.ledger_access import with_ledger
+from daemon.ledger_access import read_ledger
 from daemon.settings import Settings
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ USUAL = 50
 )
 @json_option
 def command(settings: Settings, limit: int, as_json: bool) -> int:
-    entries, broken = with_ledger(settings, lambda store: _read(store, limit))
+    entries, broken = read_ledger(settings, lambda store: _read(store, limit))
     if as_json:
         print_json({"ok": broken is None, "entries": [_shown(entry) for entry in entries]})
     else:

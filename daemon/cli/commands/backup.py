@@ -20,16 +20,15 @@ from common.language.system import reason
 from daemon.cli.failures import Failure
 from daemon.cli.options import examples, file_option, json_option, progress_option, settings_option
 from daemon.cli.output import Progress, counts, figures, print_json, say, warn
-from daemon.core.audit import Actor
 from daemon.core.clock import millis_text
 from daemon.core.errors import StorageError
-from daemon.ledger_access import existing, now, shell_user, with_ledger
+from daemon.ledger_access import change, existing, now
+from daemon.operations import NoteBackup
 from daemon.owner import as_owner, by_owner, new_file, private_folder
 from daemon.rotation import BOX_SUFFIX, SUFFIX, backup_name, rotate
 from daemon.settings import Settings
 
 if TYPE_CHECKING:
-    from daemon.store import Store
     from daemon.store.maintenance.verify import VerifyResult
     from daemon.whole_box.signature import BoxKey
 
@@ -54,8 +53,7 @@ if TYPE_CHECKING:
     "--keep-monthly", type=click.IntRange(min=0), default=0, metavar="N", help=tr("With --into: and of so many months.")
 )
 @click.option("--force", is_flag=True, help=tr("Replace FILE if it exists."))
-@click.option("--by", "person", hidden=True, help="Whom the page makes it for, as the audit log has it.")
-@click.option("--from-address", "address", default="", hidden=True)
+@click.option("--unnoted", is_flag=True, hidden=True, help="The page notes it in the audit log, with its person.")
 @progress_option
 @click.option(
     "--all",
@@ -88,8 +86,7 @@ def command(
     keep_daily: int | None,
     keep_monthly: int,
     force: bool,
-    person: str | None,
-    address: str,
+    unnoted: bool,
     telling: bool,
     whole: bool,
     recipients: tuple[str, ...],
@@ -127,9 +124,7 @@ def command(
         gone = (
             rotate(into, keep_daily=keep_daily, keep_monthly=keep_monthly, suffix=suffix) if into and keep_daily else []
         )
-    typed = shell_user()
-    by, detail = (Actor(person, address), {"through": typed.name}) if person else (typed, {})
-    _note(settings, target, whole=whole, by=by, detail=detail)
+    _note(settings, target, is_whole=whole, unnoted=unnoted)
     _archive(settings, None if whole else into, silent=as_json)
     if as_json:
         signed = {"signed_by": copied.fingerprint} if whole else {}
@@ -149,7 +144,7 @@ def _archive(settings: Settings, into: Path | None, *, silent: bool) -> None:
     if into is None:
         return
     try:
-        made, _ = archive_years(settings, into, by=shell_user())
+        made, _ = archive_years(settings, into)
     except Exception as error:  # noqa: BLE001  whatever it is, the copy is made
         warn(tr("the copy is made, but no archive of a closed year: {why}", why=tell(error, ambient())))
         return
@@ -167,19 +162,13 @@ def _ledger_copied(ledger: Path, target: Path, progress: Progress) -> VerifyResu
         raise Failure(tr("{path} cannot be written: {why}", path=target, why=reason(error))) from None
 
 
-def _note(settings: Settings, target: Path, *, whole: bool, by: Actor, detail: dict[str, str]) -> None:
+def _note(settings: Settings, target: Path, *, is_whole: bool, unnoted: bool) -> None:
     """In the audit log; of the whole box on another disk than the ledger's also as what `doctor` asks for."""
-    is_away = whole and target.stat().st_dev != settings.storage.path.stat().st_dev
-
-    async def job(store: Store) -> None:
-        await store.audit.note(
-            "backup.taken", str(target), at=now(), by=by, detail={**detail, "all": "yes"} if whole else detail
-        )
-        if is_away:
-            await store.retention.note_away(at=now())
-
+    if unnoted:
+        return
+    is_away = is_whole and target.stat().st_dev != settings.storage.path.stat().st_dev
     try:
-        with_ledger(settings, job)
+        change(settings, NoteBackup(str(target), is_whole, is_away))
     except StorageError as error:  # as on a full disk: the copy is there and verified all the same
         warn(tr("the copy is made, but not in the audit log: {why}", why=tell(error, ambient())))
 

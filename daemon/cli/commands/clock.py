@@ -9,16 +9,16 @@ import click
 
 from common.language import Counted, tr
 from daemon.cli.book import live_states
-from daemon.cli.failures import Failure, Unavailable
+from daemon.cli.failures import Failure
 from daemon.cli.options import described, json_option, settings_option
 from daemon.cli.output import moment, print_json, print_table, say
 from daemon.core.clock import DAY, HOUR, millis_text
 from daemon.core.credible_time import BOUND, MADE
-from daemon.core.errors import LedgerUnusable, NotFound
+from daemon.core.errors import NotFound
 from daemon.core.ledger.book import BookState
 from daemon.core.machine.nim import same_machine
-from daemon.ledger_access import existing, now, with_ledger
-from daemon.owner import as_owner
+from daemon.ledger_access import change, now, read_ledger
+from daemon.operations import AcceptTime, RepairTime
 from daemon.settings import Settings
 
 _AHEAD = re.compile(r"([0-9]{1,5})([dh])")
@@ -36,7 +36,7 @@ command = click.Group("time")
 def show(settings: Settings, as_json: bool) -> None:
     from daemon.time_sync import is_synchronised
 
-    states = with_ledger(settings, live_states)
+    states = read_ledger(settings, live_states)
     at, synchronised = now(), asyncio.run(is_synchronised())
     if as_json:
         books = [{"nim": s.book.nim, "last_at": millis_text(s.last_at) if s.last_at else None} for s in states]
@@ -79,25 +79,17 @@ def _remark(state: BookState, at: int) -> str:
 @click.option("--reason", required=True, prompt=tr("reason"), help=tr("Why; it is written into the chain."))
 @json_option
 def repair(settings: Settings, nim: str | None, ahead: str | None, reason: str, as_json: bool) -> None:
-    from daemon.store.sqlite.lock import LedgerLock
     from daemon.store.tables.book.time_repair import ahead_of
 
     right = _right_now()
+    state = _one(settings, nim)
+    by = _read_ahead(ahead) or ahead_of(state.last_at, right)
     try:
-        with as_owner(settings.storage.path.parent):
-            lock = LedgerLock.acquire(existing(settings))
-    except LedgerUnusable as error:
-        raise Unavailable(error) from error
-    try:
-        state = _one(settings, nim)
-        by = _read_ahead(ahead) or ahead_of(state.last_at, right)
-        with_ledger(settings, lambda store: store.decisions.repair_time(state.book, now=right, ahead=by, reason=reason))
+        change(settings, RepairTime(state.book, right, by, reason))
     except NotFound as error:
         raise Failure(
             tr("{nim}: nothing to repair, the book ends at {at}", nim=state.book.nim, at=millis_text(state.last_at))
         ) from error
-    finally:
-        lock.release()
     if as_json:
         print_json(
             {"nim": state.book.nim, "ahead_ms": by, "from": millis_text(state.last_at), "to": millis_text(right)}
@@ -127,7 +119,7 @@ def repair(settings: Settings, nim: str | None, ahead: str | None, reason: str, 
 @settings_option
 def accept(settings: Settings) -> None:
     upto = _right_now() + DAY
-    with_ledger(settings, lambda store: store.decisions.accept_time(upto))
+    change(settings, AcceptTime(upto))
     say(tr("accepted: {at}", at=millis_text(upto - DAY)))
 
 
@@ -148,7 +140,7 @@ def _read_ahead(text: str | None) -> int:
 
 
 def _one(settings: Settings, nim: str | None) -> BookState:
-    states = with_ledger(settings, live_states)
+    states = read_ledger(settings, live_states)
     found = [state for state in states if nim is None or same_machine(state.book.nim, nim)]
     if len(found) != 1:
         raise Failure(tr("which one? {nims}", nims=", ".join(state.book.nim for state in states)))

@@ -22,7 +22,7 @@ from daemon.core.ledger.unreadable import readable_move
 from daemon.core.report.cash import JournalCash, journal_cash, move_of
 from daemon.core.report.journal import JournalRecord, Page, journal_record, told_reason
 from daemon.core.report.ranges import read_range
-from daemon.ledger_access import now, with_ledger
+from daemon.ledger_access import now, read_ledger
 from daemon.owner import as_owner
 from daemon.settings import Settings
 from daemon.usecases.reports.journal import dated, find
@@ -108,7 +108,7 @@ def command(
             lines += await _moved(reader, page, upto_z)
         return reader.book.nim, sorted(lines, key=_place, reverse=True)[:limit]
 
-    known_as, found = with_ledger(settings, job)
+    known_as, found = read_ledger(settings, job)
     if as_json:
         print_json([_told(line, known_as) for line in found])
         return
@@ -166,7 +166,7 @@ def _write(settings: Settings, nim: str, page: Page, target: Path, form: str, *,
             opened = target.open("xb")
         with opened as file:
             try:
-                lines = with_ledger(
+                lines = read_ledger(
                     settings, lambda store: _written(store, settings, page, file, form, nim=nim, test=test)
                 )
             except BaseException:

@@ -12,7 +12,8 @@ from daemon.core.keys import KeyTerms
 from daemon.core.ledger.attempt import Mode
 from daemon.core.machine.nim import same_machine
 from daemon.core.roles import ROLES, USUAL, Role
-from daemon.ledger_access import now, shell_user, with_ledger
+from daemon.ledger_access import change, now, read_ledger
+from daemon.operations import CreateKey, RevokeKey
 from daemon.settings import Settings
 from daemon.settings.check import quoted
 
@@ -63,14 +64,7 @@ def create(settings: Settings, nim: str, test: bool, label: str, *, role: Role, 
     else:
         warn(tr("note: {nim} is not in the configuration; the key is made all the same", nim=nim))
     mode: Mode = "test" if test else "live"
-    key = with_ledger(
-        settings,
-        lambda store: store.api_keys.create(
-            nim, mode, label, at=now(), terms=KeyTerms(role, end, strict), by=shell_user()
-        ),
-        make=True,
-    )
-    click.echo(key)
+    click.echo(change(settings, CreateKey(nim, mode, label, KeyTerms(role, end, strict)), make=True))
 
 
 @command.command(
@@ -82,7 +76,7 @@ def create(settings: Settings, nim: str, test: bool, label: str, *, role: Role, 
 @click.option("--all", "revoked_too", is_flag=True, help=tr("Show revoked keys too."))
 @json_option
 def list_keys(settings: Settings, nim: str, revoked_too: bool, as_json: bool) -> None:
-    found = with_ledger(settings, lambda store: store.api_keys.list_keys())
+    found = read_ledger(settings, lambda store: store.api_keys.list_keys())
     keys = [key for key in found if (not nim or same_machine(nim, key.nim)) and (revoked_too or not key.revoked_at)]
     if as_json:
         print_json([_shown(key) for key in keys])
@@ -110,7 +104,7 @@ def list_keys(settings: Settings, nim: str, revoked_too: bool, as_json: bool) ->
 @settings_option
 @click.argument("key_id", metavar="ID", type=click.IntRange(min=1))
 def revoke(settings: Settings, key_id: int) -> None:
-    with_ledger(settings, lambda store: store.api_keys.revoke(key_id, at=now(), by=shell_user()))
+    change(settings, RevokeKey(key_id))
     say(tr("key {id} revoked", id=key_id))
 
 

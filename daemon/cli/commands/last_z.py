@@ -12,7 +12,8 @@ from daemon.cli.book import read_book
 from daemon.cli.failures import Failure
 from daemon.cli.options import examples, settings_option
 from daemon.cli.output import say
-from daemon.ledger_access import now, shell_user, with_ledger
+from daemon.ledger_access import change, read_ledger
+from daemon.operations import SayLastZ
 from daemon.settings import Settings
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 @click.argument("number", type=click.IntRange(0, 999_999_999))
 @click.option("--yes", is_flag=True, help=tr("Ask nothing."))
 def command(settings: Settings, nim: str, number: int, *, yes: bool) -> None:
-    state = with_ledger(settings, lambda store: _state(store, settings, nim))
+    state = read_ledger(settings, lambda store: _state(store, settings, nim))
     if not state.z_asked:
         raise Failure(
             tr("nobody asks for it: the last Z of {nim} is {number}", nim=state.book.nim, number=state.z_number)
@@ -39,8 +40,7 @@ def command(settings: Settings, nim: str, number: int, *, yes: bool) -> None:
             number=following,
         )
         click.confirm(question, abort=True)
-    by = shell_user()  # before the ledger is opened as the user whose it is
-    with_ledger(settings, lambda store: store.decisions.say_last_z(state.book, number, at=now(), by=by))
+    change(settings, SayLastZ(state.book, number))
     say(tr("the next Z of {nim} is {number}", nim=state.book.nim, number=following))
 
 

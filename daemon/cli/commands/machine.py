@@ -19,7 +19,7 @@ from daemon.core.machine.nim import same_machine
 from daemon.core.machine.state import FiscalCounters
 from daemon.core.report.machine_info import MachineInfo, last_contact, machine_info
 from daemon.doctor.service import MachineHealth, ask
-from daemon.ledger_access import now, with_ledger
+from daemon.ledger_access import now, read_ledger
 from daemon.machines.port_reading import PortReading, Silence
 from daemon.settings import Machine, Settings
 
@@ -172,7 +172,7 @@ def _known(settings: Settings) -> Mapping[str, BookState]:
     if not settings.storage.path.exists():
         return {}
 
-    return {_named(state.book.nim, settings): state for state in with_ledger(settings, live_states)}
+    return {_named(state.book.nim, settings): state for state in read_ledger(settings, live_states)}
 
 
 def _named(nim: str, settings: Settings) -> str:

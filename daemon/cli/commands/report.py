@@ -13,7 +13,7 @@ from daemon.cli.options import described, json_option, nim_argument_option, sett
 from daemon.core.clock import millis_text
 from daemon.core.report.fiscal_reports import AReport, XReport, ZReport
 from daemon.core.report.ranges import read_range
-from daemon.ledger_access import now, with_ledger
+from daemon.ledger_access import now, read_ledger
 from daemon.settings import Settings
 from daemon.usecases.reports.report import a_report, closure, x_between, x_report
 
@@ -112,7 +112,7 @@ def show(
         reader = await read_book(store, settings, nim, test=test)
         return await read(reader), reader.book, (await store.ledger.state(reader.book)).ifu
 
-    report, book, ifu = with_ledger(settings, both)
+    report, book, ifu = read_ledger(settings, both)
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
         return

@@ -35,8 +35,9 @@ from daemon.core.ledger.paper import PaperInvoice, read_paper
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.nim import same_machine
 from daemon.core.machine.state import FiscalCounters
-from daemon.ledger_access import now, shell_user, with_ledger
+from daemon.ledger_access import change, now, read_ledger
 from daemon.machines.port_reading import PortReading
+from daemon.operations import Settle
 from daemon.settings import Machine, Settings
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def command(settings: Settings, nim: str | None, as_json: bool, as_printed: bool
         typed[name] or "" for name in ("decision", "shown", "reason", "code", "time", "counters")
     )
     paper = _read(code, time, counters, as_printed=as_printed)
-    case = _find(settings, nim)
+    case, fresh = _find(settings, nim)
     if case is None:
         if as_json:
             print_json({"settled": False, "attention": None})
@@ -95,12 +96,8 @@ def command(settings: Settings, nim: str | None, as_json: bool, as_printed: bool
     if paper is not None and sys.stdin.isatty():
         paper = _confirmed(case, chosen, paper)
     why = reason.strip() or _ask_reason()
-    by = shell_user()  # before the ledger is opened as the user whose it is
     try:
-        with_ledger(
-            settings,
-            lambda store: store.decisions.carry_out(case, chosen, reason=why, at=_at(case), by=by, paper=paper),
-        )
+        change(settings, Settle(case.state.book, fresh, case.shown, chosen, why, _at(case), paper))
     except DecisionRefused as error:
         raise _refused(case, error.obstacle, chosen) from error
     if as_json:
@@ -110,19 +107,19 @@ def command(settings: Settings, nim: str | None, as_json: bool, as_printed: bool
     return 0
 
 
-def _find(settings: Settings, nim: str | None) -> Case | None:
-    """The book asked for, or the one in attention; with the machine's word as fresh as it can be had."""
+def _find(settings: Settings, nim: str | None) -> tuple[Case | None, Evidence | None]:
+    """The book asked for, or the one in attention; with the machine's word as fresh as it can be had, and that alone."""
     if nim and settings.find_machine(nim) is None:
         raise Failure(tr("which one? {nims}", nims=", ".join(machine.nim for machine in settings.machine)))
-    cases = with_ledger(settings, lambda store: _cases(store, nim))
+    cases = read_ledger(settings, lambda store: _cases(store, nim))
     if len(cases) > 1:
         raise Failure(tr("which one? {nims}", nims=", ".join(case.state.book.nim for case in cases)))
     if not cases:
-        return None
+        return None, None
     case = cases[0]
     machine = settings.find_machine(case.state.book.nim)
     fresh = asyncio.run(_ask_machine(machine)) if machine else None
-    return with_ledger(settings, lambda store: store.decisions.case(case.state.book, fresh)) if fresh else case
+    return read_ledger(settings, lambda store: store.decisions.case(case.state.book, fresh)), fresh
 
 
 async def _cases(store: Store, nim: str | None) -> list[Case]:

@@ -15,7 +15,8 @@ from daemon.cli.failures import Failure, find_machine
 from daemon.cli.options import described, json_option, nim_argument_option, nim_option, settings_option
 from daemon.cli.output import moment, print_json, print_table, say, stamp, warn
 from daemon.core.delivery import Backlog
-from daemon.ledger_access import now, shell_user, with_ledger
+from daemon.ledger_access import change, now, read_ledger
+from daemon.operations import ReplayOutbox
 from daemon.owner import as_owner
 from daemon.settings import Settings
 
@@ -34,7 +35,7 @@ command = click.Group("upstream")
 @settings_option
 @json_option
 def status(settings: Settings, as_json: bool) -> None:
-    lanes = with_ledger(settings, partial(_lanes, settings=settings))
+    lanes = read_ledger(settings, partial(_lanes, settings=settings))
     backlogs = _to_send(settings, lanes.pop(UPSTREAM))
     if as_json:
         kind = settings.upstream.kind if settings.upstream else None
@@ -88,10 +89,7 @@ def replay(settings: Settings, from_z: int | None, lane: str | None, nim: str, a
     if lane not in (None, UPSTREAM, *known):
         raise Failure(tr("no webhook has the name {name}; there is: {known}", name=lane, known=", ".join(known) or "–"))
     outbox = lane or UPSTREAM
-    by = shell_user()  # before the ledger is opened as the user whose it is
-    again = with_ledger(
-        settings, lambda store: store.outbox_for(outbox).replay(nim=nim or None, from_z=from_z, at=now(), by=by)
-    )
+    again = change(settings, ReplayOutbox(outbox, nim, from_z))
     if as_json:
         print_json({"replayed": again})
     elif outbox == UPSTREAM:

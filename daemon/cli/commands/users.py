@@ -14,7 +14,8 @@ from daemon.cli.output import moment, print_json, print_table, say, stamp
 from daemon.core.errors import InvalidRequest
 from daemon.core.passwords import fault_of_name
 from daemon.core.roles import ROLES, Role
-from daemon.ledger_access import now, shell_user, with_ledger
+from daemon.ledger_access import change, read_ledger
+from daemon.operations import CreateUser, DisableUser, SetPassword
 from daemon.settings import Settings
 
 command = click.Group("users")
@@ -52,11 +53,7 @@ stdin_option = click.option(
 def create(settings: Settings, name: str, role: Role, from_stdin: bool) -> None:
     password = hash_password(_ask(name, from_stdin=from_stdin))
     try:
-        with_ledger(
-            settings,
-            lambda store: store.people.create(name, role, password, at=now(), by=shell_user()),
-            make=True,
-        )
+        change(settings, CreateUser(name, role, password), make=True)
     except InvalidRequest:
         raise Failure(tr("{name} exists already", name=name)) from None
     say(tr("{name} may log in ({role})", name=name, role=role))
@@ -66,7 +63,7 @@ def create(settings: Settings, name: str, role: Role, from_stdin: bool) -> None:
 @settings_option
 @json_option
 def list_users(settings: Settings, as_json: bool) -> None:
-    people = with_ledger(settings, lambda store: store.people.all())
+    people = read_ledger(settings, lambda store: store.people.all())
     if as_json:
         print_json(
             [
@@ -101,7 +98,7 @@ def list_users(settings: Settings, as_json: bool) -> None:
 @stdin_option
 def passwd(settings: Settings, name: str, from_stdin: bool) -> None:
     password = hash_password(_ask(name, from_stdin=from_stdin))
-    with_ledger(settings, lambda store: store.people.set_password(name, password, at=now(), by=shell_user()))
+    change(settings, SetPassword(name, password))
     say(tr("password of {name} changed", name=name))
 
 
@@ -109,7 +106,7 @@ def passwd(settings: Settings, name: str, from_stdin: bool) -> None:
 @settings_option
 @name_argument
 def disable(settings: Settings, name: str) -> None:
-    with_ledger(settings, lambda store: store.people.disable(name, at=now(), by=shell_user()))
+    change(settings, DisableUser(name))
     say(tr("{name} may log in no more", name=name))
 
 

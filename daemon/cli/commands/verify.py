@@ -10,7 +10,8 @@ from daemon.cli.failures import FOUND_WRONG
 from daemon.cli.options import examples, json_option, progress_option, settings_option
 from daemon.cli.output import Progress, complain, counts, figures, print_json, say
 from daemon.core.errors import LedgerUnusable, StorageError
-from daemon.ledger_access import existing, now, with_ledger
+from daemon.ledger_access import change, existing, read_ledger
+from daemon.operations import NoteVerified
 from daemon.owner import as_owner
 from daemon.settings import Settings
 
@@ -62,17 +63,10 @@ def command(settings: Settings, as_json: bool, telling: bool) -> int:
 def _bring_up_to_date(settings: Settings) -> None:
     """A ledger of an older version is migrated first, as the next start would; what is wrong with it is told by `verify`."""
     with contextlib.suppress(StorageError):
-        with_ledger(settings, lambda store: store.retention.size())
+        read_ledger(settings, lambda store: store.retention.size())
 
 
 def _note(settings: Settings, findings: VerifyResult) -> None:
     """For the daemon, and whoever looks after the box from afar (`GET /metrics`); what was found stands even where it cannot be written down."""
     with contextlib.suppress(StorageError):
-        with_ledger(
-            settings,
-            lambda store: (
-                store.retention.note_verified(at=now())
-                if findings.clean
-                else store.retention.note_damage(findings.damage)
-            ),
-        )
+        change(settings, NoteVerified(findings.damage.file, findings.damage.entries))

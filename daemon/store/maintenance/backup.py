@@ -75,7 +75,7 @@ def restore(
     knows them asks for its last Z unless `last_z`, the number on paper, says it. Who was disabled since stays so, and nobody is logged in. The copy has its entry in the audit log before it is put in
     place: by whom, and from which file (`origin`, else `source`). LedgerUnusable when a daemon holds the ledger or the backup is not sound."""
     named, target = target, real_path(target)
-    lock = LedgerLock.acquire(target)
+    lock = LedgerLock.acquire(target, is_command=True)
     try:
         with in_the_making(target) as copy:
             with _told(source), closing(open_to_read(source)) as saved:

@@ -6,6 +6,7 @@ every night: what it finds in the file itself stops a start, and certification, 
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
@@ -28,6 +29,8 @@ SMALL_BYTES = 16 * 1024 * 1024
 NUMBERS_AT_ONCE = 10_000
 NUMBERS_SECONDS = 1.0
 """A million of numbers on a PC, some hundred thousand on a small box."""
+CONSTRAINT = re.compile(r"CHECK \((\w+ IN \([^()]*\))\)")
+"""As all of them are written in the schema."""
 _SMALL_TABLES = ("meta", "book", "total", "api_key", "outbox", "settlement")
 
 _SQL = load(__name__, record=RECORD_COLUMNS, closure=COLUMNS)
@@ -74,6 +77,22 @@ def file_faults(connection: sqlite3.Connection, tables: Sequence[str] = (), *, m
         others = [f"integrity_check({name})" for name in names if name != "entry"]
         found = [text for check in (*others, "quick_check(entry)") for (text,) in connection.execute(f"PRAGMA {check}")]
     yield from (text for text in found if text != "ok")
+    yield from _constraint_faults(connection, tables)
+
+
+def _constraint_faults(connection: sqlite3.Connection, tables: Sequence[str]) -> Iterator[str]:
+    """In a file that is opened read-only, SQLite's check leaves out the constraints of the columns."""
+    if not connection.execute("PRAGMA query_only").fetchone()[0]:
+        return
+    for name, text in connection.execute(_SQL["constrained"]).fetchall():
+        constraints = " AND ".join(CONSTRAINT.findall(text))
+        if (
+            name in (tables or (name,))
+            and connection.execute(
+                f'SELECT 1 FROM "{name}" WHERE NOT ({constraints}) LIMIT 1'  # noqa: S608  of our own schema
+            ).fetchone()
+        ):
+            yield f"CHECK constraint failed in {name}"
 
 
 def _check_numbers(connection: sqlite3.Connection) -> None:

@@ -20,5 +20,8 @@ WHERE id > ?1 AND id <= ?2 AND (
         WHERE found.book_id = row.book_id AND found.seq IS NULL AND found.id = row.id)
 ) LIMIT 1;
 
+-- name: constrained
+SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%CHECK (%' ORDER BY name;
+
 -- name: tables
 SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name;

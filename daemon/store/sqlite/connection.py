@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from common.language import Text
 from daemon.core.errors import StorageFull
@@ -19,12 +19,14 @@ from daemon.store.sqlite.faults import storage_error
 T = TypeVar("T")
 Job = Callable[[sqlite3.Connection], T]
 Told = Callable[[T | None, Exception | None], None]
+Mode: TypeAlias = Literal["ro", "rw", "rwc"]
+"""As in an SQLite URI."""
 
 STATEMENTS = 256
 """Prepared statements kept by each connection; the store has about a hundred."""
 
 BUSY_SECONDS = 5.0
-"""How long to wait for another process (`mcfd machine settle`, `mcfd keys`) that is writing."""
+"""How long to wait for a lock of the file's."""
 
 _WRITER_PRAGMAS = (
     "PRAGMA journal_mode = WAL",
@@ -47,7 +49,7 @@ class SqliteConnection:
     """One connection on a thread of its own, which runs functions on it: many statements for one hop between threads, where aiosqlite's
     public methods hop for each. The thread never keeps the process alive."""
 
-    def __init__(self, path: Path, mode: str) -> None:
+    def __init__(self, path: Path, mode: Mode) -> None:
         self._open = partial(open_file, path, mode)
         self._jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._connection: sqlite3.Connection | None = None
@@ -131,19 +133,18 @@ async def connect_writer(path: Path, *, max_pages: int | None = None) -> SqliteC
     return await _connect(path, "rwc", (*_WRITER_PRAGMAS, *limit))
 
 
-async def connect_reader(path: Path) -> SqliteConnection:
-    return await _connect(path, "rw", _READER_PRAGMAS)
+async def connect_reader(path: Path, mode: Mode = "rw") -> SqliteConnection:
+    return await _connect(path, mode, _READER_PRAGMAS)
 
 
-def connect_snapshot(path: Path) -> sqlite3.Connection:
+def connect_snapshot(path: Path, mode: Mode = "rw") -> sqlite3.Connection:
     """A connection for look-ups of a few microseconds on the loop's own thread, where a hop would cost more than the answer."""
-    connection = open_file(path, "rw")
+    connection = open_file(path, mode)
     configure(connection, _READER_PRAGMAS)
     return connection
 
 
-def open_file(path: Path, mode: str) -> sqlite3.Connection:
-    """`mode` as in an SQLite URI: ro, rw, rwc."""
+def open_file(path: Path, mode: Mode) -> sqlite3.Connection:
     return sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}",
         uri=True,
@@ -154,8 +155,8 @@ def open_file(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
-    """Nothing is written through it; but a WAL that a crash has left is read, and brought into the file at the end."""
-    connection = open_file(path, "rw")
+    """Beside whoever writes the file. A WAL that a crash has left is read, and stays for the next one who writes."""
+    connection = open_file(path, "ro")
     connection.execute("PRAGMA query_only = ON")
     return connection
 
@@ -165,7 +166,7 @@ def configure(connection: sqlite3.Connection, pragmas: tuple[str, ...]) -> None:
         connection.execute(pragma).fetchall()
 
 
-async def _connect(path: Path, mode: str, pragmas: tuple[str, ...]) -> SqliteConnection:
+async def _connect(path: Path, mode: Mode, pragmas: tuple[str, ...]) -> SqliteConnection:
     connection = SqliteConnection(path, mode)
     await connection.open()
     try:

@@ -1,4 +1,4 @@
-"""One daemon for one ledger: advisory locks on a file beside it and on the ledger itself, which the kernel drops when their holder dies.
+"""One process that writes one ledger: advisory locks on a file beside it and on the ledger itself, which the kernel drops when their holder dies.
 
 The file beside it is found by the ledger's real path, whatever symbolic link leads there. The lock on the ledger is for its other hard links."""
 
@@ -7,25 +7,42 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import time
 from pathlib import Path
 
 from common.language import Text
 from common.language.system import reason
-from daemon.core.errors import LedgerUnusable
+from daemon.core.errors import LedgerInUse, LedgerUnusable
 from daemon.store.sqlite.durable import real_path
 
-_PID_DIGITS = 20
+PATIENCE = 5.0
+"""Seconds for a command that has the ledger to end."""
+LOOK_AGAIN = 0.02
+_COMMAND = "command"
+_LONGEST = 4096
 
 
 class LedgerLock:
-    """Held from `acquire` to `unlock` or `release`. The file beside the ledger stays: removing it could let two daemons lock two different ones."""
+    """Held from `acquire` to `release`. The file beside the ledger stays: removing it could let two daemons lock two different ones."""
 
     def __init__(self, *descriptors: int) -> None:
         self._descriptors = descriptors
 
     @classmethod
-    def acquire(cls, ledger: Path) -> LedgerLock:
-        """LedgerUnusable, with the other's process id, when somebody holds it."""
+    def acquire(cls, ledger: Path, *, control: Path | None = None, is_command: bool = False) -> LedgerLock:
+        """LedgerInUse, with the other's process id, when a daemon has it, or a command has not ended after `PATIENCE`. A daemon says at which
+        socket it is asked (`control`)."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return cls._acquire(ledger, _COMMAND if is_command else str(control or ""))
+            except LedgerInUse as error:
+                if not error.is_command or time.monotonic() > deadline:
+                    raise
+                time.sleep(LOOK_AGAIN)
+
+    @classmethod
+    def _acquire(cls, ledger: Path, word: str) -> LedgerLock:
         path = lock_path(ledger)
         try:
             beside = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o640)
@@ -38,26 +55,17 @@ class LedgerLock:
                 opened.append(os.open(real_path(ledger), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK))
                 fcntl.flock(opened[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            holder = os.read(beside, _PID_DIGITS).decode("ascii", "replace").strip() if opened == [beside] else ""
+            found = os.read(beside, _LONGEST).decode("utf-8", "replace") if opened == [beside] else ""
             for descriptor in opened:
                 os.close(descriptor)
-            raise LedgerUnusable(
-                Text(
-                    "{ledger} is in use by another mcfd (process {process}); stop that one first",
-                    ledger=ledger,
-                    process=holder or "?",
-                )
-            ) from error
-        _write_pid(beside)
+            process, _, holder = found.rstrip("\n").partition("\n")
+            control = Path(holder) if holder.startswith("/") else None
+            raise LedgerInUse(ledger, process, control, is_command=holder == _COMMAND) from error
+        _write_holder(beside, word)
         return cls(*opened)
 
-    def unlock(self) -> None:
-        """Others may have it. Where this process has the ledger open, `release` waits for its close, which drops SQLite's own locks of the file."""
-        for descriptor in self._descriptors:
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
-
     def release(self) -> None:
-        """After the ledger is closed."""
+        """After the ledger is closed: where this process has it open, closing a descriptor of it drops SQLite's own locks."""
         for descriptor in self._descriptors:
             os.close(descriptor)
         self._descriptors = ()
@@ -68,10 +76,10 @@ def lock_path(ledger: Path) -> Path:
     return real.with_name(real.name + ".lock")
 
 
-def _write_pid(descriptor: int) -> None:
-    """For people. A disk too full for it is told by what comes next, in better words."""
+def _write_holder(descriptor: int, word: str) -> None:
+    """Its process, for people, and what it is. A disk too full for it is told by what comes next, in better words."""
     try:
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n{word}\n".encode(), 0)
     except OSError:
         return

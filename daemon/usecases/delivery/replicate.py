@@ -131,6 +131,11 @@ class Replicator(Generic[E]):
         lane = self._lanes.get((nim, mode))
         (lane.news if lane else self._unknown_book).set()
 
+    def wake_all(self) -> None:
+        for lane in self._lanes.values():
+            lane.news.set()
+        self._unknown_book.set()
+
     def offer_parked(self) -> None:
         """What the receiver has refused is offered again at the next turn of each book, as after a start."""
         for lane in self._lanes.values():

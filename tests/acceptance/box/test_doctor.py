@@ -79,7 +79,6 @@ def test_all_is_well(shop: Shop) -> None:
     assert shop.certify(invoice("D-1")).status_code == httpx.codes.OK
     checks = as_a_process(shop.mcfd("doctor", "--json"))
     assert checks.pop("isf")["state"] == "warn"  # the example's, on a machine in use
-    assert checks.pop("backup")["state"] == "warn"  # a key of 1970 and never a stick
     assert checks.pop("company")["state"] == "warn"  # nobody has said regime, office or plot
     assert {check["state"] for check in checks.values()} == {"ok"}
     assert {"daemon", "machine", "clock", "tax_server", "ledger", "upstream", "certificate", "disk"} <= checks.keys()
@@ -267,6 +266,13 @@ async def test_too_little_room(mcfd: Command) -> None:
     mcfd.config.write_text(mcfd.config.read_text().replace("[storage]", "[storage]\nreserve_mb = 1000000000"))
     found = (await doctor(mcfd))["disk"]
     assert (found["state"], "certifications are refused" in found["found"]) == ("fail", True)
+
+
+async def test_a_box_that_was_never_copied(mcfd: Command) -> None:
+    """A key of 1970, and never a stick."""
+    async with opened(mcfd.ledger) as store:
+        await store.api_keys.create(NIM, "live", "till", at=1)
+    assert (await doctor(mcfd))["backup"]["state"] == "warn"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")

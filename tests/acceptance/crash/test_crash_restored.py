@@ -10,6 +10,7 @@ from support.crash.lane import AtFrame, Lane
 from support.nursery import Nursery
 from support.shop import NIM, Shop, invoice, wait_for
 
+from daemon.operations import CreateKey
 from daemon.store.tables.book import attempts
 
 Put = Callable[[Lane, Path], None]
@@ -94,7 +95,7 @@ def test_an_invoice_of_somebody_else_in_the_middle_of_ours_is_not_guessed_at(tmp
         answer = shop.certify(invoice("F-1"), key="1")
         assert answer.status_code == 200, answer.text
         assert answer.json()["codeSecef"] == machine.certified()[-1]["code"]
-        book = shop.with_store(lambda store: store.ledger.open_book(NIM, "live"))
+        [book, *_] = shop.with_store(lambda store: store.journal.books())
         settlements = shop.with_store(lambda store: store.decisions.settlements(book))
         assert [(s.decision, s.reason) for s in settlements] == [
             ("abandoned", "seen on the machine's journal"),
@@ -119,10 +120,10 @@ def test_a_daemon_whose_ledger_was_deleted_asks_before_it_goes_on(tmp_path: Path
         code, output = lane.mcfd("machine", "settle", "--decision", "adopt", "--reason", "the disk was lost", "--json")
         assert code == 0, output
         wait_for(lambda: shop.http.get("/health/ready").is_success, "service")
-        book = shop.with_store(lambda store: store.ledger.open_book(NIM, "live"))
+        [book, *_] = shop.with_store(lambda store: store.journal.books())
         number = shop.with_store(lambda store: store.ledger.read(attempts.find_number, book, "F-1"))
         assert number is not None
         assert number.code == machine.certified()[0]["code"]
-        shop.use_key(shop.with_store(lambda store: store.api_keys.create(NIM, "live", "till", at=1)))
+        shop.use_key(shop.change(CreateKey(NIM, "live", "till")))
         assert shop.closed()["z_number"] == 2
         assert lane.mcfd("verify")[0] == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from support.shop import NIM, Shop, invoice, wait_for
+from support.shop import Shop, invoice, wait_for
 
 from daemon.usecases.certification.slow_close import patience
 
@@ -24,7 +24,7 @@ def test_silence_at_38h_is_told_while_it_is_waited_for(tmp_path) -> None:
         assert slow[0]["incident"]
         assert answer.result().status_code == 200
         assert [sale["number"] for sale in shop.machines[0].certified()] == ["F-1", "F-2"]
-        book = shop.with_store(lambda store: store.ledger.open_book(NIM, "live"))
+        [book, *_] = shop.with_store(lambda store: store.journal.books())
         told = shop.with_store(lambda store: store.events.after(book, 0))
         assert [event.type for event in told if event.type in ("cert.issued", "mcf.slow")] == [
             "cert.issued",

@@ -44,7 +44,7 @@ async def test_a_new_book_knows_nothing(store: Store, till: Till) -> None:
 
 async def test_an_intent_is_durable_before_it_returns(path: Path) -> None:
     """What `begin` returned for is in the file for another reader, begun and without a place in the order."""
-    async with opened(path) as store, opened(path, exclusive=False) as other:
+    async with opened(path) as store, opened(path, opening="read") as other:
         till = await Till.of(store)
         attempt_id = await till.begin(invoice(), KEY, BODY)
         record = other.ledger.peek(attempts.find_record, till.book, attempt_id)

@@ -72,7 +72,7 @@ async def met(path: Path) -> None:
 
 
 async def keys_made(path: Path) -> None:
-    async with opened(path, exclusive=False) as store:
+    async with opened(path, opening="command") as store:
         await store.api_keys.create(NIM, "live", "till", at=START)
 
 
@@ -166,7 +166,7 @@ async def test_an_answer_survives_further_restores_too(
 async def test_an_answer_before_any_start_counts(path: Path, copies: tuple[Path, Path]) -> None:
     """`mcfd machine last-z` right after the restore, and the same copy once more."""
     restore(copies[0], path, at=START)
-    async with opened(path, exclusive=False) as store:
+    async with opened(path, opening="command") as store:
         await store.decisions.say_last_z((await Till.of(store)).book, 4)
     assert restore(copies[1], path, at=START).asks == ()
     assert await close(path, 1) == [5]

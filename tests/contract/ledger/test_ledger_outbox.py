@@ -158,16 +158,14 @@ async def test_a_proof_begins_where_the_z_before_it_ended(store: Store, till: Ti
     assert (second.first_seq, second.last_seq, second.opening) == (1, 1, (60, 40, 20))
 
 
-async def test_nothing_parked_needs_no_turn_at_the_file(
-    till: Till, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_nothing_parked_needs_no_turn_at_the_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is asked again and again: another program that writes is not waited for."""
     monkeypatch.setattr("daemon.store.sqlite.connection.BUSY_SECONDS", 0.05)
-    async with opened(path, exclusive=False) as beside:
-        await till.close()
+    async with opened(path) as store:
+        await (await Till.of(store)).close()
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            assert await beside.outbox.offer_again(NIM, "live", before=START) == 0
+            assert await store.outbox.offer_again(NIM, "live", before=START) == 0
             other.execute("ROLLBACK")
 
 

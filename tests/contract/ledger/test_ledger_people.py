@@ -43,21 +43,19 @@ async def test_a_person_and_their_session(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("change", ["disable", "set_password"])
 async def test_sessions_end_at_once(tmp_path: Path, change: str) -> None:
-    """In another process, by `mcfd users disable` or `passwd`: the very next request is nobody's."""
-    path = tmp_path / "ledger.sqlite3"
-    async with opened(path) as daemon:
-        await daemon.people.create("awa", "manager", "old", at=START)
-        await daemon.people.open_session(1, "awa", DIGEST, at=START, by=SHOP)
-        async with opened(path, exclusive=False) as command:
-            if change == "disable":
-                await command.people.disable("awa", at=START + 1)
-                with pytest.raises(NotFound):
-                    await command.people.disable("awa", at=START + 1)
-                with pytest.raises(NotFound):
-                    await command.people.set_password("awa", "new", at=START + 1)
-            else:
-                await command.people.set_password("awa", "new", at=START + 1)
-        assert daemon.people.session(DIGEST) is None
+    """The very next request is nobody's."""
+    async with opened(tmp_path / "ledger.sqlite3") as store:
+        await store.people.create("awa", "manager", "old", at=START)
+        await store.people.open_session(1, "awa", DIGEST, at=START, by=SHOP)
+        if change == "disable":
+            await store.people.disable("awa", at=START + 1)
+            with pytest.raises(NotFound):
+                await store.people.disable("awa", at=START + 1)
+            with pytest.raises(NotFound):
+                await store.people.set_password("awa", "new", at=START + 1)
+        else:
+            await store.people.set_password("awa", "new", at=START + 1)
+        assert store.people.session(DIGEST) is None
 
 
 async def test_one_who_was_disabled_comes_back(tmp_path: Path) -> None:

@@ -55,14 +55,16 @@ async def test_the_numbers_of_a_ledger_that_is_gone_come_with_the_machine(path: 
         assert marked(path)[BOOK] == Mark(5)
 
 
-async def test_a_command_beside_the_daemon_remembers_nothing(store: Store, till: Till, path: Path) -> None:
-    """It has no such file of its own: what it reconciles, the daemon's next tick has to name."""
-    async with opened(path, exclusive=False) as beside:
-        await beside.ledger.reconcile(till.book, till.state(), unexplained=0, at=till.at)
-        await beside.ledger.aggregate(till.book)
-        assert not await beside.ledger.is_remembered(till.book, IFU)
+async def test_a_command_remembers_nothing(path: Path) -> None:
+    """It has no such file of its own: what it reconciles, the next daemon's tick has to name."""
+    async with opened(path, opening="command") as store:
+        till = await Till.of(store)
+        await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=till.at)
+        await store.ledger.aggregate(till.book)
+        assert not await store.ledger.is_remembered(till.book, IFU)
     assert BOOK not in marked(path)
-    assert (await store.ledger.state(till.book)).ifu == IFU
+    async with opened(path) as store:
+        assert (await store.ledger.state(till.book)).ifu == IFU
 
 
 def full(_: int) -> None:

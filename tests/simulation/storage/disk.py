@@ -207,10 +207,12 @@ def simulated(disk: Disk, process: Callable[[], Process], *, cuts_power: bool = 
         assert max_pages is None
         return Access(disk, path, real._WRITER_PRAGMAS, writes=True, process=process())
 
-    async def reader(path: Path) -> Access:
+    async def reader(path: Path, mode: real.Mode) -> Access:
+        assert mode == "rw"
         return Access(disk, path, real._READER_PRAGMAS, writes=False, process=process())
 
-    def snapshot(path: Path) -> sqlite3.Connection:
+    def snapshot(path: Path, mode: real.Mode) -> sqlite3.Connection:
+        assert mode == "rw"
         connection: sqlite3.Connection = opened(path)
         real.configure(connection, real._READER_PRAGMAS)
         process().snapshots.append(connection)
@@ -224,8 +226,8 @@ def simulated(disk: Disk, process: Callable[[], Process], *, cuts_power: bool = 
 
     class Locks(LedgerLock):
         @classmethod
-        def acquire(cls, ledger: Path) -> LedgerLock:
-            process().locks.append(lock := LedgerLock.acquire(ledger))
+        def acquire(cls, ledger: Path, *, control: Path | None = None, is_command: bool = False) -> LedgerLock:
+            process().locks.append(lock := LedgerLock.acquire(ledger, control=control, is_command=is_command))
             return lock
 
     with pytest.MonkeyPatch.context() as patch, watched(disk.files) if cuts_power else unwatched():

@@ -100,9 +100,9 @@ async def test_each_flipped_bit_of_the_wal_that_costs_an_entry_is_noticed(killed
 
 
 async def test_what_was_noticed_stays_until_an_operator_has_looked(killed: Killed) -> None:
-    """Over restarts, and over writes of commands beside the daemon."""
+    """Over restarts, and over writes of commands."""
     killed.flip(32 + 24)
-    async with opened(killed.path, exclusive=False) as store:
+    async with opened(killed.path, opening="command") as store:
         await store.retention.write_fact("colour", "blue")
     first = await state_of(killed.path)
     assert "write-ahead log is damaged" in first.lost

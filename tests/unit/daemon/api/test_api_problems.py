@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from litestar.exceptions import HTTPException, MethodNotAllowedException, NotFoundException
@@ -57,6 +58,7 @@ EXAMPLES = [
     (errors.StorageFull("full"), 507, "STORAGE_FULL"),
     (errors.OutcomeNotStored(), 507, "STORAGE_FULL"),
     (errors.LedgerUnusable("broken"), 503, "LEDGER_DAMAGED"),
+    (errors.LedgerInUse(Path("ledger"), "7", None, is_command=False), 503, "LEDGER_DAMAGED"),
     (errors.EntryDamaged(7, "F-7"), 503, "LEDGER_DAMAGED"),
     (errors.StorageError("broken"), 500, "INTERNAL_ERROR"),
     (errors.McfdError("broken"), 500, "INTERNAL_ERROR"),

@@ -147,13 +147,18 @@ def test_every_command_is_typed_or_has_no_files() -> None:
 
 def test_root_leaves_the_files_of_others_alone(mcfd: Command) -> None:
     """Every command that root may type, each on a box in use: no file on whose way somebody else's folder or link lies is opened, made,
-    moved, removed or given away while the process is root; what belongs there afterwards is theirs."""
-    wrong = []
+    moved, removed or given away while the process is root; what belongs there afterwards is theirs. And who opens the ledger to write has its
+    lock: no daemon runs."""
+    wrong, wrote = [], set()
     for command in TYPED:
         code, said, told = as_root(mcfd, *command)
         if told or code not in LEAVES[command in FOUND_WRONG]:
             wrong.append((command, code, said, told))
+        if writes := (mcfd.folder / "writes").read_text().split():
+            wrote.add(command[0])
+            assert "free" not in writes, command
     assert wrong == []
+    assert wrote == {"keys", "users", "time", "tls", "upstream", "verify", "backup", "restore"}
     theirs = [path for path in (mcfd.folder / "var").rglob("*") if path.lstat().st_uid != NOBODY]
     assert theirs == []
 
@@ -162,6 +167,8 @@ def as_root(mcfd: Command, *command: str) -> tuple[int, str, list[str]]:
     """Exit code, what it said, and what was seen (`support.cli.root_watch`)."""
     told = mcfd.folder / "told"
     told.write_text("")
-    first = ("support.cli.root_watch", "watch", {"told": str(told)})
+    (mcfd.folder / "writes").write_text("")
+    files = {"told": str(told), "ledger": str(mcfd.ledger), "log": str(mcfd.folder / "writes")}
+    first = ("support.cli.ledger_watch", "watch_as_root", files)
     done = mcfd.run(*command, stdin="un mot de passe\n", first=first)
     return done.returncode, done.stdout + done.stderr, sorted(set(told.read_text().splitlines()))

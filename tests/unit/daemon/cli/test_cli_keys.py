@@ -34,7 +34,7 @@ def test_the_list_never_shows_a_key(mcfd):
 async def test_revoked_at_once(mcfd):
     """A revoked key is no longer found by an open ledger, is listed only with --all, and cannot be revoked again."""
     key = mcfd.ok("keys", "create", "--nim", NIM).strip()
-    async with opened(mcfd.ledger) as store:
+    async with opened(mcfd.ledger, opening="read") as store:
         assert store.key_ring.find(key).nim == NIM
         mcfd.ok("keys", "revoke", "1")
         assert store.key_ring.find(key) is None

@@ -183,11 +183,13 @@ async def test_nothing_is_entered_that_the_machine_did_not_say(mcfd):
         till = await Till.of(store)
         attempt_id = await till.begin(invoice("D-1"))
         await store.ledger.dispute(till.book, attempt_id, "unknown", at=till.at)
-        settling = ("machine", "settle", "--reason", "x", "--decision")
-        without = mcfd.run(*settling, "certified")
+    settling = ("machine", "settle", "--reason", "x", "--decision")
+    without = mcfd.run(*settling, "certified")
+    async with opened(mcfd.ledger) as store:
         await store.ledger.keep_evidence(till.book, till.state(invoice("D-1", amounts=(("B", 999),))), at=till.at)
-        other_total = mcfd.run(*settling, "certified")
-        adopting = mcfd.run(*settling, "adopt")
+    other_total = mcfd.run(*settling, "certified")
+    adopting = mcfd.run(*settling, "adopt")
+    async with opened(mcfd.ledger) as store:
         assert (await store.ledger.state(till.book)).attention == "unknown"
         assert not await store.decisions.settlements(till.book)
     assert settlements_told(mcfd) == []

@@ -11,60 +11,13 @@ from pathlib import Path
 import pytest
 from support.cli.click_paths import path_of, paths
 from support.cli.command import CONFIG, NIM, Command
+from support.cli.table import ANYONE, TABLE
 
 from daemon.cli import root
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 
-ANYONE, KEEPER, TILL = "anyone", "whoever may read the configuration", "whoever has a key"
 OWNER, STRANGER = 65534, 65533
-TABLE = {
-    ("setup", "--yes", "--port", "/nowhere"): KEEPER,
-    ("doctor",): KEEPER,
-    ("run",): KEEPER,
-    ("keys", "create", "--nim", NIM): KEEPER,
-    ("keys", "list"): KEEPER,
-    ("keys", "revoke", "1"): KEEPER,
-    ("users", "create", "awa", "--role", "seller", "--password-stdin"): KEEPER,
-    ("users", "disable", "awa"): KEEPER,
-    ("users", "list"): KEEPER,
-    ("users", "passwd", "awa", "--password-stdin"): KEEPER,
-    ("audit",): KEEPER,
-    ("machine", "info"): KEEPER,
-    ("machine", "last-z", NIM, "1", "--yes"): KEEPER,
-    ("machine", "list"): KEEPER,
-    ("machine", "ports"): ANYONE,
-    ("machine", "probe", "/nowhere", "--yes"): KEEPER,
-    ("machine", "recording"): KEEPER,
-    ("machine", "settle"): KEEPER,
-    ("time", "accept"): KEEPER,
-    ("time", "repair"): KEEPER,
-    ("time", "show"): KEEPER,
-    ("report", "a"): KEEPER,
-    ("report", "x"): KEEPER,
-    ("report", "z"): KEEPER,
-    ("journal",): KEEPER,
-    ("logs", "--file", "/dev/null"): ANYONE,
-    ("verify",): KEEPER,
-    ("backup", "copy.sqlite3"): KEEPER,
-    ("archive", "2020", "--into", "var"): KEEPER,
-    ("restore", "--yes", "copy.sqlite3"): KEEPER,
-    ("upstream", "keygen", "own/new.key"): ANYONE,
-    ("upstream", "replay"): KEEPER,
-    ("upstream", "status"): KEEPER,
-    ("upstream", "test"): KEEPER,
-    ("webhook", "test"): KEEPER,
-    ("tls", "export-ca"): KEEPER,
-    ("tls", "init"): KEEPER,
-    ("tls", "show"): KEEPER,
-    ("config", "check"): KEEPER,
-    ("config", "doc"): ANYONE,
-    ("proxy",): KEEPER,
-    ("poster",): ANYONE,
-    ("homologation", "make", "--into", "own/dossier"): ANYONE,
-    ("homologation", "run", "--url", "http://127.0.0.1:9/v1/mcf/NIM", "--key", "x", "--into", "own/dossier"): TILL,
-    ("version",): ANYONE,
-}
 
 
 @pytest.fixture

@@ -1,0 +1,122 @@
+"""What commands have the daemon change, over a Unix socket, for root and its own user: one request, one answer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final, Protocol
+
+import msgspec
+import structlog
+
+from common.language import Text
+from common.sockets import bind_unix, peer_user
+from daemon.app.upkeep.box_clock import now_millis
+from daemon.core.errors import McfdError
+from daemon.core.ledger.decision import DecisionRefused
+from daemon.ledger_access import shell_actor
+from daemon.operations import LONGEST, AnyOperation, OperationAnswer, OperationRequest, ReplayOutbox, refusal_of
+from daemon.settings import Settings
+from daemon.store import Store
+
+log = structlog.get_logger(__name__)
+
+REQUEST_SECONDS: Final = 10.0
+
+
+def control_path(settings: Settings) -> Path:
+    """In the folder that systemd gives, otherwise beside the ledger."""
+    if folder := os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]:
+        return Path(folder) / "control.sock"
+    ledger = settings.storage.path.resolve()
+    return ledger.with_name(ledger.name + ".sock")
+
+
+class Wakeable(Protocol):
+    def wake_all(self) -> None: ...
+
+
+@asynccontextmanager
+async def controlled(store: Store, settings: Settings, *senders: Wakeable) -> AsyncIterator[None]:
+    """What was begun is done before it ends. `senders` are woken when an outbox holds more to send."""
+    control, path = CommandServer(store, senders), control_path(settings)
+    try:
+        listener = bind_unix(path)
+    except OSError as error:  # a file system without sockets: tills are served all the same
+        log.error("control.unavailable", reason=str(error))  # noqa: TRY400  one line, not a traceback
+        yield
+        return
+    accepting = asyncio.get_running_loop().create_task(control.accept(listener), name="control")
+    try:
+        yield
+    finally:
+        accepting.cancel()
+        await asyncio.gather(accepting, *control.tasks, return_exceptions=True)
+        listener.close()
+        path.unlink(missing_ok=True)
+
+
+class CommandServer:
+    def __init__(self, store: Store, senders: Sequence[Wakeable]) -> None:
+        self._store = store
+        self._senders = senders
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    async def accept(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            connection, _ = await loop.sock_accept(listener)
+            task = loop.create_task(self._serve(connection), name="command")
+            self.tasks.add(task)
+            task.add_done_callback(self.tasks.discard)
+
+    async def _serve(self, connection: socket.socket) -> None:
+        uid = peer_user(connection)
+        reader, writer = await asyncio.open_connection(sock=connection, limit=LONGEST)
+        try:
+            async with asyncio.timeout(REQUEST_SECONDS):
+                line = await reader.readline()
+            writer.write(msgspec.json.encode(await self._answer(uid, line), enc_hook=str) + b"\n")
+            await writer.drain()
+        except (OSError, TimeoutError, ValueError) as error:  # who asked went away, or sent no line
+            log.debug("command.unanswered", cause=str(error))
+        finally:
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+    async def _answer(self, uid: int, line: bytes) -> OperationAnswer:
+        if uid not in (0, os.geteuid()):
+            return _refused(Text("only root and the daemon's own user may have it changed"))
+        try:
+            request = msgspec.json.decode(line, type=OperationRequest)
+        except msgspec.DecodeError as error:  # a command of another version
+            return _refused(Text("the daemon does not understand the command ({error})", error=error))
+        operation, by = request.operation, shell_actor(uid, request.sudo_user)
+        if operation.is_offline:
+            return _refused(Text("the daemon has to be stopped for that"))
+        try:
+            result = await operation.carry_out(self._store, at=now_millis(), by=by)
+        except (McfdError, DecisionRefused) as error:
+            return OperationAnswer(refusal=refusal_of(error))
+        except Exception as error:
+            log.exception("command.failed", operation=_name(operation))
+            return _refused(Text("mcfd failed here ({error}); its log has the reason", error=type(error).__name__))
+        log.info("command.done", operation=_name(operation), by=by.name)
+        if isinstance(operation, ReplayOutbox):
+            for sender in self._senders:
+                sender.wake_all()
+        return OperationAnswer(msgspec.Raw(msgspec.json.encode(result)))
+
+
+def _refused(why: Text) -> OperationAnswer:
+    return OperationAnswer(refusal=refusal_of(McfdError(why)))
+
+
+def _name(operation: AnyOperation) -> str:
+    return str(type(operation).__struct_config__.tag)

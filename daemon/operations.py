@@ -1,0 +1,284 @@
+"""What commands change in the ledger, each as a message: a running daemon carries it out for the command, a command without one does so itself.
+
+One request and one answer, each a line of JSON, over a Unix socket (`daemon.app.control`, `daemon.ledger_access`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeAlias, TypeVar, get_type_hints
+
+import msgspec
+
+from common.language import sentence
+from common.language.stored import stored
+from daemon.core import errors
+from daemon.core.audit import Actor
+from daemon.core.errors import FieldError, InvalidRequest, McfdError
+from daemon.core.keys import KeyTerms
+from daemon.core.ledger.attempt import Mode
+from daemon.core.ledger.book import Book
+from daemon.core.ledger.decision import Decision, DecisionRefused, Obstacle
+from daemon.core.ledger.paper import PaperInvoice
+from daemon.core.ledger.verdict import Evidence
+from daemon.core.roles import Role
+
+if TYPE_CHECKING:
+    from daemon.store import Store
+
+T = TypeVar("T")
+
+
+class Operation(msgspec.Struct, Generic[T], frozen=True, tag_field="operation"):
+    """`carry_out` may raise McfdError or DecisionRefused."""
+
+    is_offline: ClassVar[bool] = False
+    """Not beside a daemon, whose workers would go on from what was there before."""
+
+    async def carry_out(self, store: Store, *, at: int, by: Actor) -> T:
+        raise NotImplementedError
+
+
+class CreateKey(Operation[str], frozen=True, tag="keys.create"):
+    nim: str
+    mode: Mode
+    label: str
+    terms: KeyTerms = KeyTerms()
+
+    async def carry_out(self, store: Store, *, at: int, by: Actor) -> str:
+        return await store.api_keys.create(self.nim, self.mode, self.label, at=at, terms=self.terms, by=by)
+
+
+class RevokeKey(Operation[None], frozen=True, tag="keys.revoke"):
+    key_id: int
+
+    async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
+        await store.api_keys.revoke(self.key_id, at=at, by=by)
+
+
+class CreateUser(Operation[None], frozen=True, tag="users.create"):
+    """`password` is a hash, here and below."""
+
+    name: str
+    role: Role
+    password: str
+
+    async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
+        await store.people.create(self.name, self.role, self.password, at=at, by=by)
+
+
+class SetPassword(Operation[None], frozen=True, tag="users.passwd"):
+    name: str
+    password: str
+
+    async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
+        await store.people.set_password(self.name, self.password, at=at, by=by)
+
+
+class DisableUser(Operation[None], frozen=True, tag="users.disable"):
+    name: str
+
+    async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
+        await store.people.disable(self.name, at=at, by=by)
+
+
+class CreateFirstPerson(Operation[bool], frozen=True, tag="setup.person"):
+    """Of a setup; False where somebody may log in already. With a `session` (the SHA-256 of what its cookie holds) the person has chosen the
+    password: one whom a setup that broke off has left gets it, and is logged in."""
+
+    name: str
+    password: str
+    session: bytes | None = None
+
+    async def carry_out(self, store: Store, *, at: int, by: Actor) -> bool:
+        if self.session is None and any(not known.disabled_at for known in await store.people.all()):
+            return False
+        known = store.people.find(self.name)
+        if known is None or known[0].disabled_at or known[0].role != "technician":
+            await store.people.create(self.name, "technician", self.password, at=at, by=by)
+        else:
+            await store.people.set_password(self.name, self.password, at=at, by=by)
+        if self.session is not None and (created := store.people.find(self.name)):
+            await store.people.open_session(created[0].id, self.name, self.session, at=at, by=by)
+        return True
+
+
+class Settle(Operation[None], frozen=True, tag="machine.settle"):
+    """`shown` names the case that was decided on; `fresh` is what the machine said to the command itself, where it could read it; `decided_at`
+    the time of the decision."""
+
+    book: Book
+    fresh: Evidence | None
+    shown: str
+    decision: Decision
+    reason: str
+    decided_at: int
+    paper: PaperInvoice | None
+
+    async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
+        del at
+        case = await store.decisions.case(self.book, self.fresh)
+        if case.shown != self.shown:
+            raise DecisionRefused("changed")
+        await store.decisions.carry_out(
+            case, self.decision, reason=self.reason, at=self.decided_at, by=by, paper=self.paper
+        )
+
+
+class SayLastZ(Operation[None], frozen=True, tag="machine.last-z"):
+    book: Book
+    number: int
+
+    async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
+        await store.decisions.say_last_z(self.book, self.number, at=at, by=by)
+
+
+class AcceptTime(Operation[None], frozen=True, tag="time.accept"):
+    upto: int
+
+    async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
+        del at, by
+        await store.decisions.accept_time(self.upto)
+
+
+class RepairTime(Operation[None], frozen=True, tag="time.repair"):
+    is_offline = True
+
+    book: Book
+    right: int
+    ahead: int
+    reason: str
+
+    async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
+        del at, by
+        await store.decisions.repair_time(self.book, now=self.right, ahead=self.ahead, reason=self.reason)
+
+
+class ReplayOutbox(Operation[int], frozen=True, tag="upstream.replay"):
+    """How many are sent again."""
+
+    destination: str
+    nim: str = ""
+    from_z: int | None = None
+
+    async def carry_out(self, store: Store, *, at: int, by: Actor) -> int:
+        outbox = store.outbox_for(self.destination)
+        return await outbox.replay(nim=self.nim or None, from_z=self.from_z, at=at, by=by)
+
+
+class NoteBackup(Operation[None], frozen=True, tag="backup.note"):
+    """`is_away`: of the whole box, on another disk than the ledger's."""
+
+    file: str
+    is_whole: bool
+    is_away: bool
+
+    async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
+        if self.is_away:
+            await store.retention.note_away(at=at)
+        await store.audit.note("backup.taken", self.file, at=at, by=by, detail={"all": "yes"} if self.is_whole else {})
+
+
+class NoteArchive(Operation[None], frozen=True, tag="archive.note"):
+    file: str
+    year: str
+
+    async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
+        await store.audit.note("archive.made", self.file, at=at, by=by, detail={"year": self.year})
+
+
+class NoteVerified(Operation[None], frozen=True, tag="verify.note"):
+    """What `mcfd verify` has found wrong, of the file and of its entries; nothing: the ledger is sound."""
+
+    file: tuple[str, ...]
+    entries: tuple[str, ...]
+
+    async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
+        del by
+        if self.file or self.entries:
+            from daemon.store.tables.damage import Damage  # noqa: PLC0415  a command that is only parsed loads no store
+
+            await store.retention.note_damage(Damage(self.file, self.entries))
+        else:
+            await store.retention.note_verified(at=at)
+
+
+class NoteAuthority(Operation[None], frozen=True, tag="tls.note"):
+    place: str
+    fingerprint: str
+
+    async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
+        detail = {"fingerprint": self.fingerprint}
+        await store.audit.note("authority.created", self.place, at=at, by=by, detail=detail)
+
+
+AnyOperation: TypeAlias = (
+    CreateKey
+    | RevokeKey
+    | CreateUser
+    | SetPassword
+    | DisableUser
+    | CreateFirstPerson
+    | Settle
+    | SayLastZ
+    | AcceptTime
+    | RepairTime
+    | ReplayOutbox
+    | NoteBackup
+    | NoteArchive
+    | NoteVerified
+    | NoteAuthority
+)
+
+
+# -- over the socket ----------------------------------------------------------------------------------------------------------
+
+
+class OperationRequest(msgspec.Struct, frozen=True):
+    """`sudo_user` is who called a command of root's by sudo."""
+
+    operation: AnyOperation
+    sudo_user: str = ""
+
+
+class OperationRefusal(msgspec.Struct, frozen=True):
+    """An error of `daemon.core.errors`, by its class."""
+
+    kind: str
+    message: str
+    errors: tuple[FieldError, ...] = ()
+    obstacle: Obstacle | None = None
+
+
+class OperationAnswer(msgspec.Struct, frozen=True):
+    """What `carry_out` has returned, or why it did not."""
+
+    result: msgspec.Raw = msgspec.Raw(b"null")
+    refusal: OperationRefusal | None = None
+
+
+LONGEST = 256 * 1024
+"""Bytes of a request; a case of an invoice with 4 096 items is not in it."""
+
+
+def refusal_of(error: McfdError | DecisionRefused) -> OperationRefusal:
+    if isinstance(error, DecisionRefused):
+        return OperationRefusal("DecisionRefused", str(error), obstacle=error.obstacle)
+    found = error.errors if isinstance(error, InvalidRequest) else ()
+    return OperationRefusal(type(error).__name__, sentence(error), found)
+
+
+def error_of(refusal: OperationRefusal) -> Exception:
+    """The same error, to be raised where the operation was asked for."""
+    if refusal.obstacle is not None:
+        return DecisionRefused(refusal.obstacle)
+    if refusal.kind == "InvalidRequest":
+        return InvalidRequest(list(refusal.errors))
+    kinds = {"NotFound": errors.NotFound, "StorageFull": errors.StorageFull, "LedgerUnusable": errors.LedgerUnusable}
+    return kinds.get(refusal.kind, McfdError)(stored(refusal.message))
+
+
+def result_of(answer: OperationAnswer, operation: Operation[T]) -> T:
+    if answer.refusal is not None:
+        raise error_of(answer.refusal)
+    hints = get_type_hints(type(operation).carry_out, localns={"Store": object})
+    result: T = msgspec.json.decode(answer.result, type=hints["return"])
+    return result
