@@ -23,7 +23,7 @@ from daemon.settings.source import load
 
 ROOT = Path(__file__).parents[2]
 PRODUCT = ("daemon", "bridge", "common")
-WARM, WATCHED = 3, 4
+WARM, WATCHED = 3, 12
 OUTPUT = "path.json"
 COUNTED = "mcfd_certifications_total{"
 
@@ -118,7 +118,7 @@ def main(folder: Path) -> None:
         client.join()
     watched = watched[WARM:]
     path = [name for name in watched[-1] if all(name in each for each in watched)]
-    hands = {name: any(each[name] for each in watched) for name in path}
+    hands = {name: all(each[name] for each in watched) for name in path}
     (folder / OUTPUT).write_text(json.dumps(hands))
 
 
