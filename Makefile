@@ -10,7 +10,7 @@ RUN_STAMP := $(VENV)/.run-ready
 # A caller's own pip settings (an index, a certificate) are honoured; nothing here names one.
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: docs core pictures rooms demo demo-hq deb-hq test check format bench siege simulate syncs torture flaky deb lock clean venv texts repository release image
+.PHONY: web docs core pictures rooms demo demo-hq deb-hq test check format bench siege simulate syncs torture flaky deb lock clean venv texts repository release image
 
 $(RUN_STAMP): packaging/requirements/run.txt pyproject.toml
 	@echo "mcfd: building $(VENV) (once; about half a minute) …"
@@ -136,3 +136,7 @@ pictures: $(STAMP) $(CATALOGUES)
 clean:
 	@rm -rf $(VENV) .demo build dist bench/results *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Tabler's stylesheet and icons from the npm registry (packaging/web), with what the templates use of them; after a change of a template's classes.
+web:
+	@cd packaging/web && npm ci --silent --ignore-scripts && node vendor.mjs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import ssl
 import sys
@@ -9,10 +10,12 @@ import sys
 import httpx
 
 from common.demo import Demo, DemoError
+from daemon.demo_weeks import IFU, set_counters, write_weeks
 
 NIM = "EL02000015-1"
-IFU = "00084440Y"
 PORT = 8480
+PERSON = "awa"
+PASSWORD = "demo-de-la-caisse"  # noqa: S105  printed for whoever looks at the demonstration
 PATIENCE = 30.0
 PLAIN = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """For HTTP without TLS: the authorities of the world are not read."""
@@ -24,6 +27,10 @@ port = {port}
 
 [storage]
 path = "{state}/mcfd.sqlite3"
+
+[company]
+name = "Alimentation Wend-Panga"
+support = "Moussa, 70 00 00 00"
 
 [reports]
 aggregation_delay = 0.5
@@ -78,6 +85,7 @@ def show(demo: Demo) -> None:
     demo.print(
         f"orders to the machine, as a cable that is pulled: {demo.folder / 'machine.control'} (docs/simulator.md)"
     )
+    demo.print(f"the shop's page, with three weeks of sales: {base}/ui/ – name {PERSON}, password {PASSWORD}")
 
 
 def _start(demo: Demo) -> str:
@@ -87,11 +95,25 @@ def _start(demo: Demo) -> str:
     arguments = ("--nim", NIM, "--ifu", IFU, "--link", str(link), "--state", str(demo.folder / "machine.json"))
     control = demo.folder / "machine.control"
     demo.start("machine", "mcf-simulator", *arguments, "--control", str(control))
-    demo.wait("the simulated machine", link.exists)
+    demo.wait("the simulated machine", lambda: link.exists() and control.exists())
+    demo.print("writing three weeks of sales …")
+    set_counters(control, asyncio.run(write_weeks(demo.folder / "mcfd.sqlite3", NIM)))
     port = demo.free_port(PORT)
     demo.print("starting mcfd …")
     config = demo.folder / "mcfd.toml"
     config.write_text(CONFIG.format(port=port, state=demo.folder.resolve(), nim=NIM))
+    demo.run(
+        "mcfd",
+        "users",
+        "create",
+        "--config",
+        str(config),
+        PERSON,
+        "--role",
+        "technician",
+        "--password-stdin",
+        stdin=PASSWORD,
+    )
     demo.start("mcfd", "mcfd", "run", "--config", str(config))
     base = f"http://127.0.0.1:{port}"
     demo.wait("mcfd", lambda: _is_ready(base))

@@ -1,4 +1,4 @@
-"""Charts as SVG made on the server: no script, readable without colour, each bar with its words."""
+"""Charts as SVG made on the server: no script, readable without colour, each bar with its words, its value shown where it is pointed at."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from markupsafe import Markup, escape
 
 from common.numbers import SPACE, amount
 
-WIDTH, HEIGHT, FOOT = 720, 160, 18
+WIDTH, HEIGHT, FOOT, SIDE, HEAD = 720, 210, 24, 72, 18
+STEPS = (1, 2, 2.5, 5, 10)
+"""Of the axis, in powers of ten."""
+LINES = 4
 
 
 def money_cell(value: int) -> Markup:
@@ -16,21 +19,62 @@ def money_cell(value: int) -> Markup:
     return Markup(f'{amount(value)}<span class="unit">{SPACE}F{SPACE}CFA</span>')  # noqa: S704  a number
 
 
-def bars(values: Sequence[tuple[str, int, str]], label: str) -> Markup:
+def bars(values: Sequence[tuple[str, int, str]], label: str, before: Sequence[int] = (), testid: str = "") -> Markup:
     """One bar for each (name, value, words); `label` says what the chart is to who cannot see it. A bar without a name has none under it;
-    nothing below 0 has a bar."""
-    most = max((value for _, value, _ in values), default=0) or 1
-    step = WIDTH / max(len(values), 1)
-    parts = []
+    nothing below 0 has a bar. `before` is a line over them: what it was then."""
+    step = _step(max((*before, *(value for _, value, _ in values)), default=0))
+    top = step * LINES
+    wide = (WIDTH - SIDE) / max(len(values), 1)
+    parts = [_axis(step, line) for line in range(LINES + 1)]
     for index, (name, value, words) in enumerate(values):
-        tall = max(0, value) * (HEIGHT - FOOT) // most
-        left = index * step
+        left, height = SIDE + index * wide, _height(value, top)
+        middle, y = left + wide / 2, HEIGHT - FOOT - height
         parts.append(
-            f'<g><title>{escape(words)}</title><rect class="bar" x="{left + 1:.1f}" y="{HEIGHT - FOOT - tall}" '
-            f'width="{max(step - 2, 1):.1f}" height="{tall}"/>'
-            + (f'<text x="{left + step / 2:.1f}" y="{HEIGHT - 5}">{escape(name)}</text></g>' if name else "</g>")
+            f'<g><title>{escape(words)}</title><rect class="bar" x="{left + 1:.1f}" y="{y}" width="{max(wide - 2, 1):.1f}" '
+            f'height="{height}" rx="2"/>{_hit(left, wide)}<text class="value" x="{min(max(middle, SIDE + 60), WIDTH - 60):.1f}" y="{y - 5}">{amount(value)}</text>'
+            + (f'<text class="under" x="{middle:.1f}" y="{HEIGHT - 6}">{escape(name)}</text></g>' if name else "</g>")
         )
-    parts.append(f'<line class="base" x2="{WIDTH}" y1="{HEIGHT - FOOT}" y2="{HEIGHT - FOOT}"/>')
-    inner = "".join(parts)
-    head = f'<svg class="chart" role="img" viewBox="0 0 {WIDTH} {HEIGHT}" aria-label="{escape(label)}">'
-    return Markup(f"{head}{inner}</svg>")  # noqa: S704  # every value in it is escaped or a number
+    if before:
+        points = " ".join(
+            f"{SIDE + (at + 0.5) * wide:.1f},{HEIGHT - FOOT - _height(value, top)}" for at, value in enumerate(before)
+        )
+        parts.append(f'<polyline class="before" points="{points}"/>')
+    named = f' data-testid="{escape(testid)}"' if testid else ""
+    head = f'<svg class="chart" role="img" viewBox="0 0 {WIDTH} {HEIGHT}" aria-label="{escape(label)}"{named}>'
+    return Markup(f"{head}{''.join(parts)}</svg>")  # noqa: S704  # every value in it is escaped or a number
+
+
+def _height(value: int, top: int) -> int:
+    return max(0, value) * (HEIGHT - FOOT - HEAD) // top
+
+
+def _hit(left: float, wide: float) -> str:
+    """The whole column is pointed at or tapped, however low its bar."""
+    return f'<path class="hit" d="M{left:.1f} {HEAD}h{wide:.1f}V{HEIGHT - FOOT}h-{wide:.1f}z"/>'
+
+
+def _axis(step: int, line: int) -> str:
+    y = HEIGHT - FOOT - line * (HEIGHT - FOOT - HEAD) // LINES
+    return (
+        f'<line class="base" x1="{SIDE}" x2="{WIDTH}" y1="{y}" y2="{y}"/>'
+        f'<text class="axis" x="{SIDE - 6}" y="{y + 4}">{_short(step * line)}</text>'
+    )
+
+
+def _short(value: int) -> str:
+    """As it stands beside an axis: 1 500, 15 k, 1,5 M."""
+    for unit, letter in ((1_000_000, "M"), (1000, "k")):
+        if value >= 10 * unit or (value >= unit and value % (unit // 10) == 0):
+            tenths = value * 10 // unit
+            return f"{amount(tenths // 10)}{f',{tenths % 10}' if tenths % 10 else ''}{SPACE}{letter}"
+    return amount(value)
+
+
+def _step(most: int) -> int:
+    """A round number of which four are at least the most."""
+    power = 1
+    while True:
+        for step in STEPS:
+            if step * power * LINES >= most and step * power == int(step * power):
+                return int(step * power)
+        power *= 10

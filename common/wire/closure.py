@@ -91,6 +91,13 @@ class ZCashDrawer(Shape, frozen=True):
     expected: Whole
 
 
+class ZCashCount(Shape, frozen=True):
+    """What a person counted in the drawer at the closure, and that less what was expected."""
+
+    counted: Whole
+    difference: Whole
+
+
 class ZPsvbTotal(Shape, frozen=True):
     """`rate` in percent: the one figure here that is no whole number, and no amount."""
 
@@ -144,6 +151,8 @@ class ClosureData(Shape, frozen=True):
     stamp_duty: Whole = 0
     cash: ZCashDrawer | None = None
     """None in the event of a box that does not know of cash."""
+    cash_count: ZCashCount | msgspec.UnsetType = msgspec.UNSET
+    """Left out where nobody counted."""
     chain_previous: str = ""
     """What the closure is chained to: the last entry of its period, or the closure before when there is none."""
     chain_head: str = ""

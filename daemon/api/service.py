@@ -33,7 +33,10 @@ from daemon.api.page.screens import (
     log,
     paper,
     restore,
+    selling,
+    share,
     today,
+    vat,
     waiting,
     welcome,
 )
@@ -92,6 +95,9 @@ PAGE_ROUTES = (
     *restore.HANDLERS,
     *files.HANDLERS,
     *paper.HANDLERS,
+    *selling.HANDLERS,
+    *share.HANDLERS,
+    *vat.HANDLERS,
 )
 
 

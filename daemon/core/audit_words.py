@@ -52,6 +52,7 @@ DETAILS: Final[Mapping[str, Text]] = {
     "through": Text("typed by"),
     "total_ttc": Text("total TTC"),
     "year": Text("Year"),
+    "counted": Text("counted in the drawer"),
     "z_number": Text("Z"),
 }
 """The small facts beside a deed; one that is not here (NIM) is called the same everywhere."""
@@ -67,7 +68,7 @@ VALUES: Final[Mapping[tuple[str, str], Text]] = {
     ("role", "technician"): Text("technician"),
 }
 """What is a word of ours; all else (a number, a name, what a decision is called on the command line) stands as it is."""
-AMOUNTS: Final = frozenset({"amount", "total_ttc"})
+AMOUNTS: Final = frozenset({"amount", "total_ttc", "counted"})
 NAMED: Final = Text("{name}: {found}")
 
 

@@ -155,6 +155,9 @@ def _cash(report: Totals, style: Style) -> Iterator[Element]:
         yield Pair(say("Cash of the range"), amount(cash.expected, style.language))
     else:
         yield Pair(say("Expected in the drawer"), amount(cash.expected, style.language), bold=True)
+    if isinstance(report, ZReport) and not isinstance(report.cash_count, UnsetType):
+        yield Pair(say("Counted in the drawer"), amount(report.cash_count.counted, style.language), bold=True)
+        yield Pair(say("Difference"), amount(report.cash_count.difference, style.language), bold=True)
 
 
 def _closure(report: ZReport, style: Style) -> Iterator[Element]:

@@ -48,6 +48,8 @@ class Company(Section, frozen=True):
     """Tax regime, as `RNI`."""
     tax_office: Line = ""
     """Tax office, as `DME Centre I`."""
+    support: Line = ""
+    """Whom the page says to call when nothing can be sold: a name and a telephone number. It is not printed."""
     logo: Path | None = None
     """Logo above every document: a PNG, 384 dots wide on 80 mm paper, 256 on 58 mm; larger is made smaller."""
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
+from common.network import is_loopback
 from daemon.core.machine.nim import same_machine
 
 Table = dict[str, Any]
@@ -24,17 +25,31 @@ def previous(file: Path) -> Table:
         return {}
 
 
+def network_of(table: Table) -> Literal["local", "https", "plain"] | None:
+    """Who may reach the mcfd of such a configuration; None where there is none."""
+    if "server" not in table and "machine" not in table:
+        return None
+    server = table.get("server", {})
+    if server.get("tls") or server.get("tls_cert"):
+        return "https"
+    return "local" if is_loopback(str(server.get("host", "127.0.0.1"))) else "plain"
+
+
 def machine_before(old: Table, nim: str) -> Table:
     found = [each for each in old.get("machine", ()) if same_machine(str(each.get("nim", "")), nim)]
     return dict(found[0]) if found else {}
 
 
-def merged(new: Table, old: Table) -> Table:
+def merged(new: Table, old: Table, *, explicit_host: bool = False) -> Table:
     """`new` is what setup asked and found; `old` gives what it says nothing about."""
     kept = {name: value for name, value in old.items() if name not in ("server", "storage", "machine")}
     before = {key: value for key, value in old.get("server", {}).items() if key not in ASKED_OF_SERVER}
     if new["server"].get("tls") is None:
         before.pop("tls_folder", None)
+    if network_of(new) == network_of(old):  # its address, and a certificate of somebody else's, are not asked about
+        is_new = ("host", "port") if explicit_host else ("port",)
+        before = {**old.get("server", {})}
+        new = {**new, "server": {key: value for key, value in new["server"].items() if key in is_new}}
     machines = [{**machine_before(old, each["nim"]), **each} for each in new["machine"]]
     return {
         "server": {**before, **new["server"]},

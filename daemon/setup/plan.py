@@ -78,7 +78,7 @@ def rendered(plan: SetupPlan) -> str:
 
 def tables(plan: SetupPlan) -> Table:
     """The whole configuration, with what is kept of the one before."""
-    return merged(_asked(plan), dict(plan.before))
+    return merged(_asked(plan), dict(plan.before), explicit_host=bool(plan.host))
 
 
 def _lines(plan: SetupPlan) -> Iterator[str]:

@@ -187,6 +187,7 @@ class Ledger(CashAccess, PaperAccess, ActAccess, CalendarAccess, DeferredAccess)
         seen: LastSeen | None = None,
         without_machine: bool = False,
         letterhead: str = "",
+        counted: int | None = None,
     ) -> Closure:
         """The number is durable in the high-water file before the Z is, and known there to be given before anybody is told (decision 30)."""
         water, name = self._open.high_water, ""
@@ -211,6 +212,7 @@ class Ledger(CashAccess, PaperAccess, ActAccess, CalendarAccess, DeferredAccess)
                 seen=seen,
                 without_machine=without_machine,
                 letterhead=letterhead,
+                counted=counted,
             )
             z_number, created_at = closure.z_number, closure.created_at
             if call.key:
@@ -218,6 +220,8 @@ class Ledger(CashAccess, PaperAccess, ActAccess, CalendarAccess, DeferredAccess)
             self._open.event_writer.write(connection, book, CLOSURE, created_at, ref=z_number)
             if book.mode == "live":
                 subject, detail = f"{book.nim} live", {"z_number": str(z_number), "total_ttc": str(closure.total_ttc)}
+                if counted is not None:
+                    detail["counted"] = str(counted)
                 audit.add(connection, "closure.created", subject, at=created_at, by=call.by, detail=detail)
             return closure
 

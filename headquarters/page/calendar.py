@@ -12,6 +12,7 @@ from litestar.exceptions import NotFoundException
 
 from common.web.asked import RIGHT
 from common.web.days import depth
+from common.wire.closure import read_closure
 from headquarters.core.held import machine_of
 from headquarters.page.shared import AnyRequest, Screens, days_of, month_of, page_of, text_of, with_those_beside
 from headquarters.store.figures import Cell, Total
@@ -110,4 +111,5 @@ async def closure(request: AnyRequest, screens: Screens, machine: str, id_: str)
     if whole is None:
         raise NotFoundException
     box = await screens.run(screens.store.register.box, machine)
-    return screens.shown(request, "closure.html", caller, whole=whole, line=whole.line, box=box)
+    count = read_closure(whole.body).data.cash_count
+    return screens.shown(request, "closure.html", caller, whole=whole, line=whole.line, box=box, count=count)

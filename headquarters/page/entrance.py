@@ -24,7 +24,7 @@ from headquarters.page.place import address_of_request
 from headquarters.page.shared import ASKED_COOKIE, FOREIGN, LANGUAGE_COOKIE, THROTTLED, AnyRequest, Screens
 
 TYPES = {"css": "text/css; charset=utf-8", "svg": "image/svg+xml"}
-FILES = ("kit.css", "icon.svg")
+FILES = ("tabler.css", "kit.css", "icon.svg")
 YEAR_SECONDS = 31_536_000
 DEVICE = "hq_device"
 """The cookie of a browser in which somebody has logged in."""

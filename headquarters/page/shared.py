@@ -21,6 +21,8 @@ from common.language import Counted, Language, Speaker, Text, chosen
 from common.login_guard import LoginGuard
 from common.login_limits import Budget, LoginRules
 from common.web import charts, days, formats
+from common.web.icons import icon
+from common.web.menu import MenuItem, is_here
 from common.web.security import HEADERS, is_own_form
 from headquarters.api.access import Caller, person_of
 from headquarters.core.finding import Facts, Kind
@@ -44,13 +46,13 @@ THROTTLED = Text("Too many tries for now; try again later.")
 FOREIGN = Text("This request comes from another site.")
 MENU = {
     "reader": (
-        ("/ui/", Text("Closures")),
-        ("/ui/totals", Text("Totals")),
-        ("/ui/findings", Text("Findings")),
-        ("/ui/boxes", Text("Boxes")),
+        ("/ui/", Text("Closures"), "calendar-check"),
+        ("/ui/totals", Text("Totals"), "chart-bar"),
+        ("/ui/findings", Text("Findings"), "alert-triangle"),
+        ("/ui/boxes", Text("Boxes"), "server"),
     ),
-    "accountant": (("/ui/exports", Text("Exports")),),
-    "admin": (("/ui/people", Text("People")),),
+    "accountant": (("/ui/exports", Text("Exports"), "download"),),
+    "admin": (("/ui/people", Text("People"), "users"),),
 }
 """The screens that a person of that role may see, beside those of the roles before it."""
 
@@ -115,7 +117,13 @@ class Screens:
             "say": say,
             "person": caller,
             "here": request.url.path,
-            "menu": [screen for role, screens in MENU.items() if caller and caller.may(role) for screen in screens],
+            "menu": [
+                MenuItem(path, say(words), icon, is_here(path, request.url.path))
+                for role, screens in MENU.items()
+                if caller and caller.may(role)
+                for path, words, icon in screens
+            ],
+            "done": "",
             "day": functools.partial(formats.day, language=language),
             "month_name": functools.partial(formats.month, language=language),
             "moment": functools.partial(formats.moment, zone=self.zone, language=language),
@@ -136,7 +144,13 @@ def environment() -> Environment:
     loader = ChoiceLoader([PackageLoader("headquarters.page"), PackageLoader("common.web")])
     made = Environment(loader=loader, autoescape=select_autoescape(), undefined=StrictUndefined, trim_blocks=True)
     made.filters |= {"number": numbers.amount, "money": numbers.money, "cell": charts.money_cell}
-    made.globals |= {"bars": charts.bars, "Counted": Counted, "role_names": ROLE_NAMES, "site": "mcfd – siège"}
+    made.globals |= {
+        "bars": charts.bars,
+        "icon": icon,
+        "Counted": Counted,
+        "role_names": ROLE_NAMES,
+        "site": "mcfd – siège",
+    }
     return made
 
 

@@ -119,9 +119,10 @@ def test_english_on_a_phone(open_page):
     page.goto(f"/ui/totals?month={MONTH}")
     expect(page.locator("h1")).to_have_text("Totals – December 2025")
     expect(page.get_by_test_id("month-total")).to_have_text("216\xa0000\xa0F\xa0CFA")
-    wide = "[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > 360 && !e.closest('.wide'))"
+    wide = "[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > 360 && !e.closest('.table-responsive'))"
     assert page.evaluate(f"{wide}.map(e => e.outerHTML.slice(0, 80))") == []
-    page.click("text=fr")
+    page.locator(".account summary").click()
+    page.click("text=Français")
     expect(page.locator("h1")).to_have_text("Totaux – décembre 2025")
 
 

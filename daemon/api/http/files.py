@@ -1,7 +1,8 @@
-"""Files of a package's `static` folder, with an ETag: an unchanged one is not sent twice."""
+"""Files of a package's `static` folder, with an ETag: an unchanged one is not sent twice, and each is sent compressed to a browser that takes it."""
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 from functools import cache
 from importlib.resources import files
@@ -15,19 +16,30 @@ MEDIA_TYPES: Final = {
     "js": b"text/javascript; charset=utf-8",
     "svg": b"image/svg+xml",
 }
+GZIP: Final = b"\x1f\x8b"
+"""How compressed bytes begin."""
 
 
 def static_file(headers: Headers, package: str, name: str, *more: Header) -> Answer:
     """`headers` are the request's; `name` is one that the caller knows, never one from outside."""
-    body, tag = _read(package, name)
+    accepted = b",".join(value for key, value in headers if key == b"accept-encoding")
+    body, tag = _read(package, name, packed=b"gzip" in accepted)
     media_type = MEDIA_TYPES[name.rpartition(".")[2]]
-    kept: tuple[Header, ...] = ((b"etag", tag), (b"cache-control", b"private, max-age=3600"), *more)
+    kept: tuple[Header, ...] = (
+        (b"etag", tag),
+        (b"cache-control", b"private, max-age=3600"),
+        (b"vary", b"accept-encoding"),
+        *(((b"content-encoding", b"gzip"),) if body[:2] == GZIP else ()),
+        *more,
+    )
     if (b"if-none-match", tag) in headers:
         return Answer(b"", status=304, media_type=media_type, headers=kept)
     return Answer(body, media_type=media_type, headers=kept)
 
 
 @cache
-def _read(package: str, name: str) -> tuple[bytes, bytes]:
+def _read(package: str, name: str, *, packed: bool) -> tuple[bytes, bytes]:
     body = files(package).joinpath("static", name).read_bytes()
+    if packed:
+        body = gzip.compress(body, mtime=0)
     return body, b'"%s"' % hashlib.sha256(body).hexdigest()[:16].encode()

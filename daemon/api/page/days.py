@@ -32,3 +32,8 @@ def day_of(text: str) -> date | None:
         return date.fromisoformat(text) if is_month(text[:7]) else None
     except ValueError:
         return None
+
+
+def change_in_percent(now: int, before: int) -> int | None:
+    """Rounded; None where there was nothing to compare with."""
+    return None if before <= 0 else ((now - before) * 200 + before) // (2 * before)

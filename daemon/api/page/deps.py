@@ -141,7 +141,7 @@ class PageDeps(msgspec.Struct, frozen=True, kw_only=True):
     and to in ms, into a file and gives its name; `authority` is the certificate that tills trust, empty without one. `send_again` offers
     what receivers refused once more and says how many; it is what writes that into the audit log. `log_lines` are the
     newest events since the start, newest first; `restore` has a copy put back by the next
-    start, which comes at once; `labels` name the methods of payment; `probe` asks a machine that is switched off what is assumed of it."""
+    start, which comes at once; `support` is whom to call when nothing can be sold; `labels` name the methods of payment; `probe` asks a machine that is switched off what is assumed of it."""
 
     keys: Keys
     people: People
@@ -156,6 +156,7 @@ class PageDeps(msgspec.Struct, frozen=True, kw_only=True):
     backups: Callable[[], Sequence[Copy]] = tuple
     archives: Callable[[], Sequence[Copy]] = tuple
     read_backup: Callable[[str], Any] = msgspec.field(default=lambda _: None)
+    support: str = ""
     restore: Callable[[str, Actor], Awaitable[None]] = _no_restore
     export: Callable[[MachineWorker, int, str, tuple[int, int], Language, Tell], Awaitable[str]] = _no_file
     exports: Callable[[], Sequence[Copy]] = tuple

@@ -31,9 +31,9 @@ from daemon.api.refusals import Refusal
 from daemon.api.request.body import SMALL_BODY, read_bytes
 
 STATIC: Final = {
+    "tabler.css": "common.web",
     "kit.css": "common.web",
     "icon.svg": "common.web",
-    "page.css": "daemon.api.page",
     "page.js": "daemon.api.page",
     "htmx.min.js": "daemon.api.page",
     "sse.min.js": "daemon.api.page",

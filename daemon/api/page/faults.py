@@ -57,6 +57,7 @@ FAULTS: dict[type[Exception], tuple[int, Text]] = {
     BoxRefused: (409, Text("The box could not do it.")),
     BoxFailed: (500, Text("The box could not do it.")),
     errors.TooManyCashMoves: (429, Text("Cash was moved very often within an hour; try again later.")),
+    errors.CreditExceedsOriginal: (409, Text("Credits would exceed the original invoice")),
     errors.NotFound: (404, Text("There is nothing at this address.")),
     errors.InvalidRequest: (422, Text("This cannot be taken as it is.")),
     errors.ZNumberUnknown: (409, Text("The last Z number has to be said first")),
@@ -97,6 +98,10 @@ FIELDS = {
     "decision": Text("Decision"),
     "reason": Text("Reason"),
     "amount": Text("Amount"),
+    "counted": Text("Counted in the drawer"),
+    "lines": Text("Lines"),
+    "nature": Text("Nature"),
+    "quantity": Text("Quantity"),
     "kind": Text("Movement"),
     "machines": Text("Machines"),
 }

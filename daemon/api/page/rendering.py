@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from common import numbers
 from common.language import Counted
 from common.web import charts
+from common.web.icons import icon
 from daemon.core.audit_words import value_word
 
 if TYPE_CHECKING:  # loaded by the first screen, in its thread: many a box is never looked at
@@ -86,7 +87,8 @@ def environment() -> Environment:
         "number": numbers.amount,
         "money": numbers.money,
         "compact": numbers.compact,
+        "scaled": numbers.scaled,
         "cell": charts.money_cell,
     }
-    made.globals |= {"bars": charts.bars, "Counted": Counted, "value_word": value_word}
+    made.globals |= {"bars": charts.bars, "icon": icon, "Counted": Counted, "value_word": value_word}
     return made

@@ -13,10 +13,11 @@ from litestar import Request, get, post
 from litestar.handlers import HTTPRouteHandler
 
 from common.cookies import cookie_of
-from common.language import Language, Speaker, chosen
+from common.language import Language, Speaker, Text, chosen
 from common.language.stored import stored
 from common.web import formats
 from common.web.asked import RIGHT
+from common.web.menu import MenuItem, is_here
 from common.web.security import is_own_form
 from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import token_of
@@ -25,6 +26,7 @@ from daemon.api.page.asked import note_asked
 from daemon.api.page.deps import PageDeps
 from daemon.api.page.faults import Foreign, NotLoggedIn, fault_of
 from daemon.api.page.rendering import Rendering
+from daemon.api.page.shown.sales_state import sales_state
 from daemon.api.refusals import RoleNotAllowed
 from daemon.api.request.body import read_bytes
 from daemon.core.audit import Actor
@@ -35,6 +37,7 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 AnyRequest = Request[Any, Any, Any]
 LANGUAGE_COOKIE: Final = "mcfd_language"
 HTML: Final = b"text/html; charset=utf-8"
+ATTENTION: Final = "/ui/attention"
 POLICY: Final[tuple[Header, ...]] = (
     (
         b"content-security-policy",
@@ -53,14 +56,14 @@ POLICY: Final[tuple[Header, ...]] = (
     ),
     (b"referrer-policy", b"same-origin"),
 )
-MENU: Final[tuple[tuple[str, str, Right], ...]] = (
-    ("/ui/", "today", "look"),
-    ("/ui/journal", "journal", "look"),
-    ("/ui/closures", "closures", "report"),
-    ("/ui/attention", "attention", "administer"),
-    ("/ui/box", "box", "administer"),
+MENU: Final[tuple[tuple[str, Text, str, Right], ...]] = (
+    ("/ui/", Text("Today"), "home", "look"),
+    ("/ui/journal", Text("Journal"), "receipt", "look"),
+    ("/ui/closures", Text("Closures"), "calendar-check", "report"),
+    (ATTENTION, Text("To decide"), "alert-triangle", "administer"),
+    ("/ui/box", Text("Box"), "server", "administer"),
 )
-MAX_FIELDS: Final = 40
+MAX_FIELDS: Final = 200
 TO_LOGIN: Final[Header] = (b"hx-redirect", b"/ui/login")
 
 
@@ -241,8 +244,15 @@ async def fault_page(request: AnyRequest, error: Exception, visit: Visit | None 
 
 async def shown(visit: Visit, template: str, *, status: int = 200, **values: Any) -> Reply:
     """A screen with its frame: menu, machine, person."""
-    menu = [(visit.link(path), name, path) for path, name, right in MENU if visit.may(right)]
     attention = [worker for worker in visit.deps.workers.all() if worker.attention]
+    here = visit.request.scope["path"]
+    menu = [
+        MenuItem(
+            visit.link(path), visit.say(words), icon, is_here(path, here), len(attention) if path == ATTENTION else 0
+        )
+        for path, words, icon, right in MENU
+        if visit.may(right)
+    ]
     return await html(
         visit.request,
         visit.page,
@@ -250,7 +260,11 @@ async def shown(visit: Visit, template: str, *, status: int = 200, **values: Any
         status=status,
         **{
             "visit": visit,
+            "person": visit.session,
             "menu": menu,
+            "state": await sales_state(visit),
+            "brand": visit.deps.paper.shop(visit.worker, visit.language).name or "mcfd",
+            "till": visit.worker.defaults.operator_name,
             "worker": visit.worker,
             "workers": visit.deps.workers.all(),
             "name_of": name_of,
@@ -288,6 +302,8 @@ async def html(
         "day": lambda text: formats.day(text, language),
         "month": lambda text: formats.month(text, language),
         "visit": None,
+        "person": None,
+        "site": "mcfd",
         "problem": "",
         "done": "",
         **values,

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from litestar import get, post
 from msgspec import Meta
 
+from common.language import Text
 from daemon.api.access.context import ApiRequest
-from daemon.api.document.describe import AT_THE_MACHINE, REPLAYABLE, STORED, EmptyBody, described
+from daemon.api.document.describe import AT_THE_MACHINE, REPLAYABLE, STORED, described
 from daemon.api.document.operation import ONCE, RANGE, paging
 from daemon.api.http.answers import Answer, encoded, sent
-from daemon.api.request.body import read_empty
+from daemon.api.request.body import parse, read_empty
 from daemon.api.request.call import call_of
 from daemon.api.request.query import MAX_LIMIT, integer, range_of, read_query
-from daemon.core.errors import InvalidRequest, ZNumberUnknown
+from daemon.core.errors import FieldError, InvalidRequest, ZNumberUnknown
+from daemon.core.money import MAX_AMOUNT
 from daemon.core.report.fiscal_reports import AReport, HistoryRecord, XReport, ZReport
 from daemon.usecases.reports import report
 from daemon.usecases.reports.close_period import close_period
 
 MAX_Z_NUMBER = 999_999_999
+
+
+class ClosePeriodBody(msgspec.Struct, rename="camel"):
+    """Nothing is needed: no body at all, or an object."""
+
+    cash_counted: Annotated[
+        int | None,
+        Meta(ge=0, le=MAX_AMOUNT, description="What a person counted in the drawer, whole XOF: kept with the Z"),
+    ] = None
 
 
 class History(msgspec.Struct, frozen=True):
@@ -60,21 +71,28 @@ async def x_report(request: ApiRequest) -> Answer:
         right="close",
         summary="Close the period (Z)",
         description="""Closes the period: a Z number, totals frozen, the machine's counters read live. Each call closes a new period, except a
-repeat with the same `Idempotency-Key`, which gets the same Z. A period without certifications may be closed too. Totals are
-net of credit notes; `by_type` and `by_type_and_group` are positive.""",
+repeat with the same `Idempotency-Key`, which gets the same Z. What was counted in the drawer may come
+with it. A period without certifications may be closed too. Totals are net of credit notes; `by_type` and `by_type_and_group` are positive.""",
         answer=ZReport,
         status=201,
         answer_text="The period is closed",
         parameters=(ONCE,),
-        body=EmptyBody,
-        problems=(*AT_THE_MACHINE, *REPLAYABLE, ZNumberUnknown, *STORED),
+        body=ClosePeriodBody,
+        problems=(*AT_THE_MACHINE, *REPLAYABLE, InvalidRequest, ZNumberUnknown, *STORED),
     ),
 )
 async def z_report(request: ApiRequest) -> Answer:
     worker = request.auth.worker
     raw = await read_empty(request.scope["headers"], request.receive)
-    done = await close_period(worker, call_of(request, raw))
+    done = await close_period(worker, call_of(request, raw), _counted(parse(raw)) if raw else None)
     return sent(done.value.body, status=201, replayed=done.replayed)
+
+
+def _counted(body: dict[str, Any]) -> int | None:
+    counted = body.get("cashCounted")
+    if counted is None or (type(counted) is int and 0 <= counted <= MAX_AMOUNT):
+        return counted
+    raise InvalidRequest([FieldError("cashCounted", Text("must be a whole number of francs, 0 or more"))])
 
 
 @get(

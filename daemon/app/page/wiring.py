@@ -47,6 +47,7 @@ def page_of(
         read_export=partial(files.read, made),
         authority=partial(_authority, settings),
         labels=settings.labels_in,
+        support=settings.company.support,
         log_lines=_log_lines,
         probe=partial(probing.probe_unused, runtime),
         send_again=partial(_send_again, replication, webhooks),

@@ -111,7 +111,7 @@ def _person(_: click.Context, __: click.Parameter, given: str | None) -> str | N
     "--network",
     type=click.Choice(("local", "https", "plain")),
     help=tr(
-        "Who uses it: this box alone (local, the default), the shop's network encrypted (https), or in clear (plain)."
+        "Who uses it: this box alone (local), the shop's network encrypted (https), or in clear (plain); by default as configured, else local."
     ),
 )
 @click.option("--host", help=tr("The address to listen on; otherwise by --network."))
@@ -172,6 +172,7 @@ def command(**flags: Any) -> int:
     checked(plan)
     if before and not wanted.as_json:
         show_changes(before, tables(plan))
+    _confirm_loss(wanted, before, plan)
     if wanted.may_ask:
         click.confirm(tr("Write {path}?", path=place), default=True, abort=True)
     try:
@@ -238,7 +239,7 @@ def _ask_nims(found: Sequence[PortResult]) -> tuple[str, ...]:
 
 def _plan(wanted: SetupOptions, chosen: Sequence[PortResult], before: dict[str, Any]) -> SetupPlan:
     """Where a question has an answer in the configuration before, that is what is offered."""
-    from daemon.setup.kept import machine_before
+    from daemon.setup.kept import machine_before, network_of
     from daemon.setup.plan import SetupPlan
 
     known = machine_before(before, chosen[0].nim)
@@ -248,7 +249,7 @@ def _plan(wanted: SetupOptions, chosen: Sequence[PortResult], before: dict[str, 
     return SetupPlan(
         machines=tuple((each.nim, each.port) for each in chosen),
         ledger=Path(ledger or wanted.ledger).absolute(),
-        network=wanted.network or _ask_network(wanted),
+        network=wanted.network or _ask_network(wanted, network_of(before) or "local"),
         host=wanted.host or "",
         port=port or wanted.http_port,
         baudrate=wanted.baudrate,
@@ -264,19 +265,36 @@ def _is_default(name: str) -> bool:
     return click.get_current_context().get_parameter_source(name) is ParameterSource.DEFAULT
 
 
-def _ask_network(wanted: SetupOptions) -> Network:
+def _ask_network(wanted: SetupOptions, default: Network) -> Network:
     from daemon.setup.plan import NETWORKS
 
     if not wanted.may_ask:
-        return "local"
+        return default
     asked: Network = click.prompt(
         tr(
             "Who uses it? local: this box alone; https: the shop's network, encrypted; plain: the network, in clear (HAProxy in front of both)"
         ),
         type=click.Choice(NETWORKS),
-        default="local",
+        default=default,
     )
     return asked
+
+
+def _confirm_loss(wanted: SetupOptions, before: dict[str, Any], plan: SetupPlan) -> None:
+    """What a run takes away is said in words, and asked for by itself."""
+    from daemon.setup.kept import network_of
+
+    was, now_is = network_of(before), plan.network
+    if was in (None, "local", now_is):
+        return
+    if now_is == "local":
+        warn(tr("this takes every till off the network: only programs on this box reach mcfd from then on"))
+    elif was == "https":
+        warn(tr("this takes encryption away: what tills send goes over the network in clear from then on"))
+    else:
+        warn(tr("every till has to trust the box's certificate from then on, and to call https"))
+    if wanted.may_ask:
+        click.confirm(tr("Is that what you want?"), default=False, abort=True)
 
 
 def _ask(wanted: SetupOptions, question: object, default: str) -> str:

@@ -117,6 +117,11 @@ class XReport(Period, frozen=True, kw_only=True):
     kind: Annotated[Literal["X"], Meta(description="X")]
 
 
+class CashCount(msgspec.Struct, frozen=True):
+    counted: Annotated[int, Meta(description="What was in the drawer at the closure, counted by a person")]
+    difference: Annotated[int, Meta(description="Counted less what was expected; below 0 what is missing")]
+
+
 class ZReport(Period, frozen=True, kw_only=True):
     """`chain_previous` is the hash, in hex, of what stands before the closure in its book: what it is chained to.
 
@@ -137,6 +142,9 @@ class ZReport(Period, frozen=True, kw_only=True):
         Meta(
             description="true where the machine is no longer on the box and `mcf_counters` are those known last; else left out"
         ),
+    ] = msgspec.UNSET
+    cash_count: Annotated[
+        CashCount | msgspec.UnsetType, Meta(description="Left out where nobody counted the drawer")
     ] = msgspec.UNSET
     letterhead: Annotated[
         str, Meta(description="Which letterhead stands on its paper, for ever; empty where it is the present one")
@@ -191,11 +199,14 @@ def z_report(
     letterhead: str = "",
     without_machine: bool = False,
     waiting: WaitingSales | msgspec.UnsetType = msgspec.UNSET,
+    counted: int | None = None,
 ) -> ZReport:
-    """`aggregate` holds every certification made before the closure (decision 14); `created_at` (ms) ends the period."""
+    """`aggregate` holds every certification made before the closure (decision 14); `created_at` (ms) ends the period. `counted`: the drawer."""
+    period = _period(book, aggregate, created_at, cash, labels)
     return ZReport(
         kind="Z",
-        **_period(book, aggregate, created_at, cash, labels),
+        **period,
+        cash_count=msgspec.UNSET if counted is None else CashCount(counted, counted - period["cash"].expected),
         isfs=tuple(isfs),
         letterhead=letterhead,
         z_number=z_number,

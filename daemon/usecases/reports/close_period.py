@@ -24,17 +24,17 @@ from daemon.usecases.worker.machine_worker import COUNTERS_WENT_DOWN, MachineWor
 log = structlog.get_logger(__name__)
 
 
-async def close_period(worker: MachineWorker, call: Call) -> Answered[Closure]:
-    """The closure; its `body` is the answer. Needs the machine (decision 15): without it, nothing is closed, unless it is no longer in the
-    configuration."""
+async def close_period(worker: MachineWorker, call: Call, counted: int | None = None) -> Answered[Closure]:
+    """The closure, with what was `counted` in the drawer, if it was; its `body` is the answer. Needs the machine (decision 15):
+    without it, nothing is closed, unless it is no longer in the configuration."""
 
     async def run() -> Closure:
         if worker.is_retired:
             await worker.ledger.check_free_space(worker.book)
-            return await worker.see_through(_close_without_machine(worker, call), "close period")
+            return await worker.see_through(_close_without_machine(worker, call, counted), "close period")
         worker.check_turn()
         await worker.ledger.check_free_space(worker.book)
-        return await worker.see_through(_close(worker, call), "close period")
+        return await worker.see_through(_close(worker, call, counted), "close period")
 
     return await once(worker, call, run, _replay)
 
@@ -43,19 +43,19 @@ def _replay(use: KeyUse) -> Closure | None:
     return use.closure
 
 
-async def _close(worker: MachineWorker, call: Call) -> Closure:
+async def _close(worker: MachineWorker, call: Call, counted: int | None) -> Closure:
     deadline = asyncio.get_running_loop().time() + worker.limits.patience
     with worker.queue.join() as entry:
         machine = await worker.turn(entry, deadline)
         await worker.attempts.all_durable()
         try:
-            closure = await _freeze(worker, machine, call)
+            closure = await _freeze(worker, machine, call, counted)
         except LineLost as error:
             raise NothingDone(error, Text("nothing was closed")) from error
     return _told(worker, closure, call)
 
 
-async def _close_without_machine(worker: MachineWorker, call: Call) -> Closure:
+async def _close_without_machine(worker: MachineWorker, call: Call, counted: int | None) -> Closure:
     """By the counters that the ledger knew last, and the Z says so. What became of an attempt in doubt only an operator can say, before or after."""
     if question := worker.time.question():
         raise MachineAttention(question)
@@ -68,6 +68,7 @@ async def _close_without_machine(worker: MachineWorker, call: Call) -> Closure:
         call=call,
         without_machine=True,
         letterhead=worker.defaults.letterhead.hex(),
+        counted=counted,
     )
     worker.aggregate = await worker.ledger.aggregated(worker.book)
     return _told(worker, closure, call)
@@ -109,7 +110,7 @@ def _told(worker: MachineWorker, closure: Closure, call: Call) -> Closure:
     return closure
 
 
-async def _freeze(worker: MachineWorker, machine: ConnectedMachine, call: Call) -> Closure:
+async def _freeze(worker: MachineWorker, machine: ConnectedMachine, call: Call, counted: int | None) -> Closure:
     state = await machine.state()
     worker.time.take_machine(state.time)
     now, known = state.counters, worker.known
@@ -130,6 +131,7 @@ async def _freeze(worker: MachineWorker, machine: ConnectedMachine, call: Call) 
         call=call,
         seen=LastSeen(state.last),
         letterhead=worker.defaults.letterhead.hex(),
+        counted=counted,
     )
     worker.attempts.known = now
     worker.aggregate = await worker.ledger.aggregated(worker.book)

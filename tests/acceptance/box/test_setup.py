@@ -182,6 +182,19 @@ def test_a_configuration_is_not_lost(box: Box, machine: Machine) -> None:
     assert f'nim = "{NIM}"' in box.config.read_text()
 
 
+def test_who_may_reach_it_stays(box: Box, machine: Machine) -> None:
+    """`--force` alone leaves tills on the network, encrypted, at the address that was configured; what takes them off says so in words."""
+    box.setup(machine.link, more=("--network", "https", "--host", "127.0.0.7"))
+    for more in (("--force",), ("--force", "--isf", "ISF-2")):
+        done = box.setup(machine.link, more=more)
+        assert (done.returncode, "every till" in done.stderr) == (0, False), done.stderr
+        text = box.config.read_text()
+        assert ('tls = "internal"' in text, 'host = "127.0.0.7"' in text) == (True, True), text
+    done = box.setup(machine.link, more=("--force", "--network", "local"))
+    assert "this takes every till off the network" in done.stderr
+    assert "tls" not in box.config.read_text()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
 def test_what_nobody_was_asked_about_stays(box: Box, machine: Machine) -> None:
     """`--force` keeps upstream, company, printer, the machine's habits and its ISF, says what changes, and names the keys of before."""

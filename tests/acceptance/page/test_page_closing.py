@@ -66,6 +66,38 @@ def test_a_double_click_makes_one_z(person: People, shop: Shop, view: View) -> N
     assert zs(shop) == [*before, int(number)]
 
 
+@in_both_views
+def test_the_drawer_is_counted_at_the_closing(person: People, shop: Shop, view: View) -> None:
+    """By notes and coins or as one sum, without a script too: what was counted and the difference stand on the screen of the Z, in the report, on paper and in the
+    audit log. A count that is no number closes nothing; nobody has to count."""
+    assert shop.certify(invoice(f"COUNT-{view.language}", 7000)).status_code == 200
+    open_period(shop)
+    expected, before = shop.get("reports/x").json()["cash"]["expected"], zs(shop)
+    awa = person("manager", view)
+    page = awa.go("/ui/z")
+    page.fill("[name=counted]", "sept mille")
+    page.get_by_test_id("confirm-z").click()
+    expect(page.get_by_role("alert")).to_contain_text(view.say("Counted in the drawer"))
+    awa.complaints.clear()  # Chromium notes the 422
+    assert zs(shop) == before
+    page.fill("[name=counted]", "")
+    page.locator("summary", has_text=view.say("By notes and coins")).click()
+    page.fill("[name=n1000]", "3")
+    page.fill("[name=c25]", "4")
+    assert page.input_value("[name=counted]") == "3100"
+    expect(page.get_by_test_id("difference")).to_contain_text(re.compile(r"\d"))
+    page.get_by_test_id("confirm-z").click()
+    awa.sees("z-number")
+    report = shop.get(f"reports/z/{awa.text('z-number')}").json()
+    assert report["cash_count"] == {"counted": 3100, "difference": 3100 - expected}
+    assert re.sub(r"\D", "", awa.text("difference").partition("F")[0]) == str(abs(3100 - expected))
+    ticket = shop.get(f"reports/z/{awa.text('z-number')}/ticket", format="text", lang=view.language).text
+    assert view.say("Counted in the drawer") in ticket
+    entries = shop.with_store(lambda store: store.audit.newest(limit=20))
+    assert next(entry for entry in entries if entry.action == "closure.created").detail["counted"] == "3100"
+    assert "cash_count" not in shop.close_period().json()
+
+
 def test_a_machine_that_is_unplugged_during_the_confirmation(person: People, shop: Shop) -> None:
     """Nothing is closed and the dialogue stays, saying why; pressed again with the machine back, it closes one period."""
     before = zs(shop)

@@ -93,7 +93,17 @@ NEEDED = {
     "/ui/account": "look",
     ("POST", "/ui/account/password"): "look",
     **dict.fromkeys(
-        ["/ui", "/ui/today", "/ui/journal", "/ui/journal/{seq:int}", "/ui/cash", "/ui/live", "/ui/waiting"], "look"
+        [
+            "/ui",
+            "/ui/today",
+            "/ui/state",
+            "/ui/journal",
+            "/ui/journal/{seq:int}",
+            "/ui/cash",
+            "/ui/live",
+            "/ui/waiting",
+        ],
+        "look",
     ),
     "/ui/paper/{what:str}/{name:str}": "look",
     "/ui/poster/{size:str}": "look",
@@ -104,8 +114,15 @@ NEEDED = {
         ["/ui/files/a/{form:str}", "/ui/files/closures/{form:str}", "/ui/files/calendar/{form:str}"], "report"
     ),
     "/ui/files/made/{name:str}": "report",
+    **dict.fromkeys(["/ui/vat", "/ui/vat/{form:str}"], "report"),
+    **dict.fromkeys(
+        ["/ui/sale", "/ui/journal/{seq:int}/credit", ("POST", "/ui/sale"), ("POST", "/ui/journal/{seq:int}/credit")],
+        "certify",
+    ),
+    ("POST", "/ui/journal/{seq:int}/share"): "look",
     "/ui/z": "close",
     **dict.fromkeys(["/ui/attention", "/ui/box", "/ui/box/findings", "/ui/box/jobs", "/ui/box/probe"], "administer"),
+    **dict.fromkeys([f"/ui/box/{each}" for each in ("keys", "people", "backups", "history", "update")], "administer"),
     **dict.fromkeys(["/ui/log", "/ui/welcome", "/ui/box/backup/{name:str}"], "administer"),
     "/ui/box/backup/{name:str}/restore": "administer",
     ("POST", "/ui/box/backup/{name:str}/restore"): "administer",
@@ -124,6 +141,7 @@ NEEDED = {
 """What each screen and each change needs; a path alone is a GET."""
 FOR_ANYBODY = {
     *("/", "/ui/login", "/ui/language/{code:str}", "/ui/static/{name:str}", "/ui/authority.pem"),
+    "/ui/shared/{token:str}",
     *(("POST", "/ui/login"), ("POST", "/ui/logout")),
 }
 
@@ -210,7 +228,7 @@ def test_a_seller_sees_the_cash_of_the_open_period_alone(client: httpx.Client, a
     as_role("reader")
     assert "before the Z" in client.get("/ui/cash").text
     as_role("technician")
-    done = " ".join(client.get("/ui/box", headers={"Accept-Language": "en"}).text.split())
+    done = " ".join(client.get("/ui/box/history", headers={"Accept-Language": "en"}).text.split())
     assert "Amount: 1 000 F CFA · Movement: taken out · Reason: before the Z" in done
 
 

@@ -1,4 +1,4 @@
-"""The box: what doctor finds, lines, disk and ledger, backups, upstream, certificate, keys and people, what was done."""
+"""The box: its health (what doctor finds, lines, disk, upstream), tills and keys, people, backups, what was done, its version."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from daemon.core.ledger.attempt import Mode
 from daemon.core.passwords import fault_of_name
 from daemon.core.roles import ROLES
 
-ENTRIES: Final = 30
+ENTRIES: Final = 100
 LONGEST_LABEL: Final = 60
 IN_WORDS: Final[dict[str, Any]] = {"deed": deed, "details": details, "money": money, "who": who, "whom": whom}
 """What the screen tells the audit log with."""
@@ -46,27 +46,45 @@ async def box(visit: Visit) -> Reply:
         for each in visit.deps.workers.all()
         if each.book.mode == "live"
     ]
-    keys = await visit.page.keys.list_keys()
     return await shown(
         visit,
         "box.html",
         figures=figures,
         lines=lines,
-        keys=keys,
-        labels={str(key.id): key.label for key in keys},
-        people=await visit.page.people.all(),
-        entries=await visit.page.audit.newest(limit=ENTRIES),
-        **_jobs(visit),
-        roles=ROLES,
-        **IN_WORDS,
-        version=visit.deps.version,
-        core_version=CORE_VERSION,
-        core_digest=core_digest()[:12],
-        authority=await authority_shown(visit),
         parked=sum(backlog.parked for lane in figures.outbox.values() for backlog in lane) if figures else 0,
         done=_done(visit),
-        new_key="",
-        now=now,
+    )
+
+
+@screen("/ui/box/keys", "administer")
+async def keys_screen(visit: Visit) -> Reply:
+    keys, authority = await visit.page.keys.list_keys(), await authority_shown(visit)
+    return await shown(visit, "box_keys.html", keys=keys, roles=ROLES, authority=authority, done=_done(visit))
+
+
+@screen("/ui/box/people", "administer")
+async def people_screen(visit: Visit) -> Reply:
+    people = await visit.page.people.all()
+    return await shown(visit, "box_people.html", people=people, roles=ROLES, done=_done(visit))
+
+
+@screen("/ui/box/backups", "administer")
+async def backups_screen(visit: Visit) -> Reply:
+    return await shown(visit, "box_backups.html", **_jobs(visit))
+
+
+@screen("/ui/box/history", "administer")
+async def history(visit: Visit) -> Reply:
+    labels = {str(key.id): key.label for key in await visit.page.keys.list_keys()}
+    entries = await visit.page.audit.newest(limit=ENTRIES)
+    return await shown(visit, "box_history.html", labels=labels, entries=entries, **IN_WORDS)
+
+
+@screen("/ui/box/update", "administer")
+async def update(visit: Visit) -> Reply:
+    digest = core_digest()[:12]
+    return await shown(
+        visit, "box_update.html", version=visit.deps.version, core_version=CORE_VERSION, core_digest=digest
     )
 
 
@@ -121,13 +139,23 @@ async def create_key(visit: Visit) -> Reply:
     )
     for_till = {"url": address_here(visit), "nim": visit.worker.book.nim, "key": text}
     picture = await qr_picture(msgspec.json.encode(for_till).decode())
-    return await shown(visit, "new_key.html", key=text, label=label, address=for_till["url"], picture=picture)
+    pages = f"{for_till['url']}/ui/"
+    return await shown(
+        visit,
+        "new_key.html",
+        key=text,
+        label=label,
+        address=for_till["url"],
+        picture=picture,
+        pages=(pages, await qr_picture(pages)),
+        authority=await authority_shown(visit),
+    )
 
 
 @screen("/ui/box/key/{key:int}/revoke", "administer", change=True)
 async def revoke_key(visit: Visit) -> Reply:
     await visit.page.keys.revoke(int(visit.request.path_params["key"]), at=visit.deps.clock(), by=visit.actor)
-    return redirect(visit.link("/ui/box", done="revoked") + "#keys")
+    return redirect(visit.link("/ui/box/keys", done="revoked"))
 
 
 @screen("/ui/box/person", "administer", change=True)
@@ -139,14 +167,14 @@ async def create_person(visit: Visit) -> Reply:
         raise InvalidRequest([FieldError("name", fault)])
     password = await _hashed(visit, name)
     await visit.page.people.create(name, role, password, at=visit.deps.clock(), by=visit.actor)
-    return redirect(visit.link("/ui/box", done="person") + "#people")
+    return redirect(visit.link("/ui/box/people", done="person"))
 
 
 @screen("/ui/box/person/{name:str}/password", "administer", change=True)
 async def set_password(visit: Visit) -> Reply:
     name = str(visit.request.path_params["name"])
     await visit.page.people.set_password(name, await _hashed(visit, name), at=visit.deps.clock(), by=visit.actor)
-    return redirect(visit.link("/ui/box", done="person") + "#people")
+    return redirect(visit.link("/ui/box/people", done="person"))
 
 
 @screen("/ui/box/person/{name:str}/disable", "administer", change=True)
@@ -155,7 +183,7 @@ async def disable_person(visit: Visit) -> Reply:
     if name == visit.session.name:
         raise InvalidRequest([FieldError("name", visit.say("nobody can disable his own account"))])
     await visit.page.people.disable(name, at=visit.deps.clock(), by=visit.actor)
-    return redirect(visit.link("/ui/box", done="person") + "#people")
+    return redirect(visit.link("/ui/box/people", done="person"))
 
 
 async def _hashed(visit: Visit, name: str) -> str:
@@ -184,7 +212,7 @@ async def back_up(visit: Visit) -> Reply:
     """Long work on a large ledger; the command writes who asked for it into the audit log."""
     page, actor = visit.page, visit.actor
     page.jobs.begin("backup", "", lambda job: page.back_up(actor, job.tell))
-    return redirect(visit.link("/ui/box") + "#backups")
+    return redirect(visit.link("/ui/box/backups"))
 
 
 @screen("/ui/box/verify", "administer", change=True)
@@ -199,7 +227,7 @@ async def verify(visit: Visit) -> Reply:
         return ""
 
     page.jobs.begin("verify", "", work)
-    return redirect(visit.link("/ui/box") + "#backups")
+    return redirect(visit.link("/ui/box/backups"))
 
 
 @screen("/ui/box/send-again", "administer", change=True)
@@ -221,6 +249,11 @@ download = kept_files(
 
 HANDLERS = (
     box,
+    keys_screen,
+    people_screen,
+    backups_screen,
+    history,
+    update,
     findings,
     probe,
     create_key,

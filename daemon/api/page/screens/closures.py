@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 from typing import Any, Final, Literal
 
 import msgspec
@@ -11,7 +11,7 @@ from common.numbers import money
 from common.web import formats
 from common.web.days import beside, days_of
 from daemon.api.http.answers import Reply
-from daemon.api.page.days import Day, day_of, month_of
+from daemon.api.page.days import Day, change_in_percent, day_of, month_of
 from daemon.api.page.screens.paper import printed
 from daemon.api.page.visit import Visit, screen, shown
 from daemon.core.errors import NotFound
@@ -28,7 +28,10 @@ YEARS_OF_A: Final = 60
 FEW: Final = 15
 """Bars from which on not each has a name under it."""
 NAMED_DAYS: Final = (1, 5, 10, 15, 20, 25)
-Each = Literal["day", "month", "year"]
+Each = Literal["day", "week", "month", "year"]
+MOST_BARS: Final = 130
+DAYS_OF_A_WEEK: Final = 7
+FIRST_YEAR: Final = 2001
 
 
 @screen("/ui/closures", "report")
@@ -76,22 +79,72 @@ async def a_screen(visit: Visit) -> Reply:
     start, _ = visit.day_bounds(first)
     _, end = visit.day_bounds(last)
     shown_a = await report.a_report(visit.worker, start, end)
-    each, begins = _bars(first, last)
+    each, begins = _bars(first, last, visit.query.get("by", ""))
     ends = [*begins[1:], date.fromordinal(last.toordinal() + 1)]
     chart = [await _bar(visit, each, at, (to - at).days, len(begins)) for at, to in zip(begins, ends, strict=False)]
-    return await shown(visit, "report.html", report=shown_a, what="a", chart=chart, each=each, first=first, last=last)
+    days = (last - first).days + 1
+    before = await _sold(visit, first - timedelta(days=days), days) if first.year > FIRST_YEAR else 0
+    return await shown(
+        visit,
+        "report.html",
+        report=shown_a,
+        what="a",
+        chart=chart,
+        each=each,
+        first=first,
+        last=last,
+        change=change_in_percent(shown_a.total_ttc, before),
+        chips=_ranges(visit, first, last),
+    )
 
 
-def _bars(first: date, last: date) -> tuple[Each, list[date]]:
-    """What a bar is of, and where each begins in the range; none of a range of too many years."""
+def _ranges(visit: Visit, first: date, last: date) -> list[tuple[str, str, bool]]:
+    """What is asked for most: words, where it leads, whether it is what is shown."""
+    today, say = visit.today(), visit.say
+    month = today.replace(day=1)
+    end_of_last = month - timedelta(days=1)
+    ranges = (
+        (say("Today"), today, today),
+        (say("This week"), today - timedelta(days=today.weekday()), today),
+        (say("This month"), month, today),
+        (say("Last month"), end_of_last.replace(day=1), end_of_last),
+        (say("This year"), today.replace(month=1, day=1), today),
+    )
+    return [
+        (
+            words,
+            visit.link("/ui/a", **{"from": start.isoformat(), "to": end.isoformat()}),
+            (start, end) == (first, last),
+        )
+        for words, start, end in ranges
+    ]
+
+
+def _bars(first: date, last: date, by: str = "") -> tuple[Each, list[date]]:
+    """What a bar is of (`by` where it fits), and where each begins in the range; none of a range of too many years."""
+    days = (last - first).days + 1
+    if by == "week" and days <= MOST_BARS * 7:
+        monday = first - timedelta(days=first.weekday())
+        return "week", [first, *(monday + timedelta(days=at) for at in range(7, (last - monday).days + 1, 7))]
+    if by == "year" and last.year - first.year < YEARS_OF_A:
+        return "year", _years(first, last)
+    if by == "month" and days <= MOST_BARS * 28:
+        return "month", _months(first, last)
     if (last - first).days < DAYS_OF_A:
         return "day", [date.fromordinal(at) for at in range(first.toordinal(), last.toordinal() + 1)]
+    months = _months(first, last)
+    if len(months) <= MONTHS_OF_A:
+        return "month", months
+    return "year", _years(first, last) if last.year - first.year < YEARS_OF_A else []
+
+
+def _months(first: date, last: date) -> list[date]:
     begin, end = (day.year * 12 + day.month - 1 for day in (first, last))
-    if end - begin < MONTHS_OF_A:
-        return "month", [first, *(date(at // 12, at % 12 + 1, 1) for at in range(begin + 1, end + 1))]
-    if last.year - first.year >= YEARS_OF_A:
-        return "year", []
-    return "year", [first, *(date(year, 1, 1) for year in range(first.year + 1, last.year + 1))]
+    return [first, *(date(at // 12, at % 12 + 1, 1) for at in range(begin + 1, end + 1))]
+
+
+def _years(first: date, last: date) -> list[date]:
+    return [first, *(date(year, 1, 1) for year in range(first.year + 1, last.year + 1))]
 
 
 async def _bar(visit: Visit, each: Each, at: date, days: int, bars: int) -> tuple[str, int, str]:
@@ -100,6 +153,7 @@ async def _bar(visit: Visit, each: Each, at: date, days: int, bars: int) -> tupl
     text = at.isoformat()
     named = {
         "day": formats.day(text, visit.language),
+        "week": visit.say("week of {day}", day=formats.day(text, visit.language)),
         "month": formats.month(text[:7], visit.language),
         "year": text[:4],
     }
@@ -108,6 +162,8 @@ async def _bar(visit: Visit, each: Each, at: date, days: int, bars: int) -> tupl
 
 def _under(each: Each, at: date, bars: int) -> str:
     """Of few bars each has its name, of many those by which the others are counted."""
+    if each == "week":
+        return f"{at.day}/{at.month}" if bars < FEW or at.day <= DAYS_OF_A_WEEK else ""
     if each == "day":
         return str(at.day) if bars < FEW or at.day in NAMED_DAYS else ""
     if each == "month":

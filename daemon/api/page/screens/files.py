@@ -93,7 +93,7 @@ async def totals(visit: Visit) -> Reply:
     first, last = range_of_a(visit)
     start, end = visit.day_bounds(first)[0], visit.day_bounds(last)[1]
     form, found = _form(visit), await report.a_report(visit.worker, start, end)
-    body = _begun(_csv(visit), _rows_of_a(found)) if form == "csv" else msgspec.json.encode(found)
+    body = csv_of(visit, _rows_of_a(found)) if form == "csv" else msgspec.json.encode(found)
     return Answer(body, media_type=TYPES[form], headers=(as_file(f"a-{visit.worker.book.nim}-{first}-{last}.{form}"),))
 
 
@@ -171,6 +171,11 @@ def _form(visit: Visit) -> str:
     if form not in ("csv", "json"):
         raise NotFound("there is no such file")
     return form
+
+
+def csv_of(visit: Visit, rows: Iterable[tuple[Cell, ...]]) -> bytes:
+    """A whole file, as a spreadsheet of the person's language reads it."""
+    return _begun(_csv(visit), rows)
 
 
 def _csv(visit: Visit) -> Lines:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any, Final, cast
+
+import msgspec
 
 from daemon.api.http.answers import Reply
 from daemon.api.page.days import day_of
@@ -21,6 +24,8 @@ from daemon.usecases.reports import journal, report
 from daemon.usecases.reports.search import Search, search
 
 PER_PAGE: Final = 50
+BLANKS: Final = str.maketrans("", "", " .\u00a0\u202f")
+"""As people write thousands."""
 EVER: Final = 1 << 53
 STATES: Final = ("certified", "refused", "abandoned", "begun", "disputed")
 
@@ -29,6 +34,8 @@ STATES: Final = ("certified", "refused", "abandoned", "begun", "disputed")
 async def journal_screen(visit: Visit) -> Reply:
     asked = await _asked(visit)
     found = await search(visit.worker, asked)
+    if not found.records and found.complete and asked.amount is None and (amount := _whole_amount(asked.text)):
+        found = await search(visit.worker, msgspec.structs.replace(asked, text="", amount=amount))
     rows = [{"record": record, "z": z_number} for record, z_number in found.records]
     kept = _kept(visit)
     is_summed_up = any(kept.values()) and not found.next and not asked.page.before_seq
@@ -43,7 +50,28 @@ async def journal_screen(visit: Visit) -> Reply:
         states=STATES,
         types=SALES + CREDITS,
         asked=visit.query,
+        chips=_chips(visit),
+        is_filtered=any(visit.query.get(name) for name in ("amount", "type", "state", "from", "to")),
     )
+
+
+def _chips(visit: Visit) -> list[tuple[str, str, bool]]:
+    """What is asked for most: words, where it leads, whether it is what is shown."""
+    today, say = visit.today(), visit.say
+    begins = {
+        say("Today"): today,
+        say("This week"): today - timedelta(days=today.weekday()),
+        say("This month"): today.replace(day=1),
+    }
+    asked: dict[str, dict[str, str]] = {
+        say("All"): {},
+        **{words: {"from": first.isoformat(), "to": today.isoformat()} for words, first in begins.items()},
+        say("In doubt"): {"state": "disputed"},
+        say("Refused"): {"state": "refused"},
+        say("Credit notes"): {"type": "FA"},
+    }
+    shown_now = {name: value for name, value in _kept(visit).items() if value}
+    return [(words, visit.link("/ui/journal", **query), query == shown_now) for words, query in asked.items()]
 
 
 @screen("/ui/journal/{seq:int}", "look")
@@ -64,8 +92,22 @@ async def invoice_screen(visit: Visit) -> Reply:
         receipt=given,
         picture=picture,
         credits=credits_,
-        done=printed(visit),
+        done=printed(visit) or (visit.say("Certified.") if visit.query.get("new") else ""),
+        can_credit=can_credit(visit, record),
     )
+
+
+def can_credit(visit: Visit, record: Record) -> bool:
+    return record.state == "certified" and record.type in SALES and bool(record.invoice.items) and visit.may("certify")
+
+
+async def record_of(visit: Visit) -> Record:
+    """The entry that the address names; NotFound, or PeriodClosed for who may see the open period alone."""
+    record = await _record(visit, int(visit.request.path_params["seq"]))
+    (z_number,) = await visit.worker.journal.periods(visit.worker.book, [record])
+    if z_number and not visit.may("report"):
+        raise PeriodClosed
+    return record
 
 
 async def _record(visit: Visit, seq: int) -> Record:
@@ -110,6 +152,12 @@ def _range(visit: Visit) -> tuple[int, int]:
 def _number(text: str) -> int | None:
     kept = "".join(letter for letter in text if letter.isascii() and letter.isdigit())
     return int(kept[:15]) if kept else None
+
+
+def _whole_amount(text: str) -> int | None:
+    """What stands in the one field, where it may be an amount: "15 000 F" is one."""
+    plain = text.upper().removesuffix("CFA").strip().removesuffix("F").translate(BLANKS)
+    return _number(plain) if plain.isascii() and plain.isdigit() else None
 
 
 def _kept(visit: Visit) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Final, get_args
 
 import msgspec
@@ -22,7 +23,7 @@ from daemon.paper.elements import Document
 from daemon.paper.html import as_html
 from daemon.paper.invoice import invoice_document
 from daemon.paper.layout import Width
-from daemon.paper.pdf import PaperSize, poster
+from daemon.paper.pdf import PaperSize, as_pdf, poster
 from daemon.paper.reports import report_document
 from daemon.paper.shop import Style
 from daemon.usecases.reports import acts, inspect, journal, report
@@ -43,7 +44,17 @@ async def paper(visit: Visit) -> Reply:
     document, _, copied = await _document(visit)
     if copied:
         await acts.make_copy(visit.worker, copied, Call(visit.request.scope["state"]["request_id"], by=visit.actor))
+    if visit.query.get("form") == "pdf":
+        with visit.deps.exports.take(f"page {visit.session.person_id}"):
+            return await pdf_answer(document)
     return Answer(as_html(document, WIDTH).encode(), media_type=b"text/html; charset=utf-8", headers=(ALONE,))
+
+
+async def pdf_answer(document: Document, name: str = "") -> Answer:
+    """A file of that name, or of the document's."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", name or document.name).strip("-")
+    body = await asyncio.to_thread(as_pdf, document)
+    return Answer(body, media_type=b"application/pdf", headers=(as_file(f"{name}.pdf"),))
 
 
 @screen("/ui/paper/{what:str}/{name:str}", "look", change=True)

@@ -4,29 +4,41 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Final
 
 from litestar import get
 
+from common.language import Speaker
+from common.numbers import money
 from daemon.api.http.answers import Reply
 from daemon.api.http.stream import Stream
+from daemon.api.page.days import change_in_percent
 from daemon.api.page.faults import fault_of
 from daemon.api.page.screens.paper import printed
 from daemon.api.page.shown.machine_shown import shown_machine
-from daemon.api.page.visit import POLICY, AnyRequest, Visit, enter, fault_page, redirect, screen, shown
+from daemon.api.page.shown.sales_state import sales_state
+from daemon.api.page.visit import POLICY, AnyRequest, Visit, enter, fault_page, html, redirect, screen, shown
 from daemon.core.call import Call
-from daemon.core.errors import MachineError, NotFound
+from daemon.core.errors import FieldError, InvalidRequest, MachineError, NotFound
+from daemon.core.money import MAX_AMOUNT
+from daemon.core.report.machine_info import tax_server
 from daemon.usecases.deferred.look import backlog
 from daemon.usecases.delivery.events import has_come
-from daemon.usecases.reports import report
+from daemon.usecases.reports import inspect, report
 from daemon.usecases.reports.close_period import close_period
 from daemon.usecases.reports.sales import latest, sales_between, totals_by_hour
 
 LATEST: Final = 8
+NOTES: Final = (10_000, 5000, 2000, 1000, 500)
+COINS: Final = (500, 250, 200, 100, 50, 25, 10, 5)
+"""Of the franc CFA."""
+BLANKS: Final = str.maketrans("", "", " \u00a0\u202f")
+MOST_DIGITS: Final = 13
 AGAIN: Final = 2.7
 """Seconds after which a screen is told once more: the tick has been by then."""
 BEAT: Final = 15.0
+HOUR: Final = 3_600_000
 _hours_known: dict[tuple[int, int], int] = {}
 
 
@@ -41,23 +53,47 @@ async def today_part(visit: Visit) -> Reply:
     return await shown(visit, "today_part.html", **await _figures(visit))
 
 
+@screen("/ui/state", "look", unattended=True)
+async def state(visit: Visit) -> Reply:
+    """The banner, asked for by every screen; the shop's name is learnt meanwhile."""
+    await inspect.learn_taxpayer(visit.worker)
+    return await html(visit.request, visit.page, "state.html", state=await sales_state(visit))
+
+
 async def _figures(visit: Visit) -> dict[str, Any]:
     worker, day = visit.worker, visit.today()
     start, end = visit.day_bounds(day)
     before, _ = visit.day_bounds(type(day).fromordinal(day.toordinal() - 7))
-    hours = (end - start) // 3_600_000
+    count = (end - start) // HOUR
     now = visit.deps.clock()
+    hours = await totals_by_hour(worker, start, count, _hours_known)
+    hours_before = await totals_by_hour(worker, before, count, _hours_known)
+    opening = _opening_hours(hours, hours_before)
+    sales = await sales_between(worker, start, end)
+    by_now = await worker.ledger.tally_between(worker.book, before, before + min(now, end) - start)
     return {
         "machines": [shown_machine(each, visit, now) for each in visit.deps.workers.all() if each.book.mode == "live"],
         "machine": shown_machine(worker, visit, now),
-        "sales": await sales_between(worker, start, end),
-        "hours": await totals_by_hour(worker, start, hours, _hours_known),
-        "hours_before": await totals_by_hour(worker, before, hours, _hours_known),
+        "sales": sales,
+        "change": change_in_percent(sales.total, report.net_total(by_now)),
+        "hours": [_hour_bar(visit, at, hours[at], hours_before[at]) for at in opening],
+        "hours_before": [hours_before[at] for at in opening],
         "waiting": await backlog(worker),
         "now": worker.now(),
         "latest": await latest(worker, LATEST),
         "period": await report.x_report(worker) if visit.may("report") else None,
     }
+
+
+def _opening_hours(*days: Sequence[int]) -> range:
+    """From the first hour with a sale to the last, of either day; a working day where there was none."""
+    sold = [at for day in days for at, total in enumerate(day) if total] or [8, 17]
+    return range(max(0, min(sold) - 1), min(len(days[0]), max(sold) + 2))
+
+
+def _hour_bar(visit: Visit, at: int, total: int, before: int) -> tuple[str, int, str]:
+    words = visit.say("{name}: {value}", name=f"{at} h", value=f"{money(total)} ({money(before)})")
+    return f"{at} h", total, words
 
 
 @screen("/ui/x", "report")
@@ -80,7 +116,50 @@ async def _dialogue(visit: Visit, key: str, *, status: int = 200, problem: str =
         period=await report.x_report(visit.worker),
         machine=shown_machine(visit.worker, visit, visit.deps.clock()),
         key=key,
+        notes=NOTES,
+        coins=COINS,
+        form=visit.form,
+        waits=await _waiting(visit),
     )
+
+
+async def _waiting(visit: Visit) -> list[str]:
+    """What is still on its way, which the Z will not have, or which headquarters has not."""
+    worker, say = visit.worker, visit.say
+    found = [say("at the machine now: {count}", count=worker.waiting)] if worker.waiting else []
+    if (await visit.page.decisions.case(worker.book)).attempt:
+        found.append(say("an invoice of which it is not known whether it was certified"))
+    if worker.server_link and (unsent := tax_server(worker.server_link, visit.deps.clock()).waiting):
+        found.append(say("invoices that the machine has still to send to the tax server: {count}", count=unsent))
+    lanes = await visit.deps.upstream() if visit.deps.upstream else ()
+    if unsent := sum(lane.waiting for lane in lanes):
+        found.append(say("closures that headquarters has not had yet: {count}", count=unsent))
+    return found
+
+
+def read_count(form: Mapping[str, str], say: Speaker) -> int | None:
+    """What was counted: notes and coins, or one sum; None where nobody counted. InvalidRequest names the field."""
+    pieces = [
+        (value, form.get(f"{kind}{value}", "")) for kind, values in (("n", NOTES), ("c", COINS)) for value in values
+    ]
+    typed = form.get("counted", "")
+    if not typed and not any(text for _, text in pieces):
+        return None
+    wrong = FieldError("counted", say("must be a whole number of francs, 0 or more"))
+    sums = [value * _whole(text, wrong) for value, text in pieces if text]
+    total = sum(sums) if sums else _whole(typed, wrong)
+    if sums and typed and _whole(typed, wrong) != total:
+        raise InvalidRequest([FieldError("counted", say("notes and coins come to another sum"))])
+    if total > MAX_AMOUNT:
+        raise InvalidRequest([wrong])
+    return total
+
+
+def _whole(text: str, wrong: FieldError) -> int:
+    plain = text.translate(BLANKS)
+    if not (plain.isascii() and plain.isdigit() and len(plain) <= MOST_DIGITS):
+        raise InvalidRequest([wrong])
+    return int(plain)
 
 
 @screen("/ui/z", "close", change=True)
@@ -90,8 +169,8 @@ async def close_z(visit: Visit) -> Reply:
     fingerprint = hashlib.sha256(f"page z {visit.worker.book.id}".encode()).digest()[:16]
     call = Call(visit.request.scope["state"]["request_id"], f"page {key}", fingerprint, by=visit.actor)
     try:
-        done = await close_period(visit.worker, call)
-    except MachineError as error:
+        done = await close_period(visit.worker, call, read_count(visit.form, visit.say))
+    except (MachineError, InvalidRequest) as error:
         fault = fault_of(error)
         return await _dialogue(visit, key, status=fault.status, problem=fault.told(visit.say))
     return redirect(visit.link(f"/ui/closures/{done.value.z_number}", new="1"))
@@ -133,4 +212,4 @@ async def _changes(visit: Visit) -> AsyncGenerator[bytes, None]:
             patience = AGAIN if told else BEAT
 
 
-HANDLERS = (today, today_part, x_screen, confirm_z, close_z, nowhere, live)
+HANDLERS = (today, today_part, state, x_screen, confirm_z, close_z, nowhere, live)

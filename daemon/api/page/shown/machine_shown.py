@@ -6,15 +6,12 @@ import msgspec
 
 from common.language.stored import stored
 from daemon.api.page.shown.attention_words import in_plain_words
+from daemon.api.page.shown.sales_state import AMBER_DAYS, DRIFT_AMBER, RED_DAYS
 from daemon.api.page.visit import Visit, name_of
 from daemon.core.errors import without_paths
 from daemon.core.ledger.test_mode import REFUSED
 from daemon.core.report.machine_info import tax_server
 from daemon.usecases.worker.machine_worker import MachineWorker
-
-AMBER_DAYS, RED_DAYS = 5, 7
-"""Without contact to the tax server; seven is the law's."""
-DRIFT_AMBER = 60
 
 
 class ShownMachine(msgspec.Struct, frozen=True):

@@ -9,6 +9,10 @@ document.addEventListener("submit", (event) => {
 window.addEventListener("pageshow", (event) => {
   if (event.persisted) for (const form of document.querySelectorAll("form.once")) delete form.dataset.sent;
 });
+// The banner is renewed when it has changed: a screen reader is not to hear it every few seconds.
+document.addEventListener("htmx:beforeSwap", (event) => {
+  if (event.target.id === "state" && event.target.innerHTML.trim() === event.detail.serverResponse.trim()) event.detail.shouldSwap = false;
+});
 // After the first start: the daemon's page opens as soon as the daemon is there.
 const door = document.querySelector("a[data-opens]");
 if (door) {
@@ -50,4 +54,39 @@ if (silent) {
   // The stream breaks off first: asking tells whether the box is gone, or the session is over.
   document.addEventListener("htmx:sseError", again);
   document.addEventListener("htmx:sseOpen", hear);
+}
+// Counting the drawer: notes and coins make the sum, and the difference is seen before anything is closed.
+const counted = document.getElementById("counted");
+if (counted) {
+  const expected = Number(document.querySelector("[data-expected]").dataset.expected);
+  const difference = document.getElementById("difference");
+  const number = (text) => Number(text.replace(/\s/g, "") || 0);
+  document.getElementById("close").addEventListener("input", (event) => {
+    const pieces = [...document.querySelectorAll("[data-piece]")];
+    if (event.target.dataset.piece) counted.value = String(pieces.reduce((sum, each) => sum + each.dataset.piece * number(each.value), 0));
+    else for (const each of pieces) each.value = "";
+    const off = number(counted.value) - expected;
+    difference.textContent = counted.value === "" || Number.isNaN(off) ? "" : `${difference.dataset.words} : ${(off > 0 ? "+" : "") + off.toLocaleString(document.documentElement.lang)} F CFA`;
+    difference.className = off ? "bad" : "good";
+  });
+}
+// An invoice by hand: the total as it is typed, price and group of an article that was sold before, a line more when the last one is in use.
+const sale = document.getElementById("sale");
+if (sale) {
+  const known = new Map([...document.querySelectorAll("#articles option")].map((each) => [each.value, each.dataset]));
+  const number = (text) => Number(text.replace(/\s/g, "").replace(",", ".")) || 0;
+  const lines = [...sale.querySelectorAll(".line")];
+  const look = (event) => {
+    let total = 0, last = 0;
+    lines.forEach((line, at) => {
+      const [name, price, quantity] = line.querySelectorAll("input");
+      const before = known.get(name.value);
+      if (before && event && event.target === name) { price.value = before.price; line.querySelector("select").value = before.group; }
+      if (name.value) { last = at + 1; total += Math.round(number(price.value) * number(quantity.value)); }
+    });
+    lines.forEach((line, at) => { line.hidden = at > last; });
+    document.getElementById("total").textContent = `${total.toLocaleString(document.documentElement.lang)} F CFA`;
+  };
+  sale.addEventListener("input", look);
+  look();
 }

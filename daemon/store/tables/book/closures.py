@@ -49,6 +49,7 @@ def close_period(
     seen: LastSeen | None = None,
     without_machine: bool = False,
     letterhead: str = "",
+    counted: int | None = None,
 ) -> Closure:
     """Brings in the rest, freezes, numbers, chains, and opens the next period."""
     totals, _ = bring_in(connection, book, zone)
@@ -69,6 +70,7 @@ def close_period(
         at=max(at, head.at),
         labels=labels,
         without_machine=without_machine,
+        counted=counted,
     )
     connection.execute(_SQL["insert"], (book.id, *_row(closure)))
     known = (counters.tc, counters.fvc, counters.frc)
@@ -98,6 +100,7 @@ def _compose(
     at: int,
     labels: Mapping[str, str],
     without_machine: bool,
+    counted: int | None,
 ) -> Closure:
     report_id = str(uuid.uuid4())
     report = fiscal_reports.z_report(
@@ -115,6 +118,7 @@ def _compose(
         letterhead=letterhead,
         labels=labels,
         without_machine=without_machine,
+        counted=counted,
     )
     closure = Closure(
         z_number=z_number,

@@ -1,0 +1,260 @@
+"""An invoice made by hand, for a shop without a till or whose till is broken, and a credit note from the invoice's own screen: certified as any
+other, once however often the form is sent."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections import Counter
+from collections.abc import Callable, Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+from daemon.api.http.answers import Reply
+from daemon.api.page.faults import fault_of
+from daemon.api.page.screens.invoices import EVER, can_credit, record_of
+from daemon.api.page.visit import Visit, redirect, screen, shown
+from daemon.core.call import Call
+from daemon.core.errors import FieldError, InvalidRequest, McfdError
+from daemon.core.invoice.invoice import CLIENTS, GROUPS, NATURES, PAYMENT_METHODS, REBATE, Invoice, Item
+from daemon.core.ledger.attempt import DuplicateInvoice, Record
+from daemon.core.report.journal import Page
+from daemon.usecases.certification.certify import certify
+
+LINES: Final = 8
+LOOKED_AT: Final = 100
+"""Of the newest invoices, for what was sold before."""
+MOST_KNOWN: Final = 60
+LONGEST_KEY: Final = 40
+BLANKS: Final = str.maketrans({" ": "", "\u00a0": "", "\u202f": "", ",": "."})
+"""As people write thousands and decimals."""
+SHARES: Final = tuple(nature for nature in NATURES if nature != REBATE)
+"""What a credit note on one invoice may be."""
+
+
+@screen("/ui/sale", "certify")
+async def sale(visit: Visit) -> Reply:
+    return await _sale(visit)
+
+
+async def _sale(visit: Visit, *, status: int = 200, problem: str = "") -> Reply:
+    known = await _known(visit)
+    groups = [group for group in GROUPS if group in visit.worker.rates] or list(GROUPS)
+    return await shown(
+        visit,
+        "sale.html",
+        status=status,
+        problem=problem,
+        key=_key(visit),
+        form=visit.form,
+        lines=range(1, LINES + 1),
+        known=known,
+        groups=groups,
+        methods=PAYMENT_METHODS,
+        clients=CLIENTS,
+    )
+
+
+@screen("/ui/sale", "certify", change=True)
+async def certify_sale(visit: Visit) -> Reply:
+    async def body() -> dict[str, Any]:
+        items = _items(visit, await _known(visit))
+        total = sum(round_up(item["unitPrice"] * item["quantity"]) for item in items)
+        return {
+            "invoiceType": "FV",
+            "operatorName": visit.session.name,
+            "items": items,
+            "customer": _customer(visit.form),
+            "payments": [{"method": visit.form.get("method", "E"), "amount": total}],
+        }
+
+    return await _certified(visit, "MAIN", body, _sale)
+
+
+def round_up(amount: Decimal) -> int:
+    """To whole francs, half up, as each line is certified."""
+    return int((amount + Decimal("0.5")) // 1)
+
+
+@screen("/ui/journal/{seq:int}/credit", "certify")
+async def credit(visit: Visit) -> Reply:
+    return await _credit(visit)
+
+
+async def _credit(visit: Visit, *, status: int = 200, problem: str = "") -> Reply:
+    record = await _creditable(visit)
+    return await shown(
+        visit,
+        "credit.html",
+        status=status,
+        problem=problem,
+        key=_key(visit),
+        form=visit.form,
+        record=record,
+        natures=[(nature, NATURES[nature]) for nature in SHARES],
+    )
+
+
+@screen("/ui/journal/{seq:int}/credit", "certify", change=True)
+async def certify_credit(visit: Visit) -> Reply:
+    async def body() -> dict[str, Any]:
+        return credit_body(visit, await _creditable(visit))
+
+    return await _certified(visit, "AV", body, _credit, is_credit=True)
+
+
+async def _creditable(visit: Visit) -> Record:
+    record = await record_of(visit)
+    if not can_credit(visit, record):
+        raise InvalidRequest([FieldError("invoice", visit.say("no credit note can be made on it"))])
+    return record
+
+
+def credit_body(visit: Visit, record: Record) -> dict[str, Any]:
+    """Of the lines that were ticked, each with as much of its quantity as was asked for; all of it with the prices and payments of the original."""
+    invoice, form, say = record.invoice, visit.form, visit.say
+    nature = form.get("nature", "")
+    if nature not in SHARES:
+        raise InvalidRequest([FieldError("nature", say("has to be chosen"))])
+    parts = [
+        (item, _quantity(form.get(f"quantity{at}", ""), item, say("from 0 to what was sold")))
+        for at, item in enumerate(invoice.items)
+        if f"line{at}" in form
+    ]
+    if not parts:
+        raise InvalidRequest([FieldError("lines", say("choose one line at least"))])
+    is_all = len(parts) == len(invoice.items) and all(part == item.shown_quantity for item, part in parts)
+    items = [_credited(item, part, invoice, is_all=is_all) for item, part in parts]
+    total = invoice.total_ttc if is_all else sum(item["amountTtc"] for item in items)
+    assert record.counters is not None  # noqa: S101  it is certified
+    made: dict[str, Any] = {
+        "invoiceType": "FA" if record.type in ("FV", "FT") else "EA",
+        "operatorName": visit.session.name,
+        "priceMode": invoice.price_mode if is_all else "TTC",
+        "items": items,
+        "customer": _customer_of(invoice),
+        "payments": [{"method": invoice.payments[0].method if invoice.payments else "E", "amount": total}],
+        "creditNoteRef": f"{record.nim}-{record.counters.fvc}",
+        "creditNoteNature": nature,
+    }
+    if invoice.psvb and not any(item.psvb_group for item, _ in parts):
+        made["psvbGroup"] = invoice.psvb.group
+    return made
+
+
+def _credited(item: Item, part: int, invoice: Invoice, *, is_all: bool) -> dict[str, Any]:
+    """A share of a line; `part` in thousandths, as its quantity."""
+    whole = item.shown_quantity
+    body: dict[str, Any] = {
+        "name": item.name,
+        "taxGroup": item.group,
+        "itemType": item.item_type,
+        "quantity": Decimal(part) / 1000,
+        "code": item.code or None,
+        "unit": item.unit or None,
+        "category": item.category or None,
+        "psvbGroup": item.psvb_group or None,
+    }
+    if item.specific_tax:
+        body |= {"specificTax": item.specific_tax * part // whole, "specificTaxDesc": item.specific_name or None}
+    if is_all and invoice.price_mode == "HT":
+        body["unitPrice"] = Decimal(item.shown_price) / 100
+    if not (is_all and invoice.price_mode == "HT" and not item.specific_tax):
+        body["amountTtc"] = (item.amount_ttc * part * 2 + whole) // (2 * whole)
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def _quantity(text: str, item: Item, wrong: str) -> int:
+    """In thousandths; all of it where nothing is said."""
+    if not text:
+        return item.shown_quantity
+    asked = _decimal(text)
+    if asked is None or not 0 < asked * 1000 <= item.shown_quantity or asked * 1000 != int(asked * 1000):
+        raise InvalidRequest([FieldError("quantity", wrong)])
+    return int(asked * 1000)
+
+
+def _customer_of(invoice: Invoice) -> dict[str, str]:
+    who = invoice.customer
+    told = {"clientType": who.client_type, "name": who.name, "ifu": who.ifu, "address": who.address}
+    told |= {"phone": who.phone, "email": who.email, "rccm": who.rccm}
+    return {name: value for name, value in told.items() if value}
+
+
+def _customer(form: Mapping[str, str]) -> dict[str, str]:
+    told = {"clientType": form.get("client", "CC"), "name": form.get("customer", ""), "ifu": form.get("ifu", "")}
+    return {name: value for name, value in told.items() if value}
+
+
+async def _known(visit: Visit) -> dict[str, tuple[str, int]]:
+    """What was sold before, most often first: its group and its price in hundredths, by its name."""
+    records = await visit.worker.journal.page(visit.worker.book, Page(0, EVER, limit=LOOKED_AT))
+    items = [item for record in reversed(records) for item in record.invoice.items]
+    latest = {item.name: (item.group, item.shown_price) for item in items}
+    often = Counter(item.name for item in items).most_common(MOST_KNOWN)
+    return {name: latest[name] for name, _ in often}
+
+
+def _items(visit: Visit, known: Mapping[str, tuple[str, int]]) -> list[dict[str, Any]]:
+    """Of the lines that have a name. Group and price may be left out of what was sold before."""
+    form, say = visit.form, visit.say
+    found, faults = [], []
+    for line in range(1, LINES + 1):
+        if not (name := form.get(f"name{line}", "")):
+            continue
+        group, hundredths = known.get(name, ("", 0))
+        price = _decimal(form.get(f"price{line}", "")) if form.get(f"price{line}") else Decimal(hundredths) / 100
+        quantity = _decimal(form.get(f"quantity{line}", "") or "1")
+        for field, value in ((say("Price"), price), (say("Quantity"), quantity)):
+            if value is None or value <= 0:
+                faults.append(FieldError(say("line {line}", line=line), say("{name}: a number above 0", name=field)))
+        found.append(
+            {
+                "name": name,
+                "taxGroup": form.get(f"group{line}") or group or "B",
+                "unitPrice": price,
+                "quantity": quantity,
+            }
+        )
+    if not found:
+        faults.append(FieldError(say("line {line}", line=1), say("an article is needed")))
+    if faults:
+        raise InvalidRequest(faults)
+    return found
+
+
+def _decimal(text: str) -> Decimal | None:
+    try:
+        value = Decimal(text.translate(BLANKS))
+    except InvalidOperation:
+        return None
+    return value if value.is_finite() and abs(value) < 10**12 else None
+
+
+def _key(visit: Visit) -> str:
+    return visit.form.get("key", "")[:LONGEST_KEY] or secrets.token_urlsafe(12)
+
+
+async def _certified(
+    visit: Visit, prefix: str, body: Callable[[], Any], again: Callable[..., Any], *, is_credit: bool = False
+) -> Reply:
+    """The invoice's own screen, or the form once more with what was typed. The number follows from the form's key, so that a form that was sent twice is one
+    invoice even where it was changed in between."""
+    key = _key(visit)
+    digest = hashlib.sha256(f"page {prefix} {visit.worker.book.id} {key}".encode()).digest()
+    call = Call(visit.request.scope["state"]["request_id"], f"page {prefix} {key}", digest[:16], by=visit.actor)
+    try:
+        asked = await body()
+        if visit.worker.defaults.series is None:
+            asked["invoiceNumber"] = f"{prefix}-{visit.today():%y%m%d}-{digest[:3].hex().upper()}"
+        done = await certify(visit.worker, asked, call, credit=is_credit)
+    except DuplicateInvoice as error:
+        return redirect(visit.link(f"/ui/journal/{error.record.seq}"))
+    except McfdError as error:
+        fault = fault_of(error)
+        answer: Reply = await again(visit, status=fault.status, problem=fault.told(visit.say))
+        return answer
+    return redirect(visit.link(f"/ui/journal/{done.value.seq}", new="1"))
+
+
+HANDLERS = (sale, certify_sale, credit, certify_credit)

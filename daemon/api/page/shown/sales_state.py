@@ -1,0 +1,99 @@
+"""Whether the tills can sell, in one sentence over every screen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from common.language.stored import retold, stored
+from daemon.core.errors import StorageError, StorageFull
+from daemon.core.report.machine_info import tax_server
+
+if TYPE_CHECKING:
+    from daemon.api.page.visit import Visit
+    from daemon.usecases.worker.machine_worker import MachineWorker
+
+AMBER_DAYS, RED_DAYS = 5, 7
+"""Without contact to the tax server; seven is the law's."""
+DRIFT_AMBER = 60
+Level = Literal["good", "amber", "bad"]
+ICONS: dict[Level, str] = {"good": "circle-check", "amber": "alert-triangle", "bad": "circle-x"}
+
+
+class SalesState(msgspec.Struct, frozen=True):
+    level: Level
+    words: str
+    detail: str = ""
+    href: str = ""
+    """where a decision is made, for who may make it"""
+
+    @property
+    def icon(self) -> str:
+        return ICONS[self.level]
+
+
+async def sales_state(visit: Visit) -> SalesState:
+    """Of all machines of the box that are switched on: red when one of them certifies nothing."""
+    say, deps = visit.say, visit.deps
+    live = [each for each in deps.workers.all() if each.book.mode == "live" and not deps.is_disabled(each.book.nim)]
+    if not live:
+        return SalesState("amber", say("No machine is switched on"), say("only tests can be made."))
+    try:
+        await live[0].ledger.check_free_space(live[0].book)
+    except StorageError as error:
+        cause = say("the disk is full") if isinstance(error, StorageFull) else say("the ledger cannot be written")
+        return SalesState("bad", say("Sales have stopped"), _call(visit, cause))
+    stopped = [each for each in live if not _sells(each)]
+    if stopped:
+        return _stopped(visit, stopped, len(live))
+    warnings = [words for each in live for words in _warnings(visit, each)]
+    if damage := deps.damage():
+        warnings.append(say("the ledger is damaged ({found})", found=stored(damage[0]).told(visit.language)))
+    if deps.disk():
+        warnings.append(stored(deps.disk()).told(visit.language))
+    if warnings:
+        return SalesState("amber", say("The till can sell"), "– " + "; ".join(warnings))
+    return SalesState("good", say("The till can sell"))
+
+
+def _sells(worker: MachineWorker) -> bool:
+    return worker.connected and not worker.obstacle
+
+
+def _stopped(visit: Visit, stopped: list[MachineWorker], live: int) -> SalesState:
+    say, first = visit.say, stopped[0]
+    since = first.offline_since if not first.connected else None
+    at = (
+        visit.clock(since)
+        if since is not None and visit.day_of(since) == visit.today()
+        else since and visit.moment(since)
+    )
+    words = say("Sales have stopped since {moment}", moment=at) if at else say("Sales have stopped")
+    if live > 1:
+        words = say("{name}: {found}", name=", ".join(each.book.nim for each in stopped), found=words)
+    if first.connected:
+        href = "/ui/attention" if first.attention and visit.may("administer") else ""
+        cause = say("a decision is needed") if first.attention else retold(first.obstacle, visit.language)
+        return SalesState("bad", words, _call(visit, cause), href)
+    return SalesState("bad", words, _call(visit, say("the machine does not answer")))
+
+
+def _call(visit: Visit, cause: str) -> str:
+    """The cause, and whom to call (`[company] support`)."""
+    call = visit.say("call {support}", support=visit.page.support) if visit.page.support else ""
+    told = "; ".join(filter(None, (cause, call)))
+    return f": {told}." if told else ""
+
+
+def _warnings(visit: Visit, worker: MachineWorker) -> list[str]:
+    found, say = [], visit.say
+    if worker.in_test_mode:
+        found.append(say("the machine is in test mode: nothing has fiscal value"))
+    link = None if worker.server_link is None else tax_server(worker.server_link, visit.deps.clock())
+    days = link.days_since_contact if link else None
+    if days is not None and days >= AMBER_DAYS:
+        found.append(say("the machine has not met the tax server for {days} days", days=days))
+    if worker.drift_seconds is not None and abs(worker.drift_seconds) >= DRIFT_AMBER:
+        found.append(say("the clocks of box and machine are {seconds} s apart", seconds=round(worker.drift_seconds)))
+    return found

@@ -1,0 +1,108 @@
+"""An invoice by hand and a credit note from the page, asked for as a browser without a script does: certified once, whatever is sent how often."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from support.browser import session_of
+from support.shop import PLAIN, Shop, invoice
+
+
+@pytest.fixture
+def awa(shop: Shop) -> Iterator[httpx.Client]:
+    base = f"http://127.0.0.1:{shop.port}"
+    headers = {"Accept-Language": "en", "Origin": base}
+    with httpx.Client(
+        base_url=base,
+        timeout=60,
+        verify=PLAIN,
+        cookies=session_of(shop, "seller"),
+        headers=headers,
+        follow_redirects=True,
+    ) as client:
+        yield client
+
+
+def key_of(text: str) -> str:
+    found = re.search(r'name="key" value="([^"]+)"', text)
+    assert found
+    return found[1]
+
+
+def certified(shop: Shop) -> list[dict[str, Any]]:
+    return shop.machines[0].certified()
+
+
+def test_a_sale_by_hand_is_certified_once(awa: httpx.Client, shop: Shop) -> None:
+    """With articles that were sold before, whose price and group need not be said; sent twice it is one invoice, as it is where a line was changed in between."""
+    assert shop.certify(invoice("KNOWN", 1500)).status_code == 200
+    page = awa.get("/ui/sale").text
+    article = invoice("KNOWN", 1500)["items"][0]["name"]
+    assert f'value="{article}"' in page
+    before = len(certified(shop))
+    form = {
+        "key": key_of(page),
+        "name1": article,
+        "quantity1": "2",
+        "name2": "Natte",
+        "price2": "1 250",
+        "group2": "A",
+        "method": "M",
+    }
+    answer = awa.post("/ui/sale", data=form)
+    assert "4 250" in answer.text.replace("\u00a0", " "), answer.text
+    again = awa.post("/ui/sale", data=form)
+    assert again.url.path == answer.url.path
+    assert awa.post("/ui/sale", data={**form, "quantity1": "3"}).url.path == answer.url.path
+    assert len(certified(shop)) == before + 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "word"),
+    [({}, "article"), ({"name1": "Panier"}, "Price"), ({"name1": "Panier", "price1": "-1"}, "Price"),
+     ({"name1": "Panier", "price1": "100", "quantity1": "deux"}, "Quantity"), ({"name1": "Panier", "price1": "1e400"}, "Price"),
+     ({"name1": "Panier", "price1": "100", "client": "PM"}, "ifu")],
+)  # fmt: skip
+def test_a_sale_that_is_not_complete_is_not_certified(
+    awa: httpx.Client, shop: Shop, typed: dict[str, str], word: str
+) -> None:
+    """The form comes back with what was typed, and says which field is meant."""
+    before = len(certified(shop))
+    answer = awa.post("/ui/sale", data={"key": f"of {word} {len(typed)}", "quantity1": "1", **typed})
+    assert answer.status_code == 422
+    assert word in answer.text.partition('problem" role="alert"')[2][:400]
+    assert all(f'value="{value}"' in answer.text for name, value in typed.items() if name != "client")
+    assert len(certified(shop)) == before
+
+
+def test_a_credit_note_is_made_of_chosen_lines(awa: httpx.Client, shop: Shop) -> None:
+    """A part of one line, then the rest; sent twice it is one; more than was sold is refused, and so is a nature that was not chosen."""
+    items = [
+        {"name": "Riz", "taxGroup": "B", "unitPrice": 1000, "quantity": 3},
+        {"name": "Savon", "taxGroup": "A", "unitPrice": 450, "quantity": 1},
+    ]
+    sold = shop.certify(invoice("TO-CREDIT", items=items, payments=[{"method": "E", "amount": 3450}])).json()
+    seq = re.search(r'/ui/journal/(\d+)[^"]*">TO-CREDIT', awa.get("/ui/journal?q=TO-CREDIT").text)
+    assert seq
+    place = f"/ui/journal/{seq[1]}/credit"
+    key = key_of(awa.get(place).text)
+    before = len(certified(shop))
+    assert awa.post(place, data={"key": key, "line0": "1", "quantity0": "1"}).status_code == 422
+    assert awa.post(place, data={"key": key, "line0": "1", "quantity0": "4", "nature": "RAM"}).status_code == 422
+    assert awa.post(place, data={"key": key, "nature": "RAM"}).status_code == 422
+    assert len(certified(shop)) == before
+    one = {"key": key, "line0": "1", "quantity0": "1", "nature": "RAM"}
+    made = awa.post(place, data=one)
+    assert "1 000" in made.text.replace("\u00a0", " "), made.text
+    assert awa.post(place, data=one).url.path == made.url.path
+    assert len(certified(shop)) == before + 1
+    assert f"{sold['nim']}-{sold['fvc']}" in made.text
+    whole = {"key": "another", "line0": "1", "line1": "1", "nature": "RAN"}
+    assert awa.post(place, data=whole).status_code == 409
+    rest = awa.post(place, data={**whole, "key": "a-third", "quantity0": "2"})
+    assert "2 450" in rest.text.replace("\u00a0", " ")
+    assert len(certified(shop)) == before + 2
