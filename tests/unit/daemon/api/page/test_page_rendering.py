@@ -131,6 +131,7 @@ def test_a_day_without_a_z_is_told_in_words_too() -> None:
         "weeks": [days],
         "most": 1500,
         "closures": [],
+        "closed": [],
         "month_text": "2026-11",
         "before": "",
         "after": "",
