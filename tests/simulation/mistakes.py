@@ -380,8 +380,9 @@ MISTAKES = (
         6,
         "a sale that is accepted is not durable",
         "daemon.usecases.deferred.accept",
-        "            stored = await worker.ledger.defer(worker.book, sale, reason)\n",
-        '            stored = sale\n            worker.spawn(worker.ledger.defer(worker.book, sale, reason), "defer")\n',
+        "            sale = await worker.ledger.defer(worker.book, _sale(invoice, call, reason, worker.now()), reason)\n",
+        "            sale = _sale(invoice, call, reason, worker.now())\n"
+        '            worker.spawn(worker.ledger.defer(worker.book, sale, reason), "defer")\n',
     ),
     Mistake(
         7,
