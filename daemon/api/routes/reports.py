@@ -29,8 +29,8 @@ class ClosePeriodBody(msgspec.Struct, rename="camel"):
     """Nothing is needed: no body at all, or an object."""
 
     cash_counted: Annotated[
-        int | None,
-        Meta(ge=0, le=MAX_AMOUNT, description="What a person counted in the drawer, whole XOF: kept with the Z"),
+        Annotated[int, Meta(ge=0, le=MAX_AMOUNT)] | None,
+        Meta(description="What a person counted in the drawer, whole XOF: kept with the Z"),
     ] = None
 
 
@@ -84,11 +84,11 @@ with it. A period without certifications may be closed too. Totals are net of cr
 async def z_report(request: ApiRequest) -> Answer:
     worker = request.auth.worker
     raw = await read_empty(request.scope["headers"], request.receive)
-    done = await close_period(worker, call_of(request, raw), _counted(parse(raw)) if raw else None)
+    done = await close_period(worker, call_of(request, raw), read_counted(parse(raw)) if raw else None)
     return sent(done.value.body, status=201, replayed=done.replayed)
 
 
-def _counted(body: dict[str, Any]) -> int | None:
+def read_counted(body: dict[str, Any]) -> int | None:
     counted = body.get("cashCounted")
     if counted is None or (type(counted) is int and 0 <= counted <= MAX_AMOUNT):
         return counted

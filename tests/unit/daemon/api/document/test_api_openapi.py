@@ -26,6 +26,7 @@ from daemon.api.problems import HTTP_CODES, KINDS, problem_answer
 from daemon.api.routes.calendar import read_period
 from daemon.api.routes.cash import EXAMPLE as CASH_EXAMPLE
 from daemon.api.routes.certify import CREDIT_NOTE_EXAMPLE, INVOICE_EXAMPLE
+from daemon.api.routes.reports import read_counted
 from daemon.api.routes.sandbox_clock import read_move_of_clock
 from daemon.api.service import create_api
 from daemon.core.errors import FieldError, InvalidRequest
@@ -263,6 +264,7 @@ BODIES: dict[str, tuple[dict[str, Any], Callable[[Any], object]]] = {
     ),
     "ClockBody": ({"days": 8, "hours": 2, "taxServer": "unreachable"}, read_move_of_clock),
     "CalendarBody": ({"period": "2026-01"}, read_period),
+    "ClosePeriodBody": ({"cashCounted": 15_000}, lambda body: (read_counted(body),)),
 }
 """Each body with all of its fields, and who reads it."""
 
@@ -302,7 +304,7 @@ def test_null_is_a_field_that_is_left_out(document: dict[str, Any], name: str) -
         assert outcome(reader, nulled) == outcome(reader, without), (above, field)
         assert schema.is_valid(nulled) is (outcome(reader, nulled) is not None), (above, field)
     told = document["components"]["schemas"]
-    inner = {"CashBody": (), "CalendarBody": (), "ClockBody": ()}.get(
+    inner = {"CashBody": (), "CalendarBody": (), "ClockBody": (), "ClosePeriodBody": ()}.get(
         name, ("ItemBody", "PaymentBody", "CustomerBody", "CommentBody")
     )
     assert tried == {field for each in (name, *inner) for field in told[each]["properties"]}
