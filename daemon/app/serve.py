@@ -28,6 +28,7 @@ from daemon.api.box import Box
 from daemon.api.http.cross_origin import CrossOrigin
 from daemon.api.paper import Paper
 from daemon.api.service import create_api
+from daemon.app.announce import announce
 from daemon.app.control import controlled
 from daemon.app.outward.replication import Replication, replicating
 from daemon.app.outward.webhooks import posting
@@ -150,6 +151,7 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         app = await asyncio.to_thread(create_api, deps, page)
         await sandbox_answers(runtime.workers)
         front = await _front(settings, certificate, folder)
+        announce(settings.server, folder)
         if front is not None:
             stack.push_async_callback(front.stop)
             await front.start()

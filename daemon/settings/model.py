@@ -89,6 +89,8 @@ class Server(Section, frozen=True):
     """Private key (PEM) of `tls_cert`; may be a systemd credential (see above)."""
     allow_plain_lan: bool = False
     """Listen beyond loopback without TLS. API keys then cross the network in clear."""
+    announce: bool = True
+    """Tell the shop's network where the box is (`_mcfd._tcp`, docs/network.md), where it listens beyond loopback and Avahi is installed."""
     allowed_hosts: tuple[Name, ...] = ()
     """Names that tills may use in the `Host` header beside `localhost`, this box's own host name and any IP address; every other name is refused."""
     allowed_origins: tuple[Name, ...] = ()

@@ -98,7 +98,7 @@ CASES: Final[Mapping[str, RehearsedCase]] = {
         "The box's disk is full, before the machine is asked.", 507, "STORAGE_FULL", "certified at once"
     ),
     "late": RehearsedCase(
-        "The machine is unplugged for 20 seconds, longer than a till likes to wait.",
+        "The machine is unplugged for 20 seconds, longer than a till likes to wait; with `Prefer: respond-async` the answer is 202.",
         503,
         "BRIDGE_OFFLINE",
         "the same until the machine is back, then certified",

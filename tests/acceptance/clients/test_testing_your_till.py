@@ -84,6 +84,18 @@ def test_with_a_live_key_the_header_does_nothing(shop: Shop, value: str) -> None
     assert shop.get(f"certifications/{plain['codeSecef']}").json()["receipt"] == plain
 
 
+def test_late_with_prefer_is_certified_later(shop: Shop) -> None:
+    """202 at once, and the receipt by the key when the sandbox's machine is back."""
+    headers = {**shop.headers("test", key="late-1"), "Mcfd-Test": "late:1", "Prefer": "respond-async"}
+    answer = shop.http.post(f"/v1/mcf/{NIM}/certify", json=invoice("LATE-1"), headers=headers)
+    assert (answer.status_code, answer.json()["status"]) == (202, "waiting")
+    outcome = wait_for(
+        lambda: (found := shop.get("requests/late-1", mode="test").json())["status"] == "certified" and found,
+        "the sale",
+    )
+    assert outcome["receipt"]["codeSecef"].startswith("TESTFACT")
+
+
 def test_what_a_rehearsal_does_to_the_sandbox_leaves_live_tills_alone(shop: Shop) -> None:
     """While the sandbox's machine is unplugged a live sale is certified, and the box is ready."""
     assert rehearse(shop, "offline:1", "AWAY-1").status_code == 503
