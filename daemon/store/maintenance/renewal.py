@@ -134,15 +134,26 @@ async def _put_in_place(ledger: Path) -> None:
 
 
 def _exchange(ledger: Path, aside: Path) -> None:
+    """The copy keeps its own name until the ledger's leads to it for good: a power cut may lose either name of a rename, whatever the order."""
+    complete, part = complete_copy(ledger), ledger.with_name(f"{ledger.name}.part")
+    if not (ledger.exists() and ledger.samefile(complete)):  # the log of what is in place already is its own
+        _set_aside(ledger, aside)
+        sync_path(ledger.parent)
+        part.unlink(missing_ok=True)
+        keep_as(complete, part)
+        part.replace(ledger)
+    sync_path(ledger.parent)
+    complete.unlink()
+    sync_path(ledger.parent)
+
+
+def _set_aside(ledger: Path, aside: Path) -> None:
     if ledger.exists():
         keep_as(ledger, aside)
     log_of_old = ledger.with_name(f"{ledger.name}-wal")
     if log_of_old.exists():
         log_of_old.replace(aside.with_name(f"{aside.name}-wal"))
     ledger.with_name(f"{ledger.name}-shm").unlink(missing_ok=True)
-    sync_path(ledger.parent)
-    complete_copy(ledger).replace(ledger)
-    sync_path(ledger.parent)
 
 
 @contextlib.contextmanager

@@ -89,7 +89,7 @@ def test_the_copy_is_another_file_with_everything(ledger: Path) -> None:
     assert verify(ledger).clean
 
 
-@pytest.mark.parametrize("step", range(5))
+@pytest.mark.parametrize("step", range(6))
 def test_a_start_that_ends_in_the_middle_of_the_copy_is_made_again(
     ledger: Path, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
