@@ -121,7 +121,12 @@ class UseCases:
         assert not is_async
         return await self.certify(worker, body, call)
 
-    async def close_period(self, worker: MachineWorker, call: Call, counted: int | None = None) -> Answered[Closure]:
+    async def close_period(
+        self,
+        worker: MachineWorker,
+        call: Call,
+        counted: int | None = None,  # noqa: ARG002  the shape of the use case
+    ) -> Answered[Closure]:
         await self._meet("close_period", worker, call)
         return Answered(closure(), self.replayed)
 
