@@ -23,7 +23,7 @@ RENEWAL = "daemon.store.maintenance.renewal"
 
 MISTAKES = (
     Mistake(
-        0,
+        2,
         "38h does not wait for its intent",
         ENTER,
         "        await intent\n        await worker.attempts.way_is_free(live)\n",
@@ -44,7 +44,7 @@ MISTAKES = (
         "        for live in list(self._live.values()):\n            live.wake()\n        self._live.clear()\n",
     ),
     Mistake(
-        5,
+        22,
         "recover takes what this process is at (fault 2)",
         RECOVER,
         "for record in begun if not worker.attempts.is_ours(record)]\n",
@@ -151,7 +151,7 @@ MISTAKES = (
         "        return None\n",
     ),
     Mistake(
-        24,
+        12,
         "the till is answered before the outcome is durable",
         ATTEMPT,
         "            break\n        except StorageError as error:\n            log.error",
@@ -200,7 +200,7 @@ MISTAKES = (
         "    ) -> None:\n        if kind is None:\n            self.leave()\n",
     ),
     Mistake(
-        0,
+        8,
         "a retry goes out under a new SEQ",
         "bridge.link",
         "            left=current.tries_left,\n        )\n        self._send(current)\n",
@@ -272,7 +272,7 @@ MISTAKES = (
         "        pass\n",
     ),
     Mistake(
-        881,
+        1130,
         "an answer to an earlier 38h is taken for this one's",
         "daemon.machines.adapter",
         "        if closed.tc <= known.tc:\n",
@@ -300,7 +300,7 @@ MISTAKES = (
         "    sealed, head = _seal(connection, book, ended, stored)\n",
     ),
     Mistake(
-        2,
+        4,
         "a receipt carries the machine's name of now",
         "daemon.store.tables.book.codec",
         "        nim=nim,\n",
@@ -314,7 +314,7 @@ MISTAKES = (
         "        if told is not None:\n",
     ),
     Mistake(
-        447,
+        242,
         "a failed job keeps half of a shared commit",
         "daemon.store.sqlite.writer",
         '        connection.execute("ROLLBACK TO job")\n',

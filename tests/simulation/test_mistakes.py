@@ -30,6 +30,7 @@ NAMED = {
     378: "the power goes while a backup is made",
     465: "an export in doubt, and a report of the day at a machine that has no last invoice",
     544: "a stranger's invoice under our number on a day of late answers",
+    449: "the power goes while the copy of a ledger takes its place after a failed sync",
     880536: "certified while the machine's clock had jumped, and entered from its paper",
     3100054: "begun before an activation that reset the counters, certified after it, and entered from its paper",
     940462: "a new book beside two clocks that are ten years ahead",
