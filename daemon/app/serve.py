@@ -151,7 +151,6 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         app = await asyncio.to_thread(create_api, deps, page)
         await sandbox_answers(runtime.workers)
         front = await _front(settings, certificate, folder)
-        announce(settings.server, folder)
         if front is not None:
             stack.push_async_callback(front.stop)
             await front.start()
@@ -247,6 +246,7 @@ def _api_deps(
 async def _front(settings: Settings, certificate: Certificate, folder: Path | None) -> FrontServer | None:
     """None where the configuration wants nothing in between."""
     server = settings.server
+    announce(server, folder)
     if not server.is_proxied:
         await withdraw(folder, server.host, server.port)
         return None
