@@ -96,6 +96,10 @@ COMMANDS = {
         "daemon.cli.commands.proxy", Text("Print HAProxy's configuration as it is written where HAProxy is in front.")
     ),
     "config": Member("daemon.cli.commands.config", Text("Check or document the configuration.")),
+    "upgrade": Member(
+        "daemon.cli.commands.upgrade",
+        Text("Take a new version now; one with another certified core only when told so."),
+    ),
     "version": Member("daemon.cli.commands.version", Text("Show the versions.")),
 }
 """In the order in which `mcfd --help` lists them."""

@@ -14,7 +14,7 @@ from daemon.doctor.configuration import check_secrets
 from daemon.doctor.finding import CheckResult
 from daemon.doctor.ledger import check_ledger
 from daemon.doctor.line import check_line
-from daemon.doctor.paper import check_company, check_homologation, check_isf, check_logo, check_printer
+from daemon.doctor.paper import check_company, check_homologation, check_isf, check_logo, check_printer, check_upgrade
 from daemon.doctor.service import ask, check_front, check_service
 from daemon.settings import Settings
 from daemon.time_sync import is_synchronised
@@ -39,6 +39,7 @@ async def check_all(settings: Settings) -> AsyncGenerator[CheckResult, None]:
         *check_front(settings.server),
         *check_isf(settings),
         *check_homologation(settings, core_digest()),
+        *check_upgrade(settings),
         *check_company(settings),
         *check_logo(settings),
         *await check_printer(settings),

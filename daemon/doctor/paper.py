@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 from common.language import ambient, sentence, tell, tr
@@ -17,6 +18,8 @@ from daemon.settings import Settings
 
 NO_ISF: Final = "1"
 """What the examples have: no ISF that the tax authority has given out."""
+WAITING_UPGRADE: Final = Path("/run/mcfd-core-upgrade")
+"""The version that packaging/box/upgrade left for a person."""
 
 
 def check_isf(settings: Settings) -> Iterator[CheckResult]:
@@ -46,6 +49,20 @@ def check_homologation(settings: Settings, running: str) -> Iterator[CheckResult
                 "have this version homologated, and set core_digest in [homologation]; or go back to the approved version"
             ),
         )
+
+
+def check_upgrade(settings: Settings, note: Path = WAITING_UPGRADE) -> Iterator[CheckResult]:
+    """A version that upgrade-mcfd.service did not take by itself, since its certified core is another one."""
+    try:
+        waiting = note.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return
+    found = tr("version {version} is there; its certified core is another one than that which runs", version=waiting)
+    if settings.homologation.core_digest:
+        todo = tr("sudo mcfd upgrade --core, once this version has been homologated")
+    else:
+        todo = tr("sudo mcfd upgrade --core, when the shop is closed")
+    yield warn("upgrade", found, todo)
 
 
 def check_company(settings: Settings) -> Iterator[CheckResult]:

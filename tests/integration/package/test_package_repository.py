@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -181,6 +182,31 @@ def test_at_night_it_upgrades_by_itself_unless_the_shop_sells(shop: Shop, stick:
     ).stdout
     shop.sell()
     shop.assert_nothing_is_lost()
+
+
+def test_a_version_with_another_certified_core_waits_for_a_person(shop: Shop, stick: Path) -> None:
+    """Of two newer versions the night takes the one whose core is that which runs; the other is named by the job and by doctor, and taken by
+    `mcfd upgrade --core`."""
+    same = newer(shop)
+    other = other_version(shop.package, f"9.{next(NUMBERS)}", _with_another_core)
+    publish(stick, same, other, url=f"file:{STICK}")
+    wait_for_quiet(shop, 1)
+    shop.box.run("systemctl", "start", "upgrade-mcfd.service")
+    assert shop.version() == version_of(same)
+    said = shop.box.run("journalctl", "--no-pager", "--unit=upgrade-mcfd.service").stdout
+    assert f"version {version_of(other)} has another certified core" in said
+    doctor = shop.box.run("mcfd", "doctor", "--json", check=False).stdout
+    assert version_of(other) in doctor
+    shop.box.run("mcfd", "upgrade", "--core")
+    assert shop.version() == version_of(other)
+    assert version_of(other) not in shop.box.run("mcfd", "doctor", "--json", check=False).stdout
+    shop.sell()
+    shop.assert_nothing_is_lost()
+
+
+def _with_another_core(root: Path) -> None:
+    control = root / "DEBIAN/control"
+    control.write_text(re.sub(r"^Mcfd-Core: .*$", "Mcfd-Core: " + "0" * 64, control.read_text(), flags=re.MULTILINE))
 
 
 def wait_for_quiet(shop: Shop, seconds: int) -> None:

@@ -50,5 +50,6 @@ TABLE = {
     ("poster",): ANYONE,
     ("homologation", "make", "--into", "own/dossier"): ANYONE,
     ("homologation", "run", "--url", "http://127.0.0.1:9/v1/mcf/NIM", "--key", "x", "--into", "own/dossier"): TILL,
+    ("upgrade",): KEEPER,
     ("version",): ANYONE,
 }

@@ -5,8 +5,9 @@ import pytest
 from support.paper.png import png
 from support.receivers.receipt_printer import NO_PAPER, ReceiptPrinter
 
-from daemon.doctor.paper import check_company, check_isf, check_logo, check_printer
+from daemon.doctor.paper import check_company, check_isf, check_logo, check_printer, check_upgrade
 from daemon.settings import Machine, Place, Settings
+from daemon.settings.model import Homologation
 from daemon.settings.paper import Company, Printer
 
 NIM = "EL02000015-1"
@@ -82,3 +83,18 @@ def test_what_the_law_wants_on_an_invoice(monkeypatch):
     whole = Company(regime="RNI", tax_office="DME Centre I", cadastral="1234 056 0078")
     (finding,) = check_company(Settings(machine=(), company=whole))
     assert finding.state == "ok"
+
+
+def test_a_version_with_another_core_waits(tmp_path, monkeypatch):
+    """The night's job left a version for a person: doctor names it and how to take it; where the SFE was approved, it speaks of homologation."""
+    monkeypatch.setenv("LC_ALL", "en_US.UTF-8")
+    note = tmp_path / "mcfd-core-upgrade"
+    assert list(check_upgrade(settings(), note)) == []
+    note.write_text("0.9.0\n")
+    (found,) = check_upgrade(settings(), note)
+    assert (found.check, found.state) == ("upgrade", "warn")
+    assert "0.9.0" in found.found
+    assert "homologated" not in found.todo
+    approved = msgspec.structs.replace(settings(), homologation=Homologation(core_digest="0" * 64))
+    (found,) = check_upgrade(approved, note)
+    assert "homologated" in found.todo

@@ -95,6 +95,7 @@ NO_FILES = {
     ("poster",): "prints what is in the program",
     ("homologation", "make"): "writes where whoever calls says",
     ("homologation", "run"): "asks the daemon as a till does",
+    ("upgrade",): "runs the package's own script",
     ("version",): "prints what is in the program",
 }
 LEAVES = ({0}, {1, 3})
