@@ -1,4 +1,4 @@
-"""Months and years over HTTP (decision 42, 0047 art. 23), on the sandbox, whose time can be moved."""
+"""Months and years over HTTP (arrêté 0047, art. 23; decision 42), on the sandbox, whose time can be moved."""
 
 from __future__ import annotations
 
