@@ -15,7 +15,7 @@ from daemon.api.http.answers import PROBLEM, Answer, Header
 from daemon.core import errors
 from daemon.core.errors import FieldError, without_paths
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
-from daemon.core.ledger.deferred import NotWaiting, NumberWaits
+from daemon.core.ledger.deferred import KeyRequired, NotWaiting, NumberWaits
 from daemon.core.report.receipt import Receipt, receipt
 
 log = structlog.get_logger(__name__)
@@ -27,6 +27,7 @@ Code = Literal[
     "BRIDGE_OFFLINE",
     "CREDIT_EXCEEDS_ORIGINAL",
     "DUPLICATE_INVOICE",
+    "IDEMPOTENCY_KEY_REQUIRED",
     "IDEMPOTENCY_KEY_REUSED",
     "INTERNAL_ERROR",
     "INVALID_JSON",
@@ -100,6 +101,7 @@ KINDS: Final[dict[type[Exception], Kind]] = {
     refusals.Misdirected: Kind(421, "MISDIRECTED_REQUEST", Text("The Host header names another server")),
     refusals.TooManyRequests: Kind(429, "TOO_MANY_REQUESTS", Text("Too many requests")),
     errors.InvalidRequest: Kind(422, "INVALID_REQUEST", Text("The request cannot be accepted")),
+    KeyRequired: Kind(400, "IDEMPOTENCY_KEY_REQUIRED", Text("An Idempotency-Key is needed")),
     DuplicateInvoice: Kind(409, "DUPLICATE_INVOICE", Text("The invoice number is already certified")),
     NumberWaits: Kind(409, "DUPLICATE_INVOICE", Text("The invoice number is taken by a sale that waits")),
     NotWaiting: Kind(

@@ -70,9 +70,9 @@ def new_pdf(language: str, title: str, size: PaperSize = "A4", orientation: Lite
     pdf.set_title(title)
     pdf.set_creator("mcfd")
     pdf.set_margin(MARGIN)
-    pdf.add_font("DejaVu", fname=FONTS / "DejaVuSans.ttf")
-    pdf.add_font("DejaVu", "B", FONTS / "DejaVuSans-Bold.ttf")
-    pdf.add_font("DejaVuMono", fname=FONTS / "DejaVuSansMono.ttf")
+    pdf.add_font("DejaVu", fname=FONTS / "sans.ttf")
+    pdf.add_font("DejaVu", "B", FONTS / "sans-bold.ttf")
+    pdf.add_font("DejaVuMono", fname=FONTS / "mono.ttf")
     pdf.set_font("DejaVu", size=SIZE)
     pdf.add_page()
     return pdf

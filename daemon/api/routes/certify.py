@@ -21,7 +21,7 @@ from daemon.api.request.query import read_query
 from daemon.core.errors import CreditExceedsOriginal, FieldError, InvalidRequest
 from daemon.core.invoice.request import CertifyBody, CreditNoteBody
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.deferred import DeferredSale, NumberWaits
+from daemon.core.ledger.deferred import DeferredSale, KeyRequired, NumberWaits
 from daemon.core.report.receipt import Preview, Receipt, preview, receipt
 from daemon.usecases.certification.certify import certify, dry_run
 from daemon.usecases.certification.idempotency import Answered
@@ -97,7 +97,7 @@ reports about two seconds later. With `dry_run=true` it is a `Preview`: all is c
         body=CertifyBody,
         example=INVOICE_EXAMPLE,
         parameters=(ONCE, STRICT, DRY_RUN, PREFER),
-        problems=(*CERTIFYING, NumberWaits),
+        problems=(*CERTIFYING, NumberWaits, KeyRequired),
     ),
 )
 async def certify_invoice(request: ApiRequest) -> Answer:

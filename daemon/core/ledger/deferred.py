@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from common.language import Text
 from daemon.core.clock import HOUR
-from daemon.core.errors import McfdError
+from daemon.core.errors import InvalidRequest, McfdError
 from daemon.core.invoice.invoice import Invoice
 
 DeferredState = Literal["waiting", "begun", "doubtful", "certified", "refused", "withdrawn"]
@@ -82,6 +82,10 @@ class WaitingSales(msgspec.Struct, frozen=True):
 
     count: Annotated[int, Meta(description="Sales that wait for their certification")]
     total: Annotated[int, Meta(description="What they come to, with VAT; in no other figure of the report")]
+
+
+class KeyRequired(InvalidRequest):
+    """A till that does not wait has to be able to ask what became of its request (400, decision 36)."""
 
 
 class NumberWaits(McfdError):

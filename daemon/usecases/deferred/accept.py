@@ -10,12 +10,12 @@ import structlog
 
 from common.language import Text
 from daemon.core.call import Call
-from daemon.core.errors import FieldError, InvalidRequest, MachineOffline, NothingDone
+from daemon.core.errors import FieldError, MachineOffline, NothingDone
 from daemon.core.events import DEFERRED
 from daemon.core.invoice.invoice import Deferral, Invoice
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.closure import KeyUse
-from daemon.core.ledger.deferred import REQUESTED, DeferredSale, NumberWaits
+from daemon.core.ledger.deferred import REQUESTED, DeferredSale, KeyRequired, NumberWaits
 from daemon.store.tables.book import deferred
 from daemon.usecases.certification import numbering
 from daemon.usecases.certification.certify import certify, number_free, read_body, refuse_duplicate
@@ -34,7 +34,7 @@ async def certify_or_defer(
 ) -> Answered[Record | DeferredSale]:
     """`is_async`: the till does not wait (Prefer: respond-async). A sale that waits under the same key is the answer, also without that header."""
     if is_async and not call.key:
-        raise InvalidRequest([FieldError("Idempotency-Key", NO_KEY)])
+        raise KeyRequired([FieldError("Idempotency-Key", NO_KEY)])
     if sale := _waiting(worker, call):
         return Answered[Record | DeferredSale](sale, replayed=True)
     if is_async and not worker.is_retired:

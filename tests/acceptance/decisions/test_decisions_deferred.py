@@ -69,7 +69,8 @@ def test_a_till_that_does_not_wait(shop: Shop) -> None:
 def test_without_a_key_nothing_is_taken_on(shop: Shop) -> None:
     """A till that does not wait has to be able to ask: the missing header is named, and bad content is refused as ever."""
     with untouched(shop):
-        assert invalid(defer(shop, invoice(fresh()))).keys() == {"Idempotency-Key"}
+        missing = problem(defer(shop, invoice(fresh())), 400, "IDEMPOTENCY_KEY_REQUIRED")
+        assert [error["field"] for error in missing["errors"]] == ["Idempotency-Key"]
         assert "items" in invalid(defer(shop, invoice(fresh(), items=[]), key=fresh()))
 
 

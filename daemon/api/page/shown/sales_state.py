@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from common.language import Counted
 from common.language.stored import retold, stored
 from daemon.core.errors import StorageError, StorageFull
 from daemon.core.report.machine_info import tax_server
+from daemon.usecases.deferred.look import backlog
 
 if TYPE_CHECKING:
     from daemon.api.page.visit import Visit
@@ -45,8 +47,10 @@ async def sales_state(visit: Visit) -> SalesState:
         cause = say("the disk is full") if isinstance(error, StorageFull) else say("the ledger cannot be written")
         return SalesState("bad", say("Sales have stopped"), _call(visit, cause))
     stopped = [each for each in live if not _sells(each)]
-    if stopped:
+    if not all(each.defers for each in stopped):
         return _stopped(visit, stopped, len(live))
+    if later := await _later(visit, live, stopped):
+        return later
     warnings = [words for each in live for words in _warnings(visit, each)]
     if damage := deps.damage():
         warnings.append(say("the ledger is damaged ({found})", found=stored(damage[0]).told(visit.language)))
@@ -77,6 +81,29 @@ def _stopped(visit: Visit, stopped: list[MachineWorker], live: int) -> SalesStat
         cause = say("a decision is needed") if first.attention else retold(first.obstacle, visit.language)
         return SalesState("bad", words, _call(visit, cause), href)
     return SalesState("bad", words, _call(visit, say("the machine does not answer")))
+
+
+async def _later(visit: Visit, live: list[MachineWorker], stopped: list[MachineWorker]) -> SalesState | None:
+    """Sales are taken on and certified later: while a machine is out of order, and as long as one waits for more than a day or for a person."""
+    say, now = visit.say, visit.deps.clock()
+    waiting = [found for each in live if (found := await backlog(each)).count]
+    urgencies = {found.urgency(now) for found in waiting} - {""}
+    if not (stopped or urgencies or any(found.doubtful for found in waiting)):
+        return None
+    causes = [say("the machine is out of order, what is sold is certified later")] if stopped else []
+    if waiting:
+        count, hours = sum(found.count for found in waiting), min(found.hours_left(now) for found in waiting)
+        text = Counted(
+            "{count} sale waits for its certification, {hours} hours are left",
+            "{count} sales wait for their certification, {hours} hours are left",
+            count,
+            hours=hours,
+        )
+        causes.append(say(text))
+    level: Level = "bad" if "red" in urgencies else "amber"
+    return SalesState(
+        level, say("The till can sell"), _call(visit, "; ".join(causes)), "/ui/waiting" if waiting else ""
+    )
 
 
 def _call(visit: Visit, cause: str) -> str:
