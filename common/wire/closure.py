@@ -98,6 +98,13 @@ class ZCashCount(Shape, frozen=True):
     difference: Whole
 
 
+class ZWaitingSales(Shape, frozen=True):
+    """Sales that waited for their certification at the closure; in none of its totals."""
+
+    count: Count
+    total: Whole
+
+
 class ZPsvbTotal(Shape, frozen=True):
     """`rate` in percent: the one figure here that is no whole number, and no amount."""
 
@@ -153,6 +160,8 @@ class ClosureData(Shape, frozen=True):
     """None in the event of a box that does not know of cash."""
     cash_count: ZCashCount | msgspec.UnsetType = msgspec.UNSET
     """Left out where nobody counted."""
+    waiting: ZWaitingSales | msgspec.UnsetType = msgspec.UNSET
+    """Left out by a box that certifies no sale later."""
     chain_previous: str = ""
     """What the closure is chained to: the last entry of its period, or the closure before when there is none."""
     chain_head: str = ""

@@ -82,6 +82,7 @@ def test_a_kill_in_the_sandbox_loses_nothing_either(tmp_path: Path, nursery: Nur
     """Its machine is in the daemon's own memory, and begins again with what the test book holds (decision 23)."""
     with Lane(tmp_path / "sandbox", nursery, sandbox=True) as lane:
         shop = lane.shop
+        shop.headers("test")  # the key is made by the daemon, too: not at the commit that kills it
         for each, point in enumerate(every_commit(3), 1):
             body, key = lane.next_invoice()
             assert lane.die_at(point, lambda body=body, key=key: shop.certify(body, key=key, mode="test"))

@@ -96,7 +96,7 @@ def test_a_box_with_a_clock_in_the_future_is_corrected_once_the_machine_is_met(
 ) -> None:
     """What was asked before the machine answered leaves nothing behind."""
     with opened(tmp_path, nursery, 12 * 365 * 24 * HOUR, silent=True) as box:
-        assert age(box.shop.get("reports/x").json()["period_end"]) < -10 * 365 * 24 * HOUR
+        assert age(box.shop.get("reports/x").json()["period_end"]) >= 0, "a new book takes no time that is not believed"
         box.shop.machines[0].order("speak")
         wait_for(lambda: box.shop.http.get("/health/ready").is_success, "the machine")
         box.sell("F-1")

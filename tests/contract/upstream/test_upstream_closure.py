@@ -86,7 +86,7 @@ async def test_sender_schema_and_page_are_one(path):
     properties = set(SCHEMA["$defs"]["closure"]["properties"])
     for event in events:
         Draft202012Validator(SCHEMA, format_checker=Draft202012Validator.FORMAT_CHECKER).validate(event)
-        assert set(event["data"]) == properties
+        assert set(event["data"]) == properties - {"cash_count"}, "nobody counted the drawer"
         assert set(event) == set(SCHEMA["properties"])
     assert set(ClosureData.__struct_fields__) == properties
     added = properties - set(SCHEMA["$defs"]["closure"]["required"])

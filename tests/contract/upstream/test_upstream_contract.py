@@ -16,7 +16,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from support.ledgers.outbox import make_outgoing
 from support.processor import within
-from support.receivers.headquarters import KINDS, Headquarters, started, until, upstream_section, z_numbers
+from support.receivers.headquarters import KINDS, Headquarters, closures, started, until, upstream_section, z_numbers
 
 from daemon.core.delivery import Again, Delivered
 from daemon.core.upstream_kinds import KINDS as ADAPTERS
@@ -71,7 +71,7 @@ async def replicating(ledger, receiver):
 
 async def assert_complete(headquarters, counts: dict[str, int]) -> None:
     """All of them, each once, in order per machine, as the schema says."""
-    events = await headquarters.events()
+    events = closures(await headquarters.events())
     for nim, count in counts.items():
         assert z_numbers(events, nim) == list(range(1, count + 1))
     assert len(events) == sum(counts.values())

@@ -15,7 +15,7 @@ from nats_sending import changed, compose_here, send, write_key
 from standardwebhooks import Webhook
 from support.ledgers.outbox import make_outgoing
 from support.processor import within
-from support.receivers.headquarters import until
+from support.receivers.headquarters import closures, until
 from support.receivers.nats_server import (
     CONFIG,
     NIM,
@@ -278,7 +278,7 @@ async def test_killed_during_a_publish(nats, ledger):
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     await receiver.aclose()
-    assert [event["subject"] for event in await nats.events()] == [str(n) for n in range(1, 41)]
+    assert [event["subject"] for event in closures(await nats.events())] == [str(n) for n in range(1, 41)]
     gc.collect()
     assert unhandled == []
 
@@ -338,5 +338,5 @@ async def test_three_servers_lose_one(tmp_path, ledger):
     finally:
         for server in servers:
             server.kill()
-    assert [event["subject"] for event in events] == [str(n) for n in range(1, 61)]
+    assert [event["subject"] for event in closures(events)] == [str(n) for n in range(1, 61)]
     assert (config.num_replicas, config.storage, config.deny_delete, config.deny_purge) == (3, "file", True, True)

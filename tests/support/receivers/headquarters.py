@@ -205,6 +205,11 @@ def upstream_section(headquarters: Headquarters, **settings) -> str:
     return "\n".join(["[upstream]", *(f"{name} = {json.dumps(value)}" for name, value in (values | settings).items())])
 
 
+def closures(events: list[dict]) -> list[dict]:
+    """Without the months and years that were closed between them."""
+    return [event for event in events if event["type"].startswith("bf.mcfd.closure.")]
+
+
 def z_numbers(events: list[dict], nim: str) -> list[int]:
     """The Z of one machine, in order of arrival."""
     return [int(event["subject"]) for event in events if event["source"] == f"/mcf/{nim}"]
