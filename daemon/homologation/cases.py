@@ -22,7 +22,7 @@ State = Literal["passed", "failed", "by hand"]
 
 class CaseStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`send` is a method and a path below the machine's; `expect` names values of the answer by their path (`taxDetails.0.tva`). `wait` repeats
-    the request for so many seconds while it gets 503; `paper` is the document to keep, beside that of each certification."""
+    the request for so many seconds until it comes so; `paper` is the document to keep, beside that of each certification."""
 
     send: str
     status: int
@@ -108,8 +108,11 @@ class CasePlayer:
         for step in case.steps:
             if step.sandbox and not self.is_sandbox:
                 return "by hand", ""
-            if fault := self._step(case, step):
-                return "failed", fault
+            deadline = time.monotonic() + step.wait
+            while fault := self._step(case, step):
+                if time.monotonic() >= deadline:
+                    return "failed", fault
+                time.sleep(RETRY_SECONDS)
         return "passed", ""
 
     def _step(self, case: HomologationCase, step: CaseStep) -> str:
@@ -148,12 +151,7 @@ class CasePlayer:
             if step.test:
                 headers["Mcfd-Test"] = step.test
         content = self._filled(step.body or "{}").encode() if method == "POST" else None
-        deadline = time.monotonic() + step.wait
-        while True:
-            answer = self.client.request(method, self._filled(path), content=content, headers=headers)
-            if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE or time.monotonic() >= deadline:
-                return answer
-            time.sleep(RETRY_SECONDS)
+        return self.client.request(method, self._filled(path), content=content, headers=headers)
 
     def _filled(self, text: str) -> str:
         for name, value in self.words.items():

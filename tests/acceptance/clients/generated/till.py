@@ -7,7 +7,15 @@ from mcfd_generated import AuthenticatedClient
 from mcfd_generated.api.certification import certify_credit_note, certify_invoice, get_request
 from mcfd_generated.api.machine import get_machine_info
 from mcfd_generated.api.reports import close_period
-from mcfd_generated.models import CertifyBody, CreditNoteBody, EmptyBody, Preview, Problem, Receipt, RequestOutcome
+from mcfd_generated.models import (
+    CertifyBody,
+    ClosePeriodBody,
+    CreditNoteBody,
+    Preview,
+    Problem,
+    Receipt,
+    RequestOutcome,
+)
 from mcfd_generated.models.certify_invoice_dry_run import CertifyInvoiceDryRun
 from mcfd_generated.types import UNSET, Unset
 
@@ -61,7 +69,7 @@ while isinstance(credited := certify_credit_note.sync(nim, client=client, body=c
 found = get_request.sync(nim, "k-1", client=client)
 assert isinstance(found, RequestOutcome)
 unknown = get_request.sync(nim, "never", client=client)
-closure = close_period.sync(nim, client=client, body=EmptyBody(), idempotency_key="z-1")
+closure = close_period.sync(nim, client=client, body=ClosePeriodBody(), idempotency_key="z-1")
 assert closure is not None
 assert not isinstance(closure, Problem), closure
 info = get_machine_info.sync(nim, client=client)
