@@ -148,7 +148,7 @@ def test_changes_are_made_where_the_table_says(copy: Path) -> None:
         change(copy / ROWS[what]["place"], copy / ROWS[what]["tests"]).split() for what, change in CHANGES.items()
     ]
     out = run(
-        copy, "-m", "pytest", "-q", "-rp", "-p", "no:xdist", "-p", "no:cacheprovider", *chain.from_iterable(selected)
+        copy, "-m", "pytest", "-q", "-rpf", "-p", "no:xdist", "-p", "no:cacheprovider", *chain.from_iterable(selected)
     )
     passed = {copy / line.split()[1].partition("::")[0] for line in out.splitlines() if line.startswith("PASSED ")}
     for each in chain.from_iterable(selected):

@@ -172,11 +172,12 @@ def test_the_fork_shows():
 
 @named(SENT)
 def test_the_schema_holds(vector):
-    """Each event is one by the schema, with every field that the schema names but the count of the drawer, which nobody has to make."""
+    """Each event is one by the schema, with every field that the schema names but the count of the drawer, which nobody has to make, and what
+    waited, which these are older than."""
     event = json.loads(vector["content"])
     Draft202012Validator(SCHEMA, format_checker=Draft202012Validator.FORMAT_CHECKER).validate(event)
     assert set(SCHEMA["properties"]) == set(event)
-    assert set(SCHEMA["$defs"]["closure"]["properties"]) - {"cash_count"} == set(event["data"])
+    assert set(SCHEMA["$defs"]["closure"]["properties"]) - {"cash_count", "waiting"} == set(event["data"])
 
 
 @named(SENT)

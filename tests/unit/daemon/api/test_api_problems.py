@@ -15,7 +15,7 @@ from daemon.api.problems import KINDS, problem_answer
 from daemon.core import errors
 from daemon.core.errors import FieldError, without_paths
 from daemon.core.ledger.attempt import DuplicateInvoice
-from daemon.core.ledger.deferred import NotWaiting, NumberWaits
+from daemon.core.ledger.deferred import KeyRequired, NotWaiting, NumberWaits
 
 
 def tree(root: type[Exception]) -> Iterator[type[Exception]]:
@@ -34,6 +34,7 @@ EXAMPLES = [
     (DuplicateInvoice(record()), 409, "DUPLICATE_INVOICE"),
     (NumberWaits("F-1"), 409, "DUPLICATE_INVOICE"),
     (NotWaiting(), 409, "REQUEST_NOT_WAITING"),
+    (KeyRequired([FieldError("Idempotency-Key", "has to be given")]), 400, "IDEMPOTENCY_KEY_REQUIRED"),
     (errors.KeyReused(), 409, "IDEMPOTENCY_KEY_REUSED"),
     (errors.ZNumberUnknown("EL02000015-1"), 409, "Z_NUMBER_UNKNOWN"),
     (errors.PeriodNotOver("2026-11", "2026-10"), 409, "PERIOD_NOT_OVER"),
