@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import select
 import socket
 import subprocess
 import threading
@@ -12,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
+from support.line.ready import ready
 from support.ports import free_port
 from support.tools import need
 
@@ -74,7 +74,7 @@ class Relay:
 
     def _accept(self) -> None:
         while not self._stopping:
-            if not select.select([self._server], [], [], 0.05)[0]:
+            if not ready(self._server, timeout=0.05):
                 continue
             near, _ = self._server.accept()
             try:
@@ -93,7 +93,7 @@ class Relay:
                 if self.stall:
                     time.sleep(0.005)
                     continue
-                for end in select.select([near, far], [], [], 0.05)[0]:
+                for end in ready(near, far, timeout=0.05):
                     data = end.recv(self.piece)
                     if not data:
                         return

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from support.line.ready import ready
 from support.nursery import Child
 from support.shop import start_program, wait_for
 from support.simulator.simulator_till import certification, events
@@ -77,8 +78,7 @@ class Serial:
         received = b""
         deadline = time.monotonic() + patience
         while (left := deadline - time.monotonic()) > 0:
-            ready, _, _ = select.select([self.fd], [], [], left)
-            if ready:
+            if ready(self.fd, timeout=left):
                 data = os.read(self.fd, 4096)
                 if not data:
                     raise EOFError("the line hung up")

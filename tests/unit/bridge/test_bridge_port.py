@@ -7,7 +7,7 @@ import errno
 import fcntl
 import os
 import random
-import select
+import selectors
 import subprocess
 import termios
 from collections.abc import AsyncIterator
@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator
 import pytest
 import serial
 from support.line.naive_frames import naive_encode
+from support.line.ready import ready
 from support.line.scripted_line import IDLE, PATIENT, QUICK, Journal
 from support.line.terminal import Terminal
 
@@ -108,7 +109,7 @@ async def test_what_waits_to_be_written_is_not_overtaken(terminal: Terminal, por
     data = random.Random(6).randbytes(200_000)
     port.write(data)
     assert port._backlog
-    while not select.select([], [port._fd], [], 0.001)[1]:
+    while not ready(port._fd, timeout=0.001, to=selectors.EVENT_WRITE):
         terminal.received += os.read(terminal.master, 4096)
     port.write(EVERY_BYTE)
     terminal.listen()
