@@ -14,6 +14,7 @@ from daemon.paper.elements import Document
 from daemon.paper.escpos import CodePage, as_escpos
 from daemon.paper.layout import Width
 from daemon.paper.shop import Shop
+from daemon.usecases.reports.letterhead import letterhead_of
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 
@@ -40,6 +41,10 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
     width: Width = 48
     code_page: CodePage = "cp858"
     printer: PrinterPort | None = None
+
+    async def shop_by_letterhead(self, worker: MachineWorker, language: Language, letterhead: bytes) -> Shop:
+        """As it was called when that was certified or closed, by the digest of its letterhead; as it is now where there is none."""
+        return self.shop(worker, language, await letterhead_of(worker, letterhead))
 
     async def print(self, document: Document) -> None:
         """NotFound without a printer, PrinterFailed when it did not take all of it."""

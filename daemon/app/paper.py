@@ -21,7 +21,6 @@ from daemon.paper.shop import Shop, Style
 from daemon.printer import ReceiptPrinter
 from daemon.settings import Settings
 from daemon.usecases.reports import inspect
-from daemon.usecases.reports.letterhead import letterhead_of
 from daemon.usecases.worker.machine_worker import BookEvent, MachineWorker
 
 log = structlog.get_logger(__name__)
@@ -70,8 +69,7 @@ class ZPrinting:
             closure = await worker.ledger.closure(worker.book, z_number)
             shown = msgspec.json.decode(closure.body, type=ZReport)
             style = Style(paper.language)
-            letterhead = await letterhead_of(worker, bytes.fromhex(shown.letterhead))
-            shop = paper.shop(worker, style.language, letterhead)
+            shop = await paper.shop_by_letterhead(worker, style.language, bytes.fromhex(shown.letterhead))
             document = report_document(shown, shop, style, printed_at=shown.created_at)
             await paper.print(document)
         except McfdError as error:

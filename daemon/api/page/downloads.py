@@ -27,7 +27,7 @@ def streamed(visit: Visit, pieces: AsyncGenerator[bytes, None], kind: bytes, nam
         pieces,
         media_type=kind,
         headers=(as_file(name),),
-        place=visit.deps.exports.take(f"page {visit.session.person_id}"),
+        place=visit.deps.exports.take(visit.holder),
         stopping=visit.deps.stopping,
         is_welcome=visit.is_logged_in,
     )

@@ -30,6 +30,7 @@ from daemon.api.page.shown.sales_state import sales_state
 from daemon.api.refusals import RoleNotAllowed
 from daemon.api.request.body import read_bytes
 from daemon.core.audit import Actor
+from daemon.core.call import Call
 from daemon.core.people import Session
 from daemon.core.roles import Right, may
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -90,6 +91,15 @@ class Visit(msgspec.Struct, frozen=True):
     def actor(self) -> Actor:
         """For the audit log."""
         return Actor(f"user:{self.session.name}", self.address)
+
+    @property
+    def holder(self) -> str:
+        """Whose places among exports and streams are taken."""
+        return f"page {self.session.person_id}"
+
+    def call(self, key: str = "", fingerprint: bytes = b"") -> Call:
+        """This request as a use case takes it."""
+        return Call(self.request.scope["state"]["request_id"], key, fingerprint, by=self.actor)
 
     def is_logged_in(self) -> bool:
         """For answers that go on: until logout, idleness or the end of the account; looking alone keeps nobody logged in."""

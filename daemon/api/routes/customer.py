@@ -16,7 +16,6 @@ from daemon.paper.invoice import invoice_document
 from daemon.paper.shop import Style
 from daemon.paper.waiting import waiting_document
 from daemon.usecases.deferred.look import certified_record
-from daemon.usecases.reports.letterhead import letterhead_of
 
 NOTHING = Text("there is no invoice at this address; ask the shop")
 
@@ -40,13 +39,12 @@ async def customer_page(request: ApiRequest) -> Answer:
     if worker is None or sale is None:
         raise NotFound(NOTHING)
     paper, style = deps.paper, Style(deps.paper.language)
-    shop = paper.shop(worker, style.language)
     if sale.state == "certified" and sale.attempt_id:
         record = await certified_record(worker, sale)
-        if letterhead := await letterhead_of(worker, record.invoice.letterhead):
-            shop = paper.shop(worker, style.language, letterhead)
+        shop = await paper.shop_by_letterhead(worker, style.language, record.invoice.letterhead)
         document = invoice_document(record, shop, style)
     elif sale.is_open and sale.invoice is not None:
+        shop = paper.shop(worker, style.language)
         document = waiting_document(sale, sale.invoice, shop, style, customer_url(request, sale.address))
     else:
         raise NotFound(NOTHING)

@@ -19,7 +19,6 @@ from daemon.paper.waiting import waiting_document
 from daemon.usecases.certification.requests import FoundRequest, find_request
 from daemon.usecases.deferred.take_back import take_back
 from daemon.usecases.reports import inspect
-from daemon.usecases.reports.letterhead import letterhead_of
 
 TICKET = "/ticket"
 UNKNOWN = Text("no request with this Idempotency-Key is known")
@@ -81,14 +80,12 @@ async def _ticket(request: ApiRequest, found: FoundRequest) -> Answer:
     paper, worker, record, sale = deps_of(request).paper, request.auth.worker, found.record, found.sale
     wanted = read_wanted(request, paper)
     await inspect.learn_taxpayer(worker)
-    shop = paper.shop(worker, wanted.style.language)
     if found.status == "certified" and record is not None:
-        if letterhead := await letterhead_of(worker, record.invoice.letterhead):
-            shop = paper.shop(worker, wanted.style.language, letterhead)
+        shop = await paper.shop_by_letterhead(worker, wanted.style.language, record.invoice.letterhead)
         return await rendered(request, invoice_document(record, shop, wanted.style), wanted)
     if sale is None or sale.invoice is None:
         raise NotFound(Text("there is no paper for this request"))
-    url = customer_url(request, sale.address)
+    url, shop = customer_url(request, sale.address), paper.shop(worker, wanted.style.language)
     return await rendered(request, waiting_document(sale, sale.invoice, shop, wanted.style, url), wanted)
 
 

@@ -35,7 +35,6 @@ from daemon.usecases.reports import acts, inspect, journal, report
 from daemon.usecases.reports.acts import given_articles
 from daemon.usecases.reports.articles import articles_report, articles_since
 from daemon.usecases.reports.calendar import calendar_closure
-from daemon.usecases.reports.letterhead import letterhead_of
 
 
 class Printed(msgspec.Struct, frozen=True):
@@ -48,11 +47,10 @@ Template = Callable[[ApiRequest, Shop, Style], Awaitable[Document]]
 """One document of the request's book."""
 
 
-async def _invoice(request: ApiRequest, shop: Shop, style: Style) -> Document:
+async def _invoice(request: ApiRequest, _shop: Shop, style: Style) -> Document:
     worker = request.auth.worker
     record = await journal.find(worker, request.path_params["code"])
-    if letterhead := await letterhead_of(worker, record.invoice.letterhead):
-        shop = deps_of(request).paper.shop(worker, style.language, letterhead)
+    shop = await deps_of(request).paper.shop_by_letterhead(worker, style.language, record.invoice.letterhead)
     return invoice_document(record, shop, style)
 
 
@@ -63,22 +61,22 @@ async def _x(request: ApiRequest, shop: Shop, style: Style) -> Document:
     return report_document(shown, shop, style, printed_at=_now(request), periodic=bool(query))
 
 
-async def _z(request: ApiRequest, shop: Shop, style: Style) -> Document:
+async def _z(request: ApiRequest, _shop: Shop, style: Style) -> Document:
     worker = request.auth.worker
     closure = await report.closure(worker, request.path_params["z"])
     shown = msgspec.json.decode(closure.body, type=ZReport)
-    if letterhead := await letterhead_of(worker, bytes.fromhex(shown.letterhead)):
-        shop = deps_of(request).paper.shop(worker, style.language, letterhead)
+    letterhead = bytes.fromhex(shown.letterhead)
+    shop = await deps_of(request).paper.shop_by_letterhead(worker, style.language, letterhead)
     return report_document(shown, shop, style, printed_at=_now(request))
 
 
 def _calendar(kind: CalendarKind) -> Template:
-    async def template(request: ApiRequest, shop: Shop, style: Style) -> Document:
+    async def template(request: ApiRequest, _shop: Shop, style: Style) -> Document:
         worker = request.auth.worker
         body = await calendar_closure(worker, kind, request.path_params["period"])
         shown = msgspec.json.decode(body, type=CalendarReport)
-        if letterhead := await letterhead_of(worker, bytes.fromhex(shown.letterhead)):
-            shop = deps_of(request).paper.shop(worker, style.language, letterhead)
+        letterhead = bytes.fromhex(shown.letterhead)
+        shop = await deps_of(request).paper.shop_by_letterhead(worker, style.language, letterhead)
         return report_document(shown, shop, style, printed_at=_now(request))
 
     return template

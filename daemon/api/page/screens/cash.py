@@ -11,7 +11,6 @@ from daemon.api.http.answers import Reply
 from daemon.api.page.days import day_of
 from daemon.api.page.faults import fault_of
 from daemon.api.page.visit import Visit, redirect, screen, shown
-from daemon.core.call import Call
 from daemon.core.clock import millis
 from daemon.core.errors import InvalidRequest, TooManyCashMoves
 from daemon.usecases.reports import report
@@ -41,11 +40,8 @@ async def note(visit: Visit) -> Reply:
     key = form.get("key", "")[:LONGEST_KEY] or secrets.token_urlsafe(18)
     said = f"page cash {visit.worker.book.id} {body['kind']} {body['amount']} {body['reason']}"
     fingerprint = hashlib.sha256(said.encode()).digest()[:16]
-    call = Call(
-        visit.request.scope["state"]["request_id"], f"page {key} {fingerprint.hex()}", fingerprint, by=visit.actor
-    )
     try:
-        await move_cash(visit.worker, body, call)
+        await move_cash(visit.worker, body, visit.call(f"page {key} {fingerprint.hex()}", fingerprint))
     except (InvalidRequest, TooManyCashMoves) as error:
         fault = fault_of(error)
         return await _screen(visit, status=fault.status, problem=fault.told(visit.say))

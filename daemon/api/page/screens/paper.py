@@ -9,11 +9,11 @@ from typing import Final, get_args
 import msgspec
 
 from common.language import Text
+from daemon.api.access.context import ApiDeps
 from daemon.api.http.answers import Answer, Reply
 from daemon.api.page.downloads import as_file
 from daemon.api.page.visit import Visit, redirect, screen
 from daemon.api.refusals import RoleNotAllowed
-from daemon.core.call import Call
 from daemon.core.clock import millis_text
 from daemon.core.errors import NotFound
 from daemon.core.ledger.attempt import Record
@@ -28,7 +28,6 @@ from daemon.paper.reports import report_document
 from daemon.paper.shop import Style
 from daemon.usecases.reports import acts, inspect, journal, report
 from daemon.usecases.reports.calendar import calendar_closure
-from daemon.usecases.reports.letterhead import letterhead_of
 
 WIDTH: Final[Width] = 48
 ALONE: Final = (
@@ -43,17 +42,17 @@ async def paper(visit: Visit) -> Reply:
     """To be printed by the browser: an invoice that is shown here is a duplicate that is given out."""
     document, _, copied = await _document(visit)
     if copied:
-        await acts.make_copy(visit.worker, copied, Call(visit.request.scope["state"]["request_id"], by=visit.actor))
+        await acts.make_copy(visit.worker, copied, visit.call())
     if visit.query.get("form") == "pdf":
-        with visit.deps.exports.take(f"page {visit.session.person_id}"):
-            return await pdf_answer(document)
+        return await pdf_answer(visit.deps, visit.holder, document)
     return Answer(as_html(document, WIDTH).encode(), media_type=b"text/html; charset=utf-8", headers=(ALONE,))
 
 
-async def pdf_answer(document: Document, name: str = "") -> Answer:
-    """A file of that name, or of the document's."""
+async def pdf_answer(deps: ApiDeps, holder: str, document: Document, name: str = "") -> Answer:
+    """A file of that name, or of the document's; TooManyRequests beyond as many at once as one may have."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", name or document.name).strip("-")
-    body = await asyncio.to_thread(as_pdf, document)
+    with deps.exports.take(holder):
+        body = await asyncio.to_thread(as_pdf, document)
     return Answer(body, media_type=b"application/pdf", headers=(as_file(f"{name}.pdf"),))
 
 
@@ -64,7 +63,7 @@ async def print_paper(visit: Visit) -> Reply:
         document, place, copied = await _document(visit)
         await visit.deps.paper.print(document)
         if copied:
-            await acts.make_copy(visit.worker, copied, Call(visit.request.scope["state"]["request_id"], by=visit.actor))
+            await acts.make_copy(visit.worker, copied, visit.call())
     return redirect(visit.link(place, printed="1"))
 
 
@@ -83,8 +82,7 @@ async def _document(visit: Visit) -> tuple[Document, str, Record | None]:
     style = Style(visit.language, is_duplicate=what == "invoice")
     if what == "invoice":
         record = await journal.find(visit.worker, name)
-        letterhead = await letterhead_of(visit.worker, record.invoice.letterhead)
-        shop = visit.deps.paper.shop(visit.worker, visit.language, letterhead)
+        shop = await visit.deps.paper.shop_by_letterhead(visit.worker, visit.language, record.invoice.letterhead)
         style = msgspec.structs.replace(
             style, copy=1 + await visit.worker.ledger.copies(visit.worker.book, record.code)
         )
@@ -92,20 +90,18 @@ async def _document(visit: Visit) -> tuple[Document, str, Record | None]:
     printed_at = millis_text(visit.worker.now())
     if what == "x":
         shown_x = await report.x_report(visit.worker)
-        await acts.give_report(
-            visit.worker, "X", shown_x, Call(visit.request.scope["state"]["request_id"], by=visit.actor)
-        )
+        await acts.give_report(visit.worker, "X", shown_x, visit.call())
         return report_document(shown_x, shop, style, printed_at=printed_at), "/ui/x", None
     if what == "month" or what == "year":  # noqa: PLR1714  by which the type is known
         body = await calendar_closure(visit.worker, what, name)
         shown_period = msgspec.json.decode(body, type=CalendarReport)
-        letterhead = await letterhead_of(visit.worker, bytes.fromhex(shown_period.letterhead))
-        shop = visit.deps.paper.shop(visit.worker, visit.language, letterhead)
+        shop = await visit.deps.paper.shop_by_letterhead(
+            visit.worker, visit.language, bytes.fromhex(shown_period.letterhead)
+        )
         return report_document(shown_period, shop, style, printed_at=printed_at), "/ui/closures", None
     closed = await report.closure(visit.worker, name)
     shown_z = msgspec.json.decode(closed.body, type=ZReport)
-    letterhead = await letterhead_of(visit.worker, bytes.fromhex(shown_z.letterhead))
-    shop = visit.deps.paper.shop(visit.worker, visit.language, letterhead)
+    shop = await visit.deps.paper.shop_by_letterhead(visit.worker, visit.language, bytes.fromhex(shown_z.letterhead))
     return report_document(shown_z, shop, style, printed_at=printed_at), f"/ui/closures/{closed.z_number}", None
 
 

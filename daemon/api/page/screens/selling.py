@@ -14,7 +14,6 @@ from daemon.api.http.answers import Reply
 from daemon.api.page.faults import fault_of
 from daemon.api.page.screens.invoices import EVER, can_credit, record_of
 from daemon.api.page.visit import Visit, redirect, screen, shown
-from daemon.core.call import Call
 from daemon.core.errors import FieldError, InvalidRequest, McfdError
 from daemon.core.invoice.invoice import CLIENTS, GROUPS, NATURES, PAYMENT_METHODS, REBATE, Invoice, Item
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
@@ -242,7 +241,7 @@ async def _certified(
     invoice even where it was changed in between."""
     key = _key(visit)
     digest = hashlib.sha256(f"page {prefix} {visit.worker.book.id} {key}".encode()).digest()
-    call = Call(visit.request.scope["state"]["request_id"], f"page {prefix} {key}", digest[:16], by=visit.actor)
+    call = visit.call(f"page {prefix} {key}", digest[:16])
     try:
         asked = await body()
         if visit.worker.defaults.series is None:

@@ -17,12 +17,10 @@ from daemon.api.page.screens.invoices import record_of
 from daemon.api.page.screens.paper import pdf_answer
 from daemon.api.page.shown.qr_code import qr_picture
 from daemon.api.page.visit import AnyRequest, Visit, fault_page, language_of, name_of, screen, shown
-from daemon.core.call import Call
 from daemon.core.errors import NotFound
 from daemon.paper.invoice import invoice_document
 from daemon.paper.shop import Style
 from daemon.usecases.reports import acts, inspect, journal
-from daemon.usecases.reports.letterhead import letterhead_of
 
 DAY_MS: Final = 86_400_000
 _KEY: Final = secrets.token_bytes(32)
@@ -36,8 +34,7 @@ async def share(visit: Visit) -> Reply:
     record = await record_of(visit)
     if record.state != "certified":
         raise NotFound("only a certified invoice can be shared")
-    call = Call(visit.request.scope["state"]["request_id"], by=visit.actor)
-    copy = await acts.make_copy(visit.worker, record, call)
+    copy = await acts.make_copy(visit.worker, record, visit.call())
     ends = visit.deps.clock() + DAY_MS
     told = f"{name_of(visit.worker)}~{record.code}~{copy}~{ends}"
     address = f"{address_here(visit)}/ui/shared/{told}~{_signed(told)}"
@@ -65,10 +62,9 @@ async def _shared(request: AnyRequest) -> Answer:
         raise NotFound("this link is no longer valid")
     record, language = await journal.find(worker, parts[1]), language_of(request, page.language)
     await inspect.learn_taxpayer(worker)
-    shop = deps.paper.shop(worker, language, await letterhead_of(worker, record.invoice.letterhead))
+    shop = await deps.paper.shop_by_letterhead(worker, language, record.invoice.letterhead)
     style = msgspec.structs.replace(Style(language, is_duplicate=True), copy=int(parts[2]))
-    with deps.exports.take("shared"):
-        return await pdf_answer(invoice_document(record, shop, style))
+    return await pdf_answer(deps, "shared", invoice_document(record, shop, style))
 
 
 def _page(request: AnyRequest) -> PageDeps:

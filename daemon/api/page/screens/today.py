@@ -19,11 +19,9 @@ from daemon.api.page.screens.paper import printed
 from daemon.api.page.shown.machine_shown import shown_machine
 from daemon.api.page.shown.sales_state import sales_state
 from daemon.api.page.visit import POLICY, AnyRequest, Visit, enter, fault_page, html, redirect, screen, shown
-from daemon.core.call import Call
 from daemon.core.errors import FieldError, InvalidRequest, MachineError, NotFound
 from daemon.core.money import MAX_AMOUNT
 from daemon.core.report.machine_info import tax_server
-from daemon.usecases.deferred.look import backlog
 from daemon.usecases.delivery.events import has_come
 from daemon.usecases.reports import inspect, report
 from daemon.usecases.reports.close_period import close_period
@@ -78,8 +76,6 @@ async def _figures(visit: Visit) -> dict[str, Any]:
         "change": change_in_percent(sales.total, report.net_total(by_now)),
         "hours": [_hour_bar(visit, at, hours[at], hours_before[at]) for at in opening],
         "hours_before": [hours_before[at] for at in opening],
-        "waiting": await backlog(worker),
-        "now": worker.now(),
         "latest": await latest(worker, LATEST),
         "period": await report.x_report(worker) if visit.may("report") else None,
     }
@@ -167,7 +163,7 @@ async def close_z(visit: Visit) -> Reply:
     """Where the machine does not answer, the dialogue stays, with its key."""
     key = visit.form.get("key", "")[:64] or secrets.token_urlsafe(18)
     fingerprint = hashlib.sha256(f"page z {visit.worker.book.id}".encode()).digest()[:16]
-    call = Call(visit.request.scope["state"]["request_id"], f"page {key}", fingerprint, by=visit.actor)
+    call = visit.call(f"page {key}", fingerprint)
     try:
         done = await close_period(visit.worker, call, read_count(visit.form, visit.say))
     except (MachineError, InvalidRequest) as error:
@@ -187,7 +183,7 @@ async def live(request: AnyRequest) -> Reply:
     """Server-sent events: `change` whenever a screen of this machine has something new to show."""
     try:
         visit = await enter(request, "look")
-        place = visit.deps.event_streams.take(f"page {visit.session.person_id}")
+        place = visit.deps.event_streams.take(visit.holder)
     except Exception as error:  # noqa: BLE001  every error of a screen is a page
         return await fault_page(request, error)
     return Stream(

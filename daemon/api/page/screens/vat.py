@@ -54,8 +54,7 @@ async def vat_file(visit: Visit) -> Reply:
     await inspect.learn_taxpayer(visit.worker)
     title = visit.say("VAT of {month}", month=formats.month(month, visit.language))
     document = Document(title, visit.language, tuple(_document(visit, title, found)))
-    with visit.deps.exports.take(f"page {visit.session.person_id}"):
-        return await pdf_answer(document, name)
+    return await pdf_answer(visit.deps, visit.holder, document, name)
 
 
 async def _month(visit: Visit) -> tuple[str, AReport]:

@@ -9,7 +9,6 @@ from typing import Any, Final
 from daemon.api.http.answers import Reply
 from daemon.api.page.shown.machine_shown import shown_machine
 from daemon.api.page.visit import Visit, name_of, redirect, screen, shown
-from daemon.core.call import Call
 from daemon.core.errors import NotFound
 from daemon.usecases.certification.certify import certify
 
@@ -37,7 +36,7 @@ async def test_invoice(visit: Visit) -> Reply:
     if worker.book.mode != "test":
         raise NotFound("this is no test machine")
     key = visit.form.get("key", "")[:20] or secrets.token_urlsafe(9)
-    call = Call(visit.request.scope["state"]["request_id"], f"page test {key}", _fingerprint(key), by=visit.actor)
+    call = visit.call(f"page test {key}", _fingerprint(key))
     done = await certify(worker, _body(f"TEST-{key}", visit.say("Test")), call)
     return redirect(visit.link(f"/ui/journal/{done.value.seq}"))
 
