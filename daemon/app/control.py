@@ -27,6 +27,8 @@ from daemon.store import Store
 log = structlog.get_logger(__name__)
 
 REQUEST_SECONDS: Final = 10.0
+ACCEPT_AGAIN: Final = 1.0
+"""Seconds after an error, as for want of a descriptor."""
 
 
 def control_path(settings: Settings) -> Path:
@@ -70,7 +72,12 @@ class CommandServer:
     async def accept(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            connection, _ = await loop.sock_accept(listener)
+            try:
+                connection, _ = await loop.sock_accept(listener)
+            except OSError as error:
+                log.warning("control.not_accepted", reason=str(error))
+                await asyncio.sleep(ACCEPT_AGAIN)
+                continue
             task = loop.create_task(self._serve(connection), name="command")
             self.tasks.add(task)
             task.add_done_callback(self.tasks.discard)

@@ -7,6 +7,7 @@ import contextlib
 import os
 import socket
 from collections.abc import AsyncIterator
+from errno import EMFILE
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,26 @@ async def test_only_root_and_the_daemon_s_user_may_ask(box: Box, monkeypatch: py
     monkeypatch.setattr("daemon.app.control.peer_user", lambda _: os.geteuid() + 1)
     with pytest.raises(McfdError, match="only root and the daemon's own user"):
         await box.ask(RevokeKey(1))
+
+
+async def test_commands_are_served_again_once_descriptors_are_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A moment without a free descriptor does not end the socket for good."""
+    monkeypatch.setattr("daemon.app.control.ACCEPT_AGAIN", 0.0)
+    loop, settings = asyncio.get_running_loop(), settings_of(tmp_path / "ledger.sqlite3")
+    accept, failures = loop.sock_accept, [OSError(EMFILE, os.strerror(EMFILE))]
+
+    async def short_of_descriptors(listener: socket.socket) -> tuple[socket.socket, Any]:
+        if failures:
+            raise failures.pop()
+        return await accept(listener)
+
+    monkeypatch.setattr(loop, "sock_accept", short_of_descriptors)
+    async with opened(settings.storage.path, control=control_path(settings)) as store, controlled(store, settings):
+        key = await asyncio.to_thread(change, settings, CreateKey(NIM, "live", "till"))
+        assert store.key_ring.find(key) is not None
+    assert not failures
 
 
 async def test_a_command_asks_the_ledger_s_owner_alone(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
