@@ -4,7 +4,7 @@ One request and one answer, each a line of JSON, over a Unix socket (`daemon.app
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeAlias, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, TypeVar, get_type_hints
 
 import msgspec
 
@@ -25,19 +25,23 @@ if TYPE_CHECKING:
     from daemon.store import Store
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
-class Operation(msgspec.Struct, Generic[T], frozen=True, tag_field="operation"):
+class Operation(Protocol[T_co]):
     """`carry_out` may raise McfdError or DecisionRefused."""
 
-    is_offline: ClassVar[bool] = False
+    is_offline: ClassVar[bool]
     """Not beside a daemon, whose workers would go on from what was there before."""
 
-    async def carry_out(self, store: Store, *, at: int, by: Actor) -> T:
-        raise NotImplementedError
+    async def carry_out(self, store: Store, *, at: int, by: Actor) -> T_co: ...
 
 
-class CreateKey(Operation[str], frozen=True, tag="keys.create"):
+class OperationMessage(msgspec.Struct, frozen=True, tag_field="operation"):
+    is_offline: ClassVar[bool] = False
+
+
+class CreateKey(OperationMessage, frozen=True, tag="keys.create"):
     nim: str
     mode: Mode
     label: str
@@ -47,14 +51,14 @@ class CreateKey(Operation[str], frozen=True, tag="keys.create"):
         return await store.api_keys.create(self.nim, self.mode, self.label, at=at, terms=self.terms, by=by)
 
 
-class RevokeKey(Operation[None], frozen=True, tag="keys.revoke"):
+class RevokeKey(OperationMessage, frozen=True, tag="keys.revoke"):
     key_id: int
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
         await store.api_keys.revoke(self.key_id, at=at, by=by)
 
 
-class CreateUser(Operation[None], frozen=True, tag="users.create"):
+class CreateUser(OperationMessage, frozen=True, tag="users.create"):
     """`password` is a hash, here and below."""
 
     name: str
@@ -65,7 +69,7 @@ class CreateUser(Operation[None], frozen=True, tag="users.create"):
         await store.people.create(self.name, self.role, self.password, at=at, by=by)
 
 
-class SetPassword(Operation[None], frozen=True, tag="users.passwd"):
+class SetPassword(OperationMessage, frozen=True, tag="users.passwd"):
     name: str
     password: str
 
@@ -73,14 +77,14 @@ class SetPassword(Operation[None], frozen=True, tag="users.passwd"):
         await store.people.set_password(self.name, self.password, at=at, by=by)
 
 
-class DisableUser(Operation[None], frozen=True, tag="users.disable"):
+class DisableUser(OperationMessage, frozen=True, tag="users.disable"):
     name: str
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
         await store.people.disable(self.name, at=at, by=by)
 
 
-class CreateFirstPerson(Operation[bool], frozen=True, tag="setup.person"):
+class CreateFirstPerson(OperationMessage, frozen=True, tag="setup.person"):
     """Of a setup; False where somebody may log in already. With a `session` (the SHA-256 of what its cookie holds) the person has chosen the
     password: one whom a setup that broke off has left gets it, and is logged in."""
 
@@ -101,7 +105,7 @@ class CreateFirstPerson(Operation[bool], frozen=True, tag="setup.person"):
         return True
 
 
-class Settle(Operation[None], frozen=True, tag="machine.settle"):
+class Settle(OperationMessage, frozen=True, tag="machine.settle"):
     """`shown` names the case that was decided on; `fresh` is what the machine said to the command itself, where it could read it; `decided_at`
     the time of the decision."""
 
@@ -123,7 +127,7 @@ class Settle(Operation[None], frozen=True, tag="machine.settle"):
         )
 
 
-class SayLastZ(Operation[None], frozen=True, tag="machine.last-z"):
+class SayLastZ(OperationMessage, frozen=True, tag="machine.last-z"):
     book: Book
     number: int
 
@@ -131,7 +135,7 @@ class SayLastZ(Operation[None], frozen=True, tag="machine.last-z"):
         await store.decisions.say_last_z(self.book, self.number, at=at, by=by)
 
 
-class AcceptTime(Operation[None], frozen=True, tag="time.accept"):
+class AcceptTime(OperationMessage, frozen=True, tag="time.accept"):
     upto: int
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
@@ -139,7 +143,7 @@ class AcceptTime(Operation[None], frozen=True, tag="time.accept"):
         await store.decisions.accept_time(self.upto)
 
 
-class RepairTime(Operation[None], frozen=True, tag="time.repair"):
+class RepairTime(OperationMessage, frozen=True, tag="time.repair"):
     is_offline = True
 
     book: Book
@@ -152,7 +156,7 @@ class RepairTime(Operation[None], frozen=True, tag="time.repair"):
         await store.decisions.repair_time(self.book, now=self.right, ahead=self.ahead, reason=self.reason)
 
 
-class ReplayOutbox(Operation[int], frozen=True, tag="upstream.replay"):
+class ReplayOutbox(OperationMessage, frozen=True, tag="upstream.replay"):
     """How many are sent again."""
 
     destination: str
@@ -164,7 +168,7 @@ class ReplayOutbox(Operation[int], frozen=True, tag="upstream.replay"):
         return await outbox.replay(nim=self.nim or None, from_z=self.from_z, at=at, by=by)
 
 
-class NoteBackup(Operation[None], frozen=True, tag="backup.note"):
+class NoteBackup(OperationMessage, frozen=True, tag="backup.note"):
     """`is_away`: of the whole box, on another disk than the ledger's."""
 
     file: str
@@ -177,7 +181,7 @@ class NoteBackup(Operation[None], frozen=True, tag="backup.note"):
         await store.audit.note("backup.taken", self.file, at=at, by=by, detail={"all": "yes"} if self.is_whole else {})
 
 
-class NoteArchive(Operation[None], frozen=True, tag="archive.note"):
+class NoteArchive(OperationMessage, frozen=True, tag="archive.note"):
     file: str
     year: str
 
@@ -185,7 +189,7 @@ class NoteArchive(Operation[None], frozen=True, tag="archive.note"):
         await store.audit.note("archive.made", self.file, at=at, by=by, detail={"year": self.year})
 
 
-class NoteVerified(Operation[None], frozen=True, tag="verify.note"):
+class NoteVerified(OperationMessage, frozen=True, tag="verify.note"):
     """What `mcfd verify` has found wrong, of the file and of its entries; nothing: the ledger is sound."""
 
     file: tuple[str, ...]
@@ -201,7 +205,7 @@ class NoteVerified(Operation[None], frozen=True, tag="verify.note"):
             await store.retention.note_verified(at=at)
 
 
-class NoteAuthority(Operation[None], frozen=True, tag="tls.note"):
+class NoteAuthority(OperationMessage, frozen=True, tag="tls.note"):
     place: str
     fingerprint: str
 
