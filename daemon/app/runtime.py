@@ -26,6 +26,7 @@ from daemon.company import letterhead_of
 from daemon.core.clock import zone
 from daemon.core.invoice.intake import Defaults
 from daemon.core.ledger.attempt import Mode
+from daemon.core.ledger.book import Book
 from daemon.core.machine.nim import short_nim
 from daemon.machines.adapter import as_stored
 from daemon.machines.line import LineSettings, keep_line
@@ -118,7 +119,8 @@ async def _take_down(runtime: Runtime) -> None:
 
 
 async def _open_workers(runtime: Runtime, machine: Machine) -> None:
-    live = await _worker(runtime, machine, "live", runtime.store.ledger, _box_clock(runtime))
+    ledger = runtime.store.ledger
+    live = await _worker(runtime, machine, await ledger.open_book(machine.nim, "live"), ledger, _box_clock(runtime))
     if machine.enabled:
         port = partial(open_line, machine.port, machine.baudrate)
         recorder = _recorder(runtime, machine, live)
@@ -137,15 +139,15 @@ async def _open_workers(runtime: Runtime, machine: Machine) -> None:
 async def _open_sandbox(runtime: Runtime, machine: Machine, ifu: str) -> None:
     store, tills_first = runtime.store, runtime.tills_first
     ledger = sandbox_ledger(store, tills_first)
-    time = await SandboxTime.of(ledger, await ledger.open_book(machine.nim, "test"))
-    worker = await _worker(runtime, machine, "test", ledger, time.box)
+    book = await ledger.open_book(machine.nim, "test")
+    time = SandboxTime(ledger, book)
+    worker = await _worker(runtime, machine, book, ledger, time.box)
     sandbox = await SandboxMachine.open(store, worker, time, ifu, tills_first)
     runtime.sandboxes[worker.book.id] = sandbox
     _keep(runtime, worker, sandbox.line(machine.nim), sandbox.listener)
 
 
-async def _worker(runtime: Runtime, machine: Machine, mode: Mode, ledger: Ledger, clock: BoxClock) -> MachineWorker:
-    book = await ledger.open_book(machine.nim, mode)
+async def _worker(runtime: Runtime, machine: Machine, book: Book, ledger: Ledger, clock: BoxClock) -> MachineWorker:
     limits = Limits(
         queue=machine.queue_limit,
         patience=machine.queue_patience,
@@ -157,8 +159,8 @@ async def _worker(runtime: Runtime, machine: Machine, mode: Mode, ledger: Ledger
         journal=runtime.store.journal,
         events=runtime.store.events,
         clock=clock,
-        defaults=_defaults(machine, mode, runtime.settings),
-        limits=limits if mode == "live" else sandbox_limits(limits),
+        defaults=_defaults(machine, book.mode, runtime.settings),
+        limits=limits if book.mode == "live" else sandbox_limits(limits),
         configured_nim=machine.nim,
         test_mode_allowed=machine.test_mode,
         defers=machine.when_out_of_order == "defer",
@@ -173,7 +175,7 @@ async def _worker(runtime: Runtime, machine: Machine, mode: Mode, ledger: Ledger
     await tick(worker)  # what ended before a kill enters the totals without waiting for the machine
     runtime.workers.append(worker)
     waiting = SalesThatWait(worker).run()
-    runtime.lines.append(asyncio.get_running_loop().create_task(waiting, name=f"waiting {book.nim} {mode}"))
+    runtime.lines.append(asyncio.get_running_loop().create_task(waiting, name=f"waiting {book.nim} {book.mode}"))
     return worker
 
 

@@ -92,14 +92,10 @@ def sandbox_ledger(store: Store, tills_first: TillsFirst) -> SandboxLedger:
 class SandboxTime:
     """Of one book: the box's clock and what a test has moved it by. It only goes forward, as any book's."""
 
-    def __init__(self, ledger: SandboxLedger, book: Book, ahead: int) -> None:
-        self.machine = MachineClock(timedelta(milliseconds=ahead))
+    def __init__(self, ledger: SandboxLedger, book: Book) -> None:
+        self.machine = MachineClock(timedelta(milliseconds=ledger.time_ahead(book)))
         self.box = BoxClock(lambda: now_millis() + self.ahead, lambda: True)
         self._ledger, self._book = ledger, book
-
-    @classmethod
-    async def of(cls, ledger: SandboxLedger, book: Book) -> Self:
-        return cls(ledger, book, ledger.time_ahead(book))
 
     @property
     def ahead(self) -> int:
