@@ -18,6 +18,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from common.files import sync_folder
 from common.language import tr
 from daemon.doctor.finding import CheckResult, fail, ok, warn
 
@@ -72,7 +73,7 @@ def write_blocks(folder: Path) -> Generator[str, None, None]:
             )
         ) from error
     try:
-        _sync_folder(folder)
+        sync_folder(folder)
         number = 0
         while True:
             number += 1
@@ -184,11 +185,3 @@ def _room(folder: Path) -> int:
 
 def _boot() -> bytes:
     return bytes.fromhex(BOOT.read_text("ascii").strip().replace("-", ""))
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

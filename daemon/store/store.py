@@ -155,7 +155,7 @@ async def _opened(
     path: Path, opening: Opening, max_pages: int | None, control: Path | None
 ) -> AsyncIterator[SqliteConnection]:
     """The writing connection to a file that is locked, of the newest schema, and found sound."""
-    _add_free_space(path)
+    _create_file(path)
     is_command = opening == "command"
     lock = LedgerLock.acquire(path, control=control, is_command=is_command)
     connection = None
@@ -214,7 +214,7 @@ async def _prepare(connection: SqliteConnection, path: Path, *, is_examined: boo
     await connection.run(identify)
 
 
-def _add_free_space(path: Path) -> None:
+def _create_file(path: Path) -> None:
     """A new ledger is for its owner and group alone; SQLite gives what lies beside it the same rights."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -130,19 +130,20 @@ def _record(ledger: Path, cause: str) -> None:
         return
 
 
+def _lines_of(path: Path) -> list[str]:
+    """Empty where there is no record."""
+    try:
+        return path.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return []
+
+
 def _lines(ledger: Path) -> list[str]:
-    lines: list[str] = []
-    for path in _paths(ledger):
-        with contextlib.suppress(OSError):
-            lines += path.read_text("utf-8", "replace").splitlines()
-    return lines
+    return [line for path in _paths(ledger) for line in _lines_of(path)]
 
 
 def _is_copied(path: Path) -> bool:
-    try:
-        lines = path.read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return True
+    lines = _lines_of(path)
     return not lines or lines[-1].endswith(f" {COPIED}")
 
 

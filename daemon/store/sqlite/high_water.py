@@ -127,11 +127,9 @@ class HighWater:
         """After a closure with these numbers, or for numbers that were learned from elsewhere."""
         with self._lock:
             mark = self._mark(book)
-            if (mark.months, mark.years) < (months, years) or mark.years < years:
-                self._put(
-                    book,
-                    msgspec.structs.replace(mark, months=max(mark.months, months), years=max(mark.years, years)),
-                )
+            if mark.months < months or mark.years < years:
+                months, years = max(mark.months, months), max(mark.years, years)
+                self._put(book, msgspec.structs.replace(mark, months=months, years=years))
 
     def reserved(self, book: str) -> int:
         return self._mark(book).reserved
