@@ -140,7 +140,7 @@ export class Mcf {
   async #later(key) {
     const deadline = this.#deadline();
     for (;;) {
-      const found = await this.findRequest(key);
+      const found = await this.#look(key);
       if (found?.receipt) return found.receipt;
       if (found?.problem) throw errorOf(found.problem, found.problem.status);
       await this.#wait(WAIT, deadline, key, "accepted, and not certified yet");
@@ -174,15 +174,14 @@ export class Mcf {
       }
       await this.#wait(wait, deadline, key, last);
       const found = isLost && key && (path === "/certify" || path === "/credit-note") ? await this.#look(key) : null;
-      if (found) return found;
+      if (found?.receipt) return Response.json(found.receipt); // otherwise the same request is sent again, which is as safe
     }
   }
 
-  /** What the lost answer was, if the invoice is certified by now; otherwise the same request is sent again, which is as safe. */
+  /** As `findRequest`, but whatever is no answer to that says nothing of the request, which may well be certified. */
   async #look(key) {
     try {
-      const found = await this.findRequest(key);
-      return found?.receipt ? Response.json(found.receipt) : null;
+      return await this.findRequest(key);
     } catch {
       return null;
     }

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from avepay_mcf.errors import FOR_A_PERSON, NoAnswer, error_of
+from avepay_mcf.errors import FOR_A_PERSON, Answered, NoAnswer, error_of
 from avepay_mcf.shapes import Preview, Problem, Receipt, RequestState
 
 AGAIN = frozenset({408, 429, 502, 503, 504, 507})
@@ -23,10 +23,6 @@ LOOK_AFTER = "GATEWAY_TIMEOUT"
 
 Body = Mapping[str, Any]
 """As docs/integrate.md has it."""
-
-
-class _Certified(msgspec.Struct):
-    receipt: msgspec.Raw = msgspec.Raw()
 
 
 class Mcf:
@@ -123,7 +119,7 @@ class Mcf:
     def _later(self, key: str) -> Receipt:
         """Accepted, and certified when the machine is back."""
         deadline = time.monotonic() + self.patience
-        while (found := self.find_request(key)) is None or found.receipt is None:
+        while (found := self._look(key)) is None or found.receipt is None:
             if found is not None and found.problem is not None:
                 raise error_of(found.problem, found.problem.status)
             self._wait(WAIT, deadline, key, "accepted, and not certified yet")
@@ -164,17 +160,16 @@ class Mcf:
                 once_more = once_more and problem.code not in ONCE_MORE
                 wait, last = _retry_after(answer), problem.code
             self._wait(wait, deadline, key, last)
-            if is_lost and key and path in ("/certify", "/credit-note") and (found := self._look(key)) is not None:
-                return found
+            found = self._look(key) if is_lost and key and path in ("/certify", "/credit-note") else None
+            if found is not None and found.receipt is not None:  # otherwise the same is sent again, which is as safe
+                return httpx.Response(200, content=msgspec.json.encode(found.receipt))
 
-    def _look(self, key: str) -> httpx.Response | None:
-        """What the lost answer was, if the invoice is certified by now; otherwise the same request is sent again, which is as safe."""
+    def _look(self, key: str) -> RequestState | None:
+        """As `find_request`, but whatever is no answer to that says nothing of the request, which may well be certified."""
         try:
-            answer = self._http.get(f"{self._base}/requests/{quote(key, safe='')}")
-        except httpx.TransportError:
+            return self.find_request(key)
+        except (httpx.TransportError, msgspec.DecodeError, Answered):
             return None
-        receipt = msgspec.json.decode(answer.content, type=_Certified).receipt if answer.is_success else b""
-        return httpx.Response(200, content=bytes(receipt)) if receipt else None
 
     def _wait(self, seconds: float, deadline: float, key: str, last: str) -> None:
         if time.monotonic() + seconds > deadline:

@@ -84,6 +84,19 @@ def test_each_case_of_the_page_with_each_client(tmp_path: Path) -> None:
 
 
 @contextmanager
+def served(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@contextmanager
 def losing(shop: Shop) -> Iterator[tuple[str, list[str]]]:
     """What stands between: the answer to the first POST of each invoice is lost, or becomes a gateway's own page. Its URL, and what came by."""
     seen: list[str] = []
@@ -112,15 +125,8 @@ def losing(shop: Shop) -> Iterator[tuple[str, list[str]]]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Between)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", seen
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with served(Between) as url:
+        yield url, seen
 
 
 @pytest.mark.parametrize("number", ["LOST", "GATEWAY"])
@@ -136,6 +142,50 @@ def test_an_answer_that_is_lost_is_looked_up(shop: Shop, number: str) -> None:
         code = in_node(script, url, shop.key(), NIM, {})["code"]
         assert seen == ["POST certify", f"GET js-certify-JS-{number}"]
         assert shop.get(f"certifications/{code}").json()["invoiceNumber"] == f"JS-{number}"
+
+
+RECEIPT = {
+    "codeSecef": "CODE", "invoiceNumber": "L-1", "invoiceType": "FV", "totalTtc": 15000, "nim": NIM, "ifu": "00000000X",
+    "dateTime": "20260101120000", "qrContent": "QR", "tc": 1, "fvc": 1, "frc": 0, "certifiedAt": "2026-01-01T12:00:00.000Z",
+}  # fmt: skip
+
+
+def restarting() -> type[BaseHTTPRequestHandler]:
+    """A box that accepts a sale for later, and is then restarted behind its proxy before it certifies."""
+    readings = iter([None, 503])
+
+    class Box(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.answer(202, {"status": "waiting"})
+
+        def do_GET(self) -> None:
+            status = next(readings, 200)
+            if status is not None:
+                self.answer(status, {"status": "certified", "receipt": RECEIPT} if status == 200 else None)
+
+        def answer(self, status: int, body: object) -> None:
+            content = b"<html>no server is available</html>" if body is None else json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    return Box
+
+
+def test_a_sale_accepted_for_later_is_followed_through_a_restart_of_the_box() -> None:
+    """Neither a lost connection nor a proxy's 503 is an error of a sale that is accepted: it is asked for again."""
+    waited: list[float] = []
+    with served(restarting()) as url, Mcf(url, "key", NIM, till="py", sleep=waited.append) as mcf:
+        assert mcf.certify(invoice("L-1")).code_secef == "CODE"
+    assert len(waited) == 2
+    with served(restarting()) as url:
+        found = in_node('found.code = await outcome(() => till().certify(sale("L-1")));', url, "key", NIM, {})
+    assert found == {"code": "CODE"}
 
 
 def test_errors_say_what_to_do(shop: Shop) -> None:
