@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import threading
 import zipfile
 from collections import Counter
@@ -13,6 +12,7 @@ from contextlib import contextmanager
 
 import pytest
 from support.cli.command import NIM, Command
+from support.line.ready import ready
 from support.line.states import chatty_line, held_by_another_program, raw_terminal, silent_line
 from support.shop import IFU, Machine, Shop, invoice
 
@@ -44,7 +44,7 @@ def answering(link, answer: Callable[[bytes], bytes]) -> Iterator[None]:
 
     def serve(leader: int) -> None:
         while not stop.is_set():
-            if select.select([leader], [], [], 0.02)[0]:
+            if ready(leader, timeout=0.02):
                 os.write(leader, answer(os.read(leader, 4096)))
 
     with raw_terminal(link) as leader:

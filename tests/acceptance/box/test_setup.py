@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import select
 import stat
 import subprocess
 import time
@@ -19,6 +18,7 @@ import httpx
 import pytest
 import segno
 from support.cli.command import Command
+from support.line.ready import ready
 from support.line.states import chatty_line, held_by_another_program, silent_line
 from support.shop import BIN, IFU, NIM, Machine, Shop, invoice
 from support.tools import folder_for_all
@@ -279,8 +279,8 @@ def at_terminal(box: Box, arguments: list[str], typed: bytes, **env: str) -> str
             stdin=follower, stdout=follower, stderr=follower, env=box.environ(**env, PYTHONIOENCODING="utf-8"),
         )  # fmt: skip
         os.write(leader, typed)
-        while process.poll() is None or select.select([leader], [], [], 0)[0]:
-            if select.select([leader], [], [], 0.05)[0]:
+        while process.poll() is None or ready(leader, timeout=0):
+            if ready(leader, timeout=0.05):
                 seen += os.read(leader, 65536)
         assert process.returncode == 0, seen.decode()
     finally:
