@@ -25,6 +25,7 @@ from simulation.storage.durable import DurableFiles, the_vfs, unwatched, watched
 from daemon.store.maintenance import renewal
 from daemon.store.sqlite import connection as real
 from daemon.store.sqlite import high_water
+from daemon.store.sqlite.commit_mark import CommitMark
 from daemon.store.sqlite.faults import storage_error
 from daemon.store.sqlite.lock import LedgerLock
 from daemon.store.sqlite.migrations import migrations
@@ -150,6 +151,7 @@ class Process:
         self.connections: list[Access] = []
         self.snapshots: list[sqlite3.Connection] = []
         self.locks: list[LedgerLock] = []
+        self.marks: list[CommitMark] = []
         self.tasks: set[asyncio.Task[None]] = set()
         """What its connections are doing."""
 
@@ -164,6 +166,8 @@ class Process:
             the_vfs().close_as_killed(connection)
         for lock in self.locks:
             lock.release()
+        for mark in self.marks:
+            mark.close()
 
 
 def opened(path: Path, factory: type[sqlite3.Connection] = sqlite3.Connection) -> Any:
@@ -224,6 +228,10 @@ def simulated(disk: Disk, process: Callable[[], Process], *, cuts_power: bool = 
             raise high_water.StorageFull("the simulated disk is full")
         write_marks(ledger, marks)
 
+    def commit_mark(ledger: Path, name: str) -> CommitMark:
+        process().marks.append(mark := CommitMark(ledger, name))
+        return mark
+
     class Locks(LedgerLock):
         @classmethod
         def acquire(cls, ledger: Path, *, control: Path | None = None, is_command: bool = False) -> LedgerLock:
@@ -234,6 +242,7 @@ def simulated(disk: Disk, process: Callable[[], Process], *, cuts_power: bool = 
         for module in ("store", "maintenance.verify", "maintenance.backup"):
             patch.setattr(f"daemon.store.{module}.migrations", _read_once)
         patch.setattr("daemon.store.store.LedgerLock", Locks)
+        patch.setattr("daemon.store.store.CommitMark", commit_mark)
         patch.setattr("daemon.store.store.connect_writer", writer)
         patch.setattr("daemon.store.store.connect_reader", reader)
         patch.setattr("daemon.store.store.connect_snapshot", snapshot)
