@@ -3,8 +3,8 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable
-from contextlib import aclosing, closing
+from collections.abc import Callable, Iterator
+from contextlib import aclosing, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,14 +69,23 @@ def command(config: Path | None, disk: Path | None, pull_the_plug: bool, shown: 
 
 def _of_disk(folder: Path, shown: str | None) -> list[CheckResult]:
     from daemon.doctor.disk import look_at_disk
-    from daemon.doctor.pull_the_plug import CannotTest, judge_blocks
-    from daemon.owner import as_owner
+    from daemon.doctor.pull_the_plug import judge_blocks
 
     if shown is None:
         return list(look_at_disk(folder))
+    with _testing(folder):
+        return [judge_blocks(folder, shown)]
+
+
+@contextmanager
+def _testing(folder: Path) -> Iterator[None]:
+    """As the user whose folder it is; what hinders the test is a failure of the command."""
+    from daemon.doctor.pull_the_plug import CannotTest
+    from daemon.owner import as_owner
+
     try:
         with as_owner(folder):
-            return [judge_blocks(folder, shown)]
+            yield
     except CannotTest as error:
         raise Failure(error) from error
     except OSError as error:
@@ -85,8 +94,7 @@ def _of_disk(folder: Path, shown: str | None) -> list[CheckResult]:
 
 def _write(folder: Path) -> int:
     """Until the power goes, or somebody ends it, which tests nothing."""
-    from daemon.doctor.pull_the_plug import CannotTest, write_blocks
-    from daemon.owner import as_owner
+    from daemon.doctor.pull_the_plug import write_blocks
 
     say(tr("1. Wait until numbers appear, and at least half a minute more."))
     say(
@@ -100,16 +108,11 @@ def _write(folder: Path) -> int:
     say(tr("Ctrl-C ends it, and nothing was tested. Numbers that the disk has acknowledged:"))
     end = "\r" if sys.stdout.isatty() else "\n"
     told = float("-inf")
-    try:
-        with as_owner(folder), closing(write_blocks(folder)) as written:
-            for number in written:
-                if time.monotonic() - told >= SHOW_EVERY:
-                    told = time.monotonic()
-                    print(f"  {number}", end=end, flush=True)  # noqa: T201  one line that changes
-    except CannotTest as error:
-        raise Failure(error) from error
-    except OSError as error:
-        raise Failure(tr("{folder}: {why}", folder=folder, why=reason(error))) from error
+    with _testing(folder), closing(write_blocks(folder)) as written:
+        for number in written:
+            if time.monotonic() - told >= SHOW_EVERY:
+                told = time.monotonic()
+                print(f"  {number}", end=end, flush=True)  # noqa: T201  one line that changes
     return 0
 
 
