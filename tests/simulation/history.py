@@ -103,6 +103,7 @@ class History:
                 async with asyncio.timeout(SERVED_WITHIN):
                     await asyncio.gather(*tasks)
                     for tills in self.tills:
+                        await tills.no_sale_waits()
                         await tills.close(key="the last Z", twin=False, pause=0.1)
             except TimeoutError:
                 raise AssertionError(

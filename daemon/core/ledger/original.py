@@ -54,8 +54,8 @@ class PossibleOriginal(NamedTuple):
 
 
 def locate(reference: Reference, names: Sequence[Name]) -> tuple[Place, ...]:
-    """Where the sale is looked for, newest first: nowhere for a machine or an activation that these books do not know. `names` are those of the
-    reference's machine. InvalidRequest for an activation that it never had, or none where there has always been one."""
+    """Where the sale is looked for, what the reference names first, then the newest: nowhere for a machine or an activation that these books do not know.
+    `names` are those of the reference's machine. InvalidRequest for an activation that it never had, or none where there has always been one."""
     wanted = reference.activation
     if found := [name for name in names if activation_of(name.nim) == wanted]:
         return _numbering(names, _newest(found))
@@ -76,7 +76,8 @@ def _newest(names: Iterable[Name]) -> list[Name]:
 
 
 def _numbering(names: Sequence[Name], wanted: Sequence[Name]) -> tuple[Place, ...]:
-    """Their epochs, newest first, and those before and after with which the counters went on: there a counter names one sale."""
+    """Their epochs, and those before and after with which the counters seem to go on. There a counter names one sale, unless a reset machine had come to
+    the same counters by the time it was read: so their own epochs come first."""
     runs: list[list[Name]] = []
     for name in sorted(names):
         if runs and runs[-1][-1].goes_on and runs[-1][-1].book_id == name.book_id:
@@ -84,7 +85,9 @@ def _numbering(names: Sequence[Name], wanted: Sequence[Name]) -> tuple[Place, ..
         else:
             runs.append([name])
     found = [name for run in runs if not set(wanted).isdisjoint(run) for name in run]
-    return tuple(sorted(((name.book_id, name.epoch) for name in found), reverse=True))
+    own = set(wanted)
+    found.sort(key=lambda name: (name in own, name.book_id, name.epoch), reverse=True)
+    return tuple((name.book_id, name.epoch) for name in found)
 
 
 def read_original_number(body: dict[str, object]) -> str:

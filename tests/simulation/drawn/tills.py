@@ -20,6 +20,7 @@ from daemon.usecases.certification.certify import certify
 from daemon.usecases.certification.idempotency import Answered
 from daemon.usecases.certification.requests import FoundRequest, find_request
 from daemon.usecases.deferred.accept import certify_or_defer
+from daemon.usecases.deferred.look import open_sales
 from daemon.usecases.deferred.take_back import take_back
 from daemon.usecases.reports.close_period import close_period
 
@@ -217,6 +218,15 @@ class Tills:
         return error
 
     # -- the back office --------------------------------------------------------------------------------------------------
+
+    async def no_sale_waits(self) -> None:
+        """Also those whose till is gone: what is to be certified later belongs into the last period."""
+        while True:
+            with contextlib.suppress(errors.MachineError, errors.StorageError, Unreachable):
+                seat = self.world.serving()
+                if not await self.world.ask(open_sales(seat.worker, 0, 1), seat):
+                    return
+            await asyncio.sleep(0.5)
 
     async def close(self, *, key: str, twin: bool, pause: float) -> None:
         closing = [self._close(key, pause) for _ in range(1 + twin)]

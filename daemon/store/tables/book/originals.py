@@ -77,7 +77,7 @@ def _candidates(
 def _listed(
     connection: sqlite3.Connection, query: str, found: Sequence[tuple[int, int, int]], credit_type: str, attempt_id: int
 ) -> list[PossibleOriginal]:
-    """Of the newest epoch that has any of its family, else of the newest that has any: where exports move TC alone, one right after an activation has the
+    """Of the first epoch (`locate`) that has any of its family, else of the first that has any: where exports move TC alone, one right after an activation has the
     counter of the last sale before it."""
     listed = []
     for place in found:
