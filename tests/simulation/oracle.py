@@ -217,7 +217,7 @@ def _time_is_right(world: World, ledger: Sequence[Record], closures: Sequence[Cl
     times = [record.ended_at for record in ledger] + [closure.created_at for closure in closures]
     latest = exempt.latest_time(world)
     assert max(times, default=0) <= latest, "the book's time was moved ahead"
-    if not world.box_was_wrong:
+    if not world.wrong_box_times:
         assert min(times, default=latest) >= int(world.box.began.timestamp() * 1000) - MOMENT, (
             "the book's time went back"
         )

@@ -31,9 +31,9 @@ class World:
         self.nim = part.options.nim
         """As the configuration has it."""
         self.machine_jump = 0.0
-        self.box_was_wrong = self.box_was_wrong_at_first = self.was_restored = self.was_reset = self.was_activated = (
-            False
-        )
+        self.box_was_wrong_at_first = self.was_restored = self.was_reset = self.was_activated = False
+        self.wrong_box_times = 0
+        """How often the box's clock was set to a wrong time."""
         self.clock_was_wrong = bool(part.options.clock_offset)
         """The machine's, or the box's: a time on paper need not be between an intent and now."""
         self.had_report = False

@@ -115,7 +115,8 @@ class Troubles:
         async with self.lasting():
             for told in self.everybody:
                 world = told.world
-                world.box_was_wrong = world.clock_was_wrong = True
+                world.wrong_box_times += 1
+                world.clock_was_wrong = True
                 world.box_was_wrong_at_first |= not world.session.machine.fiscal.log
             self.box.jump = jump
             await asyncio.sleep(seconds)
