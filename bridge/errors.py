@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from common.language.reasons import PORT_UNAVAILABLE
+
 Why = Literal["missing", "permission", "busy", "other"]
 
 
@@ -28,7 +30,7 @@ class PortUnavailable(BridgeError):
     def __init__(self, path: str, why: Why, detail: str) -> None:
         self.path = path
         self.why = why
-        super().__init__(f"{path}: {detail}")
+        super().__init__(PORT_UNAVAILABLE(port=path, cause=detail))
 
 
 class Unsendable(BridgeError):

@@ -20,6 +20,8 @@ import msgspec
 from bridge.errors import LineDown, LinkEnded, PortVanished
 from bridge.frame import MIN_SEQ, Decoder, Event, Garbage, MachineReply, Nak, Request, Syn, encode
 from bridge.recording.recorder import LinkRecord, Recorder
+from common.language import Text, sentence
+from common.language.reasons import CALLER_GAVE_UP, LINE_BUSY, LINK_CLOSED, NO_ANSWER
 
 LAST_SEQ = 0x7F
 """What every machine takes (protocol 1); then it wraps to 20h."""
@@ -173,7 +175,7 @@ class Link:
                 self._arm(current)
                 return await current.answer
             except asyncio.CancelledError:
-                self._finish(LineDown("given up by the caller in the middle of a command", sent=True))
+                self._finish(LineDown(CALLER_GAVE_UP, sent=True))
                 raise
             finally:
                 self._current = None
@@ -187,14 +189,14 @@ class Link:
                 raise
             return None
 
-    def give_up(self, detail: str) -> LineDown:
+    def give_up(self, detail: Text) -> LineDown:
         """End the link in the middle of something whose effect is unknown; the error to raise is returned."""
         error = LineDown(detail, sent=True)
         self._finish(error)
         return error
 
     def close(self) -> None:
-        self._on_lost(LineDown("the link was closed"))
+        self._on_lost(LineDown(LINK_CLOSED))
 
     def _send(self, current: _Exchange) -> None:
         """On the line before anything else is done: the machine works meanwhile."""
@@ -291,16 +293,16 @@ class Link:
         if self._loop.time() < self._wake_at:
             self._timer = self._loop.call_at(self._wake_at, self._on_timer)
         elif self._wake_at >= current.give_up_at:
-            self._fail(current, "the machine keeps the line busy without answering")
+            self._fail(current, LINE_BUSY)
         elif not current.tries_left:
-            self._fail(current, "the machine does not answer")
+            self._fail(current, NO_ANSWER(after=f"{current.request.cmd:02X}h"))
         else:
             why = "garbage" if current.is_spoiled or self._decoder.in_frame else "silence"
             self._decoder = Decoder()  # a frame that broke off must not wait for the next one
             self._send_again(current, why)
             self._arm(current)
 
-    def _fail(self, current: _Exchange, detail: str) -> None:
+    def _fail(self, current: _Exchange, detail: Text) -> None:
         error = LineDown(detail, sent=True)
         if not current.is_probe:
             self._finish(error)
@@ -310,7 +312,7 @@ class Link:
         current = self._current
         waits = current is not None and not current.answer.done()
         kind = LineDown if isinstance(reason, LineDown) else PortVanished
-        error = kind(str(reason), sent=waits)
+        error = kind(sentence(reason), sent=waits)
         self._finish(error)
         if current is not None and waits:
             current.answer.set_exception(error)

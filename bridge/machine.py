@@ -23,6 +23,7 @@ from bridge.frame import MachineReply
 from bridge.link import Link
 from bridge.replies.answers import Closed, ServerLinkReply
 from bridge.replies.state import StateReply
+from common.language.reasons import CALLER_GAVE_UP_CLOSING, CLOSE_PENDING
 
 T = TypeVar("T")
 
@@ -81,14 +82,14 @@ class LinkedMachine:
             if isinstance(answer, Closed):
                 return answer
             if clock() - began + timers.pending_every > patience:
-                raise self.link.give_up("the machine did not come to an end with 38h")
+                raise self.link.give_up(CLOSE_PENDING)
             await self._wait_while_pending()
 
     async def _wait_while_pending(self) -> None:
         try:
             await asyncio.sleep(self.link.timers.pending_every)
         except asyncio.CancelledError:
-            self.link.give_up("given up by the caller while 38h was pending")
+            self.link.give_up(CALLER_GAVE_UP_CLOSING)
             raise
 
     async def cancel(self) -> bool:

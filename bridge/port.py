@@ -16,19 +16,20 @@ import serial
 
 from bridge.errors import PortUnavailable, Why
 from bridge.port_descriptor import DescriptorPort
+from common.language.reasons import PORT_BUSY, PORT_IO_ERROR, PORT_MISSING, PORT_NOT_SERIAL, PORT_PERMISSION
 
 _UNIX98_PTY_MAJORS = range(136, 144)
 _REASONS: dict[int, tuple[Why, str]] = {
-    errno.ENOENT: ("missing", "there is no such device (unplugged?)"),
-    errno.ENODEV: ("missing", "there is no such device (unplugged?)"),
-    errno.ENXIO: ("missing", "there is no such device (unplugged?)"),
-    errno.EACCES: ("permission", "no permission to open it (is this user in its group, often dialout?)"),
-    errno.EPERM: ("permission", "no permission to open it (is this user in its group, often dialout?)"),
-    errno.EBUSY: ("busy", "another program is using it"),
-    errno.EAGAIN: ("busy", "another program is using it"),
-    errno.EIO: ("other", "the device does not respond (input/output error)"),
-    errno.ENOTTY: ("other", "this is not a serial port"),
-    errno.EISDIR: ("other", "this is not a serial port"),
+    errno.ENOENT: ("missing", PORT_MISSING),
+    errno.ENODEV: ("missing", PORT_MISSING),
+    errno.ENXIO: ("missing", PORT_MISSING),
+    errno.EACCES: ("permission", PORT_PERMISSION),
+    errno.EPERM: ("permission", PORT_PERMISSION),
+    errno.EBUSY: ("busy", PORT_BUSY),
+    errno.EAGAIN: ("busy", PORT_BUSY),
+    errno.EIO: ("other", PORT_IO_ERROR),
+    errno.ENOTTY: ("other", PORT_NOT_SERIAL),
+    errno.EISDIR: ("other", PORT_NOT_SERIAL),
 }
 
 

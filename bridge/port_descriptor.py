@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from bridge.errors import PortVanished
+from common.language.reasons import HUNG_UP, PORT_VANISHED
 
 _CHUNK = 4096
 
@@ -62,7 +63,7 @@ class DescriptorPort(ABC):
             self._vanish(str(error))
             return
         if not data:
-            self._vanish("the line hung up")
+            self._vanish(HUNG_UP)
         elif self._on_bytes is not None:
             self._on_bytes(data)
 
@@ -82,7 +83,7 @@ class DescriptorPort(ABC):
 
     def _vanish(self, detail: str) -> None:
         self._stop()
-        error = PortVanished(f"{self._name} vanished: {detail}")
+        error = PortVanished(PORT_VANISHED(port=self._name, cause=detail))
         self._loop.call_soon(self._deliver_loss, error)  # not from inside the caller's own write
 
     def _deliver_loss(self, error: PortVanished) -> None:

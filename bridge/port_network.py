@@ -19,6 +19,7 @@ import serial
 from bridge.errors import PortUnavailable, Why
 from bridge.port import open_port
 from bridge.port_descriptor import DescriptorPort
+from common.language.reasons import ADDRESS_SILENT, CONNECTION_REFUSED, NAME_UNKNOWN, NETWORK_UNREACHABLE
 
 SCHEMES = ("tcp", "rfc2217")
 CONNECT_SECONDS = 5.0
@@ -28,10 +29,10 @@ _CHUNK = 4096
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _KEEPALIVE = {socket.TCP_KEEPIDLE: 5, socket.TCP_KEEPINTVL: 2, socket.TCP_KEEPCNT: 3}
 _REASONS: dict[int, tuple[Why, str]] = {
-    errno.ECONNREFUSED: ("missing", "nobody listens there (is the device server on, and the port number right?)"),
-    errno.EHOSTUNREACH: ("missing", "the network does not reach that address"),
-    errno.ENETUNREACH: ("missing", "the network does not reach that address"),
-    errno.ETIMEDOUT: ("missing", "that address does not answer"),
+    errno.ECONNREFUSED: ("missing", CONNECTION_REFUSED),
+    errno.EHOSTUNREACH: ("missing", NETWORK_UNREACHABLE),
+    errno.ENETUNREACH: ("missing", NETWORK_UNREACHABLE),
+    errno.ETIMEDOUT: ("missing", ADDRESS_SILENT),
 }
 
 
@@ -159,7 +160,7 @@ def _reason(error: BaseException) -> tuple[Why, str]:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, socket.gaierror):
-            return "missing", "nobody knows that name"
+            return "missing", NAME_UNKNOWN
         if isinstance(cause, TimeoutError):
             return _REASONS[errno.ETIMEDOUT]
         if isinstance(cause, OSError) and cause.errno in _REASONS:

@@ -67,6 +67,10 @@ class Text(str):
         return sentence.format(**{name: tell(value, language) for name, value in self.values.items()})
 
 
+_EMPTY = ""
+NO_TEXT = Text(_EMPTY)
+
+
 class Counted(Text):
     """So many of something, in the words for one of them or for several; `number` decides, and is `{count}` unless that is given otherwise.
 
@@ -96,9 +100,9 @@ def tell(value: object, language: Language) -> object:
     return value.told(language) if isinstance(value, Text) else value
 
 
-def sentence(error: Exception) -> str:
+def sentence(error: Exception) -> Text:
     """What an error says: its text where it was raised with one, so that it can still be told in another language."""
-    return next((part for part in error.args if isinstance(part, Text)), None) or str(error)
+    return next((part for part in error.args if isinstance(part, Text)), None) or Text(str(error))
 
 
 LONGEST_WISH = 256

@@ -16,7 +16,7 @@ from bridge.commands import USUAL, MachineHabits
 from bridge.link import LineStatistics, Timers
 from bridge.port_network import open_line
 from bridge.recording.recorder import Recorder
-from common.language import Text
+from common.language.reasons import NOT_CONFIGURED, SWITCHED_OFF
 from daemon.app.control import control_path
 from daemon.app.outward.event_bus import EventBus
 from daemon.app.sandbox import SandboxMachine, SandboxTime, sandbox_ledger, sandbox_limits
@@ -131,7 +131,7 @@ async def _open_workers(runtime: Runtime, machine: Machine) -> None:
             LineEvents(live),
         )
     else:
-        live.offline_reason = Text("this machine is switched off in the configuration")
+        live.offline_reason = SWITCHED_OFF
     if runtime.settings.sandbox.enabled:
         await _open_sandbox(runtime, machine, live.ifu)
 
@@ -199,7 +199,7 @@ async def _open_retired(runtime: Runtime) -> None:
             compose_letterhead=partial(letterhead_of, settings),
             on_event=runtime.publish,
             till_waits=runtime.tills_first.till_waits,
-            offline_reason=Text("it is no longer in the configuration"),
+            offline_reason=NOT_CONFIGURED,
             is_retired=True,
         )
         await worker.begin()

@@ -14,6 +14,7 @@ from bridge.errors import PortUnavailable
 from bridge.link import Port, Timers
 from bridge.machine import LinkedMachine
 from common.language import Text
+from common.language.reasons import SANDBOX_UNPLUGGED
 from daemon.api.access.rehearsal import REHEARSED, Rehearsal, SandboxClock
 from daemon.app.tills_first import TillsFirst
 from daemon.app.upkeep.box_clock import now_millis
@@ -45,7 +46,6 @@ DOUBT_PATIENCE: Final = 3.0
 RETRY: Final = 0.2
 """Seconds, both shorter than on a real line: whoever writes a till need not wait that long for what is the same."""
 
-UNPLUGGED: Final = Text("the simulated machine was unplugged by a test")
 ATTENDED: Final = Text("a test asked for it: nothing is wrong")
 DISK_FULL: Final = Text("the disk is full: less than the reserve is free")
 
@@ -174,7 +174,7 @@ class SandboxMachine:
 
     def _open_port(self) -> Port:
         if not self._session.is_plugged(asyncio.get_running_loop().time()):
-            raise PortUnavailable(self._worker.book.nim, "missing", UNPLUGGED)
+            raise PortUnavailable(self._worker.book.nim, "missing", SANDBOX_UNPLUGGED)
         self._port = MemoryPort(self._session, self._rest)
         return self._port
 
@@ -193,7 +193,7 @@ class SandboxMachine:
         if self._port is not None:
             self._port.pump()
         if machine is not None:
-            worker.drop(machine, UNPLUGGED)
+            worker.drop(machine, SANDBOX_UNPLUGGED)
         return lambda: None
 
     async def _fill_queue(self, _: Rehearsal) -> Callable[[], None]:

@@ -46,7 +46,5 @@ def _machine(worker: MachineWorker, *, off: bool) -> str:
             found=worker.obstacle[:LONGEST],
         )
     if not worker.connected:
-        return tr(
-            "{nim}: offline ({why})", nim=worker.book.nim, why=str(tell(worker.offline_reason, ambient()))[:LONGEST]
-        )
+        return tr("{nim}: offline ({why})", nim=worker.book.nim, why=worker.offline_reason.told(ambient())[:LONGEST])
     return tr("{nim}: certifies", nim=worker.book.nim)

@@ -37,6 +37,7 @@ import msgspec
 from msgspec import Meta
 
 from common.language import Language, Text
+from common.language.reasons import CERTIFIED_ELSEWHERE
 from common.language.stored import stored
 
 
@@ -157,15 +158,7 @@ class CertifiedElsewhere(LineLost):
 
     def __init__(self, nim: str, code: str, number: str) -> None:
         self.nim = nim
-        super().__init__(
-            Text(
-                "invoice {number!r} was certified by another machine, {found} (code {code}): cables were exchanged; its book has it by "
-                "`mcfd machine settle {found} --decision adopt`, and it is not to be certified again",
-                number=number,
-                found=nim,
-                code=code,
-            )
-        )
+        super().__init__(CERTIFIED_ELSEWHERE(number=number, found=nim, code=code))
 
 
 class MachineNonsense(MachineError):

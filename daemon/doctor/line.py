@@ -185,7 +185,7 @@ def _judge(machine: Machine, found: PortReading | Silence, now: int, *, is_box_r
             what, todo = wording.ANSWERS[found.why]
             yield fail("machine", tr(what, port=machine.port), tr(todo), nim=nim)
         elif found.why != "busy" or machine.port.is_network:  # a tty's is told by `check_holders`
-            yield fail("machine", tr(stored(found.reason)), tr("see the points above"), nim=nim)
+            yield fail("machine", tr(found.reason), tr("see the points above"), nim=nim)
         return
     state = found.state
     if not same_machine(nim, state.nim):

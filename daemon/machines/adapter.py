@@ -26,7 +26,8 @@ from bridge.replies.answers import Closed, Opened
 from bridge.replies.numbers import francs
 from bridge.replies.state import StateReply
 from bridge.replies.subtotal import SubtotalReply
-from common.language import Text
+from common.language import Text, sentence
+from common.language.reasons import OTHER_MACHINE
 from daemon.core.errors import CertifiedElsewhere, LineLost, MachineError, MachineNonsense, MachineRefused, McfdError
 from daemon.core.invoice.invoice import CREDITS, GROUPS, SALES, Comment, Customer, Invoice, Item, Payment, TaxLine
 from daemon.core.invoice.number import number_key
@@ -59,17 +60,17 @@ def translated() -> Iterator[None]:
 def _in_our_words(error: BridgeError) -> McfdError:
     match error:
         case LinkEnded():
-            return LineLost(error.detail)
+            return LineLost(sentence(error))
         case Refused():
             return MachineRefused(error.text, error.after)
         case Unsendable():
-            return MachineRefused(str(error), error.after)
+            return MachineRefused(sentence(error), error.after)
         case Nonsense():
-            return MachineNonsense(error.detail)
+            return MachineNonsense(sentence(error))
         case UnknownCommand():
-            return MachineNonsense(str(error))
+            return MachineNonsense(sentence(error))
         case _:
-            return LineLost(str(error))
+            return LineLost(sentence(error))
 
 
 class ConnectedMachine:
@@ -85,16 +86,16 @@ class ConnectedMachine:
         self._rates: dict[str, int] = {}
         self._ifu = ""
         self._tells_activation = False
-        self._hung_up = ""
+        self._hung_up: Text | None = None
         self.opened: tuple[int, int] | None = None
         """TC and FC as C0h told them last; None where they cannot be read."""
 
-    async def lost(self) -> str:
+    async def lost(self) -> Text:
         """Waits for the end of the connection; why it ended."""
-        detail = (await self._machine.link.ended()).detail
-        return self._hung_up or detail
+        end = await self._machine.link.ended()
+        return self._hung_up or sentence(end)
 
-    def hang_up(self, reason: str) -> None:
+    def hang_up(self, reason: Text) -> None:
         """Ends the connection, whatever is being asked; the next one begins with `recover`."""
         self._hung_up = reason
         self._machine.link.close()
@@ -154,7 +155,7 @@ class ConnectedMachine:
             closed = await self._machine.close_invoice(total_ttc, credit=invoice.is_credit)
         if closed.nim and self._is_foreign(closed.nim):
             error = CertifiedElsewhere(closed.nim, closed.code, invoice.number)
-            self.hang_up(str(error))
+            self.hang_up(sentence(error))
             raise error
         if _is_another(closed, invoice):
             raise MachineNonsense(
@@ -198,11 +199,7 @@ class ConnectedMachine:
     def _check_nim(self, nim: str) -> None:
         """At the connection, and at every later look: a machine may be exchanged without the port noticing."""
         if self._is_foreign(nim):
-            reason = Text(
-                "the machine on this line is {found}, not {nim}: check cable and configuration",
-                found=nim,
-                nim=self._nim,
-            )
+            reason = OTHER_MACHINE(found=nim, nim=self._nim)
             self.hang_up(reason)
             raise LineLost(reason)
 

@@ -11,6 +11,8 @@ from bridge.holders import find_holders
 from bridge.link import Link, Timers
 from bridge.machine import LinkedMachine, handshake
 from bridge.port_network import is_network, open_line
+from common.language import sentence
+from common.language.reasons import NO_END, PORT_HANGS_UP, PORT_USED_BY
 from daemon.core.errors import MachineError, MachineNonsense, MachineRefused
 from daemon.core.machine.state import ServerLink
 from daemon.machines.adapter import ConnectedMachine, machine_state
@@ -27,21 +29,19 @@ async def look(
     """A lock on the port is only advisory for some programs, so that who has it open is looked for first."""
     port = str(place)
     if not is_network(port) and (others := find_holders(Path(port))):
-        return Silence(f"{port}: it is used by {', '.join(map(str, others))}", "busy")
+        return Silence(PORT_USED_BY(port=port, names=", ".join(map(str, others))), "busy")
     try:
         link = Link(await open_line(port, baudrate), timers=timers)
     except PortUnavailable as error:
-        return Silence(str(error), error.why)
+        return Silence(sentence(error), error.why)
     try:
         async with asyncio.timeout(patience):
             return await _read(link)
     except (BridgeError, MachineError, TimeoutError) as error:
         if is_network(port) and isinstance(error.__cause__ or error, PortVanished):
-            return Silence(
-                f"{port}: it hangs up on us; a device server does that while another program is connected", "busy"
-            )
+            return Silence(PORT_HANGS_UP(port=port), "busy")
         answers = link.counters.bytes_received > 0
-        return Silence(str(error) or "the machine does not come to an end", "stranger" if answers else "silent")
+        return Silence(sentence(error) or NO_END, "stranger" if answers else "silent")
     finally:
         link.close()
 

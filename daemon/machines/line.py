@@ -14,7 +14,8 @@ from bridge.errors import BridgeError
 from bridge.link import LineStatistics, Link, Port, Timers
 from bridge.machine import LinkedMachine, handshake
 from bridge.recording.recorder import Recorder
-from common.language import Text
+from common.language import Text, sentence
+from common.language.reasons import INTERNAL_ERROR, LEDGER_FAILED
 from daemon.core.errors import MachineError, StorageError
 from daemon.core.machine.state import MachineState
 from daemon.machines.adapter import ConnectedMachine
@@ -36,7 +37,7 @@ class LineListener(Protocol):
         """Called while the line is up; looks at the machine if nobody else does."""
         ...
 
-    def lost(self, reason: str) -> None: ...
+    def lost(self, reason: Text) -> None: ...
 
 
 class LineSettings(msgspec.Struct, frozen=True):
@@ -65,19 +66,21 @@ async def keep_line(settings: LineSettings, listener: LineListener) -> None:
         await asyncio.sleep(settings.retry)
 
 
-async def _serve_once(settings: LineSettings, listener: LineListener, told: str) -> str:
+async def _serve_once(settings: LineSettings, listener: LineListener, told: str) -> Text:
     """From opening the port to its loss; the reason of the loss."""
     try:
         return await _serve(settings, listener, told)
-    except (BridgeError, MachineError, StorageError) as error:
-        return str(error)
+    except (BridgeError, MachineError) as error:
+        return sentence(error)
+    except StorageError as error:
+        return LEDGER_FAILED(cause=error)
     except Exception as error:
         # A mistake of ours must not leave the machine out of service until a restart.
         log.exception("line.failed", nim=settings.nim)
-        return Text("mcfd failed here ({error}); its log has the reason", error=type(error).__name__)
+        return INTERNAL_ERROR(error=type(error).__name__)
 
 
-async def _serve(settings: LineSettings, listener: LineListener, told: str) -> str:
+async def _serve(settings: LineSettings, listener: LineListener, told: str) -> Text:
     opened = settings.open_port()
     port = await opened if isinstance(opened, Awaitable) else opened
     link = Link(port, settings.timers, log=log.info, recorder=settings.recorder)
@@ -92,7 +95,7 @@ async def _serve(settings: LineSettings, listener: LineListener, told: str) -> s
         link.close()
 
 
-async def _beat(settings: LineSettings, listener: LineListener, machine: ConnectedMachine) -> str:
+async def _beat(settings: LineSettings, listener: LineListener, machine: ConnectedMachine) -> Text:
     """Until the line is lost; the heartbeat finds out about a loss that no invoice would notice."""
     loss = asyncio.ensure_future(machine.lost())
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from common.language import Text
 from daemon.core.machine.state import MachineState, ServerLink
 
 Why = Literal["busy", "missing", "permission", "silent", "stranger", "other"]
@@ -26,7 +27,7 @@ class Silence:
     """Why nothing was read: another program holds the line (`busy`), nobody answers (`silent`), or something that is no
     machine does (`stranger`)."""
 
-    reason: str
+    reason: Text
     why: Why
 
     @property

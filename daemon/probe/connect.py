@@ -13,8 +13,7 @@ from bridge.holders import find_holders
 from bridge.port_network import is_network, open_line
 from bridge.ports import find_ports
 from bridge.recording.recorder import Recorder
-from common.language import Text
-from common.language.stored import stored
+from common.language import Text, sentence
 from daemon.probe.line import ProbeAnswer, ProbeLine
 
 SPEEDS = (115_200, 9_600, 19_200, 38_400, 57_600, 4_800, 2_400, 1_200)
@@ -54,7 +53,7 @@ async def connect(place: str, recorder: Recorder, first: int) -> AsyncIterator[t
             if _is_writing(strange):
                 break
         except LinkEnded as error:
-            raise NoMachine(Text("{port} hung up: {why}", port=place, why=stored(str(error)))) from error
+            raise NoMachine(Text("{port} hung up: {why}", port=place, why=sentence(error))) from error
         finally:
             line.close()
     raise NoMachine(await _who(place, recorder, first, strange))
@@ -84,7 +83,7 @@ async def _open(place: str, recorder: Recorder, speed: int) -> ProbeLine:
     try:
         return ProbeLine(await open_line(place, speed), recorder, speed)
     except PortUnavailable as error:
-        raise NoMachine(stored(str(error)), held=error.why == "busy") from error
+        raise NoMachine(sentence(error), held=error.why == "busy") from error
 
 
 async def _greet(line: ProbeLine) -> ProbeAnswer:

@@ -10,6 +10,7 @@ from bridge.errors import LinkEnded
 from bridge.frame import Decoder, Event, Garbage, MachineReply, Nak, Request, Syn, encode
 from bridge.link import LAST_SEQ, Port
 from bridge.recording.recorder import Recorder
+from common.language import sentence
 
 FIRST_SEQ = 0x20
 TRIES = 3
@@ -128,7 +129,7 @@ class ProbeLine:
         seen = 0
         while not any(ends(heard.event) for heard in self._heard):
             if self._lost is not None:
-                raise LinkEnded(str(self._lost))
+                raise LinkEnded(sentence(self._lost))
             if len(self._heard) > seen or self._decoder.in_frame:
                 seen = len(self._heard)
                 until = max(until, self._loop.time() + _ALIVE)

@@ -11,7 +11,7 @@ import msgspec
 from bridge.errors import LinkEnded
 from bridge.recording.recorder import Recorder
 from bridge.recording.recording import LineEvent
-from common.language import Text
+from common.language import Text, sentence
 from daemon.probe.checks import check
 from daemon.probe.connect import SPEEDS, connect
 from daemon.probe.finding import ProbeFinding, Setting
@@ -49,7 +49,7 @@ async def probe(
                     result.findings.append(_without_ifu(finding, state.fields[1:2]))
                     on_finding(result.findings[-1])
         except (LinkEnded, Unanswered) as error:
-            result.broken_off = str(error) or Text("the machine does not answer any more")
+            result.broken_off = sentence(error) or Text("the machine does not answer any more")
         result.events = recorder.take()
     return result
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from bridge.ports import find_ports
-from common.language import Text, tr
-from common.language.stored import stored
+from common.language import Text
 from daemon.core.machine.nim import short_nim
 from daemon.machines.inspect_port import look
 from daemon.machines.port_reading import PortReading, Silence
 
+CONSOLE: Final = Text("the system's own console; it is left alone")
 SILENCES: Final = {
     "silent": Text("nobody answers"),
     "stranger": Text("something answers, but not as a fiscal machine"),
@@ -44,7 +44,7 @@ class PortResult:
         """What was there instead of a machine; None where one answered."""
         if isinstance(self.found, PortReading):
             return None
-        return SILENCES.get(self.found.why) or stored(self.found.reason)
+        return SILENCES.get(self.found.why) or self.found.reason
 
 
 def candidates(named: Sequence[str]) -> list[PortCandidate]:
@@ -69,5 +69,5 @@ def machines(asked: Iterable[PortResult]) -> list[PortResult]:
 
 async def _ask(candidate: PortCandidate, baudrate: int) -> PortResult:
     if candidate.console:
-        return PortResult(candidate.place, Silence(tr("the system's own console; it is left alone"), "busy"))
+        return PortResult(candidate.place, Silence(CONSOLE, "busy"))
     return PortResult(candidate.place, await look(candidate.place, baudrate))

@@ -8,6 +8,7 @@ import contextlib
 import structlog
 
 from common.language import Text
+from common.language.reasons import ACTIVATED_ANEW, COUNTERS_DECREASED, DECISION_NOT_APPLIED
 from daemon.core.clock import DAY, HOUR
 from daemon.core.errors import MachineBusy, MachineError, MachineNonsense, MachineRefused, StorageError
 from daemon.core.events import TAX_SERVER
@@ -15,9 +16,9 @@ from daemon.core.ledger.verdict import went_down
 from daemon.core.machine.state import MachineState
 from daemon.core.report.machine_info import tax_server
 from daemon.machines.adapter import ConnectedMachine
-from daemon.usecases.certification.recover import ACTIVATED, is_activated, recover
+from daemon.usecases.certification.recover import is_activated, recover
 from daemon.usecases.reports.close_period import close_former_periods
-from daemon.usecases.worker.machine_worker import COUNTERS_WENT_DOWN, MachineWorker
+from daemon.usecases.worker.machine_worker import MachineWorker
 
 log = structlog.get_logger(__name__)
 
@@ -64,10 +65,10 @@ class LineEvents:
                 machine = worker.present()
                 state = await machine.state()
                 if not worker.attention and went_down(worker.known, state.counters):
-                    worker.drop(machine, COUNTERS_WENT_DOWN)  # `recover` tells an operator what was found
+                    worker.drop(machine, COUNTERS_DECREASED)  # `recover` tells an operator what was found
                     return
                 if not worker.attention and is_activated(worker, state):
-                    worker.drop(machine, ACTIVATED)
+                    worker.drop(machine, ACTIVATED_ANEW)
                     return
                 await self._notice(state)
                 await self._check_server(machine)
@@ -81,7 +82,7 @@ class LineEvents:
         self._server_checked = float("-inf")
         await self.heartbeat()
 
-    def lost(self, reason: str) -> None:
+    def lost(self, reason: Text) -> None:
         self._worker.lost(reason)
 
     async def _notice(self, state: MachineState) -> None:
@@ -122,7 +123,7 @@ class LineEvents:
         try:
             await recover(self._worker, machine, await machine.state())
         except (MachineError, StorageError) as error:
-            self._worker.drop(machine, Text("what was settled could not be taken up: {error}", error=error))
+            self._worker.drop(machine, DECISION_NOT_APPLIED(error=error))
             raise
 
     async def _check_server(self, machine: ConnectedMachine) -> None:

@@ -17,7 +17,8 @@ from functools import partial
 
 import structlog
 
-from common.language import Text
+from common.language import Text, sentence
+from common.language.reasons import INVOICE_INTERRUPTED
 from daemon.core.call import Call
 from daemon.core.errors import (
     CertifiedElsewhere,
@@ -166,7 +167,7 @@ async def _on_the_line(job: AttemptRun, machine: ConnectedMachine) -> tuple[Invo
         await _end(job, "refused", str(error))
         raise
     except LineLost as error:
-        worker.drop(machine, str(error))  # at once: the next in the line waits for the machine's return
+        worker.drop(machine, sentence(error))  # at once: the next in the line waits for the machine's return
         await _end(job, "abandoned", str(error))
         raise NothingDone(error, MAY_BE_SENT_AGAIN) from error
     except McfdError as error:
@@ -227,7 +228,7 @@ async def _doubt(job: AttemptRun, machine: ConnectedMachine, unknown: enter_invo
     if isinstance(unknown.cause, CertifiedElsewhere):
         await _hold(job, unknown.cause)
     if isinstance(unknown.cause, LineLost):
-        worker.drop(machine, str(unknown.cause))
+        worker.drop(machine, sentence(unknown.cause))
         return
     refusal = unknown.cause.text if isinstance(unknown.cause, MachineRefused) else ""
     await recover.determine_in_place(worker, machine, job.id, refusal)
@@ -331,7 +332,7 @@ def _give_up(job: AttemptRun) -> None:
     worker = job.worker
     log.error("attempt.failed", nim=worker.book.nim, invoice_number=job.invoice.number)
     if worker.machine is not None:
-        worker.drop(worker.machine, Text("mcfd failed in the middle of an invoice"))
+        worker.drop(worker.machine, INVOICE_INTERRUPTED)
     if job.live.phase is not Phase.ENDED:
         job.step(Step.UNKNOWN)
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import structlog
 
 from common.language import Text
+from common.language.reasons import INVOICE_NOT_CANCELLED
 from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineRefused, McfdError, StorageError
 from daemon.core.invoice.invoice import Invoice, Payment
 from daemon.core.ledger.verdict import fc_moved
@@ -133,5 +134,5 @@ async def _cancel(worker: MachineWorker, machine: ConnectedMachine) -> bool | No
     try:
         return await machine.cancel()
     except MachineError as error:
-        worker.drop(machine, Text("the open invoice could not be cancelled: {error}", error=error))
+        worker.drop(machine, INVOICE_NOT_CANCELLED(error=error))
         return None

@@ -12,6 +12,7 @@ import msgspec
 import structlog
 
 from common.language import Text
+from common.language.reasons import ACTIVATED_ANEW, NOT_ACTIVATED, OUTCOME_NOT_SETTLED
 from daemon.core.errors import CertifiedElsewhere, LineLost, MachineError, StorageError
 from daemon.core.invoice.invoice import Invoice, Warn
 from daemon.core.ledger.attempt import Outcome, Record
@@ -38,9 +39,6 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 
 log = structlog.get_logger(__name__)
 
-ACTIVATED = Text("the machine was activated anew")
-INACTIVE = Text("the machine is not activated: it tells no taxpayer")
-
 NotCertifiedState = Literal["refused", "abandoned"]
 
 
@@ -64,7 +62,7 @@ async def recover(worker: MachineWorker, machine: ConnectedMachine, state: Machi
         # Once more: a machine that was still at it until the cancellation cannot be any longer.
         state = await machine.state()
     if _is_inactive(worker, state) and (unfinished or await _has_forgotten(worker, state)):
-        raise LineLost(INACTIVE)
+        raise LineLost(NOT_ACTIVATED)
     if not worker.attention:
         await _ask_about_activation(worker, state)
     if not worker.attention:
@@ -121,7 +119,7 @@ async def determine_in_place(worker: MachineWorker, machine: ConnectedMachine, a
         await _settle(worker, machine, attempt_id, refusal)
     except (MachineError, StorageError) as error:
         log.warning("recover.put_off", nim=worker.book.nim, cause=str(error))
-        worker.drop(machine, Text("the outcome of an invoice could not be settled: {error}", error=error))
+        worker.drop(machine, OUTCOME_NOT_SETTLED(error=error))
 
 
 async def hold(worker: MachineWorker, attempt_id: int, elsewhere: CertifiedElsewhere) -> None:
@@ -135,7 +133,7 @@ async def _settle(worker: MachineWorker, machine: ConnectedMachine, attempt_id: 
     was_open = await machine.cancel()
     state = await machine.state()
     if is_activated(worker, state) or _is_inactive(worker, state):
-        worker.drop(machine, ACTIVATED)  # `recover` settles it, and begins the new epoch
+        worker.drop(machine, ACTIVATED_ANEW)  # `recover` settles it, and begins the new epoch
         return
     record = worker.ledger.peek(attempts.find_record, worker.book, attempt_id)
     known, last = worker.known, worker.ledger.peek(attempts.standing_of, worker.book, state.last)

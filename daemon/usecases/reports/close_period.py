@@ -7,6 +7,7 @@ import asyncio
 import structlog
 
 from common.language import Text
+from common.language.reasons import ACTIVATED_ANEW, COUNTERS_DECREASED
 from daemon.core.call import Call
 from daemon.core.errors import LineLost, MachineAttention, McfdError, NothingDone
 from daemon.core.ledger.book import LastSeen
@@ -17,9 +18,9 @@ from daemon.core.report.fiscal_reports import x_report
 from daemon.machines.adapter import ConnectedMachine
 from daemon.store.tables.book import books
 from daemon.usecases.certification.idempotency import Answered, once
-from daemon.usecases.certification.recover import ACTIVATED, is_activated
+from daemon.usecases.certification.recover import is_activated
 from daemon.usecases.worker.attempts import NO_COUNTERS
-from daemon.usecases.worker.machine_worker import COUNTERS_WENT_DOWN, MachineWorker
+from daemon.usecases.worker.machine_worker import MachineWorker
 
 log = structlog.get_logger(__name__)
 
@@ -115,11 +116,11 @@ async def _freeze(worker: MachineWorker, machine: ConnectedMachine, call: Call, 
     worker.time.take_machine(state.time)
     now, known = state.counters, worker.known
     if went_down(known, now):
-        worker.drop(machine, COUNTERS_WENT_DOWN)  # `recover` tells an operator what was found
-        raise LineLost(COUNTERS_WENT_DOWN)
+        worker.drop(machine, COUNTERS_DECREASED)  # `recover` tells an operator what was found
+        raise LineLost(COUNTERS_DECREASED)
     if is_activated(worker, state):
-        worker.drop(machine, ACTIVATED)  # `recover` begins its epoch: no Z is in two of them
-        raise LineLost(ACTIVATED)
+        worker.drop(machine, ACTIVATED_ANEW)  # `recover` begins its epoch: no Z is in two of them
+        raise LineLost(ACTIVATED_ANEW)
     moved = (now.fvc - known.fvc) + (now.frc - known.frc)
     if moved:
         log.warning("machine.unexplained", nim=worker.book.nim, mode=worker.book.mode, invoices=moved)

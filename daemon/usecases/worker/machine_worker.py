@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 import structlog
 
-from common.language import Text
-from common.language.stored import stored
+from common.language import NO_TEXT, Text
+from common.language.reasons import NOT_YET_CONNECTED
 from daemon.core.errors import LineLost, MachineAttention, MachineBusy, MachineOffline
 from daemon.core.invoice.intake import Defaults
 from daemon.core.invoice.invoice import PAYMENT_LABELS
@@ -39,7 +39,6 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 STOPPING = Text("mcfd is stopping; nothing was sent")
-COUNTERS_WENT_DOWN = Text("the machine's counters went down")
 ANSWERS_FIRST = 0.002
 """Seconds; a till's answer leaves in half of that."""
 
@@ -105,7 +104,7 @@ class MachineWorker:
     machine: ConnectedMachine | None = None
     rates: dict[str, int] = field(default_factory=dict)
     ifu: str = ""
-    offline_reason: str = Text("the machine has not answered yet")
+    offline_reason: Text = NOT_YET_CONNECTED
     offline_since: int | None = None
     """When it was found not to answer, in milliseconds since 1970; None while it answers and before it was looked for."""
     returning: bool = False
@@ -248,7 +247,7 @@ class MachineWorker:
                 Text(
                     "the machine {nim} is not connected ({offline_reason}); nothing was sent",
                     nim=self.book.nim,
-                    offline_reason=stored(self.offline_reason),
+                    offline_reason=self.offline_reason,
                 )
             )
         return self.machine
@@ -280,11 +279,11 @@ class MachineWorker:
 
     def opened(self, machine: ConnectedMachine) -> None:
         self.machine = machine
-        self.offline_reason, self.offline_since = "", None
+        self.offline_reason, self.offline_since = NO_TEXT, None
         self.queue.release()
         self.publish("mcf.connected")
 
-    def lost(self, reason: str) -> None:
+    def lost(self, reason: Text) -> None:
         was_connected = self.machine is not None
         self.machine = None
         self.offline_reason = reason
@@ -294,7 +293,7 @@ class MachineWorker:
         if was_connected:
             self.publish("mcf.disconnected", detail=reason)
 
-    def drop(self, machine: ConnectedMachine, reason: str) -> None:
+    def drop(self, machine: ConnectedMachine, reason: Text) -> None:
         """Nobody gets this connection any more: what the machine did is to be asked at the next one, by `recover`."""
         if self.machine is machine:
             self.lost(reason)

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from common.language.stored import retold
+from common.language import reasons
 from daemon.core.ledger.outage import OutageReason
 from daemon.usecases.worker.machine_worker import MachineWorker
 
-_SILENT: Final = ("does not answer", "keeps the line busy", "does not come to an end", "did not come to an end")
-_INACTIVE: Final = ("not activated",)
+OUTAGES: Final[dict[str, OutageReason]] = {
+    reasons.NO_ANSWER.code: "no_answer",
+    reasons.LINE_BUSY.code: "no_answer",
+    reasons.NO_END.code: "no_answer",
+    reasons.CLOSE_PENDING.code: "no_answer",
+    reasons.ADDRESS_SILENT.code: "no_answer",
+    reasons.NOT_ACTIVATED.code: "deactivated",
+    reasons.LEDGER_FAILED.code: "disk",
+}
+"""Codes for why a machine is not connected; each other one is a lost line."""
 
 
 def out_of_order(worker: MachineWorker) -> OutageReason | None:
@@ -20,7 +28,9 @@ def out_of_order(worker: MachineWorker) -> OutageReason | None:
         return "blocked"
     if worker.connected or (worker.returning and not worker.attempts.is_restored):
         return None
-    why = retold(worker.offline_reason, "en")
-    if any(part in why for part in _INACTIVE):
-        return "deactivated"
-    return "no_answer" if any(part in why for part in _SILENT) else "line_lost"
+    return outage_of(worker.offline_reason)
+
+
+def outage_of(reason: object) -> OutageReason:
+    """Of the reason, or the error, for which a connection ended; what it was caused by counts."""
+    return next((OUTAGES[code] for code in reasons.codes_of(reason) if code in OUTAGES), "line_lost")

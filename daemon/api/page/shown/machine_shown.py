@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from common.language.stored import stored
+from common.language import Text
 from daemon.api.page.shown.attention_words import in_plain_words
 from daemon.api.page.shown.sales_state import AMBER_DAYS, DRIFT_AMBER, RED_DAYS
 from daemon.api.page.visit import Visit, name_of
@@ -78,6 +78,6 @@ def _absent(since: int | None, visit: Visit) -> str:
     return visit.say("does not answer (since {moment})", moment=shown)
 
 
-def _told(reason: str, visit: Visit) -> str:
+def _told(reason: Text, visit: Visit) -> str:
     """In the person's language, also where it was stored in English."""
-    return without_paths(stored(reason).told(visit.language), visit.language)
+    return without_paths(reason.told(visit.language), visit.language)

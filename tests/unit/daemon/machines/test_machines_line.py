@@ -187,7 +187,7 @@ async def test_an_exchange_that_the_port_does_not_notice_is_found_by_the_heartbe
 @pytest.mark.parametrize(
     ("trouble", "told"),
     [
-        (StorageFull("no room"), "no room"),
+        (StorageFull("no room"), "the ledger cannot be read or written: no room"),
         (RuntimeError("a mistake of ours"), "mcfd failed here (RuntimeError); its log has the reason"),
     ],
 )

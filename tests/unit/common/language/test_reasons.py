@@ -1,0 +1,83 @@
+"""Reasons: what is stored is a code with values, what is read is a sentence, in any language, for ever."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from common.language import Text
+from common.language.reasons import (
+    CERTIFIED_ELSEWHERE,
+    MAX_DEPTH,
+    NO_ANSWER,
+    OUTCOME_NOT_SETTLED,
+    PORT_BUSY,
+    PORT_UNAVAILABLE,
+    REASONS,
+    Reason,
+    codes_of,
+    from_stored,
+    to_stored,
+)
+from daemon.core.errors import LineLost
+
+
+def test_a_reason_is_stored_as_its_code_and_values() -> None:
+    """Also values that no sentence shows, as the command that had no answer."""
+    assert json.loads(to_stored(NO_ANSWER(after="C0h"))) == {"code": "no_answer", "values": {"after": "C0h"}}
+
+
+@pytest.mark.parametrize("reason", REASONS.values(), ids=REASONS)
+def test_each_reason_comes_back_from_its_column(reason: Reason) -> None:
+    """Code, values, and the sentence in both languages; each has a French one."""
+    values = {name: f"V{place}" for place, name in enumerate(("port", "cause", "names", "after", "found", "nim"))}
+    values |= {"number": "F-1", "code": "ABCD", "error": "LineLost"}
+    given = reason(**values)
+    back = from_stored(to_stored(given))
+    assert isinstance(back, Reason)
+    assert (back.code, back.values, str(back)) == (given.code, given.values, str(given))
+    assert back.told("fr") == given.told("fr") != str(given) or reason.message == "{port}: {cause}"
+
+
+def test_codes_are_unique_and_plain() -> None:
+    """One code, one reason; in snake case, as a till's programmer and a query read it."""
+    assert all(code == reason.code for code, reason in REASONS.items())
+    assert len(set(map(str, REASONS.values()))) == len(REASONS)
+    assert all(code.isidentifier() and code.islower() for code in REASONS)
+
+
+def test_a_reason_within_a_reason_is_told_in_the_same_language() -> None:
+    """Stored one in the other; an error counts as the reason it was raised with."""
+    error = LineLost(PORT_UNAVAILABLE(port="/dev/mcf", cause=PORT_BUSY))
+    back = from_stored(to_stored(OUTCOME_NOT_SETTLED(error=error)))
+    assert codes_of(back) == ("outcome_not_settled", "port_unavailable", "port_busy")
+    assert back.told("fr").endswith("/dev/mcf\N{NO-BREAK SPACE}: un autre programme s'en sert")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "the machine does not answer to 38h (as 0.2.0 wrote it)",
+        "E: NUMERO DEJA UTILISE {",
+        "",
+        '{"code": "of_a_newer_version", "values": {}}',
+        '{"code": "no_answer"}',
+        '{"code": "other_machine", "values": {}}',
+        '{"code": "no_answer", "values": ["C0h"]}',
+        '{"code":',
+        '{"code": "outcome_not_settled", "values": {"error": ' * (MAX_DEPTH + 2),
+    ],
+)
+def test_what_is_no_reason_of_ours_is_shown_as_it_stands(words: str) -> None:
+    """The machine's own words, an old row, a newer version's code, a damaged one."""
+    back = from_stored(words)
+    assert (str(back), back.told("fr"), codes_of(back)) == (words, words, ())
+
+
+def test_text_without_a_code_is_stored_as_it_is() -> None:
+    """As what a machine answers; a value that is no text or number is stored as its words."""
+    assert to_stored("E: REFUS") == to_stored(Text("E: REFUS")) == "E: REFUS"
+    assert json.loads(to_stored(CERTIFIED_ELSEWHERE(number="F-1", found=Text("EL02"), code=OSError(5, "io"))))[
+        "values"
+    ] == {"number": "F-1", "found": "EL02", "code": "[Errno 5] io"}
