@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from support.shop import NIM, Shop, invoice, wait_for
 
 from daemon.api.access.rehearsal import CASES, RehearsedCase
@@ -82,6 +86,53 @@ def test_with_a_live_key_the_header_does_nothing(shop: Shop, value: str) -> None
     again = shop.certify(invoice(number), key=f"key-{number}")
     assert (again.headers["idempotency-replayed"], again.json()) == ("true", plain)
     assert shop.get(f"certifications/{plain['codeSecef']}").json()["receipt"] == plain
+
+
+QUICK = ("offline:1", "busy", "refused", "blocked", "attention", "storage-full")
+"""Cases of a test key that take no time of the test's."""
+
+header_names = st.sampled_from(["Mcfd-Test", "mcfd-test", "MCFD-TEST"])
+seconds = st.one_of(st.just(""), st.integers(0, 99).map(lambda number: f":{number}"))
+cases = st.tuples(st.sampled_from(sorted(CASES)), seconds).map("".join)
+nonsense = st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), max_size=20)
+sent = st.lists(st.tuples(header_names, st.one_of(cases, nonsense)), min_size=1, max_size=3)
+acts = st.sampled_from(["certify", "credit-note", "reports/z", "cash", "cancel-pending", "reports/month", "test/clock"])
+
+
+def act(shop: Shop, path: str, number: str, extra: list[tuple[str, str]]) -> tuple[object, ...]:
+    """A POST with the live key; of its answer all that a rehearsal could change."""
+    body: dict[str, Any] = {}
+    if path == "certify":
+        body = invoice(number)
+    elif path == "credit-note":
+        body = invoice(number, invoiceType="FA", creditNoteNature="RAM", creditNoteRef=f"{NIM}-999999")
+    elif path == "cash":
+        body = {"kind": "deposit", "amount": 1, "reason": number}
+    elif path == "test/clock":
+        body = {"days": 1}
+    headers = [*shop.headers(key=number).items(), *extra]
+    answer = shop.http.post(f"/v1/mcf/{NIM}/{path}", json=body, headers=headers)
+    said = answer.json() if answer.content else {}
+    warnings = [each["code"] for each in said.get("warnings", ()) if each["code"] != "TEST_HEADER_IGNORED"]
+    return answer.status_code, answer.headers.get("retry-after"), said.get("code"), sorted(said), warnings
+
+
+NUMBERS = count()
+
+
+@settings(max_examples=60, deadline=None)
+@given(path=acts, extra=sent, beside=st.lists(st.sampled_from(QUICK), max_size=2))
+@example(path="certify", extra=[("Mcfd-Test", "storage-full")], beside=["attention", "offline:1"])
+def test_live_never_listens(shop: Shop, path: str, extra: list[tuple[str, str]], beside: list[str]) -> None:
+    """Whatever `Mcfd-Test` says, however often and to which POST, and whatever a test key rehearses just before: a live key gets the answer
+    that it gets without it, and neither machine nor box has noticed anything."""
+    for case in beside:
+        rehearse(shop, case, f"BESIDE-{next(NUMBERS)}")
+    number = f"P-{next(NUMBERS)}"
+    assert act(shop, path, f"{number}-1", extra) == act(shop, path, f"{number}-0", [])
+    assert shop.is_ready()
+    assert {line["mode"] for line in shop.events("machine.attention")} <= {"test"}
+    assert shop.get("info").json()["clockDrift"] in (-1, 0, 1)
 
 
 def test_late_with_prefer_is_certified_later(shop: Shop) -> None:

@@ -2,9 +2,10 @@
 
 import json
 import sys
+import time
 
 from mcfd_generated import AuthenticatedClient
-from mcfd_generated.api.certification import certify_credit_note, certify_invoice, get_request
+from mcfd_generated.api.certification import certify_credit_note, certify_invoice, get_request, withdraw_request
 from mcfd_generated.api.machine import get_machine_info
 from mcfd_generated.api.reports import close_period
 from mcfd_generated.models import (
@@ -61,6 +62,37 @@ invalid = certify("k-3", invoiceNumber="G-3", payments=[])
 assert isinstance(invalid, Problem)
 assert not isinstance(invalid.errors, Unset)
 offline = certify("k-4", "offline:1", invoiceNumber="G-4")
+
+
+def accepted_for_later(number: str) -> str:
+    """A sale while the machine is away, that is not waited for: its status at once."""
+    answer = certify_invoice.sync(
+        nim,
+        client=client,
+        body=CertifyBody.from_dict({**SALE, "invoiceNumber": number}),
+        idempotency_key=f"k-{number}",
+        mcfd_test="late:1",
+        prefer="respond-async",
+    )
+    assert isinstance(answer, RequestOutcome), answer
+    return str(answer.status)
+
+
+def receipt_of(key: str) -> Receipt:
+    """Looked up until it is there."""
+    while True:
+        answer = get_request.sync(nim, key, client=client)
+        assert isinstance(answer, RequestOutcome), answer
+        if isinstance(answer.receipt, Receipt):
+            return answer.receipt
+        time.sleep(0.2)
+
+
+waiting = accepted_for_later("G-7")
+certified_later = receipt_of("k-G-7")
+assert accepted_for_later("G-8") == "waiting"
+taken_back = withdraw_request.sync(nim, "k-G-8", client=client)
+assert isinstance(taken_back, RequestOutcome), taken_back
 credit = CreditNoteBody.from_dict(
     {**SALE, "invoiceNumber": "G-5", "invoiceType": "FA", "originalInvoiceNumber": "G-1", "creditNoteNature": "RAM"}
 )
@@ -88,6 +120,9 @@ print(
             "duplicate": duplicate.code,
             "invalid": [invalid.code, invalid.errors[0].field],
             "offline": code(offline),
+            "accepted": waiting,
+            "certified_later": certified_later.invoice_number,
+            "taken_back": str(taken_back.status),
             "found": str(found.status),
             "unknown": code(unknown),
             "z": closure.z_number,

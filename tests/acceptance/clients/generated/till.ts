@@ -7,10 +7,12 @@ import {
   closePeriod,
   getMachineInfo,
   getRequest,
+  withdrawRequest,
   type CertifyBody,
   type CreditNoteBody,
   type Problem,
   type Receipt,
+  type RequestOutcome,
 } from "./out/index.js";
 
 declare const process: { argv: string[] };
@@ -30,7 +32,7 @@ async function certify(key: string, changes: Partial<CertifyBody> = {}, test?: s
   const { data, error } = await certifyInvoice({ client, path, headers, body: { ...SALE, ...changes } });
   if (error !== undefined) return error;
   if ("codeSecef" in data) return data;
-  throw new Error("a preview was not asked for");
+  throw new Error("neither a preview nor a certification for later was asked for");
 }
 
 function problem(answer: Receipt | Problem): Problem {
@@ -52,6 +54,28 @@ if (dry.data === undefined || "codeSecef" in dry.data) throw new Error("no previ
 const duplicate = problem(await certify("k-2"));
 const invalid = problem(await certify("k-3", { invoiceNumber: "G-3", payments: [] }));
 const offline = problem(await certify("k-4", { invoiceNumber: "G-4" }, "offline:1"));
+
+// A sale while the machine is away, that is not waited for: what is said of it at once.
+async function acceptForLater(number: string): Promise<RequestOutcome> {
+  const { data, error } = await certifyInvoice({
+    client,
+    path,
+    headers: { "Idempotency-Key": `k-${number}`, "Mcfd-Test": "late:1", Prefer: "respond-async" },
+    body: { ...SALE, invoiceNumber: number },
+  });
+  if (data === undefined || !("status" in data)) throw new Error(JSON.stringify(data ?? error));
+  return data;
+}
+
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+const accepted = await acceptForLater("G-7");
+let ended: RequestOutcome | undefined;
+while (!ended?.receipt) {
+  await sleep(200);
+  ended = (await getRequest({ client, path: { nim, key: "k-G-7" }, throwOnError: true })).data;
+}
+await acceptForLater("G-8");
+const takenBack = await withdrawRequest({ client, path: { nim, key: "k-G-8" }, throwOnError: true });
 const credit: CreditNoteBody = {
   ...SALE,
   invoiceNumber: "G-5",
@@ -63,7 +87,7 @@ for (;;) {
   const { error } = await certifyCreditNote({ client, path, headers: { "Idempotency-Key": "k-5" }, body: credit });
   if (error === undefined) break;
   if (error.code !== "BRIDGE_OFFLINE") throw new Error(error.detail);
-  await new Promise<void>((resolve) => setTimeout(resolve, 200));
+  await sleep(200);
 }
 const found = await getRequest({ client, path: { nim, key: "k-1" } });
 const unknown = await getRequest({ client, path: { nim, key: "never" } });
@@ -75,6 +99,9 @@ console.log(
     duplicate: duplicate.code,
     invalid: [invalid.code, invalid.errors?.[0]?.field],
     offline: offline.code,
+    accepted: accepted.status,
+    certified_later: ended.receipt.invoiceNumber,
+    taken_back: takenBack.data.status,
     found: found.data?.status,
     unknown: unknown.error?.code,
     z: closure.data?.z_number,
