@@ -1,14 +1,18 @@
 // A whole till in C#, without any package: .NET 6 and newer, or Mono (mcs -r:System.Net.Http -r:System.Runtime.Serialization till.cs).
 //
 // MCFD_URL=https://mcfd.local:8480 MCFD_KEY=ak_live_… MCFD_NIM=EL02000015-1 till.exe F-1001     (the box's certificate: in the system's store)
+// Without MCFD_URL the box is looked for on the shop's network.
 
 using System;
 using System.IO;
+using System.Net;
 using System.Net.Http;
 using System.Net.Http.Headers;
+using System.Net.Sockets;
 using System.Runtime.Serialization;
 using System.Runtime.Serialization.Json;
 using System.Text;
+using System.Text.RegularExpressions;
 using System.Threading;
 
 [DataContract] class Warning { [DataMember] public string message; }
@@ -29,11 +33,36 @@ class Refused : Exception { public Refused(string text) : base(text) { } } // wh
 static class Till
 {
     const int Patience = 120; // seconds that the customer waits at the most
-    static readonly string Base = Environment.GetEnvironmentVariable("MCFD_URL") + "/v1/mcf/" + Environment.GetEnvironmentVariable("MCFD_NIM");
+    const string Fixed = "https://mcfd.local:8480"; // where no box announces itself
+    static readonly string Base = (Environment.GetEnvironmentVariable("MCFD_URL") ?? FindBox()) + "/v1/mcf/" + Environment.GetEnvironmentVariable("MCFD_NIM");
     static readonly string Rehearsed = Environment.GetEnvironmentVariable("MCFD_TEST"); // with a test key: docs/testing-your-till.md
     static readonly int[] Again = { 408, 429, 503, 504, 507 };
     static readonly string[] ForAPerson = { "MACHINE_ATTENTION", "LEDGER_DAMAGED" }; // 503 too, but waiting does not help
     static readonly HttpClient Http = new HttpClient { Timeout = TimeSpan.FromSeconds(Patience) };
+
+    // The address of the box that announces itself as _mcfd._tcp (docs/network.md): one question by multicast DNS. Its certificate proves that it
+    // is the shop's, so that only https is of use here.
+    static string FindBox()
+    {
+        var question = Encoding.ASCII.GetBytes("\0\0\0\0\0\x0001\0\0\0\0\0\0\x0005_mcfd\x0004_tcp\x0005local\0\0\x000c\0\x0001");
+        using (var asked = new UdpClient(0))
+        {
+            asked.Client.ReceiveTimeout = 1000;
+            for (var tries = 0; tries < 3; tries++)
+            {
+                try
+                {
+                    asked.Send(question, question.Length, "224.0.0.251", 5353);
+                    var peer = new IPEndPoint(IPAddress.Any, 0);
+                    var answer = Encoding.GetEncoding("iso-8859-1").GetString(asked.Receive(ref peer));
+                    var service = Regex.Match(answer, @"\x00\x21\x00\x01.{6}\x00{4}(.)(.)", RegexOptions.Singleline); // SRV: its port
+                    if (service.Success) return "https://" + peer.Address + ":" + (service.Groups[1].Value[0] * 256 + service.Groups[2].Value[0]);
+                }
+                catch (SocketException) { } // nobody answers, or there is no network
+            }
+        }
+        return Fixed;
+    }
 
     // The answer as text. Until there is one, the same request with the same key: it is certified at most once.
     static string Call(HttpMethod method, string path, string body = null, string key = null)

@@ -1,13 +1,41 @@
 // A whole till in JavaScript: Node 18 or newer; in a browser the same, with the address listed in `allowed_origins`.
 //
 // MCFD_URL=https://mcfd.local:8480 MCFD_KEY=ak_live_… MCFD_NIM=EL02000015-1 NODE_EXTRA_CA_CERTS=mcfd-ca.pem node till.mjs F-1001
+// Without MCFD_URL the box is looked for on the shop's network (Node only: a browser cannot).
 
 const { MCFD_URL, MCFD_KEY, MCFD_NIM, MCFD_TEST } = process.env;
-const BASE = `${MCFD_URL}/v1/mcf/${MCFD_NIM}`;
+const FIXED = "https://mcfd.local:8480"; // where no box announces itself
 const PATIENCE = 120_000; // milliseconds that the customer waits at the most
 const AGAIN = [408, 429, 503, 504, 507];
 const FOR_A_PERSON = ["MACHINE_ATTENTION", "LEDGER_DAMAGED"]; // 503 too, but waiting does not help
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+// The address of the box that announces itself as _mcfd._tcp (docs/network.md): one question by multicast DNS. Its certificate proves that it is
+// the shop's, so that only https is of use here.
+async function findBox() {
+  const { createSocket } = await import("node:dgram");
+  const question = Buffer.from("\0\0\0\0\0\x01\0\0\0\0\0\0\x05_mcfd\x04_tcp\x05local\0\0\x0c\0\x01", "latin1");
+  const asked = createSocket("udp4");
+  const found = new Promise((resolve) => {
+    asked.on("error", () => {}); // there is no network
+    asked.on("message", (answer, { address }) => {
+      const service = answer.toString("latin1").match(/\0\x21\0\x01[^]{6}\0{4}([^])([^])/); // SRV: its port
+      if (service) resolve(`https://${address}:${service[1].charCodeAt() * 256 + service[2].charCodeAt()}`);
+    });
+  });
+  try {
+    for (let tries = 0; tries < 3; tries++) {
+      asked.send(question, 5353, "224.0.0.251");
+      const url = await Promise.race([found, sleep(1000)]);
+      if (url) return url;
+    }
+    return FIXED;
+  } finally {
+    asked.close();
+  }
+}
+
+const BASE = `${MCFD_URL || (await findBox())}/v1/mcf/${MCFD_NIM}`;
 
 // The answer. Until there is one, the same request with the same key: it is certified at most once.
 async function call(method, path, body, key) {

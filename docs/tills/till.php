@@ -2,14 +2,37 @@
 // A whole till in PHP 8, without any extension.
 //
 // MCFD_URL=https://mcfd.local:8480 MCFD_KEY=ak_live_… MCFD_NIM=EL02000015-1 MCFD_CA=mcfd-ca.pem php till.php F-1001
+// Without MCFD_URL the box is looked for on the shop's network.
 
 declare(strict_types=1);
 
-define('BASE', getenv('MCFD_URL') . '/v1/mcf/' . getenv('MCFD_NIM'));
+const FIXED = 'https://mcfd.local:8480'; // where no box announces itself
 const PATIENCE = 120; // seconds that the customer waits at the most
 
 const AGAIN = [408, 429, 503, 504, 507];
 const FOR_A_PERSON = ['MACHINE_ATTENTION', 'LEDGER_DAMAGED']; // 503 too, but waiting does not help
+
+// The address of the box that announces itself as _mcfd._tcp (docs/network.md): one question by multicast DNS. Its certificate proves that it is
+// the shop's, so that only https is of use here.
+function findBox(): string
+{
+    $question = str_repeat("\0", 5) . "\1" . str_repeat("\0", 6) . "\5_mcfd\4_tcp\5local\0\0\x0c\0\1";
+    $asked = stream_socket_server('udp://0.0.0.0:0', $error, $message, STREAM_SERVER_BIND);
+    for ($tries = 0; $tries < 3; $tries++) {
+        @stream_socket_sendto($asked, $question, 0, '224.0.0.251:5353');
+        $ready = [$asked];
+        $none = null;
+        if (stream_select($ready, $none, $none, 1)) {
+            $answer = stream_socket_recvfrom($asked, 9000, 0, $peer);
+            if (preg_match('~\0\x21\0\x01.{6}\0{4}(..)~s', $answer, $service)) { // SRV: its port
+                return 'https://' . strstr($peer, ':', true) . ':' . unpack('n', $service[1])[1];
+            }
+        }
+    }
+    return FIXED;
+}
+
+define('BASE', (getenv('MCFD_URL') ?: findBox()) . '/v1/mcf/' . getenv('MCFD_NIM'));
 
 class Refused extends Exception {} // what was sent has to be corrected
 

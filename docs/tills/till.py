@@ -1,22 +1,46 @@
 """A whole till in Python 3.9 or newer, without any library: certify, retry, print, credit, close.
 
 MCFD_URL=https://mcfd.local:8480 MCFD_KEY=ak_live_… MCFD_NIM=EL02000015-1 MCFD_CA=mcfd-ca.pem python till.py F-1001
+Without MCFD_URL the box is looked for on the shop's network.
 """
 
 import json
 import os
+import re
+import socket
 import ssl
 import sys
 import time
 import urllib.error
 import urllib.request
 
-BASE = f"{os.environ['MCFD_URL']}/v1/mcf/{os.environ['MCFD_NIM']}"
+FIXED = "https://mcfd.local:8480"  # where no box announces itself
 CA = os.environ.get("MCFD_CA")  # the box's own authority: mcfd tls export-ca
 TLS = ssl.create_default_context(cafile=CA) if CA else None
 PATIENCE = 120  # seconds that the customer waits at the most
 AGAIN = (408, 429, 503, 504, 507)
 FOR_A_PERSON = ("MACHINE_ATTENTION", "LEDGER_DAMAGED")  # 503 too, but waiting does not help
+
+
+def find_box():
+    """The address of the box that announces itself as _mcfd._tcp (docs/network.md): one question by multicast DNS. Its certificate proves that it
+    is the shop's, so that only https is of use here."""
+    question = bytes(5) + b"\1" + bytes(6) + b"\5_mcfd\4_tcp\5local\0\0\x0c\0\1"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        asked.settimeout(1)
+        for _ in range(3):
+            try:
+                asked.sendto(question, ("224.0.0.251", 5353))
+                answer, (address, _) = asked.recvfrom(9000)
+            except OSError:  # nobody answers, or there is no network
+                continue
+            service = re.search(rb"\x00\x21\x00\x01.{6}\x00{4}(..)", answer, re.DOTALL)  # SRV: its port
+            if service:
+                return f"https://{address}:{int.from_bytes(service[1], 'big')}"
+    return FIXED
+
+
+BASE = f"{os.environ.get('MCFD_URL') or find_box()}/v1/mcf/{os.environ['MCFD_NIM']}"
 
 
 class Refused(Exception):

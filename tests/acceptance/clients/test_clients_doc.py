@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import signal
@@ -12,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import get_args
 
+import httpx
 import pytest
 from support.ports import free_port
 from support.receivers.hooks import HookedShop
@@ -42,23 +44,36 @@ def run(name: str, shop: Shop) -> str:
     return done.stdout
 
 
-def test_the_till_and_the_receiver(shop: HookedShop, tmp_path: Path) -> None:
-    """The till certifies with the published client, and the receiver prints the event of it, verified."""
+RECEIVERS = {
+    "receiver.py": ("any text will do", {"x-avepay-signature": "sha256=00"}),
+    "standard.py": (
+        "whsec_" + base64.b64encode(b"k" * 32).decode(),
+        {"webhook-id": "1", "webhook-timestamp": "1", "webhook-signature": "v1,AAAA"},
+    ),
+}
+"""Each with its secret, and headers of somebody who does not have it."""
+
+
+@pytest.mark.parametrize("name", RECEIVERS)
+def test_the_till_and_the_receiver(shop: HookedShop, tmp_path: Path, name: str) -> None:
+    """The till certifies with the published client, and the receiver prints the event of it, verified; a forged one is refused."""
+    text, forged = RECEIVERS[name]
     secret = tmp_path / "erp.secret"
-    secret.write_text("any text will do\n")
+    secret.write_text(f"{text}\n")
     port = free_port()
-    environ = {**os.environ, "SECRET": "any text will do", "PORT": str(port)}
+    environ = {**os.environ, "SECRET": text, "PORT": str(port)}
     shop.hooks = f'\n[[webhook]]\nurl = "http://127.0.0.1:{port}/"\nsecret_file = "{secret}"\nretry_max = 1.0\n'
     heard = tmp_path / "heard"
     with heard.open("w") as out:
         receiver = subprocess.Popen(
-            [str(BIN / "python"), "-c", program("receiver.py")], env=environ, stdout=out, stderr=subprocess.DEVNULL
+            [str(BIN / "python"), "-c", program(name)], env=environ, stdout=out, stderr=subprocess.DEVNULL
         )
         try:
             shop.start()
             code, total, mode = run("till.py", shop).split()
             assert (len(code), total, mode) == (24, "15000", "live")
             wait_for(lambda: f"cert.issued {code}" in heard.read_text(), "the event at the receiver")
+            assert httpx.post(f"http://127.0.0.1:{port}/", content=b"{}", headers=forged).status_code == 401
         finally:
             with suppress(ProcessLookupError):
                 receiver.send_signal(signal.SIGTERM)
