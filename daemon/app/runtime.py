@@ -234,6 +234,7 @@ def _defaults(machine: Machine, mode: Mode, settings: Settings) -> Defaults:
         code_page=machine.habits.code_page,
         rules=settings.rules,
         series=settings.series,
+        numbers=settings.number_scope,
         as_stored=partial(as_stored, habits=_habits(machine) if mode == "live" else USUAL),
     )
 

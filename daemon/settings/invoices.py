@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import msgspec
 
@@ -62,6 +62,9 @@ class Numbering(Section, frozen=True):
     """What stands before its digits: capitals, digits and / _ . - with `{type}`, `{year}` and, if wanted, `{nim}`."""
     digits: Digits = DIGITS
     """How many digits it has."""
+    unique: Literal["ever", "year"] = "ever"
+    """Whether a number stands for one invoice for ever, or for one in each year of the shop's clock: for tills whose series begin at 1 each January. With
+    "year" an Idempotency-Key has to name the year as well, and a credit note names a sale of two years by creditNoteRef."""
 
 
 def rules_of(invoices: Invoices, duty: StampDutySection) -> Rules:

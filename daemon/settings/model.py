@@ -13,6 +13,7 @@ from common.language import Text
 from common.network import is_loopback
 from common.settings import Section
 from daemon.core.clock import zone
+from daemon.core.invoice.number import NumberScope
 from daemon.core.invoice.rules import Rules
 from daemon.core.invoice.series import Series
 from daemon.core.machine.nim import same_machine
@@ -335,6 +336,10 @@ class Settings(Section, frozen=True):
         """None where tills send the numbers."""
         numbering = self.numbering
         return Series(numbering.pattern, numbering.digits, self.reports.zone) if numbering.enabled else None
+
+    @property
+    def number_scope(self) -> NumberScope:
+        return NumberScope(self.reports.zone if self.numbering.unique == "year" else None)
 
     @property
     def rules(self) -> Rules:

@@ -10,6 +10,7 @@ from common.language import Text
 from daemon.core.audit import Action, Actor
 from daemon.core.errors import MachineBusy
 from daemon.core.events import DEFERRED
+from daemon.core.invoice.number import TakenFrom
 from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.deferred import DeferredSale
@@ -20,11 +21,11 @@ from daemon.store.tables.book import attempts, deferred, entries
 
 
 class DeferredAccess(LedgerAccess):
-    async def defer(self, book: Book, sale: DeferredSale, reason: str) -> DeferredSale:
-        """Row, entry of the chain and event in one transaction; with its time as the book has it."""
+    async def defer(self, book: Book, sale: DeferredSale, reason: str, taken: TakenFrom) -> DeferredSale:
+        """Row, entry of the chain and event in one transaction; with its time as the book has it. `taken`: which holders of its number count."""
 
         def job(connection: sqlite3.Connection) -> DeferredSale:
-            holder = attempts.find_number(connection, book, sale.number, include_begun=True)
+            holder = attempts.find_number(connection, book, sale.number, taken, include_begun=True)
             if holder is not None and holder.state != "certified":
                 raise MachineBusy(Text("invoice {number!r} is being certified", number=sale.number))
             if holder is not None:

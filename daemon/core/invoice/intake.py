@@ -34,6 +34,7 @@ from daemon.core.invoice.invoice import (
     Warn,
 )
 from daemon.core.invoice.items import Line, read_item
+from daemon.core.invoice.number import NumberScope
 from daemon.core.invoice.payments import Due, Paid, adjust_payments, read_payments
 from daemon.core.invoice.reference import NO_SINGLE_ORIGINAL, read_reference
 from daemon.core.invoice.request import COMMENT_LABELS, MAX_COMMENTS, MAX_ITEMS, NAME_LENGTH, SHORT_LENGTH
@@ -68,6 +69,8 @@ class Defaults(msgspec.Struct, frozen=True):
     rules: Rules = Rules()
     series: Series | None = None
     """Of the numbers that the box gives where a till sends none."""
+    numbers: NumberScope = NumberScope()
+    """For how long a number is taken."""
     letterhead: bytes = b""
     """Digest of what stands on paper now."""
     as_stored: Callable[[Invoice], Invoice] = lambda invoice: invoice

@@ -29,11 +29,11 @@ def series_gaps(connection: sqlite3.Connection) -> Iterator[str]:
     for book in all_books(connection):
         if book.mode != "live":
             continue
-        series: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
-        for (number,) in connection.execute(_SQL["numbers"], (book.id,)):
+        series: defaultdict[tuple[str, int], array[int]] = defaultdict(lambda: array("q"))
+        for number, year in connection.execute(_SQL["numbers"], (book.id,)):
             if (found := _NUMBER.fullmatch(number)) is not None:
-                series[found[1]].append(int(found[2]))
-        for name, numbers in sorted(series.items()):
+                series[found[1], year].append(int(found[2]))
+        for (name, _), numbers in sorted(series.items()):
             gaps = gaps_of(numbers)
             if gaps:
                 ranges = [str(first) if first == last else f"{first}-{last}" for first, last in gaps[:SHOWN]]

@@ -1,2 +1,2 @@
 -- name: numbers
-SELECT number FROM certification WHERE book_id = ? AND state IN ('begun', 'certified', 'disputed');
+SELECT number, number_year FROM certification WHERE book_id = ? AND state IN ('begun', 'certified', 'disputed');

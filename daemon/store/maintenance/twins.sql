@@ -2,7 +2,7 @@
 SELECT book.nim, book.mode, twin.seq, twin.number, first.seq, first.number
 FROM certification AS twin JOIN book ON book.id = twin.book_id
 JOIN certification AS first ON first.book_id = twin.book_id
-    AND coalesce(first.number_key, first.number) = coalesce(twin.number_key, twin.number)
+    AND coalesce(first.number_key, first.number) = coalesce(twin.number_key, twin.number) AND first.number_year = twin.number_year
     AND first.state IN ('begun', 'certified', 'disputed') AND first.twin & 1 = 0
 WHERE twin.twin & 1 = 1 AND twin.seq IS NOT NULL ORDER BY twin.id;
 

@@ -201,8 +201,7 @@ def _of_number(connection: sqlite3.Connection, book: Book, page: Page) -> list[R
 
 def _readable_of_number(connection: sqlite3.Connection, book: Book, page: Page) -> list[Record]:
     found = attempts.failed_attempts(connection, book, page)
-    holder = attempts.find_number(connection, book, page.number)
-    is_older = holder is not None and holder.seq < (page.before_seq or _LAST)
-    if holder is not None and is_older and holder.state == "certified" and page.fits(holder):
-        found.append(holder)
+    for holder in attempts.certified_numbers(connection, book, page.number):
+        if holder.seq < (page.before_seq or _LAST) and page.fits(holder):
+            found.append(holder)
     return sorted(found, key=lambda record: -record.seq)[: page.limit]

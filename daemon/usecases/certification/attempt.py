@@ -114,15 +114,17 @@ async def _begin_intent(job: AttemptRun, entry: QueueEntry) -> None:
 
 
 async def _intend(job: AttemptRun) -> None:
-    worker = job.worker
+    worker, begun_at = job.worker, job.worker.now()
+    sold_at = job.invoice.deferred.sold_at if job.invoice.deferred else begun_at
     intent = Attempt(
         invoice=job.invoice,
         base=worker.known,
-        begun_at=worker.now(),
+        begun_at=begun_at,
         request_id=job.call.request_id,
         key_hash=job.call.key_hash,
         fingerprint=job.call.fingerprint,
         deferred_id=job.deferred_id,
+        number_year=worker.defaults.numbers.year_of(sold_at),
     )
     try:
         job.live.id = await worker.ledger.write(attempts.begin, job.book, intent)

@@ -91,7 +91,8 @@ async def number_free(worker: MachineWorker, number: str, deadline: float) -> No
 
 
 def refuse_duplicate(worker: MachineWorker, invoice: Invoice, deferred_id: int = 0) -> None:
-    record = worker.ledger.peek(attempts.find_number, worker.book, invoice.number)
+    taken = worker.defaults.numbers.taken_from(worker.now())
+    record = worker.ledger.peek(attempts.find_number, worker.book, invoice.number, taken)
     if record is None:
         if not deferred_id and worker.ledger.peek(deferred.is_number_held, worker.book, invoice.number):
             raise NumberWaits(invoice.number)

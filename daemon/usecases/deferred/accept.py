@@ -71,7 +71,8 @@ async def _defer(worker: MachineWorker, body: object, call: Call, reason: str) -
         try:
             refuse_duplicate(worker, invoice)
             await worker.ledger.check_free_space(worker.book)
-            sale = await worker.ledger.defer(worker.book, _sale(invoice, call, reason, worker.now()), reason)
+            taken = worker.defaults.numbers.taken_from(worker.now())
+            sale = await worker.ledger.defer(worker.book, _sale(invoice, call, reason, worker.now()), reason, taken)
             break
         except (DuplicateInvoice, NumberWaits):
             if not is_ours:

@@ -15,7 +15,7 @@ import msgspec
 from common.language import Text
 from daemon.core.errors import KeyReused, MachineBusy, NotFound
 from daemon.core.invoice.invoice import Invoice
-from daemon.core.invoice.number import number_key
+from daemon.core.invoice.number import TakenFrom, number_key
 from daemon.core.ledger import chain
 from daemon.core.ledger.attempt import NOT_CERTIFIED, OPEN, Attempt, DuplicateInvoice, Mode, OpenState, Outcome, Record
 from daemon.core.ledger.book import Book, Tally
@@ -36,6 +36,7 @@ from daemon.store.tables.book.originals import check_amended
 _SQL = load(__name__, columns=RECORD_COLUMNS)
 _NOT_UNDER_WAY = "there is no attempt {} under way"
 
+FOR_EVER = TakenFrom()
 FailedState = Literal["refused", "abandoned"]
 FAILED: tuple[FailedState, ...] = ("refused", "abandoned")
 
@@ -56,11 +57,13 @@ def begin(connection: sqlite3.Connection, book: Book, attempt: Attempt) -> int:
         pack(invoice_bytes(invoice)),
         stored_key(invoice.number),
         invoice.isf,
+        attempt.number_year,
     )
     try:
         (attempt_id,) = connection.execute(_SQL["insert"], values).fetchone()
     except sqlite3.IntegrityError:
-        holder = find_number(connection, book, invoice.number, include_begun=True)
+        taken = TakenFrom(attempt.number_year)
+        holder = find_number(connection, book, invoice.number, taken, include_begun=True)
         if holder is None:
             raise
         if holder.state == "begun":
@@ -214,19 +217,31 @@ def _read(connection: sqlite3.Connection, book: Book, attempt_id: int) -> tuple[
 
 
 def find_number(
-    connection: sqlite3.Connection, book: Book, number: str, *, include_begun: bool = False
+    connection: sqlite3.Connection, book: Book, number: str, taken: TakenFrom = FOR_EVER, *, include_begun: bool = False
 ) -> Record | None:
-    """The one that has that number, or one equal to it (decision 37)."""
-    row = connection.execute(_SQL["holder"], (book.id, number, number_key(number))).fetchone()
+    """The newest that has that number, or one equal to it (decision 37), and still holds it."""
+    row = connection.execute(_SQL["holder"], (book.id, number, number_key(number), *taken)).fetchone()
     if row is None or (row[3] == "begun" and not include_begun):
         return None
     return record_of(row)
 
 
 def sales_of_number(connection: sqlite3.Connection, mode: Mode, number: str) -> list[Record]:
-    """The certified sales of that number, at whichever machine."""
-    found = (find_number(connection, book, number) for book in all_books(connection) if book.mode == mode)
-    return [sale for sale in found if sale and sale.state == "certified" and not sale.invoice.is_credit]
+    """The certified sales of that number, at whichever machine and of whichever year."""
+    found = [
+        sale
+        for book in all_books(connection)
+        if book.mode == mode
+        for sale in certified_numbers(connection, book, number)
+    ]
+    return [sale for sale in found if not sale.invoice.is_credit]
+
+
+def certified_numbers(connection: sqlite3.Connection, book: Book, number: str) -> list[Record]:
+    """The certified invoices of that number, newest first, or of one equal to it: several where a number is taken for a year."""
+    rows = connection.execute(_SQL["spelled"], (book.id, number)).fetchall()
+    rows = rows or connection.execute(_SQL["equal"], (book.id, number_key(number))).fetchall()
+    return [record_of(row) for row in rows]
 
 
 def failed_attempts(connection: sqlite3.Connection, book: Book, page: Page) -> list[Record]:

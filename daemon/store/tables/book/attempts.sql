@@ -1,7 +1,7 @@
 -- name: insert
 INSERT INTO certification (book_id, state, number, type, total_ttc, begun_at, base_tc, base_fvc, base_frc,
-                           request_id, payload, number_key, isf, epoch)
-VALUES (?1, 'begun', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, (SELECT epoch FROM book WHERE id = ?1)) RETURNING id;
+                           request_id, payload, number_key, isf, number_year, epoch)
+VALUES (?1, 'begun', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, (SELECT epoch FROM book WHERE id = ?1)) RETURNING id;
 
 -- name: amend
 UPDATE certification SET total_ttc = ?, payload = ? WHERE id = ? AND book_id = ? AND state = 'begun';
@@ -22,9 +22,23 @@ SELECT {columns} FROM certification WHERE id = ? AND book_id = ?;
 -- name: holder
 -- Spelled so, else the one that has an equal number: of two that 0.1.0 wrote, each is found.
 SELECT {columns} FROM certification WHERE id = coalesce(
-    (SELECT id FROM certification WHERE book_id = ?1 AND number = ?2 AND state IN ('begun', 'certified', 'disputed')),
     (SELECT id FROM certification
-     WHERE book_id = ?1 AND coalesce(number_key, number) = ?3 AND state IN ('begun', 'certified', 'disputed') AND twin & 1 = 0));
+     WHERE book_id = ?1 AND number = ?2 AND state IN ('begun', 'certified', 'disputed')
+        AND (number_year >= ?4 OR (number_year = 0 AND begun_at >= ?5) OR begun_at >= ?6)
+     ORDER BY id DESC LIMIT 1),
+    (SELECT id FROM certification
+     WHERE book_id = ?1 AND coalesce(number_key, number) = ?3 AND state IN ('begun', 'certified', 'disputed') AND twin & 1 = 0
+        AND (number_year >= ?4 OR (number_year = 0 AND begun_at >= ?5) OR begun_at >= ?6)
+     ORDER BY id DESC LIMIT 1));
+
+-- name: spelled
+SELECT {columns} FROM certification
+WHERE book_id = ? AND number = ? AND state IN ('begun', 'certified', 'disputed') AND state = 'certified' ORDER BY seq DESC;
+
+-- name: equal
+SELECT {columns} FROM certification
+WHERE book_id = ? AND coalesce(number_key, number) = ? AND state IN ('begun', 'certified', 'disputed') AND twin & 1 = 0
+    AND state = 'certified' ORDER BY seq DESC;
 
 -- name: has_code
 SELECT EXISTS (SELECT 1 FROM certification WHERE book_id = ? AND code = ? AND twin & 2 = 0);

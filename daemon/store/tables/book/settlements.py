@@ -14,6 +14,7 @@ from typing import Literal
 import msgspec
 
 from daemon.core.invoice.invoice import invoice_without_lines
+from daemon.core.invoice.number import TakenFrom
 from daemon.core.ledger.attempt import Outcome, Record
 from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.decision import adoption
@@ -82,8 +83,7 @@ def adopt(
         state,
         attempts.standing_of(connection, book, last),
         attempts.unfinished(connection, book),
-        is_number_taken=last is not None
-        and attempts.find_number(connection, book, last.number, include_begun=True) is not None,
+        is_number_taken=last is not None and _is_taken(connection, book, last),
         in_ledger=last is not None and attempts.has_code(connection, book, last.code),
         unexplained=unexplained,
     )
@@ -102,6 +102,13 @@ def adopt(
     entered = record or next(iter(found), None)
     _write_down(connection, book, "adopted", attempt_id=entered.id if entered else None, reason=reason, at=at)
     return Adopted(record, found)
+
+
+def _is_taken(connection: sqlite3.Connection, book: Book, last: LastInvoice) -> bool:
+    """Where numbers are taken for a year, that of another year is another invoice's."""
+    year = int(last.time[:4]) if last.time[:4].isdecimal() else 0
+    taken = TakenFrom(year, start=0)
+    return attempts.find_number(connection, book, last.number, taken, include_begun=True) is not None
 
 
 def _settle(

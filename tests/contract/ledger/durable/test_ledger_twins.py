@@ -46,10 +46,13 @@ async def old_ledger(path: Path) -> None:
             connection.execute(f"DROP INDEX {index}")
         for table in ("letterhead", "deferred"):
             connection.execute(f"DROP TABLE {table}")
-        for column in ("number_key", "twin", "isf"):
+        for column in ("number_key", "twin", "isf", "number_year"):
             connection.execute(f"ALTER TABLE certification DROP COLUMN {column}")
         connection.execute("ALTER TABLE book DROP COLUMN seen")
         connection.execute("CREATE INDEX certification_code ON certification (book_id, code) WHERE code IS NOT NULL")
+        connection.execute("DROP INDEX certification_number")
+        held = "WHERE state IN ('begun', 'certified', 'disputed')"
+        connection.execute(f"CREATE UNIQUE INDEX certification_number ON certification (book_id, number) {held}")
         connection.execute(f"PRAGMA user_version = {STEP - 1}")
 
 
