@@ -28,6 +28,8 @@ SUFFIXES: Final = (".py", ".sql")
 ROOT: Final = Path(__file__).parents[2]
 RECORD: Final = Path(__file__).with_suffix(".digest")
 """`VERSION DIGEST` of the core as it was released or committed last."""
+WAITING: Final = Path("/run/mcfd-core-upgrade")
+"""Written by packaging/box/upgrade: a version that waits for a person."""
 
 
 def sources(root: Path = ROOT) -> list[Path]:
@@ -45,6 +47,14 @@ def core_digest(root: Path = ROOT) -> str:
         total.update(f"{path.relative_to(root).as_posix()}\n{len(content)}\n".encode())
         total.update(content)
     return total.hexdigest()
+
+
+def waiting_version(note: Path = WAITING) -> str:
+    """The version that upgrade-mcfd.service did not take by itself, since its certified core is another one; empty without one."""
+    try:
+        return note.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
 
 
 def problem(recorded: str, digest: str) -> str:

@@ -8,6 +8,7 @@ from typing import Final
 
 from common.language import ambient, sentence, tell, tr
 from common.language.system import reason
+from daemon.core.certified_core import WAITING, waiting_version
 from daemon.core.errors import PrinterFailed
 from daemon.doctor.finding import CheckResult, fail, ok, warn
 from daemon.owner import as_owner
@@ -18,8 +19,6 @@ from daemon.settings import Settings
 
 NO_ISF: Final = "1"
 """What the examples have: no ISF that the tax authority has given out."""
-WAITING_UPGRADE: Final = Path("/run/mcfd-core-upgrade")
-"""The version that packaging/box/upgrade left for a person."""
 
 
 def check_isf(settings: Settings) -> Iterator[CheckResult]:
@@ -51,11 +50,10 @@ def check_homologation(settings: Settings, running: str) -> Iterator[CheckResult
         )
 
 
-def check_upgrade(settings: Settings, note: Path = WAITING_UPGRADE) -> Iterator[CheckResult]:
+def check_upgrade(settings: Settings, note: Path = WAITING) -> Iterator[CheckResult]:
     """A version that upgrade-mcfd.service did not take by itself, since its certified core is another one."""
-    try:
-        waiting = note.read_text(encoding="ascii").strip()
-    except (OSError, ValueError):
+    waiting = waiting_version(note)
+    if not waiting:
         return
     found = tr("version {version} is there; its certified core is another one than that which runs", version=waiting)
     if settings.homologation.core_digest:

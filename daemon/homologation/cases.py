@@ -160,6 +160,8 @@ class CasePlayer:
             text = text.replace(f"{{code:{case}}}", str(answer.get("codeSecef", "")))
             text = text.replace(f"{{ref:{case}}}", f"{answer.get('nim', '')}-{answer.get('fvc', '')}")
             text = text.replace(f"{{z:{case}}}", str(answer.get("z_number", "")))
+            text = text.replace(f"{{mois:{case}}}", str(answer.get("certifiedAt", ""))[:7])
+            text = text.replace(f"{{an:{case}}}", str(answer.get("certifiedAt", ""))[:4])
         return text
 
     def _keep_paper(self, case: HomologationCase, step: CaseStep, body: Any) -> None:

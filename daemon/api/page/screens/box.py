@@ -20,7 +20,7 @@ from daemon.api.page.shown.machine_shown import shown_machine
 from daemon.api.page.shown.qr_code import qr_picture
 from daemon.api.page.visit import Visit, html, is_fetched, redirect, screen, shown
 from daemon.core.audit_words import deed, details, who, whom
-from daemon.core.certified_core import CORE_VERSION, core_digest
+from daemon.core.certified_core import CORE_VERSION, core_digest, waiting_version
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.keys import KeyTerms
 from daemon.core.ledger.attempt import Mode
@@ -82,10 +82,8 @@ async def history(visit: Visit) -> Reply:
 
 @screen("/ui/box/update", "administer")
 async def update(visit: Visit) -> Reply:
-    digest = core_digest()[:12]
-    return await shown(
-        visit, "box_update.html", version=visit.deps.version, core_version=CORE_VERSION, core_digest=digest
-    )
+    core = {"core_version": CORE_VERSION, "core_digest": core_digest()[:12]}
+    return await shown(visit, "box_update.html", version=visit.deps.version, waiting=waiting_version(), **core)
 
 
 def _done(visit: Visit) -> str:

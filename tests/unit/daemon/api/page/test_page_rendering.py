@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from jinja2 import DictLoader, Environment
+from jinja2 import ChoiceLoader, DictLoader, Environment, FileSystemLoader
 from jinja2.exceptions import UndefinedError
 
 from common.language import Speaker
@@ -140,3 +140,22 @@ def test_a_day_without_a_z_is_told_in_words_too() -> None:
     words = "".join(template.blocks["main"](template.new_context(shown | told)))
     assert re.findall(r'without-z"><a href="" title="([^"]*)"', words) == [f"{money(1500)}, sans Z"]
     assert words.count(", sans Z") == 1
+
+
+@pytest.mark.parametrize("waiting", ["", "0.9.0-1"])
+def test_the_screen_of_updates_names_a_version_with_another_core(waiting: str) -> None:
+    """With the command that takes it; nothing of it where none waits."""
+    frame = DictLoader({"frame.html": "{% block main %}{% endblock %}"})
+    made = environment().overlay(loader=ChoiceLoader([frame, FileSystemLoader(TEMPLATES)]), cache_size=0)
+    visit = SimpleNamespace(link=lambda path: path, may=lambda _: True)
+    text = made.get_template("box_update.html").render(
+        visit=visit,
+        here="/ui/box/update",
+        say=Speaker("en"),
+        version="0.3.0",
+        waiting=waiting,
+        core_version="4",
+        core_digest="",
+    )
+    assert ("Version 0.9.0-1 waits for you" in text) == bool(waiting)
+    assert ("sudo mcfd upgrade --core" in text) == bool(waiting)
