@@ -82,8 +82,14 @@ async def history(visit: Visit) -> Reply:
 
 @screen("/ui/box/update", "administer")
 async def update(visit: Visit) -> Reply:
-    core = {"core_version": CORE_VERSION, "core_digest": core_digest()[:12]}
-    return await shown(visit, "box_update.html", version=visit.deps.version, waiting=waiting_version(), **core)
+    return await shown(
+        visit,
+        "box_update.html",
+        version=visit.deps.version,
+        core_version=CORE_VERSION,
+        core_digest=core_digest()[:12],
+        waiting=waiting_version(),
+    )
 
 
 def _done(visit: Visit) -> str:
