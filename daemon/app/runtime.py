@@ -37,6 +37,7 @@ from daemon.store.sqlite.disk_failure import disk_trouble, read_failures
 from daemon.store.store import Store
 from daemon.usecases.deferred.certify_waiting import SalesThatWait
 from daemon.usecases.line_events import LineEvents
+from daemon.usecases.outages.watch import OutageWatch
 from daemon.usecases.reports.letterhead import take_letterhead
 from daemon.usecases.worker.aggregate import tick
 from daemon.usecases.worker.book_clock import BoxClock
@@ -122,6 +123,7 @@ async def _open_workers(runtime: Runtime, machine: Machine) -> None:
     ledger = runtime.store.ledger
     live = await _worker(runtime, machine, await ledger.open_book(machine.nim, "live"), ledger, _box_clock(runtime))
     if machine.enabled:
+        await _watch_for_outages(runtime, live)
         port = partial(open_line, machine.port, machine.baudrate)
         recorder = _recorder(runtime, machine, live)
         _keep(
@@ -152,6 +154,7 @@ async def _worker(runtime: Runtime, machine: Machine, book: Book, ledger: Ledger
         queue=machine.queue_limit,
         patience=machine.queue_patience,
         aggregation_delay=runtime.settings.reports.aggregation_delay,
+        outage=machine.outage_after,
     )
     worker = MachineWorker(
         book=book,
@@ -177,6 +180,13 @@ async def _worker(runtime: Runtime, machine: Machine, book: Book, ledger: Ledger
     waiting = SalesThatWait(worker).run()
     runtime.lines.append(asyncio.get_running_loop().create_task(waiting, name=f"waiting {book.nim} {book.mode}"))
     return worker
+
+
+async def _watch_for_outages(runtime: Runtime, worker: MachineWorker) -> None:
+    """Before its line is opened: what the register holds of the time before this start comes first."""
+    watch = OutageWatch(worker)
+    await watch.begin()
+    runtime.lines.append(asyncio.get_running_loop().create_task(watch.run(), name=f"outages {worker.book.nim}"))
 
 
 def _box_clock(runtime: Runtime) -> BoxClock:

@@ -20,6 +20,7 @@ Action: TypeAlias = Literal[
     "calendar.closed",
     "sale.withdrawn",
     "sale.released",
+    "outage.notified",
     "cash.moved",
     "copy.made",
     "report.given",

@@ -19,6 +19,7 @@ DEEDS: Final[Mapping[str, Text]] = {
     "calendar.closed": Text("month or year closed"),
     "sale.withdrawn": Text("waiting sale taken back"),
     "sale.released": Text("doubtful sale waits again"),
+    "outage.notified": Text("notification of an outage noted"),
     "cash.moved": Text("cash put in or taken out"),
     "copy.made": Text("duplicate given out"),
     "report.given": Text("report given out"),
@@ -46,13 +47,16 @@ DETAILS: Final[Mapping[str, Text]] = {
     "mode": Text("mode"),
     "number": Text("Number"),
     "period": Text("Period"),
+    "outage": Text("Outage"),
     "reason": Text("Reason"),
+    "reference": Text("Reference"),
     "role": Text("Role"),
     "sections": Text("sections"),
     "through": Text("typed by"),
     "total_ttc": Text("total TTC"),
     "year": Text("Year"),
     "counted": Text("counted in the drawer"),
+    "who": Text("notified"),
     "z_number": Text("Z"),
 }
 """The small facts beside a deed; one that is not here (NIM) is called the same everywhere."""
@@ -66,6 +70,8 @@ VALUES: Final[Mapping[tuple[str, str], Text]] = {
     ("role", "reader"): Text("reader"),
     ("role", "manager"): Text("manager"),
     ("role", "technician"): Text("technician"),
+    ("who", "administration"): Text("tax administration"),
+    ("who", "distributor"): Text("distributor"),
 }
 """What is a word of ours; all else (a number, a name, what a decision is called on the command line) stands as it is."""
 AMOUNTS: Final = frozenset({"amount", "total_ttc", "counted"})

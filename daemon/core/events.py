@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from daemon.core.ledger.attempt import Mode
+from daemon.core.ledger.entries import OutageReason
 
 CERTIFIED: Final = "cert.issued"
 DEFERRED: Final = "cert.deferred"
@@ -20,6 +21,8 @@ CLOSURE: Final = "closure.created"
 ATTENTION: Final = "mcf.attention"
 TAX_SERVER: Final = "taxserver.alert"
 PRINTER: Final = "printer.failed"
+OUTAGE: Final = "machine.outage"
+BACK: Final = "machine.back"
 TEST: Final = "webhook.test"
 """Of `mcfd webhook test` alone: nothing happened."""
 RESET: Final = "reset"
@@ -78,6 +81,18 @@ class RequestEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", om
     ] = None
 
 
+class OutageEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The `data` of `machine.outage` and `machine.back`."""
+
+    nim: Annotated[str, Meta(description="What the machine was called when it began")]
+    mode: Annotated[Mode, Meta(description="live: a sandbox has no outages")]
+    at: Annotated[str, Meta(description="When it was written down")]
+    outage: Annotated[int, Meta(description="The `id` of `GET …/outages`")]
+    from_: Annotated[str, Meta(description="Since when the machine cannot certify")] = msgspec.field(name="from")
+    to: Annotated[str | None, Meta(description="machine.back: since when it can again")] = None
+    reason: Annotated[OutageReason, Meta(description="Why")]
+
+
 class Envelope(msgspec.Struct, frozen=True, kw_only=True):
     """The body of a webhook."""
 
@@ -88,6 +103,6 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True):
     data: Annotated[
         msgspec.Raw,
         Meta(
-            description="Of `cert.issued` a `Receipt`, of `closure.created` a `ZReport`, of other `cert.` events a `RequestEvent`, else a `MachineEvent`"
+            description="Of `cert.issued` a `Receipt`, of `closure.created` a `ZReport`, of other `cert.` events a `RequestEvent`, of `machine.outage` and `machine.back` an `OutageEvent`, else a `MachineEvent`"
         ),
     ]

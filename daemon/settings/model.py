@@ -16,6 +16,7 @@ from daemon.core.clock import zone
 from daemon.core.invoice.number import NumberScope
 from daemon.core.invoice.rules import Rules
 from daemon.core.invoice.series import Series
+from daemon.core.ledger.outage import LIMIT
 from daemon.core.machine.nim import same_machine
 from daemon.core.upstream_kinds import UpstreamKindName
 from daemon.settings.invoices import Invoices, Numbering, StampDutySection, rules_of
@@ -53,6 +54,7 @@ Patience = Annotated[float, msgspec.Meta(gt=0, le=600)]
 Timeout = Annotated[float, msgspec.Meta(gt=0, le=600)]
 RecordingSize = Annotated[int, msgspec.Meta(ge=0, le=1024)]
 NameBytes = Annotated[int, msgspec.Meta(ge=0, le=200)]
+OutageAfter = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
 Tries = Annotated[int, msgspec.Meta(ge=1, le=10)]
 RetryMax = Annotated[float, msgspec.Meta(ge=1, le=86_400)]
 RELOADED = ("upstream", "webhook", "logs.level")
@@ -69,6 +71,8 @@ EventType = Literal[
     "mcf.attention",
     "taxserver.alert",
     "printer.failed",
+    "machine.outage",
+    "machine.back",
 ]
 
 
@@ -173,6 +177,9 @@ class Machine(Section, frozen=True):
     when_out_of_order: Literal["refuse", "defer"] = "refuse"
     """What a till gets while the machine certifies nothing: 503, or, with `defer`, 202 for a sale that is certified later, also where it did not
     send `Prefer: respond-async` (docs/clients.md)."""
+    outage_after: OutageAfter = LIMIT
+    """Seconds without a machine that can certify after which that is in the register of outages; at once where a till was refused
+    (docs/clients.md)."""
     queue_limit: Waiting = 256
     """Requests that may wait for the machine; the next one gets 503."""
     queue_patience: Patience = 25.0

@@ -63,5 +63,5 @@ class ActAccess(LedgerAccess):
         return await self.read(acts.report, book=book, entry_id=entry_id)
 
     async def acts(self, book: Book, *, start: int, end: int, after: int, limit: int) -> Sequence[Placed]:
-        """Cash, duplicates and reports that were given out, in the same way."""
+        """Cash, duplicates, reports that were given out and outages, in the same way."""
         return await self.read(acts.acts, book=book, start=start, end=end, after=after, limit=limit)

@@ -31,7 +31,7 @@ class DeferredAccess(LedgerAccess):
             if holder is not None:
                 raise DuplicateInvoice(holder)
             deferred.check_number(connection, book, sale.number)
-            entry = SaleDeferred(sale.number, sale.type, sale.total_ttc, sale.sold_at, reason)
+            entry = SaleDeferred(sale.number, sale.type, sale.total_ttc, sale.sold_at, reason, sale.outage)
             at = entries.append(connection, book, entry, sale.sold_at).at
             stored = msgspec.structs.replace(sale, id=deferred.insert(connection, book, sale))
             self._open.event_writer.write(connection, book, DEFERRED, at, ref=stored.id)

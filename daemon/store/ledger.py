@@ -26,6 +26,7 @@ from daemon.store.calendar import CalendarAccess
 from daemon.store.cash_drawer import CashAccess
 from daemon.store.deferred import DeferredAccess
 from daemon.store.maintenance.numbers import ask_at_first_meeting, catch_up, name_of
+from daemon.store.outages import OutageAccess
 from daemon.store.papers import PaperAccess
 from daemon.store.sqlite.faults import DAMAGED
 from daemon.store.sqlite.high_water import HighWater, book_name
@@ -39,7 +40,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 
-class Ledger(CashAccess, PaperAccess, ActAccess, CalendarAccess, DeferredAccess):
+class Ledger(CashAccess, PaperAccess, ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
     # -- the book -----------------------------------------------------------------------------------------------------
 
     async def open_book(self, nim: str, mode: Mode) -> Book:
@@ -116,6 +117,7 @@ class Ledger(CashAccess, PaperAccess, ActAccess, CalendarAccess, DeferredAccess)
         record = attempts.certify(connection, book, attempt_id, outcome)
         if connection.total_changes != before:  # told twice, it is no news
             self._open.event_writer.write(connection, book, CERTIFIED, record.ended_at, ref=record.id)
+            self.certified_after_outage(connection, book, record)
         if found:
             self._attend(connection, book, found, outcome.at)
         return record

@@ -35,6 +35,7 @@ from daemon.store.tables.book import attempts
 from daemon.usecases.certification.certify import certify
 from daemon.usecases.certification.idempotency import Answered
 from daemon.usecases.line_events import LineEvents
+from daemon.usecases.outages.watch import OutageWatch
 from daemon.usecases.reports.close_period import close_period
 from daemon.usecases.worker.book_clock import BoxClock
 from daemon.usecases.worker.machine_worker import Limits, MachineWorker
@@ -84,8 +85,12 @@ class MemoryShop:
         box: BoxClock | None = None,
         retry: float = 0.01,
         heartbeat: float = 0.05,
+        keeps_register: bool = False,
     ) -> None:
+        """`keeps_register`: of outages."""
         self.path = path
+        self.keeps_register = keeps_register
+        self.register: asyncio.Task[None] | None = None
         self.nim = nim
         self.habits = habits
         self.retry, self.heartbeat = retry, heartbeat
@@ -126,6 +131,10 @@ class MemoryShop:
             configured_nim=self.nim,
         )
         await self.worker.begin()
+        if self.keeps_register:
+            watch = OutageWatch(self.worker)
+            await watch.begin()
+            self.register = asyncio.get_running_loop().create_task(watch.run(), name="outages")
         settings = LineSettings(self.nim, self._open_port, self.timers, self.habits, self.retry, self.heartbeat)
         self.keeper = LineEvents(self.worker)
         self.line = asyncio.get_running_loop().create_task(keep_line(settings, self.keeper), name="line")
@@ -141,9 +150,11 @@ class MemoryShop:
 
     async def end(self) -> None:
         """Everything but the store."""
-        self.line.cancel()
+        tasks = [self.line, *([self.register] if self.register else [])]
+        for task in tasks:
+            task.cancel()
         try:
-            await asyncio.wait([self.line])
+            await asyncio.wait(tasks)
         finally:
             await self.worker.close(0)
             for port in self.ports:

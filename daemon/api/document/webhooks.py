@@ -22,6 +22,8 @@ DATA: Final = {
     events.SLOW: events.MachineEvent,
     events.ATTENTION: events.MachineEvent,
     events.TAX_SERVER: events.MachineEvent,
+    events.OUTAGE: events.OutageEvent,
+    events.BACK: events.OutageEvent,
     events.PRINTER: events.MachineEvent,
     events.TEST: events.MachineEvent,
 }

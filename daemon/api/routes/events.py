@@ -18,7 +18,7 @@ from daemon.api.http.answers import Header
 from daemon.api.http.stream import Stream
 from daemon.api.refusals import TooManyRequests
 from daemon.core.errors import FieldError, InvalidRequest
-from daemon.core.events import MachineEvent
+from daemon.core.events import MachineEvent, OutageEvent
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.core.report.receipt import Receipt
 from daemon.usecases.delivery.events import (
@@ -55,13 +55,14 @@ UNBUFFERED: Final[Header] = (b"x-accel-buffering", b"no")
         summary="Live events",
         description="""Server-sent events: `cert.issued` (its data is a `Receipt`), `closure.created` (a `ZReport`), `mcf.connected`,
 `mcf.disconnected`, `mcf.slow` (a certification takes longer than usual; it is waited for), `mcf.attention`, `taxserver.alert` (once a day while the tax server has not been reached for more than 7 days)
-and `printer.failed` (a Z was not printed); the data of these is a `MachineEvent`.
+and `printer.failed` (a Z was not printed); the data of these is a `MachineEvent`. `machine.outage` and `machine.back` say that an outage is in
+the register, and that it is over: their data is an `OutageEvent`.
 Without `Last-Event-ID` the stream begins now; with it, after that event: nothing is missed within a week. Where it cannot go on there, since
 the event is older than a week (`reason` `expired`) or the ledger was put back from a backup (`restored`), a `reset` comes first: read the journal. A comment comes every
 10 seconds. A key may have 8 streams open; a client that does not read is cut, and so is one whose key is revoked.""",
         answer_text="A stream",
         media=("text/event-stream",),
-        mentions=(Receipt, ZReport, MachineEvent),
+        mentions=(Receipt, ZReport, MachineEvent, OutageEvent),
         parameters=(
             header(
                 "Last-Event-ID",

@@ -42,6 +42,8 @@ class DeferredSale(msgspec.Struct, frozen=True):
     attempt_id: int = 0
     ended_at: int = 0
     why: str = ""
+    outage: int = 0
+    """Number of the outage that lasted, 0 for none."""
     invoice: Invoice | None = None
 
     @property

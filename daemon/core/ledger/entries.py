@@ -1,5 +1,5 @@
 """What a book says of itself between its records, chained like them: an activation, numbers that are gone, a time that was
-repaired, cash that was put into the drawer or taken out, a month or a year that was closed.
+repaired, cash that was put into the drawer or taken out, a month or a year that was closed, an outage.
 
 An entry stands after the record `after_seq` and the closure `after_z`; several at one place stand in the order they were written.
 """
@@ -107,6 +107,8 @@ class SaleDeferred(msgspec.Struct, frozen=True, tag="deferred"):
     total_ttc: int
     sold_at: int
     reason: str
+    outage: int = 0
+    """Number of the outage that lasted, 0 for none."""
 
 
 class SaleDecided(msgspec.Struct, frozen=True, tag="deferred.decided"):
@@ -117,8 +119,56 @@ class SaleDecided(msgspec.Struct, frozen=True, tag="deferred.decided"):
     reason: str
 
 
-Entry = Epoch | Gap | TimeRepair | CashMove | CopyMade | ReportGiven | CalendarClosed | SaleDeferred | SaleDecided
-Act = CashMove | CopyMade | ReportGiven
+OutageReason = Literal["line_lost", "no_answer", "blocked", "deactivated", "attention", "disk", "box_off"]
+"""`blocked`: the machine refuses every invoice before it is opened, as when the tax server has not heard of it for too long; `disk`: the box cannot
+store a certification; `box_off`: seen at the next start."""
+Recipient = Literal["administration", "distributor"]
+"""Who has to be notified of an outage (arrêté 2025-0049, article 7 c)."""
+
+
+class OutageBegun(msgspec.Struct, frozen=True, tag="outage"):
+    """A machine cannot certify (arrêté 2025-0049, article 7): when this was written that had lasted for `lasted` ms. Numbers begin at 1 in each book.
+    `refused`: a till was refused for it; `incident`: of the line's recorder, empty without one."""
+
+    number: int
+    nim: str
+    reason: OutageReason
+    lasted: int
+    refused: bool = False
+    incident: str = ""
+
+
+class OutageEnded(msgspec.Struct, frozen=True, tag="outage.ended"):
+    """It can certify again, since `ago` ms before this was written."""
+
+    number: int
+    ago: int
+
+
+class OutageNotified(msgspec.Struct, frozen=True, tag="outage.notified"):
+    """Somebody was notified of it at `notified_at` (ms), under that reference."""
+
+    number: int
+    who: Recipient
+    reference: str
+    notified_at: int
+
+
+Entry = (
+    Epoch
+    | Gap
+    | TimeRepair
+    | CashMove
+    | CopyMade
+    | ReportGiven
+    | CalendarClosed
+    | SaleDeferred
+    | SaleDecided
+    | OutageBegun
+    | OutageEnded
+    | OutageNotified
+)
+Act = CashMove | CopyMade | ReportGiven | OutageBegun | OutageEnded | OutageNotified
 """What the journal tells beside certifications."""
 
 

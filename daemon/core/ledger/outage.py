@@ -1,9 +1,93 @@
-"""The register of outages: from when to when a machine could not certify, why, and who was told (arrêté 2025-0049, article 7 c)."""
+"""The register of outages: from when to when a machine could not certify, why, what was sold meanwhile and who was notified (arrêté 2025-0049,
+articles 6 and 7)."""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterable
+from typing import Final
 
-OutageReason = Literal["line_lost", "no_answer", "blocked", "deactivated", "attention", "disk", "box_off"]
-"""`blocked`: the machine refuses every invoice before it is opened, as when the tax server has not heard of it for too long; `box_off`: seen at
-the next start."""
+import msgspec
+
+from common.language import Text
+from daemon.core.ledger.entries import OutageBegun, OutageEnded, OutageNotified, OutageReason, Placed, Recipient
+
+LIMIT: Final = 300.0
+"""Seconds after which an outage is in the register, also where no till was refused."""
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """Somebody was notified of an outage; `at` in ms, as whoever noted it says."""
+
+    who: Recipient
+    reference: str
+    at: int
+
+
+class Outage(msgspec.Struct, frozen=True):
+    """One outage of one machine, made of its entries in the chain. Times in ms of the book; `until` is 0 while it lasts."""
+
+    number: int
+    nim: str
+    reason: OutageReason
+    since: int
+    until: int = 0
+    refused: bool = False
+    """A till was refused, or its sale taken on to be certified later."""
+    incident: str = ""
+    """Of the line's recorder, empty without one."""
+    notices: tuple[Notice, ...] = ()
+    sales: int = 0
+    """Sales made meanwhile that are certified later; `sales_total` in whole XOF."""
+    sales_total: int = 0
+
+    @property
+    def is_open(self) -> bool:
+        return not self.until
+
+    def has_notice(self, who: Recipient, reference: str) -> bool:
+        return any((notice.who, notice.reference) == (who, reference) for notice in self.notices)
+
+
+def read_outage(entries: Iterable[Placed]) -> Outage:
+    """From all the entries of one outage, in their order; ValueError where they do not begin with its beginning. Times are those of the entries, so
+    that a repair of the book's time holds for outages too."""
+    first, *later = entries
+    begun = first.entry
+    if not isinstance(begun, OutageBegun):
+        raise ValueError(f"entry {first.id} is not the beginning of an outage")  # noqa: TRY004  of a damaged ledger
+    since, until, notices = first.at - begun.lasted, 0, []
+    for placed in later:
+        match placed.entry:
+            case OutageEnded() as ended:
+                until = max(since, placed.at - ended.ago)
+            case OutageNotified() as notified:
+                notices.append(Notice(notified.who, notified.reference, notified.notified_at))
+            case _:
+                raise ValueError(f"entry {placed.id} is not of an outage")
+    return Outage(begun.number, begun.nim, begun.reason, since, until, begun.refused, begun.incident, tuple(notices))
+
+
+class RegisterOfOutages:
+    """Follows the chain from its beginning: outages are numbered from 1 without a gap, and one at the most lasts."""
+
+    def __init__(self) -> None:
+        self._last = 0
+        self._is_open = False
+
+    def problem(self, name: str, entry: object) -> str:
+        """Why the next entry, called `name`, does not fit; empty where it does, and for an entry of another kind."""
+        last, is_open = self._last, self._is_open
+        match entry:
+            case OutageBegun(number=number):
+                self._last, self._is_open = number, True
+                if is_open:
+                    return Text("{name} begins an outage while another one lasts", name=name)
+                if number != last + 1:
+                    return Text("{name} begins an outage with another number than the next", name=name)
+            case OutageEnded(number=number):
+                self._is_open = False
+                if not is_open or number != last:
+                    return Text("{name} ends an outage that does not last", name=name)
+            case OutageNotified(number=number) if number > last:
+                return Text("{name} is about an outage that is not in the register", name=name)
+        return ""

@@ -18,7 +18,7 @@ from common.spreadsheet import plain_cell
 from daemon.core.clock import machine_millis, millis_text
 from daemon.core.invoice.invoice import PAYMENT_LABELS, Invoice
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.entries import CopyMade, Placed, ReportGiven
+from daemon.core.ledger.entries import CopyMade, OutageBegun, OutageEnded, OutageNotified, Placed, ReportGiven
 from daemon.core.report.cash import move_of
 from daemon.core.report.journal import PRICE_DECIMALS, QUANTITY_DECIMALS, exact, told_reason
 
@@ -110,6 +110,9 @@ STATES: Final = {
     "withdrawal": "retrait",
     "copy": "duplicata",
     "report": "rapport",
+    "outage": "panne",
+    "outage.ended": "fin de panne",
+    "outage.notified": "panne signalée",
 }
 
 
@@ -139,7 +142,7 @@ def csv_row(record: Record, z_number: int) -> tuple[Cell, ...]:
 
 
 def csv_act(placed: Placed, z_number: int) -> tuple[Cell, ...]:
-    """A duplicate, a report that was given out or a movement of cash (decision 34) as one of the lines."""
+    """A duplicate, a report that was given out, an outage or a movement of cash (decision 34) as one of the lines."""
     act, at = placed.entry, millis_text(placed.at)
     cells: dict[str, Cell] = {"begunAt": at, "endedAt": at, "zNumber": z_number or None}
     if isinstance(act, CopyMade):
@@ -151,6 +154,16 @@ def csv_act(placed: Placed, z_number: int) -> tuple[Cell, ...]:
         }
     elif isinstance(act, ReportGiven):
         cells |= {"state": "report", "reason": f"{act.kind} {act.number or ''}".strip()}
+    elif isinstance(act, OutageBegun):
+        began = millis_text(placed.at - act.lasted)
+        cells |= {"state": "outage", "begunAt": began, "reason": f"{act.number} {act.reason}"}
+    elif isinstance(act, OutageEnded):
+        over = millis_text(placed.at - act.ago)
+        cells |= {"state": "outage.ended", "endedAt": over, "reason": str(act.number)}
+    elif isinstance(act, OutageNotified):
+        told = millis_text(act.notified_at)
+        reason = plain_cell(f"{act.number} {act.who} {act.reference}")
+        cells |= {"state": "outage.notified", "begunAt": told, "reason": reason}
     else:
         return csv_cash(placed, z_number)
     return tuple(cells.get(name) for name in COLUMNS)

@@ -75,6 +75,7 @@ def mark_restored(connection: sqlite3.Connection, at: int) -> None:
     connection.execute(_SQL["mark_restored"], (at,))
     connection.execute(_SQL["doubt_waiting_sales"], (RESTORED,))
     connection.execute(_SQL["forget_evidence"])
+    connection.execute(_SQL["forget_signs_of_life"])
     write_meta(connection, RESTORED_AT, str(at))
     write_meta(connection, BACKUP_AT, "")
     write_meta(connection, LOST_WRITES, "")  # of the ledger that gave way

@@ -37,3 +37,7 @@ DELETE FROM meta WHERE name GLOB 'evidence *';
 
 -- name: doubt_waiting_sales
 UPDATE deferred SET state = 'doubtful', why = ? WHERE state = 'waiting';
+
+-- name: forget_signs_of_life
+-- Of the daemon that worked with the ledger when the copy was made: since then it may have certified elsewhere.
+DELETE FROM meta WHERE name GLOB 'alive *';

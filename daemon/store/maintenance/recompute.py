@@ -18,6 +18,7 @@ from daemon.core.ledger.attempt import OPEN, Record
 from daemon.core.ledger.book import Aggregate, Book, Tally
 from daemon.core.ledger.closure import Closure
 from daemon.core.ledger.entries import NO_CASH, CashMove, Epoch, Gap, Placed, TimeRepair, repaired
+from daemon.core.ledger.outage import RegisterOfOutages
 from daemon.core.report import fiscal_reports
 from daemon.store.maintenance.recompute_calendar import CalendarCheck
 from daemon.store.maintenance.recompute_known import KnownCheck, OriginalCheck
@@ -84,6 +85,7 @@ class BookRecomputation:
         self._original = OriginalCheck(connection, book)
         self._known = KnownCheck()
         self._calendar = CalendarCheck(book, start)
+        self._outages = RegisterOfOutages()
         self._checkpoints = self._rows("checkpoints")
         self._closure = self._next_closure()
         self._checkpoint = next(self._checkpoints, None)
@@ -262,6 +264,8 @@ class BookRecomputation:
         if placed.at < self._at:
             self._note(Text("{name} is older than what comes before it", name=name))
         for problem in self._calendar.problems(entry, placed, self._nim, self._hash):
+            self._note(problem)
+        if problem := self._outages.problem(name, entry):
             self._note(problem)
         self._hash, self._at = placed.hash, placed.at
         match entry:

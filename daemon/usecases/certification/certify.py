@@ -19,6 +19,7 @@ from daemon.usecases.certification import numbering
 from daemon.usecases.certification.attempt import AttemptRun, attempt
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.worker.machine_worker import MachineWorker
+from daemon.usecases.worker.out_of_order import registering_refusal
 
 
 async def certify(worker: MachineWorker, body: object, call: Call, *, credit: bool = False) -> Answered[Record]:
@@ -27,7 +28,8 @@ async def certify(worker: MachineWorker, body: object, call: Call, *, credit: bo
     Once an attempt has its place in the line it goes on to its end even when the caller goes away."""
     arrived = asyncio.get_running_loop().time()
     run = partial(_run, worker, body, call, credit=credit, arrived=arrived)
-    return await once(worker, call, run, lambda use: use.record)
+    with registering_refusal(worker):
+        return await once(worker, call, run, lambda use: use.record)
 
 
 async def _run(worker: MachineWorker, body: object, call: Call, *, credit: bool, arrived: float) -> Record:

@@ -16,12 +16,13 @@ from daemon.core.invoice.invoice import Deferral, Invoice
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.closure import KeyUse
 from daemon.core.ledger.deferred import REQUESTED, DeferredSale, KeyRequired, NumberWaits
-from daemon.store.tables.book import deferred
+from daemon.core.ledger.entries import OutageReason
+from daemon.store.tables.book import deferred, outages
 from daemon.usecases.certification import numbering
 from daemon.usecases.certification.certify import certify, number_free, read_body, refuse_duplicate
 from daemon.usecases.certification.idempotency import Answered, check_same, once
 from daemon.usecases.worker.machine_worker import MachineWorker
-from daemon.usecases.worker.out_of_order import out_of_order
+from daemon.usecases.worker.out_of_order import out_of_order, registering_refusal
 
 log = structlog.get_logger(__name__)
 
@@ -38,7 +39,7 @@ async def certify_or_defer(
     if sale := _waiting(worker, call):
         return Answered[Record | DeferredSale](sale, replayed=True)
     if is_async and not worker.is_retired:
-        return await _once(worker, body, call, REQUESTED)
+        return await _once(worker, body, call, None)
     reason = out_of_order(worker) if worker.defers else None
     if reason is None:
         try:
@@ -62,7 +63,8 @@ def _waiting(worker: MachineWorker, call: Call) -> DeferredSale | None:
     return sale
 
 
-async def _defer(worker: MachineWorker, body: object, call: Call, reason: str) -> DeferredSale:
+async def _defer(worker: MachineWorker, body: object, call: Call, reason: OutageReason | None) -> DeferredSale:
+    """`reason`: why the machine is out of order, None for a till that does not wait."""
     arrived = asyncio.get_running_loop().time()
     while True:
         numbered, is_ours = numbering.numbered(worker, body, credit=False)
@@ -72,18 +74,35 @@ async def _defer(worker: MachineWorker, body: object, call: Call, reason: str) -
             refuse_duplicate(worker, invoice)
             await worker.ledger.check_free_space(worker.book)
             taken = worker.defaults.numbers.taken_from(worker.now())
-            sale = await worker.ledger.defer(worker.book, _sale(invoice, call, reason, worker.now()), reason, taken)
+            outage = await _outage(worker, reason)
+            waiting = _sale(invoice, call, reason, outage, worker.now())
+            sale = await worker.ledger.defer(worker.book, waiting, reason or REQUESTED, taken)
             break
         except (DuplicateInvoice, NumberWaits):
             if not is_ours:
                 raise
             # another sale was given that number meanwhile
-    log.info("sale.deferred", **worker.names, invoice_number=sale.number, reason=reason, request_id=call.request_id)
+    log.info(
+        "sale.deferred",
+        **worker.names,
+        invoice_number=sale.number,
+        reason=reason or REQUESTED,
+        outage=outage or None,
+        request_id=call.request_id,
+    )
     worker.publish(DEFERRED, ref=sale.id)
     return sale
 
 
-def _sale(invoice: Invoice, call: Call, reason: str, sold_at: int) -> DeferredSale:
+async def _outage(worker: MachineWorker, reason: OutageReason | None) -> int:
+    """The number of the one that it was sold in: it begins with the first such sale, 0 for none."""
+    if reason is not None:
+        return await worker.register_outage(reason)
+    lasting = worker.ledger.peek(outages.open_outage, worker.book)
+    return lasting.number if lasting else 0
+
+
+def _sale(invoice: Invoice, call: Call, reason: OutageReason | None, outage: int, sold_at: int) -> DeferredSale:
     return DeferredSale(
         id=0,
         key=call.key,
@@ -94,17 +113,21 @@ def _sale(invoice: Invoice, call: Call, reason: str, sold_at: int) -> DeferredSa
         total_ttc=invoice.total_ttc,
         sold_at=sold_at,
         address=secrets.token_urlsafe(ADDRESS_BYTES),
-        invoice=msgspec.structs.replace(invoice, deferred=Deferral(sold_at, reason)),
+        outage=outage,
+        invoice=msgspec.structs.replace(invoice, deferred=Deferral(sold_at, reason or REQUESTED, outage)),
     )
 
 
-async def _once(worker: MachineWorker, body: object, call: Call, reason: str) -> Answered[Record | DeferredSale]:
+async def _once(
+    worker: MachineWorker, body: object, call: Call, reason: OutageReason | None
+) -> Answered[Record | DeferredSale]:
     async def run() -> Record | DeferredSale:
         if sale := _waiting(worker, call):
             return sale
         return await worker.see_through(_defer(worker, body, call, reason), "defer")
 
-    return await once(worker, call, run, _replay)
+    with registering_refusal(worker):
+        return await once(worker, call, run, _replay)
 
 
 def _replay(use: KeyUse) -> Record | DeferredSale | None:

@@ -16,11 +16,13 @@ from daemon.core.clock import millis_text
 from daemon.core.errors import StorageFull, without_paths
 from daemon.core.events import (
     ATTENTION,
+    BACK,
     CERTIFIED,
     CLOSURE,
     DEFERRED,
     DISCONNECTED,
     IN_DOUBT,
+    OUTAGE,
     PRINTER,
     REFUSED,
     RESET,
@@ -28,6 +30,7 @@ from daemon.core.events import (
     TAX_SERVER,
     Event,
     MachineEvent,
+    OutageEvent,
     RequestEvent,
 )
 from daemon.core.ledger.attempt import Record
@@ -36,7 +39,7 @@ from daemon.core.ledger.deferred import DeferredSale
 from daemon.core.report.receipt import receipt
 from daemon.store.event_log import EventLog
 from daemon.store.ledger import Ledger
-from daemon.store.tables.book import deferred
+from daemon.store.tables.book import deferred, outages
 from daemon.store.tables.book.attempts import find_record
 
 log = structlog.get_logger(__name__)
@@ -161,6 +164,8 @@ async def _read(receipts: Ledger, book: Book, event: Event) -> bytes:
         if sale is None:
             raise ValueError("the sale is not in the ledger")
         return msgspec.json.encode(_request_event(book, event, sale, regularise_before=millis_text(sale.due_at)))
+    if event.type in (OUTAGE, BACK):
+        return msgspec.json.encode(_outage_event(receipts, book, event))
     return msgspec.json.encode(_machine_event(book, event))
 
 
@@ -182,6 +187,20 @@ def _request_event(
         request_id=about.request_id,
         reason=reason,
         regularise_before=regularise_before,
+    )
+
+
+def _outage_event(receipts: Ledger, book: Book, event: Event) -> OutageEvent:
+    """Nothing that may still change: the same event has the same id at every try."""
+    outage = receipts.peek(outages.find_outage, book, event.ref_id)
+    return OutageEvent(
+        nim=outage.nim,
+        mode=book.mode,
+        at=millis_text(event.at),
+        outage=outage.number,
+        from_=millis_text(outage.since),
+        to=millis_text(outage.until) if event.type == BACK else None,
+        reason=outage.reason,
     )
 
 

@@ -6,7 +6,7 @@ Nothing here is durable: after a crash everything is read back from the ledger a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from typing import Any, NamedTuple, TypeVar
@@ -20,6 +20,8 @@ from daemon.core.errors import LineLost, MachineAttention, MachineBusy, MachineO
 from daemon.core.invoice.intake import Defaults
 from daemon.core.invoice.invoice import PAYMENT_LABELS
 from daemon.core.ledger.book import Aggregate, Book, BookState
+from daemon.core.ledger.entries import OutageReason
+from daemon.core.ledger.outage import LIMIT
 from daemon.core.ledger.test_mode import REFUSED, is_test_code
 from daemon.core.machine.state import FiscalCounters, MachineState, ServerLink
 from daemon.core.report.fiscal_reports import Labels
@@ -52,6 +54,13 @@ class Limits(NamedTuple):
     doubt_patience: float = 20.0
     """for an outcome that became unknown while the till waited"""
     aggregation_delay: float = 2.0
+    outage: float = LIMIT
+    """after which a machine that cannot certify is in the register of outages"""
+
+
+async def _no_register(reason: OutageReason) -> int:
+    del reason
+    return 0
 
 
 class BookEvent(msgspec.Struct, frozen=True):
@@ -94,6 +103,8 @@ class MachineWorker:
     note_odd: Callable[[str], str] = lambda _: ""
     """Tells the line's recorder of something that went wrong above the line; the name of the incident, empty without a recorder."""
 
+    register_outage: Callable[[OutageReason], Awaitable[int]] = _no_register
+    """A till is refused, or its sale taken on for later: the number of the outage, durable in the register; 0 for a sandbox, which has none."""
     defers: bool = False
     """While its machine is out of order, sales are taken on to be certified later, also where a till did not ask for that."""
     refused_numbers: set[str] = field(default_factory=set)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from common.language import reasons
-from daemon.core.ledger.outage import OutageReason
+from daemon.core.errors import LineLost, MachineAttention, MachineOffline, StorageError
+from daemon.core.ledger.entries import OutageReason
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 OUTAGES: Final[dict[str, OutageReason]] = {
@@ -34,3 +37,19 @@ def out_of_order(worker: MachineWorker) -> OutageReason | None:
 def outage_of(reason: object) -> OutageReason:
     """Of the reason, or the error, for which a connection ended; what it was caused by counts."""
     return next((OUTAGES[code] for code in reasons.codes_of(reason) if code in OUTAGES), "line_lost")
+
+
+@contextmanager
+def registering_refusal(worker: MachineWorker) -> Iterator[None]:
+    """A till that is refused because its machine or its box is out of order (503, 507) begins an outage; it does not wait for the register."""
+    try:
+        yield
+    except (MachineOffline, MachineAttention, LineLost, StorageError) as error:
+        reason = "disk" if isinstance(error, StorageError) else out_of_order(worker) or outage_of(error)
+        worker.spawn(_register(worker, reason), "outage")
+        raise
+
+
+async def _register(worker: MachineWorker, reason: OutageReason) -> None:
+    with suppress(StorageError):  # written down as soon as there is room
+        await worker.register_outage(reason)

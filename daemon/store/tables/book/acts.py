@@ -38,5 +38,5 @@ def report(connection: sqlite3.Connection, book: Book, entry_id: int) -> Placed:
 
 
 def acts(connection: sqlite3.Connection, book: Book, *, start: int, end: int, after: int, limit: int) -> list[Placed]:
-    """Cash, duplicates and reports of `start <= t < end` (ms), oldest first, from the one after the id `after`."""
+    """Cash, duplicates, reports and outages of `start <= t < end` (ms), oldest first, from the one after the id `after`."""
     return list(read_as(Placed, connection.execute(_SQL["acts"], (book.id, start, end, after, limit))))

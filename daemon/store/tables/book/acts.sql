@@ -18,5 +18,5 @@ SELECT {columns} FROM entry WHERE book_id = ? AND id = ? AND json_extract(CAST(b
 
 -- name: acts
 SELECT {columns} FROM entry
-WHERE book_id = ?1 AND json_extract(CAST(body AS TEXT), '$.type') IN ('cash', 'copy', 'report') AND at >= ?2 AND at < ?3 AND id > ?4
+WHERE book_id = ?1 AND json_extract(CAST(body AS TEXT), '$.type') IN ('cash', 'copy', 'report', 'outage', 'outage.ended', 'outage.notified') AND at >= ?2 AND at < ?3 AND id > ?4
 ORDER BY id LIMIT ?5;

@@ -21,7 +21,7 @@ from daemon.core.machine.state import LastInvoice
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.codec import invoice_bytes, pack, read_invoice, unpack
 
-COLUMNS = "id, key, fingerprint, request_id, number, type, total_ttc, sold_at, address, state, coalesce(attempt_id, 0), ended_at, why, payload"
+COLUMNS = "id, key, fingerprint, request_id, number, type, total_ttc, sold_at, address, state, coalesce(attempt_id, 0), ended_at, why, outage, payload"
 _SQL = load(__name__, columns=COLUMNS)
 
 
@@ -38,7 +38,7 @@ def insert(connection: sqlite3.Connection, book: Book, sale: DeferredSale) -> in
             sale.number,
             number_key(sale.number),
         ),
-        *(sale.type, sale.total_ttc, sale.sold_at, sale.address, payload),
+        *(sale.type, sale.total_ttc, sale.sold_at, sale.address, sale.outage, payload),
     )
     (sale_id,) = connection.execute(_SQL["insert"], values).fetchone()
     return int(sale_id)

@@ -1,6 +1,6 @@
 -- name: insert
-INSERT INTO deferred (book_id, key, key_hash, fingerprint, request_id, number, number_key, type, total_ttc, sold_at, address, payload)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id;
+INSERT INTO deferred (book_id, key, key_hash, fingerprint, request_id, number, number_key, type, total_ttc, sold_at, address, outage, payload)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id;
 
 -- name: is_number_held
 -- By another one than that of the attempt.

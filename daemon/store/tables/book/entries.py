@@ -22,7 +22,12 @@ _LAST = sys.maxsize
 
 def append(connection: sqlite3.Connection, book: Book, entry: Entry, at: int) -> Placed:
     """At the end of the book; `at` in ms, not before anything in it."""
-    return place(connection, book, entry, max(at, read_head(connection, book.id).at))
+    return place(connection, book, entry, max(at, next_time(connection, book)))
+
+
+def next_time(connection: sqlite3.Connection, book: Book) -> int:
+    """The earliest time of what is appended next (ms)."""
+    return read_head(connection, book.id).at
 
 
 def place(connection: sqlite3.Connection, book: Book, entry: Entry, at: int) -> Placed:

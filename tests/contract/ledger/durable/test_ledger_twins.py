@@ -42,7 +42,8 @@ async def old_ledger(path: Path) -> None:
                 outcome = Outcome(word, sale, sale.total_ttc, 1_765_000_100_000 + count)
                 record = attempts.certify(connection, book, attempt, outcome)
                 events.write(connection, book, CERTIFIED, record.ended_at, ref=record.id)
-        for index in ("certification_isf", "entry_copy", "entry_report", "entry_act", "entry_calendar"):
+        by_content = ("entry_copy", "entry_report", "entry_act", "entry_calendar", "entry_outage", "entry_outage_ended")
+        for index in ("certification_isf", *by_content):
             connection.execute(f"DROP INDEX {index}")
         for table in ("letterhead", "deferred"):
             connection.execute(f"DROP TABLE {table}")

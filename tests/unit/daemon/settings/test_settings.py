@@ -207,7 +207,7 @@ def test_who_wants_which_events(tmp_path):
     lanes = load(write(tmp_path, MACHINE + hooks), {}).lanes()
     assert lanes["upstream"] == {"closure.created"}
     assert lanes["a"] == {"cert.issued"}
-    assert len(lanes["b"]) == 11
+    assert len(lanes["b"]) == 13
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.5", "::1", "localhost"])

@@ -30,7 +30,7 @@ from daemon.api.routes.reports import read_counted
 from daemon.api.routes.sandbox_clock import read_move_of_clock
 from daemon.api.service import create_api
 from daemon.core.errors import FieldError, InvalidRequest
-from daemon.core.events import CERTIFIED, CLOSURE, TEST, MachineEvent, RequestEvent
+from daemon.core.events import CERTIFIED, CLOSURE, TEST, MachineEvent, OutageEvent, RequestEvent
 from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.report.cash import read_move
 from daemon.core.report.receipt import receipt
@@ -331,6 +331,8 @@ def test_what_is_posted_to_webhooks_is_described(document: dict[str, Any]) -> No
             data = RequestEvent(
                 nim="N", mode="live", at="T", invoice_number="F", invoice_type="FV", total_ttc=1, request_id="R"
             )
+        if DATA[event] is OutageEvent:
+            data = OutageEvent(nim="N", mode="live", at="T", outage=1, from_="T", reason="line_lost")
         body = {
             "type": event,
             "timestamp": "T",

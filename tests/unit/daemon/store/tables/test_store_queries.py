@@ -25,6 +25,7 @@ PARTS = {
     "calendar_closures": {"columns": entries.COLUMNS},
     "closures": {"columns": closures.COLUMNS},
     "deferred": {"columns": deferred.COLUMNS},
+    "outages": {"columns": entries.COLUMNS},
     "recompute": {"record": codec.RECORD_COLUMNS, "closure": closures.COLUMNS},
     "sandbox": {"entry": entries.COLUMNS},
     "year_lines": {"record": codec.RECORD_COLUMNS, "closure": closures.COLUMNS, "entry": entries.COLUMNS},
@@ -138,6 +139,7 @@ def test_a_released_migration_never_changes() -> None:
         "0011_calendar",
         "0012_deferred",
         "0013_number_year",
+        "0014_outages",
     ]
 
 

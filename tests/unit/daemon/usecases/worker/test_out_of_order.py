@@ -19,7 +19,7 @@ from common.language.reasons import (
     SWITCHED_OFF,
 )
 from daemon.core.errors import LineLost, StorageFull
-from daemon.core.ledger.outage import OutageReason
+from daemon.core.ledger.entries import OutageReason
 from daemon.usecases.worker.out_of_order import OUTAGES, outage_of
 
 CASES: list[tuple[object, str]] = [

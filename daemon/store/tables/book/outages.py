@@ -1,0 +1,142 @@
+"""The register of outages: entries of the book, read as outages. Functions on a connection, for the writer or a reader."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from itertools import groupby, islice
+
+import msgspec
+
+from common.language import Text
+from daemon.core.errors import NotFound
+from daemon.core.ledger.book import Book
+from daemon.core.ledger.entries import (
+    OutageBegun,
+    OutageEnded,
+    OutageNotified,
+    OutageReason,
+    Placed,
+    Recipient,
+)
+from daemon.core.ledger.outage import Outage, read_outage
+from daemon.store.sqlite.queries import load, read_as
+from daemon.store.tables.book import entries
+from daemon.store.tables.meta import read_meta, write_meta
+
+_SQL = load(__name__, columns=entries.COLUMNS)
+SIGN = "alive"
+"""In `meta`, with the id of a book."""
+
+
+def begin(
+    connection: sqlite3.Connection,
+    book: Book,
+    reason: OutageReason,
+    *,
+    at: int,
+    lasted: int = 0,
+    refused: bool = False,
+    incident: str = "",
+) -> Outage | None:
+    """It had lasted for `lasted` ms at `at`, but not since before the end of the one before it; None where one is open."""
+    last = last_outage(connection, book)
+    if last is not None and last.is_open:
+        return None
+    at = max(at, entries.next_time(connection, book))
+    earliest = last.until if last is not None else 0
+    number = last.number + 1 if last is not None else 1
+    lasted = max(0, min(lasted, at - earliest))
+    return read_outage(
+        [entries.append(connection, book, OutageBegun(number, book.nim, reason, lasted, refused, incident), at)]
+    )
+
+
+def end(connection: sqlite3.Connection, book: Book, *, at: int, until: int) -> Outage | None:
+    """The machine can certify since `until` (ms); the outage as it has ended, None where none is open."""
+    last = last_outage(connection, book)
+    if last is None or not last.is_open:
+        return None
+    at = max(at, entries.next_time(connection, book))
+    ended = OutageEnded(last.number, at - min(max(until, last.since), at))
+    entries.append(connection, book, ended, at)
+    return find_outage(connection, book, last.number)
+
+
+def notify(
+    connection: sqlite3.Connection,
+    book: Book,
+    number: int,
+    who: Recipient,
+    reference: str,
+    *,
+    notified_at: int,
+    at: int,
+) -> Placed | None:
+    """None where that was noted before; NotFound."""
+    if find_outage(connection, book, number).has_notice(who, reference):
+        return None
+    return entries.append(connection, book, OutageNotified(number, who, reference, notified_at), at)
+
+
+def last_outage(connection: sqlite3.Connection, book: Book) -> Outage | None:
+    """The newest one, whether or not it is over."""
+    placed = list(read_as(Placed, connection.execute(_SQL["last"], (book.id,))))
+    return _with_sales(connection, book, read_outage(placed)) if placed else None
+
+
+def open_outage(connection: sqlite3.Connection, book: Book) -> Outage | None:
+    last = last_outage(connection, book)
+    return last if last is not None and last.is_open else None
+
+
+def find_outage(connection: sqlite3.Connection, book: Book, number: int) -> Outage:
+    """NotFound where the register has none of that number."""
+    for outage in islice(_after(connection, book, number - 1), 1):
+        if outage.number == number:
+            return outage
+    raise NotFound(Text("there is no outage {number}", number=number))
+
+
+def outages_between(
+    connection: sqlite3.Connection, book: Book, *, start: int, end: int, after: int, limit: int
+) -> list[Outage]:
+    """Those that lasted at some moment of `start <= t < end` (ms), oldest first, from the one after the number `after`."""
+    found = connection.execute(_SQL["ended_before"], (book.id, start)).fetchone()
+    listed: list[Outage] = []
+    for outage in _after(connection, book, max(after, found[0] if found else 0)):
+        if outage.since >= end or len(listed) == limit:
+            break
+        if outage.is_open or outage.until > start or outage.since >= start:
+            listed.append(outage)
+    return listed
+
+
+def _after(connection: sqlite3.Connection, book: Book, number: int) -> Iterator[Outage]:
+    placed = read_as(Placed, connection.execute(_SQL["after"], (book.id, number)))
+    for _, group in groupby(placed, _number):
+        yield _with_sales(connection, book, read_outage(group))
+
+
+def _number(placed: Placed) -> int:
+    entry = placed.entry
+    if not isinstance(entry, OutageBegun | OutageEnded | OutageNotified):
+        raise TypeError(f"entry {placed.id} is not of an outage")
+    return entry.number
+
+
+def _with_sales(connection: sqlite3.Connection, book: Book, outage: Outage) -> Outage:
+    sales, total = connection.execute(_SQL["sales"], (book.id, outage.number)).fetchone()
+    return msgspec.structs.replace(outage, sales=sales, sales_total=total)
+
+
+# -- the last sign of life ----------------------------------------------------------------------------------------------------
+
+
+def sign_of_life(connection: sqlite3.Connection, book: Book) -> int:
+    """When the machine could certify last, as far as it is written down (ms); 0 where nothing is."""
+    return int(read_meta(connection, f"{SIGN} {book.id}") or 0)
+
+
+def give_sign_of_life(connection: sqlite3.Connection, book: Book, at: int) -> None:
+    write_meta(connection, f"{SIGN} {book.id}", str(at))

@@ -1,0 +1,21 @@
+-- name: last
+SELECT {columns} FROM entry
+WHERE book_id = ?1 AND json_extract(CAST(body AS TEXT), '$.type') IN ('outage', 'outage.ended', 'outage.notified')
+    AND json_extract(CAST(body AS TEXT), '$.number') = (
+        SELECT max(json_extract(CAST(body AS TEXT), '$.number')) FROM entry
+        WHERE book_id = ?1 AND json_extract(CAST(body AS TEXT), '$.type') IN ('outage', 'outage.ended', 'outage.notified'))
+ORDER BY id;
+
+-- name: after
+SELECT {columns} FROM entry
+WHERE book_id = ?1 AND json_extract(CAST(body AS TEXT), '$.type') IN ('outage', 'outage.ended', 'outage.notified')
+    AND json_extract(CAST(body AS TEXT), '$.number') > ?2
+ORDER BY json_extract(CAST(body AS TEXT), '$.number'), id;
+
+-- name: ended_before
+-- The last one that had ended by then.
+SELECT json_extract(CAST(body AS TEXT), '$.number') FROM entry
+WHERE book_id = ? AND json_extract(CAST(body AS TEXT), '$.type') = 'outage.ended' AND at < ? ORDER BY at DESC, id DESC LIMIT 1;
+
+-- name: sales
+SELECT count(*), coalesce(sum(total_ttc), 0) FROM deferred WHERE book_id = ? AND outage = ? AND outage > 0 AND state <> 'withdrawn';

@@ -1,0 +1,201 @@
+"""Keeps the register of outages of one live machine: an outage begins when a till was refused for it or after some minutes, and ends when the
+machine can certify again.
+
+Nothing here is waited for by a sale. What is open is asked of the ledger each time, so that a restart goes on with it, and the transaction of a
+certification ends it by itself (`store.outages`). Meanwhile a sign of life is written down every half minute: from the last one to the next start the
+box was off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+
+from daemon.core.errors import StorageError
+from daemon.core.events import BACK, OUTAGE
+from daemon.core.ledger.book import Book
+from daemon.core.ledger.entries import OutageReason
+from daemon.core.ledger.outage import Outage
+from daemon.store.tables.book import outages
+from daemon.usecases.worker.machine_worker import MachineWorker
+from daemon.usecases.worker.out_of_order import out_of_order
+
+log = structlog.get_logger(__name__)
+
+LOOK: Final = 0.25
+"""Seconds between two looks at the machine."""
+SIGN_EVERY: Final = 30.0
+"""Seconds between two signs of life: by so much the beginning of an outage by a box that was off may be early."""
+
+
+@dataclass
+class OutOfOrder:
+    """The machine cannot certify, and it need not be in the register yet. `since` in ms of the book, `seen_at` in loop time."""
+
+    reason: OutageReason
+    since: int
+    seen_at: float
+    incident: str = ""
+    refused: bool = False
+    """A till was refused meanwhile."""
+
+
+@dataclass
+class OutageWatch:
+    """`begin`, and then `run` until cancelled."""
+
+    worker: MachineWorker
+    _book: Book = field(init=False)
+    _found: OutOfOrder | None = field(default=None, init=False)
+    _is_begun: bool = field(default=False, init=False)
+    _signed_at: float = field(default=float("-inf"), init=False)
+    _failed: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self._book = self.worker.book
+        self.worker.register_outage = self.register
+
+    async def begin(self) -> None:
+        """Before the machine is there: what the daemon before this one left behind."""
+        try:
+            await self._go_on()
+        except StorageError as error:
+            self._tell(error)
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK)
+            try:
+                await self.step()
+                self._failed = False
+            except StorageError as error:  # written down as soon as there is room
+                self._tell(error)
+            except Exception:
+                log.exception("outage.failed", **self.worker.names)
+
+    async def register(self, reason: OutageReason) -> int:
+        """A till was refused, or its sale is taken on for later: the number of the outage that lasts, and begins now where none does; 0 for a machine
+        that was never in service."""
+        if not self._was_met():
+            return 0
+        if self._lasting() is None:
+            found = self._found = self._found or self._first_seen(reason)
+            found.refused = True
+            await self._write(found)
+        last = self.worker.ledger.peek(outages.last_outage, self.worker.book)
+        return last.number if last else 0
+
+    async def step(self) -> None:
+        worker = self.worker
+        if worker.closing:
+            return
+        if not self._is_begun:
+            await self._go_on()
+        if worker.book.id != self._book.id:
+            await self._end(self._book)  # it was of the taxpayer before
+            self._book, self._found = worker.book, None
+        reason = await self._reason()
+        if reason is None and not (worker.connected and not worker.obstacle):
+            return  # it returns, and is being asked what became of unfinished attempts
+        if reason is not None and self._found is None:
+            self._found = self._first_seen(reason)
+        lasting = self._lasting()
+        if self._found is not None and lasting is None and self._is_due(self._found, is_back=reason is None):
+            await self._write(self._found)
+            lasting = self._lasting()
+        if reason is None:
+            await self._back(lasting)
+
+    # -- what is found ------------------------------------------------------------------------------------------------
+
+    async def _go_on(self) -> None:
+        worker, book = self.worker, self.worker.book
+        state = await worker.ledger.state(book)
+        if state.is_restored:
+            # Of the time since the copy was made nothing is known: it may have certified.
+            await worker.ledger.end_outage(book, at=state.last_at, until=state.last_at)
+        elif sign := worker.ledger.peek(outages.sign_of_life, book):
+            last = worker.ledger.peek(outages.last_outage, book)
+            since = max(sign, last.until if last else 0)
+            self._found = OutOfOrder("box_off", since, asyncio.get_running_loop().time())
+        self._is_begun = True
+
+    async def _reason(self) -> OutageReason | None:
+        try:
+            await self.worker.ledger.check_free_space(self.worker.book)
+        except StorageError:
+            return out_of_order(self.worker) or "disk"
+        return out_of_order(self.worker)
+
+    def _first_seen(self, reason: OutageReason) -> OutOfOrder:
+        worker, now = self.worker, self.worker.now()
+        since = worker.offline_since if not worker.connected and worker.offline_since is not None else now
+        incident = worker.note_odd("outage") if worker.attempts.met_machine else ""
+        return OutOfOrder(reason, min(since, now), asyncio.get_running_loop().time(), incident)
+
+    def _is_due(self, found: OutOfOrder, *, is_back: bool) -> bool:
+        """A machine that refuses everything is only known to do so as long as tills try: that alone is no outage. That a box was off is seen by clocks,
+        which are right once the machine was met."""
+        if found.refused:
+            return True
+        if not self._was_met() or found.reason == "blocked":
+            return False
+        limit = self.worker.limits.outage
+        if is_back and found.reason == "box_off":
+            return self.worker.now() - found.since >= limit * 1000
+        return asyncio.get_running_loop().time() - found.seen_at >= limit
+
+    def _was_met(self) -> bool:
+        """A machine that was never in service is none that is out of order."""
+        return self.worker.attempts.met_machine or bool(self.worker.ifu)
+
+    def _lasting(self) -> Outage | None:
+        return self.worker.ledger.peek(outages.open_outage, self.worker.book)
+
+    # -- what is written ----------------------------------------------------------------------------------------------
+
+    async def _write(self, found: OutOfOrder) -> None:
+        worker, now = self.worker, self.worker.now()
+        begun = await worker.ledger.begin_outage(
+            worker.book,
+            found.reason,
+            at=now,
+            lasted=max(0, now - found.since),
+            refused=found.refused,
+            incident=found.incident,
+        )
+        if begun is not None:
+            log.warning("outage.begun", **worker.names, outage=begun.number, reason=begun.reason)
+            worker.publish(OUTAGE, ref=begun.number)
+
+    async def _back(self, lasting: Outage | None) -> None:
+        """One of a machine that refused everything is ended by what it certifies alone."""
+        self._found = None
+        if lasting is None:
+            await self._give_sign()
+        elif lasting.reason != "blocked":
+            await self._end(self.worker.book)
+
+    async def _end(self, book: Book) -> None:
+        worker, now = self.worker, self.worker.now()
+        ended = await worker.ledger.end_outage(book, at=now, until=now)
+        self._signed_at = float("-inf")
+        if ended is not None:
+            seconds = (ended.until - ended.since) // 1000
+            log.info("outage.ended", **worker.names, outage=ended.number, seconds=seconds)
+            worker.publish(BACK, ref=ended.number)
+
+    async def _give_sign(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._signed_at < SIGN_EVERY:
+            return
+        await self.worker.ledger.write(outages.give_sign_of_life, self.worker.book, self.worker.now())
+        self._signed_at = now
+
+    def _tell(self, error: StorageError) -> None:
+        if not self._failed:
+            log.warning("outage.not_stored", **self.worker.names, cause=str(error))
+        self._failed = True

@@ -1,0 +1,245 @@
+"""The register of outages in the ledger: entries of the book's chain, one outage open at the most, ended by what is certified."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from support.ledgers.ledger import MINUTE, START, Till, invoice, opened, query, tamper
+
+from daemon.core.audit import Actor
+from daemon.core.call import Call
+from daemon.core.clock import DAY, HOUR
+from daemon.core.errors import NotFound
+from daemon.core.ledger.deferred import DeferredSale
+from daemon.core.ledger.outage import Notice, Outage
+from daemon.store.maintenance.backup import backup, restore
+from daemon.store.maintenance.verify import verify
+from daemon.store.tables.book import outages
+
+
+async def begin(till: Till, *, lasted: int = 5 * MINUTE, reason: str = "line_lost") -> Outage | None:
+    return await till.store.ledger.begin_outage(
+        till.book, reason, at=till.at, lasted=lasted, refused=False, incident="20251206T100000Z"
+    )
+
+
+async def end(till: Till, *, ago: int = 0) -> Outage | None:
+    return await till.store.ledger.end_outage(till.book, at=till.at, until=till.at - ago)
+
+
+async def notify(till: Till, number: int, who: str = "administration", reference: str = "A-1") -> bytes:
+    return await till.store.ledger.note_notified(
+        till.book,
+        number,
+        who,
+        reference,
+        notified_at=till.at,
+        at=till.at,
+        call=Call(by=Actor("user:awa")),
+        answer=lambda outage: str(len(outage.notices)).encode(),
+    )
+
+
+def lasting(till: Till) -> Outage | None:
+    return till.store.ledger.peek(outages.open_outage, till.book)
+
+
+async def listed(till: Till, start: int = 0, end: int = 1 << 60, *, after: int = 0, limit: int = 100) -> list[int]:
+    found = await till.store.ledger.outages_between(till.book, start=start, end=end, after=after, limit=limit)
+    return [outage.number for outage in found]
+
+
+async def test_an_outage_from_its_beginning_to_its_end(path: Path) -> None:
+    """It began before it was written down and ended before that was; everything about it is in the chain, and in the list of events."""
+    async with opened(path) as store:
+        till = await Till.of(store)
+        await till.sell()
+        till.at += HOUR
+        began = till.at - 5 * MINUTE
+        await begin(till)
+        assert lasting(till) == Outage(1, till.book.nim, "line_lost", began, incident="20251206T100000Z")
+        till.at += HOUR
+        ended = await end(till, ago=MINUTE)
+        assert ended is not None
+        assert (ended.since, ended.until) == (began, till.at - MINUTE)
+        assert lasting(till) is None
+        assert await end(till) is None
+    assert query(path, "SELECT type, ref_id FROM event WHERE type LIKE 'machine.%'") == [
+        ("machine.outage", 1),
+        ("machine.back", 1),
+    ]
+    assert verify(path).problems == ()
+
+
+async def test_a_book_has_one_outage_open_at_the_most(path: Path) -> None:
+    """A second beginning is none, and writes nothing; the next outage has the next number and does not begin before the end of the one before."""
+    async with opened(path) as store:
+        till = await Till.of(store)
+        assert await begin(till) is not None
+        till.at += MINUTE
+        assert await begin(till, reason="attention") is None
+        till.at += MINUTE
+        await end(till)
+        over = till.at
+        till.at += 2
+        second = await begin(till, lasted=HOUR)
+        assert second is not None
+        assert (second.number, second.since) == (2, over)
+    assert query(path, "SELECT count(*) FROM event WHERE type = 'machine.outage'") == [(2,)]
+    assert verify(path).problems == ()
+
+
+async def test_what_certifies_is_not_out_of_order(path: Path) -> None:
+    """The transaction of a certification ends an outage when the machine took the invoice up; the end of an attempt that was begun before the outage
+    says nothing."""
+    async with opened(path) as store:
+        till = await Till.of(store)
+        sale = invoice("in doubt")
+        doubtful = await till.begin(sale)
+        till.at += MINUTE
+        await begin(till, lasted=0)
+        till.at += HOUR
+        await till.finish(doubtful, sale)
+        assert lasting(till) is not None
+        record = await till.sell()
+        assert lasting(till) is None
+        (only,) = await store.ledger.outages_between(till.book, start=0, end=1 << 60, after=0, limit=9)
+        assert only.until == record.ended_at - record.line_ms
+    assert query(path, "SELECT count(*) FROM event WHERE type = 'machine.back'") == [(1,)]
+    assert verify(path).problems == ()
+
+
+async def test_a_sandbox_has_no_outages(path: Path) -> None:
+    """What it certifies looks for none."""
+    async with opened(path) as store:
+        live, till = await Till.of(store), await Till.of(store, mode="test")
+        await begin(live)
+        await till.sell()
+        assert lasting(live) is not None
+
+
+async def test_who_was_notified_is_noted_once(path: Path) -> None:
+    """In the chain and in the audit log; the same reference again is no second notice, and there is none of an outage that is not there."""
+    async with opened(path) as store:
+        till = await Till.of(store)
+        await begin(till)
+        assert await notify(till, 1) == b"1"
+        till.at += MINUTE
+        assert await notify(till, 1) == b"1"
+        assert await notify(till, 1, "distributor") == b"2"
+        with pytest.raises(NotFound):
+            await notify(till, 2)
+        await end(till)
+        (only,) = await store.ledger.outages_between(till.book, start=0, end=1 << 60, after=0, limit=9)
+        assert only.notices == (
+            Notice("administration", "A-1", till.at - MINUTE),
+            Notice("distributor", "A-1", till.at),
+        )
+        entries = await store.audit.newest(2)
+    assert [(entry.action, entry.actor, entry.detail["who"]) for entry in entries] == [
+        ("outage.notified", "user:awa", "distributor"),
+        ("outage.notified", "user:awa", "administration"),
+    ]
+    assert verify(path).problems == ()
+
+
+async def test_outages_are_listed_by_time(path: Path) -> None:
+    """Those that lasted within a range, also one that began before it or lasts still; a page goes on after the last number."""
+    async with opened(path) as store:
+        till = await Till.of(store)
+        for _ in range(4):
+            till.at += HOUR
+            await begin(till, lasted=0)
+            till.at += HOUR
+            await end(till)
+        till.at += HOUR
+        await begin(till, lasted=0)
+        assert await listed(till) == [1, 2, 3, 4, 5]
+        assert await listed(till, limit=2) == [1, 2]
+        assert await listed(till, limit=2, after=2) == [3, 4]
+        assert await listed(till, START + 3 * HOUR + 1, START + 5 * HOUR) == [2]
+        assert await listed(till, START + 4 * HOUR, START + 5 * HOUR) == []
+        assert await listed(till, START + 5 * HOUR + MINUTE, START + 5 * HOUR + 2 * MINUTE) == [3]
+        assert await listed(till, till.at + DAY) == [5]
+
+
+def waiting(number: str, total: int, outage: int) -> DeferredSale:
+    sale = invoice(number, amounts=(("B", total),))
+    return DeferredSale(0, number, b"", "r", number, "FV", total, START, number, outage=outage, invoice=sale)
+
+
+async def test_what_was_sold_meanwhile_is_counted(path: Path) -> None:
+    """Sales that are certified later and name the outage, whatever became of them, but not those that were taken back."""
+    async with opened(path) as store:
+        till = await Till.of(store)
+        await begin(till)
+        for number, total, outage in (("A", 500, 1), ("B", 70, 1), ("C", 9, 0)):
+            await store.ledger.defer(till.book, waiting(number, total, outage), "line_lost")
+        found = lasting(till)
+        assert found is not None
+        assert (found.sales, found.sales_total) == (2, 570)
+        sale = msgspec.structs.replace(waiting("A", 500, 1), id=1)
+        await store.ledger.withdraw_sale(till.book, sale, "he came back", at=till.at, by=Actor("user:awa"))
+        found = lasting(till)
+        assert found is not None
+        assert (found.sales, found.sales_total) == (1, 70)
+    assert verify(path).problems == ()
+
+
+async def test_a_repair_of_the_time_holds_for_outages(path: Path) -> None:
+    """An outage of a clock that was ahead is as much earlier as the book."""
+    async with opened(path) as store:
+        till = await Till.of(store)
+        await till.sell()
+        till.at += 100 * DAY + HOUR
+        await begin(till)
+        till.at += HOUR
+        await end(till)
+        await store.decisions.repair_time(till.book, now=START + DAY, ahead=100 * DAY, reason="wrong month")
+        (only,) = await store.ledger.outages_between(till.book, start=0, end=1 << 60, after=0, limit=9)
+    assert only.until - only.since == HOUR + 5 * MINUTE
+    assert only.until < START + DAY
+    assert verify(path).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (
+            "UPDATE entry SET body = CAST(replace(CAST(body AS TEXT), 'line_lost', 'blocked') AS BLOB) WHERE id = 1",
+            "chain",
+        ),
+        ("DELETE FROM entry WHERE id = 2", "begins an outage while another one lasts"),
+        ("DELETE FROM entry WHERE id = 1", "ends an outage that does not last"),
+        ("UPDATE entry SET body = CAST(replace(CAST(body AS TEXT), ':2', ':3') AS BLOB) WHERE id = 3", "number"),
+    ],
+)
+async def test_a_register_that_was_changed_is_found(path: Path, change: str, found: str) -> None:
+    """A reason that was changed, an end or a beginning that is gone, a number that is another one."""
+    async with opened(path) as store:
+        till = await Till.of(store)
+        await begin(till)
+        await end(till)
+        await begin(till)
+    assert verify(path).clean
+    tamper(path, change)
+    assert any(found in problem for problem in verify(path).problems), verify(path).problems
+
+
+async def test_a_copy_brings_back_the_register_and_no_sign_of_life(path: Path, tmp_path: Path) -> None:
+    """An outage that was open in it is open again; when the box was alive last is of the ledger that is gone."""
+    copy = tmp_path / "copy"
+    async with opened(path) as store:
+        till = await Till.of(store)
+        await begin(till)
+        await store.ledger.write(outages.give_sign_of_life, till.book, till.at)
+    backup(path, copy, at=START)
+    async with opened(path) as store:
+        till.store = store
+        await end(till)
+    restore(copy, path, at=START + HOUR)
+    async with opened(path) as store:
+        till.store = store
+        assert lasting(till) is not None
+        assert store.ledger.peek(outages.sign_of_life, till.book) == 0
+    assert verify(path).problems == ()

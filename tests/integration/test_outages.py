@@ -1,0 +1,233 @@
+"""The register of outages of a machine that comes and goes, kept by itself (arrêté 2025-0049, articles 6 and 7)."""
+
+import asyncio
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from support.memory_shop import MemoryShop
+
+from daemon.core.errors import MachineOffline, StorageFull
+from daemon.core.ledger.outage import Outage
+from daemon.store.maintenance.backup import backup, restore
+from daemon.store.maintenance.verify import verify
+from daemon.store.tables.book import outages
+from daemon.usecases.outages import watch
+from daemon.usecases.worker.machine_worker import Limits
+
+NEVER = 3600.0
+SOON = 0.3
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look each hundredth of a second, and a sign of life with each."""
+    monkeypatch.setattr(watch, "LOOK", 0.01)
+    monkeypatch.setattr(watch, "SIGN_EVERY", 0.0)
+
+
+def shop_of(path: Path, after: float = NEVER, **options: object) -> MemoryShop:
+    limits = Limits(doubt_patience=5.0, patience=5.0, aggregation_delay=0.01, outage=after)
+    return MemoryShop(path / "ledger", limits=limits, keeps_register=True, **options)
+
+
+async def unplug(shop: MemoryShop) -> None:
+    shop.session.unplug(asyncio.get_running_loop().time(), NEVER)
+    shop.port.pump()
+    await shop.until(lambda: not shop.worker.connected, "the machine's loss")
+
+
+def register(shop: MemoryShop) -> list[Outage]:
+    return shop.store.ledger.peek(outages.outages_between, shop.worker.book, start=0, end=1 << 60, after=0, limit=100)
+
+
+def lasting(shop: MemoryShop) -> Outage | None:
+    return shop.store.ledger.peek(outages.open_outage, shop.worker.book)
+
+
+async def signed(shop: MemoryShop) -> None:
+    await shop.until(
+        lambda: shop.store.ledger.peek(outages.sign_of_life, shop.worker.book) > 0, "the first sign of life"
+    )
+
+
+async def test_a_till_that_is_refused_begins_an_outage(tmp_path: Path) -> None:
+    """At once, since when the machine was lost; it ends when the machine is back."""
+    async with shop_of(tmp_path) as shop:
+        await shop.connected()
+        await shop.certify("A")
+        await unplug(shop)
+        lost_at = shop.worker.offline_since
+        await asyncio.sleep(0.05)
+        assert register(shop) == []
+        with pytest.raises(MachineOffline):
+            await shop.certify("B")
+        await shop.until(lambda: lasting(shop), "the outage")
+        outage = lasting(shop)
+        assert outage is not None
+        assert (outage.reason, outage.since, outage.refused) == ("line_lost", lost_at, True)
+        shop.session.plug()
+        await shop.until(lambda: lasting(shop) is None, "the end of the outage")
+        assert shop.worker.connected
+        (only,) = register(shop)
+        assert only.until > only.since
+        await shop.certify("B")
+    assert verify(tmp_path / "ledger").clean
+
+
+async def test_an_outage_that_nobody_notices_begins_after_its_time(tmp_path: Path) -> None:
+    """No till was refused: after the configured time, and it began when the machine was lost."""
+    async with shop_of(tmp_path, SOON) as shop:
+        await shop.connected()
+        await unplug(shop)
+        await shop.until(lambda: lasting(shop), "the outage")
+        outage = lasting(shop)
+        assert outage is not None
+        assert (outage.since, outage.refused) == (shop.worker.offline_since, False)
+        assert shop.worker.now() - outage.since >= SOON * 1000
+
+
+async def test_a_short_absence_is_none(tmp_path: Path) -> None:
+    """Shorter than the configured time, and no till was refused."""
+    async with shop_of(tmp_path) as shop:
+        await shop.connected()
+        await unplug(shop)
+        shop.session.plug()
+        await shop.connected()
+        await signed(shop)
+        assert register(shop) == []
+
+
+async def test_a_machine_that_was_never_in_service_is_not_out_of_order(tmp_path: Path) -> None:
+    """A box that is being set up has no outage, also when a till is refused."""
+    async with shop_of(tmp_path, 0.05) as shop:
+        shop.session.unplug(asyncio.get_running_loop().time(), NEVER)
+        with pytest.raises(MachineOffline):
+            await shop.certify("A")
+        await asyncio.sleep(0.2)
+        assert register(shop) == []
+
+
+async def test_a_restart_goes_on_with_the_outage(tmp_path: Path) -> None:
+    """One outage from the loss of the machine to its return, over a restart in its middle."""
+    async with shop_of(tmp_path, SOON) as shop:
+        await shop.connected()
+        await unplug(shop)
+        await shop.until(lambda: lasting(shop), "the outage")
+        began = lasting(shop)
+    assert began is not None
+    async with shop_of(tmp_path, SOON, on=shop.session) as shop:
+        await asyncio.sleep(0.1)
+        assert lasting(shop) == began
+        shop.session.plug()
+        await shop.until(lambda: lasting(shop) is None, "the end of the outage")
+        (only,) = register(shop)
+        assert (only.number, only.since) == (1, began.since)
+    assert verify(tmp_path / "ledger").clean
+
+
+async def test_a_box_that_was_off_is_seen_at_its_next_start(tmp_path: Path) -> None:
+    """From its last sign of life until its machine is back, where that is longer than the configured time; else not at all."""
+    async with shop_of(tmp_path, 600.0) as shop:
+        await shop.connected()
+        await shop.certify("A")
+        await signed(shop)
+    alive = _last_sign(shop)
+    async with shop_of(tmp_path, 600.0, on=shop.session) as shop:
+        shop.box_offset = 300_000
+        await shop.connected()
+        await shop.until(lambda: shop.store.ledger.peek(outages.sign_of_life, shop.worker.book) > alive + 200_000)
+        assert register(shop) == []
+    alive = _last_sign(shop)
+    async with shop_of(tmp_path, 600.0, on=shop.session) as shop:
+        shop.box_offset = 8 * 3_600_000
+        await shop.until(lambda: register(shop), "the outage")
+        await shop.until(lambda: lasting(shop) is None, "its end")
+        (only,) = register(shop)
+        assert (only.reason, only.since, only.refused) == ("box_off", alive, False)
+        assert only.until > alive + 7 * 3_600_000
+    assert verify(tmp_path / "ledger").clean
+
+
+def _last_sign(shop: MemoryShop) -> int:
+    with closing(sqlite3.connect(shop.path)) as connection:
+        return outages.sign_of_life(connection, shop.worker.book)
+
+
+async def test_a_disk_that_is_full_is_an_outage(tmp_path: Path) -> None:
+    """It is written down once there is room, from the moment on at which a till was refused."""
+    async with shop_of(tmp_path) as shop:
+        await shop.connected()
+        await shop.certify("A")
+        await shop.disk(writable=False)
+        before = shop.worker.now()
+        with pytest.raises(StorageFull):
+            await shop.certify("B")
+        with pytest.raises(StorageFull):
+            await shop.certify("C")
+        await asyncio.sleep(0.05)
+        await shop.disk(writable=True)
+        await shop.until(lambda: register(shop), "the outage")
+        await shop.until(lambda: lasting(shop) is None, "its end")
+        (only,) = register(shop)
+        assert (only.reason, only.refused) == ("disk", True)
+        assert only.since - before < 2_000
+        await shop.certify("B")
+    assert verify(tmp_path / "ledger").clean
+
+
+async def test_attention_is_an_outage(tmp_path: Path) -> None:
+    """Until an operator has decided, the machine certifies nothing, although it answers."""
+    async with shop_of(tmp_path, SOON) as shop:
+        await shop.connected()
+        await shop.store.ledger.set_attention(shop.worker.book, "somebody has to look", at=shop.worker.now())
+        shop.worker.take_state(await shop.store.ledger.state(shop.worker.book))
+        await shop.until(lambda: lasting(shop), "the outage")
+        outage = lasting(shop)
+        assert outage is not None
+        assert outage.reason == "attention"
+
+
+async def test_what_was_open_in_a_copy_is_over_with_it(tmp_path: Path) -> None:
+    """Of the time after the copy was made the ledger knows nothing: the outage ends there, and what lasts now is another one."""
+    path = tmp_path / "ledger"
+    async with shop_of(tmp_path, SOON) as shop:
+        await shop.connected()
+        await shop.certify("A")
+        await unplug(shop)
+        await shop.until(lambda: lasting(shop), "the outage")
+        began = lasting(shop)
+        backup(path, tmp_path / "copy", at=shop.worker.now())
+        shop.session.plug()
+        await shop.until(lambda: lasting(shop) is None, "its end")
+        await unplug(shop)
+    assert began is not None
+    restore(tmp_path / "copy", path, at=time.time_ns() // 1_000_000)
+    async with shop_of(tmp_path, SOON, on=shop.session) as shop:
+        (first,) = register(shop)
+        assert (first.since, first.is_open) == (began.since, False)
+        await shop.until(lambda: lasting(shop), "the outage of now")
+        second = lasting(shop)
+        assert second is not None
+        assert second.number == 2
+        assert second.since >= first.until
+    assert verify(path).clean
+
+
+async def test_a_clock_that_goes_back_makes_no_outage_end_before_it_began(tmp_path: Path) -> None:
+    """The book's time stands still meanwhile."""
+    async with shop_of(tmp_path) as shop:
+        await shop.connected()
+        await shop.certify("A")
+        await unplug(shop)
+        with pytest.raises(MachineOffline):
+            await shop.certify("B")
+        await shop.until(lambda: lasting(shop), "the outage")
+        shop.box_offset = -3_600_000
+        shop.session.plug()
+        await shop.until(lambda: lasting(shop) is None, "the end of the outage")
+        (only,) = register(shop)
+        assert only.until >= only.since
+    assert verify(tmp_path / "ledger").clean
