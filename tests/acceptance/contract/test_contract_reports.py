@@ -94,6 +94,17 @@ def test_x_shows_the_open_period(shop: Shop) -> None:
     assert report["period_start"] == last["period_end"]
 
 
+def test_x_counts_what_was_begun_and_not_certified(own_shop: Shop) -> None:
+    """SFE 4.3 m: an invoice that the machine refused is an incomplete sale; one that was refused before the machine was asked is none."""
+    shop = own_shop
+    assert shop.certify(invoice("I-1", payments=[])).status_code == 422
+    shop.machines[0].order("mode", mode="blocked")
+    assert shop.certify(invoice("I-2")).status_code == 422
+    shop.machines[0].order("mode", mode="active")
+    certified(shop.certify(invoice("I-3")))
+    assert shop.x_with(1)["incomplete"] == 1
+
+
 def test_x_closes_nothing_and_may_be_repeated_at_will(shop: Shop) -> None:
     """Ten X in a row: the same totals, the same start, no Z number used."""
     shop.closed()

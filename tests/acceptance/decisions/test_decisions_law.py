@@ -136,6 +136,42 @@ THEN = {"cadastral": "12340560078", "regime": "RNI", "accounts": ["BF074 1"], "t
 NOW = {"cadastral": "99999999999", "regime": "RSI", "accounts": ["BF074 2"], "tax_office": "DME Centre II"}
 
 
+TABLES = """
+[reports.payment_labels]
+A = "Crédit client"
+[invoices.comment_names]
+C = "Bon de commande"
+[invoices.nature_names]
+RAM = "Marchandises rendues"
+[invoices.client_names]
+CC = "Passant"
+[invoices.psvb_rates]
+B = "3"
+"""
+
+
+def test_the_tables_of_the_shop_are_what_is_printed(own_shop: Shop) -> None:
+    """SFE 2.35: names of payments, comments, natures and customers, and the rates of the withholding, are those of the configuration."""
+    shop = own_shop
+    shop.stop_daemon()
+    shop.more_config = TABLES
+    shop.start_daemon()
+    more = {
+        "comments": [{"label": "C", "text": "BC-17"}],
+        "psvbGroup": "B",
+        "payments": [{"method": "A", "amount": 15000}],
+    }
+    sale = certified(shop.certify(invoice("P-1", **more)))
+    paper = shop.get(f"certifications/{sale['codeSecef']}/ticket").text
+    assert "Bon de commande" in paper
+    assert "[CC] Passant" in paper
+    assert "Crédit client" in paper
+    assert sale["psvb"]["amount"] == 450
+    credit = invoice("P-2", invoiceType="FA", creditNoteNature="RAM", creditNoteRef=f"{NIM}-{sale['fvc']}")
+    code = certified(shop.certify(credit, path="credit-note"))["codeSecef"]
+    assert "Marchandises rendues" in shop.get(f"certifications/{code}/ticket").text
+
+
 def test_a_copy_is_its_original(tmp_path: Path) -> None:
     """0047 art. 23, SFE 3 x: an invoice and a Z are printed with the letterhead, the ISF and the words of then, whatever the configuration says since."""
     with Shop(tmp_path, config={"company": THEN}, per_machine={"isf": "BF-SFE-1"}) as shop:
