@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, tzinfo
 from typing import Any, NamedTuple, Protocol
@@ -157,6 +158,8 @@ class PageDeps(msgspec.Struct, frozen=True, kw_only=True):
     archives: Callable[[], Sequence[Copy]] = tuple
     read_backup: Callable[[str], Any] = msgspec.field(default=lambda _: None)
     support: str = ""
+    share_key: bytes = msgspec.field(default_factory=lambda: secrets.token_bytes(32))
+    """Signs the links to shared invoices: they end with the daemon that made them."""
     restore: Callable[[str, Actor], Awaitable[None]] = _no_restore
     export: Callable[[MachineWorker, int, str, tuple[int, int], Language, Tell], Awaitable[str]] = _no_file
     exports: Callable[[], Sequence[Copy]] = tuple

@@ -63,9 +63,10 @@ def test_a_sale_by_hand_is_certified_once(awa: httpx.Client, shop: Shop) -> None
 
 @pytest.mark.parametrize(
     ("typed", "word"),
-    [({}, "article"), ({"name1": "Panier"}, "Price"), ({"name1": "Panier", "price1": "-1"}, "Price"),
-     ({"name1": "Panier", "price1": "100", "quantity1": "deux"}, "Quantity"), ({"name1": "Panier", "price1": "1e400"}, "Price"),
-     ({"name1": "Panier", "price1": "100", "client": "PM"}, "ifu")],
+    [({}, "article"), ({"name1": "Panier", "group1": "B"}, "Price"), ({"name1": "Panier", "group1": "B", "price1": "-1"}, "Price"),
+     ({"name1": "Panier", "group1": "B", "price1": "100", "quantity1": "deux"}, "Quantity"),
+     ({"name1": "Panier", "group1": "B", "price1": "1e400"}, "Price"), ({"name1": "Panier", "price1": "100"}, "Group"),
+     ({"name1": "Panier", "group1": "B", "price1": "100", "client": "PM"}, "ifu")],
 )  # fmt: skip
 def test_a_sale_that_is_not_complete_is_not_certified(
     awa: httpx.Client, shop: Shop, typed: dict[str, str], word: str
@@ -75,8 +76,18 @@ def test_a_sale_that_is_not_complete_is_not_certified(
     answer = awa.post("/ui/sale", data={"key": f"of {word} {len(typed)}", "quantity1": "1", **typed})
     assert answer.status_code == 422
     assert word in answer.text.partition('problem" role="alert"')[2][:400]
-    assert all(f'value="{value}"' in answer.text for name, value in typed.items() if name != "client")
+    assert all(f'value="{value}"' in answer.text for name, value in typed.items() if name not in ("client", "group1"))
     assert len(certified(shop)) == before
+
+
+def test_an_article_sold_without_vat_is_known_with_it(awa: httpx.Client, shop: Shop) -> None:
+    """Its price in the form is what the customer paid for one, not what stood on the line before VAT."""
+    item = {"name": "Natte sans taxe", "taxGroup": "B", "unitPrice": 1000, "quantity": 2}
+    sold = invoice("HT-KNOWN", priceMode="HT", items=[item], payments=[{"method": "E", "amount": 2360}])
+    assert shop.certify(sold).status_code == 200
+    key = key_of(awa.get("/ui/sale").text)
+    answer = awa.post("/ui/sale", data={"key": key, "name1": "Natte sans taxe", "quantity1": "1", "method": "E"})
+    assert certified(shop)[-1]["total"] == 1180, answer.text
 
 
 def test_a_credit_note_is_made_of_chosen_lines(awa: httpx.Client, shop: Shop) -> None:

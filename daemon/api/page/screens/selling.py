@@ -17,6 +17,7 @@ from daemon.api.page.visit import Visit, redirect, screen, shown
 from daemon.core.errors import FieldError, InvalidRequest, McfdError
 from daemon.core.invoice.invoice import CLIENTS, GROUPS, NATURES, PAYMENT_METHODS, REBATE, Invoice, Item
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
+from daemon.core.money import divide_half_up
 from daemon.core.report.journal import Page
 from daemon.usecases.certification.certify import certify
 
@@ -186,12 +187,18 @@ def _customer(form: Mapping[str, str]) -> dict[str, str]:
 
 
 async def _known(visit: Visit) -> dict[str, tuple[str, int]]:
-    """What was sold before, most often first: its group and its price in hundredths, by its name."""
+    """What was sold before, most often first: its group and its price with VAT in hundredths, by its name."""
     records = await visit.worker.journal.page(visit.worker.book, Page(0, EVER, limit=LOOKED_AT))
-    items = [item for record in reversed(records) for item in record.invoice.items]
-    latest = {item.name: (item.group, item.shown_price) for item in items}
-    often = Counter(item.name for item in items).most_common(MOST_KNOWN)
+    sold = [(record.invoice, item) for record in reversed(records) for item in record.invoice.items]
+    latest = {item.name: (item.group, _price_with_vat(invoice, item)) for invoice, item in sold}
+    often = Counter(item.name for _, item in sold).most_common(MOST_KNOWN)
     return {name: latest[name] for name, _ in often}
+
+
+def _price_with_vat(invoice: Invoice, item: Item) -> int:
+    if invoice.price_mode == "TTC":
+        return item.shown_price
+    return divide_half_up(item.amount_ttc * 100 * 1000, item.shown_quantity)
 
 
 def _items(visit: Visit, known: Mapping[str, tuple[str, int]]) -> list[dict[str, Any]]:
@@ -204,13 +211,17 @@ def _items(visit: Visit, known: Mapping[str, tuple[str, int]]) -> list[dict[str,
         group, hundredths = known.get(name, ("", 0))
         price = _decimal(form.get(f"price{line}", "")) if form.get(f"price{line}") else Decimal(hundredths) / 100
         quantity = _decimal(form.get(f"quantity{line}", "") or "1")
+        group = form.get(f"group{line}") or group
+        if not group:
+            message = say("{name}: has to be chosen for an article that was not sold before", name=say("Group"))
+            faults.append(FieldError(say("line {line}", line=line), message))
         for field, value in ((say("Price"), price), (say("Quantity"), quantity)):
             if value is None or value <= 0:
                 faults.append(FieldError(say("line {line}", line=line), say("{name}: a number above 0", name=field)))
         found.append(
             {
                 "name": name,
-                "taxGroup": form.get(f"group{line}") or group or "B",
+                "taxGroup": group,
                 "unitPrice": price,
                 "quantity": quantity,
             }

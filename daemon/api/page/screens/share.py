@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import secrets
 from typing import Final
 
 import msgspec
@@ -23,8 +22,6 @@ from daemon.paper.shop import Style
 from daemon.usecases.reports import acts, inspect, journal
 
 DAY_MS: Final = 86_400_000
-_KEY: Final = secrets.token_bytes(32)
-"""Links end with the daemon that made them, and after a day."""
 _SIGNATURE: Final = 24
 
 
@@ -37,7 +34,7 @@ async def share(visit: Visit) -> Reply:
     copy = await acts.make_copy(visit.worker, record, visit.call())
     ends = visit.deps.clock() + DAY_MS
     told = f"{name_of(visit.worker)}~{record.code}~{copy}~{ends}"
-    address = f"{address_here(visit)}/ui/shared/{told}~{_signed(told)}"
+    address = f"{address_here(visit)}/ui/shared/{told}~{_signed(visit.page, told)}"
     picture = await qr_picture(address)
     return await shown(visit, "share.html", record=record, address=address, picture=picture, ends=ends)
 
@@ -55,7 +52,7 @@ async def _shared(request: AnyRequest) -> Answer:
     deps, page = request.app.state["deps"], _page(request)
     told, _, signature = str(request.path_params["token"]).rpartition("~")
     parts = told.split("~")
-    if not hmac.compare_digest(_signed(told).encode(), signature.encode()) or deps.clock() > int(parts[3]):
+    if not hmac.compare_digest(_signed(page, told).encode(), signature.encode()) or deps.clock() > int(parts[3]):
         raise NotFound("this link is no longer valid")
     worker = next((each for each in deps.workers.all() if name_of(each) == parts[0]), None)
     if worker is None:
@@ -72,8 +69,8 @@ def _page(request: AnyRequest) -> PageDeps:
     return page
 
 
-def _signed(text: str) -> str:
-    return hmac.new(_KEY, text.encode(), hashlib.sha256).hexdigest()[:_SIGNATURE]
+def _signed(page: PageDeps, text: str) -> str:
+    return hmac.new(page.share_key, text.encode(), hashlib.sha256).hexdigest()[:_SIGNATURE]
 
 
 HANDLERS = (share, shared)

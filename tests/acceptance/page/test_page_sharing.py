@@ -1,0 +1,102 @@
+"""An invoice shared by a link: whoever has it sees that invoice without a login, and nothing else; nobody can make one up."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+
+import httpx
+import pypdf
+import pytest
+from support.browser import create_users, session_of
+from support.shop import PLAIN, Shop, invoice
+
+SHARED = re.compile(r'href="(?:https?://[^/]+)?(/ui/shared/[^"]+)" data-testid="shared"')
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    with Shop(tmp_path_factory.mktemp("sharing")) as shop:
+        shop.start()
+        create_users(shop, ("seller",))
+        assert shop.certify(invoice("SHARED-1", 1500)).status_code == 200
+        assert shop.certify(invoice("SHARED-2", 2500)).status_code == 200
+        yield shop
+
+
+def client(shop: Shop, name: str = "") -> httpx.Client:
+    base = f"http://127.0.0.1:{shop.port}"
+    cookies = session_of(shop, name) if name else {}
+    return httpx.Client(
+        base_url=base, verify=PLAIN, cookies=cookies, headers={"Origin": base, "Accept-Language": "fr"}, timeout=60
+    )
+
+
+def share(shop: Shop, number: str) -> str:
+    """The path of a new link."""
+    with client(shop, "seller") as seller:
+        seq = re.search(rf'/ui/journal/(\d+)[^"]*">{number}', seller.get(f"/ui/journal?q={number}").text)
+        assert seq
+        answer = seller.post(f"/ui/journal/{seq[1]}/share")
+        found = SHARED.search(answer.text)
+        assert found, answer.text
+        return found[1]
+
+
+def test_whoever_has_the_link_has_the_invoice(own: Shop) -> None:
+    """A PDF, marked as the duplicate that was given out; the link may be opened again, and that is no further copy. It is kept by no cache, and shows the
+    way to nothing else: no cookie, and no other screen without a login."""
+    link = share(own, "SHARED-1")
+    with client(own) as customer:
+        for _ in range(2):
+            answer = customer.get(link)
+            assert answer.status_code == 200
+            assert answer.headers["content-type"] == "application/pdf"
+            assert answer.headers["cache-control"] == "no-store"
+            assert "set-cookie" not in answer.headers
+            text = pypdf.PdfReader(io.BytesIO(answer.content)).pages[0].extract_text()
+            assert "SHARED-1" in text
+            assert re.search(r"DUPLICATA\s+N°\s+1", text)
+        assert customer.get("/ui/journal").headers["location"].startswith("/ui/login")
+    again = share(own, "SHARED-1")
+    with client(own) as customer:
+        text = pypdf.PdfReader(io.BytesIO(customer.get(again).content)).pages[0].extract_text()
+        assert re.search(r"DUPLICATA\s+N°\s+2", text)
+
+
+def test_nobody_makes_a_link_up(own: Shop) -> None:
+    """Each part of it is signed: another invoice, another copy, a later end, a cut or altered signature, or none at all is 404, and says nothing of
+    what there is."""
+    head, _, token = share(own, "SHARED-1").rpartition("/")
+    other = share(own, "SHARED-2").rpartition("/")[2].split("~")
+    book, code, copy, ends, signature = token.split("~")
+    assert len(signature) * 4 >= 96
+    forged = [
+        (book, other[1], copy, ends, signature),
+        (book, code, "9", ends, signature),
+        (book, code, copy, str(int(ends) + 86_400_000), signature),
+        (other[0] + "x", code, copy, ends, signature),
+        (book, code, copy, ends, signature[:-1]),
+        (book, code, copy, ends, "0" * len(signature)),
+        (book, code, copy, ends, ""),
+        (code,),
+        ("é", "~"),
+    ]
+    with client(own) as customer:
+        answers = [customer.get(f"{head}/{'~'.join(parts)}") for parts in forged]
+    assert {answer.status_code for answer in answers} == {404}
+    assert len({re.sub(r"[0-9a-f-]{6,}", "", answer.text) for answer in answers}) == 1
+
+
+def test_a_link_ends_with_the_daemon_that_made_it(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Its key is in no file: whoever reads the disk cannot sign one."""
+    with Shop(tmp_path_factory.mktemp("restarted")) as shop:
+        shop.start()
+        create_users(shop, ("seller",))
+        assert shop.certify(invoice("SHARED-3", 1500)).status_code == 200
+        link = share(shop, "SHARED-3")
+        shop.stop_daemon()
+        shop.start_daemon()
+        with client(shop) as customer:
+            assert customer.get(link).status_code == 404
