@@ -10,6 +10,7 @@ from daemon.core.audit import Actor
 from daemon.core.call import Call
 from daemon.core.clock import DAY, HOUR
 from daemon.core.errors import NotFound
+from daemon.core.invoice.number import TakenFrom
 from daemon.core.ledger.deferred import DeferredSale
 from daemon.core.ledger.outage import Notice, Outage
 from daemon.store.maintenance.backup import backup, restore
@@ -174,7 +175,7 @@ async def test_what_was_sold_meanwhile_is_counted(path: Path) -> None:
         till = await Till.of(store)
         await begin(till)
         for number, total, outage in (("A", 500, 1), ("B", 70, 1), ("C", 9, 0)):
-            await store.ledger.defer(till.book, waiting(number, total, outage), "line_lost")
+            await store.ledger.defer(till.book, waiting(number, total, outage), "line_lost", TakenFrom())
         found = lasting(till)
         assert found is not None
         assert (found.sales, found.sales_total) == (2, 570)
