@@ -18,6 +18,7 @@ from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.decision import Decision, DecisionRefused, Obstacle
 from daemon.core.ledger.paper import PaperInvoice
+from daemon.core.ledger.take_over import TakeOverRefused
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.roles import Role
 
@@ -39,6 +40,11 @@ class Operation(Protocol[T_co]):
 
 class OperationMessage(msgspec.Struct, frozen=True, tag_field="operation"):
     is_offline: ClassVar[bool] = False
+
+    @property
+    def at_rest(self) -> tuple[Book, ...]:
+        """Of which books nobody may be at the machine while it is carried out."""
+        return ()
 
 
 class CreateKey(OperationMessage, frozen=True, tag="keys.create"):
@@ -117,6 +123,10 @@ class Settle(OperationMessage, frozen=True, tag="machine.settle"):
     decided_at: int
     paper: PaperInvoice | None
 
+    @property
+    def at_rest(self) -> tuple[Book, ...]:
+        return (self.book,)
+
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
         del at
         case = await store.decisions.case(self.book, self.fresh)
@@ -125,6 +135,38 @@ class Settle(OperationMessage, frozen=True, tag="machine.settle"):
         await store.decisions.carry_out(
             case, self.decision, reason=self.reason, at=self.decided_at, by=by, paper=self.paper
         )
+
+
+class TakeOverMachine(OperationMessage, frozen=True, tag="machine.take-over"):
+    """`decided_at`: the time of the decision, here and below."""
+
+    first: Book
+    spare: Book
+    reason: str
+    decided_at: int
+
+    @property
+    def at_rest(self) -> tuple[Book, ...]:
+        return (self.first,)
+
+    async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
+        del at
+        await store.decisions.take_over(self.first, self.spare, reason=self.reason, at=self.decided_at, by=by)
+
+
+class TakeBackMachine(OperationMessage, frozen=True, tag="machine.take-back"):
+    first: Book
+    spare: Book
+    reason: str
+    decided_at: int
+
+    @property
+    def at_rest(self) -> tuple[Book, ...]:
+        return (self.spare,)
+
+    async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
+        del at
+        await store.decisions.take_back(self.first, reason=self.reason, at=self.decided_at, by=by)
 
 
 class SayLastZ(OperationMessage, frozen=True, tag="machine.last-z"):
@@ -222,6 +264,8 @@ AnyOperation: TypeAlias = (
     | DisableUser
     | CreateFirstPerson
     | Settle
+    | TakeOverMachine
+    | TakeBackMachine
     | SayLastZ
     | AcceptTime
     | RepairTime
@@ -276,7 +320,13 @@ def error_of(refusal: OperationRefusal) -> Exception:
         return DecisionRefused(refusal.obstacle)
     if refusal.kind == "InvalidRequest":
         return InvalidRequest(list(refusal.errors))
-    kinds = {"NotFound": errors.NotFound, "StorageFull": errors.StorageFull, "LedgerUnusable": errors.LedgerUnusable}
+    kinds: dict[str, type[McfdError]] = {
+        "TakeOverRefused": TakeOverRefused,
+        "MachineBusy": errors.MachineBusy,
+        "NotFound": errors.NotFound,
+        "StorageFull": errors.StorageFull,
+        "LedgerUnusable": errors.LedgerUnusable,
+    }
     return kinds.get(refusal.kind, McfdError)(stored(refusal.message))
 
 

@@ -16,6 +16,7 @@ from daemon.core import errors
 from daemon.core.errors import FieldError, without_paths
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.deferred import KeyRequired, NotWaiting, NumberWaits
+from daemon.core.ledger.take_over import MachineIsSpare, TakeOverRefused
 from daemon.core.report.receipt import Receipt, receipt
 
 log = structlog.get_logger(__name__)
@@ -35,6 +36,7 @@ Code = Literal[
     "LEDGER_DAMAGED",
     "MACHINE_ATTENTION",
     "MACHINE_BUSY",
+    "MACHINE_IS_SPARE",
     "MACHINE_REFUSED",
     "METHOD_NOT_ALLOWED",
     "MISDIRECTED_REQUEST",
@@ -110,12 +112,14 @@ KINDS: Final[dict[type[Exception], Kind]] = {
         Text("The request does not wait any more"),
         Text("it has ended, or the machine is at it; GET says what became of it"),
     ),
+    MachineIsSpare: Kind(409, "MACHINE_IS_SPARE", Text("The machine is the spare of another one")),
     errors.KeyReused: Kind(409, "IDEMPOTENCY_KEY_REUSED", Text("The Idempotency-Key stands for another request")),
     errors.ZNumberUnknown: Kind(409, "Z_NUMBER_UNKNOWN", Text("The last Z number has to be said first")),
     errors.PeriodNotOver: Kind(409, "PERIOD_NOT_OVER", Text("The month or year is not over")),
     errors.CreditExceedsOriginal: Kind(
         409, "CREDIT_EXCEEDS_ORIGINAL", Text("Credits would exceed the original invoice")
     ),
+    TakeOverRefused: Kind(409, "INVALID_REQUEST", Text("The request cannot be accepted")),
     errors.TooManyCashMoves: Kind(429, "TOO_MANY_REQUESTS", Text("Too many requests")),
     errors.NotFound: Kind(404, "NOT_FOUND", Text("Not found")),
     errors.MachineRefused: Kind(422, "MACHINE_REFUSED", Text("The machine refused")),

@@ -23,6 +23,7 @@ from daemon.ledger_access import shell_actor
 from daemon.operations import LONGEST, AnyOperation, OperationAnswer, OperationRequest, ReplayOutbox, refusal_of
 from daemon.settings import Settings
 from daemon.store import Store
+from daemon.usecases.worker.machine_workers import MachineWorkers
 
 log = structlog.get_logger(__name__)
 
@@ -39,14 +40,19 @@ def control_path(settings: Settings) -> Path:
     return ledger.with_name(ledger.name + ".sock")
 
 
+NO_WORKERS: Final = MachineWorkers(())
+
+
 class Wakeable(Protocol):
     def wake_all(self) -> None: ...
 
 
 @asynccontextmanager
-async def controlled(store: Store, settings: Settings, *senders: Wakeable) -> AsyncIterator[None]:
+async def controlled(
+    store: Store, settings: Settings, workers: MachineWorkers = NO_WORKERS, senders: Sequence[Wakeable] = ()
+) -> AsyncIterator[None]:
     """What was begun is done before it ends. `senders` are woken when an outbox holds more to send."""
-    control, path = CommandServer(store, senders), control_path(settings)
+    control, path = CommandServer(store, workers, senders), control_path(settings)
     try:
         listener = bind_unix(path)
     except OSError as error:  # a file system without sockets: tills are served all the same
@@ -64,8 +70,9 @@ async def controlled(store: Store, settings: Settings, *senders: Wakeable) -> As
 
 
 class CommandServer:
-    def __init__(self, store: Store, senders: Sequence[Wakeable]) -> None:
+    def __init__(self, store: Store, workers: MachineWorkers, senders: Sequence[Wakeable]) -> None:
         self._store = store
+        self._workers = workers
         self._senders = senders
         self.tasks: set[asyncio.Task[None]] = set()
 
@@ -108,7 +115,8 @@ class CommandServer:
         if operation.is_offline:
             return _refused(Text("the daemon has to be stopped for that"))
         try:
-            result = await operation.carry_out(self._store, at=now_millis(), by=by)
+            async with self._workers.at_rest(operation.at_rest):
+                result = await operation.carry_out(self._store, at=now_millis(), by=by)
         except (McfdError, DecisionRefused) as error:
             return OperationAnswer(refusal=refusal_of(error))
         except Exception as error:

@@ -16,6 +16,7 @@ from bridge.commands import USUAL, MachineHabits
 from bridge.link import LineStatistics, Timers
 from bridge.port_network import open_line
 from bridge.recording.recorder import Recorder
+from common.language import Text
 from common.language.reasons import NOT_CONFIGURED, SWITCHED_OFF
 from daemon.app.control import control_path
 from daemon.app.outward.event_bus import EventBus
@@ -47,6 +48,24 @@ log = structlog.get_logger(__name__)
 
 PAGES_PER_MB = 256
 BYTES_PER_MB = 1024 * 1024
+
+
+NO_PAIR = str(Text("the configuration does not have it as its spare any more"))
+
+
+class OtherTaxpayer(Exception):
+    """A spare and its machine have two; the start is refused."""
+
+    def __init__(self, spare: str, spare_ifu: str, first: str, first_ifu: str) -> None:
+        super().__init__(
+            Text(
+                "{spare} cannot be the spare of {first}: its taxpayer is {spare_ifu}, that of {first} is {first_ifu}",
+                spare=spare,
+                first=first,
+                spare_ifu=spare_ifu,
+                first_ifu=first_ifu,
+            )
+        )
 
 
 @dataclass
@@ -106,9 +125,12 @@ async def build(settings: Settings) -> AsyncIterator[Runtime]:
         stack.push_async_callback(_take_down, runtime)
         await runtime.clock_watch.look()
         runtime.lines.append(asyncio.get_running_loop().create_task(runtime.clock_watch.run(), name="clock"))
-        for machine in settings.machine:
+        for machine in sorted(
+            settings.machine, key=lambda machine: bool(machine.spare_for)
+        ):  # a spare after its machine
             await _open_workers(runtime, machine)
         await _open_retired(runtime)
+        await _end_without_pair(runtime)
         yield runtime
 
 
@@ -166,7 +188,7 @@ async def _worker(runtime: Runtime, machine: Machine, book: Book, ledger: Ledger
         limits=limits if book.mode == "live" else sandbox_limits(limits),
         configured_nim=machine.nim,
         test_mode_allowed=machine.test_mode,
-        defers=machine.when_out_of_order == "defer",
+        defers=(runtime.settings.first_of(machine) or machine).when_out_of_order == "defer",
         machine_zone=zone(machine.timezone),
         labels=runtime.settings.payment_labels(),
         compose_letterhead=partial(letterhead_of, runtime.settings),
@@ -174,6 +196,7 @@ async def _worker(runtime: Runtime, machine: Machine, book: Book, ledger: Ledger
         till_waits=runtime.tills_first.till_waits,
     )
     await worker.begin()
+    _pair(runtime, machine, worker)
     await take_letterhead(worker)
     await tick(worker)  # what ended before a kill enters the totals without waiting for the machine
     runtime.workers.append(worker)
@@ -218,6 +241,27 @@ async def _open_retired(runtime: Runtime) -> None:
         runtime.retired.append(worker)
 
 
+def _pair(runtime: Runtime, machine: Machine, worker: MachineWorker) -> None:
+    """A spare with its machine; OtherTaxpayer. Before its line is opened, so that it never certifies as any other machine."""
+    first = runtime.settings.first_of(machine)
+    if first is None or worker.book.mode == "test":
+        return
+    live = (each for each in runtime.workers if each.book.mode == "live")
+    replaced = next(each for each in live if each.configured_nim == first.nim)
+    if worker.ifu and replaced.ifu and worker.ifu != replaced.ifu:
+        raise OtherTaxpayer(machine.nim, worker.ifu, first.nim, replaced.ifu)
+    worker.first, replaced.spare = replaced, worker
+
+
+async def _end_without_pair(runtime: Runtime) -> None:
+    """A take-over of two machines that the configuration does not have as a pair any more is over."""
+    pairs = {(worker.book.id, worker.spare.book.id) for worker in runtime.workers if worker.spare}
+    for each in await runtime.store.decisions.take_overs():
+        if (each.first.id, each.spare.id) not in pairs:
+            log.warning("machine.taken_back", nim=each.first.nim, spare=each.spare.nim, cause="configuration")
+            await runtime.store.decisions.take_back(each.first, reason=NO_PAIR, at=now_millis())
+
+
 def _recorder(runtime: Runtime, machine: Machine, worker: MachineWorker) -> Recorder | None:
     """What stays free on the disk is twice the ledger's reserve: the recording ends long before a shop does."""
     if not machine.recording_mb:
@@ -236,10 +280,11 @@ def _recorder(runtime: Runtime, machine: Machine, worker: MachineWorker) -> Reco
 
 def _defaults(machine: Machine, mode: Mode, settings: Settings) -> Defaults:
     folds = mode == "live" and machine.habits.specific_tax_ht == "folded"
+    first = settings.first_of(machine) or machine  # whose tills it serves
     return Defaults(
-        machine.operator_id,
-        machine.operator_name,
-        machine.isf,
+        first.operator_id,
+        first.operator_name,
+        first.isf,
         fold_in_ht=folds,
         code_page=machine.habits.code_page,
         rules=settings.rules,

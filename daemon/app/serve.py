@@ -37,7 +37,7 @@ from daemon.app.page.restoring import carry_out_order, is_ordered
 from daemon.app.page.wiring import page_of
 from daemon.app.paper import ZPrinting, paper_of
 from daemon.app.reload import ReloadedPart, Reloader
-from daemon.app.runtime import Runtime, build
+from daemon.app.runtime import OtherTaxpayer, Runtime, build
 from daemon.app.sandbox import sandbox_answers
 from daemon.app.status import report
 from daemon.app.upkeep.access_records import keep_uses, note_configuration, noting_configuration, write_uses
@@ -83,7 +83,7 @@ def serve(settings: Settings, front: Path | None = None) -> int:
             remove_left(settings.storage.path.parent)
             carry_out_order(settings)
             code = uvloop.run(_serve(settings, front))
-    except (BadOptions, BadCertificate, AuthorityError, FrontError) as error:
+    except (BadOptions, BadCertificate, AuthorityError, FrontError, OtherTaxpayer) as error:
         log.critical("start.refused", reason=str(error))
         return EXIT_USAGE
     except (StorageError, OSError) as error:
@@ -141,7 +141,8 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         if settings.printer and settings.printer.z:
             runtime.listeners.append(ZPrinting(runtime, paper).on_event)
         await note_configuration(runtime.store, settings)
-        await stack.enter_async_context(controlled(runtime.store, settings, replication, webhooks))
+        workers = MachineWorkers(runtime.workers, runtime.retired)
+        await stack.enter_async_context(controlled(runtime.store, settings, workers, (replication, webhooks)))
         history = LineHistory(runtime)
         deps = _api_deps(runtime, box(runtime, replication, webhooks, history), replication, signals.stop, paper)
         stack.push_async_callback(write_uses, deps, runtime.store)

@@ -26,6 +26,8 @@ Action: TypeAlias = Literal[
     "report.given",
     "pending.cancelled",
     "attempt.settled",
+    "machine.taken_over",
+    "machine.taken_back",
     "z_number.said",
     "backup.taken",
     "archive.made",

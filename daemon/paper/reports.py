@@ -58,6 +58,8 @@ def _report(
     start, end = (report.from_, report.to) if isinstance(report, AReport) else (report.period_start, report.period_end)
     at = report.created_at if isinstance(report, ZReport | CalendarReport) else printed_at
     yield from _times(start, last_moment(end) if is_range else end, at, shop, style)
+    if report.stands_for is not msgspec.UNSET:
+        yield Pair(style.say("In the place of"), report.stands_for)
     if isinstance(report, Period):
         yield Pair("FVC", f"{report.fvc_start} - {report.fvc_end}")
     for kind in report.by_type:

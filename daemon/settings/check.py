@@ -130,8 +130,30 @@ def _machines(machines: tuple[Machine, ...]) -> Problems:
         if machine.port.is_network:
             yield from _address(machine.port, ("tcp", "rfc2217"), f"{at}.port", "host:port")
     yield from _unique({f"machine[{index}].nim": machine.nim for index, machine in enumerate(machines)}, _activated)
+    yield from _spares(machines)
     ports = {f"machine[{index}].port": machine.port for index, machine in enumerate(machines) if machine.enabled}
     yield from _unique(ports, _line)
+
+
+def _spares(machines: tuple[Machine, ...]) -> Problems:
+    """One spare for a machine, and that machine is another one of this box which is no spare itself."""
+    spares = {_activated(machine.nim): machine.spare_for for machine in machines}
+    found: dict[str, str] = {}
+    for index, machine in enumerate(machines):
+        if machine.spare_for is None:
+            continue
+        at, first = f"machine[{index}].spare_for", _activated(machine.spare_for)
+        if not NIM.fullmatch(machine.spare_for):
+            yield at, not_a_nim(machine.spare_for)
+        elif first == _activated(machine.nim):
+            yield at, tr("{value} is this machine itself", value=quoted(machine.spare_for))
+        elif first not in spares:
+            yield at, tr("{value} is no machine of this configuration", value=quoted(machine.spare_for))
+        elif spares[first] is not None:
+            yield at, tr("{value} is a spare itself", value=quoted(machine.spare_for))
+        elif other := found.get(first):
+            yield at, tr("{value} has a spare already ({other})", value=quoted(machine.spare_for), other=other)
+        found.setdefault(first, f"machine[{index}]")
 
 
 def _activated(nim: str) -> str:

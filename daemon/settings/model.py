@@ -195,6 +195,9 @@ class Machine(Section, frozen=True):
     recording_mb: RecordingSize = 8
     """MB of what moved on the line last that are kept (docs/first-contact.md), in `recordings` beside the ledger; incidents come on top of that. 0
     switches the recorder off."""
+    spare_for: str | None = None
+    """NIM of the machine whose spare this one is: greeted and watched, it certifies nothing until a person decides that it takes over
+    (`mcfd machine take-over`, docs/spare.md). Both have the same taxpayer; operator, ISF and `when_out_of_order` are those of that machine."""
     enabled: bool = True
     """`false` leaves the line alone: the sandbox works, live keys of this NIM get 503."""
     test_mode: bool = False
@@ -366,6 +369,14 @@ class Settings(Section, frozen=True):
         if not nim:
             return self.machine[0] if len(self.machine) == 1 else None
         return next((machine for machine in self.machine if same_machine(machine.nim, nim)), None)
+
+    def first_of(self, spare: Machine) -> Machine | None:
+        """The machine for which a spare may stand."""
+        return self.find_machine(spare.spare_for) if spare.spare_for else None
+
+    def spare_of(self, machine: Machine) -> Machine | None:
+        found = (each for each in self.machine if each.spare_for and same_machine(each.spare_for, machine.nim))
+        return next(found, None)
 
     def lanes(self) -> dict[str, frozenset[str]]:
         """Which events each destination of the outbox wants: closures upstream, and what each webhook asked for."""

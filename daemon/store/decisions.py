@@ -7,19 +7,21 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-from daemon.core.audit import DAEMON, Actor
+from common.language import Text
+from daemon.core.audit import DAEMON, Action, Actor
 from daemon.core.events import CERTIFIED
 from daemon.core.ledger.attempt import Outcome, Record
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.decision import After, Case, Decision, DecisionRefused
-from daemon.core.ledger.entries import Placed
+from daemon.core.ledger.entries import Placed, SpareDecided
 from daemon.core.ledger.paper import PaperInvoice
+from daemon.core.ledger.take_over import ANOTHER_TAXPAYER, TakeOver, TakeOverRefused
 from daemon.core.ledger.verdict import Evidence, strangers
 from daemon.core.machine.state import Certified, MachineState
 from daemon.store.access import LedgerAccess
 from daemon.store.maintenance import numbers
 from daemon.store.tables import audit
-from daemon.store.tables.book import attempts, books, settlements, time_repair
+from daemon.store.tables.book import attempts, books, entries, settlements, take_overs, time_repair
 from daemon.store.tables.book.settlements import Settlement
 
 
@@ -114,6 +116,12 @@ class OperatorDecisions(LedgerAccess):
 
     def _abandon(self, connection: sqlite3.Connection, book: Book, attempt_id: int, given: Given) -> Record:
         settled = settlements.settle_abandoned(connection, book, attempt_id, given.reason, given.at)
+        if lasting := take_overs.lasting(connection, book):
+            entry = SpareDecided(
+                "not certified", lasting.first.nim, lasting.spare.nim, given.reason, number=settled.number
+            )
+            for each in (lasting.first, lasting.spare):
+                entries.append(connection, each, entry, given.at)
         _note(connection, book, "not-certified", settled, given)
         return settled
 
@@ -141,6 +149,44 @@ class OperatorDecisions(LedgerAccess):
 
     async def settlements(self, book: Book) -> Sequence[Settlement]:
         return await self.read(settlements.settlements, book=book)
+
+    # -- the spare ------------------------------------------------------------------------------------------------------
+
+    async def take_overs(self) -> Sequence[TakeOver]:
+        """Those that last."""
+        return await self.read(take_overs.all_lasting)
+
+    async def take_over(self, first: Book, spare: Book, *, reason: str, at: int, by: Actor = DAEMON) -> None:
+        """From here on the spare certifies what the tills of `first` ask for. What is in doubt there keeps its number until it is known.
+        TakeOverRefused."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            if lasting := take_overs.lasting(connection, first) or take_overs.lasting(connection, spare):
+                told = Text("{spare} stands for {nim} already", spare=lasting.spare.nim, nim=lasting.first.nim)
+                raise TakeOverRefused(told)
+            ours, theirs = (books.book_state(connection, book).ifu for book in (first, spare))
+            if ours and theirs and ours != theirs:
+                raise TakeOverRefused(ANOTHER_TAXPAYER)
+            take_overs.begin(connection, first, spare, at=at, reason=reason)
+            _note_take_over(
+                connection, SpareDecided("taken over", first.nim, spare.nim, reason), (first, spare), at, by
+            )
+
+        await self.write(job)
+
+    async def take_back(self, first: Book, *, reason: str, at: int, by: Actor = DAEMON) -> None:
+        """The machine certifies for itself again; TakeOverRefused where no spare stands for it."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            lasting = take_overs.lasting(connection, first)
+            if lasting is None or lasting.first.id != first.id:
+                raise TakeOverRefused(Text("no spare stands for {nim}", nim=first.nim))
+            take_overs.end(connection, first, at=at)
+            pair = (lasting.first, lasting.spare)
+            decided = SpareDecided("taken back", lasting.first.nim, lasting.spare.nim, reason)
+            _note_take_over(connection, decided, pair, at, by)
+
+        await self.write(job)
 
     # -- time (decision 21) -----------------------------------------------------------------------------------------------
 
@@ -170,19 +216,34 @@ class OperatorDecisions(LedgerAccess):
 
 
 def _case(connection: sqlite3.Connection, book: Book, fresh: Evidence | None = None) -> Case:
-    disputed = attempts.unfinished(connection, book, "disputed")
     state = books.book_state(connection, book)
+    is_replaced = take_overs.is_replaced(connection, book)
+    open_ones = attempts.unfinished(connection, book, "disputed")
+    if is_replaced and not state.attention:
+        open_ones += attempts.unfinished(connection, book)
     evidence = fresh or settlements.read_evidence(connection, book)
     if evidence and book.mode == "live" and state.ifu and evidence.state.ifu not in ("", state.ifu):
         evidence = None  # the machine has another taxpayer now, and says nothing of this book
     last = evidence.state.last if evidence else None
     return Case(
         state,
-        disputed[0] if disputed else None,
+        open_ones[0] if open_ones else None,
         evidence,
         attempts.standing_of(connection, book, last),
         settlements.decided(connection, book),
+        is_replaced,
     )
+
+
+def _note_take_over(
+    connection: sqlite3.Connection, decided: SpareDecided, pair: tuple[Book, Book], at: int, by: Actor
+) -> None:
+    """In the chains of both books, and in the audit log."""
+    for book in pair:
+        entries.append(connection, book, decided, at)
+    action: Action = "machine.taken_over" if decided.step == "taken over" else "machine.taken_back"
+    detail = {"spare": decided.spare, "reason": decided.reason}
+    audit.add(connection, action, f"{decided.nim} live", at=at, by=by, detail=detail)
 
 
 def _note(connection: sqlite3.Connection, book: Book, decision: str, record: Record | None, given: Given) -> None:

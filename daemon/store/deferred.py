@@ -25,7 +25,7 @@ class DeferredAccess(LedgerAccess):
         """Row, entry of the chain and event in one transaction; with its time as the book has it. `taken`: which holders of its number count."""
 
         def job(connection: sqlite3.Connection) -> DeferredSale:
-            holder = attempts.find_number(connection, book, sale.number, taken, include_begun=True)
+            holder = attempts.find_holder(connection, book, sale.number, taken)
             if holder is not None and holder.state != "certified":
                 raise MachineBusy(Text("invoice {number!r} is being certified", number=sale.number))
             if holder is not None:

@@ -45,7 +45,8 @@ async def admit(request: Request[Any, Any, Any]) -> None:
         deps.sandbox.note_live()
     elif right is not None and not route["lasting"]:
         scope["state"][AFTERWARDS] = await deps.sandbox.enter()
-    found = deps.workers.get(key.nim, key.mode)
+    asked = deps.workers.get(key.nim, key.mode)
+    found = asked.in_use if asked else None
     scope["auth"] = RequestContext(key, found, address)
     if key.mode == "test" and found is not None and scope["method"] == "POST":
         await _rehearse(deps, scope, found.book.id)

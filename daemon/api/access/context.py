@@ -24,6 +24,7 @@ from daemon.core.clock import Clock
 from daemon.core.delivery import Backlog
 from daemon.core.errors import NotFound
 from daemon.core.keys import ApiKey
+from daemon.core.ledger.take_over import MachineIsSpare
 from daemon.core.machine.nim import same_machine
 from daemon.usecases.delivery.events import EventNotifier
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -86,7 +87,7 @@ class ApiDeps(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RequestContext(msgspec.Struct, frozen=True):
-    """A request with a valid key. `found` is its book at work, None when this box has no such machine; `address` is the peer's."""
+    """A request with a valid key. `found` is the book at work for it, that of the spare while it stands for the key's machine; None when this box has no such machine; `address` is the peer's."""
 
     key: ApiKey
     found: MachineWorker | None
@@ -104,6 +105,14 @@ class RequestContext(msgspec.Struct, frozen=True):
                 Text("this box has no machine for this key (a machine taken out of the configuration, or no sandbox)")
             )
         return self.found
+
+    @property
+    def selling(self) -> MachineWorker:
+        """The same for what tills sell; MachineIsSpare for a key of a spare, whatever that stands for now."""
+        worker = self.worker
+        if worker.first is not None and same_machine(self.key.nim, worker.book.nim):
+            raise MachineIsSpare(worker.book.nim, worker.first.book.nim)
+        return worker
 
 
 ApiRequest: TypeAlias = Request[None, RequestContext, State]

@@ -22,6 +22,7 @@ from daemon.core.errors import CreditExceedsOriginal, FieldError, InvalidRequest
 from daemon.core.invoice.request import CertifyBody, CreditNoteBody
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.deferred import DeferredSale, KeyRequired, NumberWaits
+from daemon.core.ledger.take_over import MachineIsSpare
 from daemon.core.report.receipt import Preview, Receipt, preview, receipt
 from daemon.usecases.certification.certify import certify, dry_run
 from daemon.usecases.certification.idempotency import Answered
@@ -43,7 +44,7 @@ CREDIT_NOTE_EXAMPLE: Final[dict[str, Any]] = {
 
 
 async def _certified(request: ApiRequest, *, credit: bool) -> Answer:
-    worker = request.auth.worker
+    worker = request.auth.selling
     raw, body = await read_json(request.scope["headers"], request.receive)
     if _is_dry_run(request):
         invoice = await dry_run(worker, body, call_of(request, raw), credit=credit)
@@ -97,7 +98,7 @@ reports about two seconds later. With `dry_run=true` it is a `Preview`: all is c
         body=CertifyBody,
         example=INVOICE_EXAMPLE,
         parameters=(ONCE, STRICT, DRY_RUN, PREFER),
-        problems=(*CERTIFYING, NumberWaits, KeyRequired),
+        problems=(*CERTIFYING, NumberWaits, KeyRequired, MachineIsSpare),
     ),
 )
 async def certify_invoice(request: ApiRequest) -> Answer:
@@ -119,7 +120,7 @@ it, so the answer may take a minute. Credits of one original never exceed it in 
         body=CreditNoteBody,
         example=CREDIT_NOTE_EXAMPLE,
         parameters=(ONCE, STRICT, DRY_RUN),
-        problems=(*CERTIFYING, NumberWaits, CreditExceedsOriginal),
+        problems=(*CERTIFYING, NumberWaits, CreditExceedsOriginal, MachineIsSpare),
     ),
 )
 async def certify_credit_note(request: ApiRequest) -> Answer:

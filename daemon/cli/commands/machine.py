@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from msgspec.structs import asdict
@@ -9,19 +9,25 @@ from msgspec.structs import asdict
 from common.language import Text, tr
 from common.language.stored import stored
 from daemon.cli.book import live_states
-from daemon.cli.failures import find_machine
+from daemon.cli.failures import Failure, find_machine
 from daemon.cli.groups import LazyGroup, Member
 from daemon.cli.options import described, json_option, settings_option
 from daemon.cli.output import print_json, print_pairs, print_table, say, warn
 from daemon.core.clock import drift_seconds, millis_text
+from daemon.core.credible_time import Clocks, tell
 from daemon.core.ledger.book import Book, BookState
 from daemon.core.machine.nim import same_machine
 from daemon.core.machine.state import FiscalCounters
 from daemon.core.report.machine_info import MachineInfo, last_contact, machine_info
 from daemon.doctor.service import MachineHealth, ask
-from daemon.ledger_access import now, read_ledger
+from daemon.ledger_access import change, now, read_ledger
 from daemon.machines.port_reading import PortReading, Silence
 from daemon.settings import Machine, Settings
+
+if TYPE_CHECKING:
+    from daemon.core.ledger.attempt import Record
+    from daemon.operations import TakeBackMachine, TakeOverMachine
+    from daemon.store import Store
 
 MEMBERS = {
     "last-z": Member(
@@ -152,6 +158,99 @@ def ports(as_json: bool) -> None:
         warn(tr("no serial port on this box"))
     rows = [(port.stable, port.path, port.usb, port.product, port.serial) for port in found]
     print_table((tr("STABLE NAME"), tr("DEVICE"), "USB", tr("PRODUCT"), tr("SERIAL")), rows)
+
+
+@command.command(
+    "take-over",
+    **described(
+        tr(
+            "The spare certifies in the place of a machine that is out of order, until it is taken back; kept in the ledger with its reason."
+        ),
+        'mcfd machine take-over EL02000015-1 --reason "panne : ne démarre plus"',
+    ),
+)
+@settings_option
+@click.argument("nim")
+@click.option("--reason", required=True, help=tr("Why; kept in the ledger."))
+def take_over(settings: Settings, nim: str, reason: str) -> None:
+    from daemon.operations import TakeOverMachine
+
+    pair = _pair(settings, nim)
+    _decide(settings, TakeOverMachine(pair.first.book, pair.spare.book, _reason(reason), pair.at))
+    say(tr("{spare} certifies for {nim} from now on", spare=pair.spare.book.nim, nim=pair.first.book.nim))
+    for attempt in pair.doubts:
+        say(
+            tr(
+                "invoice {number} ({total} XOF) has no known outcome: its number stays taken until {nim} answers again, or mcfd machine settle {nim}",
+                number=attempt.number,
+                total=attempt.total_ttc,
+                nim=pair.first.book.nim,
+            )
+        )
+
+
+@command.command(
+    "take-back",
+    **described(
+        tr("The machine certifies for itself again: its spare has done its service."),
+        'mcfd machine take-back EL02000015-1 --reason "réparée"',
+    ),
+)
+@settings_option
+@click.argument("nim")
+@click.option("--reason", required=True, help=tr("Why; kept in the ledger."))
+def take_back(settings: Settings, nim: str, reason: str) -> None:
+    from daemon.operations import TakeBackMachine
+
+    pair = _pair(settings, nim)
+    _decide(settings, TakeBackMachine(pair.first.book, pair.spare.book, _reason(reason), pair.at))
+    say(tr("{nim} certifies for itself again", nim=pair.first.book.nim))
+
+
+class SparePair(NamedTuple):
+    """`doubts` are attempts at the first machine without a known outcome; `at` the time of a decision (ms)."""
+
+    first: BookState
+    spare: BookState
+    doubts: Sequence[Record]
+    at: int
+
+
+def _pair(settings: Settings, nim: str) -> SparePair:
+    first = find_machine(settings, nim)
+    spare = settings.spare_of(first)
+    if spare is None:
+        raise Failure(tr("{nim} has no spare in the configuration (spare_for)", nim=first.nim))
+    names = first.nim, spare.nim
+
+    async def read(store: Store) -> SparePair:
+        from daemon.store.tables.book import attempts
+
+        states = await live_states(store)
+        found = [next((state for state in states if same_machine(state.book.nim, name)), None) for name in names]
+        if found[0] is None or found[1] is None:
+            raise Failure(tr("the ledger does not know both machines yet: start the daemon with the spare configured"))
+        clocks = Clocks(max(each.last_at for each in found if each), now(), synchronised=False, machine=None)
+        doubts = await store.ledger.read(attempts.unfinished, found[0].book)
+        return SparePair(found[0], found[1], doubts, tell(clocks).at)
+
+    return read_ledger(settings, read)
+
+
+def _reason(text: str) -> str:
+    if not text.strip():
+        raise click.UsageError(tr("a reason is needed; it is kept in the ledger"))
+    return text.strip()
+
+
+def _decide(settings: Settings, operation: TakeOverMachine | TakeBackMachine) -> None:
+    from daemon.core.errors import MachineBusy
+    from daemon.core.ledger.take_over import TakeOverRefused
+
+    try:
+        change(settings, operation)
+    except (TakeOverRefused, MachineBusy) as error:
+        raise Failure(error) from None
 
 
 async def read_machine(machine: Machine) -> PortReading | Silence:

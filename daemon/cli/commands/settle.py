@@ -123,11 +123,12 @@ def _find(settings: Settings, nim: str | None) -> tuple[Case | None, Evidence | 
 
 
 async def _cases(store: Store, nim: str | None) -> list[Case]:
-    return [
+    cases = [
         await store.decisions.case(state.book)
         for state in await live_states(store)
-        if state.attention and (nim is None or same_machine(nim, state.book.nim))
+        if nim is None or same_machine(nim, state.book.nim)
     ]
+    return [case for case in cases if case.is_open]
 
 
 async def _ask_machine(machine: Machine) -> Evidence | None:
@@ -140,7 +141,8 @@ async def _ask_machine(machine: Machine) -> Evidence | None:
 
 def _show(case: Case, settings: Settings) -> None:
     zone = settings.reports.zone
-    say(tr("{nim}: {found}", nim=case.state.book.nim, found=stored(case.state.attention)))
+    found = stored(case.state.attention) if case.state.attention else tr("its spare has taken over from it")
+    say(tr("{nim}: {found}", nim=case.state.book.nim, found=found))
     say(tr("case: {shown}", shown=case.shown))
     if attempt := case.attempt:
         began = moment(attempt.begun_at, zone)

@@ -85,7 +85,7 @@ class After(msgspec.Struct, frozen=True):
 
 
 class Case(msgspec.Struct, frozen=True):
-    """One book in attention, with all that there is to decide on. `attempt` is the one whose outcome is unknown, if any; `last` what the ledger
+    """One book in attention, or whose machine is replaced, with all that there is to decide on. `attempt` is the one whose outcome is unknown, if any; `last` what the ledger
     knows of the last invoice in the evidence; `decided` counts the decisions so far."""
 
     state: BookState
@@ -93,6 +93,13 @@ class Case(msgspec.Struct, frozen=True):
     evidence: Evidence | None
     last: Standing = "new"
     decided: int = 0
+    is_replaced: bool = False
+    """Its spare certifies in its place: what is in doubt there may be decided without the machine and without attention."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is anything to decide."""
+        return bool(self.state.attention) or (self.is_replaced and self.attempt is not None)
 
     @property
     def choices(self) -> tuple[Decision, ...]:
@@ -127,7 +134,7 @@ class Case(msgspec.Struct, frozen=True):
     def obstacle(self, decision: str, paper: PaperInvoice | None = None, *, is_taken: bool = False) -> Obstacle | None:
         """Why the evidence does not carry a decision: nothing is entered that the machine did not say. None when it does. `is_taken`: the ledger
         has the code on paper."""
-        if not self.state.attention or decision not in self.choices:
+        if not self.is_open or decision not in self.choices:
             return "does not fit"
         if decision == "certified":
             return self._obstacle_to_paper(paper, is_taken=is_taken) if paper else self._obstacle_to_certified()

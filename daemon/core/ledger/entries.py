@@ -1,5 +1,5 @@
 """What a book says of itself between its records, chained like them: an activation, numbers that are gone, a time that was
-repaired, cash that was put into the drawer or taken out, a month or a year that was closed, an outage.
+repaired, cash that was put into the drawer or taken out, a month or a year that was closed, an outage, a spare that has taken over.
 
 An entry stands after the record `after_seq` and the closure `after_z`; several at one place stand in the order they were written.
 """
@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from daemon.core.ledger.book import Tally
+from daemon.core.ledger.take_over import TakeOverStep
 from daemon.core.machine.state import FiscalCounters
 
 
@@ -154,6 +155,17 @@ class OutageNotified(msgspec.Struct, frozen=True, tag="outage.notified"):
     notified_at: int
 
 
+class SpareDecided(msgspec.Struct, frozen=True, tag="spare"):
+    """What a person decided while a machine was out of order, in its book and in that of its spare alike; `number` is that of the invoice which was
+    in doubt, where it was not certified."""
+
+    step: TakeOverStep
+    nim: str
+    spare: str
+    reason: str
+    number: str = ""
+
+
 Entry = (
     Epoch
     | Gap
@@ -167,6 +179,7 @@ Entry = (
     | OutageBegun
     | OutageEnded
     | OutageNotified
+    | SpareDecided
 )
 Act = CashMove | CopyMade | ReportGiven | OutageBegun | OutageEnded | OutageNotified
 """What the journal tells beside certifications."""

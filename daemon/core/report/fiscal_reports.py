@@ -96,6 +96,12 @@ class Totals(Sums, frozen=True, kw_only=True):
             description="How many of them a real machine certified in test mode, without fiscal value; left out when none"
         ),
     ] = msgspec.UNSET
+    stands_for: Annotated[
+        str | msgspec.UnsetType,
+        Meta(
+            description="Of a spare machine: the machine in whose place it has certified in this time; left out for all others"
+        ),
+    ] = msgspec.UNSET
 
 
 class Period(Totals, frozen=True, kw_only=True):
@@ -178,9 +184,11 @@ def x_report(
     labels: Labels = PAYMENT_LABELS,
     isfs: Sequence[str] = (),
     waiting: WaitingSales | msgspec.UnsetType = msgspec.UNSET,
+    stands_for: str = "",
 ) -> XReport:
     """The open period as it stands at `now` (ms); `cash` is what was moved in it."""
-    return XReport(kind="X", **_period(book, aggregate, now, cash, labels), isfs=tuple(isfs), waiting=waiting)
+    period = _period(book, aggregate, now, cash, labels)
+    return XReport(kind="X", **period, isfs=tuple(isfs), waiting=waiting, stands_for=stands_for or msgspec.UNSET)
 
 
 def z_report(
@@ -200,6 +208,7 @@ def z_report(
     without_machine: bool = False,
     waiting: WaitingSales | msgspec.UnsetType = msgspec.UNSET,
     counted: int | None = None,
+    stands_for: str = "",
 ) -> ZReport:
     """`aggregate` holds every certification made before the closure (decision 14); `created_at` (ms) ends the period. `counted`: the drawer."""
     period = _period(book, aggregate, created_at, cash, labels)
@@ -217,6 +226,7 @@ def z_report(
         chain_previous=chain_previous.hex(),
         without_machine=without_machine or msgspec.UNSET,
         waiting=waiting,
+        stands_for=stands_for or msgspec.UNSET,
     )
 
 
@@ -230,6 +240,7 @@ def a_report(
     cash: CashTotal = NO_CASH,
     labels: Labels = PAYMENT_LABELS,
     isfs: Sequence[str] = (),
+    stands_for: str = "",
 ) -> AReport:
     """`tally` is what was certified in `start <= t < end` (ms), `closures` what was closed in it (decision 19)."""
     return AReport(
@@ -239,6 +250,7 @@ def a_report(
         from_=millis_text(start),
         to=millis_text(end),
         closures=tuple(_summary(closure) for closure in closures),
+        stands_for=stands_for or msgspec.UNSET,
     )
 
 

@@ -139,6 +139,7 @@ async def _await_turn(job: AttemptRun, entry: QueueEntry) -> ConnectedMachine:
         machine = await job.worker.turn(entry, job.deadline)
         if job.book.id != job.worker.book.id:
             raise MachineOffline(Text("the machine has another taxpayer now; nothing was sent"))
+        job.worker.check_in_use()
         if job.intent.done():
             job.intent.result()  # its number or its key is taken, or the disk is full: the machine is not asked
         if job.invoice.is_credit:

@@ -52,6 +52,7 @@ async def certify_invoice(
     live = worker.attempts.intend(invoice.number, call.key_hash)
     try:
         refuse_duplicate(worker, invoice, deferred_id)
+        worker.check_in_use()
         worker.check_turn()
         await worker.ledger.check_free_space(worker.book)
         entry = worker.queue.join()
@@ -92,9 +93,27 @@ async def number_free(worker: MachineWorker, number: str, deadline: float) -> No
         await asyncio.wait([live.news], timeout=timeout)
 
 
+def _reserved(worker: MachineWorker, record: Record) -> MachineBusy | MachineAttention:
+    """The number of an attempt at the other machine of the pair: it is being certified there, or it is in doubt."""
+    other = worker.worker_of(record.id)
+    if other is not None and other.attempts.is_ours(record):
+        return MachineBusy(Text("an invoice of this number is being certified; nothing was sent"))
+    return MachineAttention(
+        Text(
+            "it is not known yet whether {nim} has certified invoice {number!r}: that machine says so when it answers again, or a person decides it",
+            nim=record.nim,
+            number=record.number,
+        )
+    )
+
+
 def refuse_duplicate(worker: MachineWorker, invoice: Invoice, deferred_id: int = 0) -> None:
-    taken = worker.defaults.numbers.taken_from(worker.now())
-    record = worker.ledger.peek(attempts.find_number, worker.book, invoice.number, taken)
+    taken, find = worker.defaults.numbers.taken_from(worker.now()), worker.ledger.peek
+    record = find(attempts.find_number, worker.book, invoice.number, taken)
+    elsewhere = None if record else find(attempts.find_elsewhere, worker.book, invoice.number, taken)
+    if elsewhere is not None and elsewhere.state != "certified":
+        raise _reserved(worker, elsewhere)
+    record = record or elsewhere
     if record is None:
         if not deferred_id and worker.ledger.peek(deferred.is_number_held, worker.book, invoice.number):
             raise NumberWaits(invoice.number)

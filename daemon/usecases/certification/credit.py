@@ -24,8 +24,9 @@ def name(worker: MachineWorker, invoice: Invoice) -> Invoice:
     reference = read_reference(invoice.reference)
     if reference is None:
         return invoice
-    if reference.activation is None and worker.configured_nim == reference.machine:
-        reference = reference._replace(activation=activation_of(worker.book.nim))
+    for each in (worker, worker.first, worker.spare):
+        if reference.activation is None and each is not None and each.configured_nim == reference.machine:
+            reference = reference._replace(activation=activation_of(each.book.nim))
     worker.ledger.peek(originals.places, worker.book.mode, reference)
     return msgspec.structs.replace(invoice, reference=str(reference))
 

@@ -78,17 +78,19 @@ async def outcome_of(worker: MachineWorker, attempt_id: int) -> Record:
     """The attempt once it has ended. LineLost when that is not in time, MachineAttention when only an operator can tell."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + worker.limits.doubt_patience
+    owner = worker.worker_of(attempt_id)
     while True:
         record = worker.ledger.peek(attempts.find_record, worker.book, attempt_id)
         if record.state not in OPEN:
             return record
-        if worker.attention or record.state == "disputed":
-            raise MachineAttention(worker.attention or record.reason)
-        if worker.closing or loop.time() >= deadline:
+        attention = owner.attention if owner else ""
+        if attention or record.state == "disputed":
+            raise MachineAttention(attention or record.reason)
+        if owner is None or owner.closing or loop.time() >= deadline:
             raise LineLost(
                 Text("the outcome is not known yet; send the same request again with the same Idempotency-Key")
             )
-        await asyncio.wait([worker.attempts.doubt(record).news], timeout=deadline - loop.time())
+        await asyncio.wait([owner.attempts.doubt(record).news], timeout=deadline - loop.time())
 
 
 async def _ended(done: asyncio.Future[None], deadline: float) -> None:

@@ -18,7 +18,8 @@ def numbered(worker: MachineWorker, body: object, *, credit: bool) -> tuple[obje
     type_ = body.get("invoiceType")
     if type_ not in (CREDITS if credit else SALES):
         return body, False
-    prefix = series.prefix(str(type_), worker.configured_nim or worker.book.nim, worker.now())
+    first = worker.first or worker  # a spare goes on with the numbers of the machine for which it stands
+    prefix = series.prefix(str(type_), first.configured_nim or first.book.nim, worker.now())
     floor = worker.series_floor.get(prefix)
     if floor is None:
         count, highest = worker.ledger.peek(numbers.held, worker.book, prefix, series.digits)

@@ -27,10 +27,10 @@ log = structlog.get_logger(__name__)
 
 async def close_period(worker: MachineWorker, call: Call, counted: int | None = None) -> Answered[Closure]:
     """The closure, with what was `counted` in the drawer, if it was; its `body` is the answer. Needs the machine (decision 15):
-    without it, nothing is closed, unless it is no longer in the configuration."""
+    without it, nothing is closed, unless it is no longer in the configuration or its spare certifies in its place."""
 
     async def run() -> Closure:
-        if worker.is_retired:
+        if worker.is_retired or (worker.is_replaced and not worker.connected):
             await worker.ledger.check_free_space(worker.book)
             return await worker.see_through(_close_without_machine(worker, call, counted), "close period")
         worker.check_turn()

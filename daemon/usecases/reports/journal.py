@@ -26,6 +26,7 @@ from daemon.core.report.journal import (
 )
 from daemon.store.journal import Journal
 from daemon.store.ledger import Ledger
+from daemon.store.tables.book import take_overs
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 BATCH = 64
@@ -117,16 +118,20 @@ def _comes_at_once(page: Page) -> bool:
 
 
 async def find(worker: JournalSource, code: str) -> Record:
-    """The certification of that code; some firmware prints it with dashes (protocol 4)."""
-    record = await worker.journal.by_code(worker.book, code.replace("-", ""))
-    if record is None:
-        raise NotFound(Text("there is no certification of this code"))
-    return await worker.journal.with_counter(worker.book, record)
+    """The certification of that code, by the machine or by its spare; some firmware prints it with dashes (protocol 4)."""
+    return (await _locate(worker, code))[1]
+
+
+async def _locate(worker: JournalSource, code: str) -> tuple[Book, Record]:
+    for book in (worker.book, *worker.ledger.peek(take_overs.sharing, worker.book)):
+        if (record := await worker.journal.by_code(book, code.replace("-", ""))) is not None:
+            return book, await worker.journal.with_counter(book, record)
+    raise NotFound(Text("there is no certification of this code"))
 
 
 async def read_record(worker: MachineWorker, code: str, language: Language = "en") -> JournalRecord:
-    record = await find(worker, code)
-    (z_number,) = await worker.journal.periods(worker.book, [record])
+    book, record = await _locate(worker, code)
+    (z_number,) = await worker.journal.periods(book, [record])
     copies = await worker.ledger.copies(worker.book, record.code)
     credited = await _credited(worker, [record])
     return journal_record(record, z_number, language, copies=copies, credited=credited.get(record.id))

@@ -11,7 +11,7 @@ from daemon.core.ledger.book import Aggregate, Book, Tally
 from daemon.core.ledger.closure import Closure
 from daemon.core.report import fiscal_reports
 from daemon.store.ledger import Ledger
-from daemon.store.tables.book import deferred
+from daemon.store.tables.book import deferred, take_overs
 
 MAX_DIGITS = 9
 """Of a Z number."""
@@ -48,9 +48,15 @@ async def x_report(worker: ReportSource) -> fiscal_reports.XReport:
     cash = await worker.ledger.cash_of_period(worker.book, aggregate.period_start)
     isfs = await worker.ledger.isfs_of_period(worker.book)
     waiting = (await worker.ledger.read(deferred.backlog, worker.book)).waiting
+    now = worker.now()
+    stands_for = _stands_for(worker, aggregate.period_start or now, now)
     return fiscal_reports.x_report(
-        worker.book, aggregate, worker.now(), cash=cash, labels=worker.labels, isfs=isfs, waiting=waiting
+        worker.book, aggregate, now, cash=cash, labels=worker.labels, isfs=isfs, waiting=waiting, stands_for=stands_for
     )
+
+
+def _stands_for(worker: ReportSource, start: int, end: int) -> str:
+    return worker.ledger.peek(take_overs.stands_for, worker.book, start, end)
 
 
 async def x_between(worker: ReportSource, start: int, end: int) -> fiscal_reports.XReport:
@@ -58,7 +64,10 @@ async def x_between(worker: ReportSource, start: int, end: int) -> fiscal_report
     aggregate = await worker.ledger.aggregate_between(worker.book, start, end)
     cash = await worker.ledger.cash_between(worker.book, start, end)
     isfs = await worker.ledger.isfs_between(worker.book, start, end)
-    return fiscal_reports.x_report(worker.book, aggregate, end, cash=cash, labels=worker.labels, isfs=isfs)
+    stands_for = _stands_for(worker, start, end)
+    return fiscal_reports.x_report(
+        worker.book, aggregate, end, cash=cash, labels=worker.labels, isfs=isfs, stands_for=stands_for
+    )
 
 
 async def a_report(worker: ReportSource, start: int, end: int) -> fiscal_reports.AReport:
@@ -67,7 +76,10 @@ async def a_report(worker: ReportSource, start: int, end: int) -> fiscal_reports
     closures = await worker.ledger.closures(worker.book, start=start, end=end, limit=None)
     cash = await worker.ledger.cash_between(worker.book, start, end)
     isfs = await worker.ledger.isfs_between(worker.book, start, end)
-    return fiscal_reports.a_report(worker.book, tally, closures, start, end, cash=cash, labels=worker.labels, isfs=isfs)
+    stands_for = _stands_for(worker, start, end)
+    return fiscal_reports.a_report(
+        worker.book, tally, closures, start, end, cash=cash, labels=worker.labels, isfs=isfs, stands_for=stands_for
+    )
 
 
 async def closure(worker: ReportSource, asked: str) -> Closure:

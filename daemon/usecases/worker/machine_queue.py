@@ -100,7 +100,13 @@ class MachineQueue:
         self._closed = why
         for entry in self._queue:
             if not entry.turn.done():
-                self._send_away(entry)
+                self._send_away(entry, why)
+
+    def send_away(self, why: str) -> None:
+        """Whoever waits to work with the machine; the one at it finishes, and it may still be asked what it did."""
+        for entry in self._queue:
+            if not (entry.turn.done() or entry.first):
+                self._send_away(entry, why)
 
     async def drained(self) -> None:
         """Returns once nobody holds or awaits a turn."""
@@ -114,7 +120,7 @@ class MachineQueue:
     def _step_back(self, entry: QueueEntry) -> None:
         entry.turn = asyncio.get_running_loop().create_future()
         if self._closed:
-            self._send_away(entry)
+            self._send_away(entry, self._closed)
         self._call_next()
 
     def _leave(self, entry: QueueEntry) -> None:
@@ -123,10 +129,10 @@ class MachineQueue:
             self._empty.set()
         self._call_next()
 
-    def _send_away(self, entry: QueueEntry) -> None:
+    def _send_away(self, entry: QueueEntry, why: str) -> None:
         for place in (entry.near, entry.turn):
             if not place.done():
-                place.set_exception(MachineBusy(self._closed))
+                place.set_exception(MachineBusy(why))
                 place.exception()  # marks it as seen: nobody may be looking any more
 
     def _call_next(self) -> None:

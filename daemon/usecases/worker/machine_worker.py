@@ -22,6 +22,7 @@ from daemon.core.invoice.invoice import PAYMENT_LABELS
 from daemon.core.ledger.book import Aggregate, Book, BookState
 from daemon.core.ledger.entries import OutageReason
 from daemon.core.ledger.outage import LIMIT
+from daemon.core.ledger.take_over import ANOTHER_TAXPAYER
 from daemon.core.ledger.test_mode import REFUSED, is_test_code
 from daemon.core.machine.state import FiscalCounters, MachineState, ServerLink
 from daemon.core.report.fiscal_reports import Labels
@@ -30,7 +31,7 @@ from daemon.machines.adapter import ConnectedMachine
 from daemon.store.event_log import EventLog
 from daemon.store.journal import Journal
 from daemon.store.ledger import Ledger
-from daemon.store.tables.book import attempts
+from daemon.store.tables.book import attempts, take_overs
 from daemon.usecases.worker.attempts import Attempts
 from daemon.usecases.worker.book_clock import BookClock, BoxClock
 from daemon.usecases.worker.machine_queue import MachineQueue, QueueEntry
@@ -111,6 +112,11 @@ class MachineWorker:
     """Of invoices that it refused before they were open, since it certified last."""
     is_retired: bool = False
     """Its machine is no longer in the configuration: its book is read, and closed without it."""
+
+    spare: MachineWorker | None = field(default=None, repr=False)
+    """The spare that the configuration has for it."""
+    first: MachineWorker | None = field(default=None, repr=False)
+    """Of a spare: the machine for which it may stand."""
 
     machine: ConnectedMachine | None = None
     rates: dict[str, int] = field(default_factory=dict)
@@ -214,6 +220,42 @@ class MachineWorker:
         self.series_floor.clear()
         self.defaults = msgspec.structs.replace(self.defaults, letterhead=b"")
 
+    # -- the spare ------------------------------------------------------------------------------------------------------
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether its spare certifies what its tills ask for. The ledger alone knows: what a command has decided is so from its commit on."""
+        return self.spare is not None and self.ledger.peek(take_overs.is_replaced, self.book)
+
+    @property
+    def stands_for(self) -> MachineWorker | None:
+        """Of a spare that has taken over: the machine whose tills it serves."""
+        return self.first if self.first is not None and self.first.is_replaced else None
+
+    @property
+    def in_use(self) -> MachineWorker:
+        """Who certifies what its tills ask for."""
+        return self.spare if self.spare is not None and self.is_replaced else self
+
+    def check_in_use(self) -> None:
+        """MachineOffline where its spare certifies in its place, and for a spare that stands for nobody."""
+        if self.spare is not None:
+            self.ledger.peek(take_overs.check_in_use, self.book)
+        if self.first is not None and self.stands_for is None:
+            raise MachineOffline(
+                Text(
+                    "{spare} is the spare of {nim} and has not taken over; nothing was sent",
+                    spare=self.book.nim,
+                    nim=self.first.book.nim,
+                )
+            )
+
+    def worker_of(self, attempt_id: int) -> MachineWorker | None:
+        """Who has the book of an attempt whose number or key was found: this one, or the other of the pair; None where that machine is not on this box
+        any more."""
+        book_id = self.ledger.peek(attempts.book_of, attempt_id)
+        return next((each for each in (self, self.spare, self.first) if each and each.book.id == book_id), None)
+
     def now(self) -> int:
         """The time for the ledger (decision 21); never before anything the book already holds."""
         return self.time.now()
@@ -221,7 +263,13 @@ class MachineWorker:
     @property
     def obstacle(self) -> str:
         """Why an operator has to say something before anything is certified; empty when nothing is in the way."""
-        return self.attention or self.time.question() or self.refused_test_mode
+        return self.attention or self.time.question() or self.refused_test_mode or self.wrong_taxpayer
+
+    @property
+    def wrong_taxpayer(self) -> str:
+        """Of a spare that was greeted with another IFU than that of its machine; empty otherwise."""
+        is_another = self.first is not None and self.ifu and self.first.ifu and self.ifu != self.first.ifu
+        return ANOTHER_TAXPAYER if is_another else ""
 
     @property
     def refuses_all(self) -> bool:

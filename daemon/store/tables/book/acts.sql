@@ -1,6 +1,7 @@
 -- name: copies
+-- Of a certification of the machine or of its spare, whichever has given it out.
 SELECT coalesce(max(json_extract(CAST(body AS TEXT), '$.copy')), 0) FROM entry
-WHERE book_id = ? AND json_extract(CAST(body AS TEXT), '$.type') = 'copy' AND json_extract(CAST(body AS TEXT), '$.code') = ?;
+WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND json_extract(CAST(body AS TEXT), '$.type') = 'copy' AND json_extract(CAST(body AS TEXT), '$.code') = ?;
 
 -- name: last_closed
 SELECT {columns} FROM entry

@@ -27,7 +27,7 @@ from daemon.core.machine.nim import short_nim
 from daemon.core.machine.state import Certified, LastInvoice
 from daemon.core.report.journal import Page
 from daemon.store.sqlite.queries import load
-from daemon.store.tables.book import counters, deferred
+from daemon.store.tables.book import counters, deferred, take_overs
 from daemon.store.tables.book.books import BookHead, advance, advance_certified, all_books, book_state, read_head
 from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, invoice_bytes, pack, record_of, tally_bytes, unpack
 from daemon.store.tables.book.epochs import Activation, begin_epoch, present_epoch
@@ -42,7 +42,9 @@ FAILED: tuple[FailedState, ...] = ("refused", "abandoned")
 
 
 def begin(connection: sqlite3.Connection, book: Book, attempt: Attempt) -> int:
-    """The intent and its key. DuplicateInvoice, MachineBusy or KeyReused when the number or the key is taken."""
+    """The intent and its key. DuplicateInvoice, MachineBusy or KeyReused when the number or the key is taken, here or in a book that shares them;
+    MachineOffline where a spare certifies instead."""
+    take_overs.check_in_use(connection, book)
     invoice, base = attempt.invoice, attempt.base
     values = (
         book.id,
@@ -66,9 +68,9 @@ def begin(connection: sqlite3.Connection, book: Book, attempt: Attempt) -> int:
         holder = find_number(connection, book, invoice.number, taken, include_begun=True)
         if holder is None:
             raise
-        if holder.state == "begun":
-            raise MachineBusy(Text("invoice {number!r} is being certified", number=invoice.number)) from None
-        raise DuplicateInvoice(holder) from None
+        raise _taken(holder) from None
+    if (holder := find_elsewhere(connection, book, invoice.number, TakenFrom(attempt.number_year))) is not None:
+        raise _taken(holder)
     if attempt.deferred_id:
         deferred.begin(connection, book, attempt.deferred_id, int(attempt_id))
     deferred.check_number(connection, book, invoice.number, int(attempt_id))
@@ -84,6 +86,12 @@ def begin(connection: sqlite3.Connection, book: Book, attempt: Attempt) -> int:
     return int(attempt_id)
 
 
+def _taken(holder: Record) -> DuplicateInvoice | MachineBusy:
+    if holder.state == "certified":
+        return DuplicateInvoice(holder)
+    return MachineBusy(Text("invoice {number!r} is being certified", number=holder.number))
+
+
 def keep_key(
     connection: sqlite3.Connection,
     book: Book,
@@ -97,8 +105,9 @@ def keep_key(
 ) -> None:
     """KeyReused when the key stands for something else that has not failed."""
     deferred.check_key(connection, book, key_hash, attempt_id or 0)
+    is_taken = connection.execute(_SQL["is_key_taken_elsewhere"], (book.id, key_hash)).fetchone()[0]
     values = (book.id, key_hash, fingerprint, at, attempt_id, z_number, answer)
-    if connection.execute(_SQL["keep_key"], values).rowcount != 1:
+    if is_taken or connection.execute(_SQL["keep_key"], values).rowcount != 1:
         raise KeyReused
 
 
@@ -204,6 +213,7 @@ def dispute(connection: sqlite3.Connection, book: Book, attempt_id: int, found: 
 
 
 def find_record(connection: sqlite3.Connection, book: Book, attempt_id: int) -> Record:
+    """Of this book, or of one that shares its numbers."""
     return _read(connection, book, attempt_id)[0]
 
 
@@ -224,6 +234,25 @@ def find_number(
     if row is None or (row[3] == "begun" and not include_begun):
         return None
     return record_of(row)
+
+
+def find_holder(connection: sqlite3.Connection, book: Book, number: str, taken: TakenFrom) -> Record | None:
+    """Who has that number in this book or in one that shares it, begun or not."""
+    mine = find_number(connection, book, number, taken, include_begun=True)
+    return mine or find_elsewhere(connection, book, number, taken)
+
+
+def find_elsewhere(connection: sqlite3.Connection, book: Book, number: str, taken: TakenFrom) -> Record | None:
+    """Who has that number in another book that shares it; begun there, it may be in doubt at a machine that is out of order."""
+    others = take_overs.sharing(connection, book)
+    found = (find_number(connection, other, number, taken, include_begun=True) for other in others)
+    return next((holder for holder in found if holder is not None), None)
+
+
+def book_of(connection: sqlite3.Connection, attempt_id: int) -> int:
+    """The id of the book of an attempt."""
+    (book_id,) = connection.execute(_SQL["book_of"], (attempt_id,)).fetchone()
+    return int(book_id)
 
 
 def sales_of_number(connection: sqlite3.Connection, mode: Mode, number: str) -> list[Record]:

@@ -17,7 +17,10 @@ WHERE id = ?;
 UPDATE certification SET state = 'disputed', reason = ? WHERE id = ? AND book_id = ? AND state = 'begun';
 
 -- name: by_id
-SELECT {columns} FROM certification WHERE id = ? AND book_id = ?;
+SELECT {columns} FROM certification WHERE id = ?1 AND book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?2);
+
+-- name: book_of
+SELECT book_id FROM certification WHERE id = ?;
 
 -- name: holder
 -- Spelled so, else the one that has an equal number: of two that 0.1.0 wrote, each is found.
@@ -65,6 +68,13 @@ SELECT EXISTS (
 
 -- name: unfinished
 SELECT {columns} FROM certification WHERE book_id = ? AND seq IS NULL AND state = ? ORDER BY id;
+
+-- name: is_key_taken_elsewhere
+SELECT EXISTS (
+    SELECT 1 FROM idempotency
+    WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1 AND other_id <> ?1) AND key_hash = ?2
+        AND NOT EXISTS (SELECT 1 FROM certification WHERE id = idempotency.attempt_id AND state IN ('refused', 'abandoned'))
+);
 
 -- name: keep_key
 INSERT INTO idempotency (book_id, key_hash, fingerprint, at, attempt_id, z_number, answer) VALUES (?, ?, ?, ?, ?, ?, ?)

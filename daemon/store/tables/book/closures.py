@@ -23,6 +23,7 @@ from daemon.core.ledger.entries import CashTotal
 from daemon.core.machine.state import FiscalCounters
 from daemon.core.report import fiscal_reports
 from daemon.store.sqlite.queries import load
+from daemon.store.tables.book import take_overs
 from daemon.store.tables.book.books import BookHead, read_head
 from daemon.store.tables.book.cash import cash_of_period
 from daemon.store.tables.book.codec import seen_text
@@ -71,6 +72,7 @@ def close_period(
         labels=labels,
         without_machine=without_machine,
         counted=counted,
+        stands_for=take_overs.stands_for(connection, book, totals.period_start or at, max(at, head.at)),
     )
     connection.execute(_SQL["insert"], (book.id, *_row(closure)))
     known = (counters.tc, counters.fvc, counters.frc)
@@ -101,6 +103,7 @@ def _compose(
     labels: Mapping[str, str],
     without_machine: bool,
     counted: int | None,
+    stands_for: str,
 ) -> Closure:
     report_id = str(uuid.uuid4())
     report = fiscal_reports.z_report(
@@ -119,6 +122,7 @@ def _compose(
         labels=labels,
         without_machine=without_machine,
         counted=counted,
+        stands_for=stands_for,
     )
     closure = Closure(
         z_number=z_number,

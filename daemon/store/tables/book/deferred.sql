@@ -5,18 +5,18 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id;
 -- name: is_number_held
 -- By another one than that of the attempt.
 SELECT EXISTS (SELECT 1 FROM deferred
-    WHERE book_id = ? AND number_key = ? AND state IN ('waiting', 'begun', 'doubtful') AND coalesce(attempt_id, -1) <> ?);
+    WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND number_key = ? AND state IN ('waiting', 'begun', 'doubtful') AND coalesce(attempt_id, -1) <> ?);
 
 -- name: is_key_held
 SELECT EXISTS (SELECT 1 FROM deferred
-    WHERE book_id = ? AND key_hash = ? AND state IN ('waiting', 'begun', 'doubtful') AND coalesce(attempt_id, -1) <> ?);
+    WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND key_hash = ? AND state IN ('waiting', 'begun', 'doubtful') AND coalesce(attempt_id, -1) <> ?);
 
 -- name: begin
-UPDATE deferred SET state = 'begun', attempt_id = ? WHERE id = ? AND book_id = ? AND state = 'waiting';
+UPDATE deferred SET state = 'begun', attempt_id = ? WHERE id = ? AND book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND state = 'waiting';
 
 -- name: adopt
 UPDATE deferred SET state = 'begun', attempt_id = ?
-WHERE book_id = ? AND number_key = ? AND type = ? AND total_ttc = ? AND state IN ('waiting', 'doubtful');
+WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND number_key = ? AND type = ? AND total_ttc = ? AND state IN ('waiting', 'doubtful');
 
 -- name: follow
 -- Not certified, it waits again; where an older ledger was put back, a person says so.
@@ -28,34 +28,34 @@ WHERE attempt_id = ?3 AND state = 'begun';
 
 -- name: end
 UPDATE deferred SET state = ?, ended_at = ?, why = ?, payload = NULL
-WHERE id = ? AND book_id = ? AND state IN ('waiting', 'doubtful');
+WHERE id = ? AND book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND state IN ('waiting', 'doubtful');
 
 -- name: release
-UPDATE deferred SET state = 'waiting', why = '' WHERE id = ? AND book_id = ? AND state = 'doubtful';
+UPDATE deferred SET state = 'waiting', why = '' WHERE id = ? AND book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND state = 'doubtful';
 
 -- name: doubt
-UPDATE deferred SET state = 'doubtful', why = ? WHERE book_id = ? AND state = 'waiting';
+UPDATE deferred SET state = 'doubtful', why = ? WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND state = 'waiting';
 
 -- name: next
-SELECT {columns} FROM deferred WHERE book_id = ? AND state = 'waiting' AND id NOT IN (SELECT value FROM json_each(?)) ORDER BY id LIMIT 1;
+SELECT {columns} FROM deferred WHERE book_id IN (SELECT other_id FROM served_book WHERE book_id = ?) AND state = 'waiting' AND id NOT IN (SELECT value FROM json_each(?)) ORDER BY id LIMIT 1;
 
 -- name: by_key
 -- The open one, else the newest.
-SELECT {columns} FROM deferred WHERE book_id = ? AND key_hash = ? ORDER BY state IN ('waiting', 'begun', 'doubtful') DESC, id DESC LIMIT 1;
+SELECT {columns} FROM deferred WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND key_hash = ? ORDER BY state IN ('waiting', 'begun', 'doubtful') DESC, id DESC LIMIT 1;
 
 -- name: by_id
-SELECT {columns} FROM deferred WHERE id = ? AND book_id = ?;
+SELECT {columns} FROM deferred WHERE id = ? AND book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?);
 
 -- name: by_address
 SELECT book_id, {columns} FROM deferred WHERE address = ?;
 
 -- name: open
-SELECT {columns} FROM deferred WHERE book_id = ? AND state IN ('waiting', 'begun', 'doubtful') AND id > ? ORDER BY id LIMIT ?;
+SELECT {columns} FROM deferred WHERE book_id IN (SELECT other_id FROM served_book WHERE book_id = ?) AND state IN ('waiting', 'begun', 'doubtful') AND id > ? ORDER BY id LIMIT ?;
 
 -- name: backlog
 SELECT count(*), coalesce(sum(total_ttc), 0), coalesce(min(sold_at), 0), coalesce(sum(state = 'doubtful'), 0)
-FROM deferred WHERE book_id = ? AND state IN ('waiting', 'begun', 'doubtful');
+FROM deferred WHERE book_id IN (SELECT other_id FROM served_book WHERE book_id = ?) AND state IN ('waiting', 'begun', 'doubtful');
 
 -- name: highest_number
 SELECT count(*), coalesce(max(number_key), '') FROM deferred
-WHERE book_id = ?1 AND number_key >= ?2 AND number_key < ?2 || ':' AND number_key GLOB ?3 AND state IN ('waiting', 'doubtful');
+WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND number_key >= ?2 AND number_key < ?2 || ':' AND number_key GLOB ?3 AND state IN ('waiting', 'doubtful');

@@ -1,11 +1,11 @@
 -- name: held
 -- As many digits as the series has, so that text order is that of the numbers.
 SELECT count(*), coalesce(max(coalesce(number_key, number)), '') FROM certification
-WHERE book_id = ?1 AND coalesce(number_key, number) >= ?2 AND coalesce(number_key, number) < ?2 || ':' AND coalesce(number_key, number) GLOB ?3
+WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND coalesce(number_key, number) >= ?2 AND coalesce(number_key, number) < ?2 || ':' AND coalesce(number_key, number) GLOB ?3
     AND state IN ('begun', 'certified', 'disputed') AND twin & 1 = 0;
 
 -- name: is_held
 SELECT EXISTS (
     SELECT 1 FROM certification
-    WHERE book_id = ? AND coalesce(number_key, number) = ? AND state IN ('begun', 'certified', 'disputed') AND twin & 1 = 0
+    WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND coalesce(number_key, number) = ? AND state IN ('begun', 'certified', 'disputed') AND twin & 1 = 0
 );

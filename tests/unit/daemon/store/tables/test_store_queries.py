@@ -14,7 +14,7 @@ import pytest
 
 from daemon.store.sqlite.migrations import Migration, migrate, migrations
 from daemon.store.sqlite.queries import load
-from daemon.store.tables.book import books, cash, closures, codec, deferred, entries
+from daemon.store.tables.book import books, cash, closures, codec, deferred, entries, take_overs
 
 STORE = Path(str(resources.files("daemon.store")))
 FILES = sorted(file for file in STORE.rglob("*.sql") if file.parent.name != "schema")
@@ -26,6 +26,7 @@ PARTS = {
     "closures": {"columns": closures.COLUMNS},
     "deferred": {"columns": deferred.COLUMNS},
     "outages": {"columns": entries.COLUMNS},
+    "take_overs": {"columns": take_overs.COLUMNS},
     "recompute": {"record": codec.RECORD_COLUMNS, "closure": closures.COLUMNS},
     "sandbox": {"entry": entries.COLUMNS},
     "year_lines": {"record": codec.RECORD_COLUMNS, "closure": closures.COLUMNS, "entry": entries.COLUMNS},
@@ -140,6 +141,7 @@ def test_a_released_migration_never_changes() -> None:
         "0012_deferred",
         "0013_number_year",
         "0014_outages",
+        "0015_take_over",
     ]
 
 
@@ -147,7 +149,7 @@ def test_money_and_time_are_whole_numbers() -> None:
     """Every table is STRICT, and no column holds a float."""
     with migrated() as connection:
         tables = connection.execute(
-            "SELECT name, strict FROM pragma_table_list WHERE schema = 'main' AND name NOT LIKE 'sqlite_%'"
+            "SELECT name, strict FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite_%'"
         ).fetchall()
         assert tables
         for name, strict in tables:

@@ -1,0 +1,44 @@
+"""A spare machine certifies in the place of one that is out of order, from one decision of a person to another (arrêté 2025-0049, article 6)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from common.language import Text
+from daemon.core.errors import McfdError
+from daemon.core.ledger.book import Book
+
+
+class TakeOver(msgspec.Struct, frozen=True):
+    """`spare` certifies what the tills of `first` ask for; times in ms, `ended_at` 0 while it lasts."""
+
+    first: Book
+    spare: Book
+    began_at: int
+    ended_at: int
+    reason: str
+
+
+TakeOverStep = Literal["taken over", "taken back", "not certified"]
+"""`not certified`: a person said so of an invoice that was in doubt at the machine that is out of order."""
+
+ANOTHER_TAXPAYER = Text("the spare has another taxpayer than the machine for which it stands; it certifies nothing")
+
+
+class MachineIsSpare(McfdError):
+    """A key of the spare itself (409)."""
+
+    def __init__(self, spare: str, first: str) -> None:
+        super().__init__(
+            Text(
+                "{spare} is the spare of {first} and certifies with the keys of that machine alone; nothing was sent",
+                spare=spare,
+                first=first,
+            )
+        )
+
+
+class TakeOverRefused(McfdError):
+    """The decision does not fit what is in force."""

@@ -1,0 +1,69 @@
+"""Which spare stands for which machine, and which books have their numbers and keys together since. Functions on a connection."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+from common.language import Text
+from daemon.core.errors import MachineOffline
+from daemon.core.ledger.book import Book
+from daemon.core.ledger.take_over import TakeOver
+from daemon.store.sqlite.queries import load
+
+COLUMNS = "book_id, nim, mode, spare_id, spare_nim, spare_mode, began_at, coalesce(ended_at, 0), reason"
+_SQL = load(__name__, columns=COLUMNS)
+
+
+def begin(connection: sqlite3.Connection, first: Book, spare: Book, *, at: int, reason: str) -> None:
+    """No other one lasts of either machine: whoever calls has looked in the same transaction."""
+    connection.execute(_SQL["begin"], (first.id, spare.id, at, reason))
+
+
+def end(connection: sqlite3.Connection, first: Book, *, at: int) -> None:
+    connection.execute(_SQL["end"], (at, first.id))
+
+
+def lasting(connection: sqlite3.Connection, book: Book) -> TakeOver | None:
+    """Of that machine or by that spare."""
+    row = connection.execute(_SQL["lasting"], (book.id,)).fetchone()
+    return None if row is None else _take_over(row)
+
+
+def all_lasting(connection: sqlite3.Connection) -> list[TakeOver]:
+    return [_take_over(row) for row in connection.execute(_SQL["all_lasting"])]
+
+
+def stands_for(connection: sqlite3.Connection, spare: Book, start: int, end: int) -> str:
+    """The machine for which it has stood last in `start <= t <= end` (ms); empty without one."""
+    row = connection.execute(_SQL["newest_between"], (spare.id, start, end)).fetchone()
+    return "" if row is None else _take_over(row).first.nim
+
+
+def sharing(connection: sqlite3.Connection, book: Book) -> list[Book]:
+    """The other books in which its numbers and keys may stand: of its spares, or of the machines for which it has stood."""
+    return [Book(*row) for row in connection.execute(_SQL["sharing"], (book.id,))]
+
+
+def is_replaced(connection: sqlite3.Connection, book: Book) -> bool:
+    """Whether its spare certifies in its place."""
+    found = lasting(connection, book)
+    return found is not None and found.first.id == book.id
+
+
+def check_in_use(connection: sqlite3.Connection, book: Book) -> None:
+    """MachineOffline where its spare certifies in its place."""
+    found = lasting(connection, book)
+    if found is not None and found.first.id == book.id:
+        raise MachineOffline(
+            Text(
+                "{spare} certifies in the place of {nim} now; nothing was sent",
+                spare=found.spare.nim,
+                nim=found.first.nim,
+            )
+        )
+
+
+def _take_over(row: tuple[Any, ...]) -> TakeOver:
+    *books, began_at, ended_at, reason = row
+    return TakeOver(Book(*books[:3]), Book(*books[3:]), began_at, ended_at, reason)

@@ -1,0 +1,112 @@
+"""A machine and its spare on one ledger, in one loop.
+
+async with paired(tmp_path / "ledger") as shop:
+    await shop.take_over()
+    answered = await shop.certify("F-1")
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from support.memory_shop import MemoryShop
+from support.shop import NIM, invoice
+
+from daemon.core.audit import Actor
+from daemon.core.clock import zone
+from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.deferred import DeferredSale
+from daemon.store.store import Store
+from daemon.usecases.certification.certify import certify
+from daemon.usecases.certification.idempotency import Answered
+from daemon.usecases.deferred.accept import certify_or_defer
+from daemon.usecases.deferred.certify_waiting import SalesThatWait
+from daemon.usecases.worker.machine_worker import Limits, MachineWorker
+from daemon.usecases.worker.machine_workers import MachineWorkers
+
+SPARE = "EL02000099-1"
+LAST = 6
+"""The frame of 38h of an invoice of one item."""
+PERSON = Actor("user:awa")
+
+
+@dataclass
+class PairedShop:
+    store: Store
+    first: MemoryShop
+    spare: MemoryShop
+    workers: MachineWorkers
+
+    @property
+    def in_use(self) -> MachineWorker:
+        """As the API finds it for a key of the first machine."""
+        return self.first.worker.in_use
+
+    async def certify(
+        self, number: str, *prices: int, key: str = "", credit: bool = False, **changes: Any
+    ) -> Answered[Record]:
+        body = invoice(number, *prices, **changes)
+        return await certify(self.in_use, body, self.first.call(body, key), credit=credit)
+
+    async def defer(self, number: str, key: str) -> DeferredSale:
+        body = invoice(number)
+        answered = await certify_or_defer(self.in_use, body, self.first.call(body, key), is_async=True)
+        assert isinstance(answered.value, DeferredSale)
+        return answered.value
+
+    async def take_over(self, reason: str = "it does not start any more") -> None:
+        pair = self.first.worker.book, self.spare.worker.book
+        async with self.workers.at_rest(pair[:1]):
+            await self.store.decisions.take_over(*pair, reason=reason, at=self.in_use.now(), by=PERSON)
+
+    async def take_back(self, reason: str = "it was repaired") -> None:
+        async with self.workers.at_rest((self.spare.worker.book,)):
+            await self.store.decisions.take_back(self.first.worker.book, reason=reason, at=self.in_use.now(), by=PERSON)
+
+    async def first_dies(self) -> None:
+        self.first.session.unplug(asyncio.get_running_loop().time(), 1e9)
+        self.first.port.pump()
+        await self.first.until(lambda: not self.first.worker.connected, "the machine away")
+
+    async def first_returns(self) -> None:
+        self.first.session.plug()
+        await self.first.connected()
+
+    async def dies_in_doubt(self, number: str, key: str = "", *, certified: bool) -> asyncio.Task[Answered[Record]]:
+        """The first machine dies at 38h of that invoice; the till waits."""
+        sale = asyncio.ensure_future(self.certify(number, key=key))
+        await self.first.held_at(LAST, "after" if certified else "before")
+        now = asyncio.get_running_loop().time()
+        if not certified:
+            self.first.session.cut_power(now, 0.0)
+        self.first.session.unplug(now, 1e9)
+        self.first.resume()
+        await self.first.until(lambda: not self.first.worker.connected, "the machine away")
+        return sale
+
+
+@asynccontextmanager
+async def paired(path: Path) -> AsyncIterator[PairedShop]:
+    store = await Store.open(path, timezone=zone("UTC"), reserve_bytes=0)
+    async with store:
+        limits = Limits(doubt_patience=0.3, patience=5.0, aggregation_delay=0.01)
+        first, spare = (MemoryShop(path, nim=nim, limits=limits) for nim in (NIM, SPARE))
+        await first.begin(store)
+        await spare.begin(store)
+        first.worker.spare, spare.worker.first = spare.worker, first.worker
+        waiting = [asyncio.ensure_future(SalesThatWait(each.worker).run()) for each in (first, spare)]
+        await first.connected()
+        await spare.connected()
+        try:
+            yield PairedShop(store, first, spare, MachineWorkers((first.worker, spare.worker)))
+        finally:
+            for task in waiting:
+                task.cancel()
+            await asyncio.wait(waiting)
+            await first.end()
+            await spare.end()
