@@ -24,6 +24,8 @@ TABLE = {
     ("machine", "probe", "/nowhere", "--yes"): KEEPER,
     ("machine", "recording"): KEEPER,
     ("machine", "settle"): KEEPER,
+    ("machine", "take-back", NIM, "--reason", "x"): KEEPER,
+    ("machine", "take-over", NIM, "--reason", "x"): KEEPER,
     ("time", "accept"): KEEPER,
     ("time", "repair"): KEEPER,
     ("time", "show"): KEEPER,

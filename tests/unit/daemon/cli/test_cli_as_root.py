@@ -55,6 +55,8 @@ TYPED: tuple[tuple[str, ...], ...] = (
     ("machine", "recording", "--incidents"),
     ("machine", "recording", "--raw", "--save", "var/backups/line.rec"),
     ("machine", "settle"),
+    ("machine", "take-over", NIM, "--reason", "x"),
+    ("machine", "take-back", NIM, "--reason", "x"),
     ("time", "accept"),
     ("time", "repair"),
     ("time", "show"),

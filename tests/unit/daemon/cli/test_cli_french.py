@@ -56,6 +56,8 @@ USES = (
     ("machine", "info"),
     ("machine", "info", "EL02000099"),
     ("machine", "settle"),
+    ("machine", "take-over", "EL02000015-1", "--reason", "x"),
+    ("machine", "take-back", "EL02000015-1"),
     ("machine", "recording"),
     ("report", "x"),
     ("report", "z", "7"),
@@ -126,6 +128,7 @@ audit
 machine list
 machine info
 machine settle
+machine take-over EL02000015-1 --reason x
 machine last-z EL02000015 7
 machine probe /nulle-part
 machine probe tcp://127.0.0.1:1
