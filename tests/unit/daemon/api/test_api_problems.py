@@ -16,6 +16,7 @@ from daemon.core import errors
 from daemon.core.errors import FieldError, without_paths
 from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.ledger.deferred import KeyRequired, NotWaiting, NumberWaits
+from daemon.core.ledger.take_over import MachineIsSpare, TakeOverRefused
 
 
 def tree(root: type[Exception]) -> Iterator[type[Exception]]:
@@ -35,6 +36,8 @@ EXAMPLES = [
     (NumberWaits("F-1"), 409, "DUPLICATE_INVOICE"),
     (NotWaiting(), 409, "REQUEST_NOT_WAITING"),
     (KeyRequired([FieldError("Idempotency-Key", "has to be given")]), 400, "IDEMPOTENCY_KEY_REQUIRED"),
+    (MachineIsSpare("EL02000099-1", "EL02000015-1"), 409, "MACHINE_IS_SPARE"),
+    (TakeOverRefused("no spare stands for EL02000015-1"), 409, "INVALID_REQUEST"),
     (errors.KeyReused(), 409, "IDEMPOTENCY_KEY_REUSED"),
     (errors.ZNumberUnknown("EL02000015-1"), 409, "Z_NUMBER_UNKNOWN"),
     (errors.PeriodNotOver("2026-11", "2026-10"), 409, "PERIOD_NOT_OVER"),
