@@ -72,6 +72,15 @@ def existing(settings: Settings) -> Path:
     return path
 
 
+def check_stopped(ledger: Path) -> None:
+    """LedgerInUse where a daemon has it: before a person is asked for anything."""
+    from daemon.store.sqlite.lock import LedgerLock, lock_path
+
+    with as_owner(ledger.parent):
+        if lock_path(ledger).exists():
+            LedgerLock.acquire(ledger, is_command=True).release()
+
+
 def shell_user() -> Actor:
     return shell_actor(os.getuid(), os.environ.get("SUDO_USER", ""))
 

@@ -200,13 +200,12 @@ class LedgerInUse(LedgerUnusable):
     def __init__(self, ledger: Path, process: str, control: Path | None, *, is_command: bool) -> None:
         self.control = control
         self.is_command = is_command
-        super().__init__(
-            Text(
-                "{ledger} is in use by another mcfd (process {process}); stop that one first",
-                ledger=ledger,
-                process=process or "?",
+        told = Text("{ledger} is in use by another mcfd (process {process}); stop that one first")
+        if not is_command:
+            told = Text(
+                "{ledger} is in use by another mcfd (process {process}); stop that one first (the service: sudo systemctl stop mcfd)"
             )
-        )
+        super().__init__(told.format(ledger=ledger, process=process or "?"))
 
 
 class EntryDamaged(LedgerUnusable):

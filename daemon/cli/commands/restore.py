@@ -18,7 +18,7 @@ from daemon.cli.failures import NO_ROOM, Failure, Unavailable, not_restored
 from daemon.cli.options import config_option, examples, file_option, json_option, last_z_option
 from daemon.cli.output import Progress, counts, figures, print_json, say, warn
 from daemon.core.clock import millis_text
-from daemon.ledger_access import now, shell_user
+from daemon.ledger_access import check_stopped, now, shell_user
 from daemon.owner import as_owner, for_owner, new_file, private_folder
 from daemon.settings import Settings, SettingsError, find, load, parse
 
@@ -96,6 +96,7 @@ def _restore_ledger(settings: Settings, file: Path, *, yes: bool, last_z: LastZ,
     path = settings.storage.path
     if path.exists() and path.samefile(file):
         raise Failure(tr("{path} is the ledger itself", path=file))
+    check_stopped(path)
     if path.exists() and not yes:
         if not sys.stdin.isatty():
             raise click.UsageError(tr("without a terminal {option} is needed", option="--yes"))
@@ -162,6 +163,8 @@ def restore_box(wanted: RestoreOptions) -> BoxRestored:
 
     place = _place(wanted.config)
     present = _present(place)
+    if present is not None:
+        check_stopped(present.storage.path)
     with ExitStack() as stack:
         with _decrypted(wanted) as source:
             reader = ArchiveReader(source)
