@@ -45,7 +45,7 @@ LIMITS = {
     "start": Limit("seconds from start to ready on a million sales", "≤", 0.5),
     "memory-large": Limit("MB resident on a million sales, its page in use", "≤", 96),
     "today": Limit("ms of the page's Today on a million sales", "≤", 100),
-    "first-load": Limit("KB of the page's first load", "≤", 150),
+    "first-load": Limit("KB of the page's first load, compressed", "≤", 90),
     "search": Limit("ms of a search in the journal of a million sales", "≤", 1000),
     "upstream": Limit("certify, headquarters dead / alive", "≤", 1.02),
     "command": Limit("seconds to the first output of `mcfd keys list`", "≤", 0.2),
