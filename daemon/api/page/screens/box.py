@@ -5,19 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-import msgspec
-
 from common.numbers import money
 from common.passwords import fault_of_password, hash_password
 from daemon.api.http.answers import Reply
-from daemon.api.page.certificate import address_here, authority_shown
+from daemon.api.page.certificate import authority_shown
 from daemon.api.page.days import day_of
 from daemon.api.page.downloads import kept_files
 from daemon.api.page.faults import BoxFailed
 from daemon.api.page.jobs import Job
+from daemon.api.page.screens import pairing
 from daemon.api.page.shown.line_charts import line_charts
 from daemon.api.page.shown.machine_shown import shown_machine
-from daemon.api.page.shown.qr_code import qr_picture
 from daemon.api.page.visit import Visit, html, is_fetched, redirect, screen, shown
 from daemon.core.audit_words import deed, details, who, whom
 from daemon.core.certified_core import CORE_VERSION, core_digest, waiting_version
@@ -141,19 +139,7 @@ async def create_key(visit: Visit) -> Reply:
         terms=KeyTerms(role, expires_at, "strict" in visit.form),
         by=visit.actor,
     )
-    for_till = {"url": address_here(visit), "nim": visit.worker.book.nim, "key": text}
-    picture = await qr_picture(msgspec.json.encode(for_till).decode())
-    pages = f"{for_till['url']}/ui/"
-    return await shown(
-        visit,
-        "new_key.html",
-        key=text,
-        label=label,
-        address=for_till["url"],
-        picture=picture,
-        pages=(pages, await qr_picture(pages)),
-        authority=await authority_shown(visit),
-    )
+    return await shown(visit, "new_key.html", label=label, **await pairing.on_screen(visit, text))
 
 
 @screen("/ui/box/key/{key:int}/revoke", "administer", change=True)

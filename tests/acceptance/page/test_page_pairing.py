@@ -1,0 +1,79 @@
+"""The card of a new key as a PDF: what a till needs, in words and as QR codes, for whoever has made the key and nobody else."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import httpx
+import pypdf
+from PIL import Image, ImageDraw
+from support.browser import session_of
+from support.shop import NIM, PLAIN, Shop
+from support.tools import need
+
+CARD = "/ui/box/key/card"
+
+
+def client(shop: Shop, name: str) -> httpx.Client:
+    base = f"http://127.0.0.1:{shop.port}"
+    headers = {"Origin": base, "Accept-Language": "fr"}
+    return httpx.Client(base_url=base, verify=PLAIN, cookies=session_of(shop, name), headers=headers, timeout=60)
+
+
+def new_key(technician: httpx.Client) -> str:
+    made = technician.post("/ui/box/key", data={"label": "caisse 7", "role": "seller"})
+    found = re.search(r'name="key" value="(ak_live_\w+)"', made.text)
+    assert found, made.text
+    return found[1]
+
+
+def drawn(page: pypdf.PageObject) -> Image.Image:
+    """The page's filled rectangles, of which its codes are made."""
+    scale, contents = 3, page.get_contents()
+    assert contents is not None
+    picture = Image.new("L", (int(page.mediabox.width) * scale, int(page.mediabox.height) * scale), 255)
+    pen = ImageDraw.Draw(picture)
+    number = rb"(-?[0-9.]+) "
+    for found in re.findall(number * 4 + rb"re f", contents.get_data()):
+        x, y, wide, high = (float(part) * scale for part in found)
+        top, bottom = sorted((picture.height - y, picture.height - y - high))
+        pen.rectangle((x, top, x + wide, bottom), fill=0)
+    return picture
+
+
+def test_the_card_says_in_codes_what_it_says_in_words(shop: Shop, tmp_path: Path) -> None:
+    """One page with embedded fonts; a scanner reads the till's code as address, machine and key, which opens the API, and the page's address."""
+    need("zbarimg")
+    with client(shop, "technician") as technician:
+        key = new_key(technician)
+        answer = technician.post(CARD, data={"key": key})
+    assert answer.headers["content-type"] == "application/pdf"
+    assert answer.headers["cache-control"] == "no-store"
+    (page,) = pypdf.PdfReader(io.BytesIO(answer.content)).pages
+    text = page.extract_text()
+    assert "caisse 7" in text
+    assert key in text.replace("\n", "")
+    assert b"/FontFile2" in answer.content
+    drawn(page).save(tmp_path / "card.png")
+    command = ["zbarimg", "--quiet", "--raw", str(tmp_path / "card.png")]
+    read = subprocess.run(command, capture_output=True, text=True, check=True)
+    codes = set(read.stdout.split("\n"))
+    address = f"http://127.0.0.1:{shop.port}"
+    assert f"{address}/ui/" in codes
+    (told,) = (json.loads(code) for code in codes if code.startswith("{"))
+    assert told == {"url": address, "nim": NIM, "key": key}
+    assert httpx.get(f"{told['url']}/v1/me", headers={"Authorization": f"Bearer {told['key']}"}).status_code == 200
+
+
+def test_a_card_is_of_a_key_of_this_machine(shop: Shop) -> None:
+    """What is no key of it gives no card, and whoever may not make keys has none."""
+    with client(shop, "technician") as technician:
+        key = new_key(technician)
+        for wrong in ("", "ak_live_nothing", key[:-1], shop.key("test")[:-1]):
+            assert technician.post(CARD, data={"key": wrong}).status_code == 404
+    with client(shop, "seller") as seller:
+        assert seller.post(CARD, data={"key": key}).status_code == 403
