@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -39,12 +39,41 @@ def replacing(path: Path, mode: int, uid: int = -1, gid: int = -1) -> Iterator[B
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
+    sync_path(path.parent)
 
 
-def sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+def sync_path(path: Path) -> None:
+    """A file, or the names in a folder."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def real_path(path: Path) -> Path:
+    """Where it is itself, whatever symbolic links lead there: what stands beside it is found by that."""
+    return Path(os.path.realpath(path))
+
+
+LARGEST = 64 * 1024
+
+
+def secret_path(path: Path, environ: Mapping[str, str] = os.environ) -> Path:
+    """The file itself, or the systemd credential that stands for it.
+
+    Under `LoadCredential=upstream.secret:…` the credential has the file's name; where a whole directory
+    is loaded, systemd calls it `<id>_<name>`, and the id is taken to be the directory's name.
+    """
+    if directory := environ.get("CREDENTIALS_DIRECTORY"):
+        for name in (path.name, f"{path.parent.name}_{path.name}"):
+            credential = Path(directory, name)
+            if credential.is_file():
+                return credential
+    return path
+
+
+def read_secret(path: Path, environ: Mapping[str, str] = os.environ) -> bytes:
+    """The content without surrounding white space; OSError as it comes."""
+    with secret_path(path, environ).open("rb") as file:
+        return file.read(LARGEST).strip()

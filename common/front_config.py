@@ -11,8 +11,6 @@ from typing import Final
 
 import msgspec
 
-from common.tls import STRONG
-
 
 class FrontLimits(msgspec.Struct, frozen=True, kw_only=True):
     """`connections` at once in all, of which `reserved` are for addresses that have shown a key. Of one address: connections at once, new ones
@@ -42,6 +40,8 @@ class Front(msgspec.Struct, frozen=True, kw_only=True):
     limits: FrontLimits
 
 
+STRONG: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
+"""Of TLS 1.2, what has forward secrecy and authenticates what it encrypts; all of TLS 1.3 has both."""
 SBIN: Final = "/usr/local/sbin:/usr/sbin:/sbin"
 KNOWN: Final = b"mcfd-known"
 """Header of an answer to a client with a valid key; HAProxy takes it out."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import socket
 import struct
@@ -74,3 +75,11 @@ def peer_user(connection: socket.socket) -> int:
     """Who is at the other end of a Unix socket, as the kernel has it."""
     found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     return int(_CREDENTIALS.unpack(found)[1])
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this computer can be meant."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -9,7 +9,7 @@ from common.language import Language
 from daemon.core.invoice.invoice import CLIENTS, COMMENT_NAMES, NATURES
 from daemon.core.ledger.book import Book
 from daemon.core.report.letterhead import Letterhead
-from daemon.paper.png import LARGEST
+from daemon.paper.logo import LARGEST
 from daemon.paper.shop import Shop
 from daemon.settings import Settings
 from daemon.settings.paper import LABELS

@@ -20,7 +20,7 @@ from daemon.core.ledger.decision import Decision, DecisionRefused, Obstacle
 from daemon.core.ledger.paper import PaperInvoice
 from daemon.core.ledger.take_over import TakeOverRefused
 from daemon.core.ledger.verdict import Evidence
-from daemon.core.roles import Role
+from daemon.core.people import Role
 
 if TYPE_CHECKING:
     from daemon.store import Store

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import cache
 from importlib.resources import files
-from typing import Final
+from typing import Final, NamedTuple
 
 from markupsafe import Markup
 
@@ -46,3 +46,17 @@ def icon(name: str) -> Markup:
 def _shapes() -> dict[str, str]:
     found: dict[str, str] = json.loads(files("common.web").joinpath("static", "icons.json").read_bytes())
     return found
+
+
+class MenuItem(NamedTuple):
+    href: str
+    words: str
+    icon: str
+    is_here: bool
+    waits: int = 0
+    """how much waits there"""
+
+
+def is_here(path: str, here: str) -> bool:
+    """Whether the screen `here` is that of the menu's `path`, or one below it; the first screen has none below."""
+    return path.rstrip("/") == here.rstrip("/") or (path != "/ui/" and here.startswith(f"{path}/"))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult
 
-from common.credentials import read_secret
+from common.files import read_secret
 from common.wire.keys import PUBLIC, PrivateKey, decode
 from common.wire.nkey import USER, decode_seed, encode_nkey
 

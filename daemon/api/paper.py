@@ -14,7 +14,7 @@ from daemon.paper.elements import Document
 from daemon.paper.escpos import CodePage, as_escpos
 from daemon.paper.layout import Width
 from daemon.paper.shop import Shop
-from daemon.usecases.reports.letterhead import letterhead_of
+from daemon.usecases.reports.inspect import letterhead_of
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 

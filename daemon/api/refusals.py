@@ -16,7 +16,7 @@ Refusal
 from __future__ import annotations
 
 from common.language import Text
-from daemon.core.roles import Right, Role, roles_with
+from daemon.core.people import Right, Role, roles_with
 
 
 class Refusal(Exception):

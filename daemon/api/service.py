@@ -17,10 +17,9 @@ from daemon.api.document.docs import DrawnOnce
 from daemon.api.document.openapi import document
 from daemon.api.http.cross_origin import CrossOrigin
 from daemon.api.http.middleware import OuterMiddleware
-from daemon.api.page import certificate, entrance
-from daemon.api.page.deps import PageDeps
-from daemon.api.page.first_start import FirstStart
-from daemon.api.page.nowhere import nowhere
+from daemon.api.page import downloads, entrance
+from daemon.api.page.deps import FirstStart, PageDeps
+from daemon.api.page.entrance import nowhere
 from daemon.api.page.rendering import Rendering
 from daemon.api.page.screens import (
     account,
@@ -83,8 +82,8 @@ OPEN_ROUTES = (*health.HANDLERS, *metrics.HANDLERS, *customer.HANDLERS)
 PAGE_ROUTES = (
     *entrance.HANDLERS,
     *account.HANDLERS,
-    *certificate.HANDLERS,
     *pairing.HANDLERS,
+    *downloads.HANDLERS,
     *waiting.HANDLERS,
     *today.HANDLERS,
     *invoices.HANDLERS,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from common.files import write_whole
-from common.network import is_loopback
+from common.sockets import is_loopback
 from daemon.settings import Server
 
 FILE: Final = "mcfd.service"

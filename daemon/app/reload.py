@@ -14,7 +14,7 @@ import msgspec
 import structlog
 
 from common import logs, notify
-from common.credentials import secret_path
+from common.files import secret_path
 from common.front import BadCertificate
 from daemon.core.errors import StorageError
 from daemon.settings import Settings, SettingsError, changes, check_files, load

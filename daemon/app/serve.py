@@ -33,7 +33,7 @@ from daemon.app.control import controlled
 from daemon.app.outward.replication import Replication, replicating
 from daemon.app.outward.webhooks import posting
 from daemon.app.page.commands import MCFD
-from daemon.app.page.restoring import carry_out_order, is_ordered
+from daemon.app.page.files import carry_out_order, is_ordered
 from daemon.app.page.wiring import page_of
 from daemon.app.paper import ZPrinting, paper_of
 from daemon.app.reload import ReloadedPart, Reloader

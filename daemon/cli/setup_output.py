@@ -118,7 +118,7 @@ def nothing_set_up(ports: Sequence[PortResult]) -> dict[str, object]:
 
 def _port(asked: PortResult) -> dict[str, object]:
     if isinstance(asked.found, Silence):
-        return {"port": str(asked.port), "nim": None, "why": asked.found.why, "reason": asked.found.reason}
+        return {"port": str(asked.port), "nim": None, "why": asked.found.why, "reason": str(asked.found.reason)}
     return {"port": str(asked.port), "nim": asked.nim, "why": None, "reason": None}
 
 

@@ -1,12 +1,16 @@
-"""The audit log: what people, keys and commands did to the box, each entry chained to the one before it."""
+"""The audit log: what people, keys and commands did to the box, each entry chained to the one before it; and its words, for the
+page and for `mcfd audit`."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable, Mapping
 from typing import Final, Literal, TypeAlias
 
 import msgspec
+
+from common.language import Speaker, Text
 
 Action: TypeAlias = Literal[
     "key.created",
@@ -94,3 +98,127 @@ def first_broken(entries: list[AuditEntry], previous: bytes = GENESIS, last_id: 
             return entry
         previous, last_id = entry.hash, entry.id
     return None
+
+
+DEEDS: Final[Mapping[str, Text]] = {
+    "key.created": Text("key made"),
+    "key.revoked": Text("key revoked"),
+    "user.created": Text("person added"),
+    "user.password_changed": Text("password changed"),
+    "user.disabled": Text("person disabled"),
+    "user.logged_in": Text("logged in"),
+    "user.logged_out": Text("logged out"),
+    "closure.created": Text("day closed (Z)"),
+    "calendar.closed": Text("month or year closed"),
+    "sale.withdrawn": Text("waiting sale taken back"),
+    "sale.released": Text("doubtful sale waits again"),
+    "outage.notified": Text("notification of an outage noted"),
+    "cash.moved": Text("cash put in or taken out"),
+    "copy.made": Text("duplicate given out"),
+    "report.given": Text("report given out"),
+    "pending.cancelled": Text("open invoice cancelled"),
+    "attempt.settled": Text("doubt decided"),
+    "machine.taken_over": Text("spare took over"),
+    "machine.taken_back": Text("taken back from the spare"),
+    "z_number.said": Text("last Z said"),
+    "backup.taken": Text("copy made"),
+    "archive.made": Text("archive of a year made"),
+    "ledger.restored": Text("ledger put back from a copy"),
+    "configuration.changed": Text("configuration changed"),
+    "outbox.replayed": Text("refused closures sent again"),
+    "authority.created": Text("certificate authority made"),
+}
+DETAILS: Final[Mapping[str, Text]] = {
+    "all": Text("the whole box"),
+    "amount": Text("Amount"),
+    "aside": Text("put aside as"),
+    "count": Text("how many"),
+    "decision": Text("Decision"),
+    "fingerprint": Text("fingerprint"),
+    "from": Text("from the copy"),
+    "from_z": Text("from Z"),
+    "kind": Text("Movement"),
+    "label": Text("Till"),
+    "mode": Text("mode"),
+    "number": Text("Number"),
+    "period": Text("Period"),
+    "outage": Text("Outage"),
+    "reason": Text("Reason"),
+    "reference": Text("Reference"),
+    "role": Text("Role"),
+    "sections": Text("sections"),
+    "spare": Text("Spare"),
+    "through": Text("typed by"),
+    "total_ttc": Text("total TTC"),
+    "year": Text("Year"),
+    "counted": Text("counted in the drawer"),
+    "who": Text("notified"),
+    "z_number": Text("Z"),
+}
+"""The small facts beside a deed; one that is not here (NIM) is called the same everywhere."""
+VALUES: Final[Mapping[tuple[str, str], Text]] = {
+    ("all", "yes"): Text("yes"),
+    ("kind", "deposit"): Text("put in"),
+    ("kind", "withdrawal"): Text("taken out"),
+    ("mode", "live"): Text("live"),
+    ("mode", "test"): Text("test"),
+    ("role", "seller"): Text("seller"),
+    ("role", "reader"): Text("reader"),
+    ("role", "manager"): Text("manager"),
+    ("role", "technician"): Text("technician"),
+    ("who", "administration"): Text("tax administration"),
+    ("who", "distributor"): Text("distributor"),
+}
+"""What is a word of ours; all else (a number, a name, what a decision is called on the command line) stands as it is."""
+AMOUNTS: Final = frozenset({"amount", "total_ttc", "counted"})
+NAMED: Final = Text("{name}: {found}")
+
+
+def deed(action: str, say: Speaker) -> str:
+    """One that is not known, of another version, as it is called in the ledger."""
+    return say(DEEDS[action]) if action in DEEDS else action
+
+
+def value_word(name: str, value: str, say: Speaker) -> str:
+    """What a field's value (a role, a movement of cash) is called; one that is no word of ours stands as it is."""
+    return say(VALUES[name, value]) if (name, value) in VALUES else value
+
+
+def details(found: Mapping[str, str], say: Speaker, money: Callable[[int], str] = str) -> str:
+    """`money` writes whole francs."""
+    told = (
+        (_called(name, say), money(int(value)) if name in AMOUNTS else value_word(name, value, say))
+        for name, value in found.items()
+        if value
+    )
+    return " · ".join(say(NAMED(name=name, found=value)) for name, value in told)
+
+
+def _called(name: str, say: Speaker) -> str:
+    """Some of these words also stand within a sentence."""
+    word = say(DETAILS[name]) if name in DETAILS else name.upper()
+    return word[:1].upper() + word[1:]
+
+
+def who(actor: str, labels: Mapping[str, str], say: Speaker) -> str:
+    """`user:awa`, `key:3`, `shell:root` or `mcfd` as people call them; `labels` has the till of each key."""
+    kind, _, name = actor.partition(":")
+    if kind == "key":
+        return _till(name, labels, say)
+    return say("{name} (terminal)", name=name) if kind == "shell" else name or actor
+
+
+def whom(subject: str, labels: Mapping[str, str], say: Speaker) -> str:
+    """What it was done to: `key 4`, `user awa`, `EL02000015-1 live`, a file (its name alone), or a name of its own."""
+    if subject.startswith("/"):
+        return subject.rpartition("/")[2]
+    first, _, last = subject.rpartition(" ")
+    if first == "key":
+        return _till(last, labels, say)
+    if last == "test":
+        return f"{first} ({say('test')})"
+    return last if first == "user" else first if last == "live" else subject
+
+
+def _till(key: str, labels: Mapping[str, str], say: Speaker) -> str:
+    return labels.get(key) or say("key {number}", number=key)

@@ -1,11 +1,20 @@
-"""Time as the ledger counts it: milliseconds since 1970 in UTC, never going backwards (decision 21)."""
+"""Time as the ledger counts it: milliseconds since 1970 in UTC, never going backwards, and which clock is to be believed (decision 21): the box's
+when it is synchronised or credible by itself, else the machine's, else none.
+
+A time is credible when it is not before this program was made, not before what the book holds, and not more than `BOUND` after that. So
+nothing that a machine or an unsynchronised box says moves a book by more than `BOUND`; what is further ahead is asked of an operator.
+A wrong step within the bound is noticed by the clock that nobody can set: the box's time and the loop's go on side by side.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, tzinfo
+from enum import Enum
 from typing import TypeAlias
 from zoneinfo import ZoneInfo
+
+import msgspec
 
 Clock: TypeAlias = Callable[[], int]
 """Milliseconds since 1970, UTC, as the box has it."""
@@ -48,3 +57,95 @@ def millis_text(at: int) -> str:
 def zone(name: str) -> tzinfo:
     """The time zone of that name; the one of this country is known without a zone database on the box."""
     return UTC if name in _ALWAYS_UTC else ZoneInfo(name)
+
+
+MADE = millis(datetime(2025, 1, 1, tzinfo=UTC))
+"""No clock that says less is right: the program did not exist."""
+
+BOUND = 31 * DAY
+"""What a shop may be closed for without a synchronised clock and without being asked; and the most that a wrong clock can do."""
+
+SLACK = HOUR
+"""A clock that is this much behind the book, or apart from another, is not wrong yet."""
+
+FIRST_BOUND = 5 * 366 * DAY
+"""For a book that holds nothing yet, or nothing but what was written while no clock was credible: counted from `MADE`."""
+
+
+class Source(Enum):
+    BOX = "box"
+    MACHINE = "machine"
+    BOOK = "book"
+    """No clock is credible: the book's own time, which stands still; that of an empty one is `MADE`."""
+
+
+class Clocks(msgspec.Struct, frozen=True):
+    """What there is to judge by, in ms since 1970: `book` is the youngest time that the book holds (0 when it is empty), `machine` is
+    None when there is no reading, `stepped` tells that the box's clock has been moved while the daemon ran and nobody vouches for it, and
+    up to `accepted` an operator has confirmed a clock."""
+
+    book: int
+    box: int
+    synchronised: bool
+    machine: int | None
+    stepped: bool = False
+    accepted: int = 0
+
+
+class Told(msgspec.Struct, frozen=True):
+    """`at` is never before the book. `ahead`: no clock is believed, and what the one that is nearest says lies so far after the book (ms)
+    that an operator has to be asked; 0 otherwise. `behind`: by how much a believed clock is behind the book (ms), 0 within `SLACK`."""
+
+    at: int
+    source: Source
+    ahead: int = 0
+    behind: int = 0
+
+
+def tell(clocks: Clocks) -> Told:
+    """The time to write down, and what is wrong with it."""
+    if clocks.synchronised and clocks.box >= MADE:
+        return _of(clocks, clocks.box, Source.BOX)
+    machine = clocks.machine if clocks.machine is not None and _credible(clocks, clocks.machine) else None
+    if _credible(clocks, clocks.box) and not (clocks.stepped and machine is not None):
+        return _of(clocks, clocks.box, Source.BOX)
+    if machine is not None:
+        return _of(clocks, machine, Source.MACHINE)
+    return Told(clocks.book or MADE, Source.BOOK, ahead=_ahead(clocks))
+
+
+def latest(clocks: Clocks) -> int:
+    """The last moment that is believed without being asked for."""
+    return max(clocks.accepted, MADE + FIRST_BOUND if clocks.book in (0, MADE) else clocks.book + BOUND)
+
+
+def question(clocks: Clocks, told: Told) -> str:
+    """What an operator is told when no clock can be believed, in one sentence; empty when there is nothing to ask."""
+    if not told.ahead:
+        return ""
+    says = [f"the box says {millis_text(clocks.box)}"] if clocks.box > clocks.book else []
+    if clocks.machine is not None and clocks.machine > clocks.book:
+        says.append(f"the machine says {millis_text(clocks.machine)}")
+    # A box that was ahead for a while, and is right again, is behind its own book.
+    repair = (
+        f", or `mcfd time repair` if it is {millis_text(clocks.box)} now" if clocks.book > clocks.box >= MADE else ""
+    )
+    return (
+        f"the time cannot be right: the book ends at {millis_text(clocks.book)}, {' and '.join(says)}, and nobody vouches for it; "
+        f"set the clock, or say `mcfd time accept`{repair}"
+    )
+
+
+def _of(clocks: Clocks, at: int, source: Source) -> Told:
+    behind = clocks.book - at
+    return Told(max(at, clocks.book), source, behind=behind if behind > SLACK else 0)
+
+
+def _credible(clocks: Clocks, at: int) -> bool:
+    return max(MADE, clocks.book - SLACK) <= at <= latest(clocks)
+
+
+def _ahead(clocks: Clocks) -> int:
+    """By the clock that is nearest to the book; none that is behind it can be asked about."""
+    later = [at - clocks.book for at in (clocks.box, clocks.machine) if at is not None and at > latest(clocks)]
+    return min(later, default=0)

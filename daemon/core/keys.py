@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, cast
 import msgspec
 
 from daemon.core.ledger.attempt import Mode
-from daemon.core.roles import USUAL, Role
+from daemon.core.people import USUAL, Role
 
 _ALPHABET = digits + ascii_letters
 _RANDOM_CHARACTERS = 32

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from common.language import tr
 from common.language.stored import stored
 from common.language.system import reason
-from daemon.doctor.finding import CheckResult, fail, ok, warn
+from daemon.doctor.wording import CheckResult, fail, ok, warn
 from daemon.owner import as_owner
 from daemon.settings import Settings
 from daemon.store.sqlite.disk_failure import disk_trouble, read_failures

@@ -9,13 +9,12 @@ from importlib.metadata import version
 
 from daemon.core.certified_core import core_digest
 from daemon.doctor.box import check_box_clock, check_disk
-from daemon.doctor.certificate import check_certificate
-from daemon.doctor.configuration import check_secrets
-from daemon.doctor.finding import CheckResult
+from daemon.doctor.certificate import check_certificate, check_secrets
 from daemon.doctor.ledger import check_ledger
 from daemon.doctor.line import check_line
 from daemon.doctor.paper import check_company, check_homologation, check_isf, check_logo, check_printer, check_upgrade
 from daemon.doctor.service import ask, check_front, check_service
+from daemon.doctor.wording import CheckResult
 from daemon.settings import Settings
 from daemon.time_sync import is_synchronised
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from common.language import tr
 from common.language.system import reason
-from daemon.doctor.finding import CheckResult, fail, ok, warn
+from daemon.doctor.wording import CheckResult, fail, ok, warn
 from daemon.owner import as_owner
 
 BLOCK: Final = bytes(4096)

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 from common.language import tr
-from daemon.doctor.finding import CheckResult, fail, ok
+from daemon.doctor.wording import CheckResult, fail, ok
 from daemon.settings import SettingsError, check_files, load
 
 

@@ -15,8 +15,8 @@ from daemon.core.ledger.book import Book
 from daemon.core.ledger.deferred import DeferredBacklog
 from daemon.core.machine.nim import short_nim
 from daemon.core.report.journal import Page
-from daemon.doctor.finding import CheckResult, fail, ok, warn
 from daemon.doctor.line import User, daemon_user
+from daemon.doctor.wording import CheckResult, fail, ok, warn
 from daemon.owner import as_owner
 from daemon.settings import Settings
 from daemon.store import Store

@@ -19,8 +19,8 @@ from daemon.core.clock import DAY, drift_seconds, machine_millis
 from daemon.core.machine.nim import same_machine
 from daemon.core.report.machine_info import ALERT_DAYS, last_contact
 from daemon.doctor import wording
-from daemon.doctor.finding import CheckResult, fail, ok, warn
 from daemon.doctor.service import MachineHealth, Service
+from daemon.doctor.wording import CheckResult, fail, ok, warn
 from daemon.machines.inspect_port import look
 from daemon.machines.port_reading import PortReading, Silence
 from daemon.settings import Machine, Settings

@@ -10,9 +10,9 @@ from common.language import ambient, sentence, tell, tr
 from common.language.system import reason
 from daemon.core.certified_core import WAITING, waiting_version
 from daemon.core.errors import PrinterFailed
-from daemon.doctor.finding import CheckResult, fail, ok, warn
+from daemon.doctor.wording import CheckResult, fail, ok, warn
 from daemon.owner import as_owner
-from daemon.paper.png import NotAPicture, read_png
+from daemon.paper.logo import NotAPicture, read_png
 from daemon.paper.shop import is_cadastral
 from daemon.printer import ReceiptPrinter
 from daemon.settings import Settings

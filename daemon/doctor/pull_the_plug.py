@@ -18,9 +18,9 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from common.files import sync_folder
+from common.files import sync_path
 from common.language import tr
-from daemon.doctor.finding import CheckResult, fail, ok, warn
+from daemon.doctor.wording import CheckResult, fail, ok, warn
 
 NAME: Final = "mcfd-pull-the-plug"
 BLOCK: Final = 4096
@@ -73,7 +73,7 @@ def write_blocks(folder: Path) -> Generator[str, None, None]:
             )
         ) from error
     try:
-        sync_folder(folder)
+        sync_path(folder)
         number = 0
         while True:
             number += 1

@@ -13,7 +13,7 @@ from common.front_config import ERRORS, program
 from common.language import tr
 from common.language.system import reason
 from daemon.core.machine.nim import same_machine
-from daemon.doctor.finding import CheckResult, fail, ok, warn
+from daemon.doctor.wording import CheckResult, fail, ok, warn
 from daemon.settings import Server
 
 PATIENCE_SECONDS = 5.0

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
 
 from common.language import Text
 
@@ -41,21 +44,6 @@ NAMES: Mapping[str, Text] = {
 """What each check is called for people; the key is its name for scripts."""
 
 
-# -- configuration, secrets ---------------------------------------------------------------------------------------------------
-
-
-# -- the daemon ---------------------------------------------------------------------------------------------------------------
-
-
-# -- the box ------------------------------------------------------------------------------------------------------------------
-
-
-# -- the line -----------------------------------------------------------------------------------------------------------------
-
-
-# -- the machine --------------------------------------------------------------------------------------------------------------
-
-
 ANSWERS: Mapping[str, tuple[Text, Text]] = {
     "silent": (
         Text("nobody answers on {port}"),
@@ -68,7 +56,27 @@ ANSWERS: Mapping[str, tuple[Text, Text]] = {
 }
 
 
-# -- the ledger ---------------------------------------------------------------------------------------------------------------
+State = Literal["ok", "warn", "fail"]
+"""`warn`: it works, and will not for ever, or not as it should. `fail`: a shop cannot certify, or something is being lost."""
 
 
-# -- upstream, certificate ----------------------------------------------------------------------------------------------------
+class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
+    """`check` is the name for scripts, `nim` the machine it is about; `todo` is empty only when all is well."""
+
+    check: str
+    state: State
+    found: str
+    todo: str = ""
+    nim: str = ""
+
+
+def ok(check: str, found: object, *, nim: str = "") -> CheckResult:
+    return CheckResult(check=check, state="ok", found=str(found), nim=nim)
+
+
+def warn(check: str, found: object, todo: object, *, nim: str = "") -> CheckResult:
+    return CheckResult(check=check, state="warn", found=str(found), todo=str(todo), nim=nim)
+
+
+def fail(check: str, found: object, todo: object, *, nim: str = "") -> CheckResult:
+    return CheckResult(check=check, state="fail", found=str(found), todo=str(todo), nim=nim)

@@ -15,13 +15,14 @@ import msgspec
 from common.language import Text
 from daemon.core.certified_core import CORE_VERSION, core_digest
 from daemon.homologation.cases import CaseResult, read_cases
-from daemon.homologation.conformity import read_texts
 from daemon.homologation.manual import write_pages
 from daemon.paper.elements import Rule, TextLine, Title
 from daemon.paper.pdf import draw, new_pdf
 
 if TYPE_CHECKING:
     from fpdf import FPDF
+import tomllib
+from typing import Literal
 
 VERSION: Final = version("mcfd")
 RESULTS: Final = "cas-de-test.json"
@@ -142,3 +143,33 @@ def _table(pdf: FPDF, head: tuple[str, ...], rows: Iterable[tuple[str, ...]], wi
 def _ended(pdf: FPDF, file: Path) -> Path:
     pdf.output(str(file))
     return file
+
+
+HERE = Path(__file__).parent
+
+By = Literal["mcfd", "mcfd aide", "caisse", "machine", "entreprise"]
+"""Who answers a clause: mcfd, mcfd in part, the till, the machine, or the shop itself."""
+
+
+class Clause(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`test` is a file of tests/ or one test in it, as pytest writes it; a clause by mcfd has one."""
+
+    number: str
+    asks: str
+    by: By
+    answer: str = ""
+    test: str = ""
+
+
+class LawText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    title: str
+    clauses: tuple[Clause, ...] = msgspec.field(name="clause")
+
+
+class _ClausesFile(msgspec.Struct, frozen=True):
+    texts: tuple[LawText, ...] = msgspec.field(name="text")
+
+
+def read_texts() -> tuple[LawText, ...]:
+    return msgspec.convert(tomllib.loads((HERE / "clauses.toml").read_text(encoding="utf-8")), _ClausesFile).texts

@@ -1,4 +1,5 @@
-"""A certified invoice as it is handed to the customer (SFE 2.0, section 3)."""
+"""A certified invoice as it is handed to the customer (SFE 2.0, section 3), and the slip of a sale that waits for its certification: it says so,
+and has nothing of a certified invoice's security."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from daemon.core.clock import millis_text
 from daemon.core.invoice.invoice import Customer, Invoice, Item, TaxLine
 from daemon.core.invoice.taxes import WHOLE, without_vat
 from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.deferred import DeferredSale
 from daemon.core.ledger.test_mode import is_test_code
 from daemon.core.money import divide_half_up
 from daemon.core.report.receipt import counters_text, receipt
@@ -213,3 +215,47 @@ def _security(record: Record, shop: Shop, style: Style) -> Iterator[Element]:
 def grouped(code: str) -> str:
     """A code in fours, so that a person can compare it."""
     return "-".join(code[at : at + CODE_PART] for at in range(0, len(code), CODE_PART))
+
+
+WAITING: Final = Text("WAITING FOR CERTIFICATION")
+NO_VALUE: Final = Text("WITHOUT FISCAL VALUE")
+
+
+def waiting_document(sale: DeferredSale, invoice: Invoice, shop: Shop, style: Style, url: str) -> Document:
+    """`url` is where the certified invoice is found later; empty where no customer reaches this box."""
+    return Document(sale.number, style.language, tuple(_waiting_elements(sale, invoice, shop, style, url)))
+
+
+def _waiting_elements(sale: DeferredSale, invoice: Invoice, shop: Shop, style: Style, url: str) -> Iterator[Element]:
+    say, language = style.say, style.language
+    yield from paper_shop.head(shop, style)
+    yield Title(style.law(WAITING))
+    yield Title(style.law(NO_VALUE))
+    yield TextLine(say("No. {number}", number=sale.number), align="center", bold=True)
+    yield Pair(say("Sold on"), moment(millis_text(sale.sold_at), shop.zone, language))
+    if invoice.customer.name:
+        yield Pair(say("Customer"), invoice.customer.name)
+    yield Rule()
+    for item in invoice.items:
+        yield from _waiting_item(item, invoice, style)
+    yield Rule()
+    yield Pair(say("TOTAL INCL. TAX (XOF)"), amount(sale.total_ttc, language), bold=True)
+    for payment in invoice.payments:
+        yield Pair(shop.labels.get(payment.method, payment.method), amount(payment.amount, language))
+    yield Rule()
+    due = moment(millis_text(sale.due_at), shop.zone, language)
+    yield TextLine(say("The certified invoice is due by {due} at the latest.", due=due))
+    if url:
+        yield TextLine(say("You will find it at this address:"))
+        yield QrCode(url)
+        yield TextLine(url)
+    yield TextLine(style.law(NO_VALUE), align="center", bold=True)
+    yield from paper_shop.mark_of_test(shop, style, is_test=False)
+
+
+def _waiting_item(item: Item, invoice: Invoice, style: Style) -> Iterator[Element]:
+    language = style.language
+    yield TextLine(item.name)
+    quantity = " ".join(part for part in (scaled(item.shown_quantity, 3, language), item.unit) if part)
+    price = f"{scaled(item.shown_price, 2, language)} {invoice.price_mode}"
+    yield Pair(f"{quantity} x {price}", amount(item.line_amount, language), indent=2)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 import msgspec
 
 from daemon.paper.elements import Document, Element, Logo, Pair, QrCode, Rule, Table, TextLine, Title
-from daemon.paper.png import WHITE, NotAPicture, read_png
+from daemon.paper.logo import WHITE, NotAPicture, read_png
 
 if TYPE_CHECKING:
     from fpdf import FPDF

@@ -18,7 +18,7 @@ from bridge.recording.masking import masked
 from bridge.recording.recording import header, written
 from common.files import write_whole
 from common.language import Text, tr
-from daemon.probe.finding import ProbeFinding
+from daemon.probe.replies import ProbeFinding
 from daemon.probe.run import ProbeResult
 
 MODE = 0o644

@@ -17,13 +17,17 @@ from common.language.stored import stored
 from daemon.core.clock import machine_millis
 from daemon.core.invoice.invoice import CREDITS, GROUPS, SALES
 from daemon.probe.connect import SPEEDS
-from daemon.probe.finding import ProbeFinding, confirmed, contradicted, judged, not_tried
 from daemon.probe.line import ProbeAnswer, ProbeLine
 from daemon.probe.replies import (
     STATE_FIELDS,
     STATE_WITHOUT_LAST,
+    ProbeFinding,
     ProbeState,
     code_page,
+    confirmed,
+    contradicted,
+    judged,
+    not_tried,
     number_form,
     read_state,
     state_of,

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from common.files import sync_folder, write_whole
-from daemon.probe.finding import Setting
+from common.files import sync_path, write_whole
+from daemon.probe.replies import Setting
 from daemon.settings import SettingsError, load
 
 HABITS = "habits."
@@ -56,7 +56,7 @@ def write(path: Path, nim: str, settings: Mapping[str, Setting]) -> Path:
             raise SettingsError(str(path), error.key, error.reason) from None
     kept = path.with_name(f"{path.name}.{datetime.now():%Y%m%d-%H%M%S}")  # noqa: DTZ005  for who sits at the box
     kept.hardlink_to(path)
-    sync_folder(path.parent)
+    sync_path(path.parent)
     status = path.stat()
     owner = {"uid": status.st_uid, "gid": status.st_gid} if os.geteuid() == 0 else {}
     write_whole(path, text.encode(), status.st_mode & 0o777, **owner)

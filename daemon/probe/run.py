@@ -14,9 +14,8 @@ from bridge.recording.recording import LineEvent
 from common.language import Text, sentence
 from daemon.probe.checks import check
 from daemon.probe.connect import SPEEDS, connect
-from daemon.probe.finding import ProbeFinding, Setting
 from daemon.probe.line import Unanswered
-from daemon.probe.replies import state_of
+from daemon.probe.replies import ProbeFinding, Setting, state_of
 
 
 @dataclass

@@ -1,14 +1,19 @@
-"""A recording for people: each frame by the name of its command and of its fields, the gaps between them, what is wrong with one."""
+"""A recording on disk, read again for people: each frame by the name of its command and of its fields, the gaps between them, what is wrong with one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
 
 from bridge.command_table import CLOSE, COMMANDS, STATE
 from bridge.frame import Decoder, Event, Garbage, MachineReply, Nak, Request, Syn
-from bridge.recording.recording import LINK_BEGINS, NOTE, SENT, LineEvent
+from bridge.recording.masking import masked
+from bridge.recording.recording import LINK_BEGINS, NOTE, SENT, LineEvent, Recording, header, read, written
 from common.language import Text, tr
+from daemon.recording.ring import listed, path_of, segments
 
 _CANCEL = Text("cancel the open invoice")
 _STATUS = (
@@ -128,3 +133,35 @@ def _clock(at: int) -> str:
 
 def _gap(before: int | None, at: int) -> str:
     return "" if before is None else f"{(at - before) / 1000:+.3f} ms"
+
+
+def read_ring(folder: Path) -> Recording:
+    """All that is left of the ring. OSError."""
+    return read("".join(file.read_text("utf-8", "replace") for file in segments(folder)))
+
+
+def read_incident(folder: Path, name: str) -> Recording:
+    """OSError, FileNotFoundError among them."""
+    if name not in listed(folder):  # nor is it a path of somewhere else
+        raise FileNotFoundError(name)
+    return read(path_of(folder, name).read_text("utf-8", "replace"))
+
+
+def since(recording: Recording, at: int) -> Recording:
+    """What happened from that microsecond on."""
+    kept = [(event, line) for event, line in zip(recording.events, recording.lines, strict=True) if event.at >= at]
+    return msgspec.structs.replace(
+        recording, events=tuple(event for event, _ in kept), lines=tuple(line for _, line in kept)
+    )
+
+
+def without_people(recording: Recording) -> Recording:
+    return msgspec.structs.replace(
+        recording, about={**recording.about, "masked": "yes"}, events=tuple(masked(recording.events))
+    )
+
+
+def as_file(recording: Recording) -> str:
+    """In the form that `mcf-simulator --replay` takes."""
+    about = {key: value for key, value in recording.about.items() if key != "format"}
+    return header(about) + written(recording.events)

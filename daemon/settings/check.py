@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
-from common.credentials import read_secret, secret_path
+from common.files import read_secret, secret_path
 from common.language import tr
 from common.language.system import reason
-from common.network import is_loopback
 from common.settings import named_paths
+from common.sockets import is_loopback
 from daemon.core.clock import zone
-from daemon.core.invoice.series import is_pattern
+from daemon.core.invoice.number import is_pattern
 from daemon.core.upstream_kinds import KINDS
 from daemon.settings.invoices import LETTERS
 from daemon.settings.model import Machine, Reports, Server, Settings, Upstream, Webhook

@@ -10,8 +10,8 @@ import msgspec
 
 from common.settings import Section
 from daemon.core.invoice.invoice import CLIENTS, NATURES
+from daemon.core.invoice.number import DIGITS, PATTERN
 from daemon.core.invoice.rules import IFU_PATTERN, PSVB_RATES, Rules, StampDuty
-from daemon.core.invoice.series import DIGITS, PATTERN
 
 Percent = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,2}(\.[0-9]{1,2})?\Z")]
 Francs = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)]

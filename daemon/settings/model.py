@@ -10,12 +10,11 @@ from urllib.parse import urlsplit
 import msgspec
 
 from common.language import Text
-from common.network import is_loopback
 from common.settings import Section
+from common.sockets import is_loopback
 from daemon.core.clock import zone
-from daemon.core.invoice.number import NumberScope
+from daemon.core.invoice.number import NumberScope, Series
 from daemon.core.invoice.rules import Rules
-from daemon.core.invoice.series import Series
 from daemon.core.ledger.outage import LIMIT
 from daemon.core.machine.nim import same_machine
 from daemon.core.upstream_kinds import UpstreamKindName

@@ -14,13 +14,18 @@ from daemon.core.machine.nim import same_machine
 from daemon.ledger_access import change, read_ledger
 from daemon.operations import CreateFirstPerson, CreateKey
 from daemon.settings import Settings
-from daemon.setup.address import base_url
-from daemon.setup.authority import ensure_authority
-from daemon.setup.plan import SetupPlan, checked, write
+from daemon.setup.plan import SetupPlan, base_url, checked, write
 from daemon.setup.request import FirstPerson, MachineAccess, SetupResult
 
 if TYPE_CHECKING:
     from daemon.core.keys import ApiKey
+from datetime import UTC, datetime
+
+from daemon.operations import NoteAuthority
+from daemon.owner import as_owner
+from daemon.settings.check import AUTHORITY
+from daemon.tls.authority import Shown, create, read, renew_if_due, shown
+from daemon.tls.names import box_names
 
 
 def carry_out(plan: SetupPlan, place: Path, *, label: str | None, person: FirstPerson | None) -> SetupResult:
@@ -61,3 +66,34 @@ def _first_person(settings: Settings, person: FirstPerson) -> tuple[FirstPerson 
     if not change(settings, CreateFirstPerson(person.name, hash_password(password), session), make=True):
         return None, ""
     return FirstPerson(person.name, password), token if session else ""
+
+
+def make_authority(settings: Settings, *, replace: bool = False) -> Shown:
+    """AuthorityError where there is one already, unless it is replaced."""
+    with as_owner(settings.tls_home):
+        return create(settings.tls_home, _names(settings), datetime.now(UTC), replace=replace)
+
+
+def ensure_authority(settings: Settings) -> Path:
+    """The authority's certificate; made, or its server certificate renewed, where that is needed. AuthorityError, StorageError."""
+    root = settings.tls_home / AUTHORITY
+    with as_owner(settings.tls_home):
+        if exists := root.exists():
+            renew_if_due(settings.tls_home, _names(settings), datetime.now(UTC))
+    if not exists:
+        make_authority(settings)
+        note_authority(settings)
+    return root
+
+
+def note_authority(settings: Settings) -> None:
+    """In the audit log, where there is a ledger already. StorageError."""
+    if not settings.storage.path.exists():
+        return
+    with as_owner(settings.tls_home):
+        fingerprint = shown(read(settings.tls_home / AUTHORITY)).fingerprint
+    change(settings, NoteAuthority(str(settings.tls_home), fingerprint))
+
+
+def _names(settings: Settings) -> tuple[str, ...]:
+    return box_names(settings.server.host, settings.server.allowed_hosts)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from common.network import is_loopback
+from common.sockets import is_loopback
 from daemon.core.machine.nim import same_machine
 
 Table = dict[str, Any]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import socket
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Any, Literal
 
-from common.files import sync_folder, write_whole
+from common.files import sync_path, write_whole
 from common.language import tr
 from daemon.settings import Settings, SettingsError, load
 from daemon.setup.kept import Table, merged, written
+from daemon.tls.names import address_of, box_addresses
 
 Network = Literal["local", "https", "plain"]
 NETWORKS: tuple[Network, ...] = ("local", "https", "plain")
@@ -65,7 +68,7 @@ def write(plan: SetupPlan, path: Path) -> Path | None:
     if path.exists():
         kept = path.with_name(f"{path.name}.{datetime.now():%Y%m%d-%H%M%S-%f}")  # noqa: DTZ005  for who sits at the box
         kept.hardlink_to(path)
-        sync_folder(path.parent)
+        sync_path(path.parent)
     # The daemon, which is not root, reads it through the group of its folder (debian/mcfd.tmpfiles).
     group = path.parent.stat().st_gid if os.geteuid() == 0 else -1
     write_whole(path, rendered(plan).encode(), MODE, gid=group)
@@ -103,3 +106,29 @@ def _asked(plan: SetupPlan) -> Table:
             {**machine, "isf": plan.isf, "operator_id": plan.operator_id, "operator_name": plan.operator_name}
         )
     return {"server": server, "storage": {"path": str(plan.ledger)}, "machine": machines}
+
+
+ELSEWHERE = "192.0.2.1"
+"""An address of nobody (RFC 5737): the route to it tells which of our own addresses the network sees. No byte is sent."""
+
+
+def base_url(scheme: str, host: str, port: int) -> str:
+    name = _for_tills(host)
+    return f"{scheme}://{f'[{name}]' if isinstance(address_of(name), IPv6Address) else name}:{port}"
+
+
+def _for_tills(host: str) -> str:
+    address = address_of(host)
+    if address is None or not address.is_unspecified:
+        return host
+    return _routed() or next(map(str, box_addresses()), socket.gethostname())
+
+
+def _routed() -> str:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((ELSEWHERE, 9))
+        except OSError:
+            return ""
+        address: str = probe.getsockname()[0]
+        return address

@@ -15,19 +15,16 @@ from daemon.core.call import NOBODY, Call
 from daemon.core.errors import LedgerUnusable, StorageError, ZNumberUnknown
 from daemon.core.events import ATTENTION, CERTIFIED, CLOSURE, IN_DOUBT, REFUSED
 from daemon.core.ledger.attempt import Mode, Outcome, Record
-from daemon.core.ledger.book import Aggregate, Book, BookState, LastSeen, Tally
-from daemon.core.ledger.closure import Closure
+from daemon.core.ledger.book import Aggregate, Book, BookState, Closure, LastSeen, Tally
 from daemon.core.ledger.deferred import BEHIND
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.state import FiscalCounters, MachineState
 from daemon.store.access import OpenLedger
 from daemon.store.acts import ActAccess
 from daemon.store.calendar import CalendarAccess
-from daemon.store.cash_drawer import CashAccess
 from daemon.store.deferred import DeferredAccess
 from daemon.store.maintenance.numbers import ask_at_first_meeting, catch_up, name_of
 from daemon.store.outages import OutageAccess
-from daemon.store.papers import PaperAccess
 from daemon.store.sqlite.faults import DAMAGED
 from daemon.store.sqlite.high_water import HighWater, book_name
 from daemon.store.tables import audit
@@ -40,7 +37,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 
-class Ledger(CashAccess, PaperAccess, ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
+class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
     # -- the book -----------------------------------------------------------------------------------------------------
 
     async def open_book(self, nim: str, mode: Mode) -> Book:

@@ -1,14 +1,16 @@
-"""People who log in to the shop's page, and their sessions; each change is in the audit log."""
+"""Who may use the box: people, their sessions, the API keys of tills and screens; and the audit log, which has each change."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 
-from daemon.core.audit import DAEMON, Actor
-from daemon.core.people import Person, Session
-from daemon.core.roles import Role
+from daemon.core.audit import DAEMON, Action, Actor, AuditEntry
+from daemon.core.keys import USUAL_TERMS, ApiKey, KeyTerms, generate
+from daemon.core.ledger.attempt import Mode
+from daemon.core.people import Person, Role, Session
 from daemon.store.access import LedgerAccess
-from daemon.store.tables import people
+from daemon.store.tables import audit, keys, people
 
 
 class PeopleAccess(LedgerAccess):
@@ -47,3 +49,42 @@ class PeopleAccess(LedgerAccess):
     async def note_uses(self, uses: Mapping[bytes, int], *, idle_before: int) -> None:
         """When each session was used last; those that were not used since `idle_before` (ms) end."""
         await self.write(people.note_session_uses, uses=uses, idle_before=idle_before)
+
+
+class ApiKeys(LedgerAccess):
+    async def create(
+        self, nim: str, mode: Mode, label: str, *, at: int, terms: KeyTerms = USUAL_TERMS, by: Actor = DAEMON
+    ) -> str:
+        """The key itself: the only time that it is seen."""
+        text = generate(mode)
+        key = ApiKey(0, nim, mode, label, at, 0, terms.role, terms.expires_at, strict=terms.strict)
+        await self.write(keys.create_key, key=key, text=text, by=by)
+        return text
+
+    async def list_keys(self) -> Sequence[ApiKey]:
+        """Oldest first, those that were revoked included."""
+        return await self.read(keys.list_keys)
+
+    async def revoke(self, key_id: int, *, at: int, by: Actor = DAEMON) -> None:
+        """NotFound when there is no such key, or it works no more."""
+        await self.write(keys.revoke_key, key_id=key_id, at=at, by=by)
+
+    async def note_uses(self, uses: Mapping[int, int]) -> None:
+        """When each key (by its id) was used last, in ms."""
+        await self.write(keys.note_uses, uses=uses)
+
+
+class AuditLog(LedgerAccess):
+    async def note(
+        self, action: Action, subject: str, *, at: int, by: Actor, detail: Mapping[str, str] | None = None
+    ) -> None:
+        """For what leaves nothing else in the ledger."""
+        await self.write(audit.add, action=action, subject=subject, at=at, by=by, detail=detail)
+
+    async def newest(self, limit: int = 100, before: int = sys.maxsize) -> Sequence[AuditEntry]:
+        """Newest first; go on with `before` = the id of the last one."""
+        return await self.read(audit.newest, limit=limit, before=before)
+
+    async def broken_entry(self) -> AuditEntry | None:
+        """The first entry that does not follow from the one before it; None when the chain is whole."""
+        return await self.read(audit.broken_entry)

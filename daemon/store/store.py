@@ -17,8 +17,6 @@ from common.language.system import reason
 from daemon.core.errors import LedgerInUse, LedgerUnusable, StorageError
 from daemon.core.invoice.invoice import PAYMENT_LABELS
 from daemon.store.access import OpenLedger
-from daemon.store.api_keys import ApiKeys
-from daemon.store.audit_log import AuditLog
 from daemon.store.decisions import OperatorDecisions
 from daemon.store.event_log import EventLog
 from daemon.store.journal import Journal
@@ -29,7 +27,7 @@ from daemon.store.maintenance.lost_writes import count_commit, ledger_name, look
 from daemon.store.maintenance.numbers import bring_back
 from daemon.store.maintenance.renewal import renew_after_failure
 from daemon.store.outbox import Outbox
-from daemon.store.people import PeopleAccess
+from daemon.store.people import ApiKeys, AuditLog, PeopleAccess
 from daemon.store.retention import Retention
 from daemon.store.sqlite.commit_mark import CommitMark, read_mark
 from daemon.store.sqlite.connection import (
@@ -45,7 +43,6 @@ from daemon.store.sqlite.free_space import RESERVE_BYTES, FreeSpace
 from daemon.store.sqlite.lock import LedgerLock
 from daemon.store.sqlite.migrations import is_current, migrate, migrations
 from daemon.store.sqlite.writer import Marking, Writer, bring_in
-from daemon.store.standing import Standings
 from daemon.store.tables.events import DEFAULT_LANES, UPSTREAM, EventWriter, Lanes
 from daemon.store.tables.keys import ApiKeyRing
 from daemon.store.tables.lineage import identify
@@ -74,7 +71,6 @@ class Store:
         self.key_ring = ApiKeyRing(parts.snapshot)
         self.people = PeopleAccess(parts)
         self.audit = AuditLog(parts)
-        self.standing = Standings(parts)
         self.outbox = self.outbox_for(UPSTREAM)
 
     def sandbox_ledger(self, let_pass: Callable[[], Awaitable[None]]) -> SandboxLedger:

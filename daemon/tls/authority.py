@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from common.files import sync_folder, write_whole
+from common.files import sync_path, write_whole
 from common.language import tr
 from common.language.system import reason
 from daemon.settings.check import AUTHORITY
@@ -76,7 +76,7 @@ def create(folder: Path, names: Sequence[str], now: datetime, *, replace: bool =
         write_whole(folder / NEXT, _pem(_root(key, names, now)), 0o644)
         write_whole(folder / KEY, _private(key), 0o600)
         (folder / NEXT).replace(folder / AUTHORITY)
-        sync_folder(folder)
+        sync_path(folder)
         return renew(folder, names, now)
     except OSError as error:
         raise AuthorityError(tr("{path} cannot be written: {why}", path=folder, why=reason(error))) from error

@@ -16,7 +16,7 @@ from functools import partial
 import httpx
 
 from common.language import Text
-from common.network import is_loopback
+from common.sockets import is_loopback
 from common.wire.closure import CONTENT_TYPE
 from common.wire.keys import SigningKey
 from common.wire.presence import CONTENT_TYPE as PRESENCE_TYPE

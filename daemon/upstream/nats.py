@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from common.language import Text
-from common.network import is_loopback
+from common.sockets import is_loopback
 from common.wire.credentials import BadCredentials, Credentials, read_credentials
 from common.wire.keys import SigningKey
 from common.wire.nats_client import (

@@ -16,7 +16,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 import msgspec
 
-from common.credentials import secret_path
+from common.files import secret_path
 from common.language import Text
 from common.settings import named_paths
 from daemon.owner import as_owner

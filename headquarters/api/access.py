@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from litestar import Request
+import msgspec
+from litestar import Request, Response
 from litestar.exceptions import NotAuthorizedException, PermissionDeniedException
 
 from common.cookies import cookie_of
 from common.http_server import SHOWN
+from headquarters.core.reception import Reason
 from headquarters.intake.threads import Threads
 from headquarters.store.people import ROLES
 from headquarters.store.store import HqStore
@@ -69,3 +71,21 @@ async def asked(request: Request[Any, Any, Any], store: HqStore, threads: Thread
     if not caller.may(role):
         raise PermissionDeniedException(detail=f"needs the role {role}")
     return caller
+
+
+STATUS: dict[Reason, int] = {
+    "malformed": 400,
+    "oversized": 413,
+    "unsigned": 401,
+    "unknown": 401,
+    "foreign": 401,
+    "time": 425,
+    "fork": 422,
+}
+"""What a box makes of them: 400, 413 and 422 are wrong for ever, the others are tried again (docs/upstream.md)."""
+
+
+def problem(status: int, code: str, detail: str, headers: dict[str, str] | None = None) -> Response[bytes]:
+    content = {"type": "about:blank", "title": code.replace("_", " ").capitalize(), "status": status}
+    body = msgspec.json.encode({**content, "detail": detail, "code": code})
+    return Response(body, status_code=status, media_type="application/problem+json", headers=headers)

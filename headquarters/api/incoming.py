@@ -11,8 +11,7 @@ from common.wire.closure import MOST_BYTES
 from common.wire.receipt import receipt_of
 from common.wire.signing import ID
 from common.wire.trial import read_trial
-from headquarters.api.access import known
-from headquarters.api.problems import STATUS, problem
+from headquarters.api.access import STATUS, known, problem
 from headquarters.core.reception import Message, MessageRefused
 from headquarters.intake.reception import Reception
 from headquarters.store.book.closures import TakeOutcome

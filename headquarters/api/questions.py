@@ -12,10 +12,9 @@ from litestar.exceptions import ClientException, NotFoundException
 
 from common.wire.instants import instant_text
 from headquarters.api.access import asked
-from headquarters.core.finding import Facts, Kind
 from headquarters.core.held import machine_of
 from headquarters.core.reception import DAY_BEGINS
-from headquarters.core.wording import sentence
+from headquarters.core.wording import Facts, Kind, sentence
 from headquarters.intake.threads import Threads
 from headquarters.store.figures import ClosureLine, CursorPlace, Order
 from headquarters.store.findings import StoredFinding

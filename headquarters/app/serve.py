@@ -24,8 +24,8 @@ from headquarters.app.service import create_service
 from headquarters.app.settings import HqSettings, register_copy
 from headquarters.findings.tell import MailTeller, Teller, WebhookTeller
 from headquarters.findings.watch import Watch, WatchPace
-from headquarters.intake.connection import NatsOptions
 from headquarters.intake.jetstream import JetStreamIntake
+from headquarters.intake.pull import NatsOptions
 from headquarters.intake.reception import Reception
 from headquarters.intake.threads import Threads
 from headquarters.page.shared import RULES, Screens

@@ -16,10 +16,10 @@ from litestar.response import Redirect
 from common.language import Text
 from common.web.asked import asked_by, set_cookie
 from headquarters.api import incoming, questions
-from headquarters.api.problems import problem
+from headquarters.api.access import problem
 from headquarters.intake.reception import Reception
 from headquarters.intake.threads import Threads
-from headquarters.page import calendar, entrance, findings, ledgers, totals
+from headquarters.page import calendar, entrance, findings, totals
 from headquarters.page.shared import ASKED_COOKIE, FOREIGN, NOT_PERMITTED, NoSession, Screens
 from headquarters.store.database import BadContent, StoreError
 from headquarters.store.store import HqStore
@@ -30,7 +30,7 @@ AnyRequest = Request[Any, Any, Any]
 PAGE = (
     *(entrance.login_form, entrance.login, entrance.logout, entrance.choose_language, entrance.static),
     *(calendar.calendar, calendar.shop, calendar.closure),
-    *(ledgers.ledger, ledgers.accept),
+    *(findings.ledger, findings.accept),
     *(totals.totals, totals.exports, totals.closures_csv),
     *(findings.findings, findings.say, findings.boxes, findings.people, findings.add_person, findings.disable),
 )

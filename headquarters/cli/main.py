@@ -5,12 +5,37 @@ from pathlib import Path
 
 import click
 
+from common.wire.instants import instant_text
 from headquarters.app.settings import HqSettings
 from headquarters.cli.boxes import boxes
 from headquarters.cli.nats import nats
 from headquarters.cli.people import keys, users
-from headquarters.cli.shared import configured
-from headquarters.cli.shown import findings, refused
+from headquarters.cli.shared import configured, opened, print_row
+from headquarters.core.wording import KIND, sentence
+
+
+@click.command()
+@click.option("--all", "everything", is_flag=True, help="Also what is solved.")
+@configured
+def findings(settings: HqSettings, everything: bool) -> None:
+    """What is not as it has to be, newest first."""
+    language = settings.reports.language
+    with opened(settings) as store:
+        for one in store.findings.listed(is_open=None if everything else True):
+            words = (KIND[one.kind].told(language), one.nim, sentence(one.kind, one.facts, language))
+            solved = f"✓ {one.solved_by or instant_text(one.solved_at)}" if one.solved_at is not None else ""
+            print_row(one.id, instant_text(one.found_at), *words, solved)
+
+
+@click.command()
+@configured
+def refused(settings: HqSettings) -> None:
+    """What came and was not taken: how many by day, and the newest samples."""
+    with opened(settings) as store:
+        for count in store.evidence.counted("2020-01-01"):
+            print_row(count.day, count.via, count.reason, count.count)
+        for sample in store.evidence.samples(20):
+            print_row(instant_text(sample.at), sample.via, sample.reason, sample.nim, sample.detail)
 
 
 @click.group()

@@ -16,7 +16,7 @@ from typing import Protocol
 import httpx
 import msgspec
 
-from common.credentials import read_secret
+from common.files import read_secret
 from common.language import Counted, Language, Text
 from common.numbers import SPACE
 from common.wire.instants import instant_text

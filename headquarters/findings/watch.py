@@ -12,8 +12,8 @@ from datetime import tzinfo
 import structlog
 
 from common.wire.instants import instant_text
-from headquarters.core.finding import Fact
 from headquarters.core.lateness import LOOK_BACK, Habit, from_clock, learn, overdue_day
+from headquarters.core.wording import Fact
 from headquarters.findings.tell import NotTold, Teller
 from headquarters.store.database import StoreError
 from headquarters.store.findings import StoredFinding

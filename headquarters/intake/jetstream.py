@@ -15,10 +15,9 @@ from common.wire.cancellation import ended
 from common.wire.credentials import BadCredentials
 from common.wire.nats_client import Client, Msg, NatsError, NoAnswer
 from common.wire.subjects import CLOSURES_STREAM
-from headquarters.intake.connection import NatsOptions, connected
 from headquarters.intake.gather import AT_ONCE
 from headquarters.intake.presence_nats import PresenceEvents, PresenceIntake
-from headquarters.intake.pull import Pull, pulling
+from headquarters.intake.pull import NatsOptions, Pull, connected, pulling
 from headquarters.intake.questions_nats import Floods, Questions
 from headquarters.intake.reception import Batch, Reception
 from headquarters.intake.stream import (

@@ -1,15 +1,19 @@
-"""Messages of a JetStream consumer, as many as there are and as soon as they are there."""
+"""A connection to the NATS servers of headquarters, and the messages of a JetStream consumer: as many as there are and as soon as they are there."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 from collections import deque
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 
-from common.wire.nats_client import Client, Msg, NatsError, NoAnswer
+from common.wire.credentials import read_credentials
+from common.wire.nats_client import Client, Msg, NatsError, NoAnswer, open_client
 
 EXPIRES_SECONDS = 5.0
 ANSWER_SECONDS = 5.0
@@ -100,3 +104,29 @@ class Pull:
             raise NatsError(self._refused)
         if not self._here and self._owed > 0:
             raise NoAnswer(f"{self._next}: no answer in time")
+
+
+CONNECT_SECONDS = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class NatsOptions:
+    """`url` may be several, with commas; `durable` names the consumers that all instances share."""
+
+    url: str
+    credentials_file: Path | None = None
+    tls_ca: Path | None = None
+    durable: str = "headquarters"
+
+
+async def connected(options: NatsOptions) -> Client:
+    """OSError, NatsError or BadCredentials when it cannot be had. One that is lost does not come back by itself, so that whoever
+    uses it begins with what may have been missed."""
+    credentials = (
+        None
+        if options.credentials_file is None
+        else read_credentials(options.credentials_file, "nats.credentials_file")
+    )
+    servers = [server.strip() for server in options.url.split(",")]
+    context = ssl.create_default_context(cafile=options.tls_ca)
+    return await open_client(servers, credentials, context, name="mcfd-hq", seconds=CONNECT_SECONDS)

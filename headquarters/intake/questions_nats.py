@@ -19,7 +19,7 @@ from common.wire.nats_client import Client, Msg, NatsError, NoAnswer
 from common.wire.presence import MOST_BYTES, PresenceAnswer, read_presence
 from common.wire.subjects import ASK, CLOSURE, CLOSURES_STREAM
 from headquarters.core.reception import Message, MessageRefused
-from headquarters.intake.connection import NatsOptions
+from headquarters.intake.pull import NatsOptions
 from headquarters.intake.reception import Reception
 from headquarters.intake.stream import MOST_HEADERS, message_of, nim_of_subject, read_stream, stream_info
 from headquarters.store.database import StoreError

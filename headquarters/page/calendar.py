@@ -11,7 +11,7 @@ from litestar import Response, get
 from litestar.exceptions import NotFoundException
 
 from common.web.asked import RIGHT
-from common.web.days import depth
+from common.web.formats import depth
 from common.wire.closure import read_closure
 from headquarters.core.held import machine_of
 from headquarters.page.shared import AnyRequest, Screens, days_of, month_of, page_of, text_of, with_those_beside

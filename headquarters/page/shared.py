@@ -20,14 +20,12 @@ from common.cookies import cookie_of
 from common.language import Counted, Language, Speaker, Text, chosen
 from common.login_guard import LoginGuard
 from common.login_limits import Budget, LoginRules
-from common.web import charts, days, formats
-from common.web.icons import icon
-from common.web.menu import MenuItem, is_here
+from common.web import charts, formats
+from common.web.icons import MenuItem, icon, is_here
 from common.web.security import HEADERS, is_own_form
 from headquarters.api.access import Caller, person_of
-from headquarters.core.finding import Facts, Kind
 from headquarters.core.reception import day_of
-from headquarters.core.wording import KIND, sentence
+from headquarters.core.wording import KIND, Facts, Kind, sentence
 from headquarters.intake.threads import Threads
 from headquarters.store.store import HqStore
 
@@ -156,19 +154,19 @@ def environment() -> Environment:
 
 def with_those_beside(month: str) -> dict[str, Any]:
     """The month that is shown, and those that can be gone to."""
-    return {"month": month, "months": (days.beside(month, -1), days.beside(month, 1))}
+    return {"month": month, "months": (formats.beside(month, -1), formats.beside(month, 1))}
 
 
 def month_of(request: AnyRequest, today: date) -> str:
     """`month` of the query, YYYY-MM; this month when there is none, 404 when it is none."""
     month = request.query_params.get("month") or f"{today:%Y-%m}"
-    if not days.is_month(month):
+    if not formats.is_month(month):
         raise NotFoundException
     return str(month)
 
 
 def days_of(month: str) -> list[str]:
-    return [day.isoformat() for day in days.days_of(month)]
+    return [day.isoformat() for day in formats.days_of(month)]
 
 
 def text_of(request: AnyRequest, name: str) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, RowMapping, Select, and_, case, func, or_, select, text, update
 
-from headquarters.core.finding import PASSING, Fact, Facts, Kind
 from headquarters.core.reception import Received
+from headquarters.core.wording import PASSING, Fact, Facts, Kind
 from headquarters.store import tables
 from headquarters.store.bulk import among, is_sqlite, write_all
 from headquarters.store.database import Database

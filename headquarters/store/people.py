@@ -10,8 +10,7 @@ from sqlalchemy import delete, select, update
 
 from headquarters.store import tables
 from headquarters.store.database import Database
-from headquarters.store.revision import after, changing
-from headquarters.store.settled import Settled
+from headquarters.store.revision import Settled, after, changing
 
 ROLES = ("reader", "accountant", "admin")
 """Each may what those before it may."""

@@ -15,15 +15,16 @@ from sqlalchemy import ColumnElement, Connection, Select, Table, and_, delete, e
 
 from common.wire.closure import Id, Nim
 from common.wire.keys import VerifyingKey, verifying_key
-from headquarters.core.finding import Kind
 from headquarters.core.held import machine_of
 from headquarters.core.register_merge import MERGED, Row
+from headquarters.core.wording import Kind
 from headquarters.store import tables
 from headquarters.store.book.books import ask_anew, take_back
-from headquarters.store.book.withdrawal import withdraw
+from headquarters.store.book.closures import withdraw
 from headquarters.store.bulk import among, insert_new, write_all
 from headquarters.store.database import READ_AT_ONCE, Database
 from headquarters.store.revision import (
+    Settled,
     after,
     be_alone,
     changing,
@@ -31,7 +32,6 @@ from headquarters.store.revision import (
     count_up,
     revision_of,
 )
-from headquarters.store.settled import Settled
 
 COPIED: tuple[Table, ...] = (tables.box, tables.box_key, tables.ledger, tables.person, tables.api_key)
 OF_A_LEDGER = ("gap", "fork", "chain")

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 
-from sqlalchemy import Case, ColumnElement, Connection, case, select, text, update
+from sqlalchemy import BigInteger, Case, ColumnElement, Connection, case, cast, select, text, update
+from sqlalchemy import Text as SqlText
 
 from headquarters.store import tables
-from headquarters.store.bulk import insert_new, is_sqlite
-from headquarters.store.database import Database
+from headquarters.store.bulk import insert_into, insert_new, is_sqlite
+from headquarters.store.database import Database, StoreError
 
 REVISION, TRAIL = "revision", "trail"
 MOST_TRAIL = 100
@@ -91,3 +93,59 @@ def count_up(connection: Connection, beyond: int = 0) -> None:
 
 def _trail(connection: Connection) -> list[str]:
     return str(connection.scalar(select(tables.meta.c.value).where(tables.meta.c.name == TRAIL)) or "").split()
+
+
+ARRIVAL = "arrival"
+
+
+def next_arrival(connection: Connection, now: int) -> int:
+    """Held until the transaction ends."""
+    meta = tables.meta
+    following = after(cast(meta.c.value, BigInteger), now)
+    statement = insert_into(connection, meta).values(name=ARRIVAL, value=str(now))
+    statement = statement.on_conflict_do_update(index_elements=["name"], set_={"value": cast(following, SqlText)})
+    return int(connection.scalar(statement.returning(meta.c.value)) or 0)
+
+
+TRIES = 5
+
+
+class Settled:
+    """`look` makes good what the database has lost, and says up to which revision; without it the database is believed. `beside`: of the same program,
+    which reads by other connections."""
+
+    def __init__(self, database: Database, beside: Settled | None = None) -> None:
+        self._database = database
+        self.known: _Known = beside.known if beside is not None else _Known()
+
+    def look_by(self, look: Callable[[], int]) -> None:
+        self.known.look = look
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """One snapshot of a register that lacks nothing of what is known here."""
+        with contextlib.ExitStack() as stack:
+            connection = stack.enter_context(self._database.read())
+            for _ in range(TRIES):
+                if self.known.look is None or revision_of(connection) == self.known.revision:
+                    break
+                stack.close()  # nobody looks while a connection is held
+                self._settle(self.known.look)
+                connection = stack.enter_context(self._database.read())
+            else:
+                raise StoreError("the register changes faster than it can be read")
+            yield connection
+
+    def _settle(self, look: Callable[[], int]) -> None:
+        with self.known.looking:
+            with self._database.read() as connection:
+                is_settled = revision_of(connection) == self.known.revision
+            if not is_settled:  # by whoever was first
+                self.known.revision = look()
+
+
+class _Known:
+    def __init__(self) -> None:
+        self.revision = -1
+        self.looking = threading.Lock()
+        self.look: Callable[[], int] | None = None

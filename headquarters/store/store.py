@@ -10,7 +10,7 @@ from headquarters.store.figures import Figures
 from headquarters.store.findings import FindingStore
 from headquarters.store.people import HqPeople
 from headquarters.store.register import Register
-from headquarters.store.settled import Settled
+from headquarters.store.revision import Settled
 from headquarters.store.taken import TakenMessages
 from headquarters.store.watching import Watching
 

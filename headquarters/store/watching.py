@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 import msgspec
 from sqlalchemy import bindparam, or_, select, update
 
-from headquarters.core.finding import Fact
 from headquarters.core.lateness import Habit
+from headquarters.core.wording import Fact
 from headquarters.store import tables
 from headquarters.store.database import READ_AT_ONCE, Database
 from headquarters.store.findings import keep_fact

@@ -8,8 +8,12 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import inspect
 
 from bridge.recording.recording import read
 from simulator.control.control_operator import Operator
@@ -19,10 +23,10 @@ from simulator.line.pacing import PacedLine
 from simulator.line.replay import Replay
 from simulator.line.session import LineSession
 from simulator.line.terminal import Terminal
+from simulator.machine.habits import FirmwareHabits
 from simulator.machine.machine import SimulatedMachine
 from simulator.machine.options import MachineClock, SimulatorOptions
 from simulator.machine.working_state import Mode
-from simulator.process.habit_options import add_habits, read_habits
 from simulator.process.host import Host
 from simulator.process.state_file import StateFile, StateFileError
 
@@ -174,3 +178,37 @@ def _duration(text: str) -> float:
 
 if __name__ == "__main__":
     sys.exit(main())
+
+
+_MS = 1000
+
+
+def add_habits(add: Callable[..., object]) -> None:
+    for field in msgspec.structs.fields(FirmwareHabits):
+        told = inspect.type_info(field.type)
+        if not isinstance(told, inspect.Metadata) or told.extra is None:
+            raise TypeError(f"{field.name} says nothing of itself")
+        flag, means = _flag(field.name, told.extra["unit"]), (told.extra_json_schema or {}).get("description", "")
+        means = str(means).replace("%", "%%")
+        if isinstance(told.type, inspect.BoolType):
+            add(flag, action="store_true", help=means)
+        elif isinstance(told.type, inspect.LiteralType):
+            add(flag, choices=told.type.values, default=field.default, help=f"{means} (default {field.default})")
+        else:
+            kind = int if isinstance(told.type, inspect.IntType) else float
+            add(flag, type=kind, default=field.default, metavar=told.extra["unit"].upper() or "N", help=means)
+
+
+def read_habits(options: argparse.Namespace) -> dict[str, Any]:
+    """As arguments of Options."""
+    return {field.name: _value(options, field) for field in msgspec.structs.fields(FirmwareHabits)}
+
+
+def _value(options: argparse.Namespace, field: msgspec.structs.FieldInfo) -> object:
+    milliseconds = getattr(options, f"{field.name}_ms", None)
+    return getattr(options, field.name) if milliseconds is None else milliseconds / _MS
+
+
+def _flag(name: str, unit: str) -> str:
+    flag = "--" + name.replace("_", "-")
+    return f"{flag}-ms" if unit == "ms" else flag

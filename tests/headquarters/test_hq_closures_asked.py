@@ -9,7 +9,7 @@ from support.hq.in_process import log_in, pages
 from support.hq.paper_box import DAY, EVENING, PaperBox
 from support.hq.store import NOW, received, take
 
-from headquarters.store.arrivals import next_arrival
+from headquarters.store.revision import next_arrival
 
 
 async def asked(client, **params):

@@ -17,7 +17,7 @@ from support.receivers.nats_server import NIM, OTHER
 
 from common.wire.keys import PrivateKey
 from headquarters.intake import pull
-from headquarters.intake.connection import NatsOptions, connected
+from headquarters.intake.pull import NatsOptions, connected
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from support.hq.paper_box import PaperBox
 from support.hq.store import NOW, UTC, take
 
 from headquarters.core import wording
-from headquarters.core.finding import KINDS
+from headquarters.core.wording import KINDS
 from headquarters.findings.tell import MailTeller, WebhookTeller
 from headquarters.findings.watch import LEASE_MILLIS, Watch, WatchPace
 from headquarters.store.store import HqStore

@@ -10,7 +10,7 @@ from support.shop import NIM
 
 from daemon.core.errors import MachineAttention, StorageFull, ZNumberUnknown
 from daemon.core.ledger.attempt import DuplicateInvoice
-from daemon.core.ledger.closure import Closure
+from daemon.core.ledger.book import Closure
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.high_water import HighWater, book_name

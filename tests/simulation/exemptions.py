@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from simulation.world import World
 
-from daemon.core.credible_time import BOUND, FIRST_BOUND, MADE, SLACK
+from daemon.core.clock import BOUND, FIRST_BOUND, MADE, SLACK
 from daemon.core.invoice.invoice import CREDITS
 from daemon.core.ledger.attempt import Record
 from daemon.core.report.receipt import Receipt

@@ -60,14 +60,14 @@ MISTAKES = (
     Mistake(
         28,
         "any time is credible (fault 3)",
-        "daemon.core.credible_time",
+        "daemon.core.clock",
         "    return max(MADE, clocks.book - SLACK) <= at <= latest(clocks)\n",
         "    return True\n",
     ),
     Mistake(
         2,
         "the machine's clock is believed first (fault 3)",
-        "daemon.core.credible_time",
+        "daemon.core.clock",
         "    if clocks.synchronised and clocks.box >= MADE:\n",
         "    if clocks.machine is not None:\n        return _of(clocks, clocks.machine, Source.MACHINE)\n    if clocks.synchronised and clocks.box >= MADE:\n",
     ),
@@ -267,7 +267,7 @@ MISTAKES = (
     Mistake(
         449,
         "what is renamed is not synced",
-        "daemon.store.sqlite.durable",
+        "common.files",
         "        os.fsync(descriptor)\n",
         "        pass\n",
     ),

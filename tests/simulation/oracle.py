@@ -15,7 +15,7 @@ from simulation.world import HALF, World
 
 from daemon.core.invoice.invoice import CREDITS
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.closure import Closure
+from daemon.core.ledger.book import Closure
 from daemon.core.report.receipt import receipt
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.meta import read_meta

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from simulation import exemptions
 
-from daemon.core.credible_time import Clocks, latest
+from daemon.core.clock import Clocks, latest
 from simulator.machine.commands import STATE
 from simulator.machine.fiscal_memory import Snapshot
 from simulator.machine.machine import SimulatedMachine

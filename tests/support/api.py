@@ -15,9 +15,9 @@ from daemon.core.call import Call
 from daemon.core.invoice.invoice import Customer, Invoice, Item, Payment, TaxLine
 from daemon.core.keys import ApiKey
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.closure import Closure
+from daemon.core.ledger.book import Closure
 from daemon.core.machine.state import FiscalCounters
-from daemon.core.roles import ROLES
+from daemon.core.people import ROLES
 from daemon.usecases.certification.idempotency import Answered
 from daemon.usecases.worker.machine_worker import MachineWorker
 

@@ -20,7 +20,7 @@ from support.tools import need
 from common import passwords
 from common.language import Language, Speaker
 from common.passwords import hash_password
-from daemon.core.roles import Role
+from daemon.core.people import Role
 from daemon.operations import CreateUser
 
 CHROMIUM = next(

@@ -4,8 +4,7 @@ import msgspec
 
 from daemon.core.invoice.intake import Defaults, read_invoice
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.book import Book
-from daemon.core.ledger.closure import Closure
+from daemon.core.ledger.book import Book, Closure
 from daemon.core.machine.state import FiscalCounters
 
 NIM = "EL02000015-1"

@@ -27,7 +27,7 @@ from daemon.core.call import Call
 from daemon.core.clock import zone
 from daemon.core.invoice.intake import Defaults
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.closure import Closure
+from daemon.core.ledger.book import Closure
 from daemon.machines.line import LineSettings, keep_line
 from daemon.store.ledger import Ledger
 from daemon.store.store import Store

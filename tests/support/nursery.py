@@ -334,7 +334,7 @@ def speak() -> None:
 
 def cheapen() -> None:
     """Passwords that a command hashes cost it next to nothing; what they cost, the unit tests look at."""
-    from daemon.core import passwords  # noqa: PLC0415
+    from common import passwords  # noqa: PLC0415
 
     vars(passwords).update(_N=2, _P=1)
 

@@ -15,7 +15,7 @@ from daemon.api.http.middleware import AFTERWARDS
 from daemon.api.refusals import NimNotInScope, RoleNotAllowed, TooManyRequests, Unauthenticated
 from daemon.core.keys import ApiKey, inspect
 from daemon.core.machine.nim import is_named
-from daemon.core.roles import may
+from daemon.core.people import may
 
 MISSING = Text("an API key is needed: send the header Authorization: Bearer <API_KEY>")
 NOT_BEARER = Text("the Authorization header is not of the form Bearer <API_KEY>")

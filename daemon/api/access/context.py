@@ -11,11 +11,10 @@ from litestar import Request
 from litestar.datastructures import State
 
 from common.language import Text
-from daemon.api.access.concurrency_limit import ConcurrencyLimit
 from daemon.api.access.login import Logins
 from daemon.api.access.rehearsal import MetCases, SandboxControls
 from daemon.api.access.sandbox_share import SandboxShare
-from daemon.api.access.throttle import WrongKeys
+from daemon.api.access.throttle import ConcurrencyLimit, WrongKeys
 from daemon.api.box import Box
 from daemon.api.http.cross_origin import CrossOrigin
 from daemon.api.paper import Paper

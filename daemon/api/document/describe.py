@@ -15,7 +15,7 @@ from daemon.api.document.operation import operation
 from daemon.api.problems import HTTP_CODES, KINDS, Problem
 from daemon.core import errors
 from daemon.core.ledger.attempt import DuplicateInvoice
-from daemon.core.roles import Right
+from daemon.core.people import Right
 
 Errors = tuple[type[Exception], ...]
 Access = Literal["machine", "key", "open"]

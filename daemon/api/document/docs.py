@@ -9,8 +9,7 @@ from typing import Any, Final
 from litestar import Request, get
 from litestar.exceptions import NotFoundException
 
-from daemon.api.http.answers import Answer, Header
-from daemon.api.http.files import static_file
+from daemon.api.http.answers import Answer, Header, static_file
 
 PACKAGE: Final = "daemon.api.document"
 FILES: Final = frozenset({"swagger-ui-bundle.js", "swagger-ui.css", "start.js", "page.css", "favicon.svg"})

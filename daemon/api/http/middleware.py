@@ -14,9 +14,8 @@ from litestar.exceptions import ClientException
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
 from common.language import Language, preferred
-from daemon.api.http.answers import Header, Reply
+from daemon.api.http.answers import SAFETY, Header, Reply, request_id
 from daemon.api.http.cross_origin import CrossOrigin
-from daemon.api.http.headers import SAFETY, request_id
 from daemon.api.problems import problem_answer
 from daemon.api.refusals import Misdirected
 

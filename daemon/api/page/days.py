@@ -6,7 +6,7 @@ from datetime import date
 
 import msgspec
 
-from common.web.days import depth, is_month
+from common.web.formats import depth, is_month
 
 
 class Day(msgspec.Struct, frozen=True):

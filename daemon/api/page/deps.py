@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from common.language import Language
-from daemon.api.page.first_start import Probed
 from daemon.api.page.jobs import Jobs
 from daemon.core.audit import Actor, AuditEntry
 from daemon.core.keys import ApiKey, KeyTerms
@@ -18,8 +17,8 @@ from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.decision import Case, Decision
 from daemon.core.ledger.paper import PaperInvoice
-from daemon.core.people import Person
-from daemon.core.roles import Role
+from daemon.core.people import Person, Role
+from daemon.setup.request import SetupResult
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 
@@ -170,3 +169,52 @@ class PageDeps(msgspec.Struct, frozen=True, kw_only=True):
     labels: Callable[[Language], Mapping[str, str]] = _no_labels
     probe: Callable[[str, Language], Awaitable[Sequence[Probed]]] = _no_probe
     log_lines: Callable[[Language], Sequence[LogLine]] = _no_lines
+
+
+class PortChoice(msgspec.Struct, frozen=True):
+    """A port that was asked."""
+
+    port: str
+    nim: str = ""
+    """empty where no machine answered"""
+    ifu: str = ""
+    taxpayer: str = ""
+    said: str = ""
+    """what was there instead of a machine"""
+
+
+class Probed(msgspec.Struct, frozen=True):
+    """One assumption about a machine."""
+
+    expected: str
+    came: str
+    verdict: str
+    """confirmed, contradicted or not tried"""
+    todo: str = ""
+
+
+class SetupRequest(msgspec.Struct, frozen=True):
+    """What the person decided; `network` is local, https or plain, and `name` with `password` the first technician."""
+
+    nims: tuple[str, ...]
+    network: str
+    isf: str
+    till: str
+    name: str
+    password: str
+
+
+class FirstStart(Protocol):
+    """`code` is shown at the box and lets in; `language` is that of the box. `search` asks every port (or `place`), `carry_out`
+    writes ledger and configuration, BoxFailed says why it could not; `leave` ends the page and starts mcfd."""
+
+    @property
+    def code(self) -> str: ...
+    @property
+    def language(self) -> Language: ...
+    @property
+    def made(self) -> SetupResult | None: ...
+    async def search(self, place: str, language: Language) -> Sequence[PortChoice]: ...
+    async def probe(self, nim: str, language: Language) -> Sequence[Probed]: ...
+    async def carry_out(self, request: SetupRequest) -> SetupResult: ...
+    def leave(self) -> None: ...

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable
-from typing import Any
+from typing import Any, Final
 
 from litestar import get
 from litestar.handlers import HTTPRouteHandler
 
-from daemon.api.http.answers import Reply
+from daemon.api.http.answers import Answer, Reply
 from daemon.api.http.stream import Stream
 from daemon.api.page.deps import Copy, PageDeps
+from daemon.api.page.shown.line_charts import qr_picture
 from daemon.api.page.visit import AnyRequest, Visit, enter, fault_page
 from daemon.core.errors import NotFound
-from daemon.core.roles import Right
+from daemon.core.people import Right
 
 
 def as_file(name: str) -> tuple[bytes, bytes]:
@@ -56,3 +57,34 @@ def kept_files(
         return streamed(visit, read(visit.page, name), kind(name), name)
 
     return download
+
+
+PATH: Final = "/ui/authority.pem"
+
+
+def address_here(visit: Visit) -> str:
+    """How this browser reaches the box, as a till in the same network will."""
+    headers = visit.request.scope["headers"]
+    host = next((value.decode("latin-1") for name, value in headers if name == b"host"), "localhost")
+    return f"{'https' if visit.page.tls else 'http'}://{host}"
+
+
+async def authority_shown(visit: Visit) -> tuple[str, str] | None:
+    """Its address and that as a QR code; None where this box has no authority of its own."""
+    if not visit.page.authority():
+        return None
+    address = address_here(visit) + PATH
+    return address, await qr_picture(address)
+
+
+@get(PATH)
+async def authority(request: AnyRequest) -> Reply:
+    """Without a login: a phone that scans its address has none, and it is shown in every TLS handshake anyway."""
+    page: PageDeps = request.app.state["page"]
+    if not (pem := page.authority()):
+        return await fault_page(request, NotFound("this box shows no certificate of its own"))
+    headers = ((b"content-disposition", b'attachment; filename="mcfd-authority.pem"'),)
+    return Answer(pem, media_type=b"application/x-pem-file", headers=headers)
+
+
+HANDLERS = (authority,)

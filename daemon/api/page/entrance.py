@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-from litestar import get, post
-from litestar.exceptions import NotFoundException
+from litestar import Request, get, post
+from litestar.exceptions import HTTPException, NotFoundException
+from litestar.types import HTTPScope, Receive, Send
 
 from common.cookies import cookie_of, set_cookie
 from common.language import LANGUAGES, Speaker
 from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import DEVICE, device_cookie, session_cookie
-from daemon.api.http.answers import Reply
-from daemon.api.http.files import static_file
-from daemon.api.page.asked import forget_asked, screen_asked_for
+from daemon.api.http.answers import Reply, static_file
 from daemon.api.page.deps import PageDeps
 from daemon.api.page.faults import Foreign, fault_of
 from daemon.api.page.visit import (
     LANGUAGE_COOKIE,
     AnyRequest,
     address_of,
+    enter,
+    fault_page,
     fields,
+    forget_asked,
     html,
     is_from_here,
     language_of,
     redirect,
+    screen_asked_for,
     token,
 )
 from daemon.api.refusals import Refusal
 from daemon.api.request.body import SMALL_BODY, read_bytes
+from daemon.core.errors import NotFound
 
 STATIC: Final = {
     "tabler.css": "common.web",
@@ -108,3 +112,27 @@ async def static(request: AnyRequest) -> Reply:
 
 
 HANDLERS = (root, login_form, login, logout, choose_language, static)
+
+
+async def nowhere(scope: HTTPScope, receive: Receive, send: Send, error: Exception) -> Reply | None:
+    """The page for what the router refuses: an address it does not know, a number that is none, a form's address typed in. None for a program, and
+    for every other error."""
+    if not isinstance(error, HTTPException) or not _is_by_browser(scope):
+        return None
+    return await _page(Request[Any, Any, Any](scope, receive, send))
+
+
+def _is_by_browser(scope: HTTPScope) -> bool:
+    accepted = next((value for name, value in scope["headers"] if name == b"accept"), b"")
+    return f"{scope['path']}/".startswith("/ui/") and scope["method"] in ("GET", "POST") and b"text/html" in accepted
+
+
+async def _page(request: AnyRequest) -> Reply:
+    """With the menu for who is logged in. (Before the first start nobody can be.)"""
+    visit = None
+    try:
+        if "deps" in request.app.state:
+            visit = await enter(request, "look")
+        raise NotFound("there is no such screen")  # noqa: TRY301  shown as a page, as all else
+    except Exception as error:  # noqa: BLE001  every error of a screen is a page
+        return await fault_page(request, error, visit)

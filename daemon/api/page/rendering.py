@@ -15,7 +15,7 @@ from common import numbers
 from common.language import Counted
 from common.web import charts
 from common.web.icons import icon
-from daemon.core.audit_words import value_word
+from daemon.core.audit import value_word
 
 if TYPE_CHECKING:  # loaded by the first screen, in its thread: many a box is never looked at
     from jinja2 import Environment

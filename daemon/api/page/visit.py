@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Awaitable, Callable
 from datetime import date, datetime
+from functools import partial
 from typing import Any, Final, Protocol
 from urllib.parse import parse_qs, urlencode
 
@@ -15,14 +16,13 @@ from litestar.handlers import HTTPRouteHandler
 from common.cookies import cookie_of
 from common.language import Language, Speaker, Text, chosen
 from common.language.stored import stored
-from common.web import formats
+from common.web import asked, formats
 from common.web.asked import RIGHT
-from common.web.menu import MenuItem, is_here
+from common.web.icons import MenuItem, is_here
 from common.web.security import is_own_form
 from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import token_of
 from daemon.api.http.answers import Answer, Header, Headers, Reply
-from daemon.api.page.asked import note_asked
 from daemon.api.page.deps import PageDeps
 from daemon.api.page.faults import Foreign, NotLoggedIn, fault_of
 from daemon.api.page.rendering import Rendering
@@ -31,8 +31,7 @@ from daemon.api.refusals import RoleNotAllowed
 from daemon.api.request.body import read_bytes
 from daemon.core.audit import Actor
 from daemon.core.call import Call
-from daemon.core.people import Session
-from daemon.core.roles import Right, may
+from daemon.core.people import Right, Session, may
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 AnyRequest = Request[Any, Any, Any]
@@ -328,3 +327,20 @@ def redirect(path: str, *headers: Header) -> Reply:
 
 def token(request: AnyRequest) -> str:
     return token_of(request.scope["headers"])
+
+
+ASKED_COOKIE: Final = "mcfd_asked"
+
+
+def note_asked(request: Request[Any, Any, Any]) -> Header:
+    """`Set-Cookie` beside the way to the login."""
+    return b"set-cookie", asked.set_cookie(ASKED_COOKIE, asked.asked_by(request)).encode()
+
+
+def screen_asked_for(request: Request[Any, Any, Any], session: Session | None) -> str:
+    """Where somebody goes who has just logged in."""
+    return asked.screen_asked_for(request, ASKED_COOKIE, partial(may, session.role)) if session else asked.FIRST
+
+
+def forget_asked() -> Header:
+    return b"set-cookie", asked.set_cookie(ASKED_COOKIE, "").encode()

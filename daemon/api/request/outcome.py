@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 from msgspec import Meta
 
-from common.network import is_loopback
+from common.sockets import is_loopback
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.http.answers import Answer, Header, encoded
 from daemon.api.http.middleware import language_of

@@ -20,7 +20,7 @@ from daemon.api.request.query import MAX_LIMIT, integer, read_query
 from daemon.core.errors import FieldError, InvalidRequest, MachineAttention, PeriodNotOver
 from daemon.core.ledger.entries import CalendarKind
 from daemon.core.report.calendar_report import CalendarReport
-from daemon.usecases.reports.calendar import body_of, calendar_closure, close_calendar
+from daemon.usecases.reports.close_period import body_of, calendar_closure, close_calendar
 
 MAX_NUMBER: Final = 999_999_999
 EXAMPLES: Final = {"month": "2026-01", "year": "2026"}

@@ -14,7 +14,7 @@ from daemon.api.request.body import read_json
 from daemon.api.request.call import call_of
 from daemon.api.request.query import MAX_LIMIT, integer, range_of, read_query
 from daemon.core.errors import InvalidRequest, TooManyCashMoves
-from daemon.core.report.cash import CashBody, CashMovements, Moved
+from daemon.core.report.acts import CashBody, CashMovements, Moved
 from daemon.usecases.reports.move_cash import cash_moves, move_cash
 
 MAX_ID: Final = 999_999_999

@@ -12,9 +12,8 @@ from daemon.api.rendered_paper import ALONE, MEDIA
 from daemon.api.request.outcome import customer_url
 from daemon.core.errors import NotFound
 from daemon.paper.html import as_html
-from daemon.paper.invoice import invoice_document
+from daemon.paper.invoice import invoice_document, waiting_document
 from daemon.paper.shop import Style
-from daemon.paper.waiting import waiting_document
 from daemon.usecases.deferred.look import certified_record
 
 NOTHING = Text("there is no invoice at this address; ask the shop")

@@ -24,9 +24,9 @@ from daemon.core.clock import zone
 from daemon.core.errors import FieldError, InvalidRequest, LedgerUnusable
 from daemon.core.invoice.number import normalised
 from daemon.core.ledger.attempt import AttemptState
-from daemon.core.report.cash import JournalCash
+from daemon.core.people import may
+from daemon.core.report.acts import JournalCash
 from daemon.core.report.journal import JournalPage, JournalRecord, Page
-from daemon.core.roles import may
 from daemon.usecases.reports import journal, journal_files, report
 from daemon.usecases.worker.machine_worker import MachineWorker
 

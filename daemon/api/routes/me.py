@@ -12,7 +12,7 @@ from daemon.api.access.context import ApiRequest
 from daemon.api.document.describe import described
 from daemon.api.http.answers import Answer, encoded
 from daemon.core.clock import millis_text
-from daemon.core.roles import USUAL, Role
+from daemon.core.people import USUAL, Role
 
 
 class Me(msgspec.Struct, frozen=True, rename={"expires_at": "expiresAt"}):

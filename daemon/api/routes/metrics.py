@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 from litestar import get
 
-from common.network import is_loopback
+from common.sockets import is_loopback
 from daemon.api.access.auth import identify
 from daemon.api.access.context import ApiDeps, ApiRequest, deps_of
 from daemon.api.box import BoxFigures

@@ -14,8 +14,7 @@ from daemon.api.rendered_paper import SHAPE, read_wanted, rendered
 from daemon.api.request.outcome import RequestOutcome, customer_url, outcome_of
 from daemon.core.errors import InvalidRequest, NotFound
 from daemon.core.ledger.deferred import NotWaiting
-from daemon.paper.invoice import invoice_document
-from daemon.paper.waiting import waiting_document
+from daemon.paper.invoice import invoice_document, waiting_document
 from daemon.usecases.certification.requests import FoundRequest, find_request
 from daemon.usecases.deferred.take_back import take_back
 from daemon.usecases.reports import inspect

@@ -24,9 +24,9 @@ from daemon.core.clock import millis_text
 from daemon.core.errors import InvalidRequest, PrinterFailed
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.entries import CalendarKind
+from daemon.core.people import Right
 from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import ZReport
-from daemon.core.roles import Right
 from daemon.paper.elements import Document
 from daemon.paper.invoice import invoice_document
 from daemon.paper.reports import articles_document, report_document
@@ -34,7 +34,7 @@ from daemon.paper.shop import Shop, Style
 from daemon.usecases.reports import acts, inspect, journal, report
 from daemon.usecases.reports.acts import given_articles
 from daemon.usecases.reports.articles import articles_report, articles_since
-from daemon.usecases.reports.calendar import calendar_closure
+from daemon.usecases.reports.close_period import calendar_closure
 
 
 class Printed(msgspec.Struct, frozen=True):

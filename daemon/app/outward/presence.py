@@ -16,6 +16,7 @@ from daemon.app.upkeep.box_clock import now_millis
 from daemon.core.clock import millis_text
 from daemon.core.delivery import Backlog, BookStanding
 from daemon.core.report.machine_info import tax_server
+from daemon.store.tables.standing import standing
 from daemon.usecases.deferred import look
 from daemon.usecases.delivery.presence import MachinePresence
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -43,10 +44,10 @@ class PresenceWords:
         ]
 
     async def _word(self, worker: MachineWorker, backlog: Backlog | None, key_id: str) -> bytes:
-        standing = await self._runtime.store.standing.of(worker.book)
+        now = await worker.ledger.read(standing, worker.book)
         waiting = await look.backlog(worker)
         presence = msgspec.structs.replace(
-            self._presence(worker, standing, backlog, key_id), sold=_instant(waiting.oldest_at)
+            self._presence(worker, now, backlog, key_id), sold=_instant(waiting.oldest_at)
         )
         content = encode_presence(presence)
         if len(content) > MOST_BYTES:

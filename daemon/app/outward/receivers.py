@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from common.credentials import secret_path
+from common.files import secret_path
 from daemon.settings import Upstream
 from daemon.settings.model import Webhook
-from daemon.upstream.kinds import UpstreamReceiver, open_receiver
-from daemon.upstream.options import BadOptions, Options
+from daemon.upstream.options import BadOptions, Options, UpstreamReceiver, open_receiver
 
 
 def headquarters(upstream: Upstream) -> UpstreamReceiver:

@@ -15,12 +15,12 @@ import uvloop
 
 from common import notify
 from common.http_server import HttpServer, ServerConfig
-from common.language import Language, Text, ambient
+from common.language import Language, Text, ambient, tell
+from daemon.api.page.deps import PortChoice, Probed, SetupRequest
 from daemon.api.page.faults import BoxFailed, BoxRefused
-from daemon.api.page.first_start import PortChoice, Probed, SetupRequest
 from daemon.api.page.screens.first_start import link
 from daemon.api.service import create_first_start
-from daemon.app.page.probing import probed
+from daemon.app.runtime import Runtime
 from daemon.core.errors import InvalidRequest, McfdError
 from daemon.machines.port_reading import PortReading
 from daemon.settings import SettingsError
@@ -134,3 +134,38 @@ async def _serve(
                     break
     finally:
         await server.stop()
+
+
+IN_USE = Text(
+    "this machine is in use: the probe needs its line for itself (enabled = false in its section, then restart)"
+)
+
+
+async def probed(place: str, baudrate: int, language: Language) -> list[Probed]:
+    """What is assumed of a machine, asked of it; only reading. BoxRefused when there is none."""
+    from daemon.probe.connect import NoMachine  # noqa: PLC0415  rarely needed
+    from daemon.probe.run import probe  # noqa: PLC0415
+
+    try:
+        result = await probe(place, baudrate)
+    except NoMachine as error:
+        raise BoxRefused(error.text) from None
+    rows = [
+        Probed(
+            expected=str(tell(found.expected, language)),
+            came=str(tell(found.came, language)),
+            verdict=found.verdict,
+            todo=str(tell(found.todo, language)),
+        )
+        for found in result.findings
+    ]
+    broken = str(tell(result.broken_off, language))
+    return [*rows, *([Probed(expected="", came=broken, verdict="contradicted")] if broken else [])]
+
+
+async def probe_unused(runtime: Runtime, nim: str, language: Language) -> list[Probed]:
+    """Of a machine that is switched off in the configuration: nobody else is on its line then."""
+    machine = runtime.settings.find_machine(nim)
+    if machine is None or machine.enabled:
+        raise BoxRefused(IN_USE)
+    return await probed(str(machine.port), machine.baudrate, language)

@@ -12,8 +12,8 @@ from daemon import log_words
 from daemon.api.page.deps import LogLine, PageDeps
 from daemon.app.outward.replication import Replication
 from daemon.app.outward.webhooks import Webhooks
-from daemon.app.page import commands, files, probing
-from daemon.app.page.restoring import order_restore
+from daemon.app.page import commands, files, first_start
+from daemon.app.page.files import order_restore
 from daemon.app.runtime import Runtime
 from daemon.app.upkeep.certificate import Certificate
 from daemon.core.audit import Actor
@@ -49,7 +49,7 @@ def page_of(
         labels=settings.labels_in,
         support=settings.company.support,
         log_lines=_log_lines,
-        probe=partial(probing.probe_unused, runtime),
+        probe=partial(first_start.probe_unused, runtime),
         send_again=partial(_send_again, replication, webhooks),
     )
 

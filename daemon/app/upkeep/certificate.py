@@ -8,7 +8,7 @@ from pathlib import Path
 
 import structlog
 
-from common.credentials import secret_path
+from common.files import secret_path
 from common.front import BadCertificate, FrontError, FrontServer, check_pair
 from common.language import Text
 from common.language.system import reason

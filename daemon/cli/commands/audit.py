@@ -11,8 +11,7 @@ from common.language import Speaker, ambient, tr
 from daemon.cli.failures import FOUND_WRONG
 from daemon.cli.options import examples, json_option, settings_option
 from daemon.cli.output import complain, moment, print_json, print_table, stamp
-from daemon.core.audit import AuditEntry
-from daemon.core.audit_words import deed, details, who, whom
+from daemon.core.audit import AuditEntry, deed, details, who, whom
 from daemon.ledger_access import read_ledger
 from daemon.settings import Settings
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from common.credentials import read_secret
+from common.files import read_secret
 from common.language import ambient, tell, tr
 from common.language.system import reason
 from daemon.cli.failures import Failure

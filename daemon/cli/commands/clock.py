@@ -12,8 +12,7 @@ from daemon.cli.book import live_states
 from daemon.cli.failures import Failure
 from daemon.cli.options import described, json_option, settings_option
 from daemon.cli.output import moment, print_json, print_table, say
-from daemon.core.clock import DAY, HOUR, millis_text
-from daemon.core.credible_time import BOUND, MADE
+from daemon.core.clock import BOUND, DAY, HOUR, MADE, millis_text
 from daemon.core.errors import NotFound
 from daemon.core.ledger.book import BookState
 from daemon.core.machine.nim import same_machine

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from common.credentials import secret_path
+from common.files import secret_path
 from common.language import tr
 from daemon.cli.failures import WRONG_USE
 from daemon.cli.options import config_option, described, json_option

@@ -18,7 +18,7 @@ from daemon.cli.options import config_option, examples, json_option
 from daemon.cli.output import coloured, print_json, say
 
 if TYPE_CHECKING:
-    from daemon.doctor.finding import CheckResult
+    from daemon.doctor.wording import CheckResult
 
 
 @click.command(

@@ -19,7 +19,7 @@ from daemon.core.errors import NotFound
 from daemon.core.invoice.number import normalised
 from daemon.core.ledger.attempt import AttemptState, Record
 from daemon.core.ledger.unreadable import readable_move
-from daemon.core.report.cash import JournalCash, journal_cash, move_of
+from daemon.core.report.acts import JournalCash, journal_cash, move_of
 from daemon.core.report.journal import JournalRecord, Page, journal_record, told_reason
 from daemon.core.report.ranges import read_range
 from daemon.ledger_access import now, read_ledger

@@ -11,7 +11,7 @@ from daemon.cli.output import moment, print_json, print_table, say, stamp, warn
 from daemon.core.keys import KeyTerms
 from daemon.core.ledger.attempt import Mode
 from daemon.core.machine.nim import same_machine
-from daemon.core.roles import ROLES, USUAL, Role
+from daemon.core.people import ROLES, USUAL, Role
 from daemon.ledger_access import change, now, read_ledger
 from daemon.operations import CreateKey, RevokeKey
 from daemon.settings import Settings

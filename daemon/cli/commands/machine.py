@@ -13,8 +13,7 @@ from daemon.cli.failures import Failure, find_machine
 from daemon.cli.groups import LazyGroup, Member
 from daemon.cli.options import described, json_option, settings_option
 from daemon.cli.output import print_json, print_pairs, print_table, say, warn
-from daemon.core.clock import drift_seconds, millis_text
-from daemon.core.credible_time import Clocks, tell
+from daemon.core.clock import Clocks, drift_seconds, millis_text, tell
 from daemon.core.ledger.book import Book, BookState
 from daemon.core.machine.nim import same_machine
 from daemon.core.machine.state import FiscalCounters
@@ -357,7 +356,7 @@ def _info_json(
         told |= {"last": asdict(last) if last else None}
         condition = "read"
     else:
-        told |= {"source": "ledger", "problem": reading.reason if reading else None, "machine": None, "last": None}
+        told |= {"source": "ledger", "problem": str(reading.reason) if reading else None, "machine": None, "last": None}
     return told | {"ledger": _ledger(state), "condition": condition}
 
 

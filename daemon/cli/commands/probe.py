@@ -19,7 +19,7 @@ from daemon.owner import as_owner
 from daemon.probe.bundle import row, write_bundle
 from daemon.probe.configuration import SectionNotFound, lines_of, write
 from daemon.probe.connect import SPEEDS, NoMachine
-from daemon.probe.finding import ProbeFinding
+from daemon.probe.replies import ProbeFinding
 from daemon.probe.run import ProbeResult
 from daemon.probe.run import probe as probe_port
 from daemon.settings import SettingsError, load

@@ -20,7 +20,7 @@ from daemon.cli.commands.machine import read_machine
 from daemon.cli.failures import Failure
 from daemon.cli.options import examples, json_option, settings_option
 from daemon.cli.output import moment, print_json, say
-from daemon.core.credible_time import Clocks, tell
+from daemon.core.clock import Clocks, tell
 from daemon.core.ledger.decision import (
     CONFIRMABLE,
     DECISIONS,

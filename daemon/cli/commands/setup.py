@@ -22,7 +22,7 @@ from daemon.cli.options import check_nim, examples, json_option
 from daemon.cli.output import print_json, warn
 from daemon.cli.setup_output import nothing_set_up, result_json, show_changes, show_machines, show_ports, show_result
 from daemon.core.machine.nim import same_machine
-from daemon.core.passwords import fault_of_name
+from daemon.core.people import fault_of_name
 
 if TYPE_CHECKING:
     from daemon.setup.plan import Network, SetupPlan

@@ -36,7 +36,7 @@ command = click.Group("tls")
 )
 @json_option
 def init(settings: Settings, force: bool, as_json: bool) -> None:
-    from daemon.setup.authority import make_authority, note_authority
+    from daemon.setup.carry_out import make_authority, note_authority
     from daemon.tls.home import AuthorityError
 
     try:

@@ -12,8 +12,7 @@ from daemon.cli.failures import Failure
 from daemon.cli.options import described, json_option, settings_option
 from daemon.cli.output import moment, print_json, print_table, say, stamp
 from daemon.core.errors import InvalidRequest
-from daemon.core.passwords import fault_of_name
-from daemon.core.roles import ROLES, Role
+from daemon.core.people import ROLES, Role, fault_of_name
 from daemon.ledger_access import change, read_ledger
 from daemon.operations import CreateUser, DisableUser, SetPassword
 from daemon.settings import Settings

@@ -21,7 +21,7 @@ from daemon.core.events import TEST, Envelope, MachineEvent
 from daemon.settings import Settings
 
 if TYPE_CHECKING:
-    from daemon.upstream.kinds import UpstreamReceiver
+    from daemon.upstream.options import UpstreamReceiver
 
 command = click.Group("webhook")
 

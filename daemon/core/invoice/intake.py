@@ -34,14 +34,11 @@ from daemon.core.invoice.invoice import (
     Warn,
 )
 from daemon.core.invoice.items import Line, read_item
-from daemon.core.invoice.number import NumberScope
+from daemon.core.invoice.number import NO_SINGLE_ORIGINAL, NumberScope, Series, read_reference
 from daemon.core.invoice.payments import Due, Paid, adjust_payments, read_payments
-from daemon.core.invoice.reference import NO_SINGLE_ORIGINAL, read_reference
 from daemon.core.invoice.request import COMMENT_LABELS, MAX_COMMENTS, MAX_ITEMS, NAME_LENGTH, SHORT_LENGTH
-from daemon.core.invoice.rules import PSVB_RATES, Rules
-from daemon.core.invoice.series import Series
-from daemon.core.invoice.stamp_duty import FIELD as STAMP_DUTY
-from daemon.core.invoice.stamp_duty import stamp_duty
+from daemon.core.invoice.rules import FIELD as STAMP_DUTY
+from daemon.core.invoice.rules import PSVB_RATES, Rules, stamp_duty
 from daemon.core.invoice.taxes import tax_lines, withholdings
 from daemon.core.invoice.texts import as_cut
 from daemon.core.invoice.unknown import misspelt, refusals_of, unknown_fields, warnings_of

@@ -1,9 +1,11 @@
-"""When two invoice numbers are the same (decision 37): in the index, the duplicate check, the verdict and `adopt` alike."""
+"""Invoice numbers: when two are the same (decision 37: in the index, the duplicate check, the verdict and `adopt` alike), the series that the box
+gives itself (SFE 2.18: unbroken for each type and year), and what a credit note refers to."""
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import NamedTuple
 
 import msgspec
@@ -56,3 +58,56 @@ class NumberScope(msgspec.Struct, frozen=True):
         year = self.year_of(at)
         start = int(datetime(year, 1, 1, tzinfo=self.zone).timestamp()) * 1000
         return TakenFrom(year, start, at - DAY)
+
+
+PATTERN = "{type}-{year}-"
+DIGITS = 6
+PLACES = re.compile(r"\{(?:type|year|nim)\}")
+PLAIN = re.compile(r"[A-Z0-9/_.-]*")
+"""What may stand in a pattern beside its places: equal numbers have one spelling, in capitals."""
+
+
+class Series(msgspec.Struct, frozen=True):
+    pattern: str = PATTERN
+    digits: int = DIGITS
+    zone: tzinfo = UTC
+
+    def prefix(self, type_: str, nim: str, at: int) -> str:
+        """`at` in ms; the year is that of the shop's clock."""
+        year = datetime.fromtimestamp(at // 1000, self.zone).year
+        return self.pattern.format(type=type_, year=year, nim=nim)
+
+    def number(self, prefix: str, place: int) -> str:
+        return f"{prefix}{place:0{self.digits}}"
+
+
+def is_pattern(text: str) -> bool:
+    """Types and years have series of their own, or their numbers would be the same."""
+    return "{type}" in text and "{year}" in text and PLAIN.fullmatch(PLACES.sub("", text)) is not None
+
+
+NO_SINGLE_ORIGINAL = "RRR"
+"""A credit note on many invoices."""
+
+
+class Reference(NamedTuple):
+    """What a credit note names: the counter of a sale, in an activation of a machine (None: not said). Its text has one form."""
+
+    machine: str
+    """without the activation counter"""
+    activation: int | None
+    counter: int
+
+    def __str__(self) -> str:
+        return "-".join(str(part) for part in self if part is not None)
+
+
+_DASHES = re.compile("[\u2010-\u2015\u2043\u2212\ufe58\ufe63\uff0d]")
+_REFERENCE = re.compile("([A-Z]{2}[0-9]{8})(?:-([0-9]{1,9}))?-([0-9]{1,18})")
+"""No counter has more digits (protocol 3)."""
+
+
+def read_reference(text: str) -> Reference | None:
+    """However it is written: small letters, leading zeros, other dashes. None when it names no invoice."""
+    found = _REFERENCE.fullmatch(_DASHES.sub("-", text).strip().upper())
+    return found and Reference(found[1], int(found[2]) if found[2] else None, int(found[3]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from common.wire.chain import GENESIS, ChainLink, chained, closure_head
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.closure import Closure
+from daemon.core.ledger.book import Closure
 from daemon.core.ledger.entries import Placed
 
 __all__ = ["GENESIS", "closure_hash", "entry_hash", "record_hash"]

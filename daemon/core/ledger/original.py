@@ -12,7 +12,7 @@ from common.language import Text
 from daemon.core.errors import CreditExceedsOriginal, FieldError, InvalidRequest, MachineBusy
 from daemon.core.invoice.fields import Fields
 from daemon.core.invoice.invoice import CREDITS, SALES
-from daemon.core.invoice.reference import Reference, read_reference
+from daemon.core.invoice.number import Reference, read_reference
 from daemon.core.invoice.request import SHORT_LENGTH
 from daemon.core.machine.nim import activation_of
 

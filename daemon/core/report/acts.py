@@ -1,14 +1,25 @@
-"""Duplicates and reports that were given out, among the lines of the journal."""
+"""Movements of cash, duplicates and reports that were given out, among the lines of the journal."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Annotated, Any, Final, Literal, cast, get_args
 
 import msgspec
 from msgspec import Meta
 
+from common.language import Text
 from daemon.core.clock import millis_text
+from daemon.core.errors import FieldError, InvalidRequest
+from daemon.core.invoice.fields import Fields
+from daemon.core.invoice.intake import Defaults, read_operator_id
+from daemon.core.invoice.request import NAME_LENGTH, Line, Name, OperatorId, Positive
+from daemon.core.invoice.unknown import refusals_of, unknown_of, warnings_of
 from daemon.core.ledger.entries import (
+    CashKind,
+    CashMove,
+    CashTotal,
     CopyMade,
     OutageBegun,
     OutageEnded,
@@ -19,7 +30,125 @@ from daemon.core.ledger.entries import (
     ReportGiven,
     ReportKind,
 )
-from daemon.core.report.cash import JournalCash, journal_cash
+from daemon.core.report.receipt import Adjustment, adjustments
+
+MOST_AN_HOUR: Final = 60
+"""Movements that one key, or one person, may note: whoever has a seller's key must not fill the disk (decision 34)."""
+
+
+class CashBody(msgspec.Struct, kw_only=True, rename="camel"):
+    """Cash put into the drawer or taken out."""
+
+    kind: Annotated[CashKind, Meta(description="`deposit`: put into the drawer; `withdrawal`: taken out")]
+    amount: Annotated[Positive, Meta(description="Whole XOF, above 0 for both kinds")]
+    reason: Annotated[Name, Meta(description="Why, for people")]
+    operator_id: Annotated[OperatorId | None, Meta(description="Default from the machine's configuration")] = None
+    operator_name: Annotated[Line | None, Meta(description="Default from the machine's configuration")] = None
+
+
+class Movement(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """`amount` in whole XOF, above 0 for both kinds; `at` in RFC 3339."""
+
+    id: Annotated[int, Meta(description="Grows with time within a NIM")]
+    at: Annotated[str, Meta(description="When it was written down")]
+    kind: Annotated[CashKind, Meta(description="`deposit` or `withdrawal`")]
+    amount: Annotated[int, Meta(description="Whole XOF, above 0")]
+    reason: Annotated[str, Meta(description="Why, for people")]
+    operator_id: Annotated[str, Meta(description="Cashier")]
+    operator_name: Annotated[str, Meta(description="Cashier's name")]
+
+
+class Moved(Movement, frozen=True, kw_only=True, rename="camel"):
+    """The answer to a POST."""
+
+    nim: Annotated[str, Meta(description="The NIM of the path")]
+    warnings: Annotated[tuple[Adjustment, ...], Meta(description="Fields that are not known")]
+
+
+class JournalCash(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A movement among the lines of the journal, where `state` tells it from an attempt to certify; `z_number` is None while its
+    period is open."""
+
+    state: Annotated[CashKind, Meta(description="deposit or withdrawal, where an attempt to certify has its own")]
+    id: Annotated[int, Meta(description="The `id` of `GET …/cash`")]
+    nim: Annotated[str, Meta(description="The NIM of the path")]
+    at: Annotated[str, Meta(description="When it was moved")]
+    amount: Annotated[int, Meta(description="Whole XOF, above 0 for both")]
+    reason: Annotated[str, Meta(description="As sent")]
+    operator_id: Annotated[str, Meta(description="As sent, or its default")]
+    operator_name: Annotated[str, Meta(description="As sent, or its default")]
+    z_number: Annotated[int | None, Meta(description="The Z closure that it is in; null while the period is open")]
+
+
+class CashMovements(msgspec.Struct, frozen=True, kw_only=True):
+    """`deposits` and `withdrawals` are of the whole range, whatever page is shown of it."""
+
+    nim: Annotated[str, Meta(description="The NIM of the path")]
+    from_: Annotated[str, Meta(description="Start of the range")] = msgspec.field(name="from")
+    to: Annotated[str, Meta(description="End of the range")]
+    deposits: Annotated[int, Meta(description="Sum of the whole range, XOF")]
+    withdrawals: Annotated[int, Meta(description="Sum of the whole range, XOF, positive")]
+    count: Annotated[int, Meta(description="Movements in this answer")]
+    movements: Annotated[tuple[Movement, ...], Meta(description="Oldest first")]
+
+
+def read_move(body: dict[str, object], *, defaults: Defaults, strict: bool) -> tuple[CashMove, tuple[Adjustment, ...]]:
+    """InvalidRequest with every fault of it. `strict` refuses fields that nobody knows (decision 27)."""
+    errors: list[FieldError] = []
+    fields = Fields(body, "", errors)
+    amount = fields.amount("amount")
+    if fields.values.get("amount") is None:
+        fields.fault("amount", Text("is required"))
+    elif isinstance(amount, Fraction):
+        fields.fault("amount", Text("must be a whole number"))
+    kind = fields.choice("kind", get_args(CashKind))
+    move = CashMove(  # of what is faulty, but then it is refused below
+        kind=cast("CashKind", kind),
+        amount=cast("int", amount),
+        reason=fields.text("reason", NAME_LENGTH, required=True),
+        operator_id=read_operator_id(fields) or defaults.operator_id,
+        operator_name=fields.text("operatorName", NAME_LENGTH) or defaults.operator_name,
+    )
+    unknown = unknown_of(body, frozenset(CashBody.__struct_encode_fields__))
+    if strict:
+        errors += refusals_of(unknown)
+    if errors:
+        raise InvalidRequest(errors)
+    return move, adjustments(warnings_of(unknown))
+
+
+def moved(placed: Placed, nim: str, warnings: tuple[Adjustment, ...]) -> Moved:
+    return Moved(**_fields(placed), nim=nim, warnings=warnings)
+
+
+def movements(nim: str, start: int, end: int, total: CashTotal, listed: Sequence[Placed]) -> CashMovements:
+    """Of `start <= t < end` (ms)."""
+    return CashMovements(
+        nim=nim,
+        from_=millis_text(start),
+        to=millis_text(end),
+        deposits=total.deposits,
+        withdrawals=total.withdrawals,
+        count=len(listed),
+        movements=tuple(Movement(**_fields(placed)) for placed in listed),
+    )
+
+
+def journal_cash(placed: Placed, z_number: int, nim: str) -> JournalCash:
+    """`z_number` is 0 while the period of the movement is open."""
+    fields = _fields(placed)
+    return JournalCash(state=fields.pop("kind"), nim=nim, z_number=z_number or None, **fields)
+
+
+def move_of(placed: Placed) -> CashMove:
+    """TypeError for an entry of another kind."""
+    if not isinstance(placed.entry, CashMove):
+        raise TypeError(f"entry {placed.id} is no movement of cash")
+    return placed.entry
+
+
+def _fields(placed: Placed) -> dict[str, Any]:
+    return {"id": placed.id, "at": millis_text(placed.at), **msgspec.structs.asdict(move_of(placed))}
 
 
 class JournalCopy(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

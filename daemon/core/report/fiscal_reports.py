@@ -19,8 +19,7 @@ from daemon.core.clock import millis_text
 from daemon.core.invoice.invoice import CASH, CREDITS, NATURES, PAYMENT_LABELS, PAYMENT_METHODS, SALES
 from daemon.core.invoice.rules import PSVB_RATES
 from daemon.core.invoice.taxes import percent
-from daemon.core.ledger.book import Aggregate, Book, Tally
-from daemon.core.ledger.closure import Closure
+from daemon.core.ledger.book import Aggregate, Book, Closure, Tally
 from daemon.core.ledger.deferred import WaitingSales
 from daemon.core.ledger.entries import NO_CASH, CashTotal
 from daemon.core.ledger.tally import subtract

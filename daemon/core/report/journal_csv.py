@@ -19,7 +19,7 @@ from daemon.core.clock import machine_millis, millis_text
 from daemon.core.invoice.invoice import PAYMENT_LABELS, Invoice
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.entries import CopyMade, OutageBegun, OutageEnded, OutageNotified, Placed, ReportGiven
-from daemon.core.report.cash import move_of
+from daemon.core.report.acts import move_of
 from daemon.core.report.journal import PRICE_DECIMALS, QUANTITY_DECIMALS, exact, told_reason
 
 Cell = str | int | None

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from common.files import real_path, sync_path
 from common.language import Text
 from common.language.system import reason
 from daemon.core.audit import DAEMON, Actor
@@ -23,7 +24,6 @@ from daemon.store.maintenance.numbers import LastZ, put_back, remember
 from daemon.store.maintenance.people_since import take_over_people
 from daemon.store.maintenance.verify import VerifyResult, verify
 from daemon.store.sqlite.connection import open_file, open_to_read
-from daemon.store.sqlite.durable import real_path, sync_path
 from daemon.store.sqlite.faults import storage_error
 from daemon.store.sqlite.lock import LedgerLock
 from daemon.store.sqlite.migrations import migrate, migrations

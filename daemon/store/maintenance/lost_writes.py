@@ -8,12 +8,12 @@ import shutil
 import sqlite3
 from pathlib import Path
 
+from common.files import sync_path
 from common.language import Counted, Text
 from common.language.system import reason
 from daemon.core.errors import StorageFull
 from daemon.store.maintenance.housekeeping import LOST_WRITES, mark_restored
 from daemon.store.sqlite.commit_mark import MarkRow
-from daemon.store.sqlite.durable import sync_path
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.lineage import begin_epoch, read_lineage
 from daemon.store.tables.meta import read_meta, write_meta

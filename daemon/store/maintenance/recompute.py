@@ -15,8 +15,7 @@ from daemon.core.invoice.invoice import CREDITS
 from daemon.core.invoice.number import number_key
 from daemon.core.ledger import chain
 from daemon.core.ledger.attempt import OPEN, Record
-from daemon.core.ledger.book import Aggregate, Book, Tally
-from daemon.core.ledger.closure import Closure
+from daemon.core.ledger.book import Aggregate, Book, Closure, Tally
 from daemon.core.ledger.entries import NO_CASH, CashMove, Epoch, Gap, Placed, TimeRepair, repaired
 from daemon.core.ledger.outage import RegisterOfOutages
 from daemon.core.report import fiscal_reports

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from common.language import Text
-from daemon.core.ledger.book import Book, Tally
-from daemon.core.ledger.closure import Closure
+from daemon.core.ledger.book import Book, Closure, Tally
 from daemon.core.ledger.entries import CalendarClosed, CalendarKind, CashTotal, Entry, Placed, TimeRepair
 from daemon.core.report.calendar_report import CalendarReport, calendar_report, following
 from daemon.store.tables.book.book_start import BookStart

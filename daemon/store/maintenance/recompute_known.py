@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from common.language import Text
 from daemon.core.invoice.invoice import CREDITS, Invoice
-from daemon.core.invoice.reference import read_reference
+from daemon.core.invoice.number import read_reference
 from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.entries import Epoch
 from daemon.core.machine.nim import same_machine

@@ -21,6 +21,7 @@ import aiosqlite
 import structlog
 
 from common import notify
+from common.files import real_path, sync_path
 from common.language import Text
 from common.language.system import reason
 from daemon.core.clock import millis_text
@@ -29,7 +30,6 @@ from daemon.store.maintenance.backup import complete_copy, in_the_making, keep_a
 from daemon.store.maintenance.health import examine
 from daemon.store.sqlite.connection import open_to_read
 from daemon.store.sqlite.disk_failure import file_failed, is_copy_due, note_copied, read_failures
-from daemon.store.sqlite.durable import real_path, sync_path
 from daemon.store.sqlite.faults import is_unreadable, storage_error
 from daemon.store.sqlite.migrations import is_current, migrations
 

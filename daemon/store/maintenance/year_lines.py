@@ -16,9 +16,8 @@ import msgspec
 
 from daemon.core.audit import GENESIS as AUDIT_GENESIS
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.book import Book
+from daemon.core.ledger.book import Book, Closure
 from daemon.core.ledger.chain import GENESIS
-from daemon.core.ledger.closure import Closure
 from daemon.core.ledger.entries import Placed
 from daemon.core.report.journal import journal_record
 from daemon.store.sqlite.queries import load, read_as

@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from common.files import real_path
 from common.language import Text
 from daemon.core.clock import DAY, HOUR
-from daemon.store.sqlite.durable import real_path
 
 SUFFIX = ".disk-failures"
 COPIED = "copied"

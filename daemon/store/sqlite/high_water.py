@@ -18,11 +18,11 @@ from pathlib import Path
 
 import msgspec
 
+from common.files import real_path, sync_path
 from common.language import Text
 from common.language.system import reason
 from daemon.core.errors import LedgerUnusable, StorageFull
 from daemon.store.sqlite.disk_failure import file_failed
-from daemon.store.sqlite.durable import real_path, sync_path
 
 SUFFIX = ".high-water"
 

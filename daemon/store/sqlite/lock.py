@@ -10,10 +10,10 @@ import os
 import time
 from pathlib import Path
 
+from common.files import real_path
 from common.language import Text
 from common.language.system import reason
 from daemon.core.errors import LedgerInUse, LedgerUnusable
-from daemon.store.sqlite.durable import real_path
 
 PATIENCE = 5.0
 """Seconds for a command that has the ledger to end."""

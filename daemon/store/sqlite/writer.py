@@ -14,12 +14,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from common.files import real_path, sync_path
 from common.language import Text
 from common.language.system import reason
 from daemon.core.errors import StorageError, StorageFull
 from daemon.store.sqlite.connection import BUSY_SECONDS, Job, SqliteConnection
 from daemon.store.sqlite.disk_failure import file_failed
-from daemon.store.sqlite.durable import real_path, sync_path
 from daemon.store.sqlite.faults import storage_error
 
 T = TypeVar("T")

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from common.language import Text
 from daemon.core.audit import Actor
 from daemon.core.errors import FieldError, InvalidRequest, NotFound
-from daemon.core.people import Person, Session
-from daemon.core.roles import Role
+from daemon.core.people import Person, Role, Session
 from daemon.store.sqlite.queries import load, read_as
 from daemon.store.tables import audit
 

@@ -6,7 +6,7 @@ import msgspec
 
 from common.language import Text
 from daemon.core.invoice.invoice import Invoice, Warn
-from daemon.core.invoice.reference import read_reference
+from daemon.core.invoice.number import read_reference
 from daemon.core.ledger.original import (
     FIELD,
     ORIGINAL_NUMBER,

@@ -12,7 +12,7 @@ from common.language import Text
 from daemon.core.call import Call
 from daemon.core.errors import KeyReused, LineLost, MachineAttention, MachineBusy
 from daemon.core.ledger.attempt import OPEN, Record
-from daemon.core.ledger.closure import KeyUse
+from daemon.core.ledger.book import KeyUse
 from daemon.store.tables.book import attempts, request_keys
 from daemon.usecases.worker.machine_worker import MachineWorker
 

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from daemon.core.call import key_hash_of
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.closure import KeyUse
+from daemon.core.ledger.book import KeyUse
 from daemon.core.ledger.deferred import DeferredSale, DeferredState
 from daemon.core.ledger.phases import Phase
 from daemon.store.tables.book import attempts, deferred, request_keys

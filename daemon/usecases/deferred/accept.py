@@ -14,7 +14,7 @@ from daemon.core.errors import FieldError, MachineOffline, NothingDone
 from daemon.core.events import DEFERRED
 from daemon.core.invoice.invoice import Deferral, Invoice
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
-from daemon.core.ledger.closure import KeyUse
+from daemon.core.ledger.book import KeyUse
 from daemon.core.ledger.deferred import REQUESTED, DeferredSale, KeyRequired, NumberWaits
 from daemon.core.ledger.entries import OutageReason
 from daemon.store.tables.book import deferred, outages

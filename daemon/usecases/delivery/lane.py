@@ -1,13 +1,46 @@
-"""One book on its way to one receiver: the same for closures upstream and for events to a webhook."""
+"""One book on its way to one receiver: the same for closures upstream and for events to a webhook; and how long it waits before the next try."""
 
 from __future__ import annotations
 
 import asyncio
+import random
+from collections.abc import Callable
 
 import structlog
 
 from daemon.core.delivery import Backlog
 from daemon.core.ledger.attempt import Mode
+
+LONGEST_RETRY_AFTER = 86_400.0
+"""Seconds: a receiver may ask for a day; more is taken for a mistake."""
+WIDEST_SPREAD = 3_600.0
+MOST_DOUBLINGS = 1000
+"""A float ends soon after."""
+
+_dice = random.SystemRandom().random  # each box for itself
+
+
+class Backoff:
+    """Exponential with full jitter, at most `most` seconds. What the receiver asks for is honoured even beyond that, and the jitter
+    comes on top: up to as much again, an hour at the most."""
+
+    def __init__(
+        self,
+        *,
+        first: float = 1.0,
+        most: float = 300.0,
+        dice: Callable[[], float] = _dice,
+    ) -> None:
+        self._first = first
+        self._most = most
+        self._dice = dice
+
+    def wait(self, tries: int, retry_after: float | None = None) -> float:
+        """Seconds after the `tries`-th failure in a row, counted from 1."""
+        ceiling = min(self._most, self._first * 2.0 ** min(tries - 1, MOST_DOUBLINGS))
+        asked = min(retry_after or 0.0, LONGEST_RETRY_AFTER)
+        return asked + self._dice() * max(min(asked, WIDEST_SPREAD), ceiling)
+
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS

@@ -25,9 +25,8 @@ from common.wire.cancellation import heed_cancellation
 from daemon.core.clock import Clock
 from daemon.core.delivery import Again, Backlog, Delivered, Delivery, DeliveryRefused
 from daemon.core.ledger.attempt import Mode
-from daemon.usecases.delivery.backoff import Backoff
 from daemon.usecases.delivery.events import has_come
-from daemon.usecases.delivery.lane import HOUR_MS, Lane
+from daemon.usecases.delivery.lane import HOUR_MS, Backoff, Lane
 
 SUBJECT = "closure"
 BATCH = 50

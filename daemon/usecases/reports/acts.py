@@ -6,7 +6,7 @@ import msgspec
 
 from daemon.core.call import Call
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.closure import KeyUse
+from daemon.core.ledger.book import KeyUse
 from daemon.core.ledger.entries import Placed, ReportGiven, ReportKind
 from daemon.core.report.articles import ArticlesReport
 from daemon.usecases.certification.idempotency import Answered, once

@@ -11,8 +11,8 @@ from daemon.core.clock import millis
 from daemon.core.ledger.entries import ReportGiven
 from daemon.core.report.articles import Articles, ArticlesReport
 from daemon.core.report.journal import Page
+from daemon.usecases.reports.inspect import letterhead_of
 from daemon.usecases.reports.journal import read_in_slices
-from daemon.usecases.reports.letterhead import letterhead_of
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 _EVER = 1 << 53

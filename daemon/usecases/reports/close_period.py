@@ -1,24 +1,27 @@
-"""Z: one turn at the machine in which nothing else happens, one transaction in which everything does (decision 14)."""
+"""Z: one turn at the machine in which nothing else happens, one transaction in which everything does (decision 14); and the closure of months
+and years (0047 art. 23), for whoever does not wait for the next Z or certification."""
 
 from __future__ import annotations
 
 import asyncio
+import re
+from typing import Final
 
 import structlog
 
 from common.language import Text
 from common.language.reasons import ACTIVATED_ANEW, COUNTERS_DECREASED
 from daemon.core.call import Call
-from daemon.core.errors import LineLost, MachineAttention, McfdError, NothingDone
-from daemon.core.ledger.book import LastSeen
-from daemon.core.ledger.closure import Closure, KeyUse
-from daemon.core.ledger.entries import NO_CASH
+from daemon.core.errors import FieldError, InvalidRequest, LineLost, MachineAttention, McfdError, NotFound, NothingDone
+from daemon.core.ledger.book import Closure, KeyUse, LastSeen
+from daemon.core.ledger.entries import NO_CASH, CalendarClosed, CalendarKind, Placed
 from daemon.core.ledger.verdict import went_down
 from daemon.core.report.fiscal_reports import x_report
 from daemon.machines.adapter import ConnectedMachine
 from daemon.store.tables.book import books
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.certification.recover import is_activated
+from daemon.usecases.reports.report import MAX_DIGITS, ReportSource
 from daemon.usecases.worker.attempts import NO_COUNTERS
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -137,3 +140,47 @@ async def _freeze(worker: MachineWorker, machine: ConnectedMachine, call: Call, 
     worker.attempts.known = now
     worker.aggregate = await worker.ledger.aggregated(worker.book)
     return closure
+
+
+_PERIODS: Final = {
+    "month": re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])", re.ASCII),
+    "year": re.compile(r"[0-9]{4}", re.ASCII),
+}
+_FORMS: Final = {"month": Text("has to be a month, as 2026-01"), "year": Text("has to be a year, as 2026")}
+
+
+async def close_calendar(worker: MachineWorker, kind: CalendarKind, period: str, call: Call) -> Answered[bytes]:
+    """The report of what was closed: all that is over, of which it is the last; or the named month or year, also where it is closed already."""
+    if period and not _PERIODS[kind].fullmatch(period):
+        raise InvalidRequest([FieldError("period", _FORMS[kind])])
+
+    async def run() -> bytes:
+        if question := worker.time.question():
+            raise MachineAttention(question)
+        await worker.ledger.check_free_space(worker.book)
+        work = worker.ledger.close_calendar(worker.book, kind, period, at=worker.now(), call=call)
+        answer = await worker.see_through(work, "close calendar")
+        log.info("calendar.closed", **worker.names, kind=kind, request_id=call.request_id)
+        return answer
+
+    return await once(worker, call, run, _replay_calendar)
+
+
+def _replay_calendar(use: KeyUse) -> bytes | None:
+    return use.answer or None
+
+
+async def calendar_closure(worker: ReportSource, kind: CalendarKind, wanted: str) -> bytes:
+    """The report as it was closed: by its number, or by its month or year; NotFound."""
+    if _PERIODS[kind].fullmatch(wanted):
+        return body_of(await worker.ledger.calendar_closure(worker.book, kind, wanted))
+    if wanted.isascii() and wanted.isdigit() and len(wanted) <= MAX_DIGITS:
+        return body_of(await worker.ledger.calendar_closure(worker.book, kind, int(wanted)))
+    raise NotFound(Text("there is no closure {wanted}", wanted=wanted))
+
+
+def body_of(placed: Placed) -> bytes:
+    """The report; TypeError for an entry of another kind."""
+    if not isinstance(placed.entry, CalendarClosed):
+        raise TypeError(f"entry {placed.id} closes no month or year")
+    return placed.entry.body.encode()

@@ -12,13 +12,14 @@ from msgspec import Meta
 from common.language import Text
 from daemon.core.call import Call
 from daemon.core.clock import millis_text
-from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineRefused, NothingDone
-from daemon.core.ledger.closure import KeyUse
+from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineRefused, NothingDone, StorageError
+from daemon.core.ledger.book import KeyUse
 from daemon.core.machine.state import ServerLink
+from daemon.core.report.letterhead import Letterhead, digest_of, letterhead_bytes, read_letterhead
 from daemon.core.report.machine_info import MachineInfo, machine_info
 from daemon.machines.adapter import ConnectedMachine
+from daemon.store.tables.book import letterheads
 from daemon.usecases.certification.idempotency import Answered, once
-from daemon.usecases.reports.letterhead import take_letterhead
 from daemon.usecases.worker.machine_worker import MachineReading, MachineWorker
 
 CACHE_SECONDS = 1.0
@@ -130,3 +131,23 @@ async def _cancel(worker: MachineWorker, call: Call) -> bytes:
     if call.key:
         await worker.ledger.keep_answer(worker.book, call.key_hash, call.fingerprint, answer, at=worker.now())
     return answer
+
+
+async def take_letterhead(worker: MachineWorker) -> None:
+    """At the start, and once the machine has told whose it is. While the ledger takes nothing, the one before counts."""
+    if worker.compose_letterhead is None:
+        return
+    with contextlib.suppress(StorageError):
+        newest = await worker.ledger.read(letterheads.newest, worker.book)
+        taxpayer = worker.taxpayer or (read_letterhead(newest[1]).taxpayer if newest else ())
+        content = letterhead_bytes(worker.compose_letterhead(taxpayer))
+        digest = digest_of(content)
+        if newest is None or newest[0] != digest:
+            await worker.ledger.write(letterheads.keep, worker.book, digest, content, worker.clock.millis())
+        worker.defaults = msgspec.structs.replace(worker.defaults, letterhead=digest)
+
+
+async def letterhead_of(worker: MachineWorker, digest: bytes) -> Letterhead | None:
+    """None for what names none, and for one that is not in this ledger."""
+    content = await worker.ledger.read(letterheads.find, worker.book, digest) if digest else None
+    return None if content is None else read_letterhead(content)

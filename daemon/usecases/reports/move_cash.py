@@ -6,9 +6,9 @@ import msgspec
 import structlog
 
 from daemon.core.call import Call
-from daemon.core.ledger.closure import KeyUse
+from daemon.core.ledger.book import KeyUse
 from daemon.core.ledger.entries import Placed
-from daemon.core.report.cash import MOST_AN_HOUR, CashMovements, moved, movements, read_move
+from daemon.core.report.acts import MOST_AN_HOUR, CashMovements, moved, movements, read_move
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.worker.machine_worker import MachineWorker
 

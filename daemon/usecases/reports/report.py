@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from daemon.core.invoice.invoice import CREDITS, SALES
-from daemon.core.ledger.book import Aggregate, Book, Tally
-from daemon.core.ledger.closure import Closure
+from daemon.core.ledger.book import Aggregate, Book, Closure, Tally
 from daemon.core.report import fiscal_reports
 from daemon.store.ledger import Ledger
 from daemon.store.tables.book import deferred, take_overs

@@ -10,8 +10,7 @@ from typing import NamedTuple
 import msgspec
 import structlog
 
-from daemon.core.clock import machine_millis
-from daemon.core.credible_time import SLACK, Clocks, Source, Told, question, tell
+from daemon.core.clock import SLACK, Clocks, Source, Told, machine_millis, question, tell
 from daemon.core.ledger.book import Book, BookState
 
 log = structlog.get_logger(__name__)

@@ -12,9 +12,9 @@ from common.wire.instants import instant_millis
 from common.wire.presence import Presence, WantedClosures
 from headquarters.core import asking
 from headquarters.core.asking import AskedRange
-from headquarters.core.finding import Fact, Kind
+from headquarters.core.checks import facts_of
 from headquarters.core.held import machine_of
-from headquarters.core.presence_checks import facts_of
+from headquarters.core.wording import Fact, Kind
 from headquarters.store import tables
 from headquarters.store.book.books import Key, LockedBook, keep_books, lock_books, missing_of, settle_gaps
 from headquarters.store.bulk import among, write_all

@@ -15,7 +15,7 @@ import pytest
 from support.shop import IFU, NIM, Machine, Shop, wait_for
 
 from daemon.homologation.cases import CannotPlay, CasePlayer, read_cases
-from daemon.homologation.conformity import read_texts
+from daemon.homologation.dossier import read_texts
 
 TREE = Path(__file__).parents[3]
 SFE = {

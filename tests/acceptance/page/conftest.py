@@ -7,7 +7,7 @@ from playwright.sync_api import Browser
 from support.browser import FRENCH_DESKTOP, Person, View, chromium, create_users, session_of
 from support.shop import Shop, invoice
 
-from daemon.core.roles import ROLES
+from daemon.core.people import ROLES
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from support.browser import PASSWORD, create_user, session_of
 from support.shop import PLAIN, Shop, invoice
 
 from daemon.api.service import PAGE_ROUTES
-from daemon.core.roles import may
+from daemon.core.people import may
 
 BecomeRole = Callable[[str], None]
 SEEN = {

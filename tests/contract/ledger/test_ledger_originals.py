@@ -17,7 +17,7 @@ from support.ledgers.ledger import NIM, Till, invoice, opened, query
 
 from daemon.core.errors import CreditExceedsOriginal, InvalidRequest, MachineBusy
 from daemon.core.invoice.invoice import Invoice
-from daemon.core.invoice.reference import read_reference
+from daemon.core.invoice.number import read_reference
 from daemon.core.ledger.attempt import Outcome, Record
 from daemon.core.machine.state import FiscalCounters
 from daemon.store import Store

@@ -18,8 +18,7 @@ from support.ledgers.ledger import MINUTE, START, ZONE, Till, invoice, opened, q
 
 from daemon.core.invoice.invoice import Psvb
 from daemon.core.ledger.attempt import NOT_SENT, Record
-from daemon.core.ledger.book import Tally
-from daemon.core.ledger.closure import Closure
+from daemon.core.ledger.book import Closure, Tally
 from daemon.core.ledger.tally import add, contribution, subtract
 from daemon.core.machine.state import FiscalCounters
 from daemon.core.report.fiscal_reports import a_report, x_report

@@ -7,8 +7,7 @@ import asyncio
 from support.ledgers.outbox import make_outgoing
 
 from daemon.upstream.event import compose
-from daemon.upstream.kinds import open_receiver
-from daemon.upstream.options import Options
+from daemon.upstream.options import Options, open_receiver
 
 
 def compose_here(entry):

@@ -23,8 +23,8 @@ from daemon.core.upstream_kinds import KINDS as ADAPTERS
 from daemon.core.upstream_kinds import UpstreamKindName
 from daemon.settings import load
 from daemon.upstream.event import compose
-from daemon.upstream.kinds import UpstreamReceiver, open_receiver
-from daemon.usecases.delivery.backoff import Backoff
+from daemon.upstream.options import UpstreamReceiver, open_receiver
+from daemon.usecases.delivery.lane import Backoff
 from daemon.usecases.delivery.replicate import Replicator
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "closure-event.schema.json").read_text())

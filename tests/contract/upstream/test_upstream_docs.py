@@ -31,8 +31,7 @@ from common.wire.keys import PrivateKey, private_line
 from common.wire.receipt import is_receipt
 from common.wire.signing import sign
 from daemon.core.delivery import Again, Delivered, DeliveryRefused
-from daemon.upstream.kinds import open_receiver
-from daemon.upstream.options import Options
+from daemon.upstream.options import Options, open_receiver
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"

@@ -11,8 +11,8 @@ from support.receivers.headquarters import HttpHeadquarters, started, until
 
 from daemon.core.delivery import Delivered
 from daemon.upstream.event import compose
-from daemon.upstream.kinds import open_receiver
-from daemon.usecases.delivery.backoff import Backoff
+from daemon.upstream.options import open_receiver
+from daemon.usecases.delivery.lane import Backoff
 from daemon.usecases.delivery.replicate import Replicator
 
 SEED = 401

@@ -19,9 +19,9 @@ from support.receivers.headquarters import HttpHeadquarters, started, until
 from daemon.core.delivery import Again, Delivered, DeliveryRefused
 from daemon.upstream.event import compose
 from daemon.upstream.https import open_receiver as open_https
-from daemon.upstream.kinds import open_receiver
+from daemon.upstream.options import open_receiver
 from daemon.upstream.webhook import open_webhook
-from daemon.usecases.delivery.backoff import Backoff
+from daemon.usecases.delivery.lane import Backoff
 from daemon.usecases.delivery.replicate import Replicator
 
 NIM, OTHER = "EL02000015-1", "EL02000016-1"

@@ -29,9 +29,8 @@ from support.receivers.nats_server import (
 
 from common.wire.closure import MOST_BYTES
 from daemon.core.delivery import Again, Delivered, DeliveryRefused
-from daemon.upstream.kinds import open_receiver
-from daemon.upstream.options import Options
-from daemon.usecases.delivery.backoff import Backoff
+from daemon.upstream.options import Options, open_receiver
+from daemon.usecases.delivery.lane import Backoff
 from daemon.usecases.delivery.replicate import Replicator
 
 

@@ -9,8 +9,7 @@ import pytest
 from nats_sending import send, write_key
 
 from daemon.core.delivery import Again, Delivered
-from daemon.upstream.kinds import open_receiver
-from daemon.upstream.options import Options
+from daemon.upstream.options import Options, open_receiver
 
 NO_SERVER = Again("what answers there is no NATS server")
 HELLO = b'INFO {"server_id":"x","version":"2.15.0","max_payload":1048576,"headers":true}\r\n'

@@ -25,7 +25,7 @@ from daemon.core.errors import ZNumberUnknown
 from daemon.settings import load
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify as verify_ledger
-from daemon.upstream.kinds import open_receiver
+from daemon.upstream.options import open_receiver
 from daemon.usecases.delivery import presence as timing
 
 WORD = b'{"type":"bf.mcfd.presence.v1"}'

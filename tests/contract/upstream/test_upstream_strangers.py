@@ -17,8 +17,7 @@ from support.receivers.nats_server import CONFIG, NIM, OTHER, SECOND
 
 from daemon.core.delivery import Again, Delivered
 from daemon.upstream.event import compose
-from daemon.upstream.kinds import open_receiver
-from daemon.upstream.options import Options
+from daemon.upstream.options import Options, open_receiver
 from headquarters.cli.main import cli
 from headquarters.core.nats_accounts import READER_ASKED, READER_PUBLISHES
 

@@ -6,8 +6,8 @@ from support.hq.store import NOW, open_findings, said, take
 
 from common.wire.presence import WantedClosures
 from headquarters.core.asking import MOST_RANGES, MOST_TIMES
-from headquarters.core.finding import Fact
 from headquarters.core.held import machine_of
+from headquarters.core.wording import Fact
 
 MINUTE = 60_000
 HOUR, DAY = 60 * MINUTE, 1440 * MINUTE

@@ -15,9 +15,9 @@ import pytest
 from simulation.storage.durable import DurableFiles, watched
 from support.ledgers.ledger import START, Till, opened, query
 
+from common.files import sync_path
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
-from daemon.store.sqlite.durable import sync_path
 from daemon.store.sqlite.high_water import Mark, Marks, read_marks, write_marks
 
 DRAWS = 24

@@ -14,8 +14,7 @@ from daemon.core.clock import zone
 from daemon.core.errors import McfdError
 from daemon.core.invoice.invoice import CREDITS, Customer, Invoice, Item, Payment, TaxLine
 from daemon.core.ledger.attempt import NOT_SENT, Attempt, Outcome, Record
-from daemon.core.ledger.book import Book
-from daemon.core.ledger.closure import Closure
+from daemon.core.ledger.book import Book, Closure
 from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState
 from daemon.store import Store
 from daemon.store.tables.book import attempts, originals

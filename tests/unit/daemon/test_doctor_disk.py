@@ -14,8 +14,8 @@ from support.cli.command import Command
 
 from daemon.doctor import pull_the_plug
 from daemon.doctor.disk import _speed, look_at_disk
-from daemon.doctor.finding import CheckResult
 from daemon.doctor.pull_the_plug import BLOCK, NAME, CannotTest, judge_blocks, write_blocks
+from daemon.doctor.wording import CheckResult
 
 ROUND = 20
 """Blocks of the file in these tests."""

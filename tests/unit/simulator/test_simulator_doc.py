@@ -11,8 +11,7 @@ import msgspec
 from simulator.control import control_orders
 from simulator.line.faults import KINDS
 from simulator.machine.habits import FirmwareHabits
-from simulator.process.habit_options import read_habits
-from simulator.process.serve import _parser
+from simulator.process.serve import _parser, read_habits
 
 DOC = (Path(__file__).parents[3] / "docs" / "simulator.md").read_text(encoding="utf-8")
 

@@ -8,22 +8,20 @@ from typing import Any, Final
 from common.numbers import money
 from common.passwords import fault_of_password, hash_password
 from daemon.api.http.answers import Reply
-from daemon.api.page.certificate import authority_shown
 from daemon.api.page.days import day_of
-from daemon.api.page.downloads import kept_files
+from daemon.api.page.downloads import authority_shown, kept_files
 from daemon.api.page.faults import BoxFailed
 from daemon.api.page.jobs import Job
 from daemon.api.page.screens import pairing
 from daemon.api.page.shown.line_charts import line_charts
 from daemon.api.page.shown.machine_shown import shown_machine
 from daemon.api.page.visit import Visit, html, is_fetched, redirect, screen, shown
-from daemon.core.audit_words import deed, details, who, whom
+from daemon.core.audit import deed, details, who, whom
 from daemon.core.certified_core import CORE_VERSION, core_digest, waiting_version
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.keys import KeyTerms
 from daemon.core.ledger.attempt import Mode
-from daemon.core.passwords import fault_of_name
-from daemon.core.roles import ROLES
+from daemon.core.people import ROLES, fault_of_name
 
 ENTRIES: Final = 100
 LONGEST_LABEL: Final = 60

@@ -9,7 +9,7 @@ import msgspec
 
 from common.numbers import money
 from common.web import formats
-from common.web.days import beside, days_of
+from common.web.formats import beside, days_of
 from daemon.api.http.answers import Reply
 from daemon.api.page.days import Day, change_in_percent, day_of, month_of
 from daemon.api.page.screens.paper import printed
@@ -19,7 +19,7 @@ from daemon.core.ledger.entries import CalendarKind
 from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.usecases.reports import report
-from daemon.usecases.reports.calendar import calendar_closure
+from daemon.usecases.reports.close_period import calendar_closure
 
 DAYS_OF_A: Final = 92
 MONTHS_OF_A: Final = 120

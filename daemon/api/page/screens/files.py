@@ -16,13 +16,13 @@ from daemon.api.page.screens.closures import range_of_a
 from daemon.api.page.visit import Visit, html, redirect, screen, shown
 from daemon.core.clock import millis_text
 from daemon.core.errors import FieldError, InvalidRequest, NotFound
-from daemon.core.ledger.closure import Closure
+from daemon.core.ledger.book import Closure
 from daemon.core.ledger.entries import CalendarKind
 from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import AReport
 from daemon.core.report.journal_csv import MARK, Cell, csv_lines, excel_lines
 from daemon.usecases.reports import report
-from daemon.usecases.reports.calendar import body_of
+from daemon.usecases.reports.close_period import body_of
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 TYPES: Final = {"csv": b"text/csv; charset=utf-8", "json": b"application/json", "jsonl": b"application/x-ndjson"}

@@ -19,9 +19,9 @@ from common.passwords import fault_of_password
 from daemon.api.access.login import session_cookie
 from daemon.api.access.throttle import WrongKeys
 from daemon.api.http.answers import Answer, Reply
+from daemon.api.page.deps import FirstStart, SetupRequest
 from daemon.api.page.faults import BoxFailed, Foreign, NotLoggedIn, fault_of
-from daemon.api.page.first_start import FirstStart, SetupRequest
-from daemon.api.page.shown.qr_code import qr_picture
+from daemon.api.page.shown.line_charts import qr_picture
 from daemon.api.page.visit import (
     POLICY,
     AnyRequest,
@@ -36,7 +36,7 @@ from daemon.api.page.visit import (
 from daemon.api.refusals import Refusal, TooManyRequests
 from daemon.api.request.body import SMALL_BODY, read_bytes
 from daemon.core.errors import FieldError, InvalidRequest, NotFound
-from daemon.core.passwords import fault_of_name
+from daemon.core.people import fault_of_name
 from daemon.setup.request import SetupResult, for_till
 
 COOKIE: Final = "mcfd_first_start"

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from daemon.api.http.answers import Reply
-from daemon.api.page.certificate import PATH, address_here, authority_shown
+from daemon.api.page.downloads import PATH, address_here, authority_shown
 from daemon.api.page.screens.paper import pdf_answer
-from daemon.api.page.shown.qr_code import qr_picture
+from daemon.api.page.shown.line_charts import qr_picture
 from daemon.api.page.visit import Visit, screen
 from daemon.core.errors import NotFound
 from daemon.paper.elements import Document, Element, Pair, QrCode, Rule, TextLine

@@ -27,7 +27,7 @@ from daemon.paper.pdf import PaperSize, as_pdf, poster
 from daemon.paper.reports import report_document
 from daemon.paper.shop import Style
 from daemon.usecases.reports import acts, inspect, journal, report
-from daemon.usecases.reports.calendar import calendar_closure
+from daemon.usecases.reports.close_period import calendar_closure
 
 WIDTH: Final[Width] = 48
 ALONE: Final = (

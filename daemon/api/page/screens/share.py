@@ -10,11 +10,11 @@ import msgspec
 from litestar import get
 
 from daemon.api.http.answers import Answer, Reply
-from daemon.api.page.certificate import address_here
 from daemon.api.page.deps import PageDeps
+from daemon.api.page.downloads import address_here
 from daemon.api.page.screens.invoices import record_of
 from daemon.api.page.screens.paper import pdf_answer
-from daemon.api.page.shown.qr_code import qr_picture
+from daemon.api.page.shown.line_charts import qr_picture
 from daemon.api.page.visit import AnyRequest, Visit, fault_page, language_of, name_of, screen, shown
 from daemon.core.errors import NotFound
 from daemon.paper.invoice import invoice_document

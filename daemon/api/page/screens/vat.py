@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from common.numbers import amount
 from common.web import formats
-from common.web.days import beside, days_of
+from common.web.formats import beside, days_of
 from daemon.api.http.answers import Answer, Reply
 from daemon.api.page.days import month_of
 from daemon.api.page.downloads import as_file

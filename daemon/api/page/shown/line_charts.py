@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import Sequence
 from typing import Final
 
 from daemon.api.box import LineSlot
 from daemon.api.page.visit import Visit
+from daemon.paper.qr import draw_qr
 
 SLOT_MS: Final = 600_000
 DAY_MS: Final = 86_400_000
@@ -64,3 +66,8 @@ def _timed(visit: Visit, slot: LineSlot) -> Bar:
 def _name(visit: Visit, at: int) -> str:
     hour, minute = visit.clock(at).split(":")
     return f"{int(hour)} h" if minute == "00" and int(hour) % NAMED_HOURS == 0 else ""
+
+
+async def qr_picture(text: str) -> str:
+    """A `data:` address for an image; drawn in a thread, so that no till waits."""
+    return f"data:image/svg+xml;base64,{base64.b64encode(await asyncio.to_thread(draw_qr, text)).decode()}"

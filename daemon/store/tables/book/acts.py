@@ -1,14 +1,17 @@
-"""Acts beside certifications that the journal tells: duplicates, reports that were given out. Functions on a connection."""
+"""Acts beside certifications that the journal tells: movements of cash, duplicates, reports that were given out. Functions on a connection."""
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 
 from common.language import Text
+from daemon.core.clock import HOUR
 from daemon.core.errors import NotFound
 from daemon.core.ledger.book import Book
-from daemon.core.ledger.entries import Placed
+from daemon.core.ledger.entries import NO_CASH, CashTotal, Placed
 from daemon.store.sqlite.queries import load, read_as
+from daemon.store.tables.book.book_start import read_start
 from daemon.store.tables.book.entries import COLUMNS
 
 _SQL = load(__name__, columns=COLUMNS)
@@ -40,3 +43,49 @@ def report(connection: sqlite3.Connection, book: Book, entry_id: int) -> Placed:
 def acts(connection: sqlite3.Connection, book: Book, *, start: int, end: int, after: int, limit: int) -> list[Placed]:
     """Cash, duplicates, reports and outages of `start <= t < end` (ms), oldest first, from the one after the id `after`."""
     return list(read_as(Placed, connection.execute(_SQL["acts"], (book.id, start, end, after, limit))))
+
+
+def cash_of_period(connection: sqlite3.Connection, book: Book, period_start: int) -> CashTotal:
+    """Of the period that begins at `period_start` (ms; 0 before anything was certified). It holds what stands after the last Z
+    up to then, whatever the clock said: what was moved in the very millisecond of a Z is in one period only."""
+    since = period_start if connection.execute(_SQL["has_closure"], (book.id, period_start)).fetchone()[0] else 0
+    start = read_start(connection, book.id)
+    deposits, withdrawals, after_z = connection.execute(_SQL["period"], (book.id, since, start.entry_id)).fetchone()
+    gone = start.cash if after_z <= start.z_number else NO_CASH  # of this period, let go of in a sandbox
+    return CashTotal(deposits + gone.deposits, withdrawals + gone.withdrawals)
+
+
+def cash_between(connection: sqlite3.Connection, book: Book, start: int, end: int) -> CashTotal:
+    """What was moved in `start <= t < end` (ms)."""
+    return next(read_as(CashTotal, connection.execute(_SQL["between"], (book.id, start, end))))
+
+
+def cash_moves(
+    connection: sqlite3.Connection, book: Book, *, start: int, end: int, after: int, limit: int
+) -> list[Placed]:
+    """Oldest first; go on with `after` = the id of the last one."""
+    return list(read_as(Placed, connection.execute(_SQL["list"], (book.id, start, end, after, limit))))
+
+
+def newest_moves(connection: sqlite3.Connection, book: Book, *, start: int, end: int, limit: int) -> list[Placed]:
+    """Newest first."""
+    return list(read_as(Placed, connection.execute(_SQL["newest"], (book.id, start, end, limit))))
+
+
+def note_move(connection: sqlite3.Connection, placed: Placed, actor: str, noted_at: int) -> None:
+    """Who moved it, and when by the box's own clock: the book's time may stand still for days, until a clock that was ahead is passed."""
+    connection.execute(_SQL["note"], (actor, noted_at, placed.id))
+
+
+def wait_for_move(connection: sqlite3.Connection, book: Book, actor: str, now: int, most: int) -> int:
+    """Seconds until that key or person may move cash again, 0 when now: at most so many within an hour."""
+    found = connection.execute(_SQL["noted"], (book.id, actor, now - HOUR, now, most - 1)).fetchone()
+    return -((now - HOUR - found[0]) // 1000) if found else 0
+
+
+def periods_of_moves(connection: sqlite3.Connection, book: Book, moves: Sequence[Placed]) -> list[int]:
+    """The Z number that each is in, 0 while it is in the open period."""
+    found: dict[int, int] = {}
+    for z_number in {move.after_z for move in moves}:
+        (found[z_number],) = connection.execute(_SQL["z_after"], (book.id, z_number)).fetchone()
+    return [found[move.after_z] for move in moves]

@@ -16,16 +16,15 @@ from common.language import Text
 from daemon.core.errors import NotFound
 from daemon.core.ledger import chain
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.book import Book, LastSeen
-from daemon.core.ledger.closure import Closure
+from daemon.core.ledger.book import Book, Closure, LastSeen
 from daemon.core.ledger.deferred import WaitingSales
 from daemon.core.ledger.entries import CashTotal
 from daemon.core.machine.state import FiscalCounters
 from daemon.core.report import fiscal_reports
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book import take_overs
+from daemon.store.tables.book.acts import cash_of_period
 from daemon.store.tables.book.books import BookHead, read_head
-from daemon.store.tables.book.cash import cash_of_period
 from daemon.store.tables.book.codec import seen_text
 from daemon.store.tables.book.deferred import backlog
 from daemon.store.tables.book.totals import TotalRow, bring_in, isfs_of_period, write_totals

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from daemon.core.errors import CreditExceedsOriginal, InvalidRequest, LedgerUnusable
 from daemon.core.invoice.invoice import Invoice
-from daemon.core.invoice.reference import Reference, read_reference
+from daemon.core.invoice.number import Reference, read_reference
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.original import Name, Place, PossibleOriginal, booked_on, choose, locate

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from daemon.core.ledger.book import Book
-from daemon.core.ledger.closure import KeyUse
+from daemon.core.ledger.book import Book, KeyUse
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book import attempts, closures, take_overs
 

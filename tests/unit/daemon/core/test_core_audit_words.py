@@ -7,10 +7,9 @@ from typing import get_args
 import pytest
 
 from common.language import Speaker
-from daemon.core.audit import Action
-from daemon.core.audit_words import DEEDS, deed, details, value_word, who, whom
+from daemon.core.audit import DEEDS, Action, deed, details, value_word, who, whom
 from daemon.core.ledger.entries import CashKind
-from daemon.core.roles import ROLES
+from daemon.core.people import ROLES
 
 LABELS = {"3": "Caisse 1"}
 

@@ -6,8 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.core.clock import DAY, HOUR, millis_text
-from daemon.core.credible_time import BOUND, FIRST_BOUND, MADE, SLACK, Clocks, Source, Told, question, tell
+from daemon.core.clock import (
+    BOUND,
+    DAY,
+    FIRST_BOUND,
+    HOUR,
+    MADE,
+    SLACK,
+    Clocks,
+    Source,
+    Told,
+    millis_text,
+    question,
+    tell,
+)
 
 NOON = 1_795_000_000_000
 """A day in November 2026."""

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from common.passwords import LONGEST, NOBODY, SHORTEST, fault_of_password, fits, hash_password, make_password
-from daemon.core.passwords import fault_of_name
+from daemon.core.people import fault_of_name
 
 
 @pytest.mark.usefixtures("cheap_passwords")

@@ -1,4 +1,4 @@
-from daemon.core.roles import ROLES, USUAL, may, roles_with
+from daemon.core.people import ROLES, USUAL, may, roles_with
 
 
 def test_the_table_of_page_md():

@@ -18,8 +18,7 @@ from daemon.paper.escpos import as_escpos
 from daemon.paper.html import as_html
 from daemon.paper.invoice import invoice_document
 from daemon.paper.layout import as_text
-from daemon.paper.logo import raster
-from daemon.paper.png import LARGEST, NotAPicture, read_png
+from daemon.paper.logo import LARGEST, NotAPicture, raster, read_png
 from daemon.paper.shop import Style
 
 CROSS = [

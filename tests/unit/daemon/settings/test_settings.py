@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from settings_files import MACHINE, SECOND, UPSTREAM, refusal, write
 
-from common.credentials import read_secret
+from common.files import read_secret
 from daemon.settings import SettingsError, check_files, load
 from daemon.settings.source import find
 

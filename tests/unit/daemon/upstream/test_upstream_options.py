@@ -13,9 +13,8 @@ from daemon.core.delivery import Delivered
 from daemon.core.upstream_kinds import KINDS, UpstreamKind
 from daemon.upstream import https, webhook
 from daemon.upstream.https import HttpsReceiver
-from daemon.upstream.kinds import open_receiver
 from daemon.upstream.nats import NatsReceiver
-from daemon.upstream.options import BadOptions, Options
+from daemon.upstream.options import BadOptions, Options, open_receiver
 from daemon.upstream.signing import generate
 
 
@@ -199,7 +198,7 @@ def test_nothing_is_imported_before_it_is_configured(kind):
     """The table costs no HTTP or NATS client; opening one kind does not bring the other's."""
     modules = {"https": "httpx", "nats": "common.wire.nats_client"}
     program = (
-        "import sys\nfrom daemon.upstream.kinds import open_receiver\nfrom daemon.upstream.options import Options\n"
+        "import sys\nfrom daemon.upstream.options import open_receiver\nfrom daemon.upstream.options import Options\n"
         "assert not {'httpx', 'common.wire.nats_client'} & set(sys.modules)\n"
         f"try: open_receiver({kind!r}, Options(url='none'))\nexcept ValueError: pass\n"
         f"assert {{'httpx', 'common.wire.nats_client'}} & set(sys.modules) == {{{modules[kind]!r}}}\n"

@@ -7,7 +7,7 @@ import pytest
 from support.api import ENDED_KEY, INVOICE, NIM, NOW, ROLE_KEYS, Ring, Served, UseCases
 
 from daemon.api.service import KEY_ROUTES, MACHINE_ROUTES
-from daemon.core.roles import ROLES, may
+from daemon.core.people import ROLES, may
 
 LOOK, CERTIFY, REPORT, CLOSE = "look", "certify", "report", "close"
 NEEDED = {

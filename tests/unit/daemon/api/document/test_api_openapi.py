@@ -32,7 +32,7 @@ from daemon.api.service import create_api
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.events import CERTIFIED, CLOSURE, TEST, MachineEvent, OutageEvent, RequestEvent
 from daemon.core.ledger.attempt import DuplicateInvoice
-from daemon.core.report.cash import read_move
+from daemon.core.report.acts import read_move
 from daemon.core.report.receipt import receipt
 from daemon.settings.model import EventType
 from daemon.usecases.worker.machine_workers import MachineWorkers

@@ -8,10 +8,9 @@ from urllib.parse import quote
 
 import pytest
 
-from daemon.api.page.asked import forget_asked, note_asked, screen_asked_for
+from daemon.api.page.visit import forget_asked, note_asked, screen_asked_for
 from daemon.api.service import drawn_routes
-from daemon.core.people import Session
-from daemon.core.roles import Role
+from daemon.core.people import Role, Session
 
 BOX = "https://box.local:8480"
 SCREEN = "/ui/journal?q=P-1;2&from=2026-11-01"

@@ -13,7 +13,7 @@ import pytest
 from support.api import LIVE_KEY, NIM, Serve, Served, until
 from support.ledgers.ledger import Till, opened, tamper
 
-from daemon.api.access.concurrency_limit import ConcurrencyLimit
+from daemon.api.access.throttle import ConcurrencyLimit
 from daemon.api.routes import events
 from daemon.core.errors import InvalidRequest
 from daemon.core.invoice.intake import Defaults

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.ledgers.ledger import opened
 
-from daemon.app.page.restoring import ORDER, carry_out_order, is_ordered, order_restore
+from daemon.app.page.files import ORDER, carry_out_order, is_ordered, order_restore
 from daemon.core.audit import Actor
 from daemon.core.errors import NotFound
 from daemon.settings import Settings, load

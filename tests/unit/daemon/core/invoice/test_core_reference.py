@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from support.core_samples import NIM, credit_body, read
 
 from daemon.core.errors import InvalidRequest
-from daemon.core.invoice.reference import Reference, read_reference
+from daemon.core.invoice.number import Reference, read_reference
 
 DASHES = "-\u2010\u2011\u2012\u2013\u2014\u2212\uff0d"
 

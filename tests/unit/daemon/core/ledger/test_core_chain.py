@@ -7,8 +7,8 @@ import pytest
 from support.core_samples import AT, body, closure, item, record
 
 from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.book import Closure
 from daemon.core.ledger.chain import GENESIS, closure_hash, record_hash
-from daemon.core.ledger.closure import Closure
 from daemon.core.machine.state import FiscalCounters
 
 RECORD_CHANGES = {

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.core.errors import CreditExceedsOriginal, InvalidRequest, MachineBusy
-from daemon.core.invoice.reference import Reference, read_reference
+from daemon.core.invoice.number import Reference, read_reference
 from daemon.core.ledger.original import Name, PossibleOriginal, booked_on, choose, locate
 
 BARE = "EL02000015"

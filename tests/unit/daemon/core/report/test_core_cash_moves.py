@@ -9,7 +9,7 @@ import pytest
 from daemon.core.errors import InvalidRequest
 from daemon.core.invoice.intake import Defaults
 from daemon.core.ledger.entries import CashMove, Gap, Placed, entry_bytes
-from daemon.core.report.cash import move_of, read_move
+from daemon.core.report.acts import move_of, read_move
 
 DEFAULTS = Defaults("1", "Caisse 1", "1")
 FLOAT: dict[str, object] = {"amount": 500, "kind": "deposit", "reason": "float"}

@@ -14,7 +14,7 @@ import pytest
 
 from daemon.store.sqlite.migrations import Migration, migrate, migrations
 from daemon.store.sqlite.queries import load
-from daemon.store.tables.book import books, cash, closures, codec, deferred, entries, take_overs
+from daemon.store.tables.book import acts, books, closures, codec, deferred, entries, take_overs
 
 STORE = Path(str(resources.files("daemon.store")))
 FILES = sorted(file for file in STORE.rglob("*.sql") if file.parent.name != "schema")
@@ -88,7 +88,7 @@ def steps_of_cash(closed: int) -> int:
         )
         steps = Counter[str]()
         connection.set_progress_handler(lambda: steps.update(["step"]), 1)
-        cash.cash_of_period(connection, book, closed)
+        acts.cash_of_period(connection, book, closed)
         return steps["step"]
 
 

@@ -9,8 +9,7 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from daemon.core.clock import DAY, HOUR, millis
-from daemon.core.credible_time import BOUND, SLACK
+from daemon.core.clock import BOUND, DAY, HOUR, SLACK, millis
 from daemon.core.ledger.book import Book, BookState
 from daemon.usecases.worker.book_clock import DRIFT_ALERT, BookClock, BoxClock
 
