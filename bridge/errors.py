@@ -34,8 +34,7 @@ class PortUnavailable(BridgeError):
 
 
 class Unsendable(BridgeError):
-    after = 0
-    """How many commands of the same talk the machine had taken before."""
+    pass
 
 
 class LinkEnded(BridgeError):
@@ -56,8 +55,6 @@ class LineDown(LinkEnded):
 class Refused(BridgeError):
     def __init__(self, text: str) -> None:
         self.text = text
-        self.after = 0
-        """How many commands of the same talk it had taken before."""
         super().__init__(f"the machine refused: {text}")
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from bridge.command_table import COMMANDS
 from bridge.commands import (
@@ -18,7 +17,7 @@ from bridge.commands import (
     ReadTaxpayer,
     understand,
 )
-from bridge.errors import Nonsense, Refused, UnknownCommand, Unsendable
+from bridge.errors import Nonsense, Refused, UnknownCommand
 from bridge.frame import MachineReply
 from bridge.link import Link
 from bridge.replies.answers import Closed, ServerLinkReply
@@ -32,7 +31,7 @@ ASK_AGAIN_SECONDS = 3600.0
 
 
 class LinkedMachine:
-    """Over a link whose handshake is done. Every method may raise LinkEnded, Refused and Nonsense; `server_link` and `taxpayer` UnknownCommand."""
+    """Over a link whose handshake is done. Every method may raise LinkEnded, Refused, Unsendable and Nonsense; `server_link` and `taxpayer` UnknownCommand."""
 
     def __init__(self, link: Link, habits: MachineHabits = USUAL) -> None:
         self.link = link
@@ -47,19 +46,6 @@ class LinkedMachine:
 
     async def taxpayer(self, line: int) -> str:
         return await self.ask(ReadTaxpayer(line))
-
-    async def run(self, commands: Iterable[Command[Any]], taken: int = 0) -> Any:
-        """Each command as soon as the one before it was taken; what the last reply says. The first that is not taken raises Refused, one that cannot
-        be sent Unsendable, with how many were taken before it, `taken` of them earlier."""
-        said = None
-        for command in commands:
-            try:
-                said = await self.ask(command)
-            except (Refused, Unsendable) as error:
-                error.after = taken
-                raise
-            taken += 1
-        return said
 
     async def close_invoice(self, total: int, *, credit: bool = False) -> Closed:
         """38h with the total in whole XOF; a credit note may take the tax server a minute.

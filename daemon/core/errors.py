@@ -122,11 +122,11 @@ class MachineError(McfdError):
 
 
 class MachineRefused(MachineError):
-    """`after`: how many commands of the same talk it had taken before."""
+    """`is_open`: it had taken C3h and C0h of the invoice before."""
 
-    def __init__(self, text: str, after: int = 0) -> None:
+    def __init__(self, text: str, *, is_open: bool = False) -> None:
         self.text = text
-        self.after = after
+        self.is_open = is_open
         super().__init__(Text("the machine refused: {text}", text=text))
 
 

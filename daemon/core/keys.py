@@ -53,6 +53,10 @@ class ApiKey(msgspec.Struct, frozen=True):
     strict: bool = False
     """Whether its requests may hold no field that nobody knows (decision 27)."""
 
+    def works_at(self, now: int) -> bool:
+        """Whether it has not come to its end, in ms."""
+        return not 0 < self.expires_at <= now
+
 
 def generate(mode: Mode) -> str:
     body = f"ak_{mode}_" + "".join(secrets.choice(_ALPHABET) for _ in range(_RANDOM_CHARACTERS))

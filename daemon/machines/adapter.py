@@ -49,22 +49,22 @@ Agree: TypeAlias = Callable[[Subtotal], Sequence[Payment]]
 
 
 @contextmanager
-def translated() -> Iterator[None]:
-    """Every error of the bridge as one of ours; `tests/unit/daemon/machines` holds the table complete."""
+def translated(*, is_open: bool = False) -> Iterator[None]:
+    """Every error of the bridge as one of ours, `is_open` while the machine has the invoice open; `tests/unit/daemon/machines` holds the table complete."""
     try:
         yield
     except BridgeError as error:
-        raise _in_our_words(error) from error
+        raise _in_our_words(error, is_open=is_open) from error
 
 
-def _in_our_words(error: BridgeError) -> McfdError:
+def _in_our_words(error: BridgeError, *, is_open: bool) -> McfdError:
     match error:
         case LinkEnded():
             return LineLost(sentence(error))
         case Refused():
-            return MachineRefused(error.text, error.after)
+            return MachineRefused(error.text, is_open=is_open)
         case Unsendable():
-            return MachineRefused(sentence(error), error.after)
+            return MachineRefused(sentence(error), is_open=is_open)
         case Nonsense():
             return MachineNonsense(sentence(error))
         case UnknownCommand():
@@ -124,14 +124,18 @@ class ConnectedMachine:
 
     async def enter(self, invoice: Invoice, ifu: str, agree: Agree) -> None:
         """C3h, C0h, 31h for each item, 36h for each comment, 33h, and 35h for each payment that `agree` gives for that subtotal (none: nothing is
-        paid yet). What `agree` raises is raised here."""
+        paid yet), each as soon as the one before it was taken. What `agree` raises is raised here."""
         with translated():
-            begun: Commands = (_customer(invoice.customer), _opening(invoice, ifu))
-            opened = await self._machine.run(begun)
-            self.opened = (opened.tc, opened.fc) if isinstance(opened, Opened) else None
-            lines: Commands = (*map(_line, invoice.items), *map(_comment, invoice.comments), ReadSubtotal())
-            subtotal = await self._machine.run(lines, len(begun))
-            await self._machine.run(map(_payment, agree(self._subtotal(subtotal))), len(begun) + len(lines))
+            await self._machine.ask(_customer(invoice.customer))
+            opened = await self._machine.ask(_opening(invoice, ifu))
+        self.opened = (opened.tc, opened.fc) if isinstance(opened, Opened) else None
+        lines: Commands = (*map(_line, invoice.items), *map(_comment, invoice.comments))
+        with translated(is_open=True):
+            for line in lines:
+                await self._machine.ask(line)
+            subtotal = await self._machine.ask(ReadSubtotal())
+            for payment in agree(self._subtotal(subtotal)):
+                await self._machine.ask(_payment(payment))
 
     def _subtotal(self, subtotal: SubtotalReply) -> Subtotal:
         """The rates of the tax lines are the machine's own, and so is the VAT, rounded half up to whole francs (decision 32).
@@ -146,9 +150,10 @@ class ConnectedMachine:
         return Subtotal(francs(subtotal.total), taxes, specific)
 
     async def pay(self, payments: Sequence[Payment]) -> None:
-        """35h for each."""
-        with translated():
-            await self._machine.run(map(_payment, payments))
+        """35h for each, of an invoice that was entered."""
+        with translated(is_open=True):
+            for payment in payments:
+                await self._machine.ask(_payment(payment))
 
     async def certify(self, invoice: Invoice, total_ttc: int, known: FiscalCounters) -> Certified:
         with translated():
@@ -161,31 +166,29 @@ class ConnectedMachine:
             raise MachineNonsense(
                 Text("38h was answered for another invoice: {type} {number!r}", type=closed.type, number=closed.number)
             )
-        counters = await self._counters_now(closed, invoice, known)
+        counters = _counters(closed, invoice, known)
+        if counters is None or counters.tc > known.tc + 1:  # something else has happened since `known`
+            counters = await self._counters_after(closed, invoice, counters)
         # The name of an epoch comes from C1h; 38h has a say where both tell it, or the two would take turns.
         nim = closed.nim if self._tells_activation and "-" in closed.nim else ""
         return Certified(closed.code, closed.time, taxpayer_of(closed.ifu) or self._ifu, counters, nim, closed.fc)
 
-    async def _counters_now(self, closed: Closed, invoice: Invoice, known: FiscalCounters) -> FiscalCounters:
-        """As 38h tells them where nothing else has happened since `known`; else C1h is asked, and 38h stands when that has no answer."""
-        if closed.tc <= known.tc:
-            # An earlier 38h may be answered late, under a SEQ that is this one's too: C1h would say nothing of that.
-            return msgspec.structs.replace(known, tc=closed.tc)
-        told = _counters(closed, invoice, known)
-        if told is not None and told.tc == known.tc + 1:
-            return told
+    async def _counters_after(
+        self, closed: Closed, invoice: Invoice, counters: FiscalCounters | None
+    ) -> FiscalCounters:
+        """As C1h tells them, if it tells of this very invoice; when it has no answer, the `counters` of 38h stand, if there are any."""
         try:
-            return await self._counters_after(invoice, closed.tc)
+            state = await self.state()
+            if (
+                state.counters.tc < closed.tc
+                or state.last is None
+                or not same_number(state.last.number, invoice.number)
+            ):
+                raise MachineNonsense(Text("C1h does not tell of the invoice that 38h certified"))
         except MachineError:
-            if told is None:
+            if counters is None:
                 raise
-            return told
-
-    async def _counters_after(self, invoice: Invoice, tc: int) -> FiscalCounters:
-        """Where the FC of 38h does not say what FVC and FRC are now, C1h does, if it tells of this very invoice."""
-        state = await self.state()
-        if state.counters.tc < tc or state.last is None or not same_number(state.last.number, invoice.number):
-            raise MachineNonsense(Text("C1h does not tell of the invoice that 38h certified"))
+            return counters
         return state.counters
 
     async def cancel(self) -> bool:
@@ -228,8 +231,11 @@ def _is_another(closed: Closed, invoice: Invoice) -> bool:
 
 
 def _counters(closed: Closed, invoice: Invoice, known: FiscalCounters) -> FiscalCounters | None:
-    """All three after 38h; None where they cannot be told from it. FC is that of the type just certified, which is FVC or FRC where
+    """All three after 38h; None where they cannot be told from it. A TC that has not moved is told as it is: an earlier 38h may be answered late,
+    under a SEQ that is this one's too, and C1h would say nothing of that. FC is that of the type just certified, which is FVC or FRC where
     a machine counts all sales and all credit notes together; exports may count in neither (protocol 3, C)."""
+    if closed.tc <= known.tc:
+        return msgspec.structs.replace(known, tc=closed.tc)
     if invoice.type == "FA" and closed.fc == known.frc + 1:
         return FiscalCounters(closed.tc, known.fvc, closed.fc)
     if invoice.type in ("FV", "FT") and closed.fc == known.fvc + 1:

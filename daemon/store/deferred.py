@@ -13,7 +13,7 @@ from daemon.core.events import DEFERRED
 from daemon.core.invoice.number import TakenFrom
 from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.ledger.book import Book
-from daemon.core.ledger.deferred import DeferredSale
+from daemon.core.ledger.deferred import DeferredSale, NumberWaits
 from daemon.core.ledger.entries import SaleDecided, SaleDeferred
 from daemon.store.access import LedgerAccess
 from daemon.store.tables import audit
@@ -30,7 +30,8 @@ class DeferredAccess(LedgerAccess):
                 raise MachineBusy(Text("invoice {number!r} is being certified", number=sale.number))
             if holder is not None:
                 raise DuplicateInvoice(holder)
-            deferred.check_number(connection, book, sale.number)
+            if deferred.is_number_held(connection, book, sale.number):
+                raise NumberWaits(sale.number)
             entry = SaleDeferred(sale.number, sale.type, sale.total_ttc, sale.sold_at, reason, sale.outage)
             at = entries.append(connection, book, entry, sale.sold_at).at
             stored = msgspec.structs.replace(sale, id=deferred.insert(connection, book, sale))

@@ -9,10 +9,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar
 
-from common.language import Text
 from daemon.core.audit import Actor
 from daemon.core.call import NOBODY, Call
-from daemon.core.errors import LedgerUnusable, StorageError, ZNumberUnknown
+from daemon.core.errors import StorageError, ZNumberUnknown
 from daemon.core.events import ATTENTION, CERTIFIED, CLOSURE, IN_DOUBT, REFUSED
 from daemon.core.ledger.attempt import Mode, Outcome, Record
 from daemon.core.ledger.book import Aggregate, Book, BookState, Closure, LastSeen, Tally
@@ -25,10 +24,9 @@ from daemon.store.calendar import CalendarAccess
 from daemon.store.deferred import DeferredAccess
 from daemon.store.maintenance.numbers import ask_at_first_meeting, catch_up, name_of
 from daemon.store.outages import OutageAccess
-from daemon.store.sqlite.faults import DAMAGED
 from daemon.store.sqlite.high_water import HighWater, book_name
 from daemon.store.tables import audit
-from daemon.store.tables.book import attempts, books, closures, deferred, epochs, settlements, totals
+from daemon.store.tables.book import attempts, books, closures, deferred, epochs, outages, settlements, totals
 from daemon.store.tables.book.attempts import FailedState
 from daemon.store.tables.damage import read_damage
 from daemon.store.tables.meta import read_meta, write_meta
@@ -48,9 +46,9 @@ class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
 
     async def check_free_space(self, book: Book) -> None:
         """StorageFull unless there is room for what a certification needs (the reserve untouched); a sandbox leaves more to live sales."""
-        await self._open.free_space.check(sandbox=book.mode == "test")
-        if found := self.peek(read_damage).file:
-            raise LedgerUnusable(Text("{told} ({found})", told=DAMAGED, found=found[0]))
+        if self._open.free_space.is_due:
+            await self._open.free_space.look(self.peek(read_damage).file)
+        self._open.free_space.check(sandbox=book.mode == "test")
 
     async def set_attention(self, book: Book, found: str, *, at: int) -> None:
         await self.write(self._attend, book=book, found=found, at=at)
@@ -114,7 +112,11 @@ class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
         record = attempts.certify(connection, book, attempt_id, outcome)
         if connection.total_changes != before:  # told twice, it is no news
             self._open.event_writer.write(connection, book, CERTIFIED, record.ended_at, ref=record.id)
-            self.certified_after_outage(connection, book, record)
+            # What has certified is not out of order, and no power cut leaves an outage open over it. The end of an attempt that was begun before
+            # the outage says nothing: only what became of it is known now.
+            last = outages.last_outage(connection, book) if book.mode == "live" else None
+            if last is not None and last.is_open and record.begun_at >= last.since:
+                self._end_outage(connection, book, at=record.ended_at, until=record.ended_at - record.line_ms)
         if found:
             self._attend(connection, book, found, outcome.at)
         return record

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 from daemon.core.call import Call
 from daemon.core.events import BACK, OUTAGE
-from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import OutageReason, Recipient
 from daemon.core.ledger.outage import Outage
@@ -33,15 +32,6 @@ class OutageAccess(LedgerAccess):
     async def end_outage(self, book: Book, *, at: int, until: int) -> Outage | None:
         """None where none is open."""
         return await self.write(self._end_outage, book, at=at, until=until)
-
-    def certified_after_outage(self, connection: sqlite3.Connection, book: Book, record: Record) -> None:
-        """What has certified is not out of order: in the transaction of each certification, so that no power cut leaves an outage open over one. The
-        end of an attempt that was begun before the outage says nothing: only what became of it is known now."""
-        if book.mode != "live":
-            return
-        lasting = outages.open_outage(connection, book)
-        if lasting is not None and record.begun_at >= lasting.since:
-            self._end_outage(connection, book, at=record.ended_at, until=record.ended_at - record.line_ms)
 
     def _end_outage(self, connection: sqlite3.Connection, book: Book, *, at: int, until: int) -> Outage | None:
         ended = outages.end(connection, book, at=at, until=until)

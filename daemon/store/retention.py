@@ -49,10 +49,12 @@ class Retention(LedgerAccess):
             write_damage(connection, Damage())
 
         await self.write(job)
+        self._open.free_space.look_again()
 
     async def note_damage(self, damage: Damage) -> None:
         """`mcfd verify` has found that."""
         await self.write(write_damage, damage=damage)
+        self._open.free_space.look_again()
 
     def damage(self) -> Damage:
         """What is known to be damaged."""

@@ -72,34 +72,32 @@ async def _rehearse(deps: ApiDeps, scope: Any, book: int) -> None:
 def identify(deps: ApiDeps, headers: Headers, address: str) -> ApiKey:
     """Only wrong keys are counted, and only requests without a valid key are held back: the tills behind the same address
     go on working while one of them guesses."""
-    sent = _sent(headers)
-    owner, fault = _look_up(deps, sent)
-    if owner is not None:
+    token, fault = _sent(headers)
+    owner = deps.keyring.find(token) if token else None
+    if owner is not None and owner.works_at(deps.clock()):
         return owner
     if wait := deps.wrong_keys.wait(address):
         raise TooManyRequests(Text("too many wrong API keys came from this address"), wait)
-    if sent:
-        deps.wrong_keys.note(address)
-    raise Unauthenticated(fault, challenge="invalid_token" if sent else "")
+    if fault == MISSING:
+        raise Unauthenticated(MISSING)
+    deps.wrong_keys.note(address)
+    if not fault:
+        fault = EXPIRED if owner else UNKNOWN if inspect(token) else MISTYPED
+    raise Unauthenticated(fault, challenge="invalid_token")
 
 
 def in_force(deps: ApiDeps, headers: Headers) -> bool:
     """Whether the key that opened an answer which goes on has not been revoked since (decision 22)."""
-    return _look_up(deps, _sent(headers))[0] is not None
+    owner = deps.keyring.find(_sent(headers)[0])
+    return owner is not None and owner.works_at(deps.clock())
 
 
-def _sent(headers: Headers) -> list[bytes]:
-    return [value for name, value in headers if name == b"authorization"]
-
-
-def _look_up(deps: ApiDeps, sent: list[bytes]) -> tuple[ApiKey | None, str]:
+def _sent(headers: Headers) -> tuple[str, str]:
+    """The token, empty where the header is not as it has to be, and what is wrong with it."""
+    sent = [value for name, value in headers if name == b"authorization"]
     if not sent:
-        return None, MISSING
+        return "", MISSING
     scheme, _, token = sent[0].decode("latin-1").partition(" ")
-    token = token.strip()
-    if len(sent) > 1 or scheme.lower() != "bearer" or not token:
-        return None, NOT_BEARER
-    owner = deps.keyring.find(token)
-    if owner is not None and 0 < owner.expires_at <= deps.clock():
-        return None, EXPIRED
-    return owner, MISTYPED if owner is None and inspect(token) is None else UNKNOWN
+    if len(sent) > 1 or scheme.lower() != "bearer" or not token.strip():
+        return "", NOT_BEARER
+    return token.strip(), ""

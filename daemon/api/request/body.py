@@ -42,19 +42,17 @@ _EXPONENT = re.compile(r"[eE][+-]?0*([0-9]+)$")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-async def read_json(headers: Headers, receive: Receive) -> tuple[bytes, dict[str, Any]]:
-    """The body as it came, for the fingerprint, and the object in it."""
+def json_of(headers: Headers, raw: bytes) -> dict[str, Any]:
+    """The object in a body; UnsupportedMediaType where its headers do not say that it is JSON."""
     _check_type(headers)
-    raw = await read_bytes(headers, receive)
-    return raw, parse(raw)
+    return parse(raw)
 
 
 async def read_empty(headers: Headers, receive: Receive) -> bytes:
     """The body of a request that needs none: empty, whatever the content type says, or a JSON object."""
     raw = await read_bytes(headers, receive)
     if raw:
-        _check_type(headers)
-        parse(raw)
+        json_of(headers, raw)
     return raw
 
 

@@ -10,7 +10,7 @@ from daemon.api.access.context import ApiRequest
 from daemon.api.document.describe import REPLAYABLE, STORED, described
 from daemon.api.document.operation import ONCE, RANGE, STRICT, paging
 from daemon.api.http.answers import Answer, encoded, sent
-from daemon.api.request.body import read_json
+from daemon.api.request.body import json_of, read_bytes
 from daemon.api.request.call import call_of
 from daemon.api.request.query import MAX_LIMIT, integer, range_of, read_query
 from daemon.core.errors import InvalidRequest, TooManyCashMoves
@@ -40,7 +40,9 @@ sent to the machine, which need not be there. At most 60 an hour for a key (429 
     ),
 )
 async def move(request: ApiRequest) -> Answer:
-    raw, body = await read_json(request.scope["headers"], request.receive)
+    headers = request.scope["headers"]
+    raw = await read_bytes(headers, request.receive)
+    body = json_of(headers, raw)
     done = await move_cash(request.auth.worker, body, call_of(request, raw))
     return sent(done.value, status=201, replayed=done.replayed)
 

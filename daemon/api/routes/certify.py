@@ -14,14 +14,14 @@ from daemon.api.document.describe import CERTIFYING, described
 from daemon.api.document.operation import DRY_RUN, ONCE, PREFER, STRICT
 from daemon.api.http.answers import Answer, encoded
 from daemon.api.http.middleware import language_of
-from daemon.api.request.body import read_json
+from daemon.api.request.body import json_of, read_bytes
 from daemon.api.request.call import call_of, prefers_async
 from daemon.api.request.outcome import RequestOutcome, accepted, found_for
 from daemon.api.request.query import read_query
 from daemon.core.errors import CreditExceedsOriginal, FieldError, InvalidRequest
 from daemon.core.invoice.request import CertifyBody, CreditNoteBody
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.deferred import DeferredSale, KeyRequired, NumberWaits
+from daemon.core.ledger.deferred import KeyRequired, NumberWaits
 from daemon.core.ledger.take_over import MachineIsSpare
 from daemon.core.report.receipt import Preview, Receipt, preview, receipt
 from daemon.usecases.certification.certify import certify, dry_run
@@ -43,24 +43,13 @@ CREDIT_NOTE_EXAMPLE: Final[dict[str, Any]] = {
 }
 
 
-async def _certified(request: ApiRequest, *, credit: bool) -> Answer:
-    worker = request.auth.selling
-    raw, body = await read_json(request.scope["headers"], request.receive)
-    if _is_dry_run(request):
-        invoice = await dry_run(worker, body, call_of(request, raw), credit=credit)
-        return encoded(_warned(request, preview(invoice, language_of(request.scope))))
-    call = call_of(request, raw)
-    is_async = prefers_async(request.scope["headers"])
-    done: Answered[Record | DeferredSale] | Answered[Record]
-    done = (
-        await certify(worker, body, call, credit=True)
-        if credit
-        else await certify_or_defer(worker, body, call, is_async=is_async)
-    )
-    if isinstance(done.value, DeferredSale):
-        found = await found_for(request, done.value)
-        return accepted(request, done.value, found, replayed=done.replayed, is_async=is_async)
-    return encoded(_warned(request, receipt(done.value, language_of(request.scope))), replayed=done.replayed)
+async def _dry_run(request: ApiRequest, raw: bytes, body: dict[str, Any], *, credit: bool) -> Answer:
+    invoice = await dry_run(request.auth.selling, body, call_of(request, raw), credit=credit)
+    return encoded(_warned(request, preview(invoice, language_of(request.scope))))
+
+
+def _certified(request: ApiRequest, done: Answered[Any], record: Record) -> Answer:
+    return encoded(_warned(request, receipt(record, language_of(request.scope))), replayed=done.replayed)
 
 
 def _warned(request: ApiRequest, answer: Receipt | Preview) -> Receipt | Preview:
@@ -102,7 +91,16 @@ reports about two seconds later. With `dry_run=true` it is a `Preview`: all is c
     ),
 )
 async def certify_invoice(request: ApiRequest) -> Answer:
-    return await _certified(request, credit=False)
+    raw = await read_bytes(request.scope["headers"], request.receive)
+    body = json_of(request.scope["headers"], raw)
+    if _is_dry_run(request):
+        return await _dry_run(request, raw, body, credit=False)
+    is_async = prefers_async(request.scope["headers"])
+    done = await certify_or_defer(request.auth.selling, body, call_of(request, raw), is_async=is_async)
+    if isinstance(done.value, Record):
+        return _certified(request, done, done.value)
+    found = await found_for(request, done.value)
+    return accepted(request, done.value, found, replayed=done.replayed, is_async=is_async)
 
 
 @post(
@@ -124,7 +122,12 @@ it, so the answer may take a minute. Credits of one original never exceed it in 
     ),
 )
 async def certify_credit_note(request: ApiRequest) -> Answer:
-    return await _certified(request, credit=True)
+    raw = await read_bytes(request.scope["headers"], request.receive)
+    body = json_of(request.scope["headers"], raw)
+    if _is_dry_run(request):
+        return await _dry_run(request, raw, body, credit=True)
+    done = await certify(request.auth.selling, body, call_of(request, raw), credit=True)
+    return _certified(request, done, done.value)
 
 
 HANDLERS = (certify_invoice, certify_credit_note)

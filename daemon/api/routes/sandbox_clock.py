@@ -13,7 +13,7 @@ from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.access.rehearsal import SandboxClock
 from daemon.api.document.describe import STORED, described
 from daemon.api.http.answers import Answer, encoded
-from daemon.api.request.body import read_json
+from daemon.api.request.body import json_of, read_bytes
 from daemon.core.clock import DAY, HOUR
 from daemon.core.errors import FieldError, InvalidRequest, NotFound
 from daemon.core.invoice.fields import Fields
@@ -61,7 +61,8 @@ async def move_clock(request: ApiRequest) -> Answer:
     sandbox = deps_of(request).sandboxes.get(request.auth.worker.book.id)
     if sandbox is None:
         raise NotFound(Text("only the sandbox's time can be moved: a test key is needed"))
-    _, body = await read_json(request.scope["headers"], request.receive)
+    headers = request.scope["headers"]
+    body = json_of(headers, await read_bytes(headers, request.receive))
     hours, reachable = read_move_of_clock(body)
     if sandbox.now() + hours * HOUR > deps_of(request).clock() + MOST_AHEAD:
         raise InvalidRequest([FieldError("days", Text("the sandbox's time goes ten years ahead at the most"))])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from daemon.core.ledger.attempt import Mode, Record
+from daemon.core.ledger.deferred import DeferredSale
 from daemon.core.machine.state import FiscalCounters, LastInvoice
 
 Tally = dict[str, int]
@@ -99,9 +100,10 @@ class Closure(msgspec.Struct, frozen=True):
 
 
 class KeyUse(msgspec.Struct, frozen=True):
-    """What an Idempotency-Key stands for: an attempt, a closure, or (cancel-pending) a stored answer."""
+    """What an Idempotency-Key stands for: an attempt, a closure, a sale that is not certified yet, or a stored answer."""
 
     fingerprint: bytes
     record: Record | None = None
     closure: Closure | None = None
     answer: bytes = b""
+    sale: DeferredSale | None = None

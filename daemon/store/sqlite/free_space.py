@@ -1,4 +1,4 @@
-"""Whether there is room for a certification, asked before the machine is (507): so that what has begun can also be stored.
+"""Whether there is room for a certification, and a sound file, asked before the machine is (507): so that what has begun can also be stored.
 
 The reserve is what has to stay free. After a write that failed, a tiny one is tried each second, and the first that
 succeeds makes the ledger healthy again without a restart.
@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from common.language import Text
 from common.language.system import reason
-from daemon.core.errors import StorageError, StorageFull
+from daemon.core.errors import LedgerUnusable, StorageError, StorageFull
+from daemon.store.sqlite.faults import DAMAGED
 
 RESERVE_BYTES = 16 * 1024 * 1024
 SANDBOX_RESERVES = 4
@@ -24,7 +25,7 @@ ASK_AGAIN = 1.0
 
 
 class FreeSpace:
-    """`probe` writes a little, durably, or raises; `limit` is the file's largest size in pages, 0 for none."""
+    """`probe` writes a little, durably, or raises; `limit` is the file's largest size in pages, 0 for none. `look` where it `is_due`, then `check`."""
 
     def __init__(
         self,
@@ -48,16 +49,27 @@ class FreeSpace:
     def note(self, fault: StorageError | None) -> None:
         """What became of the last write: the writer says so after each."""
         if (fault is None) != (self._fault is None):
-            self._asked_at = float("-inf")
+            self.look_again()
             self._found = fault
         self._fault = fault
 
-    async def check(self, *, sandbox: bool = False) -> None:
+    def look_again(self) -> None:
+        """What was found stands no longer."""
+        self._asked_at = float("-inf")
+
+    @property
+    def is_due(self) -> bool:
+        return asyncio.get_running_loop().time() - self._asked_at >= ASK_AGAIN
+
+    async def look(self, damage: Sequence[str] = ()) -> None:
+        """`damage`: what is known to be damaged in the file."""
+        self._asked_at = asyncio.get_running_loop().time()
+        self._found = (
+            LedgerUnusable(Text("{told} ({found})", told=DAMAGED, found=damage[0])) if damage else await self._ask()
+        )
+
+    def check(self, *, sandbox: bool = False) -> None:
         """StorageFull when there is no room; LedgerUnusable when the file turned out to be damaged."""
-        now = asyncio.get_running_loop().time()
-        if now - self._asked_at >= ASK_AGAIN:
-            self._asked_at = now
-            self._found = await self._ask()
         if self._found is not None:
             raise type(self._found)(str(self._found))
         if sandbox and self._left < SANDBOX_RESERVES * self._reserve:

@@ -64,7 +64,7 @@ class Writer:
         self._ended = asyncio.Event()
         self._since_checkpoint = 0
 
-    async def submit(self, job: Job[T]) -> T:
+    def submit(self, job: Job[T]) -> asyncio.Future[T]:
         """The job's result, once it is durable."""
         if self._closing:
             raise StorageFull(Text("the ledger is closed"))
@@ -73,7 +73,7 @@ class Writer:
         if not self._busy and not self._due:
             self._due = True
             self._loop.call_soon(self._begin)  # whoever comes in the same moment shares the commit
-        return await future
+        return future
 
     async def close(self) -> None:
         """Ends after everything submitted so far."""

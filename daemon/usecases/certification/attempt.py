@@ -89,9 +89,17 @@ class AttemptRun:
 async def attempt(job: AttemptRun, entry: QueueEntry) -> Record:
     """The certified record, or the error that says what became of it."""
     with entry:
-        await _begin_intent(job, entry)
+        job.intent = job.worker.spawn(_intend(job, entry), "intent")
         try:
-            machine = await _await_turn(job, entry)
+            try:
+                machine = await job.worker.turn(entry, job.deadline)
+                _check_intent(job)
+                if job.invoice.is_credit:
+                    await job.intent
+                    job.invoice = await credit.claim(job.worker, job.id, job.invoice)
+            except McfdError:
+                await _end(job, "abandoned", NOT_SENT)
+                raise
             outcome = await _on_the_line(job, machine)
         except McfdError:
             raise  # and its end is written down
@@ -100,33 +108,32 @@ async def attempt(job: AttemptRun, entry: QueueEntry) -> Record:
             raise
     if outcome is None:
         return await _settled(job)
-    return await _stored(job, *outcome)  # the machine is free for the next one while this outcome is being stored
+    try:  # the machine is free for the next one while this outcome is being stored
+        async with asyncio.timeout(STORE_PATIENCE):
+            return await _store(job, *outcome)
+    except TimeoutError:
+        # Should it have been at the writer: what is told twice is written once.
+        job.worker.spawn(_store(job, *outcome), "store outcome")
+        raise OutcomeNotStored from None
 
 
-async def _begin_intent(job: AttemptRun, entry: QueueEntry) -> None:
-    """The intent is sent to the disk; nobody waits for it before 38h (decision 29)."""
+async def _intend(job: AttemptRun, entry: QueueEntry) -> None:
+    """The intent is sent to the disk once its turn is near; nobody waits for it before 38h (decision 29)."""
+    worker = job.worker
     try:
         await entry.wait_turn(job.deadline, entry.near)
-    except BaseException:
-        job.step(Step.NOT_WRITTEN)
-        raise
-    job.intent = job.worker.spawn(_intend(job), "intent")
-
-
-async def _intend(job: AttemptRun) -> None:
-    worker, begun_at = job.worker, job.worker.now()
-    sold_at = job.invoice.deferred.sold_at if job.invoice.deferred else begun_at
-    intent = Attempt(
-        invoice=job.invoice,
-        base=worker.known,
-        begun_at=begun_at,
-        request_id=job.call.request_id,
-        key_hash=job.call.key_hash,
-        fingerprint=job.call.fingerprint,
-        deferred_id=job.deferred_id,
-        number_year=worker.defaults.numbers.year_of(sold_at),
-    )
-    try:
+        begun_at = worker.now()
+        sold_at = job.invoice.deferred.sold_at if job.invoice.deferred else begun_at
+        intent = Attempt(
+            invoice=job.invoice,
+            base=worker.known,
+            begun_at=begun_at,
+            request_id=job.call.request_id,
+            key_hash=job.call.key_hash,
+            fingerprint=job.call.fingerprint,
+            deferred_id=job.deferred_id,
+            number_year=worker.defaults.numbers.year_of(sold_at),
+        )
         job.live.id = await worker.ledger.write(attempts.begin, job.book, intent)
     except BaseException:
         job.step(Step.NOT_WRITTEN)
@@ -134,21 +141,13 @@ async def _intend(job: AttemptRun) -> None:
     job.step(Step.WRITTEN)
 
 
-async def _await_turn(job: AttemptRun, entry: QueueEntry) -> ConnectedMachine:
-    try:
-        machine = await job.worker.turn(entry, job.deadline)
-        if job.book.id != job.worker.book.id:
-            raise MachineOffline(Text("the machine has another taxpayer now; nothing was sent"))
-        job.worker.check_in_use()
-        if job.intent.done():
-            job.intent.result()  # its number or its key is taken, or the disk is full: the machine is not asked
-        if job.invoice.is_credit:
-            await job.intent
-            job.invoice = await credit.claim(job.worker, job.id, job.invoice)
-    except McfdError:
-        await _end(job, "abandoned", NOT_SENT)
-        raise
-    return machine
+def _check_intent(job: AttemptRun) -> None:
+    """Raises where it is known already that the machine need not be asked."""
+    if job.book.id != job.worker.book.id:
+        raise MachineOffline(Text("the machine has another taxpayer now; nothing was sent"))
+    job.worker.check_in_use()
+    if job.intent.done():
+        job.intent.result()  # its number or its key is taken, or the disk is full
 
 
 async def _on_the_line(job: AttemptRun, machine: ConnectedMachine) -> tuple[Invoice, Certified, int] | None:
@@ -162,7 +161,7 @@ async def _on_the_line(job: AttemptRun, machine: ConnectedMachine) -> tuple[Invo
     except MachineRefused as error:
         if found := await _certified_before(job, machine):
             return found
-        if error.after < enter_invoice.OPENED:
+        if not error.is_open:
             worker.refused_numbers.add(job.invoice.number)
         await _end(job, "refused", error.text)
         raise
@@ -259,17 +258,6 @@ def failure_of(record: Record) -> McfdError:
     if record.state == "refused":
         return MachineRefused(record.reason)
     return NothingDone(LineLost(record.reason), MAY_BE_SENT_AGAIN)
-
-
-async def _stored(job: AttemptRun, invoice: Invoice, certified: Certified, unexplained: int) -> Record:
-    """The outcome once it is durable; OutcomeNotStored when the till has waited long enough, while it is tried on and on."""
-    try:
-        async with asyncio.timeout(STORE_PATIENCE):
-            return await _store(job, invoice, certified, unexplained)
-    except TimeoutError:
-        # Should it have been at the writer: what is told twice is written once.
-        job.worker.spawn(_store(job, invoice, certified, unexplained), "store outcome")
-        raise OutcomeNotStored from None
 
 
 async def _store(job: AttemptRun, invoice: Invoice, certified: Certified, unexplained: int) -> Record:

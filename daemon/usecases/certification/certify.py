@@ -13,11 +13,12 @@ from daemon.core.invoice.invoice import Invoice
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.deferred import NumberWaits
 from daemon.core.ledger.phases import Phase, Step
-from daemon.store.tables.book import attempts, deferred
+from daemon.store.tables.book import attempts, deferred, series
 from daemon.usecases.certification import credit as credit_note
 from daemon.usecases.certification import numbering
 from daemon.usecases.certification.attempt import AttemptRun, attempt
 from daemon.usecases.certification.idempotency import Answered, once
+from daemon.usecases.worker.attempts import LiveAttempt
 from daemon.usecases.worker.machine_worker import MachineWorker
 from daemon.usecases.worker.out_of_order import registering_refusal
 
@@ -25,14 +26,16 @@ from daemon.usecases.worker.out_of_order import registering_refusal
 async def certify(worker: MachineWorker, body: object, call: Call, *, credit: bool = False) -> Answered[Record]:
     """`body` is what the JSON parser gave. Every error of `core.errors` but NotFound and the start's own.
 
-    Once an attempt has its place in the line it goes on to its end even when the caller goes away."""
-    arrived = asyncio.get_running_loop().time()
-    run = partial(_run, worker, body, call, credit=credit, arrived=arrived)
+    One task, from the key to the end of the attempt, which goes on when the caller goes away."""
+    run = partial(certify_body, worker, body, call, credit=credit, arrived=asyncio.get_running_loop().time())
     with registering_refusal(worker):
-        return await once(worker, call, run, lambda use: use.record)
+        return await worker.see_through(once(worker, call, run, lambda use: use.record), "certify")
 
 
-async def _run(worker: MachineWorker, body: object, call: Call, *, credit: bool, arrived: float) -> Record:
+async def certify_body(
+    worker: MachineWorker, body: object, call: Call, *, credit: bool = False, arrived: float
+) -> Record:
+    """Under a key that is this request's; `arrived` in loop time."""
     deadline = arrived + worker.limits.patience
     while True:
         numbered, is_ours = numbering.numbered(worker, body, credit=credit)
@@ -47,8 +50,9 @@ async def _run(worker: MachineWorker, body: object, call: Call, *, credit: bool,
 async def certify_invoice(
     worker: MachineWorker, invoice: Invoice, call: Call, *, arrived: float, deadline: float, deferred_id: int = 0
 ) -> Record:
-    """One that was read, from its place in the line to its end; `deferred_id`: the sale that waited for it."""
-    await number_free(worker, invoice.number, deadline)
+    """One that was read, from its number to its end; `deferred_id`: the sale that waited for it. Within `see_through`: it goes on to its end."""
+    while other := worker.attempts.find(invoice.number):
+        await number_decided(worker, other, deadline)
     live = worker.attempts.intend(invoice.number, call.key_hash)
     try:
         refuse_duplicate(worker, invoice, deferred_id)
@@ -59,9 +63,7 @@ async def certify_invoice(
     except BaseException:
         worker.attempts.step(live, Step.NOT_WRITTEN)
         raise
-    return await worker.see_through(
-        attempt(AttemptRun(worker, invoice, call, live, arrived, deadline, deferred_id), entry), "certify"
-    )
+    return await attempt(AttemptRun(worker, invoice, call, live, arrived, deadline, deferred_id), entry)
 
 
 async def dry_run(worker: MachineWorker, body: object, call: Call, *, credit: bool = False) -> Invoice:
@@ -82,15 +84,14 @@ def read_body(worker: MachineWorker, body: object, call: Call, *, credit: bool) 
     return credit_note.name(worker, invoice)
 
 
-async def number_free(worker: MachineWorker, number: str, deadline: float) -> None:
-    """Another attempt of the same number decides first whether this one is a duplicate (decision 5)."""
-    while live := worker.attempts.find(number):
-        if live.phase is Phase.IN_DOUBT:
-            worker.check_turn()  # it is the machine, or an operator, that this one would wait for
-        timeout = deadline - asyncio.get_running_loop().time()
-        if timeout <= 0 or worker.closing:
-            raise MachineBusy(Text("an invoice of this number is being certified; nothing was sent"))
-        await asyncio.wait([live.news], timeout=timeout)
+async def number_decided(worker: MachineWorker, other: LiveAttempt, deadline: float) -> None:
+    """Waits for news of another attempt of the same number, which decides first whether this one is a duplicate (decision 5)."""
+    if other.phase is Phase.IN_DOUBT:
+        worker.check_turn()  # it is the machine, or an operator, that this one would wait for
+    timeout = deadline - asyncio.get_running_loop().time()
+    if timeout <= 0 or worker.closing:
+        raise MachineBusy(Text("an invoice of this number is being certified; nothing was sent"))
+    await asyncio.wait([other.news], timeout=timeout)
 
 
 def _reserved(worker: MachineWorker, record: Record) -> MachineBusy | MachineAttention:
@@ -108,6 +109,8 @@ def _reserved(worker: MachineWorker, record: Record) -> MachineBusy | MachineAtt
 
 
 def refuse_duplicate(worker: MachineWorker, invoice: Invoice, deferred_id: int = 0) -> None:
+    if not worker.ledger.peek(series.is_held, worker.book, invoice.number):
+        return
     taken, find = worker.defaults.numbers.taken_from(worker.now()), worker.ledger.peek
     record = find(attempts.find_number, worker.book, invoice.number, taken)
     elsewhere = None if record else find(attempts.find_elsewhere, worker.book, invoice.number, taken)

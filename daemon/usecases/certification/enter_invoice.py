@@ -23,10 +23,6 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 log = structlog.get_logger(__name__)
 
 
-OPENED = 2
-"""Commands that open an invoice: C3h and C0h."""
-
-
 class OutcomeUnknown(Exception):
     """38h was begun and no believable yes came back; only the machine can tell."""
 
@@ -52,10 +48,8 @@ async def enter(
     try:
         try:
             await machine.enter(invoice, worker.ifu, agreed_payments)
-        except MachineRefused as refused:  # an invoice that somebody left open in between is cancelled, once
-            if _was_opened(refused) or not await machine.cancel():
-                raise
-            log.warning("machine.left_open", nim=worker.book.nim, mode=worker.book.mode)
+        except MachineRefused as refused:
+            await _cancel_left_open(worker, machine, refused)
             await machine.enter(invoice, worker.ifu, agreed_payments)
         entered = True
         if (apart := _apart(worker, machine, invoice)) not in ((0, 0), worker.told_apart.get(invoice.type)):
@@ -66,7 +60,8 @@ async def enter(
             await worker.ledger.write(attempts.amend, worker.book, live.id, agreed)
             await machine.pay(agreed.payments)
         await intent
-        await worker.attempts.way_is_free(live)
+        if not worker.attempts.is_way_free(live):
+            await worker.attempts.way_free(live)
     except LineLost:
         raise
     except McfdError as error:
@@ -78,6 +73,13 @@ async def enter(
     if worker.machine is not machine:
         raise LineLost(Text("the machine went away before 38h"))
     return agreed
+
+
+async def _cancel_left_open(worker: MachineWorker, machine: ConnectedMachine, refused: MachineRefused) -> None:
+    """An invoice that somebody left open in between is cancelled, once; where there is none, the refusal stands."""
+    if refused.is_open or not await machine.cancel():
+        raise refused
+    log.warning("machine.left_open", nim=worker.book.nim, mode=worker.book.mode)
 
 
 def _apart(worker: MachineWorker, machine: ConnectedMachine, invoice: Invoice) -> tuple[int, int]:
@@ -100,7 +102,7 @@ async def _check_counters(
 
 def _was_opened(error: McfdError) -> bool:
     """Whether C3h and C0h had been taken; all but a refusal can only come after them."""
-    return not isinstance(error, MachineRefused) or error.after >= OPENED
+    return not isinstance(error, MachineRefused) or error.is_open
 
 
 async def close(worker: MachineWorker, machine: ConnectedMachine, invoice: Invoice) -> Certified:

@@ -32,7 +32,8 @@ async def once(
     """Runs `run` unless the key already stands for an answer, which `replay` reads from the ledger's note of it.
 
     A key whose request runs now is waited for. One whose request failed without changing anything is not on record, so
-    the retry is tried for real."""
+    the retry is tried for real. To be run by `MachineWorker.see_through`: the key stands for this request until it has ended, also when the
+    caller goes away before, and its retry waits for it."""
     key = call.key_hash
     if not key:
         return Answered(await run())
@@ -41,18 +42,8 @@ async def once(
         check_same(worker, running.fingerprint, call)
         await _ended(running.done, deadline)
     worker.attempts.claim_key(key, call.fingerprint)
-    # The key stands for this request until it has ended, also when the caller goes away before: its retry waits for it.
-    return await worker.see_through(_first(worker, call, run, replay), "request")
-
-
-async def _first(
-    worker: MachineWorker,
-    call: Call,
-    run: Callable[[], Awaitable[T]],
-    replay: Callable[[KeyUse], T | None],
-) -> Answered[T]:
     try:
-        use = worker.ledger.peek(request_keys.find_key, worker.book, call.key_hash)
+        use = worker.ledger.peek(request_keys.find_key, worker.book, key)
         if use is not None:
             check_same(worker, use.fingerprint, call)
             use = await _ended_use(worker, use, call)
@@ -63,7 +54,7 @@ async def _first(
             raise KeyReused
         return Answered(answer, replayed=True)
     finally:
-        worker.attempts.release_key(call.key_hash)
+        worker.attempts.release_key(key)
 
 
 async def _ended_use(worker: MachineWorker, use: KeyUse, call: Call) -> KeyUse | None:

@@ -44,6 +44,8 @@ async def find_request(worker: MachineWorker, key: str) -> FoundRequest | None:
     if sale is not None and sale.state in _WAITING:
         return FoundRequest(_WAITING[sale.state], sale=sale)
     use = worker.ledger.peek(request_keys.find_key, worker.book, key_hash, failed=True)
+    if use is not None and use.sale is not None:  # its attempt is under way
+        use = KeyUse(use.fingerprint, worker.ledger.peek(attempts.find_record, worker.book, use.sale.attempt_id))
     runs = worker.attempts.of_key(key_hash) is not None
     if use is None and sale is not None and not runs:
         record = worker.ledger.peek(attempts.find_record, worker.book, sale.attempt_id) if sale.attempt_id else None

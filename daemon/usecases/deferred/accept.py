@@ -14,13 +14,12 @@ from daemon.core.errors import FieldError, MachineOffline, NothingDone
 from daemon.core.events import DEFERRED
 from daemon.core.invoice.invoice import Deferral, Invoice
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
-from daemon.core.ledger.book import KeyUse
 from daemon.core.ledger.deferred import REQUESTED, DeferredSale, KeyRequired, NumberWaits
 from daemon.core.ledger.entries import OutageReason
-from daemon.store.tables.book import deferred, outages
+from daemon.store.tables.book import outages
 from daemon.usecases.certification import numbering
-from daemon.usecases.certification.certify import certify, number_free, read_body, refuse_duplicate
-from daemon.usecases.certification.idempotency import Answered, check_same, once
+from daemon.usecases.certification.certify import certify_body, number_decided, read_body, refuse_duplicate
+from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.worker.machine_worker import MachineWorker
 from daemon.usecases.worker.out_of_order import out_of_order, registering_refusal
 
@@ -36,40 +35,34 @@ async def certify_or_defer(
     """`is_async`: the till does not wait (Prefer: respond-async). A sale that waits under the same key is the answer, also without that header."""
     if is_async and not call.key:
         raise KeyRequired([FieldError("Idempotency-Key", NO_KEY)])
-    if sale := _waiting(worker, call):
-        return Answered[Record | DeferredSale](sale, replayed=True)
-    if is_async and not worker.is_retired:
-        return await _once(worker, body, call, None)
-    reason = out_of_order(worker) if worker.defers else None
-    if reason is None:
-        try:
-            done = await certify(worker, body, call)
-            return Answered[Record | DeferredSale](done.value, done.replayed)
-        except (MachineOffline, NothingDone):
-            if not worker.defers:
-                raise
-    key = call.key or f"mcfd-{secrets.token_hex(16)}"  # of a till that sets no headers
-    return await _once(
-        worker, body, msgspec.structs.replace(call, key=key), reason or out_of_order(worker) or "line_lost"
-    )
 
+    async def run() -> Record | DeferredSale:
+        if is_async and not worker.is_retired:
+            return await _defer(worker, body, call, None)
+        reason = out_of_order(worker) if worker.defers else None
+        if reason is None:
+            try:
+                return await certify_body(worker, body, call, arrived=arrived)
+            except (MachineOffline, NothingDone):
+                if not worker.defers:
+                    raise
+        return await _defer(worker, body, call, reason or out_of_order(worker) or "line_lost")
 
-def _waiting(worker: MachineWorker, call: Call) -> DeferredSale | None:
-    """The sale that waits under that key; KeyReused where it is another one."""
-    sale = worker.ledger.peek(deferred.by_key, worker.book, call.key_hash) if call.key else None
-    if sale is None or not sale.is_open:
-        return None
-    check_same(worker, sale.fingerprint, call)
-    return sale
+    arrived = asyncio.get_running_loop().time()
+    with registering_refusal(worker):
+        return await worker.see_through(once(worker, call, run, lambda use: use.sale or use.record), "certify")
 
 
 async def _defer(worker: MachineWorker, body: object, call: Call, reason: OutageReason | None) -> DeferredSale:
     """`reason`: why the machine is out of order, None for a till that does not wait."""
     arrived = asyncio.get_running_loop().time()
+    if not call.key:  # of a till that sets no headers
+        call = msgspec.structs.replace(call, key=f"mcfd-{secrets.token_hex(16)}")
     while True:
         numbered, is_ours = numbering.numbered(worker, body, credit=False)
         invoice = read_body(worker, numbered, call, credit=False)
-        await number_free(worker, invoice.number, arrived + worker.limits.patience)
+        while other := worker.attempts.find(invoice.number):
+            await number_decided(worker, other, arrived + worker.limits.patience)
         try:
             refuse_duplicate(worker, invoice)
             await worker.ledger.check_free_space(worker.book)
@@ -116,19 +109,3 @@ def _sale(invoice: Invoice, call: Call, reason: OutageReason | None, outage: int
         outage=outage,
         invoice=msgspec.structs.replace(invoice, deferred=Deferral(sold_at, reason or REQUESTED, outage)),
     )
-
-
-async def _once(
-    worker: MachineWorker, body: object, call: Call, reason: OutageReason | None
-) -> Answered[Record | DeferredSale]:
-    async def run() -> Record | DeferredSale:
-        if sale := _waiting(worker, call):
-            return sale
-        return await worker.see_through(_defer(worker, body, call, reason), "defer")
-
-    with registering_refusal(worker):
-        return await once(worker, call, run, _replay)
-
-
-def _replay(use: KeyUse) -> Record | DeferredSale | None:
-    return use.record

@@ -15,7 +15,6 @@ from daemon.core.invoice.invoice import Invoice
 from daemon.core.ledger.deferred import AMBER, DeferredSale, NotWaiting
 from daemon.store.tables.book import deferred
 from daemon.usecases.certification.certify import certify_invoice
-from daemon.usecases.certification.enter_invoice import OPENED
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 log = structlog.get_logger(__name__)
@@ -82,9 +81,10 @@ class SalesThatWait:
         worker, now = self.worker, self._now()
         call = Call(sale.request_id, sale.key, sale.fingerprint)
         try:
-            await certify_invoice(
+            work = certify_invoice(
                 worker, invoice, call, arrived=now, deadline=now + worker.limits.patience, deferred_id=sale.id
             )
+            await worker.see_through(work, "certify")
         except NotWaiting:
             return  # it was taken back in this moment
         except MachineRefused as error:
@@ -95,7 +95,7 @@ class SalesThatWait:
 
     async def _refused(self, sale: DeferredSale, error: MachineRefused) -> None:
         worker, made = self.worker, self._made()
-        if error.after >= OPENED or made > self.refused.get(sale.id, made):
+        if error.is_open or made > self.refused.get(sale.id, made):
             self.refused.pop(sale.id, None)
             with contextlib.suppress(NotWaiting):
                 await worker.ledger.write(

@@ -33,9 +33,9 @@ async def close_articles(worker: MachineWorker, call: Call) -> Answered[bytes]:
 
     async def run() -> bytes:
         await worker.ledger.check_free_space(worker.book)
-        return await worker.see_through(_close(worker, call), "close articles")
+        return await _close(worker, call)
 
-    return await once(worker, call, run, _replay)
+    return await worker.see_through(once(worker, call, run, _replay), "close articles")
 
 
 def _replay(use: KeyUse) -> bytes | None:

@@ -35,12 +35,12 @@ async def close_period(worker: MachineWorker, call: Call, counted: int | None = 
     async def run() -> Closure:
         if worker.is_retired or (worker.is_replaced and not worker.connected):
             await worker.ledger.check_free_space(worker.book)
-            return await worker.see_through(_close_without_machine(worker, call, counted), "close period")
+            return await _close_without_machine(worker, call, counted)
         worker.check_turn()
         await worker.ledger.check_free_space(worker.book)
-        return await worker.see_through(_close(worker, call, counted), "close period")
+        return await _close(worker, call, counted)
 
-    return await once(worker, call, run, _replay)
+    return await worker.see_through(once(worker, call, run, _replay), "close period")
 
 
 def _replay(use: KeyUse) -> Closure | None:
@@ -158,12 +158,11 @@ async def close_calendar(worker: MachineWorker, kind: CalendarKind, period: str,
         if question := worker.time.question():
             raise MachineAttention(question)
         await worker.ledger.check_free_space(worker.book)
-        work = worker.ledger.close_calendar(worker.book, kind, period, at=worker.now(), call=call)
-        answer = await worker.see_through(work, "close calendar")
+        answer = await worker.ledger.close_calendar(worker.book, kind, period, at=worker.now(), call=call)
         log.info("calendar.closed", **worker.names, kind=kind, request_id=call.request_id)
         return answer
 
-    return await once(worker, call, run, _replay_calendar)
+    return await worker.see_through(once(worker, call, run, _replay_calendar), "close calendar")
 
 
 def _replay_calendar(use: KeyUse) -> bytes | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -102,11 +103,7 @@ class CancelAnswer(msgspec.Struct, frozen=True, rename="camel"):
 
 async def cancel_pending(worker: MachineWorker, call: Call) -> Answered[bytes]:
     """38h C, in turn: whatever mcfd itself is certifying has its turn to itself, so this never cancels that."""
-
-    async def run() -> bytes:
-        return await worker.see_through(_cancel(worker, call), "cancel pending")
-
-    return await once(worker, call, run, _replay)
+    return await worker.see_through(once(worker, call, partial(_cancel, worker, call), _replay), "cancel pending")
 
 
 def _replay(use: KeyUse) -> bytes | None:

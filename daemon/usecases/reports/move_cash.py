@@ -24,7 +24,7 @@ async def move_cash(worker: MachineWorker, body: dict[str, object], call: Call) 
 
     async def run() -> bytes:
         await worker.ledger.check_free_space(worker.book)
-        write = worker.ledger.move_cash(
+        told = await worker.ledger.move_cash(
             worker.book,
             move,
             at=worker.now(),
@@ -33,7 +33,6 @@ async def move_cash(worker: MachineWorker, body: dict[str, object], call: Call) 
             box_at=worker.clock.millis(),
             most=MOST_AN_HOUR,
         )
-        told = await worker.see_through(write, "move cash")
         log.info(
             "cash.moved",
             **worker.names,
@@ -43,7 +42,7 @@ async def move_cash(worker: MachineWorker, body: dict[str, object], call: Call) 
         )
         return told
 
-    return await once(worker, call, run, _replay)
+    return await worker.see_through(once(worker, call, run, _replay), "move cash")
 
 
 def _replay(use: KeyUse) -> bytes | None:

@@ -86,15 +86,17 @@ class Attempts:
         """Waits until no end is on its way to the disk; StorageFull when that takes longer than `patience` seconds."""
         await self._wait(lambda: [live for live in self._live.values() if live.phase is Phase.ENDING], patience)
 
-    async def way_is_free(self, mine: LiveAttempt, patience: float = STALL) -> None:
-        """The same for every attempt but `mine` that the machine may have certified: it remembers only its last invoice, so no 38h is sent
-        before the ledger has the one before it."""
+    def is_way_free(self, mine: LiveAttempt) -> bool:
+        """Whether no attempt but `mine` may have been certified without the ledger having it: a machine remembers only its last invoice, so no
+        38h is sent before."""
+        return not self._before(mine)
 
-        def before() -> list[LiveAttempt]:
-            return [live for live in self._live.values() if live is not mine and TABLE[live.phase].blocks]
+    async def way_free(self, mine: LiveAttempt, patience: float = STALL) -> None:
+        """Waits until it is; StorageFull when that takes longer than `patience` seconds."""
+        await self._wait(lambda: self._before(mine), patience)
 
-        if before():
-            await self._wait(before, patience)
+    def _before(self, mine: LiveAttempt) -> list[LiveAttempt]:
+        return [live for live in self._live.values() if live is not mine and TABLE[live.phase].blocks]
 
     async def _wait(self, before: Callable[[], Iterable[LiveAttempt]], patience: float) -> None:
         deadline = asyncio.get_running_loop().time() + patience

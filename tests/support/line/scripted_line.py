@@ -42,7 +42,10 @@ def answer(data: bytes = b"OK") -> Step:
 
 async def said(machine: LinkedMachine, *commands: Command[Any]) -> Any:
     """One command after the other; what the last one is answered."""
-    return await machine.run(commands)
+    answer = None
+    for command in commands:
+        answer = await machine.ask(command)
+    return answer
 
 
 class ScriptedPort:

@@ -19,6 +19,7 @@ from daemon.core.invoice.number import TakenFrom, number_key
 from daemon.core.ledger import chain
 from daemon.core.ledger.attempt import NOT_CERTIFIED, OPEN, Attempt, DuplicateInvoice, Mode, OpenState, Outcome, Record
 from daemon.core.ledger.book import Book, Tally
+from daemon.core.ledger.deferred import NumberWaits
 from daemon.core.ledger.last_invoice import Standing, standing
 from daemon.core.ledger.tally import contribution
 from daemon.core.ledger.test_mode import marked
@@ -42,9 +43,8 @@ FAILED: tuple[FailedState, ...] = ("refused", "abandoned")
 
 
 def begin(connection: sqlite3.Connection, book: Book, attempt: Attempt) -> int:
-    """The intent and its key. DuplicateInvoice, MachineBusy or KeyReused when the number or the key is taken, here or in a book that shares them;
-    MachineOffline where a spare certifies instead."""
-    take_overs.check_in_use(connection, book)
+    """The intent and its key. DuplicateInvoice, MachineBusy, NumberWaits or KeyReused when the number or the key is taken, here or in a book that
+    shares them; NotWaiting when its sale was taken back meanwhile; MachineOffline where a spare certifies instead."""
     invoice, base = attempt.invoice, attempt.base
     values = (
         book.id,
@@ -60,20 +60,22 @@ def begin(connection: sqlite3.Connection, book: Book, attempt: Attempt) -> int:
         stored_key(invoice.number),
         invoice.isf,
         attempt.number_year,
+        number_key(invoice.number),
+        attempt.deferred_id,
     )
     try:
-        (attempt_id,) = connection.execute(_SQL["insert"], values).fetchone()
+        row = connection.execute(_SQL["insert"], values).fetchone()
     except sqlite3.IntegrityError:
         taken = TakenFrom(attempt.number_year)
         holder = find_number(connection, book, invoice.number, taken, include_begun=True)
         if holder is None:
             raise
         raise _taken(holder) from None
-    if (holder := find_elsewhere(connection, book, invoice.number, TakenFrom(attempt.number_year))) is not None:
-        raise _taken(holder)
+    if row is None:
+        raise _why_not(connection, book, attempt)
+    attempt_id = int(row[0])
     if attempt.deferred_id:
-        deferred.begin(connection, book, attempt.deferred_id, int(attempt_id))
-    deferred.check_number(connection, book, invoice.number, int(attempt_id))
+        deferred.begin(connection, book, attempt.deferred_id, attempt_id)
     if attempt.key_hash:
         keep_key(
             connection,
@@ -81,15 +83,25 @@ def begin(connection: sqlite3.Connection, book: Book, attempt: Attempt) -> int:
             attempt.key_hash,
             attempt.fingerprint,
             at=attempt.begun_at,
-            attempt_id=int(attempt_id),
+            attempt_id=attempt_id,
         )
-    return int(attempt_id)
+    return attempt_id
+
+
+def _why_not(
+    connection: sqlite3.Connection, book: Book, attempt: Attempt
+) -> DuplicateInvoice | MachineBusy | NumberWaits:
+    """What stood in the way of the intent; MachineOffline where a spare certifies instead."""
+    take_overs.check_in_use(connection, book)
+    number = attempt.invoice.number
+    holder = find_elsewhere(connection, book, number, TakenFrom(attempt.number_year))
+    return NumberWaits(number) if holder is None else _taken(holder)
 
 
 def _taken(holder: Record) -> DuplicateInvoice | MachineBusy:
-    if holder.state == "certified":
-        return DuplicateInvoice(holder)
-    return MachineBusy(Text("invoice {number!r} is being certified", number=holder.number))
+    if holder.state == "begun":
+        return MachineBusy(Text("invoice {number!r} is being certified", number=holder.number))
+    return DuplicateInvoice(holder)
 
 
 def keep_key(
@@ -104,10 +116,8 @@ def keep_key(
     answer: bytes | None = None,
 ) -> None:
     """KeyReused when the key stands for something else that has not failed."""
-    deferred.check_key(connection, book, key_hash, attempt_id or 0)
-    is_taken = connection.execute(_SQL["is_key_taken_elsewhere"], (book.id, key_hash)).fetchone()[0]
     values = (book.id, key_hash, fingerprint, at, attempt_id, z_number, answer)
-    if is_taken or connection.execute(_SQL["keep_key"], values).rowcount != 1:
+    if connection.execute(_SQL["keep_key"], values).rowcount != 1:
         raise KeyReused
 
 
@@ -130,7 +140,8 @@ def certify(
         return record
     _must_be_open(record)
     word = outcome.certified
-    epoch = present_epoch(connection, book) if is_late else _take_epoch(connection, book, outcome)
+    present = present_epoch(connection, book)
+    epoch = present if is_late else _take_epoch(connection, book, outcome, present)
     ended = msgspec.structs.replace(
         record,
         nim=epoch.nim,
@@ -167,10 +178,10 @@ def _counter(connection: sqlite3.Connection, book: Book, type_: str, word: Certi
     return counters.derived(connection, book.id, seq=seq, epoch=epoch, type_=type_, now=word.counters)
 
 
-def _take_epoch(connection: sqlite3.Connection, book: Book, outcome: Outcome) -> Activation:
+def _take_epoch(connection: sqlite3.Connection, book: Book, outcome: Outcome, present: Activation) -> Activation:
     """In which epoch the machine certified. Another activation, or counters that have begun again, may be noticed by this very outcome: then
     its epoch begins with it."""
-    word, present = outcome.certified, present_epoch(connection, book)
+    word = outcome.certified
     is_renamed = word.nim not in ("", present.nim)
     if not is_renamed and not (present.known and went_down(present.known, word.counters)):
         return present
@@ -365,5 +376,6 @@ def _seal(
         sealed.id,
     )
     connection.execute(_SQL["seal"], values)
-    deferred.follow(connection, sealed)
+    if sealed.invoice.deferred:
+        deferred.follow(connection, sealed)
     return sealed, BookHead(sealed.seq, sealed.ended_at, sealed.hash)

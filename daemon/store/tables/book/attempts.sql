@@ -1,7 +1,19 @@
 -- name: insert
+-- Unless its spare certifies in its place, or the number is taken by another sale that waits or in a book that shares it.
 INSERT INTO certification (book_id, state, number, type, total_ttc, begun_at, base_tc, base_fvc, base_frc,
                            request_id, payload, number_key, isf, number_year, epoch)
-VALUES (?1, 'begun', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, (SELECT epoch FROM book WHERE id = ?1)) RETURNING id;
+SELECT ?1, 'begun', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, (SELECT epoch FROM book WHERE id = ?1)
+WHERE NOT EXISTS (SELECT 1 FROM take_over WHERE book_id = ?1 AND ended_at IS NULL)
+    AND NOT EXISTS (SELECT 1 FROM deferred
+        WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND number_key = ?14
+            AND state IN ('waiting', 'begun', 'doubtful') AND id <> ?15)
+    AND NOT EXISTS (SELECT 1 FROM certification
+        WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1 AND other_id <> ?1) AND number = ?2
+            AND state IN ('begun', 'certified', 'disputed') AND number_year >= ?13)
+    AND NOT EXISTS (SELECT 1 FROM certification
+        WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1 AND other_id <> ?1) AND coalesce(number_key, number) = ?14
+            AND state IN ('begun', 'certified', 'disputed') AND twin & 1 = 0 AND number_year >= ?13)
+RETURNING id;
 
 -- name: amend
 UPDATE certification SET total_ttc = ?, payload = ? WHERE id = ? AND book_id = ? AND state = 'begun';
@@ -69,15 +81,16 @@ SELECT EXISTS (
 -- name: unfinished
 SELECT {columns} FROM certification WHERE book_id = ? AND seq IS NULL AND state = ? ORDER BY id;
 
--- name: is_key_taken_elsewhere
-SELECT EXISTS (
-    SELECT 1 FROM idempotency
-    WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1 AND other_id <> ?1) AND key_hash = ?2
-        AND NOT EXISTS (SELECT 1 FROM certification WHERE id = idempotency.attempt_id AND state IN ('refused', 'abandoned'))
-);
-
 -- name: keep_key
-INSERT INTO idempotency (book_id, key_hash, fingerprint, at, attempt_id, z_number, answer) VALUES (?, ?, ?, ?, ?, ?, ?)
+-- Unless a sale that waits holds the key, other than that of the attempt, or it stands for something in a book that shares it.
+INSERT INTO idempotency (book_id, key_hash, fingerprint, at, attempt_id, z_number, answer)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7
+WHERE NOT EXISTS (SELECT 1 FROM deferred
+        WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND key_hash = ?2
+            AND state IN ('waiting', 'begun', 'doubtful') AND coalesce(attempt_id, -1) <> coalesce(?5, 0))
+    AND NOT EXISTS (SELECT 1 FROM idempotency AS other
+        WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1 AND other_id <> ?1) AND key_hash = ?2
+            AND NOT EXISTS (SELECT 1 FROM certification WHERE id = other.attempt_id AND state IN ('refused', 'abandoned')))
 ON CONFLICT (book_id, key_hash) DO UPDATE SET
     fingerprint = excluded.fingerprint, at = excluded.at, attempt_id = excluded.attempt_id,
     z_number = excluded.z_number, answer = excluded.answer

@@ -12,11 +12,10 @@ from typing import Any
 import msgspec
 
 from daemon.core.call import key_hash_of
-from daemon.core.errors import KeyReused
 from daemon.core.invoice.number import number_key
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
-from daemon.core.ledger.deferred import DeferredBacklog, DeferredSale, DeferredState, NotWaiting, NumberWaits
+from daemon.core.ledger.deferred import DeferredBacklog, DeferredSale, DeferredState, NotWaiting
 from daemon.core.machine.state import LastInvoice
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.codec import invoice_bytes, pack, read_invoice, unpack
@@ -44,26 +43,16 @@ def insert(connection: sqlite3.Connection, book: Book, sale: DeferredSale) -> in
     return int(sale_id)
 
 
-def check_number(connection: sqlite3.Connection, book: Book, number: str, attempt_id: int = 0) -> None:
-    """NumberWaits where another sale than that of the attempt waits with it."""
-    if connection.execute(_SQL["is_number_held"], (book.id, number_key(number), attempt_id)).fetchone()[0]:
-        raise NumberWaits(number)
-
-
-def check_key(connection: sqlite3.Connection, book: Book, key_hash: bytes, attempt_id: int = 0) -> None:
-    if connection.execute(_SQL["is_key_held"], (book.id, key_hash, attempt_id)).fetchone()[0]:
-        raise KeyReused
-
-
 def begin(connection: sqlite3.Connection, book: Book, sale_id: int, attempt_id: int) -> None:
     """NotWaiting where it was taken back meanwhile."""
     if connection.execute(_SQL["begin"], (attempt_id, sale_id, book.id)).rowcount != 1:
         raise NotWaiting
 
 
-def adopt(connection: sqlite3.Connection, book: Book, last: LastInvoice, attempt_id: int) -> None:
+def adopt(connection: sqlite3.Connection, book: Book, last: LastInvoice, record: Record) -> None:
     """The machine turned out to have certified it, for a ledger that is gone."""
-    connection.execute(_SQL["adopt"], (attempt_id, book.id, number_key(last.number), last.type, last.total))
+    values = (record.id, record.ended_at, book.id, number_key(last.number), last.type, last.total)
+    connection.execute(_SQL["adopt"], values)
 
 
 def follow(connection: sqlite3.Connection, record: Record) -> None:
@@ -122,7 +111,7 @@ def numbers_held(connection: sqlite3.Connection, book: Book, prefix: str, digits
 
 
 def is_number_held(connection: sqlite3.Connection, book: Book, number: str) -> bool:
-    return bool(connection.execute(_SQL["is_number_held"], (book.id, number_key(number), 0)).fetchone()[0])
+    return bool(connection.execute(_SQL["is_number_held"], (book.id, number_key(number))).fetchone()[0])
 
 
 def _sale(row: tuple[Any, ...]) -> DeferredSale:

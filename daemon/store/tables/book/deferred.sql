@@ -3,19 +3,14 @@ INSERT INTO deferred (book_id, key, key_hash, fingerprint, request_id, number, n
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id;
 
 -- name: is_number_held
--- By another one than that of the attempt.
 SELECT EXISTS (SELECT 1 FROM deferred
-    WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND number_key = ? AND state IN ('waiting', 'begun', 'doubtful') AND coalesce(attempt_id, -1) <> ?);
-
--- name: is_key_held
-SELECT EXISTS (SELECT 1 FROM deferred
-    WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND key_hash = ? AND state IN ('waiting', 'begun', 'doubtful') AND coalesce(attempt_id, -1) <> ?);
+    WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND number_key = ? AND state IN ('waiting', 'begun', 'doubtful'));
 
 -- name: begin
 UPDATE deferred SET state = 'begun', attempt_id = ? WHERE id = ? AND book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND state = 'waiting';
 
 -- name: adopt
-UPDATE deferred SET state = 'begun', attempt_id = ?
+UPDATE deferred SET state = 'certified', attempt_id = ?, ended_at = ?, payload = NULL
 WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND number_key = ? AND type = ? AND total_ttc = ? AND state IN ('waiting', 'doubtful');
 
 -- name: follow

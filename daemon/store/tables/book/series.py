@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
+from daemon.core.invoice.number import number_key
 from daemon.core.ledger.book import Book
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book import deferred
@@ -20,6 +21,5 @@ def held(connection: sqlite3.Connection, book: Book, prefix: str, digits: int) -
 
 
 def is_held(connection: sqlite3.Connection, book: Book, number: str) -> bool:
-    if connection.execute(_SQL["is_held"], (book.id, number)).fetchone()[0]:
-        return True
-    return deferred.is_number_held(connection, book, number)
+    """Whether an attempt has that number, or one equal to it, or a sale waits with it."""
+    return bool(connection.execute(_SQL["is_held"], (book.id, number, number_key(number))).fetchone()[0])

@@ -5,7 +5,11 @@ WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND coale
     AND state IN ('begun', 'certified', 'disputed') AND twin & 1 = 0;
 
 -- name: is_held
-SELECT EXISTS (
-    SELECT 1 FROM certification
-    WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND coalesce(number_key, number) = ? AND state IN ('begun', 'certified', 'disputed') AND twin & 1 = 0
-);
+-- Spelled so, or equal to it, or by a sale that waits.
+SELECT EXISTS (SELECT 1 FROM certification
+        WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND number = ?2 AND state IN ('begun', 'certified', 'disputed'))
+    OR EXISTS (SELECT 1 FROM certification
+        WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND coalesce(number_key, number) = ?3
+            AND state IN ('begun', 'certified', 'disputed') AND twin & 1 = 0)
+    OR EXISTS (SELECT 1 FROM deferred
+        WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND number_key = ?3 AND state IN ('waiting', 'begun', 'doubtful'));

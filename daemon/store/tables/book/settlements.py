@@ -172,10 +172,11 @@ def _enter(
         attempts.stored_key(last.number),
     )
     (attempt_id,) = connection.execute(_SQL["adopt"], values).fetchone()
-    deferred.adopt(connection, book, last, attempt_id)
     word = Certified(last.code, last.time, state.ifu, counters)
     outcome = Outcome(word, invoice, last.total, at, reason=reason)
-    return attempts.certify(connection, book, attempt_id, outcome)
+    record = attempts.certify(connection, book, attempt_id, outcome)
+    deferred.adopt(connection, book, last, record)
+    return record
 
 
 def _write_down(

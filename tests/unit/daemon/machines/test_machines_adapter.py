@@ -148,7 +148,7 @@ async def test_nothing_is_paid_of_a_subtotal_that_is_not_agreed_to() -> None:
     with pytest.raises(MachineRefused) as refused:
         await machine.enter(invoice(), "00084440Y", refuse)
     link.close()
-    assert (refused.value.text, refused.value.after) == ("no rice", 2)
+    assert (refused.value.text, refused.value.is_open) == ("no rice", True)
     assert [cmd for _, cmd, _ in port.requests] == [0xC3, 0xC0, 0x31, 0x36, 0x33, 0xC3, 0xC0, 0x31]
 
 

@@ -51,10 +51,11 @@ async def test_who_has_to_wait_for_an_attempt(phase: Phase) -> None:
     mine = attempts.find(phase.name)
     assert mine is not None
     other = attempts.intend("mine")
+    assert attempts.is_way_free(other) is not TABLE[phase].blocks
     for waits, patience in (
         (phase is Phase.ENDING, lambda: attempts.all_durable(0)),
-        (TABLE[phase].blocks, lambda: attempts.way_is_free(other, 0)),
-        (False, lambda: attempts.way_is_free(mine, 0)),
+        (TABLE[phase].blocks, lambda: attempts.way_free(other, 0)),
+        (False, lambda: attempts.way_free(mine, 0)),
     ):
         if waits:
             with pytest.raises(StorageFull, match="the invoice before this one"):

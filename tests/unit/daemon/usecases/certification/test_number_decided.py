@@ -22,24 +22,23 @@ async def test_a_number_under_way_is_waited_for_as_long_as_there_is_time(
         worker = worker_of(await Till.of(store))
         now = asyncio.get_running_loop().time()
         live = worker.attempts.intend("A")
-        await certify.number_free(worker, "B", now - 1)
-        waiting = asyncio.ensure_future(certify.number_free(worker, "A", now + 3600))
+        waiting = asyncio.ensure_future(certify.number_decided(worker, live, now + 3600))
         await asyncio.sleep(0)
         assert not waiting.done()
         with monkeypatch.context() as clock:
             clock.setattr(asyncio.get_running_loop(), "time", lambda: now, raising=False)
-            still = certify.number_free(worker, "A", now + 0.5)
+            still = certify.number_decided(worker, live, now + 0.5)
             still.send(None)  # it waits
             still.close()
         with pytest.raises(MachineBusy, match="is being certified"):
-            certify.number_free(worker, "A", now).send(None)
+            certify.number_decided(worker, live, now).send(None)
         worker.closing = True
         with pytest.raises(MachineBusy, match="is being certified"):
-            certify.number_free(worker, "A", now + 3600).send(None)
+            certify.number_decided(worker, live, now + 3600).send(None)
         worker.closing = False
         live.phase = Phase.IN_DOUBT
         with pytest.raises(MachineOffline):
-            certify.number_free(worker, "A", now + 3600).send(None)
+            certify.number_decided(worker, live, now + 3600).send(None)
         worker.attempts.step(live, Step.SETTLED)
         async with asyncio.timeout(60):
             await waiting
