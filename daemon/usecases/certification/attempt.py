@@ -72,14 +72,22 @@ class AttemptRun:
     book: Book = field(init=False)
     intent: asyncio.Future[None] = field(init=False)
     """Done when the intent is durable, or with the error why it is not."""
+    is_begun: bool = False
 
     def __post_init__(self) -> None:
         self.book = self.worker.book
+        self.intent = asyncio.get_running_loop().create_future()
         self.step: Callable[[Step], None] = partial(self.worker.attempts.step, self.live)
 
     @property
     def id(self) -> int:
         return self.live.id
+
+    def begin(self) -> None:
+        """The intent is sent to the disk when the turn is near; nobody waits for it before 38h (decision 29). The queue calls this in its own order: after
+        a crash the oldest that is begun is the one that was on the line (`verdict.verdicts`)."""
+        self.is_begun = True
+        self.worker.spawn(_intend(self), "intent")
 
     @property
     def line_ms(self) -> int:
@@ -89,7 +97,6 @@ class AttemptRun:
 async def attempt(job: AttemptRun, entry: QueueEntry) -> Record:
     """The certified record, or the error that says what became of it."""
     with entry:
-        job.intent = job.worker.spawn(_intend(job, entry), "intent")
         try:
             try:
                 machine = await job.worker.turn(entry, job.deadline)
@@ -117,11 +124,10 @@ async def attempt(job: AttemptRun, entry: QueueEntry) -> Record:
         raise OutcomeNotStored from None
 
 
-async def _intend(job: AttemptRun, entry: QueueEntry) -> None:
-    """The intent is sent to the disk once its turn is near; nobody waits for it before 38h (decision 29)."""
+async def _intend(job: AttemptRun) -> None:
+    """Nothing may wait here before the writer has it."""
     worker = job.worker
     try:
-        await entry.wait_turn(job.deadline, entry.near)
         begun_at = worker.now()
         sold_at = job.invoice.deferred.sold_at if job.invoice.deferred else begun_at
         intent = Attempt(
@@ -135,10 +141,15 @@ async def _intend(job: AttemptRun, entry: QueueEntry) -> None:
             number_year=worker.defaults.numbers.year_of(sold_at),
         )
         job.live.id = await worker.ledger.write(attempts.begin, job.book, intent)
-    except BaseException:
+    except BaseException as error:
         job.step(Step.NOT_WRITTEN)
-        raise
-    job.step(Step.WRITTEN)
+        job.intent.set_exception(error)
+        job.intent.exception()  # marks it as seen: it is looked at where the attempt has its turn
+        if not isinstance(error, McfdError):
+            raise
+    else:
+        job.step(Step.WRITTEN)
+        job.intent.set_result(None)
 
 
 def _check_intent(job: AttemptRun) -> None:
@@ -292,6 +303,9 @@ async def _store(job: AttemptRun, invoice: Invoice, certified: Certified, unexpl
 async def _end(job: AttemptRun, state: recover.NotCertifiedState, reason: str) -> None:
     """Known not certified. While even that cannot be stored, nothing is certified after it: `recover` takes the oldest
     attempt that is begun for the one that was on the line."""
+    if not job.is_begun:
+        job.step(Step.NOT_WRITTEN)
+        return
     with contextlib.suppress(McfdError):
         await job.intent
     if job.live.phase is Phase.ENDED:

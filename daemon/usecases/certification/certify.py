@@ -59,11 +59,12 @@ async def certify_invoice(
         worker.check_in_use()
         worker.check_turn()
         await worker.ledger.check_free_space(worker.book)
-        entry = worker.queue.join()
+        job = AttemptRun(worker, invoice, call, live, arrived, deadline, deferred_id)
+        entry = worker.queue.join(job.begin)
     except BaseException:
         worker.attempts.step(live, Step.NOT_WRITTEN)
         raise
-    return await attempt(AttemptRun(worker, invoice, call, live, arrived, deadline, deferred_id), entry)
+    return await attempt(job, entry)
 
 
 async def dry_run(worker: MachineWorker, body: object, call: Call, *, credit: bool = False) -> Invoice:

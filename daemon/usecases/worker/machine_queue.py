@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -14,24 +15,25 @@ from daemon.core.errors import MachineBusy
 class QueueEntry:
     """A place in the line. `leave` is due exactly once, whatever happened; as a context manager it is seen to."""
 
-    __slots__ = ("_queue", "first", "near", "turn")
+    __slots__ = ("_queue", "first", "is_near", "on_near", "turn")
 
-    def __init__(self, queue: MachineQueue, *, first: bool = False) -> None:
-        loop = asyncio.get_running_loop()
+    def __init__(
+        self, queue: MachineQueue, *, first: bool = False, on_near: Callable[[], object] | None = None
+    ) -> None:
         self._queue = queue
         self.first = first
-        self.near: asyncio.Future[None] = loop.create_future()
-        self.turn: asyncio.Future[None] = loop.create_future()
+        self.is_near = False
+        self.on_near = on_near
+        self.turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    async def wait_turn(self, deadline: float, place: asyncio.Future[None] | None = None) -> None:
-        """For the turn, or for being `near`; MachineBusy where the deadline comes first."""
-        place = place or self.turn
+    async def wait_turn(self, deadline: float) -> None:
+        """MachineBusy where the deadline comes first."""
         timeout = max(0.0, deadline - asyncio.get_running_loop().time())
-        if not place.done() and not (await asyncio.wait([place], timeout=timeout))[0]:
+        if not self.turn.done() and not (await asyncio.wait([self.turn], timeout=timeout))[0]:
             raise MachineBusy(
                 Text("the machine is busy with other invoices; nothing was sent"), self._queue.patience_hint
             )
-        return place.result()
+        return self.turn.result()
 
     def step_back(self) -> None:
         """Gives the turn back and keeps the place: the machine went away before it was used."""
@@ -65,15 +67,16 @@ class MachineQueue:
     def __len__(self) -> int:
         return len(self._queue)
 
-    def join(self) -> QueueEntry:
-        """The next place in the line; MachineBusy when there is none."""
+    def join(self, on_near: Callable[[], object] | None = None) -> QueueEntry:
+        """The next place in the line; MachineBusy when there is none. `on_near` is called once, before the turn, when few are ahead: in the order of the
+        line, whoever joins or leaves meanwhile."""
         if self._closed:
             raise MachineBusy(self._closed)
         if len(self._queue) > self.limit:
             raise MachineBusy(
                 Text("too many invoices are waiting for this machine; nothing was sent"), self.patience_hint
             )
-        entry = self._enter(QueueEntry(self), len(self._queue))
+        entry = self._enter(QueueEntry(self, on_near=on_near), len(self._queue))
         self._call_next()
         return entry
 
@@ -130,16 +133,17 @@ class MachineQueue:
         self._call_next()
 
     def _send_away(self, entry: QueueEntry, why: str) -> None:
-        for place in (entry.near, entry.turn):
-            if not place.done():
-                place.set_exception(MachineBusy(why))
-                place.exception()  # marks it as seen: nobody may be looking any more
+        if not entry.turn.done():
+            entry.turn.set_exception(MachineBusy(why))
+            entry.turn.exception()  # marks it as seen: nobody may be looking any more
 
     def _call_next(self) -> None:
         for place, entry in enumerate(self._queue):
-            if place == 0 and not entry.turn.done() and (entry.first or not self._held):
-                entry.turn.set_result(None)
             if place >= self.ahead:
                 break
-            if not entry.near.done():
-                entry.near.set_result(None)
+            if not (entry.is_near or entry.turn.done()):  # who was sent away prepares nothing
+                entry.is_near = True
+                if entry.on_near:
+                    entry.on_near()
+        if self._queue and not (head := self._queue[0]).turn.done() and (head.first or not self._held):
+            head.turn.set_result(None)
