@@ -39,6 +39,8 @@ PIECES = (
         "backup restore daily_report look settle")),
     Piece("older backups with several begun", 7, COUNTING[:2], events(
         "lost a1 FV b1", "sale b1 FV", "lost b1 EV", "stranger FV", "backup restore look settle")),
+    Piece("older backups of a machine that tells no last invoice", 4, SILENT, events(
+        "lost a1 EV", "sale b1 FV", "backup restore daily_report look settle")),
     Piece("activations", 6, COUNTING[:2], events(
         "sale a1 FV", "lost a1 FV", "lost b1 EV", "stranger FV EV", "reset activation daily_report look settle")),
     Piece("older backups and activations", 7, (*TEXTS, EXPORTS), events(

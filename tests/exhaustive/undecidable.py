@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from exhaustive.events import Event
 from exhaustive.search import Evidence, Found, Seen, Way
-from exhaustive.work import MISSING
+from exhaustive.work import ALIKE, MISSING
 
 Row = tuple[str, Way, Way]
 """A type, and two ways to the same evidence."""
@@ -24,11 +24,12 @@ def together(all_found: Iterable[Found]) -> Evidence:
 
 
 def needless(found: Found, every: Evidence, longest: int) -> list[str]:
-    """Histories of at most that length after which an operator is asked, although none has the other truth. That an invoice is missing, nobody else
-    could say; a machine that tells less than others leaves more open."""
+    """Histories of at most that length after which an operator is asked, although none has the other truth. That an invoice is missing, or that the
+    machine has another one under our number, nobody else could say; a machine that tells less than others leaves more open."""
     asked = ((what, seen.decided["disputed"]) for what, seen in found.evidence.items() if "disputed" in seen.decided)
     single = ((what, way) for what, way in asked if len(every[what].truths) == 1 and MISSING not in every[what].truths)
-    short = ((what, way) for what, way in single if len(way[1]) <= longest and not way[0].tells_less)
+    open_ = ((what, way) for what, way in single if what[1] != ALIKE and not way[0].tells_less)
+    short = ((what, way) for what, way in open_ if len(way[1]) <= longest)
     return [f"{habit}: {'; '.join(map(str, history))} → {what}" for what, (habit, history) in short]
 
 

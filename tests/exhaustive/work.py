@@ -9,11 +9,12 @@ from exhaustive import real, store, water
 from exhaustive.model import Attempt, Book, Certification, Counters, Ledger, World
 
 from daemon.core.invoice.number import same_number
-from daemon.core.ledger.last_invoice import is_last
+from daemon.core.ledger.last_invoice import is_last, resembles
 from daemon.core.ledger.paper import PaperInvoice
 from daemon.core.ledger.verdict import activated_since, behind, disagreement, fc_moved, judge, went_down
 
 MISSING = "ours is missing"
+ALIKE = "another of our number"
 
 
 class Question(NamedTuple):
@@ -220,6 +221,8 @@ def evidence(world: World, number: str = "", kind: str = "") -> tuple[object, ..
         told = "as before"
     elif number and real.ask(is_last, real.invoice(number, kind), reading):
         told = "ours"
+    elif number and real.ask(resembles, real.invoice(number, kind), last):
+        told = ALIKE
     moved = tuple(now - before for now, before in zip(reading.counters, world.known, strict=True))
     names = (reading.activation != book.activation, bool(reading.ifu), book.is_restored)
     return kind, told, last and (last.type, bool(last.code)), moved, *names

@@ -233,7 +233,7 @@ def behind(
         foreign, is_unknown = strangers(ours, known, now), is_restored and moved > 1
     else:
         foreign = now.fvc - known.fvc + now.frc - known.frc
-        is_unknown = last == "new" or (last in ("unrecorded", "gone") and is_restored and moved > 0)
+        is_unknown = last == "new" or (last in ("none", "unrecorded", "gone") and is_restored and moved > 0)
     if foreign or is_unknown:
         what = Counted(
             "the machine has certified an invoice that this ledger does not know",
