@@ -65,6 +65,8 @@ class Presence(Shape, frozen=True, omit_defaults=True):
     """Digest of the configuration: 8 hex digits."""
     sold: Text = ""
     """When the oldest sale that still waits for its certification was made; the law leaves 48 hours."""
+    stands_for: Text = ""
+    """Of a spare that has taken over: the machine in whose place it certifies."""
     asks: bool = False
     """A ledger was put back where nothing remembers the last Z number: none is made before somebody says it."""
 

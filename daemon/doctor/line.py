@@ -69,6 +69,8 @@ async def check_line(
     nim = machine.nim
     if not machine.enabled:
         return [ok("machine", tr("switched off in the configuration"), nim=nim)]
+    if machine.spare_for and (waiting := check_spare(machine, service.machine(nim))):
+        return [waiting]
     found = [check_port(machine), *check_permissions(machine, daemon_user(settings))]
     health = service.machine(nim)
     if health is None and service.running:
@@ -89,6 +91,18 @@ async def check_line(
     if others:
         return [*found, *others]  # whatever else the daemon says, it cannot have the line
     return [*found, *_judge_health(health, is_box_right=is_box_right)]
+
+
+def check_spare(machine: Machine, health: MachineHealth | None) -> CheckResult | None:
+    """Of a spare that stands for nobody and is not connected: it may lie in a cupboard. None where it is looked at as any other machine."""
+    if health is None or health.connected or health.stands_for or health.attention:
+        return None
+    return warn(
+        "spare",
+        tr("the spare of {first} is not connected", first=machine.spare_for),
+        tr("it may lie in the cupboard; connect it once a month, to see that it works and reaches the tax server"),
+        nim=machine.nim,
+    )
 
 
 def check_port(machine: Machine) -> CheckResult:
@@ -219,6 +233,13 @@ def _judge(machine: Machine, found: PortReading | Silence, now: int, *, is_box_r
 
 def _judge_health(health: MachineHealth, *, is_box_right: bool) -> Iterator[CheckResult]:
     nim = health.nim
+    if health.replaced_by:
+        yield warn(
+            "spare",
+            tr("its spare {spare} certifies in its place", spare=health.replaced_by),
+            tr("once it is repaired: sudo mcfd machine take-back {nim} --reason …", nim=nim),
+            nim=nim,
+        )
     if health.test_mode:
         yield fail(
             "test_mode",

@@ -36,6 +36,8 @@ class MachineHealth(msgspec.Struct, rename="camel", kw_only=True):
     tax_server_days: int | None = None
     tax_server_waiting: int | None = None
     test_mode: bool = False
+    stands_for: str | None = None
+    replaced_by: str | None = None
 
 
 class Health(msgspec.Struct):

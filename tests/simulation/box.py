@@ -28,6 +28,7 @@ from daemon.store.store import Store
 from daemon.usecases.deferred.certify_waiting import SalesThatWait
 from daemon.usecases.worker.book_clock import BoxClock
 from daemon.usecases.worker.machine_worker import Limits
+from daemon.usecases.worker.machine_workers import MachineWorkers
 from simulator.line.session import LineSession
 
 T = TypeVar("T")
@@ -97,6 +98,10 @@ class Life:
             seat = Seat(self, machine)
             await seat.begin(self.store)
             self.seats[machine.nim] = seat
+        self.workers = MachineWorkers([seat.worker for seat in self.seats.values()])
+        if self.box.has_spare:
+            first, spare = self.workers.all()
+            first.spare, spare.first = spare, first
 
     async def stop(self) -> None:
         """As `app.serve` and `app.runtime` do it."""
@@ -135,6 +140,8 @@ class Box:
         self.synchronised = script.synchronised
         self.defers = any(event.what == "defer" for event in script.events)
         """Whether sales are certified later."""
+        self.has_spare = script.has_spare
+        """The second machine is the spare of the first."""
         self.clock = BoxClock(self.millis, lambda: self.synchronised)
         self.disk = Disk(script.seed, script.pace, self.note, folder)
         loop.delay = self.disk.moment

@@ -57,6 +57,9 @@ class History:
         worlds = [World(self.box, part, f"{script.seed} {at}") for at, part in enumerate(script.machines)]
         self.box.machines = worlds
         self.told = [Told(world) for world in worlds]
+        if script.has_spare:
+            first, spare = self.told
+            first.other, spare.other = spare.world, first.world
         self.tills = [Tills(told) for told in self.told]
         self.troubles = [Troubles(told, self.told) for told in self.told]
 
@@ -104,7 +107,7 @@ class History:
                     await asyncio.gather(*tasks)
                     for tills in self.tills:
                         await tills.no_sale_waits()
-                        await tills.close(key="the last Z", twin=False, pause=0.1)
+                        await tills.close(key=f"the last Z of {tills.world.nim}", twin=False, pause=0.1, own=True)
             except TimeoutError:
                 raise AssertionError(
                     f"somebody waits for an answer {SERVED_WITHIN:g} s after the last trouble"

@@ -54,7 +54,7 @@ MISTAKES = (
         9,
         "a till that asks again after a start hides its attempt from recover",
         WORKER,
-        "        for record in self.ledger.peek(attempts.unfinished, self.book):\n            self.attempts.doubt(record)\n",
+        "        for record in self.unfinished:\n            self.attempts.doubt(record)\n",
         "",
     ),
     Mistake(

@@ -16,6 +16,7 @@ from simulation.world import HALF, World
 from daemon.core.invoice.invoice import CREDITS
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Closure
+from daemon.core.machine.nim import short_nim
 from daemon.core.report.receipt import receipt
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.meta import read_meta
@@ -30,8 +31,8 @@ class Told:
         self.codes: dict[str, str] = {}
         self.sales: dict[str, tuple[str, int]] = {}
         """Of what was certified: how a credit note names it, and its total."""
-        self.z: dict[int, str] = {}
-        self.keys_of_z: dict[str, int] = {}
+        self.z: dict[tuple[str, int], str] = {}
+        self.keys_of_z: dict[str, str] = {}
         self.lost: set[str] = set()
         """What the machine certified and a ledger that was put back does not know."""
         self.receipts: dict[str, bytes] = {}
@@ -44,16 +45,22 @@ class Told:
         """It was that of a machine that has certified nothing."""
         self.may_be_nonsense = "nonsense" in world.faults
         """Whether the machine has been given a reason to disagree with us."""
+        self.other: World | None = None
+        """The spare of its machine, or the machine of the spare: what counts is both together."""
         self._asking: Counter[str] = Counter()
         self._unknown: set[str] = set()
 
     @property
     def last_z(self) -> int:
-        return max(self.z, default=0)
+        own = short_nim(self.world.nim)
+        return max((z_number for nim, z_number in self.z if nim == own), default=0)
 
     def on_machine(self, number: str) -> list[CertifiedInvoice]:
-        log = self.world.session.machine.fiscal.log
-        return [entry for entry in log if entry.number == number and not entry.foreign]
+        return [entry for world in self.worlds for entry in _ours(world) if entry.number == number]
+
+    @property
+    def worlds(self) -> list[World]:
+        return [self.world, *([self.other] if self.other else [])]
 
     @contextmanager
     def asking(self, number: str) -> Iterator[None]:
@@ -126,22 +133,28 @@ class Told:
         assert self.receipts.setdefault(number, msgspec.json.encode(shown)) == msgspec.json.encode(shown), (
             f"{number}: another receipt than at first"
         )
-        named = shown.nim == self.world.names[found[0].code]
+        named = any(shown.nim == world.names.get(found[0].code) for world in self.worlds)
         named = named or exempt.name_is_another(self.world, record, shown, found[0])
         assert named, f"{number}: its receipt names {shown.nim}-{shown.fvc}"
         if record.type == "FV":
             self.sales.setdefault(number, (f"{shown.nim}-{shown.fvc}", record.total_ttc))
 
     def closed(self, key: str, closure: Closure) -> None:
-        z_number = closure.z_number
-        before = self.z.setdefault(z_number, closure.report_id)
+        z_number, nim = closure.z_number, short_nim(msgspec.json.decode(closure.body)["nim"])
+        before = self.z.setdefault((nim, z_number), closure.report_id)
         assert before == closure.report_id, f"Z {z_number} was given twice"
-        assert self.keys_of_z.setdefault(key, z_number) == z_number, f"the key {key!r} closed two periods"
+        assert self.keys_of_z.setdefault(key, closure.report_id) == closure.report_id, (
+            f"the key {key!r} closed two periods"
+        )
+
+
+def _ours(world: World) -> list[CertifiedInvoice]:
+    return [entry for entry in world.session.machine.fiscal.log if not entry.foreign]
 
 
 def nothing_twice(told: Told) -> None:
     """Asked after each history, and of what the machine has alone: no number of ours was certified twice."""
-    numbers = Counter(entry.number for entry in told.world.session.machine.fiscal.log if not entry.foreign)
+    numbers = Counter(entry.number for world in told.worlds for entry in _ours(world))
     twice = [number for number, count in numbers.items() if count > 1 and not told.is_given_up(number)]
     assert not twice, f"certified twice: {', '.join(twice)}"
 
@@ -165,7 +178,7 @@ def nothing_lost(told: Told, ledger: Sequence[Record], closures: Sequence[Closur
     for record in held:
         assert record.code == codes[record.number] or exempt.code_was_told_once(world, record.code), record.number
     for number in told.codes:
-        assert number in codes or told.is_given_up(number), f"{number}: told, and not on the machine"
+        assert told.on_machine(number) or told.is_given_up(number), f"{number}: told, and not on the machine"
     is_asked = not told.owed_a_question or exempt.reset_left_nothing(world, is_blank=told.is_blank)
     assert is_asked, "a ledger that lacks certifications went on without a question"
     _in_one_period_each(ledger, closures)

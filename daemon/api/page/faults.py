@@ -9,6 +9,7 @@ from common.language import Language, Speaker, Text, tell
 from daemon.api import refusals
 from daemon.core import errors
 from daemon.core.ledger.attempt import DuplicateInvoice
+from daemon.core.ledger.take_over import TakeOverRefused
 
 log = structlog.get_logger(__name__)
 
@@ -68,9 +69,17 @@ FAULTS: dict[type[Exception], tuple[int, Text]] = {
     errors.PrinterFailed: (503, Text("The receipt printer did not print")),
     errors.StorageFull: (507, Text("The disk is full; nothing was done.")),
     DuplicateInvoice: (409, Text("This number is certified already.")),
+    TakeOverRefused: (409, Text("This decision does not fit any more.")),
 }
 UNKNOWN = Text("A fault of mcfd; it is in the log.")
-TOLD = (errors.InvalidRequest, errors.MachineError, errors.ZNumberUnknown, errors.PrinterFailed, BoxFailed)
+TOLD = (
+    errors.InvalidRequest,
+    errors.MachineError,
+    errors.ZNumberUnknown,
+    errors.PrinterFailed,
+    BoxFailed,
+    TakeOverRefused,
+)
 
 SAID = (errors.MachineOffline, errors.MachineBusy, errors.MachineAttention)
 """Whose sentence says all that there is to say to who stands in the shop."""

@@ -110,10 +110,10 @@ class Visit(msgspec.Struct, frozen=True):
 
     @property
     def worker(self) -> MachineWorker:
-        """The machine that is looked at: `m` of the query or the form (`NIM`, or `NIM:test`), or else the first."""
+        """The machine that is looked at: `m` of the query or the form (`NIM`, or `NIM:test`), or else the first, or its spare while that stands for it."""
         workers = self.deps.workers.all()
         asked = self.form.get("m") or self.query.get("m") or ""
-        return next((worker for worker in workers if name_of(worker) == asked), workers[0])
+        return next((worker for worker in workers if name_of(worker) == asked), workers[0].in_use)
 
     def moment(self, at: int) -> str:
         return formats.moment(at, self.page.zone, self.language)

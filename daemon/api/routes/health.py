@@ -52,6 +52,11 @@ class MachineReady(msgspec.Struct, frozen=True, rename="camel"):
     test_mode: Annotated[
         bool, Meta(description="Whether its codes begin with TESTFACT: nothing it certifies has fiscal value")
     ]
+    spare_for: Annotated[str | None, Meta(description="Of a spare: the machine for which it may stand")] = None
+    stands_for: Annotated[
+        str | None, Meta(description="Of a spare that has taken over: the machine in whose place it certifies")
+    ] = None
+    replaced_by: Annotated[str | None, Meta(description="The spare that certifies in its place")] = None
 
 
 class UpstreamLane(msgspec.Struct, frozen=True, rename="camel"):
@@ -101,8 +106,8 @@ async def live(request: ApiRequest) -> Answer:
         "check_ready",
         tag="health",
         summary="The machines answer",
-        description="""200 when each configured machine answers and may certify and nothing in the ledger is known to be damaged, otherwise 503 with
-the same body, which says which does not. Trouble upstream or
+        description="""200 when each machine in use answers and may certify and nothing in the ledger is known to be damaged, otherwise 503 with
+the same body, which says which does not. A spare is in use while it stands for its machine, and that machine is not. Trouble upstream or
 with the disk does not change the status.""",
         answer=Ready,
         also={503: (Ready, "A machine does not answer")},
@@ -116,7 +121,8 @@ async def ready(request: ApiRequest) -> Answer:
     ]
     machines = tuple(_machine(worker, deps.clock()) for worker in expected)
     damage = tuple(deps.damage())
-    well = all(machine.ready for machine in machines) and not damage
+    in_use = {worker.book.nim for worker in expected if worker.is_in_use}
+    well = all(machine.ready for machine in machines if machine.nim in in_use) and not damage
     body = Ready(
         status="ready" if well else "not ready",
         machines=machines,
@@ -148,6 +154,9 @@ def _machine(worker: MachineWorker, now: int) -> MachineReady:
         tax_server_days=server.days_since_contact if server else None,
         tax_server_waiting=server.waiting if server else None,
         test_mode=worker.in_test_mode,
+        spare_for=worker.first.book.nim if worker.first else None,
+        stands_for=first.book.nim if (first := worker.stands_for) else None,
+        replaced_by=worker.in_use.book.nim if worker.is_replaced else None,
     )
 
 

@@ -83,6 +83,7 @@ class PresenceWords:
             tax_days=_tax_days(worker),
             disk=self._free_mb(),
             config=self._configuration(),
+            stands_for=first.book.nim if (first := worker.stands_for) else "",
             asks=standing.z_asked,
         )
 

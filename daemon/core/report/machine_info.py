@@ -82,6 +82,13 @@ class MachineInfo(msgspec.Struct, frozen=True, rename="camel"):
         Meta(description="Of a live key: whether the machine's codes begin with TESTFACT, which have no fiscal value"),
     ]
     core: Annotated[CertifiedCore, Meta(description="The part of mcfd that was homologated, as it runs")]
+    stands_for: Annotated[
+        str | msgspec.UnsetType,
+        Meta(description="Of a spare that has taken over: the machine in whose place it certifies; else left out"),
+    ] = msgspec.UNSET
+    spare: Annotated[
+        str | msgspec.UnsetType, Meta(description="The spare of this machine; left out where it has none")
+    ] = msgspec.UNSET
 
 
 def machine_info(

@@ -63,7 +63,7 @@ class SalesThatWait:
             self.quiet_since = now
         if now < self.not_before or not worker.connected or worker.obstacle or worker.closing:
             return
-        if worker.is_replaced or (worker.first is not None and worker.stands_for is None):
+        if not worker.is_in_use:
             return
         sale = self._next(now)
         if sale is None or sale.invoice is None:

@@ -30,7 +30,7 @@ TAXPAYER_LINES = 6
 async def info(worker: MachineWorker) -> MachineInfo:
     """The machine as it answers now, or did within the last second."""
     reading = await read(worker)
-    return machine_info(
+    info = machine_info(
         worker.book,
         reading.state,
         reading.link,
@@ -39,6 +39,11 @@ async def info(worker: MachineWorker) -> MachineInfo:
         read_at=millis_text(reading.read_at),
         now=reading.read_at,
         test_mode=worker.in_test_mode,
+    )
+    return msgspec.structs.replace(
+        info,
+        stands_for=first.book.nim if (first := worker.stands_for) else msgspec.UNSET,
+        spare=worker.spare.book.nim if worker.spare else msgspec.UNSET,
     )
 
 

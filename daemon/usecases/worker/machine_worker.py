@@ -6,7 +6,7 @@ Nothing here is durable: after a crash everything is read back from the ledger a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from typing import Any, NamedTuple, TypeVar
@@ -19,10 +19,11 @@ from common.language.reasons import NOT_YET_CONNECTED
 from daemon.core.errors import LineLost, MachineAttention, MachineBusy, MachineOffline
 from daemon.core.invoice.intake import Defaults
 from daemon.core.invoice.invoice import PAYMENT_LABELS
+from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Aggregate, Book, BookState
 from daemon.core.ledger.entries import OutageReason
 from daemon.core.ledger.outage import LIMIT
-from daemon.core.ledger.take_over import ANOTHER_TAXPAYER
+from daemon.core.ledger.take_over import ANOTHER_TAXPAYER, TakeOver
 from daemon.core.ledger.test_mode import REFUSED, is_test_code
 from daemon.core.machine.state import FiscalCounters, MachineState, ServerLink
 from daemon.core.report.fiscal_reports import Labels
@@ -189,8 +190,13 @@ class MachineWorker:
     async def begin(self) -> None:
         """What the ledger knows of a book, before anybody works in it: what is begun there is in doubt, and its number waits for its end."""
         self.take_state(await self.ledger.state(self.book))
-        for record in self.ledger.peek(attempts.unfinished, self.book):
+        for record in self.unfinished:
             self.attempts.doubt(record)
+
+    @property
+    def unfinished(self) -> Sequence[Record]:
+        """Attempts that are begun in the ledger."""
+        return self.ledger.peek(attempts.unfinished, self.book)
 
     def take_state(self, state: BookState) -> None:
         """What the ledger knows becomes what the worker knows."""
@@ -223,6 +229,11 @@ class MachineWorker:
     # -- the spare ------------------------------------------------------------------------------------------------------
 
     @property
+    def take_over(self) -> TakeOver | None:
+        """The one that lasts, of this machine or by it."""
+        return self.ledger.peek(take_overs.lasting, self.book)
+
+    @property
     def is_replaced(self) -> bool:
         """Whether its spare certifies what its tills ask for. The ledger alone knows: what a command has decided is so from its commit on."""
         return self.spare is not None and self.ledger.peek(take_overs.is_replaced, self.book)
@@ -231,6 +242,11 @@ class MachineWorker:
     def stands_for(self) -> MachineWorker | None:
         """Of a spare that has taken over: the machine whose tills it serves."""
         return self.first if self.first is not None and self.first.is_replaced else None
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether it certifies now what some tills ask for."""
+        return not self.is_replaced if self.first is None else self.stands_for is not None
 
     @property
     def in_use(self) -> MachineWorker:

@@ -24,7 +24,9 @@ OUTAGES: Final[dict[str, OutageReason]] = {
 
 
 def out_of_order(worker: MachineWorker) -> OutageReason | None:
-    """None while it may be given work, and while it returns."""
+    """None while it may be given work, and while it returns; none of a spare that stands for nobody, wherever it lies."""
+    if worker.first is not None and not worker.is_in_use:
+        return None
     if worker.obstacle:
         return "attention"
     if worker.refuses_all:

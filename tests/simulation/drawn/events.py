@@ -30,7 +30,8 @@ class MachinePart(NamedTuple):
 
 
 class Script(NamedTuple):
-    """`pace`: seconds an access to the disk takes at the most, usually. `is_late`: a day of late answers."""
+    """`pace`: seconds an access to the disk takes at the most, usually. `is_late`: a day of late answers; `has_spare`: the second machine is
+    the spare of the first."""
 
     seed: int
     machines: tuple[MachinePart, ...]
@@ -38,6 +39,7 @@ class Script(NamedTuple):
     synchronised: bool
     events: tuple[Event, ...]
     is_late: bool = False
+    has_spare: bool = False
 
     @property
     def cuts_power(self) -> bool:

@@ -177,7 +177,11 @@ DEFERRED_DAYS = 0.15
 def _with_deferred(draw: random.Random, script: Script, length: float) -> Script:
     """Half of them while the machine or the daemon is gone; half are asked for by another till meanwhile, without a key."""
     if draw.random() >= DEFERRED_DAYS:
-        return script
+        return _with_spare(random.Random(f"spare {script.seed}"), script, length)
+    return _with_deferred_sales(draw, script, length)
+
+
+def _with_deferred_sales(draw: random.Random, script: Script, length: float) -> Script:
     more = []
     for each in range(draw.randint(1, 5)):
         machine, at = draw.randrange(len(script.machines)), draw.uniform(0.0, length + EVENING / 2)
@@ -201,6 +205,53 @@ def _with_deferred(draw: random.Random, script: Script, length: float) -> Script
             more.append(Event(beside, "sell", {**how, "keyed": False, "is_twin": True}, machine))
     placed = (event._replace(at=round(max(0.0, event.at), 3)) for event in more)
     return script._replace(events=tuple(sorted((*script.events, *placed), key=lambda event: event.at)))
+
+
+SPARE_DAYS = 0.2
+"""On how many of the days that are left of a box with one machine it has a spare beside it."""
+NOT_OF_SPARE_DAYS = ("restore", "new_disk", "activate", "foreign", "rates", "second_operator")
+"""What an operator has to decide by itself: what is looked at is which of the two machines certifies."""
+SPARE = "EL02000099-1"
+
+
+def _with_spare(draw: random.Random, script: Script, length: float) -> Script:
+    """The machine dies at any moment, most often right after a sale, its spare takes over, it may come back, and is taken over from again; half of the days
+    have sales that wait. Daemons die in between."""
+    if draw.random() >= SPARE_DAYS or len(script.machines) > 1:
+        return script
+    if draw.random() < 0.5:
+        script = _with_deferred_sales(draw, script, length)
+    kept = tuple(event for event in script.events if event.what not in NOT_OF_SPARE_DAYS)
+    sales = [event for event in kept if event.what in ("sell", "defer")]
+    more = []
+    for _ in range(draw.randint(1, 3)):
+        dies = max(0.0, draw.choice(sales).at + draw.choice((0.02, 0.3, 2.0)) * draw.random())
+        over, lasts = dies + draw.choice((0.1, 1.0, 8.0)) * draw.random(), draw.choice((2.0, 20.0)) * draw.random()
+        back = over + lasts + draw.choice((-1.0, 3.0, 10.0)) * draw.random()
+        more += [
+            Event(dies, draw.choice(("unplug", "cut_machine")), {"seconds": round(over - dies + lasts, 3)}),
+            Event(over, "take_over", {}),
+            Event(over + lasts * draw.random(), "decide_doubt", {}),
+        ]
+        if draw.random() < 0.8:
+            more.append(Event(back, "take_back", {}))
+        if draw.random() < 0.5:
+            kind, at = draw.choice(("kill", "cut_box")), draw.choice((dies, over, over, back))
+            more.append(_amid(draw, _trouble(draw, kind, at + 0.1 * draw.random())))
+        if draw.random() < 0.3:
+            more.append(
+                _trouble(draw, draw.choice(("unplug", "cut_machine")), over + draw.random())._replace(machine=1)
+            )
+        if draw.random() < 0.7:  # another till comes with a number that the dead machine may have certified
+            again = draw.choice(sales)
+            how = {name: value for name, value in again.how.items() if name != "takes_back"}
+            how |= {"keyed": draw.random() < 0.5 and bool(how["keyed"]), "is_twin": True, "hangs_up": 0.0}
+            more.append(Event(over + 0.5 * draw.random(), "sell", how))
+    events = sorted((*kept, *more), key=lambda event: event.at)
+    placed = tuple(event._replace(at=round(max(0.0, event.at), 3)) for event in events)
+    part = script.machines[0]
+    spare = part._replace(options=msgspec.structs.replace(part.options, nim=SPARE))
+    return script._replace(machines=(part, spare), events=placed, has_spare=True)
 
 
 def _z(at: float) -> Event:

@@ -125,7 +125,7 @@ class Tills:
         while not self.told.is_given_up(sale.number):
             is_back = self.world.box.loop.now >= back_at
             try:
-                worker, by = (seat := self.world.serving()).worker, Actor("till")
+                worker, by = (seat := self.world.serving()).worker.in_use, Actor("till")
                 work = take_back(worker, sale.key, by=by) if is_back else find_request(worker, sale.key)
                 if self._is_over(sale, await self.world.ask(work, seat)):
                     break
@@ -177,9 +177,9 @@ class Tills:
                 work: Coroutine[Any, Any, Answered[Any]]
                 body, call = sale.body(), seat.call(sale.said, sale.key)
                 if later:
-                    work = certify_or_defer(seat.worker, body, call, is_async=True)
+                    work = certify_or_defer(seat.worker.in_use, body, call, is_async=True)
                 else:
-                    work = certify(seat.worker, body, call, credit=sale.is_credit)
+                    work = certify(seat.worker.in_use, body, call, credit=sale.is_credit)
                 async with asyncio.timeout(hangs_up) if hangs_up else _NO_LIMIT:
                     answered = await self.world.ask(work, seat)
             except (errors.McfdError, Unreachable, TimeoutError) as error:
@@ -228,11 +228,12 @@ class Tills:
                     return
             await asyncio.sleep(0.5)
 
-    async def close(self, *, key: str, twin: bool, pause: float) -> None:
-        closing = [self._close(key, pause) for _ in range(1 + twin)]
+    async def close(self, *, key: str, twin: bool, pause: float, own: bool = False) -> None:
+        """`own`: of this very machine, also where its spare stands for it."""
+        closing = [self._close(key, pause, own=own) for _ in range(1 + twin)]
         await asyncio.gather(*closing)
 
-    async def _close(self, key: str, pause: float) -> None:
+    async def _close(self, key: str, pause: float, *, own: bool) -> None:
         tries = 0
         while True:
             tries += 1
@@ -240,7 +241,8 @@ class Tills:
                 seat = self.world.serving()
                 if not await self._said_last_z(seat):
                     continue
-                closure = (await self.world.ask(close_period(seat.worker, seat.call({}, key)), seat)).value
+                worker = seat.worker if own else seat.worker.in_use
+                closure = (await self.world.ask(close_period(worker, seat.call({}, key)), seat)).value
                 self.world.note(
                     f"{key}: Z {closure.z_number}, {closure.certs_count} certifications, {closure.total_ttc}"
                 )

@@ -27,6 +27,7 @@ from daemon.core.invoice.invoice import CREDITS
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.decision import Case, Decision, DecisionRefused
 from daemon.core.ledger.paper import PaperInvoice
+from daemon.core.ledger.take_over import TakeOverRefused
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.store import Store
 from daemon.store.tables.book.time_repair import ahead_of
@@ -36,6 +37,9 @@ from daemon.usecases.deferred.look import open_sales
 from daemon.usecases.deferred.take_back import release, withdraw
 from daemon.usecases.reports import inspect
 from simulator.machine.fiscal_memory import CertifiedInvoice, Snapshot
+
+STILL_AT_WORK = 10.0
+"""Seconds in which a machine that lost its line may come to the end of what it was sent."""
 
 
 class Troubles:
@@ -209,6 +213,47 @@ class Troubles:
         with contextlib.suppress(Unreachable, MachineError, StorageError, NotFound):
             seat = self.world.serving()
             await self.world.ask(seat.store.ledger.write(job), seat)
+
+    # -- the spare --------------------------------------------------------------------------------------------------------
+
+    async def take_over(self) -> None:
+        """A person decides it, perhaps at a wrong moment: the machine may be alive, its spare away, or the daemon may die of it."""
+        await self._decide_on_spare(is_over=True)
+
+    async def take_back(self) -> None:
+        await self._decide_on_spare(is_over=False)
+
+    async def _decide_on_spare(self, *, is_over: bool) -> None:
+        async def decide() -> None:
+            decisions, (first, spare) = life.store.decisions, life.workers.all()
+            async with life.workers.at_rest(((first if is_over else spare).book,)):
+                if is_over:
+                    await decisions.take_over(first.book, spare.book, reason="broken", at=first.now())
+                else:
+                    await decisions.take_back(first.book, reason="repaired", at=first.now())
+
+        with contextlib.suppress(Unreachable, MachineError, StorageError, TakeOverRefused):
+            life = self.box.serving()
+            await life.ask(decide())
+            self.box.note("taken over" if is_over else "taken back")
+
+    async def decide_doubt(self) -> None:
+        """What is in doubt at the dead machine a person decides who has opened it: it has not certified. Not in the seconds in which it still may."""
+        with contextlib.suppress(Unreachable, MachineError, StorageError, DecisionRefused):
+            seat = self.world.serving()
+            case = await self.world.ask(seat.store.decisions.case(seat.worker.book), seat)
+            await asyncio.sleep(STILL_AT_WORK)
+            attempt = case.attempt
+            if attempt is None or seat.worker.attention or self.told.on_machine(attempt.number):
+                return
+
+            async def decide() -> None:
+                async with life.workers.at_rest((seat.worker.book,)):
+                    await seat.store.decisions.carry_out(case, "not-certified", reason="no paper", at=seat.worker.now())
+
+            life = self.box.serving()
+            await life.ask(decide())
+            self.box.note(f"{attempt.number}: not certified, says a person")
 
     # -- the ledger -------------------------------------------------------------------------------------------------------
 

@@ -28,12 +28,11 @@ SHORTEST_REASON = 4
 
 @screen("/ui/attention", "administer")
 async def attention(visit: Visit) -> Reply:
-    waiting = [worker for worker in visit.deps.workers.all() if worker.attention]
-    cases = [(worker, await visit.page.decisions.case(worker.book)) for worker in waiting]
+    cases = [(worker, await visit.page.decisions.case(worker.book)) for worker in visit.deps.workers.all()]
     return await shown(
         visit,
         "attention.html",
-        cases=cases,
+        cases=[(worker, case) for worker, case in cases if case.is_open],
         meanings=MEANINGS,
         obstacles=OBSTACLES,
         done=visit.say("Decided. The machine goes on within seconds.") if visit.query.get("done") else "",
@@ -58,7 +57,8 @@ async def decide(visit: Visit) -> Reply:
         raise _refused("changed" if case.state.attention else "does not fit", visit)
     at = visit.worker.now()
     try:
-        await visit.page.decisions.carry_out(case, decision, reason=reason, at=at, by=visit.actor, paper=paper)
+        async with visit.deps.workers.at_rest((visit.worker.book,)):
+            await visit.page.decisions.carry_out(case, decision, reason=reason, at=at, by=visit.actor, paper=paper)
     except DecisionRefused as error:
         raise _refused(error.obstacle, visit) from error
     return redirect(visit.link("/ui/attention", done="1"))

@@ -13,13 +13,14 @@ from typing import Any, Final
 from daemon.api.http.answers import Reply
 from daemon.api.page.faults import fault_of
 from daemon.api.page.screens.invoices import EVER, can_credit, record_of
-from daemon.api.page.visit import Visit, redirect, screen, shown
+from daemon.api.page.visit import Visit, name_of, redirect, screen, shown
 from daemon.core.errors import FieldError, InvalidRequest, McfdError
 from daemon.core.invoice.invoice import CLIENTS, GROUPS, NATURES, PAYMENT_METHODS, REBATE, Invoice, Item
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.money import divide_half_up
 from daemon.core.report.journal import Page
 from daemon.usecases.certification.certify import certify
+from daemon.usecases.worker.machine_worker import MachineWorker
 
 LINES: Final = 8
 LOOKED_AT: Final = 100
@@ -250,21 +251,28 @@ async def _certified(
 ) -> Reply:
     """The invoice's own screen, or the form once more with what was typed. The number follows from the form's key, so that a form that was sent twice is one
     invoice even where it was changed in between."""
-    key = _key(visit)
+    key, worker = _key(visit), visit.worker.in_use
     digest = hashlib.sha256(f"page {prefix} {visit.worker.book.id} {key}".encode()).digest()
     call = visit.call(f"page {prefix} {key}", digest[:16])
     try:
         asked = await body()
         if visit.worker.defaults.series is None:
             asked["invoiceNumber"] = f"{prefix}-{visit.today():%y%m%d}-{digest[:3].hex().upper()}"
-        done = await certify(visit.worker, asked, call, credit=is_credit)
+        done = await certify(worker, asked, call, credit=is_credit)
     except DuplicateInvoice as error:
-        return redirect(visit.link(f"/ui/journal/{error.record.seq}"))
+        return _invoice(visit, worker, error.record)
     except McfdError as error:
         fault = fault_of(error)
         answer: Reply = await again(visit, status=fault.status, problem=fault.told(visit.say))
         return answer
-    return redirect(visit.link(f"/ui/journal/{done.value.seq}", new="1"))
+    return _invoice(visit, worker, done.value, new="1")
+
+
+def _invoice(visit: Visit, worker: MachineWorker, record: Record, **query: str) -> Reply:
+    """The invoice's own screen, in the book of the machine that has certified it."""
+    owner = worker.worker_of(record.id) or worker
+    is_one = len(visit.deps.workers.all()) == 1
+    return redirect(visit.link(f"/ui/journal/{record.seq}", **({} if is_one else {"m": name_of(owner)}), **query))
 
 
 HANDLERS = (sale, certify_sale, credit, certify_credit)

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
 from litestar import get
 
 from common.language import Speaker
@@ -19,13 +20,16 @@ from daemon.api.page.screens.paper import printed
 from daemon.api.page.shown.machine_shown import shown_machine
 from daemon.api.page.shown.sales_state import sales_state
 from daemon.api.page.visit import POLICY, AnyRequest, Visit, enter, fault_page, html, redirect, screen, shown
+from daemon.core.call import Call
 from daemon.core.errors import FieldError, InvalidRequest, MachineError, NotFound
 from daemon.core.money import MAX_AMOUNT
+from daemon.core.report.fiscal_reports import ZReport
 from daemon.core.report.machine_info import tax_server
 from daemon.usecases.delivery.events import has_come
 from daemon.usecases.reports import inspect, report
 from daemon.usecases.reports.close_period import close_period
 from daemon.usecases.reports.sales import latest, sales_between, totals_by_hour
+from daemon.usecases.worker.machine_worker import MachineWorker
 
 LATEST: Final = 8
 NOTES: Final = (10_000, 5000, 2000, 1000, 500)
@@ -123,6 +127,9 @@ async def _waiting(visit: Visit) -> list[str]:
     """What is still on its way, which the Z will not have, or which headquarters has not."""
     worker, say = visit.worker, visit.say
     found = [say("at the machine now: {count}", count=worker.waiting)] if worker.waiting else []
+    if (other := await _closed_together(visit)) is not None:
+        told = say("the period of {nim} is closed with it", nim=other.book.nim)
+        found.append(told if other.connected else say("{told}, without that machine", told=told))
     if (await visit.page.decisions.case(worker.book)).attempt:
         found.append(say("an invoice of which it is not known whether it was certified"))
     if worker.server_link and (unsent := tax_server(worker.server_link, visit.deps.clock()).waiting):
@@ -162,14 +169,32 @@ def _whole(text: str, wrong: FieldError) -> int:
 async def close_z(visit: Visit) -> Reply:
     """Where the machine does not answer, the dialogue stays, with its key."""
     key = visit.form.get("key", "")[:64] or secrets.token_urlsafe(18)
-    fingerprint = hashlib.sha256(f"page z {visit.worker.book.id}".encode()).digest()[:16]
-    call = visit.call(f"page {key}", fingerprint)
     try:
-        done = await close_period(visit.worker, call, read_count(visit.form, visit.say))
+        counted = read_count(visit.form, visit.say)
+        if (other := await _closed_together(visit)) is not None:
+            before = await close_period(other, _call_of_z(visit, other, key))
+            drawer = msgspec.json.decode(before.value.body, type=ZReport).cash
+            if counted is not None and not isinstance(drawer, msgspec.UnsetType):
+                counted = max(0, counted - drawer.expected)  # there is one drawer
+        done = await close_period(visit.worker, _call_of_z(visit, visit.worker, key), counted)
     except (MachineError, InvalidRequest) as error:
         fault = fault_of(error)
         return await _dialogue(visit, key, status=fault.status, problem=fault.told(visit.say))
     return redirect(visit.link(f"/ui/closures/{done.value.z_number}", new="1"))
+
+
+def _call_of_z(visit: Visit, worker: MachineWorker, key: str) -> Call:
+    fingerprint = hashlib.sha256(f"page z {worker.book.id}".encode()).digest()[:16]
+    return visit.call(f"page {key} {worker.book.id}", fingerprint)
+
+
+async def _closed_together(visit: Visit) -> MachineWorker | None:
+    """The other of a machine and its spare, where it has worked in this period or the take-over lasts: a day is closed in both books."""
+    other = visit.worker.spare or visit.worker.first
+    if other is None:
+        return None
+    is_lasting = other.is_replaced or other.stands_for is not None
+    return other if is_lasting or (await report.x_report(other)).certs_count else None
 
 
 @screen("/ui/{rest:path}", "look", whole=False)

@@ -54,13 +54,22 @@ def _state(worker: MachineWorker, visit: Visit) -> tuple[str, str, str]:
         return "off", say("switched off"), ""
     if worker.attention:
         return "attention", say("needs a decision"), in_plain_words(worker.attention, visit.language)
+    if not worker.is_in_use:
+        return _unused(worker, visit)
     if not worker.connected:
         return "offline", _absent(worker.offline_since, visit), _told(worker.offline_reason, visit)
     if worker.in_test_mode:
         return _in_test_mode(worker, visit)
-    if worker.waiting:
-        return "busy", say("at work"), ""
-    return "ready", say("ready"), ""
+    return ("busy", say("at work"), "") if worker.waiting else ("ready", say("ready"), "")
+
+
+def _unused(worker: MachineWorker, visit: Visit) -> tuple[str, str, str]:
+    """One whose spare certifies in its place, or a spare."""
+    say = visit.say
+    detail = "" if worker.connected else say("not connected")
+    if worker.first is None:
+        return "offline", say("its spare certifies in its place"), detail
+    return "off", say("spare of {nim}", nim=worker.first.book.nim), detail
 
 
 def _in_test_mode(worker: MachineWorker, visit: Visit) -> tuple[str, str, str]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 AMBER_DAYS, RED_DAYS = 5, 7
 """Without contact to the tax server; seven is the law's."""
 DRIFT_AMBER = 60
+SPARE = "/ui/spare"
 Level = Literal["good", "amber", "bad"]
 ICONS: dict[Level, str] = {"good": "circle-check", "amber": "alert-triangle", "bad": "circle-x"}
 
@@ -46,18 +47,25 @@ async def sales_state(visit: Visit) -> SalesState:
     except StorageError as error:
         cause = say("the disk is full") if isinstance(error, StorageFull) else say("the ledger cannot be written")
         return SalesState("bad", say("Sales have stopped"), _call(visit, cause))
+    replaced = [each for each in live if each.is_replaced]
+    live = [each for each in live if each.is_in_use]
     stopped = [each for each in live if not _sells(each)]
     if not all(each.defers for each in stopped):
         return _stopped(visit, stopped, len(live))
     if later := await _later(visit, live, stopped):
         return later
-    warnings = [words for each in live for words in _warnings(visit, each)]
+    warnings = [
+        say("the spare {spare} certifies in the place of {nim}", spare=each.in_use.book.nim, nim=each.book.nim)
+        for each in replaced
+    ]
+    warnings += [words for each in live for words in _warnings(visit, each)]
     if damage := deps.damage():
         warnings.append(say("the ledger is damaged ({found})", found=stored(damage[0]).told(visit.language)))
     if deps.disk():
         warnings.append(stored(deps.disk()).told(visit.language))
     if warnings:
-        return SalesState("amber", say("The till can sell"), "– " + "; ".join(warnings))
+        href = SPARE if replaced and visit.may("administer") else ""
+        return SalesState("amber", say("The till can sell"), "– " + "; ".join(warnings), href)
     return SalesState("good", say("The till can sell"))
 
 
@@ -80,6 +88,10 @@ def _stopped(visit: Visit, stopped: list[MachineWorker], live: int) -> SalesStat
         href = "/ui/attention" if first.attention and visit.may("administer") else ""
         cause = say("a decision is needed") if first.attention else retold(first.obstacle, visit.language)
         return SalesState("bad", words, _call(visit, cause), href)
+    if any(each.spare for each in stopped) and visit.may("administer"):
+        return SalesState(
+            "bad", words, _call(visit, say("the machine does not answer, its spare can take over")), SPARE
+        )
     return SalesState("bad", words, _call(visit, say("the machine does not answer")))
 
 

@@ -1,0 +1,52 @@
+"""The spare: a person decides that it takes over from a machine that is out of order, and that the machine is taken back."""
+
+from __future__ import annotations
+
+from daemon.api.http.answers import Reply
+from daemon.api.page.screens.attention import REASON, SHORTEST_REASON
+from daemon.api.page.shown.machine_shown import shown_machine
+from daemon.api.page.visit import Visit, redirect, screen, shown
+from daemon.core.errors import FieldError, InvalidRequest, NotFound
+from daemon.usecases.deferred.look import backlog
+
+LONGEST_REASON = 200
+
+
+@screen("/ui/spare", "administer")
+async def spare(visit: Visit) -> Reply:
+    now = visit.deps.clock()
+    pairs = [
+        {
+            "first": shown_machine(each, visit, now),
+            "spare": shown_machine(each.spare, visit, now),
+            "lasting": each.take_over,
+            "doubts": () if each.connected else each.unfinished,
+            "waiting": (await backlog(each.in_use)).count,
+        }
+        for each in visit.deps.workers.all()
+        if each.spare is not None
+    ]
+    return await shown(visit, "spare.html", pairs=pairs)
+
+
+@screen("/ui/spare", "administer", change=True)
+async def decide_spare(visit: Visit) -> Reply:
+    """What is on the line comes to its end before."""
+    first, form = visit.worker, visit.form
+    if first.spare is None:
+        raise NotFound("there is no such spare")
+    reason = form.get("reason", "").strip()
+    if len(reason) < SHORTEST_REASON:
+        raise InvalidRequest([FieldError("reason", REASON.told(visit.language))])
+    reason, at, by = reason[:LONGEST_REASON], first.in_use.now(), visit.actor
+    decisions, workers = visit.page.decisions, visit.deps.workers
+    if form.get("decision") == "take-back":
+        async with workers.at_rest((first.spare.book,)):
+            await decisions.take_back(first.book, reason=reason, at=at, by=by)
+    else:
+        async with workers.at_rest((first.book,)):
+            await decisions.take_over(first.book, first.spare.book, reason=reason, at=at, by=by)
+    return redirect("/ui/spare")
+
+
+HANDLERS = (spare, decide_spare)
