@@ -243,6 +243,7 @@ class Troubles:
             seat = self.world.serving()
             case = await self.world.ask(seat.store.decisions.case(seat.worker.book), seat)
             await asyncio.sleep(STILL_AT_WORK)
+            self.world.pump()  # what it has done without a line
             attempt = case.attempt
             if attempt is None or seat.worker.attention or self.told.on_machine(attempt.number):
                 return

@@ -1,0 +1,213 @@
+"""A spare machine beside one that dies: real processes, the command line, the page, and tills that are not touched."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import httpx
+import pytest
+from support.shop import IFU, NIM, Machine, Shop, invoice, wait_for
+from support.till import certified, fresh, problem
+
+SPARE = "EL02000099-1"
+TILLS, SALES = 8, 8
+PATIENCE = 120.0
+
+
+class PairShop(Shop):
+    """`spare` is beside the one machine of the shop."""
+
+    def __init__(self, folder: Path, ifu: str = IFU) -> None:
+        super().__init__(folder, machines=(Machine(folder),))
+        self.spare = Machine(folder, SPARE, ifu)
+        self.more_config = f'[[machine]]\nnim = "{SPARE}"\nport = "{self.spare.link}"\nspare_for = "{NIM}"\n'
+
+    @property
+    def first(self) -> Machine:
+        return self.machines[0]
+
+    def take_over(self) -> None:
+        self.mcfd("machine", "take-over", NIM, "--reason", "does not start", check=True)
+
+    def take_back(self) -> None:
+        self.mcfd("machine", "take-back", NIM, "--reason", "repaired", check=True)
+
+    def connected(self) -> set[str]:
+        machines = self.http.get("/health/ready").json()["machines"]
+        return {machine["nim"] for machine in machines if machine["connected"]}
+
+
+@contextlib.contextmanager
+def paired(folder: Path, ifu: str = IFU) -> Iterator[PairShop]:
+    with PairShop(folder, ifu) as shop:
+        shop.spare.start()
+        try:
+            yield shop
+        finally:
+            shop.spare.kill()
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PairShop]:
+    with paired(tmp_path_factory.mktemp("shop")) as shop:
+        shop.start()
+        wait_for(lambda: shop.connected() == {NIM, SPARE}, "both machines")
+        yield shop
+
+
+def test_a_key_of_the_spare_certifies_nothing(shop: PairShop) -> None:
+    answer = shop.certify(invoice(fresh()), nim=SPARE)
+    told = problem(answer, 409, "MACHINE_IS_SPARE")
+    assert SPARE in told["detail"]
+    assert NIM in told["detail"]
+    assert shop.get("reports/x", nim=SPARE).json()["certs_count"] == 0
+
+
+def test_tills_go_on_with_the_spare_and_each_sale_is_certified_once(shop: PairShop) -> None:
+    """Numbers, keys, codes and credit notes of both machines are one."""
+    number, key = fresh(), fresh()
+    before = certified(shop.certify(invoice(number), key=key))
+    shop.take_over()
+    try:
+        sold = certified(shop.certify(invoice(fresh())))
+        assert (before["nim"], sold["nim"]) == (NIM, SPARE)
+        replayed = shop.certify(invoice(number), key=key)
+        assert (replayed.json()["codeSecef"], replayed.headers["idempotency-replayed"]) == (
+            before["codeSecef"],
+            "true",
+        )
+        told = problem(shop.certify(invoice(number)), 409, "DUPLICATE_INVOICE")
+        assert told["certification"]["codeSecef"] == before["codeSecef"]
+        assert shop.get(f"requests/{key}").json()["status"] == "certified"
+        assert shop.get(f"certifications/{before['codeSecef']}").json()["invoiceNumber"] == number
+        assert before["codeSecef"][:4] in shop.get(f"certifications/{before['codeSecef']}/ticket").text
+        note = {"invoiceType": "FA", "creditNoteNature": "RAM", "creditNoteRef": f"{NIM}-{before['fvc']}"}
+        credited = certified(shop.certify(invoice(fresh(), **note), path="credit-note"))
+        assert (credited["nim"], credited["warnings"]) == (SPARE, [])
+        x = shop.x_with(2)
+        assert (x["nim"], x["stands_for"]) == (SPARE, NIM)
+        info = shop.get("info").json()
+        assert (info["nim"], info["standsFor"]) == (SPARE, NIM)
+        z = shop.closed()
+        assert (z["nim"], z["stands_for"], z["certs_count"]) == (SPARE, NIM, 2)
+        problem(shop.certify(invoice(fresh()), nim=SPARE), 409, "MACHINE_IS_SPARE")
+    finally:
+        shop.take_back()
+    x = shop.x_with(1)
+    assert (x["nim"], "stands_for" in x) == (NIM, False)
+    told = problem(shop.certify(invoice(sold["invoiceNumber"])), 409, "DUPLICATE_INVOICE")
+    assert told["certification"]["nim"] == SPARE
+    assert shop.get("info").json()["spare"] == SPARE
+    shop.verify()
+
+
+def test_a_box_is_ready_with_the_machine_that_is_in_use(shop: PairShop) -> None:
+    """A spare may lie in the cupboard; a dead machine may lie beside its spare."""
+    shop.spare.kill()
+    wait_for(lambda: shop.connected() == {NIM}, "the spare away")
+    assert shop.http.get("/health/ready").status_code == 200
+    doctor = shop.mcfd("doctor", "--json").stdout
+    assert '"spare"' in doctor
+    shop.spare.start()
+    wait_for(lambda: shop.connected() == {NIM, SPARE}, "both machines")
+    shop.first.kill()
+    wait_for(lambda: shop.connected() == {SPARE}, "the machine away")
+    assert shop.http.get("/health/ready").status_code == 503
+    shop.take_over()
+    try:
+        ready = shop.http.get("/health/ready")
+        assert ready.status_code == 200
+        told = {machine["nim"]: machine for machine in ready.json()["machines"]}
+        assert (told[NIM]["replacedBy"], told[SPARE]["standsFor"]) == (SPARE, NIM)
+    finally:
+        shop.first.start()
+        wait_for(lambda: shop.connected() == {NIM, SPARE}, "both machines")
+        shop.take_back()
+
+
+def test_a_decision_that_does_not_fit_is_one_line(shop: PairShop) -> None:
+    done = shop.mcfd("machine", "take-back", NIM, "--reason", "x")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "no spare stands for" in done.stderr
+    done = shop.mcfd("machine", "take-over", SPARE, "--reason", "x")
+    assert done.returncode == 1
+    assert "has no spare" in done.stderr
+
+
+def test_a_spare_of_another_taxpayer_is_refused(tmp_path: Path) -> None:
+    """At first it is greeted and told to be in the way of nothing but itself; from then on the start is refused, in one line."""
+    with paired(tmp_path, "00099999Z") as shop:
+        shop.start()
+        wait_for(lambda: shop.connected() == {NIM, SPARE}, "both machines")
+        certified(shop.certify(invoice(fresh())))
+        told = {machine["nim"]: machine for machine in shop.http.get("/health/ready").json()["machines"]}
+        assert "another taxpayer" in told[SPARE]["attention"]
+        done = shop.mcfd("machine", "take-over", NIM, "--reason", "x")
+        assert done.returncode == 1
+        assert "another taxpayer" in done.stderr
+        shop.stop_daemon()
+        shop.launch_daemon()
+        assert shop.wait_for_exit() == 2
+        (refused,) = shop.events("start.refused")
+        assert SPARE in refused["reason"]
+
+
+def sell(shop: PairShop, till: int, over: Event) -> list[dict[str, Any]]:
+    """As tills are written: the same request with the same key until there is an answer."""
+    receipts = []
+    for sale in range(SALES):
+        body, key = invoice(f"T{till}-{sale}"), f"key {till} {sale}"
+        until = time.monotonic() + PATIENCE
+        while not over.is_set():
+            assert time.monotonic() < until, f"{key} has no answer"
+            with contextlib.suppress(httpx.HTTPError):
+                answer = shop.certify(body, key=key)
+                if answer.status_code == 200:
+                    receipts.append(answer.json())
+                    break
+                assert answer.status_code in (503, 507), answer.text
+            over.wait(0.05)
+        over.wait(0.05)
+    return receipts
+
+
+def test_a_busy_hour_in_which_the_machine_dies(tmp_path: Path) -> None:
+    """Eight tills sell, the machine dies in the middle of it, the spare takes over, the daemon is killed before and after; the machine comes back and is taken
+    back. No till is touched, and every key is certified once, on one machine or the other."""
+    with paired(tmp_path) as shop, ThreadPoolExecutor(TILLS) as pool:
+        shop.start()
+        wait_for(lambda: shop.connected() == {NIM, SPARE}, "both machines")
+        shop.key()
+        over = Event()
+        tills = [pool.submit(sell, shop, till, over) for till in range(TILLS)]
+        try:
+            wait_for(lambda: shop.first.counters[1] >= TILLS, "a busy hour")
+            shop.first.kill()
+            shop.kill_daemon()
+            shop.start_daemon(ready=False)
+            shop.take_over()
+            wait_for(lambda: shop.spare.counters[1] >= TILLS, "sales at the spare")
+            shop.kill_daemon()
+            shop.start_daemon(ready=False)
+            at_spare = shop.spare.counters[1]
+            wait_for(lambda: shop.spare.counters[1] > at_spare, "sales at the spare after a restart")
+            shop.first.start()
+            wait_for(lambda: NIM in shop.connected(), "the machine back")
+            shop.take_back()
+            receipts = [receipt for till in tills for receipt in till.result(timeout=PATIENCE)]
+        finally:
+            over.set()
+        assert len({receipt["invoiceNumber"] for receipt in receipts}) == TILLS * SALES
+        assert len({receipt["codeSecef"] for receipt in receipts}) == TILLS * SALES
+        assert shop.first.counters[1] + shop.spare.counters[1] == TILLS * SALES
+        by_machine = {nim: sum(receipt["nim"] == nim for receipt in receipts) for nim in (NIM, SPARE)}
+        assert by_machine == {NIM: shop.first.counters[1], SPARE: shop.spare.counters[1]}
+        assert shop.stop_daemon(signal.SIGTERM) == 0
+        shop.verify()
