@@ -67,6 +67,8 @@ class Presence(Shape, frozen=True, omit_defaults=True):
     """When the oldest sale that still waits for its certification was made; the law leaves 48 hours."""
     stands_for: Text = ""
     """Of a spare that has taken over: the machine in whose place it certifies."""
+    outage: Text = ""
+    """Since when the machine cannot certify, as the register of outages has it."""
     asks: bool = False
     """A ledger was put back where nothing remembers the last Z number: none is made before somebody says it."""
 

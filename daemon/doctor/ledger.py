@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import get_args
 
 from common.language import Counted, Text, tr
 from common.language.stored import stored
@@ -13,16 +14,19 @@ from daemon.core.delivery import Backlog
 from daemon.core.errors import StorageError
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.deferred import DeferredBacklog
+from daemon.core.ledger.entries import Recipient
+from daemon.core.ledger.outage import Outage
 from daemon.core.machine.nim import short_nim
 from daemon.core.report.journal import Page
 from daemon.doctor.line import User, daemon_user
 from daemon.doctor.wording import CheckResult, fail, ok, warn
 from daemon.owner import as_owner
+from daemon.paper.outage import MINUTE, REASONS, RECIPIENTS
 from daemon.settings import Settings
 from daemon.store import Store
 from daemon.store.maintenance.health import SMALL_BYTES
 from daemon.store.maintenance.verify import examine_shape, verify
-from daemon.store.tables.book import deferred
+from daemon.store.tables.book import deferred, outages
 
 AWAY_DAYS = 7
 """After which somebody is reminded of the stick."""
@@ -159,6 +163,21 @@ def check_deferred(nim: str, waiting: DeferredBacklog, now: int) -> CheckResult:
     return warn("deferred", found, todo, nim=nim) if waiting.urgency(now) else ok("deferred", found, nim=nim)
 
 
+def check_outage(outage: Outage, now: int) -> CheckResult:
+    found = tr(
+        "outage No. {number}: the machine cannot certify, for {minutes} min ({reason})",
+        number=outage.number,
+        minutes=max(0, now - outage.since) // MINUTE,
+        reason=REASONS[outage.reason],
+    )
+    left = [who for who in get_args(Recipient) if not any(notice.who == who for notice in outage.notices)]
+    todo = tr("repair the machine or take another one into use")
+    if left:
+        names = ", ".join(tr(RECIPIENTS[who]) for who in left)
+        todo = tr("{todo}; to be notified at once: {names} (page, Outages)", todo=todo, names=names)
+    return fail("outage", found, todo, nim=outage.nim)
+
+
 def check_keys(nim: str, *, has_key: bool) -> CheckResult:
     if has_key:
         return ok("keys", tr("at least one key in force"), nim=nim)
@@ -172,6 +191,8 @@ async def _look_in_book(store: Store, book: Book, now: int) -> list[CheckResult]
     state = await store.ledger.state(book)
     if (waiting := await store.ledger.read(deferred.backlog, book)).count:
         found.append(check_deferred(book.nim, waiting, now))
+    if (outage := await store.ledger.read(outages.open_outage, book)) is not None:
+        found.append(check_outage(outage, now))
     if state.attention:
         found.append(
             fail(

@@ -30,6 +30,7 @@ NAMES: Mapping[str, Text] = {
     "keys": Text("keys"),
     "attention": Text("to be settled"),
     "deferred": Text("sales that wait"),
+    "outage": Text("outage"),
     "last_invoice": Text("last invoice"),
     "upstream": Text("upstream"),
     "certificate": Text("certificate"),

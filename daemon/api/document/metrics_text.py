@@ -35,6 +35,8 @@ class Seen(msgspec.Struct, frozen=True):
     lines: Sequence[tuple[MachineWorker, LineFigures]]
     box: BoxFigures | None
     deferred: Sequence[tuple[MachineWorker, DeferredBacklog]] = ()
+    outages: Sequence[tuple[MachineWorker, int]] = ()
+    """Since when each cannot certify (ms), 0 for those that can."""
 
 
 def exposition(seen: Seen) -> bytes:
@@ -58,6 +60,11 @@ class _Collector(Collector):
         yield from _machines(seen.workers)
         yield from _tax_server(seen.workers, seen.now)
         yield from _deferred(seen)
+        yield _gauge(
+            "mcfd_outage_seconds",
+            "For how long the machine cannot certify, as the register of outages has it; 0 while it can.",
+            ((_book(worker), _since(since or seen.now, seen.now)) for worker, since in seen.outages),
+        )
         yield from _lines(seen.lines)
         if seen.box is not None:
             yield from _outbox(seen.box, seen.now)

@@ -3,6 +3,7 @@ a handler's signature; ours read the request themselves, strictly, and declare t
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from litestar.openapi.spec import (
@@ -94,6 +95,7 @@ PATH_TEXTS: Final = {
     "code": "With or without dashes",
     "z": "Z number or `report_id`",
     "number": "Number of the report",
+    "outage": "`id` of the outage",
     "period": "Number of the closure, or its month or year",
     "address": "As it stands on the slip",
 }
@@ -121,6 +123,8 @@ ONCE: Final = header(
     Schema(type=OpenAPIType.STRING, min_length=1, max_length=200, pattern="^[ -~]+$"),
     required=True,
 )
+OPTIONAL_KEY: Final = replace(ONCE, required=False)
+"""Where a repeat changes nothing."""
 DRY_RUN: Final = query(
     "dry_run",
     "`true`: the totals and warnings, or the error, that the request would get; nothing is stored or sent",

@@ -18,6 +18,7 @@ from daemon.api.refusals import TooManyRequests, Unauthenticated
 from daemon.core.keys import ApiKey
 from daemon.core.machine.nim import same_machine
 from daemon.usecases.deferred.look import backlog
+from daemon.usecases.outages.look import open_outage
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 
@@ -46,6 +47,7 @@ async def metrics(request: ApiRequest) -> Answer:
         version=deps.version,
         workers=workers,
         deferred=[(worker, await backlog(worker)) for worker in workers],
+        outages=[(worker, outage.since if (outage := open_outage(worker)) else 0) for worker in workers],
         lines=[(worker, line) for worker in workers if box is not None and (line := box.line(worker)) is not None],
         box=None if box is None else _for(owner, await box.figures()),
     )

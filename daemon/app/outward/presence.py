@@ -19,6 +19,7 @@ from daemon.core.report.machine_info import tax_server
 from daemon.store.tables.standing import standing
 from daemon.usecases.deferred import look
 from daemon.usecases.delivery.presence import MachinePresence
+from daemon.usecases.outages.look import open_outage
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 BYTES_PER_MB = 1_000_000
@@ -47,7 +48,9 @@ class PresenceWords:
         now = await worker.ledger.read(standing, worker.book)
         waiting = await look.backlog(worker)
         presence = msgspec.structs.replace(
-            self._presence(worker, now, backlog, key_id), sold=_instant(waiting.oldest_at)
+            self._presence(worker, now, backlog, key_id),
+            sold=_instant(waiting.oldest_at),
+            outage=_instant(outage.since if (outage := open_outage(worker)) else 0),
         )
         content = encode_presence(presence)
         if len(content) > MOST_BYTES:

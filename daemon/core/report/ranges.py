@@ -38,7 +38,7 @@ def read_range(from_: str | None, to: str | None, *, now: int, timezone: str) ->
 
 def _read(name: str, text: str, place: tzinfo, errors: list[FieldError]) -> int:
     try:
-        instant = _date(text, place, whole=name == "to") if _DATE.fullmatch(text) else _timestamp(text)
+        instant = _date(text, place, whole=name == "to") if _DATE.fullmatch(text) else read_instant(text)
     except ValueError:
         errors.append(FieldError(name, Text("must be a date YYYY-MM-DD or an RFC 3339 timestamp with an offset")))
         return 0
@@ -55,8 +55,8 @@ def _date(text: str, place: tzinfo, *, whole: bool) -> int:
     return millis(wall.replace(tzinfo=UTC)) - offset // timedelta(milliseconds=1)
 
 
-def _timestamp(text: str) -> int:
-    """A finer instant is rounded up: for whole milliseconds, `t >= x` and `t < x` mean the same with either."""
+def read_instant(text: str) -> int:
+    """An RFC 3339 timestamp with an offset, in ms; ValueError. A finer instant is rounded up: for whole milliseconds, `t >= x` and `t < x` mean the same with either."""
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
         raise ValueError(text)

@@ -52,6 +52,9 @@ NEEDED = {
     ("POST", "/cash"): CERTIFY,
     ("POST", "/test/clock"): CERTIFY,
     ("GET", "/cash"): REPORT,
+    ("GET", "/outages"): REPORT,
+    ("GET", "/outages/{outage:int}/declaration"): REPORT,
+    ("POST", "/outages/{outage:int}/notified"): CLOSE,
 }
 
 
@@ -77,7 +80,7 @@ async def test_who_may_what(
     url = (
         path
         if path.startswith("/v1")
-        else f"/v1/mcf/{NIM}{path.replace('{code:str}', 'X').replace('{z:str}', '1').replace('{number:int}', '1').replace('{period:str}', '1')}"
+        else f"/v1/mcf/{NIM}{path.replace('{code:str}', 'X').replace('{z:str}', '1').replace('{number:int}', '1').replace('{period:str}', '1').replace('{outage:int}', '1')}"
     )
     headers = {"authorization": f"Bearer {ROLE_KEYS[role]}", "content-type": "application/json"}
     if may(role, right):

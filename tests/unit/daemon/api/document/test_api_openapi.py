@@ -26,6 +26,7 @@ from daemon.api.problems import HTTP_CODES, KINDS, problem_answer
 from daemon.api.routes.calendar import read_period
 from daemon.api.routes.cash import EXAMPLE as CASH_EXAMPLE
 from daemon.api.routes.certify import CREDIT_NOTE_EXAMPLE, INVOICE_EXAMPLE
+from daemon.api.routes.outages import EXAMPLE as NOTIFIED_EXAMPLE
 from daemon.api.routes.reports import read_counted
 from daemon.api.routes.sandbox_clock import read_move_of_clock
 from daemon.api.service import create_api
@@ -33,6 +34,7 @@ from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.events import CERTIFIED, CLOSURE, TEST, MachineEvent, OutageEvent, RequestEvent
 from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.report.acts import read_move
+from daemon.core.report.outages import read_notice
 from daemon.core.report.receipt import receipt
 from daemon.settings.model import EventType
 from daemon.usecases.worker.machine_workers import MachineWorkers
@@ -263,6 +265,10 @@ BODIES: dict[str, tuple[dict[str, Any], Callable[[Any], object]]] = {
         lambda body: read_move(body, defaults=DEFAULTS, strict=True),
     ),
     "ClockBody": ({"days": 8, "hours": 2, "taxServer": "unreachable"}, read_move_of_clock),
+    "NotifiedBody": (
+        {**NOTIFIED_EXAMPLE},
+        lambda body: read_notice(body, now=1 << 45, strict=True),
+    ),
     "CalendarBody": ({"period": "2026-01"}, read_period),
     "ClosePeriodBody": ({"cashCounted": 15_000}, lambda body: (read_counted(body),)),
 }
@@ -304,7 +310,7 @@ def test_null_is_a_field_that_is_left_out(document: dict[str, Any], name: str) -
         assert outcome(reader, nulled) == outcome(reader, without), (above, field)
         assert schema.is_valid(nulled) is (outcome(reader, nulled) is not None), (above, field)
     told = document["components"]["schemas"]
-    inner = {"CashBody": (), "CalendarBody": (), "ClockBody": (), "ClosePeriodBody": ()}.get(
+    inner = {"CashBody": (), "NotifiedBody": (), "CalendarBody": (), "ClockBody": (), "ClosePeriodBody": ()}.get(
         name, ("ItemBody", "PaymentBody", "CustomerBody", "CommentBody")
     )
     assert tried == {field for each in (name, *inner) for field in told[each]["properties"]}

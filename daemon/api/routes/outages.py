@@ -1,0 +1,102 @@
+"""The register of outages: what it holds, who was notified, and the declaration for the administration."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from litestar import get, post
+
+from daemon.api.access.context import ApiRequest, deps_of
+from daemon.api.document.describe import REPLAYABLE, STORED, described
+from daemon.api.document.operation import OPTIONAL_KEY, RANGE, STRICT, paging
+from daemon.api.http.answers import Answer, encoded, sent
+from daemon.api.rendered_paper import SHAPE, read_wanted, rendered
+from daemon.api.request.body import read_json
+from daemon.api.request.call import call_of
+from daemon.api.request.query import MAX_LIMIT, integer, range_of, read_query
+from daemon.core.errors import InvalidRequest, NotFound
+from daemon.core.report.outages import NotifiedBody, OutageList, OutageWord
+from daemon.paper.outage import outage_document
+from daemon.usecases.outages import look
+from daemon.usecases.reports import inspect
+
+MAX_ID: Final = 999_999_999
+EXAMPLE: Final = {"who": "administration", "reference": "DGI-2026-118", "at": "2026-11-25T08:30:00Z"}
+
+
+@get(
+    "/outages",
+    **described(
+        "list_outages",
+        tag="reports",
+        right="report",
+        summary="The register of outages",
+        description="""When a live machine could not certify, and why (order 2025-0049, articles 6 and 7): those that lasted at some moment of a
+range, oldest first, by default of the last 31 days. mcfd keeps it by itself: an outage begins when a till was refused for it, or after
+`[[machine]] outage_after` seconds, and ends when the machine can certify again. To read on, ask again with `after` = the last `id`
+received. A sandbox has none.""",
+        answer=OutageList,
+        parameters=(
+            *RANGE,
+            *paging("Outages at the most", "Only those with a greater `id`", most=MAX_LIMIT, last=MAX_ID),
+        ),
+        problems=(InvalidRequest,),
+    ),
+)
+async def listed(request: ApiRequest) -> Answer:
+    query = read_query(request, "from", "to", "limit", "after")
+    start, end = range_of(request, query)
+    limit = integer(query, "limit", default=MAX_LIMIT, least=1, most=MAX_LIMIT)
+    after = integer(query, "after", default=0, least=0, most=MAX_ID)
+    return encoded(await look.list_outages(request.auth.worker, start, end, after, limit))
+
+
+@post(
+    "/outages/{outage:int}/notified",
+    **described(
+        "note_outage_notified",
+        tag="reports",
+        right="close",
+        summary="Who was notified of an outage",
+        description="""The administration and the distributor have to be notified at once (order 2025-0049, article 7 c). It is kept in the chain and
+in the audit log. The same `who` and `reference` are noted once, also without an `Idempotency-Key`.""",
+        answer=OutageWord,
+        status=201,
+        answer_text="Noted",
+        body=NotifiedBody,
+        example=EXAMPLE,
+        parameters=(OPTIONAL_KEY, STRICT),
+        problems=(*REPLAYABLE, NotFound, *STORED),
+    ),
+)
+async def note_notified(request: ApiRequest) -> Answer:
+    raw, body = await read_json(request.scope["headers"], request.receive)
+    number = request.path_params["outage"]
+    done = await look.note_notified(request.auth.worker, number, body, call_of(request, raw))
+    return sent(done.value, status=201, replayed=done.replayed)
+
+
+@get(
+    "/outages/{outage:int}/declaration",
+    **described(
+        "get_outage_declaration",
+        tag="reports",
+        right="report",
+        summary="The declaration of an outage, ready to be signed",
+        description="As text, HTML, PDF or ESC/POS: for the administration and the distributor (order 2025-0049, article 7 c).",
+        answer_text="The document",
+        media=("text/plain", "text/html", "application/pdf", "application/octet-stream"),
+        parameters=SHAPE,
+        problems=(InvalidRequest, NotFound),
+    ),
+)
+async def declaration(request: ApiRequest) -> Answer:
+    paper, worker = deps_of(request).paper, request.auth.worker
+    wanted = read_wanted(request, paper)
+    outage = await look.find_outage(worker, request.path_params["outage"])
+    await inspect.learn_taxpayer(worker)
+    shop = paper.shop(worker, wanted.style.language)
+    return await rendered(request, outage_document(outage, shop, wanted.style, at=worker.now()), wanted)
+
+
+HANDLERS = (listed, note_notified, declaration)

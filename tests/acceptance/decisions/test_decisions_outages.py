@@ -1,0 +1,125 @@
+"""The register of outages over HTTP (arrêté 2025-0049, articles 6 and 7; decision 36)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+from support.shop import NIM, Shop, invoice, wait_for
+from support.till import fresh, invalid, problem
+
+
+def outages(shop: Shop, **query: str) -> list[dict[str, Any]]:
+    answer = shop.get("outages", **query)
+    assert answer.status_code == 200, answer.text
+    body: dict[str, Any] = answer.json()
+    assert body["count"] == len(body["outages"])
+    assert body["nim"] == NIM
+    listed: list[dict[str, Any]] = body["outages"]
+    return listed
+
+
+def notify(shop: Shop, number: int, *, key: str = "", **body: str) -> httpx.Response:
+    return shop.http.post(f"/v1/mcf/{NIM}/outages/{number}/notified", json=body, headers=shop.headers(key=key))
+
+
+def refused(shop: Shop) -> None:
+    assert shop.certify(invoice(fresh())).status_code == 503
+
+
+@pytest.fixture
+def out(own_shop: Shop) -> Shop:
+    """A shop whose machine has died, and whose till was refused."""
+    own_shop.machines[0].kill()
+    wait_for(lambda: not own_shop.is_ready(), "the machine's death")
+    assert outages(own_shop) == []
+    refused(own_shop)
+    wait_for(lambda: outages(own_shop), "the outage")
+    return own_shop
+
+
+def test_an_outage_from_a_refused_till_to_the_machine_s_return(out: Shop) -> None:
+    """One, open as long as the machine is dead, over a restart of the daemon; over when it certifies again."""
+    (first,) = outages(out)
+    assert (first["id"], first["nim"], first["to"], first["refused"]) == (1, NIM, None, True)
+    assert first["reason"] in ("line_lost", "no_answer")
+    assert first["sales"] == {"count": 0, "total": 0}
+    assert first["notified"] == []
+    refused(out)
+    out.stop_daemon()
+    out.start_daemon(ready=False)
+    (again,) = outages(out)
+    assert (again["id"], again["from"], again["to"]) == (1, first["from"], None)
+    out.machines[0].start()
+    wait_for(out.is_ready, "the machine's return")
+    (over,) = wait_for(lambda: (found := outages(out))[0]["to"] and found, "the end")
+    assert over["to"] > over["from"] == first["from"]
+    assert out.certify(invoice(fresh())).status_code == 200
+    assert [outage["id"] for outage in outages(out)] == [1]
+    assert outages(out, **{"from": "2020-01-01", "to": "2020-01-02"}) == []
+    assert outages(out, after="1") == []
+
+
+def test_what_is_sold_meanwhile_names_the_outage(out: Shop) -> None:
+    """A sale that is certified later counts in the outage, and its receipt has the number."""
+    key = fresh()
+    headers = {**out.headers(key=key), "Prefer": "respond-async"}
+    taken = out.http.post(f"/v1/mcf/{NIM}/certify", json=invoice(fresh()), headers=headers)
+    assert taken.status_code == 202, taken.text
+    (outage,) = outages(out)
+    assert outage["sales"] == {"count": 1, "total": 15000}
+    out.machines[0].start()
+    found = wait_for(
+        lambda: (body := out.get(f"requests/{key}").json())["status"] == "certified" and body, "the certification"
+    )
+    assert found["receipt"]["deferred"]["outage"] == 1
+    assert outages(out)[0]["to"] is not None
+
+
+def test_who_was_notified_is_noted_once(out: Shop) -> None:
+    """With its time or that of now; the same again, with or without a key, is the same; a fault names its field."""
+    first = notify(out, 1, who="administration", reference="DGI-118", at="2026-01-02T08:30:00+00:00")
+    assert first.status_code == 201, first.text
+    notice = {"who": "administration", "reference": "DGI-118", "at": "2026-01-02T08:30:00.000Z"}
+    assert first.json()["notified"] == [notice]
+    assert notify(out, 1, who="administration", reference="DGI-118").json()["notified"] == [notice]
+    key = fresh()
+    second = notify(out, 1, key=key, who="distributor", reference="Awa, by telephone")
+    assert second.status_code == 201
+    assert [each["who"] for each in second.json()["notified"]] == ["administration", "distributor"]
+    again = notify(out, 1, key=key, who="distributor", reference="Awa, by telephone")
+    assert again.headers["idempotency-replayed"] == "true"
+    assert again.json() == second.json()
+    problem(notify(out, 1, key=key, who="distributor", reference="other"), 409, "IDEMPOTENCY_KEY_REUSED")
+    problem(notify(out, 2, who="distributor", reference="x"), 404, "NOT_FOUND")
+    assert [*invalid(notify(out, 1, who="neighbour", reference=" ", at="tomorrow"))] == ["who", "reference", "at"]
+    assert [*invalid(notify(out, 1, who="distributor", reference="x", at="2199-01-01T00:00:00Z"))] == ["at"]
+    assert outages(out) == [second.json()]
+
+
+def test_a_declaration_is_ready_to_be_signed(out: Shop) -> None:
+    """In French, with what the law asks for; as text, as a page and as a PDF."""
+    notify(out, 1, who="administration", reference="DGI-118")
+    answer = out.get("outages/1/declaration")
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    told = " ".join(answer.text.split())
+    for part in (
+        "DÉCLARATION DE DYSFONCTIONNEMENT",
+        "article 7 c",
+        "Panne n° 1",
+        NIM,
+        "dure encore",
+        "DGI-118",
+        "Signature",
+    ):
+        assert part in told, told
+    assert out.get("outages/1/declaration", format="pdf").content.startswith(b"%PDF")
+    assert "<html" in out.get("outages/1/declaration", format="html").text
+    assert out.get("outages/9/declaration").status_code == 404
+
+
+def test_a_sandbox_has_no_register(out: Shop) -> None:
+    """Its machine is never out of order."""
+    answer = out.get("outages", mode="test")
+    assert answer.json()["outages"] == []
