@@ -8,7 +8,7 @@ import msgspec
 import structlog
 
 from daemon.core.call import Call
-from daemon.core.ledger.closure import KeyUse
+from daemon.core.ledger.book import KeyUse
 from daemon.core.ledger.outage import Notice, Outage
 from daemon.core.report.outages import OutageList, outage_list, outage_word, read_notice
 from daemon.store.tables.book import outages
