@@ -11,7 +11,7 @@ from daemon.api.document.describe import REPLAYABLE, STORED, described
 from daemon.api.document.operation import OPTIONAL_KEY, RANGE, STRICT, paging
 from daemon.api.http.answers import Answer, encoded, sent
 from daemon.api.rendered_paper import SHAPE, read_wanted, rendered
-from daemon.api.request.body import read_json
+from daemon.api.request.body import json_of, read_bytes
 from daemon.api.request.call import call_of
 from daemon.api.request.query import MAX_LIMIT, integer, range_of, read_query
 from daemon.core.errors import InvalidRequest, NotFound
@@ -70,8 +70,9 @@ in the audit log. The same `who` and `reference` are noted once, also without an
     ),
 )
 async def note_notified(request: ApiRequest) -> Answer:
-    raw, body = await read_json(request.scope["headers"], request.receive)
-    number = request.path_params["outage"]
+    headers, number = request.scope["headers"], request.path_params["outage"]
+    raw = await read_bytes(headers, request.receive)
+    body = json_of(headers, raw)
     done = await look.note_notified(request.auth.worker, number, body, call_of(request, raw))
     return sent(done.value, status=201, replayed=done.replayed)
 
