@@ -17,7 +17,7 @@ import httpx
 
 from common.demo import Demo, DemoError
 from common.wire.nats_client import NatsError
-from headquarters.intake.pull import NatsOptions, connected
+from common.wire.nats_pull import NatsOptions, connected
 from headquarters.intake.stream import call
 
 PORT = 8490

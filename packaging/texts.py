@@ -18,7 +18,7 @@ from babel.messages.pofile import read_po, write_po
 
 TREE = Path(__file__).resolve().parent.parent
 FOLDER = TREE / "common/language/locales"
-PACKAGES = ("bridge", "common", "daemon", "headquarters")
+PACKAGES = ("bridge", "common", "daemon", "headquarters", "relay")
 METHODS = [("**.py", "python"), ("**/templates/**.html", "jinja2.ext:babel_extract")]
 KEYWORDS = {"tr": None, "say": None, "Text": None, "Counted": (1, 2), "Reason": (2,)}
 CLICK = "daemon/cli"

@@ -24,6 +24,8 @@ class Credentials:
 
     def __init__(self, jwt: str, seed: bytes) -> None:
         self.jwt = jwt
+        self.seed = seed
+        """Opens what was sealed for this key (`common.wire.seal`)."""
         self.signing_key = PrivateKey(seed)
         """The same key, for what is sent: headquarters knows its public half already."""
         self.public = encode_nkey(bytes([USER]), decode(self.signing_key.public.removeprefix(PUBLIC)))

@@ -44,6 +44,7 @@ Code = Literal[
     "NOT_FOUND",
     "PERIOD_NOT_OVER",
     "PRINTER_UNAVAILABLE",
+    "REQUEST_EXPIRED",
     "REQUEST_NOT_WAITING",
     "REQUEST_TIMEOUT",
     "ROLE_NOT_ALLOWED",
@@ -52,6 +53,7 @@ Code = Literal[
     "TOO_MANY_REQUESTS",
     "UNAUTHENTICATED",
     "UNSUPPORTED_MEDIA_TYPE",
+    "WRONG_LANE",
     "WRONG_PASSWORD",
     "Z_NUMBER_UNKNOWN",
 ]
@@ -96,6 +98,8 @@ KINDS: Final[dict[type[Exception], Kind]] = {
     refusals.Unauthenticated: Kind(401, "UNAUTHENTICATED", Text("A valid API key is needed")),
     refusals.NimNotInScope: Kind(403, "NIM_NOT_IN_SCOPE", Text("The key is for another NIM")),
     refusals.RoleNotAllowed: Kind(403, "ROLE_NOT_ALLOWED", Text("The role of the key does not allow this")),
+    refusals.WrongLane: Kind(403, "WRONG_LANE", Text("The key is not valid by this way")),
+    refusals.NotRelayed: Kind(404, "NOT_FOUND", Text("Not found")),
     refusals.WrongPassword: Kind(401, "WRONG_PASSWORD", Text("The name or the password is wrong")),
     refusals.BodyTimeout: Kind(408, "REQUEST_TIMEOUT", Text("The request took too long to arrive")),
     refusals.TooLarge: Kind(413, "TOO_LARGE", Text("The body is too large")),
@@ -121,6 +125,7 @@ KINDS: Final[dict[type[Exception], Kind]] = {
     ),
     TakeOverRefused: Kind(409, "INVALID_REQUEST", Text("The request cannot be accepted")),
     errors.TooManyCashMoves: Kind(429, "TOO_MANY_REQUESTS", Text("Too many requests")),
+    errors.RequestExpired: Kind(410, "REQUEST_EXPIRED", Text("The request came too late")),
     errors.NotFound: Kind(404, "NOT_FOUND", Text("Not found")),
     errors.MachineRefused: Kind(422, "MACHINE_REFUSED", Text("The machine refused")),
     errors.MachineOffline: Kind(

@@ -5,6 +5,8 @@ Refusal
 ├── Unauthenticated       no key, or one that is not ours (401)
 ├── NimNotInScope         a key for another NIM, whether that NIM exists or not (403)
 ├── RoleNotAllowed        a key whose role does not reach so far (403)
+├── WrongLane             a key for the relay on the shop's network, or the other way round (403)
+├── NotRelayed            what the relay does not pass on (404)
 ├── WrongPassword         a name and a password that do not go together (401)
 ├── BodyTimeout           the body did not arrive in time (408)
 ├── TooLarge              the body is over the limit (413)
@@ -16,6 +18,7 @@ Refusal
 from __future__ import annotations
 
 from common.language import Text
+from daemon.core.keys import Lane
 from daemon.core.people import Right, Role, roles_with
 
 
@@ -49,6 +52,22 @@ class RoleNotAllowed(Refusal):
                 role=role,
             )
         )
+
+
+class WrongLane(Refusal):
+    def __init__(self, lane: Lane) -> None:
+        super().__init__(
+            Text("this key is for the relay alone; on the shop's network it is not valid")
+            if lane == "relay"
+            else Text(
+                "this key is for the shop's network; through the relay it is not valid (mcfd keys create --via relay)"
+            )
+        )
+
+
+class NotRelayed(Refusal):
+    def __init__(self) -> None:
+        super().__init__(Text("this is not passed on by the relay; ask the box on the shop's network"))
 
 
 class WrongPassword(Refusal):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -85,6 +86,8 @@ class Runtime:
 
     counters: dict[int, LineStatistics] = field(default_factory=dict)
     """Of each line, by its book."""
+    boot: str = field(default_factory=partial(secrets.token_hex, 4))
+    """Names this run of the daemon; another one after each start."""
 
     def __post_init__(self) -> None:
         self._disk_failures = read_failures(self.settings.storage.path)

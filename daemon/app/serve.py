@@ -30,8 +30,9 @@ from daemon.api.paper import Paper
 from daemon.api.service import create_api
 from daemon.app.announce import announce
 from daemon.app.control import controlled
+from daemon.app.outward.calls import Calls, answering_calls
 from daemon.app.outward.replication import Replication, replicating
-from daemon.app.outward.webhooks import posting
+from daemon.app.outward.webhooks import Webhooks, posting
 from daemon.app.page.commands import MCFD
 from daemon.app.page.files import carry_out_order, is_ordered
 from daemon.app.page.wiring import page_of
@@ -151,6 +152,7 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         # Beside the loop: the machines' first replies come in meanwhile, and each is answered at once.
         app = await asyncio.to_thread(create_api, deps, page)
         await sandbox_answers(runtime.workers)
+        calls = await stack.enter_async_context(answering_calls(runtime, app))
         front = await _front(settings, certificate, folder)
         if front is not None:
             stack.push_async_callback(front.stop)
@@ -160,15 +162,8 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         stack.push_async_callback(server.stop)
         signals.listen()  # again: uvicorn takes them at its start
         address = f"{'https' if certificate.files else 'http'}://{_in_url(settings.server.host)}:{server.port}"
-        reloader = Reloader(
-            settings,
-            (
-                ReloadedPart(lambda _: certificate.reloading(front)),
-                ReloadedPart(replication.take, ("upstream",), replication.offer_parked),
-                ReloadedPart(webhooks.take, ("upstream", "webhook"), webhooks.offer_parked),
-                ReloadedPart(noting_configuration(runtime.store)),
-            ),
-        )
+        parts = (ReloadedPart(lambda _: certificate.reloading(front)), *_outward(replication, calls, webhooks))
+        reloader = Reloader(settings, (*parts, ReloadedPart(noting_configuration(runtime.store))))
         _beside(stack, report(runtime, address), "status")
         _beside(stack, reloader.run(signals.reload), "reload")
         _beside(stack, certificate.keep(front), "certificate")
@@ -189,6 +184,14 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         )
     log.info("stopped")
     return EXIT_OK
+
+
+def _outward(replication: Replication, calls: Calls, webhooks: Webhooks) -> tuple[ReloadedPart, ...]:
+    return (
+        ReloadedPart(replication.take, ("upstream",), replication.offer_parked),
+        ReloadedPart(calls.take, ("upstream",)),
+        ReloadedPart(webhooks.take, ("upstream", "webhook"), webhooks.offer_parked),
+    )
 
 
 def _settle_memory() -> None:

@@ -7,6 +7,7 @@ McfdError
 ├── ZNumberUnknown        nobody remembers the last Z number of this machine (409)
 ├── PeriodNotOver         the month or year is not over, or nothing is left to close (409)
 ├── CreditExceedsOriginal credits would exceed the invoice they refer to (409)
+├── RequestExpired        it came, or had its turn, after the time that its client gave it; nothing was sent (410)
 ├── TooManyCashMoves      a key or a person has moved cash too often within an hour (429)
 ├── NotFound              no such record in this book (404)
 ├── MachineError          the machine or its line
@@ -111,6 +112,11 @@ class TooManyCashMoves(McfdError):
     def __init__(self, most: int, retry_after: int) -> None:
         self.retry_after = retry_after
         super().__init__(Text("cash may be moved {most} times an hour; nothing was noted", most=most))
+
+
+class RequestExpired(McfdError):
+    def __init__(self) -> None:
+        super().__init__(Text("the time that was given for this request is over; nothing was sent to the machine"))
 
 
 class NotFound(McfdError):

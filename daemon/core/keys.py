@@ -11,25 +11,37 @@ import re
 import secrets
 import zlib
 from string import ascii_letters, digits
-from typing import Final, NamedTuple, cast
+from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import msgspec
 
+from common.wire.keys import PUBLIC, PrivateKey, decode, private_line
 from daemon.core.ledger.attempt import Mode
 from daemon.core.people import USUAL, Role
 
 _ALPHABET = digits + ascii_letters
 _RANDOM_CHARACTERS = 32
 _CHECKSUM_CHARACTERS = 6
+_KEY_ID = re.compile(r"[0-9a-f]{16}")
 _SHAPE = re.compile(r"ak_(live|test)_[0-9A-Za-z]{38}")
 
 
+Lane: TypeAlias = Literal["lan", "relay"]
+"""By which way requests with a key come: over the shop's network, or through the relay (decision 44). No key is for both."""
+LANES: Final[tuple[Lane, ...]] = get_args(Lane)
+RELAY_ROLES: Final[tuple[Role, ...]] = ("seller", "reader", "manager")
+"""What a key for the relay may be: a technician is at the box."""
+
+
 class KeyTerms(NamedTuple):
-    """What a new key may do, until when (ms, 0 for never), and whether its requests may hold fields that nobody knows."""
+    """What a new key may do, until when (ms, 0 for never), whether its requests may hold fields that nobody knows, and by which way they
+    come. With `signed` the key is a private one, of which the ledger has the public half: each request is signed."""
 
     role: Role = USUAL
     expires_at: int = 0
     strict: bool = False
+    lane: Lane = "lan"
+    signed: bool = False
 
 
 USUAL_TERMS: Final = KeyTerms()
@@ -52,10 +64,30 @@ class ApiKey(msgspec.Struct, frozen=True):
     """to the minute"""
     strict: bool = False
     """Whether its requests may hold no field that nobody knows (decision 27)."""
+    lane: Lane = "lan"
+    public: bytes = b""
+    """The public half (Ed25519) of a key that signs; empty for one that is sent itself."""
 
     def works_at(self, now: int) -> bool:
         """Whether it has not come to its end, in ms."""
         return not 0 < self.expires_at <= now
+
+
+class MadeKey(NamedTuple):
+    """A new key: its text, which is seen once, and what the ledger keeps of it."""
+
+    text: str
+    hash: bytes
+    public: bytes = b""
+
+
+def make_key(mode: Mode, *, signed: bool = False) -> MadeKey:
+    if signed:
+        seed = secrets.token_bytes(32)
+        public = decode(PrivateKey(seed).public.removeprefix(PUBLIC))
+        return MadeKey(private_line(seed), hashlib.sha256(public).digest(), public)
+    text = generate(mode)
+    return MadeKey(text, hash_key(text))
 
 
 def generate(mode: Mode) -> str:
@@ -83,6 +115,11 @@ def inspect(text: str) -> Mode | None:
     if match is None or checksum(text[:-_CHECKSUM_CHARACTERS]) != text[-_CHECKSUM_CHARACTERS:]:
         return None
     return cast("Mode", match[1])
+
+
+def is_key_id(text: str) -> bool:
+    """Whether it can be the id by which a signature names its key: 16 hex digits of the SHA-256 of the public half."""
+    return _KEY_ID.fullmatch(text) is not None
 
 
 def hash_key(text: str) -> bytes:

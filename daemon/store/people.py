@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from daemon.core.audit import DAEMON, Action, Actor, AuditEntry
-from daemon.core.keys import USUAL_TERMS, ApiKey, KeyTerms, generate
+from daemon.core.keys import USUAL_TERMS, ApiKey, KeyTerms, make_key
 from daemon.core.ledger.attempt import Mode
 from daemon.core.people import Person, Role, Session
 from daemon.store.access import LedgerAccess
@@ -56,10 +56,15 @@ class ApiKeys(LedgerAccess):
         self, nim: str, mode: Mode, label: str, *, at: int, terms: KeyTerms = USUAL_TERMS, by: Actor = DAEMON
     ) -> str:
         """The key itself: the only time that it is seen."""
-        text = generate(mode)
-        key = ApiKey(0, nim, mode, label, at, 0, terms.role, terms.expires_at, strict=terms.strict)
-        await self.write(keys.create_key, key=key, text=text, by=by)
-        return text
+        made = make_key(mode, signed=terms.signed)
+        key = ApiKey(
+            *(0, nim, mode, label, at, 0, terms.role, terms.expires_at),
+            strict=terms.strict,
+            lane=terms.lane,
+            public=made.public,
+        )
+        await self.write(keys.create_key, key=key, hashed=made.hash, by=by)
+        return made.text
 
     async def list_keys(self) -> Sequence[ApiKey]:
         """Oldest first, those that were revoked included."""

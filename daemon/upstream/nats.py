@@ -34,9 +34,11 @@ from common.wire.nats_client import (
     open_client,
 )
 from common.wire.nats_version import MINIMUM
+from common.wire.nkey import decode_public
 from common.wire.presence import PresenceAnswer, read_answer
+from common.wire.seal import LaneWord
 from common.wire.signing import sign
-from common.wire.subjects import ASK, PRESENCE
+from common.wire.subjects import ASK, LANE, PRESENCE
 from daemon.core.delivery import Again, Delivered, Delivery, DeliveryRefused
 from daemon.core.upstream_kinds import KINDS
 from daemon.upstream.options import BadOptions, Options, tls_context
@@ -86,7 +88,7 @@ def open_receiver(options: Options) -> NatsReceiver:
         keys = [credentials.signing_key]
     if not keys:
         raise BadOptions("upstream: kind nats needs credentials_file or key_file: events are signed")
-    return NatsReceiver(servers, options, keys, tls=tls_context(options.tls_ca))
+    return NatsReceiver(servers, options, keys, credentials, tls=tls_context(options.tls_ca))
 
 
 class NatsReceiver:
@@ -95,10 +97,12 @@ class NatsReceiver:
         servers: list[str],
         options: Options,
         keys: Sequence[SigningKey],
+        credentials: Credentials | None,
         *,
         tls: ssl.SSLContext,
         now: Callable[[], float] = time.time,
     ) -> None:
+        self.credentials = credentials
         self.servers = servers
         self._options = options
         self._keys = keys
@@ -117,7 +121,7 @@ class NatsReceiver:
         """`since`: when the event was made (ms). A box whose clock has lost the date signs with that time, not with 1970.
         `last_sent`: when it was delivered before (ms); the stream would otherwise take what is sent anew on purpose for a
         repetition, and drop it."""
-        topic = f"{self._options.subject_prefix}.{nim}.{subject}"
+        topic = f"{self.place(nim)}.{subject}"
         at = signing_time(self._now(), since)
         message_id = "/".join((nim, report_id, *([str(last_sent)] if last_sent else [])))
         signed = sign(self._keys, report_id, at, event)
@@ -155,8 +159,8 @@ class NatsReceiver:
 
     async def announce(self, presence: bytes, *, nim: str) -> PresenceAnswer | None:
         """The last word stays in the stream; whoever is there at headquarters answers the same word asked. None when nobody heard."""
-        headers = sign(self._keys, str(uuid.uuid4()), int(self._now()), presence)
-        place = f"{self._options.subject_prefix}.{nim}"
+        headers = self.presence_headers(presence, nim)
+        place = self.place(nim)
         try:
             client = await self._connected()
             client.publish(f"{place}.{PRESENCE}", presence, headers=headers)
@@ -164,6 +168,24 @@ class NatsReceiver:
         except TROUBLE:  # no connection, or nobody there at the moment
             return None
         return read_answer(answer.data)
+
+    def presence_headers(self, presence: bytes, nim: str) -> dict[str, str]:
+        """Signed; with what the relay has to know of a box that has a key for it."""
+        headers = sign(self._keys, str(uuid.uuid4()), int(self._now()), presence)
+        key_ids = self._options.lane_keys(nim) if self.credentials is not None else ()
+        if self.credentials is not None and key_ids:
+            headers[LANE] = LaneWord(decode_public(self.credentials.public), tuple(key_ids)).header()
+        return headers
+
+    def place(self, nim: str) -> str:
+        """How the subjects of that machine begin."""
+        return f"{self._options.subject_prefix}.{nim}"
+
+    async def listen(self) -> Client:
+        """A connection of its own, for the calls of the relay. OSError, NatsError or BadOptions where there is none."""
+        credentials = _credentials(self._options)
+        async with asyncio.timeout(self._options.timeout):
+            return await open_client(self.servers, credentials, self._tls, name="mcfd calls", seconds=SERVER_TIMEOUT)
 
     async def trial(self, event: bytes, *, event_id: str, nim: str) -> Delivery:
         """As far as the servers and their word on certificate and credentials: what is published stays in the stream."""

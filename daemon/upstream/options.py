@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol
@@ -18,9 +19,14 @@ class BadOptions(ValueError):
     """The receiver cannot be opened as configured; the text names the key and never a secret."""
 
 
+def no_keys(nim: str) -> Sequence[str]:
+    del nim
+    return ()
+
+
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """`timeout` in seconds for one try. Every file in `key_files` signs each event. With `receipt` an answer counts only when it
-    proves that the event was read (`common.wire.receipt`)."""
+    proves that the event was read (`common.wire.receipt`). `lane_keys`: the ids of a NIM's keys for the relay, asked at each presence."""
 
     url: str
     key_files: tuple[Path, ...] = ()
@@ -30,6 +36,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     allow_plain: bool = False
     timeout: float = 10.0
     receipt: bool = False
+    lane_keys: Callable[[str], Sequence[str]] = no_keys
 
 
 def read_file(path: Path, what: str) -> str:

@@ -19,13 +19,13 @@ from common.front import BadCertificate, FrontError, FrontLimits, FrontServer, c
 from common.http_server import HttpServer, ServerConfig
 from common.login_guard import LoginGuard
 from common.wire.cancellation import ended
+from common.wire.nats_pull import NatsOptions
 from headquarters.app.register_copy import RegisterCopy
 from headquarters.app.service import create_service
 from headquarters.app.settings import HqSettings, register_copy
 from headquarters.findings.tell import MailTeller, Teller, WebhookTeller
 from headquarters.findings.watch import Watch, WatchPace
 from headquarters.intake.jetstream import JetStreamIntake
-from headquarters.intake.pull import NatsOptions
 from headquarters.intake.reception import Reception
 from headquarters.intake.threads import Threads
 from headquarters.page.shared import RULES, Screens

@@ -82,6 +82,18 @@ def reader(directory: Path, to: Path) -> None:
 
 @nats.command()
 @DIRECTORY
+@click.option("--to", type=click.Path(path_type=Path), required=True, help="The credentials file, for the relay.")
+def relay(directory: Path, to: Path) -> None:
+    """Credentials for mcfd-relay, one for all of them: prints their public key."""
+    for path in (directory, to):
+        _check_way(path)
+    credentials, public = nats_accounts.relay_credentials(_keys(directory), int(time.time()))
+    _write(to, credentials)
+    click.echo(public)
+
+
+@nats.command()
+@DIRECTORY
 @click.argument("names", metavar="NIM|PUBLIC-KEY...", nargs=-1, required=True)
 def revoke(directory: Path, names: tuple[str, ...]) -> None:
     """Credentials that are stolen or no longer used, by the public key (U...) that was printed when they were made, or all that a box was given:

@@ -32,9 +32,27 @@ READER_PUBLISHES = (
 READER_ASKED = "mcf.*.ask"
 SHARED = ("closure", "presence", "ask")
 """The subjects by which shops reach headquarters: `mcf.<NIM>.…`."""
+FOR_THE_RELAY = (
+    "mcf.*.later",
+    "$JS.API.DIRECT.GET.PRESENCE.>",
+    "$JS.API.DIRECT.GET.CALLS",
+    "$JS.API.CONSUMER.MSG.NEXT.CALLS.relay",
+    "$JS.ACK.CALLS.relay.>",
+)
+"""What it reaches of headquarters' streams, beside that."""
+RELAY_PUBLISHES = (
+    "mcf.*.call",
+    "mcf.*.later",
+    "$JS.API.DIRECT.GET.PRESENCE.mcf.*.presence",
+    "$JS.API.DIRECT.GET.CALLS",
+    "$JS.API.CONSUMER.MSG.NEXT.CALLS.relay",
+    "$JS.ACK.CALLS.relay.>",
+)
 FOR_EVER = 253_402_300_799
 """Seconds: the end of the year 9999."""
 ANSWER_NANOSECONDS = 60_000_000_000
+CALL_NANOSECONDS = 120_000_000_000
+"""For which a box may answer a call of the relay, which waits for 90 s."""
 _FREE = {"subs": -1, "data": -1, "payload": -1}
 _NO_STORE = {"imports": -1, "exports": -1, "wildcards": True, "conn": -1, "leaf": -1}
 _STORE = {"mem_storage": -1, "disk_storage": -1, "streams": -1, "consumer": -1}
@@ -115,6 +133,13 @@ def reader_credentials(keys: NatsSeeds, at: int) -> tuple[str, str]:
     return _credentials(_account(keys.headquarters), "reader", claims, at, user)
 
 
+def relay_credentials(keys: NatsSeeds, at: int) -> tuple[str, str]:
+    """Of all relays."""
+    user = Nkey(USER)
+    claims = {**_FREE, "pub": {"allow": list(RELAY_PUBLISHES)}, "sub": {"allow": [f"_INBOX.{user.public}.>"]}}
+    return _credentials(_account(keys.shops), "relay", claims, at, user)
+
+
 def administrator_credentials(keys: NatsSeeds, at: int) -> tuple[str, str]:
     """Makes the streams, once."""
     return _credentials(_account(keys.headquarters), "administrator", _FREE, at)
@@ -127,15 +152,23 @@ def _account(seed: str) -> Nkey:
 def _hq_claims() -> dict[str, Any]:
     # An export is for whoever the operator has let in: these two accounts.
     exports = [{"name": what, "subject": f"mcf.*.{what}", "type": "service"} for what in SHARED]
+    exports += [{"name": what, "subject": what, "type": "service"} | _answers(what) for what in FOR_THE_RELAY]
     return _claims(_FREE | _NO_STORE | _STORE, exports=exports)
+
+
+def _answers(subject: str) -> dict[str, str]:
+    """Of a consumer come as many messages as were asked for."""
+    return {"response_type": "Stream"} if ".MSG.NEXT." in subject else {}
 
 
 def _shops_claims(hq: Nkey, signer: Nkey) -> dict[str, Any]:
     imports = [{"name": what, "subject": f"mcf.*.{what}", "account": hq.public, "type": "service"} for what in SHARED]
+    imports += [{"name": what, "subject": what, "account": hq.public, "type": "service"} for what in FOR_THE_RELAY]
     template = {
         **_FREE,
         "pub": {"allow": [f"mcf.{{{{tag(nim)}}}}.{what}" for what in SHARED]},
-        "sub": {"allow": ["_INBOX.{{subject()}}.>"]},
+        "sub": {"allow": ["_INBOX.{{subject()}}.>", "mcf.{{tag(nim)}}.call"]},
+        "resp": {"max": 1, "ttl": CALL_NANOSECONDS},
     }
     scope = {"kind": "user_scope", "key": signer.public, "role": "box", "template": template}
     return _claims(_FREE | _NO_STORE, imports=imports, signing_keys=[scope])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "architecture.md"
-PACKAGES = ("bridge", "common", "daemon", "headquarters", "simulator")
+PACKAGES = ("bridge", "common", "daemon", "headquarters", "relay", "simulator")
 BEGIN, END = "<!-- rooms: made by tests/architecture/rooms.py -->", "<!-- rooms end -->"
 WIDTH = 24
 

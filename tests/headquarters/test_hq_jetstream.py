@@ -15,9 +15,9 @@ from support.hq.running import RunningHq
 from support.receivers.headquarters import until
 from support.receivers.nats_server import NIM, OTHER
 
+from common.wire import nats_pull as pull
 from common.wire.keys import PrivateKey
-from headquarters.intake import pull
-from headquarters.intake.pull import NatsOptions, connected
+from common.wire.nats_pull import NatsOptions, connected
 
 
 @pytest.fixture

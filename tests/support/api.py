@@ -51,6 +51,9 @@ class Ring:
     def find(self, text: str) -> ApiKey | None:
         return self.owners.get(text)
 
+    def find_signer(self, key_id: str) -> ApiKey | None:
+        return next((key for key in self.owners.values() if key.public and key_id), None)
+
 
 def record(number: str = "F-1") -> Record:
     invoice = Invoice(

@@ -43,6 +43,7 @@ PROGRAMS = {
     "mcfd": ("daemon.cli", "main"),
     "mcf-simulator": ("simulator.process.serve", "main"),
     "mcfd-hq": ("headquarters.cli", "main"),
+    "mcfd-relay": ("relay.cli", "main"),
     "attacker": ("bench.siege.attacker", "main"),
     "receiver": ("support.receivers.receiver", "main"),
     "ledger-worker": ("support.ledgers.ledger_worker", "main"),
@@ -53,6 +54,7 @@ HOUSES: dict[str, tuple[str, ...]] = {
         *(f"sqlalchemy.dialects.{name}" for name in ("sqlite", "postgresql.psycopg")),
     ),
     "receiver": ("support.receivers.receiver",),
+    "mcfd-relay": ("relay",),
 }
 """What is imported beforehand for a program, if not the daemon and its simulator; those with the same share a nursery."""
 USUAL = ("daemon", "simulator")

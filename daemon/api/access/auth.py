@@ -10,11 +10,12 @@ from common.http_server import SHOWN
 from common.language import Text
 from daemon.api.access.context import ApiDeps, RequestContext
 from daemon.api.access.rehearsal import REHEARSED
+from daemon.api.access.relayed import RelayedRequest, by_name, check_operation, expiry, relayed
 from daemon.api.http.answers import Headers
 from daemon.api.http.middleware import AFTERWARDS
-from daemon.api.refusals import NimNotInScope, RoleNotAllowed, TooManyRequests, Unauthenticated
+from daemon.api.refusals import NimNotInScope, RoleNotAllowed, TooManyRequests, Unauthenticated, WrongLane
 from daemon.core.keys import ApiKey, inspect
-from daemon.core.machine.nim import is_named
+from daemon.core.machine.nim import is_named, same_machine
 from daemon.core.people import may
 
 MISSING = Text("an API key is needed: send the header Authorization: Bearer <API_KEY>")
@@ -30,15 +31,28 @@ async def admit(request: Request[Any, Any, Any]) -> None:
     deps: ApiDeps = request.app.state["deps"]
     client = scope["client"]
     address = client[0] if client else ""
-    key = identify(deps, scope["headers"], address)
+    found_lane = relayed(scope)
+    key = (
+        identify(deps, scope["headers"], address)
+        if found_lane is None
+        else _identify(deps, request, found_lane, address)
+    )
+    if (key.lane == "relay") != (found_lane is not None):
+        raise WrongLane(key.lane)
     nim = scope["path_params"].get("nim")
-    if nim is not None and not is_named(nim, key.nim):
+    if (nim is not None and not is_named(nim, key.nim)) or (
+        found_lane is not None and not same_machine(found_lane.nim, key.nim)
+    ):
         raise NimNotInScope
     # None for OPTIONS, which the router itself answers and which tells nothing.
     route = request.route_handler.opt
     right = route.get("right")
     if right is not None and not may(key.role, right):
         raise RoleNotAllowed(key.role, right)
+    expires = 0.0
+    if found_lane is not None:
+        check_operation(request)
+        expires = expiry(deps, scope, found_lane)
     deps.uses[key.id] = deps.clock()
     if key.mode == "live":
         scope["state"][SHOWN] = True
@@ -47,7 +61,7 @@ async def admit(request: Request[Any, Any, Any]) -> None:
         scope["state"][AFTERWARDS] = await deps.sandbox.enter()
     asked = deps.workers.get(key.nim, key.mode)
     found = asked.in_use if asked else None
-    scope["auth"] = RequestContext(key, found, address)
+    scope["auth"] = RequestContext(key, found, address, expires)
     if key.mode == "test" and found is not None and scope["method"] == "POST":
         await _rehearse(deps, scope, found.book.id)
 
@@ -76,14 +90,34 @@ def identify(deps: ApiDeps, headers: Headers, address: str) -> ApiKey:
     owner = deps.keyring.find(token) if token else None
     if owner is not None and owner.works_at(deps.clock()):
         return owner
+    raise refused_key(deps, address, fault or (EXPIRED if owner else UNKNOWN if inspect(token) else MISTYPED))
+
+
+def _identify(deps: ApiDeps, request: Request[Any, Any, Any], found: RelayedRequest, address: str) -> ApiKey:
+    """Of a request through the relay: by its signature, where it has one."""
+    scope = request.scope
+    headers = by_name(scope["headers"])
+    if "signature" not in headers or "authorization" in headers:
+        return identify(deps, scope["headers"], address)
+    from daemon.api.access.signed import NOT_SIGNED, SignedRequest, signer  # noqa: PLC0415  # 8 MB, where requests are signed
+
+    url = f"http://box{scope['raw_path'].decode('ascii')}"
+    if scope["query_string"]:
+        url += f"?{scope['query_string'].decode('ascii')}"
+    key = signer(deps.keyring, SignedRequest(scope["method"], url, headers, found.body))
+    if key is not None and key.works_at(deps.clock()):
+        return key
+    raise refused_key(deps, address, EXPIRED if key else NOT_SIGNED)
+
+
+def refused_key(deps: ApiDeps, address: str, fault: str) -> Exception:
+    """TooManyRequests where too many wrong keys came from that address."""
     if wait := deps.wrong_keys.wait(address):
-        raise TooManyRequests(Text("too many wrong API keys came from this address"), wait)
+        return TooManyRequests(Text("too many wrong API keys came from this address"), wait)
     if fault == MISSING:
-        raise Unauthenticated(MISSING)
+        return Unauthenticated(MISSING)
     deps.wrong_keys.note(address)
-    if not fault:
-        fault = EXPIRED if owner else UNKNOWN if inspect(token) else MISTYPED
-    raise Unauthenticated(fault, challenge="invalid_token")
+    return Unauthenticated(fault, challenge="invalid_token")
 
 
 def in_force(deps: ApiDeps, headers: Headers) -> bool:

@@ -34,6 +34,9 @@ class KeyRing(Protocol):
     """The keys that were not revoked: asked for every request, so it takes microseconds and never waits."""
 
     def find(self, text: str) -> ApiKey | None: ...
+    def find_signer(self, key_id: str) -> ApiKey | None:
+        """By the id of its public half."""
+        ...
 
 
 Uses: TypeAlias = dict[int | str, int]
@@ -91,6 +94,8 @@ class RequestContext(msgspec.Struct, frozen=True):
     key: ApiKey
     found: MachineWorker | None
     address: str = ""
+    expires: float = 0.0
+    """When it is not carried out any more (loop time); 0 for never, as all that came over the shop's network."""
 
     @property
     def actor(self) -> Actor:

@@ -24,7 +24,7 @@ Access = Literal["machine", "key", "open"]
 HTTP_STATUSES: Final = (400, 408)
 """Of HTTP itself, for any request (`HTTP_CODES`)."""
 ANY_ROUTE: Final[Errors] = (refusals.Misdirected, refusals.TooManyRequests, errors.McfdError)
-WITH_A_KEY: Final[Errors] = (refusals.Unauthenticated, refusals.RoleNotAllowed, errors.NotFound)
+WITH_A_KEY: Final[Errors] = (refusals.Unauthenticated, refusals.RoleNotAllowed, refusals.WrongLane, errors.NotFound)
 NEEDED: Final[Mapping[Access, Errors]] = {
     "machine": (*WITH_A_KEY, refusals.NimNotInScope),
     "key": WITH_A_KEY,
@@ -44,7 +44,7 @@ AT_THE_MACHINE: Final[Errors] = (
 REPLAYABLE: Final[Errors] = (errors.KeyReused, errors.InvalidRequest)
 """With an Idempotency-Key: one that stands for another request, one that is malformed."""
 STORED: Final[Errors] = (errors.StorageFull, errors.LedgerUnusable)
-CERTIFYING: Final[Errors] = (*AT_THE_MACHINE, *REPLAYABLE, DuplicateInvoice, *STORED)
+CERTIFYING: Final[Errors] = (*AT_THE_MACHINE, *REPLAYABLE, DuplicateInvoice, errors.RequestExpired, *STORED)
 
 
 class EmptyBody(msgspec.Struct):

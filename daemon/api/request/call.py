@@ -26,15 +26,16 @@ def call_of(request: ApiRequest, raw: bytes) -> Call:
     key = _idempotency_key(scope["headers"])
     own_id = scope["state"]["request_id"]
     by, strict = request.auth.actor, _is_strict(scope["headers"]) or request.auth.key.strict
+    expires = request.auth.expires
     if not key:
-        return Call(own_id, by=by, strict=strict)
+        return Call(own_id, by=by, strict=strict, expires=expires)
     method, path = scope["method"], scope["path"]
     before, nim, after = found.groups() if (found := _MACHINE_PATH.fullmatch(path)) else (path, "", "")
 
     def earlier(nims: Iterable[str]) -> Iterator[bytes]:
         return (_fingerprint(method, before + each + after, raw) for each in {nim, short_nim(nim), *nims})
 
-    return Call(own_id, key, _fingerprint(method, before + after, raw), by, strict, earlier)
+    return Call(own_id, key, _fingerprint(method, before + after, raw), by, strict, earlier, expires)
 
 
 def _fingerprint(method: str, path: str, raw: bytes) -> bytes:

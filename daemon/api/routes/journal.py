@@ -13,12 +13,13 @@ from litestar import get
 from common.language import Text
 from daemon.api.access.auth import in_force
 from daemon.api.access.context import ApiRequest, deps_of
+from daemon.api.access.relayed import relayed
 from daemon.api.document.describe import described
 from daemon.api.document.operation import RANGE, choice, matching, query, whole_number
 from daemon.api.http.answers import Answer, Reply, encoded
 from daemon.api.http.middleware import language_of
 from daemon.api.http.stream import Stream
-from daemon.api.refusals import RoleNotAllowed, TooManyRequests
+from daemon.api.refusals import NotRelayed, RoleNotAllowed, TooManyRequests
 from daemon.api.request.query import MAX_LIMIT, integer, range_of, read_query
 from daemon.core.clock import zone
 from daemon.core.errors import FieldError, InvalidRequest, LedgerUnusable
@@ -84,6 +85,8 @@ async def certifications(request: ApiRequest) -> Reply:
             raise RoleNotAllowed(role, "report")
         page = msgspec.structs.replace(page, start=max(page.start, await report.period_start(worker)))
     lines = _lines(form, query.get("dialect", ""), deps_of(request).timezone)
+    if form != "json" and relayed(request.scope) is not None:
+        raise NotRelayed
     if form == "json":
         return encoded(await journal.read_page(worker, page, language_of(request.scope)))
     deps = deps_of(request)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 from collections.abc import Sequence
 from importlib.metadata import version
 
@@ -28,11 +27,8 @@ LONGEST_VERSION = 24
 
 
 class PresenceWords:
-    """`boot` is another one after each start of the daemon."""
-
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._boot = secrets.token_hex(4)
         self._version = version("mcfd")[:LONGEST_VERSION]
 
     async def words(self, key_id: str) -> Sequence[MachinePresence]:
@@ -67,7 +63,7 @@ class PresenceWords:
             nim=worker.book.nim,
             at=millis_text(now_millis()),
             ledger=standing.ledger_id,
-            boot=self._boot,
+            boot=self._runtime.boot,
             version=self._version,
             key=key_id,
             epoch=standing.epoch,

@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
 from common.files import secret_path
 from daemon.settings import Upstream
 from daemon.settings.model import Webhook
-from daemon.upstream.options import BadOptions, Options, UpstreamReceiver, open_receiver
+from daemon.upstream.options import BadOptions, Options, UpstreamReceiver, no_keys, open_receiver
+
+if TYPE_CHECKING:
+    from daemon.upstream.nats import NatsReceiver
 
 
-def headquarters(upstream: Upstream) -> UpstreamReceiver:
+def headquarters(upstream: Upstream, lane_keys: Callable[[str], Sequence[str]] = no_keys) -> UpstreamReceiver:
     """BadOptions when it cannot be opened as configured."""
+    return open_receiver(upstream.kind, _options(upstream, lane_keys))
+
+
+def calls(upstream: Upstream, lane_keys: Callable[[str], Sequence[str]]) -> NatsReceiver | None:
+    """Where the calls of the relay come from; None where headquarters is none of NATS."""
+    from daemon.upstream import nats  # noqa: PLC0415  # where it is configured
+
+    return nats.open_receiver(_options(upstream, lane_keys)) if upstream.kind == "nats" else None
+
+
+def _options(upstream: Upstream, lane_keys: Callable[[str], Sequence[str]]) -> Options:
     files = [path for path in (upstream.secret_file, upstream.key_file) if path is not None]
-    options = Options(
+    return Options(
         url=upstream.url,
         key_files=tuple(secret_path(path) for path in files),
         credentials_file=None if upstream.credentials_file is None else secret_path(upstream.credentials_file),
@@ -19,8 +36,8 @@ def headquarters(upstream: Upstream) -> UpstreamReceiver:
         subject_prefix=upstream.subject_prefix,
         allow_plain=upstream.allow_plain_http,
         receipt=upstream.receipt,
+        lane_keys=lane_keys,
     )
-    return open_receiver(upstream.kind, options)
 
 
 def webhook_receiver(number: int, webhook: Webhook) -> UpstreamReceiver:

@@ -80,7 +80,7 @@ class Replication:
     def take(self, settings: Settings) -> BringIntoForce:
         """BadOptions when nobody can be sent to as configured; what runs goes on until the answer is called."""
         upstream = settings.upstream
-        receiver = None if upstream is None else headquarters(upstream)
+        receiver = None if upstream is None else headquarters(upstream, self._runtime.store.key_ring.relay_key_ids)
 
         async def into_force() -> None:
             await self.stop()

@@ -8,7 +8,7 @@ import click
 from common.language import tr
 from daemon.cli.options import described, json_option, nim_option, settings_option
 from daemon.cli.output import moment, print_json, print_table, say, stamp, warn
-from daemon.core.keys import KeyTerms
+from daemon.core.keys import LANES, RELAY_ROLES, KeyTerms, Lane
 from daemon.core.ledger.attempt import Mode
 from daemon.core.machine.nim import same_machine
 from daemon.core.people import ROLES, USUAL, Role
@@ -36,6 +36,7 @@ command = click.Group("keys")
         'mcfd keys create --nim EL02000015-1 --label "caisse 1"',
         "KEY=$(mcfd keys create --nim EL02000015-1 --test)",
         'mcfd keys create --nim EL02000015-1 --role reader --expires 2027-03-31 --label "comptable"',
+        'mcfd keys create --nim EL02000015-1 --via relay --signed --role seller --label "ERP"',
     ),
 )
 @settings_option
@@ -56,7 +57,32 @@ command = click.Group("keys")
     help=tr("End of the key: a date (that day included) or a number of days, as 30d; without it, never."),
 )
 @click.option("--strict", is_flag=True, help=tr("Refuse what it sends when it holds a field that nobody knows."))
-def create(settings: Settings, nim: str, test: bool, label: str, *, role: Role, expires: str, strict: bool) -> None:
+@click.option(
+    "--via",
+    type=click.Choice(LANES),
+    default=LANES[0],
+    show_default=True,
+    help=tr("lan: valid on the shop's network alone; relay: through the relay alone."),
+)
+@click.option(
+    "--signed", is_flag=True, help=tr("A private key that signs each request, of which the box keeps the public half.")
+)
+def create(
+    settings: Settings,
+    nim: str,
+    test: bool,
+    label: str,
+    *,
+    role: Role,
+    expires: str,
+    strict: bool,
+    via: Lane,
+    signed: bool,
+) -> None:
+    if via == "relay" and role not in RELAY_ROLES:
+        raise click.UsageError(tr("a key for the relay is one of {choices}", choices=", ".join(RELAY_ROLES)))
+    if signed and via != "relay":
+        raise click.UsageError(tr("--signed goes with --via relay"))
     end = _end(expires, settings.reports.zone)
     machine = settings.find_machine(nim)
     if machine is not None:
@@ -64,7 +90,7 @@ def create(settings: Settings, nim: str, test: bool, label: str, *, role: Role, 
     else:
         warn(tr("note: {nim} is not in the configuration; the key is made all the same", nim=nim))
     mode: Mode = "test" if test else "live"
-    click.echo(change(settings, CreateKey(nim, mode, label, KeyTerms(role, end, strict)), make=True))
+    click.echo(change(settings, CreateKey(nim, mode, label, KeyTerms(role, end, strict, via, signed)), make=True))
 
 
 @command.command(
@@ -84,12 +110,12 @@ def list_keys(settings: Settings, nim: str, revoked_too: bool, as_json: bool) ->
     zone = settings.reports.zone
     print_table(
         (
-            *(tr("ID"), "NIM", tr("MODE"), tr("ROLE"), tr("LABEL")),
+            *(tr("ID"), "NIM", tr("MODE"), tr("ROLE"), tr("VIA"), tr("LABEL")),
             *(tr("CREATED"), tr("LAST USED"), tr("EXPIRES"), tr("REVOKED")),
         ),
         [
             (
-                *(key.id, key.nim, key.mode, key.role, key.label),
+                *(key.id, key.nim, key.mode, key.role, key.lane, key.label),
                 *(moment(at, zone) for at in (key.created_at, key.used_at, key.expires_at, key.revoked_at)),
             )
             for key in keys
@@ -110,6 +136,7 @@ def revoke(settings: Settings, key_id: int) -> None:
 
 def _shown(key: ApiKey) -> dict[str, object]:
     known = {"id": key.id, "nim": key.nim, "mode": key.mode, "role": key.role, "label": key.label, "strict": key.strict}
+    known |= {"via": key.lane, "signed": bool(key.public)}
     times = ("created_at", "used_at", "expires_at", "revoked_at")
     return known | {name: stamp(getattr(key, name)) for name in times}
 

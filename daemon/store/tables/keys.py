@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from common.language import Text
+from common.wire.keys import ID_DIGITS
 from daemon.core.audit import Actor
 from daemon.core.errors import NotFound
-from daemon.core.keys import ApiKey, hash_key, may_be_one
+from daemon.core.keys import ApiKey, hash_key, is_key_id, may_be_one
+from daemon.core.machine.nim import same_machine
 from daemon.store.sqlite.faults import storage_error
 from daemon.store.sqlite.queries import load
 from daemon.store.tables import audit
@@ -26,20 +28,38 @@ class ApiKeyRing:
 
     def find(self, text: str) -> ApiKey | None:
         """The key as it is sent by a client; None when it is mistyped, unknown or revoked. It may have come to its end."""
-        if not may_be_one(text):
+        found = self._look_up("by_hash", hash_key(text)) if may_be_one(text) else []
+        return found[0] if found else None
+
+    def find_signer(self, key_id: str) -> ApiKey | None:
+        """The key whose public half has that id; None when it is unknown or revoked. It may have come to its end."""
+        if not is_key_id(key_id):
             return None
+        start = bytes.fromhex(key_id)
+        found = self._look_up("by_start_of_hash", start, start + b"\xff" * 25)
+        return found[0] if found else None
+
+    def _look_up(self, query: str, *values: bytes) -> list[ApiKey]:
         try:
-            row = self._connection.execute(_SQL["by_hash"], (hash_key(text),)).fetchone()
+            return [_key(row) for row in self._connection.execute(_SQL[query], values)]
         except sqlite3.Error as error:
             raise (storage_error(error) or error) from error
-        return None if row is None else _key(row)
+
+    def relay_key_ids(self, nim: str) -> Sequence[str]:
+        """Of the keys for the relay that were not revoked, newest first: 16 hex digits of each one's hash."""
+        try:
+            rows = self._connection.execute(_SQL["of_the_relay"]).fetchall()
+        except sqlite3.Error as error:
+            raise (storage_error(error) or error) from error
+        return [hashed.hex()[:ID_DIGITS] for hashed, of in rows if same_machine(of, nim)]
 
 
-def create_key(connection: sqlite3.Connection, key: ApiKey, text: str, by: Actor) -> None:
-    """`key` without its id and uses; `text` is the key itself, which is nowhere afterwards."""
-    values = (key.nim, key.mode, key.label, hash_key(text), key.created_at, key.role, key.expires_at, key.strict)
+def create_key(connection: sqlite3.Connection, key: ApiKey, hashed: bytes, by: Actor) -> None:
+    """`key` without its id and uses; `hashed` is all that is kept of the key itself."""
+    terms = (key.created_at, key.role, key.expires_at, key.strict, key.lane, key.public or None)
+    values = (key.nim, key.mode, key.label, hashed, *terms)
     key_id = connection.execute(_SQL["insert"], values).lastrowid
-    detail = {"nim": key.nim, "mode": key.mode, "label": key.label, "role": key.role}
+    detail = {"nim": key.nim, "mode": key.mode, "label": key.label, "role": key.role, "lane": key.lane}
     audit.add(connection, "key.created", f"key {key_id}", at=key.created_at, by=by, detail=detail)
 
 
@@ -49,8 +69,9 @@ def list_keys(connection: sqlite3.Connection) -> list[ApiKey]:
 
 
 def _key(row: tuple[Any, ...]) -> ApiKey:
-    number, nim, mode, label, created_at, revoked_at, role, expires_at, used_at, strict = row
-    return ApiKey(number, nim, mode, label, created_at, revoked_at, role, expires_at, used_at, bool(strict))
+    number, nim, mode, label, created_at, revoked_at, role, expires_at, used_at, strict, lane, public = row
+    times = (expires_at, used_at)
+    return ApiKey(number, nim, mode, label, created_at, revoked_at, role, *times, bool(strict), lane, public or b"")
 
 
 def revoke_key(connection: sqlite3.Connection, key_id: int, at: int, by: Actor) -> None:

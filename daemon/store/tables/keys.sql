@@ -1,18 +1,32 @@
 -- name: insert
-INSERT INTO api_key (nim, mode, label, hash, created_at, role, expires_at, strict) VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO api_key (nim, mode, label, hash, created_at, role, expires_at, strict, lane, public_key)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: list
-SELECT id, nim, mode, label, created_at, coalesce(revoked_at, 0), role, expires_at, used_at, strict FROM api_key ORDER BY id;
+SELECT id, nim, mode, label, created_at, coalesce(revoked_at, 0), role, expires_at, used_at, strict, lane, public_key FROM api_key ORDER BY id;
 
 -- name: by_hash
-SELECT id, nim, mode, label, created_at, 0, role, expires_at, used_at, strict FROM api_key
-WHERE hash = ? AND revoked_at IS NULL
+SELECT id, nim, mode, label, created_at, 0, role, expires_at, used_at, strict, lane, public_key FROM api_key
+WHERE hash = ? AND public_key IS NULL AND revoked_at IS NULL
       AND (taxpayer = '' OR taxpayer = (
           SELECT ifu FROM book
           WHERE book.mode = api_key.mode AND in_use
                 AND substr(book.nim, 1, 10) = substr(api_key.nim, 1, 10)
           ORDER BY book.id DESC LIMIT 1
       ));
+
+-- name: by_start_of_hash
+SELECT id, nim, mode, label, created_at, 0, role, expires_at, used_at, strict, lane, public_key FROM api_key
+WHERE hash BETWEEN ? AND ? AND public_key IS NOT NULL AND revoked_at IS NULL
+      AND (taxpayer = '' OR taxpayer = (
+          SELECT ifu FROM book
+          WHERE book.mode = api_key.mode AND in_use
+                AND substr(book.nim, 1, 10) = substr(api_key.nim, 1, 10)
+          ORDER BY book.id DESC LIMIT 1
+      ));
+
+-- name: of_the_relay
+SELECT hash, nim FROM api_key WHERE lane = 'relay' AND revoked_at IS NULL ORDER BY id DESC;
 
 -- name: revoke
 UPDATE api_key SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL;

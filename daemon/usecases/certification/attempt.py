@@ -154,6 +154,7 @@ async def _intend(job: AttemptRun) -> None:
 
 def _check_intent(job: AttemptRun) -> None:
     """Raises where it is known already that the machine need not be asked."""
+    enter_invoice.check_expiry(job.call.expires)
     if job.book.id != job.worker.book.id:
         raise MachineOffline(Text("the machine has another taxpayer now; nothing was sent"))
     job.worker.check_in_use()
@@ -168,7 +169,7 @@ async def _on_the_line(job: AttemptRun, machine: ConnectedMachine) -> tuple[Invo
     clock = asyncio.get_running_loop().time
     job.line_started = clock()
     try:
-        agreed = await enter_invoice.enter(worker, machine, job.live, job.invoice, job.intent)
+        agreed = await enter_invoice.enter(worker, machine, job.live, job.invoice, job.intent, expires=job.call.expires)
     except MachineRefused as error:
         if found := await _certified_before(job, machine):
             return found

@@ -10,7 +10,15 @@ import structlog
 
 from common.language import Text
 from common.language.reasons import INVOICE_NOT_CANCELLED
-from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineRefused, McfdError, StorageError
+from daemon.core.errors import (
+    LineLost,
+    MachineError,
+    MachineNonsense,
+    MachineRefused,
+    McfdError,
+    RequestExpired,
+    StorageError,
+)
 from daemon.core.invoice.invoice import Invoice, Payment
 from daemon.core.ledger.verdict import fc_moved
 from daemon.core.machine.agreement import agree, vat_habit
@@ -32,12 +40,18 @@ class OutcomeUnknown(Exception):
 
 
 async def enter(
-    worker: MachineWorker, machine: ConnectedMachine, live: LiveAttempt, invoice: Invoice, intent: asyncio.Future[None]
+    worker: MachineWorker,
+    machine: ConnectedMachine,
+    live: LiveAttempt,
+    invoice: Invoice,
+    intent: asyncio.Future[None],
+    *,
+    expires: float = 0.0,
 ) -> Invoice:
     """Everything before 38h; the invoice as the machine agreed to it (in HT mode the total is the machine's).
 
     Afterwards the intent is durable, and so is the outcome of every invoice before it. When anything goes wrong the open invoice is
-    cancelled, and nothing has been certified."""
+    cancelled, and nothing has been certified; so it is when the request has expired (`Call.expires`)."""
     agreed, entered = invoice, False
 
     def agreed_payments(subtotal: Subtotal) -> Sequence[Payment]:
@@ -62,6 +76,7 @@ async def enter(
         await intent
         if not worker.attempts.is_way_free(live):
             await worker.attempts.way_free(live)
+        check_expiry(expires)
     except LineLost:
         raise
     except McfdError as error:
@@ -80,6 +95,12 @@ async def _cancel_left_open(worker: MachineWorker, machine: ConnectedMachine, re
     if refused.is_open or not await machine.cancel():
         raise refused
     log.warning("machine.left_open", nim=worker.book.nim, mode=worker.book.mode)
+
+
+def check_expiry(expires: float) -> None:
+    """RequestExpired where that time (loop time, 0 for never) is over."""
+    if 0 < expires <= asyncio.get_running_loop().time():
+        raise RequestExpired
 
 
 def _apart(worker: MachineWorker, machine: ConnectedMachine, invoice: Invoice) -> tuple[int, int]:

@@ -19,6 +19,7 @@ from daemon.core.ledger.verdict import went_down
 from daemon.core.report.fiscal_reports import x_report
 from daemon.machines.adapter import ConnectedMachine
 from daemon.store.tables.book import books
+from daemon.usecases.certification.enter_invoice import check_expiry
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.certification.recover import is_activated
 from daemon.usecases.reports.report import MAX_DIGITS, ReportSource
@@ -51,6 +52,7 @@ async def _close(worker: MachineWorker, call: Call, counted: int | None) -> Clos
     deadline = asyncio.get_running_loop().time() + worker.limits.patience
     with worker.queue.join() as entry:
         machine = await worker.turn(entry, deadline)
+        check_expiry(call.expires)
         await worker.attempts.all_durable()
         try:
             closure = await _freeze(worker, machine, call, counted)

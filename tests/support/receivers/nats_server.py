@@ -52,8 +52,8 @@ class NatsSite:
         self.directory = directory
         directory.mkdir()
         self.authority = Authority(directory)
-        self.shop, self.other_shop, self.reader, self.administrator = (
-            directory / f"{name}.nk" for name in ("shop", "other-shop", "reader", "administrator")
+        self.shop, self.other_shop, self.reader, self.administrator, self.relay = (
+            directory / f"{name}.nk" for name in ("shop", "other-shop", "reader", "administrator", "relay")
         )
         (directory / "tls").mkdir()
         pem = self.authority.issue().read_bytes()
@@ -64,6 +64,7 @@ class NatsSite:
             f"PUBLIC-NKEY-OF-{OTHER}": make_nkey(self.other_shop),
             "PUBLIC-NKEY-OF-THE-READER": make_nkey(self.reader),
             "PUBLIC-NKEY-OF-THE-ADMINISTRATOR": make_nkey(self.administrator),
+            "PUBLIC-NKEY-OF-THE-RELAY": make_nkey(self.relay),
         }
         self.replacements = {"/etc/nats": str(directory), **self.public}
         self.users: str | None = None
@@ -78,6 +79,8 @@ class NatsSite:
         self.shop, self.other_shop = directory / "shop.creds", directory / "other-shop.creds"
         for file, nims in ((self.shop, (NIM, SECOND)), (self.other_shop, (OTHER,))):
             cli.main(["nats", "box", str(directory), *nims, "--to", str(file)], standalone_mode=False)
+        self.relay = directory / "relay.creds"
+        cli.main(["nats", "relay", str(directory), "--to", str(self.relay)], standalone_mode=False)
         self.users = (directory / "users.conf").read_text()
 
     def configure(self, name: str, ports: dict[str, str]) -> Path:
@@ -186,14 +189,15 @@ def cluster(site: NatsSite) -> list[NatsServer]:
 
 
 async def add_stream(client, file: str, deadline: float = 60.0, again_after: float = 0.0) -> None:
-    """What `nats stream add STREAM --config FILE` does, and then the reader's consumer. What a killed instance has not acknowledged is
+    """What `nats stream add STREAM --config FILE` does, and then its consumer, the reader's or of CALLS the relay's. What a killed instance has not acknowledged is
     given to the next one after 30 s, as shipped, or after `again_after` seconds."""
     config = (CONFIG / file).read_bytes()
     name = json.loads(config)["name"]
     await _api(client, f"STREAM.CREATE.{name}", config, deadline)
     sooner = {"ack_wait": round(again_after * 1e9)} if again_after else {}
-    consumer = {"stream_name": name, "config": json.loads((CONFIG / "headquarters.json").read_bytes()) | sooner}
-    await _api(client, f"CONSUMER.CREATE.{name}.headquarters", json.dumps(consumer).encode(), deadline)
+    durable = "relay" if name == "CALLS" else "headquarters"
+    consumer = {"stream_name": name, "config": json.loads((CONFIG / f"{durable}.json").read_bytes()) | sooner}
+    await _api(client, f"CONSUMER.CREATE.{name}.{durable}", json.dumps(consumer).encode(), deadline)
 
 
 async def _api(client, call: str, body: bytes, deadline: float) -> None:

@@ -145,7 +145,7 @@ def test_each_code_of_the_table_is_somewhere(document: dict[str, Any]) -> None:
     assert codes - told == {"WRONG_PASSWORD", "METHOD_NOT_ALLOWED"}  # of the shop's page, and of no operation
     certify = document["paths"]["/v1/mcf/{nim}/certify"]["post"]["responses"]
     assert {int(status) for status in certify} == {
-        200, 202, 400, 401, 403, 404, 408, 409, 413, 415, 421, 422, 429, 500, 502, 503, 507,
+        200, 202, 400, 401, 403, 404, 408, 409, 410, 413, 415, 421, 422, 429, 500, 502, 503, 507,
     }  # fmt: skip
     assert "WWW-Authenticate" in certify["401"]["headers"]
     assert "Retry-After" in certify["429"]["headers"]

@@ -18,7 +18,9 @@ WHO = Actor("key:1", "127.0.0.1")
 
 def told(*headers: tuple[bytes, bytes], strict_key: bool = False, body: bytes = b"{}", **scope: Any) -> Call:
     whole = {"headers": headers, "state": {"request_id": "r-1"}, "method": "POST", "path": "/a", **scope}
-    request = SimpleNamespace(scope=whole, auth=SimpleNamespace(actor=WHO, key=SimpleNamespace(strict=strict_key)))
+    request = SimpleNamespace(
+        scope=whole, auth=SimpleNamespace(actor=WHO, key=SimpleNamespace(strict=strict_key), expires=0.0)
+    )
     return call_of(cast("ApiRequest", request), body)
 
 

@@ -142,6 +142,7 @@ def test_a_released_migration_never_changes() -> None:
         "0013_number_year",
         "0014_outages",
         "0015_take_over",
+        "0016_relay_keys",
     ]
 
 

@@ -119,7 +119,7 @@ class NatsOptions:
     durable: str = "headquarters"
 
 
-async def connected(options: NatsOptions) -> Client:
+async def connected(options: NatsOptions, name: str = "mcfd-hq") -> Client:
     """OSError, NatsError or BadCredentials when it cannot be had. One that is lost does not come back by itself, so that whoever
     uses it begins with what may have been missed."""
     credentials = (
@@ -129,4 +129,4 @@ async def connected(options: NatsOptions) -> Client:
     )
     servers = [server.strip() for server in options.url.split(",")]
     context = ssl.create_default_context(cafile=options.tls_ca)
-    return await open_client(servers, credentials, context, name="mcfd-hq", seconds=CONNECT_SECONDS)
+    return await open_client(servers, credentials, context, name=name, seconds=CONNECT_SECONDS)

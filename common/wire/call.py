@@ -1,0 +1,146 @@
+"""A call: one HTTP request on its way from the relay to a box, and what the box answers (decision 44 of docs/decisions.md).
+
+NATS request and reply on `mcf.<NIM>.call`, each side MessagePack, so that bodies are the client's bytes. An empty request asks who is
+there: every box that listens answers with its `boot` and the status 0. Fields may be added; none is renamed, dropped or retyped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Annotated, Final, Literal, TypeVar
+
+import msgspec
+
+from common.wire.closure import Shape
+from common.wire.errors import BadEvent
+
+MOST_BODY: Final = 256 * 1024
+"""Bytes of a request's body; an invoice of a thousand items has some 200 KB."""
+MOST_PATH: Final = 4096
+MOST_HEADERS: Final = 8 * 1024
+"""Bytes of all names and values."""
+MOST_CALL: Final = MOST_BODY + 2 * MOST_PATH + 2 * MOST_HEADERS
+"""Bytes of an encoded call; a sealed one (`LaterCall`) is some hundred bytes larger than what is in it."""
+MOST_REPLY: Final = 960 * 1024
+"""Bytes of an encoded reply: `max_payload` of config/nats/jetstream.conf is 1 MB."""
+ANSWER_SECONDS: Final = 90.0
+"""How long a client waits at the most; a credit note may take the machine a minute."""
+LATER_SECONDS: Final = 24 * 3600
+"""How long a sale may wait for a box that is off."""
+
+METHOD = Literal["GET", "POST", "DELETE"]
+REQUEST_HEADERS: Final = frozenset(
+    {
+        "accept",
+        "accept-language",
+        "authorization",
+        "content-digest",
+        "content-encoding",
+        "content-type",
+        "idempotency-key",
+        "mcfd-not-after",
+        "mcfd-strict",
+        "mcfd-test",
+        "prefer",
+        "signature",
+        "signature-input",
+        "x-request-id",
+    }
+)
+"""What passes of a request's headers; a box ignores the others."""
+_PATH: Final = re.compile(r"/v1/(me|mcf/[!-~]+)", re.ASCII)
+_NAME: Final = re.compile(r"[a-z0-9-]{1,64}", re.ASCII)
+_UNPRINTABLE: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]|[^\x00-\xff]")
+
+Millis = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
+Headers = tuple[tuple[str, str], ...]
+"""Names in small letters; values as HTTP has them, each character one byte."""
+
+
+class RelayedCall(Shape, frozen=True, omit_defaults=True):
+    """`boot` names the box that is meant, as its last presence did; any other one does not carry the call out. Times in milliseconds since
+    1970: `not_after`, from when on the box refuses it, and `sent_at`, both by the relay's clock."""
+
+    boot: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+    not_after: Millis
+    sent_at: Millis
+    method: METHOD = "GET"
+    path: str = ""
+    """As in the request line, with the query."""
+    headers: Headers = ()
+    body: bytes = b""
+    sealed: bytes = b""
+    """A call that waited for the box (`LaterCall.sealed`), in the place of the four above."""
+
+
+class LaterCall(Shape, frozen=True, omit_defaults=True):
+    """A sale for a box that is off, as the stream CALLS keeps it on `mcf.<NIM>.later`: `sealed` is an age file for the box's key
+    (`common.wire.seal`) with an encoded `RelayedCall` in it."""
+
+    not_after: Millis
+    sealed: bytes
+
+
+class RelayedReply(Shape, frozen=True, omit_defaults=True):
+    """Status 0: not carried out, as the box of `boot` is not the one that was meant, or was asked only whether it is there."""
+
+    boot: str
+    status: Annotated[int, msgspec.Meta(ge=0, le=599)] = 0
+    headers: Headers = ()
+    body: bytes = b""
+
+
+T = TypeVar("T", bound=Shape)
+
+
+def encode(message: RelayedCall | RelayedReply | LaterCall) -> bytes:
+    return msgspec.msgpack.encode(message)
+
+
+def read_call(content: bytes) -> RelayedCall:
+    """BadEvent, naming the field, for whatever is no call or is over a limit."""
+    call = _decoded(content, RelayedCall, MOST_CALL + MOST_HEADERS)
+    if call.sealed:
+        return call
+    check_call(call)
+    return call
+
+
+def check_call(call: RelayedCall) -> None:
+    """BadEvent, naming the field, where a path, header or body is over its limit or none of HTTP."""
+    if len(call.path) > MOST_PATH or not _PATH.fullmatch(call.path):
+        raise BadEvent("path", f"none below /v1, or longer than {MOST_PATH} characters")
+    if len(call.body) > MOST_BODY:
+        raise BadEvent("body", f"larger than {MOST_BODY} bytes")
+    check_headers(call.headers)
+
+
+def check_headers(headers: Iterable[tuple[str, str]]) -> None:
+    size = 0
+    for name, value in headers:
+        size += len(name) + len(value)
+        if not _NAME.fullmatch(name) or _UNPRINTABLE.search(value):
+            raise BadEvent("headers", "none of HTTP")
+    if size > MOST_HEADERS:
+        raise BadEvent("headers", f"larger than {MOST_HEADERS} bytes")
+
+
+def read_reply(content: bytes) -> RelayedReply:
+    """BadEvent for whatever is no reply."""
+    reply = _decoded(content, RelayedReply, MOST_REPLY)
+    check_headers(reply.headers)
+    return reply
+
+
+def read_later(content: bytes) -> LaterCall:
+    """BadEvent for whatever is none."""
+    return _decoded(content, LaterCall, MOST_CALL + MOST_HEADERS)
+
+
+def _decoded(content: bytes, shape: type[T], most: int) -> T:
+    if len(content) > most:
+        raise BadEvent("", f"larger than {most} bytes")
+    try:
+        return msgspec.msgpack.decode(content, type=shape)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise BadEvent("", str(error)) from None

@@ -1,0 +1,348 @@
+"""The calls of the relay (decision 44): from `mcf.<NIM>.call` to the API in this process, and the answer back.
+
+Nothing is listened to before there is a key for the relay. The API answers as it does on the shop's network; what is different is
+`api.access.relayed`'s to say. A call has its place before anything is begun for it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import random
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
+
+import structlog
+
+from common.language import Text, preferred
+from common.wire.call import MOST_CALL, MOST_HEADERS, MOST_REPLY, RelayedCall, RelayedReply, encode, read_call
+from common.wire.cancellation import ended
+from common.wire.credentials import Credentials
+from common.wire.errors import BadEvent
+from common.wire.seal import NotSealed, unseal
+from common.wire.subjects import CALL, PRESENCE
+from daemon.api.access.relayed import RELAYED, RelayedRequest
+from daemon.api.http.answers import made_up_id
+from daemon.api.problems import problem_answer
+from daemon.api.refusals import TooLarge
+from daemon.app.outward.presence import PresenceWords
+from daemon.app.outward.receivers import calls as calls_receiver
+from daemon.app.reload import BringIntoForce
+from daemon.app.runtime import Runtime
+from daemon.app.upkeep.box_clock import now_millis
+from daemon.core.errors import MachineBusy
+from daemon.settings import Settings
+from daemon.usecases.worker.machine_worker import MachineWorker
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from common.wire.nats_client import Client, Msg
+    from daemon.upstream.nats import NatsReceiver
+
+log = structlog.get_logger(__name__)
+
+App = Callable[[Any, Any, Any], Awaitable[None]]
+
+OF_ONE_NIM: Final = 8
+OF_ONE_KEY: Final = 2
+"""Calls that are being answered at a time."""
+LOOK_SECONDS: Final = 2.0
+"""Between two looks whether there is a key for the relay, and whether the machines are called as before."""
+AGAIN_SECONDS: Final = (1.0, 30.0)
+"""Before the connection is tried again, at first and at the most."""
+TILLS_FIRST_SECONDS: Final = 15.0
+"""For so long tills of the shop's network that wait go first; then it waits for its turn as they do."""
+STEP: Final = 0.005
+STOP_SECONDS: Final = 1.0
+ME: Final = "/v1/me"
+_ME: Final = re.compile(r"/v1/mcf/[^/]+/me")
+"""The relay has to know which box is asked."""
+_KEY_ID: Final = re.compile(r'keyid="([0-9a-f]{16})"')
+BUSY: Final = Text("too many requests for this machine are under way through the relay; nothing was sent")
+
+
+class CallPlaces:
+    """Who may come in: so many calls of a NIM, and of a key, at a time."""
+
+    def __init__(self) -> None:
+        self._taken: Counter[str] = Counter()
+
+    def take(self, nim: str, key: str) -> bool:
+        if self._taken[nim] >= OF_ONE_NIM or self._taken[key] >= OF_ONE_KEY:
+            return False
+        self._taken.update((nim, key))
+        return True
+
+    def leave(self, nim: str, key: str) -> None:
+        for name in (nim, key):
+            self._taken[name] -= 1
+            if not self._taken[name]:
+                del self._taken[name]
+
+
+@dataclass
+class LaneClock:
+    """By how much this box's clock is ahead of the relay's: nothing while somebody vouches for it. Else what a call shows at the least that
+    came without delay, so that a late one is seen to be late."""
+
+    is_synchronised: Callable[[], bool]
+    now: Callable[[], int] = now_millis
+    _offset: int | None = field(default=None, init=False)
+
+    def offset(self, sent_at: int) -> int:
+        if self.is_synchronised():
+            self._offset = None
+            return 0
+        apart = self.now() - sent_at
+        self._offset = apart if self._offset is None else min(self._offset, apart)
+        return self._offset
+
+
+@asynccontextmanager
+async def answering_calls(runtime: Runtime, app: App) -> AsyncIterator[Calls]:
+    calls = Calls(runtime, app)
+    await calls.take(runtime.settings)()
+    try:
+        yield calls
+    finally:
+        await calls.stop()
+
+
+class Calls:
+    def __init__(self, runtime: Runtime, app: App) -> None:
+        self._runtime = runtime
+        self._app = app
+        self._words = PresenceWords(runtime)
+        self._places = CallPlaces()
+        self._clock = LaneClock(lambda: runtime.clock_watch.synchronised)
+        self._keeping: asyncio.Task[None] | None = None
+        self._answering: set[asyncio.Task[None]] = set()
+
+    def take(self, settings: Settings) -> BringIntoForce:
+        """BadOptions when headquarters cannot be reached as configured; what runs goes on until the answer is called."""
+        upstream = settings.upstream
+        receiver = calls_receiver(upstream, self._runtime.store.key_ring.relay_key_ids) if upstream else None
+
+        async def into_force() -> None:
+            await self.stop()
+            if receiver is not None:
+                self._keeping = asyncio.get_running_loop().create_task(self._keep(receiver), name="calls")
+
+        return into_force
+
+    async def stop(self) -> None:
+        """What is being answered has a moment; the connection goes last."""
+        if self._answering:
+            await asyncio.wait(self._answering, timeout=STOP_SECONDS)
+        await ended(*self._answering)
+        if self._keeping is not None:
+            await ended(self._keeping)
+            self._keeping = None
+
+    async def _keep(self, receiver: NatsReceiver) -> None:
+        from common.wire.nats_client import NatsError  # noqa: PLC0415  # with NATS alone
+        from daemon.upstream.options import BadOptions  # noqa: PLC0415  # see above
+
+        wait, most = AGAIN_SECONDS
+        while True:
+            while not self._has_keys():  # noqa: ASYNC110  # another process may make one
+                await asyncio.sleep(LOOK_SECONDS)
+            try:
+                client = await receiver.listen()
+                try:
+                    wait = AGAIN_SECONDS[0]
+                    log.info("calls.listening")
+                    await self._listen(client, receiver)
+                finally:
+                    await client.close()
+            except (OSError, NatsError, BadOptions, TimeoutError) as error:
+                log.info("calls.not_listening", reason=str(error))
+            except Exception:
+                log.exception("calls.failed")
+            await asyncio.sleep(wait * (0.5 + random.random()))  # noqa: S311  # so that not all come back at once
+            wait = min(most, wait * 2)
+
+    def _workers(self) -> list[MachineWorker]:
+        return [worker for worker in self._runtime.workers if worker.book.mode == "live"]
+
+    def _has_keys(self) -> bool:
+        ring = self._runtime.store.key_ring
+        return any(ring.relay_key_ids(worker.book.nim) for worker in self._workers())
+
+    async def _listen(self, client: Client, receiver: NatsReceiver) -> None:
+        """Until the connection is lost, which is a NatsError, or there is no key any more."""
+        from common.wire.nats_client import NoAnswer  # noqa: PLC0415  # see above
+
+        listening: dict[str, int] = {}
+        while self._has_keys():
+            nims = {worker.book.nim for worker in self._workers()}
+            for nim in listening.keys() - nims:
+                client.unsubscribe(listening.pop(nim))
+            for nim in nims - listening.keys():
+                listening[nim] = client.subscribe(
+                    f"{receiver.place(nim)}.{CALL}",
+                    lambda msg, nim=nim: self._called(client, receiver, nim, msg),  # type: ignore[misc]  # of this round
+                    most=MOST_CALL + MOST_HEADERS,
+                )
+                await client.ping()
+                await self._say_boot(client, receiver, nim)
+            with contextlib.suppress(NoAnswer):
+                await client.within(asyncio.Event().wait(), LOOK_SECONDS)
+
+    async def _say_boot(self, client: Client, receiver: NatsReceiver, nim: str) -> None:
+        """The relay asks the boot that the last presence named: it is said as soon as this one listens."""
+        for word in await self._words.words(receiver.key_id):
+            if word.nim == nim:
+                headers = receiver.presence_headers(word.content, nim)
+                client.publish(f"{receiver.place(nim)}.{PRESENCE}", word.content, headers=headers)
+
+    def _called(self, client: Client, receiver: NatsReceiver, nim: str, msg: Msg) -> None:
+        """The only word to a relay that means another box, or asks who is there, is this one's boot."""
+        if not msg.reply:
+            return
+        boot = self._runtime.boot
+        try:
+            call = read_call(msg.data) if msg.data else None
+        except BadEvent as error:
+            log.warning("call.unreadable", nim=nim, reason=str(error))
+            return
+        if call is None or call.boot != boot:
+            _reply(client, msg, RelayedReply(boot))
+            return
+        if not call.sealed:
+            self._begin(client, nim, call, msg)
+        elif (opened := _opened(receiver.credentials, call)) is not None:
+            self._begin(client, nim, opened, msg)
+        else:
+            log.warning("call.not_sealed", nim=nim)
+
+    def _begin(self, client: Client, nim: str, call: RelayedCall, msg: Msg) -> None:
+        key = _key_of(call)
+        if not self._places.take(nim, key):
+            _reply(client, msg, self._busy(call))
+            return
+        task = asyncio.get_running_loop().create_task(self._answer(client, nim, call, msg), name=f"call {nim}")
+        self._answering.add(task)
+
+        def over(task: asyncio.Task[None]) -> None:
+            self._answering.discard(task)
+            self._places.leave(nim, key)
+
+        task.add_done_callback(over)
+
+    def _busy(self, call: RelayedCall) -> RelayedReply:
+        headers = dict(call.headers)
+        answer = problem_answer(
+            MachineBusy(BUSY),
+            headers.get("x-request-id") or made_up_id(),
+            preferred(headers.get("accept-language", "")),
+        )
+        shown = tuple((name.decode(), value.decode("latin-1")) for name, value in answer.headers)
+        return RelayedReply(self._runtime.boot, answer.status, shown, answer.body)
+
+    async def _answer(self, client: Client, nim: str, call: RelayedCall, msg: Msg) -> None:
+        offset = self._clock.offset(call.sent_at)
+        if call.method == "POST":
+            await self._let_tills_pass(nim)
+        reply = await self.carry_out(nim, call, offset)
+        _reply(client, msg, reply)
+
+    async def _let_tills_pass(self, nim: str) -> None:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + TILLS_FIRST_SECONDS
+        workers = [worker for worker in self._workers() if worker.book.nim == nim]
+        while any(worker.waiting for worker in workers) and loop.time() < until:  # noqa: ASYNC110  # a till does not tell when it has its answer
+            await asyncio.sleep(STEP)
+
+    async def carry_out(self, nim: str, call: RelayedCall, offset: int) -> RelayedReply:
+        """As the API answers it; `offset` is `LaneClock`'s."""
+        found = _Reply()
+        scope = _scope(nim, call, offset)
+        await self._app(scope, found.receive_of(call.body), found.send)
+        reply = RelayedReply(self._runtime.boot, found.status, tuple(found.headers), bytes(found.body))
+        if len(reply.body) <= MOST_REPLY - MOST_HEADERS:
+            return reply
+        error = TooLarge(Text("the answer is larger than the relay passes on; ask for a smaller page"))
+        answer = problem_answer(error, dict(found.headers).get("x-request-id", ""))
+        shown = tuple((name.decode(), value.decode("latin-1")) for name, value in answer.headers)
+        return RelayedReply(self._runtime.boot, answer.status, shown, answer.body)
+
+
+class _Reply:
+    """What the API sends, as a whole."""
+
+    def __init__(self) -> None:
+        self.status = 500
+        self.headers: list[tuple[str, str]] = []
+        self.body = bytearray()
+
+    def receive_of(self, body: bytes) -> Callable[[], Awaitable[dict[str, Any]]]:
+        """The body once, then nothing for as long as it is answered."""
+        pieces = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def receive() -> dict[str, Any]:
+            if pieces:
+                return pieces.pop()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        return receive
+
+    async def send(self, message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self.headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in message["headers"]]
+        else:
+            self.body += message.get("body", b"")
+
+
+def _scope(nim: str, call: RelayedCall, offset: int) -> dict[str, Any]:
+    path, _, query = call.path.partition("?")
+    headers = [(b"host", b"localhost"), (b"content-length", b"%d" % len(call.body))]
+    headers += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in call.headers]
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "method": call.method,
+        "scheme": "http",
+        "path": ME if _ME.fullmatch(path) else unquote(path),
+        "raw_path": path.encode("ascii"),
+        "query_string": query.encode("ascii"),
+        "root_path": "",
+        "headers": headers,
+        "client": ("relay", 0),
+        "server": None,
+        "state": {RELAYED: RelayedRequest(nim, call.not_after, offset, call.body)},
+    }
+
+
+def _key_of(call: RelayedCall) -> str:
+    """Whose call it is, before anybody has looked whether it is: only to count them."""
+    headers = dict(call.headers)
+    signed = _KEY_ID.search(headers.get("signature-input", ""))
+    return signed[1] if signed else hashlib.sha256(headers.get("authorization", "").encode()).hexdigest()
+
+
+def _opened(credentials: Credentials | None, call: RelayedCall) -> RelayedCall | None:
+    """The call that was sealed for this box; None when it was not."""
+    if credentials is None:
+        return None
+    try:
+        opened = read_call(unseal(call.sealed, credentials.seed))
+    except (NotSealed, BadEvent):
+        return None
+    return None if opened.sealed else opened
+
+
+def _reply(client: Client, msg: Msg, reply: RelayedReply) -> None:
+    from common.wire.nats_client import NatsError  # noqa: PLC0415  # with NATS alone
+
+    with contextlib.suppress(NatsError):  # nobody hears it: the client asks again with its key
+        client.publish(msg.reply, encode(reply))

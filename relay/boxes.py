@@ -1,0 +1,210 @@
+"""Asking a box: which one is meant, whether it is there alone, one request, one answer, nothing twice (decision 44).
+
+Which run of the daemon (`boot`) is asked is in the last presence of its NIM, in the stream PRESENCE. Before the first call everybody who
+listens on its subject is asked for a boot, which shows two boxes with one identity before one of them is asked; later the other one shows
+itself by its word at any call."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import msgspec
+import structlog
+
+from common.wire.call import ANSWER_SECONDS, MOST_REPLY, RelayedCall, RelayedReply, encode, read_reply
+from common.wire.errors import BadEvent
+from common.wire.nats_client import NO_RESPONDERS, Client, Msg, NatsError, NoAnswer
+from common.wire.presence import read_presence
+from common.wire.seal import LaneWord
+from common.wire.subjects import CALL, LANE, PRESENCE, PRESENCE_STREAM
+from relay.connection import Connection
+from relay.problems import BoxAmbiguous, BoxOffline, OutcomeUnknown, TooManyCalls
+
+log = structlog.get_logger(__name__)
+
+OF_ONE_NIM: Final = 8
+"""Calls of this relay that wait for one box; the box counts those of all relays."""
+WHO_SECONDS: Final = 1.0
+"""For so long answers to the question who is there are waited for."""
+PRESENCE_SECONDS: Final = 5.0
+AMBIGUOUS_SECONDS: Final = 60.0
+"""After which it is asked again whether there are still two."""
+MOST_PRESENCE: Final = 8192
+MOST_KNOWN: Final = 20_000
+"""Boxes that are remembered; of others it is asked again who is there."""
+PAST_BOOTS: Final = 8
+
+
+class LastPresence(NamedTuple):
+    boot: str
+    lane: LaneWord | None
+
+
+class KnownBox(msgspec.Struct):
+    """`past` are boots that another one came after: one that comes back is of a second box."""
+
+    boot: str = ""
+    generation: int = 0
+    ambiguous_until: float = 0.0
+    past: deque[str] = msgspec.field(default_factory=lambda: deque(maxlen=PAST_BOOTS))
+
+
+class Boxes:
+    def __init__(self, connection: Connection, now: Callable[[], float] = time.time) -> None:
+        self._connection = connection
+        self._now = now
+        self._known: OrderedDict[str, KnownBox] = OrderedDict()
+        self._looking: dict[str, asyncio.Task[str]] = {}
+        self._under_way: Counter[str] = Counter()
+
+    def limit(self) -> int:
+        """Until when the box may carry out what is sent now, in milliseconds since 1970."""
+        return self.millis() + int(ANSWER_SECONDS * 1000)
+
+    def millis(self) -> int:
+        return int(self._now() * 1000)
+
+    async def ask(self, nim: str, call: RelayedCall, seconds: float = ANSWER_SECONDS) -> RelayedReply:
+        """The box's answer; `call` without its boot. BoxOffline, BoxAmbiguous or TooManyCalls when it was not carried out; OutcomeUnknown when
+        that cannot be known."""
+        if self._under_way[nim] >= OF_ONE_NIM:
+            raise TooManyCalls
+        self._under_way[nim] += 1
+        try:
+            boot = await self._the_one(nim)
+            return await self._answered(nim, msgspec.structs.replace(call, boot=boot, sent_at=self.millis()), seconds)
+        finally:
+            self._under_way[nim] -= 1
+            if not self._under_way[nim]:
+                del self._under_way[nim]
+
+    async def presence(self, nim: str) -> LastPresence | None:
+        """The last word of that box; None where there is none. BoxOffline when the servers do not say."""
+        try:
+            msg = await self._connection.client.request(
+                f"$JS.API.DIRECT.GET.{PRESENCE_STREAM}.mcf.{nim}.{PRESENCE}", b"", PRESENCE_SECONDS, most=MOST_PRESENCE
+            )
+        except NatsError as error:
+            log.warning("presence.not_readable", reason=str(error))
+            raise BoxOffline from None
+        try:
+            return LastPresence(read_presence(msg.data).boot, LaneWord.read(msg.headers.get(LANE) or ""))
+        except BadEvent:  # the server's 404 has no content
+            return None
+
+    async def _the_one(self, nim: str) -> str:
+        box = self._box(nim)
+        if box.ambiguous_until > self._now():
+            raise BoxAmbiguous
+        if box.boot and box.generation == self._connection.generation:
+            return box.boot
+        looking = self._looking.get(nim)
+        if looking is None:
+            looking = asyncio.get_running_loop().create_task(self._look(nim), name=f"look {nim}")
+            self._looking[nim] = looking
+            looking.add_done_callback(lambda task: (self._looking.pop(nim, None), task.cancelled() or task.exception()))
+        return await asyncio.shield(looking)
+
+    async def _look(self, nim: str) -> str:
+        """The boot of the last presence, where it is there alone."""
+        last = await self.presence(nim)
+        there = await self._who(nim)
+        box = self._box(nim)
+        if len(there) > 1 or any(boot in box.past for boot in there):
+            self._two(nim, there)
+            raise BoxAmbiguous
+        if last is None or there != {last.boot}:
+            raise BoxOffline(2 if there else 5)  # one that has just started says so in a moment
+        if box.boot and box.boot != last.boot:
+            box.past.append(box.boot)
+        box.boot, box.generation = last.boot, self._connection.generation
+        return last.boot
+
+    def _box(self, nim: str) -> KnownBox:
+        box = self._known.setdefault(nim, KnownBox())
+        self._known.move_to_end(nim)
+        if len(self._known) > MOST_KNOWN:
+            self._known.popitem(last=False)
+        return box
+
+    def _two(self, nim: str, boots: set[str]) -> None:
+        box = self._box(nim)
+        box.generation = 0
+        box.ambiguous_until = self._now() + AMBIGUOUS_SECONDS
+        box.past.clear()
+        log.warning("box.ambiguous", nim=nim, boots=sorted(boots))
+
+    async def _who(self, nim: str) -> set[str]:
+        """The boots of all who listen. BoxOffline where the servers do not say."""
+        client = self._connection.client
+        replies: asyncio.Queue[Msg] = asyncio.Queue()
+        inbox = client.new_inbox()
+        subscription = client.subscribe(inbox, replies.put_nowait, most=MOST_REPLY)
+        found: set[str] = set()
+        end = asyncio.get_running_loop().time() + WHO_SECONDS
+        try:
+            client.publish(f"mcf.{nim}.{CALL}", b"", reply=inbox)
+            while (left := end - asyncio.get_running_loop().time()) > 0:
+                msg = await client.within(replies.get(), left)
+                if msg.headers.status == NO_RESPONDERS:
+                    return set()
+                if (reply := _read(msg)) is not None:
+                    found.add(reply.boot)
+        except NoAnswer:
+            return found
+        except NatsError:
+            raise BoxOffline from None
+        finally:
+            client.unsubscribe(subscription)
+        return found
+
+    async def _answered(self, nim: str, call: RelayedCall, seconds: float) -> RelayedReply:
+        client = self._connection.client
+        replies: asyncio.Queue[Msg] = asyncio.Queue()
+        inbox = client.new_inbox()
+        subscription = client.subscribe(inbox, replies.put_nowait, most=MOST_REPLY)
+        try:
+            client.publish(f"mcf.{nim}.{CALL}", encode(call), reply=inbox)
+        except NatsError:  # not a byte of it was written
+            client.unsubscribe(subscription)
+            raise BoxOffline from None
+        try:
+            return await self._first(nim, call.boot, client, replies, seconds)
+        except NatsError:  # no answer in time, or the connection is lost
+            raise OutcomeUnknown from None
+        finally:
+            client.unsubscribe(subscription)
+
+    async def _first(
+        self, nim: str, boot: str, client: Client, replies: asyncio.Queue[Msg], seconds: float
+    ) -> RelayedReply:
+        """The answer of the box that was meant."""
+        end = asyncio.get_running_loop().time() + seconds
+        while True:
+            msg: Msg = await client.within(replies.get(), end - asyncio.get_running_loop().time())
+            if msg.headers.status == NO_RESPONDERS:
+                self._box(nim).generation = 0
+                raise BoxOffline
+            reply = _read(msg)
+            if reply is None:
+                continue
+            if reply.status and reply.boot == boot:
+                return reply
+            self._box(nim).generation = 0
+            there = await self._who(nim)
+            if len(there) > 1:
+                self._two(nim, there)
+            if boot not in there and replies.empty():
+                raise OutcomeUnknown  # it has started anew since, and may have had the request before
+
+
+def _read(msg: Msg) -> RelayedReply | None:
+    try:
+        return read_reply(msg.data)
+    except BadEvent as error:
+        log.warning("reply.unreadable", reason=str(error))
+        return None

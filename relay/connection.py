@@ -1,0 +1,72 @@
+"""The connection to the NATS servers, opened again whenever it is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import structlog
+
+from common.wire.credentials import BadCredentials
+from common.wire.nats_client import Client, NatsError, NoAnswer
+from common.wire.nats_pull import NatsOptions, connected
+from relay.problems import BoxOffline
+
+log = structlog.get_logger(__name__)
+
+AGAIN_SECONDS = 1.0
+LOOK_SECONDS = 5.0
+
+
+class Connection:
+    """`run` until cancelled. `generation` is another number with each connection: what was learnt on an older one may have changed."""
+
+    def __init__(self, options: NatsOptions) -> None:
+        self._options = options
+        self._client: Client | None = None
+        self.generation = 0
+        self._opened = asyncio.Event()
+
+    @property
+    def is_open(self) -> bool:
+        return self._client is not None and not self._client.is_closed
+
+    @property
+    def client(self) -> Client:
+        """BoxOffline where there is none."""
+        if self._client is None or self._client.is_closed:
+            raise BoxOffline
+        return self._client
+
+    async def opened(self) -> Client:
+        """Once there is one."""
+        while not self.is_open:
+            await self._opened.wait()
+        return self.client
+
+    async def run(self) -> None:
+        told = ""
+        while True:
+            try:
+                self._client = await connected(self._options, "mcfd-relay")
+                self.generation += 1
+                told = ""
+                log.info("nats.connected")
+                self._opened.set()
+                await self._until_lost(self._client)
+            except (OSError, NatsError, BadCredentials, TimeoutError) as error:
+                if str(error) != told:
+                    told = str(error)
+                    log.error("nats.unavailable", reason=told)  # noqa: TRY400  # one line is enough
+            finally:
+                self._opened.clear()
+                if self._client is not None:
+                    await self._client.close()
+            await asyncio.sleep(AGAIN_SECONDS * random.uniform(0.5, 1.5))  # noqa: S311  # relays come back apart
+
+    async def _until_lost(self, client: Client) -> None:
+        while True:
+            try:
+                await client.within(asyncio.Event().wait(), LOOK_SECONDS)
+            except NoAnswer:
+                continue

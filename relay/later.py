@@ -1,0 +1,182 @@
+"""Sales for boxes that are off: sealed for the box, kept by the stream CALLS, and handed to the box by whichever relay finds it there.
+
+From the box's 202 on a sale is a deferred sale like any other, and what became of it is the box's own word."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+import structlog
+
+from common.wire.call import (
+    LATER_SECONDS,
+    LaterCall,
+    RelayedCall,
+    encode,
+    read_later,
+)
+from common.wire.cancellation import heed_cancellation
+from common.wire.errors import BadEvent
+from common.wire.nats_client import Msg, NatsError
+from common.wire.nats_pull import pulling
+from common.wire.seal import seal
+from common.wire.subjects import CALLS_CONSUMER, CALLS_STREAM, LATER
+from relay.boxes import Boxes
+from relay.connection import Connection
+from relay.problems import BoxAmbiguous, BoxOffline, OutcomeUnknown, QueueFull, RelayProblem
+
+log = structlog.get_logger(__name__)
+
+MESSAGE_ID: Final = "Nats-Msg-Id"
+DIGEST: Final = "Mcfd-Digest"
+ACK_SECONDS: Final = 10.0
+MOST_ACK: Final = 4096
+AT_ONCE: Final = 32
+AGAIN_SECONDS: Final = 30.0
+"""Until a sale is tried again whose box was not there."""
+AMBIGUOUS_AGAIN_SECONDS: Final = 300.0
+TROUBLE_SECONDS: Final = 5.0
+FULL: Final = frozenset({10047, 10077})
+"""JetStream's codes for a stream, and a subject, that takes no more messages."""
+TYPES: Final = frozenset({"FV", "FT"})
+"""What may wait: a credit note needs the tax server, and an export invoice its original."""
+RETRIED: Final = frozenset({408, 429, 500, 502, 503, 504, 507})
+OWN_BOOT: Final = "sealed"
+
+
+class InvoiceKind(msgspec.Struct, rename="camel"):
+    invoice_type: str = ""
+
+
+class StreamError(msgspec.Struct):
+    err_code: int = 0
+    description: str = ""
+
+
+class StreamAck(msgspec.Struct):
+    stream: str = ""
+    seq: int = 0
+    duplicate: bool = False
+    error: StreamError | None = None
+
+
+def may_wait(call: RelayedCall) -> bool:
+    """Whether it is a sale whose client wants it certified later."""
+    path, _, query = call.path.partition("?")
+    if call.method != "POST" or not path.endswith("/certify") or query:
+        return False
+    preferences = ",".join(value for name, value in call.headers if name == "prefer")
+    if not any(each.partition(";")[0].strip().lower() == "respond-async" for each in preferences.split(",")):
+        return False
+    try:
+        return msgspec.json.decode(call.body, type=InvoiceKind).invoice_type in TYPES
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return False
+
+
+class LaterCalls:
+    def __init__(self, connection: Connection, boxes: Boxes) -> None:
+        self._connection = connection
+        self._boxes = boxes
+
+    async def keep(self, nim: str, call: RelayedCall, key_id: str, key: str, not_after: int) -> None:
+        """Until `not_after` (ms since 1970), 24 hours at the most. BoxOffline where that box takes none, or does not know the key; QueueFull;
+        KeyError with another request of this key in the queue."""
+        last = await self._boxes.presence(nim)
+        if last is None or last.lane is None or key_id not in last.lane.key_ids:
+            raise BoxOffline
+        until = min(not_after, self._boxes.millis() + LATER_SECONDS * 1000)
+        inner = msgspec.structs.replace(call, boot=OWN_BOOT, not_after=until, sent_at=self._boxes.millis())
+        content = await asyncio.to_thread(seal, encode(inner), last.lane.public)
+        message_id = hashlib.sha256(f"{nim}\n{key_id}\n{key}".encode()).hexdigest()
+        digest = hashlib.sha256(b"\n".join((call.path.encode(), call.body))).hexdigest()
+        headers = {MESSAGE_ID: message_id, DIGEST: digest}
+        try:
+            msg = await self._connection.client.request(
+                f"mcf.{nim}.{LATER}", encode(LaterCall(not_after=until, sealed=content)), ACK_SECONDS, headers, MOST_ACK
+            )
+            ack = msgspec.json.decode(msg.data, type=StreamAck)
+        except (NatsError, msgspec.MsgspecError) as error:
+            log.warning("later.not_kept", nim=nim, reason=str(error))
+            raise BoxOffline from None  # with the same key it is kept once, should it be there already
+        if ack.error is not None:
+            log.warning("later.refused", nim=nim, reason=ack.error.description)
+            raise QueueFull if ack.error.err_code in FULL else BoxOffline
+        if ack.duplicate and not await self._is_same(ack.seq, digest):
+            raise KeyError(key)
+        log.info("later.kept", nim=nim, duplicate=ack.duplicate)
+
+    async def _is_same(self, seq: int, digest: str) -> bool:
+        """Whether what is kept at that number is this request; what is there no more was handed to the box, which compares by itself."""
+        try:
+            msg = await self._connection.client.request(
+                f"$JS.API.DIRECT.GET.{CALLS_STREAM}", msgspec.json.encode({"seq": seq}), ACK_SECONDS
+            )
+        except NatsError:
+            return True
+        return msg.headers.get(DIGEST) in (None, digest)
+
+    async def run(self) -> None:
+        """Hands over what waits; until cancelled."""
+        told = ""
+        while True:
+            heed_cancellation()
+            try:
+                client = await self._connection.opened()
+                async with pulling(client, CALLS_STREAM, CALLS_CONSUMER, AT_ONCE) as pull:
+                    while True:
+                        by_subject: dict[str, list[Msg]] = defaultdict(list)
+                        for msg in await pull.take():
+                            by_subject[msg.subject].append(msg)
+                        await asyncio.gather(
+                            *(self._hand_over(subject, found) for subject, found in by_subject.items())
+                        )
+            except RelayProblem:
+                pass  # the connection is lost again
+            except NatsError as error:
+                if str(error) != told:
+                    told = str(error)
+                    log.warning("later.not_readable", reason=told)
+            except Exception:
+                log.exception("later.failed")
+            await asyncio.sleep(TROUBLE_SECONDS)
+
+    async def _hand_over(self, subject: str, messages: Iterable[Msg]) -> None:
+        """Those of one box, in their order."""
+        words = subject.split(".")
+        nim = words[1] if len(words) == 3 else ""  # noqa: PLR2004  # mcf.<NIM>.later
+        wait = 0.0
+        for msg in messages:
+            wait = wait or await self._tried(nim, msg)
+            if wait:
+                msg.nak(wait)
+            else:
+                msg.ack()
+
+    async def _tried(self, nim: str, msg: Msg) -> float:
+        """Seconds after which it is to be tried again; 0 once the box has it, or has refused it for good."""
+        try:
+            later = read_later(msg.data)
+        except BadEvent as error:
+            log.warning("later.unreadable", nim=nim, reason=str(error))
+            return 0
+        if later.not_after <= self._boxes.millis():
+            log.info("later.expired", nim=nim)
+            return 0
+        try:
+            reply = await self._boxes.ask(
+                nim, RelayedCall(boot="", not_after=self._boxes.limit(), sent_at=0, sealed=later.sealed)
+            )
+        except BoxAmbiguous:
+            return AMBIGUOUS_AGAIN_SECONDS
+        except (BoxOffline, OutcomeUnknown, RelayProblem):
+            return AGAIN_SECONDS
+        if reply.status in RETRIED:
+            return AGAIN_SECONDS
+        log.info("later.handed_over", nim=nim, status=reply.status)
+        return 0

@@ -1,0 +1,116 @@
+"""What the relay itself answers, as the box's API writes its problems (RFC 9457); everything else is the box's own word."""
+
+from __future__ import annotations
+
+import uuid
+from typing import NamedTuple
+
+import msgspec
+
+from common.language import Text, preferred, tell
+
+
+class RelayProblem(Exception):
+    """One answer: a status, a code for programs, and after how many seconds it may be tried again (0: not said)."""
+
+    def __init__(self, status: int, code: str, title: Text, detail: Text, retry_after: int = 0) -> None:
+        self.status = status
+        self.code = code
+        self.title = title
+        self.detail = detail
+        self.retry_after = retry_after
+        super().__init__(str(detail))
+
+
+class BoxOffline(RelayProblem):
+    """Nothing was sent, or nobody was there to take it."""
+
+    def __init__(self, retry_after: int = 5) -> None:
+        super().__init__(
+            503,
+            "BRIDGE_OFFLINE",
+            Text("The box cannot be reached"),
+            Text("the box of this machine is not connected at the moment; nothing was sent"),
+            retry_after,
+        )
+
+
+class BoxAmbiguous(RelayProblem):
+    def __init__(self) -> None:
+        super().__init__(
+            503,
+            "BOX_AMBIGUOUS",
+            Text("Two boxes say that they are this one"),
+            Text("two boxes have the identity of this machine (a copied card?); none of them was asked"),
+            60,
+        )
+
+
+class OutcomeUnknown(RelayProblem):
+    """It was sent, and no answer came."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            504,
+            "OUTCOME_UNKNOWN",
+            Text("The outcome is not known yet"),
+            Text(
+                "the box did not answer in time; send the same request again with the same Idempotency-Key, or ask for it with GET …/requests/{key}"
+            ),
+            2,
+        )
+
+
+class TooManyCalls(RelayProblem):
+    def __init__(self) -> None:
+        super().__init__(
+            503,
+            "MACHINE_BUSY",
+            Text("The machine is busy"),
+            Text("too many requests for this machine are under way; nothing was sent"),
+            2,
+        )
+
+
+class QueueFull(RelayProblem):
+    def __init__(self) -> None:
+        super().__init__(
+            503,
+            "MACHINE_BUSY",
+            Text("Too many sales wait for this box"),
+            Text("as many sales as may be kept wait for this box already; this one was not accepted"),
+            60,
+        )
+
+
+class BadCall(RelayProblem):
+    def __init__(self, status: int, code: str, title: Text, detail: Text) -> None:
+        super().__init__(status, code, title, detail)
+
+
+class ProblemAnswer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+def answer_of(problem: RelayProblem, request_id: str, accepted_language: str) -> ProblemAnswer:
+    language = preferred(accepted_language)
+    detail = str(tell(problem.detail, language))
+    content = {
+        "type": "urn:mcfd:problem:" + problem.code.lower().replace("_", "-"),
+        "title": str(tell(problem.title, language)),
+        "status": problem.status,
+        "detail": detail,
+        "code": problem.code,
+        "error": detail,
+        "request_id": request_id,
+    }
+    headers = {"content-type": "application/problem+json", "x-request-id": request_id, "cache-control": "no-store"}
+    if problem.retry_after:
+        headers["retry-after"] = str(problem.retry_after)
+    return ProblemAnswer(problem.status, headers, msgspec.json.encode(content))
+
+
+def made_up_id() -> str:
+    return uuid.uuid4().hex

@@ -1,0 +1,77 @@
+"""`mcfd-relay run`: the connection to NATS, what waits for boxes, and the way in; stopped in the opposite order."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from importlib.metadata import version
+from typing import Any
+
+import msgspec
+import structlog
+import uvloop
+
+from common import notify
+from common.http_server import HttpServer, ServerConfig
+from common.wire.call import ANSWER_SECONDS
+from common.wire.cancellation import ended
+from common.wire.nats_pull import NatsOptions
+from relay.api import RelayParts, create_relay
+from relay.boxes import Boxes
+from relay.connection import Connection
+from relay.later import LaterCalls
+from relay.settings import RelaySettings
+
+log = structlog.get_logger(__name__)
+
+EXIT_OK, EXIT_UNUSABLE = 0, 3
+
+
+def serve(settings: RelaySettings) -> int:
+    """Runs until SIGTERM or SIGINT; the exit code."""
+    try:
+        return uvloop.run(_serve(settings))
+    except OSError as error:
+        log.critical("start.refused", reason=str(error))
+        return EXIT_UNUSABLE
+
+
+async def _serve(settings: RelaySettings) -> int:
+    stop = asyncio.Event()
+    async with AsyncExitStack() as stack:
+        connection = Connection(NatsOptions(**msgspec.structs.asdict(settings.nats)))
+        boxes = Boxes(connection)
+        later = LaterCalls(connection, boxes)
+        _beside(stack, connection.run(), "nats")
+        _beside(stack, later.run(), "later")
+        # What was sent is answered before the end: a client whose connection breaks has to ask again.
+        config = ServerConfig(host=settings.server.host, port=settings.server.port, grace=ANSWER_SECONDS)
+        server = HttpServer(create_relay(RelayParts(connection, boxes, later)), config)
+        await server.start()
+        stack.push_async_callback(server.stop)
+        for number in (signal.SIGTERM, signal.SIGINT):  # after uvicorn, which takes them at its start
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        _beside(stack, _watchdog(), "watchdog")
+        log.info("started", version=version("mcfd"), address=f"http://{settings.server.host}:{server.port}")
+        notify.ready()
+        waiting = asyncio.ensure_future(stop.wait()), asyncio.ensure_future(server.failed())
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for each in waiting:
+            each.cancel()
+        notify.stopping()
+    log.info("stopped")
+    return EXIT_OK
+
+
+def _beside(stack: AsyncExitStack, work: Coroutine[Any, Any, None], name: str) -> None:
+    """Work that goes on until the stop."""
+    stack.push_async_callback(ended, asyncio.get_running_loop().create_task(work, name=name))
+
+
+async def _watchdog() -> None:
+    every = notify.watchdog_interval()
+    while every is not None:
+        notify.watchdog()
+        await asyncio.sleep(every)

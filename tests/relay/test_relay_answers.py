@@ -1,0 +1,143 @@
+"""What a client gets through the relay is what it would get on the shop's network, to the byte; what does not pass, and who may not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import UTC, datetime, timedelta
+
+import httpx
+from support.receivers.nats_server import NIM
+from support.relay_site import RelaySite
+from support.shop import invoice
+
+PATIENCE = 60.0
+
+
+async def answering(site: RelaySite, http: httpx.AsyncClient, key: str, relay: int = 0) -> str:
+    """The address of the API there, once the box answers."""
+    base = f"{site.relays[relay].base}/v1/mcf/{NIM}"
+    async with asyncio.timeout(PATIENCE):
+        while (answer := await http.get(f"{base}/info", headers=bearer(key))).status_code != 200:
+            assert answer.status_code == 503, answer.text
+            await asyncio.sleep(0.1)
+    return base
+
+
+def bearer(key: str, once: str = "", **more: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}", **({"Idempotency-Key": once} if once else {}), **more}
+
+
+def in_seconds(seconds: float) -> str:
+    return (datetime.now(UTC) + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+SAME = ("date", "x-request-id")
+
+
+async def test_the_same_answers(site: RelaySite, http: httpx.AsyncClient) -> None:
+    """Certified once through the relay; the answers of every reading, and those of every mistake, are those of the shop's network."""
+    lane, lan = site.key(), site.shop.key()
+    base = await answering(site, http, lane)
+    first = await http.post(f"{base}/certify", json=invoice("F-1"), headers=bearer(lane, "k-1"))
+    assert first.status_code == 200, first.text
+    again = await http.post(f"{base}/certify", json=invoice("F-1"), headers=bearer(lane, "k-1"))
+    assert (again.content, again.headers["idempotency-replayed"]) == (first.content, "true")
+    code = first.json()["codeSecef"]
+    await asyncio.to_thread(site.shop.x_with, 1)
+    readings = [
+        *(
+            "reports",
+            "reports/x?from=2026-01-01&to=2026-01-02",
+            "requests/k-1",
+            "requests/none",
+            "certifications?limit=5",
+            "cash",
+        ),
+        *(f"certifications/{code}", f"certifications/{code}/ticket?width=42", f"certifications/{code}/qr.svg"),
+        *("cash?from=2026-01-01&to=2026-01-02", "certifications?limit=x", "reports/z/99", "nowhere", "reports/month"),
+    ]
+    for reading in readings:
+        ours = await http.get(
+            f"{base}/{reading}", headers=bearer(lane, **{"Accept-Language": "fr", "X-Request-ID": "r"})
+        )
+        theirs = site.shop.http.get(
+            f"/v1/mcf/{NIM}/{reading}", headers=bearer(lan, **{"Accept-Language": "fr", "X-Request-ID": "r"})
+        )
+        assert (ours.status_code, ours.content) == (theirs.status_code, theirs.content), reading
+        assert {n: v for n, v in ours.headers.items() if n not in SAME} == {
+            n: v for n, v in theirs.headers.items() if n not in SAME
+        }
+    for body in (b"{", b'{"invoiceNumber":"F-2"}', json.dumps(invoice("F-1")).encode()):
+        headers = {"Content-Type": "application/json", "X-Request-ID": "r"}
+        ours = await http.post(f"{base}/certify", content=body, headers=bearer(lane, "k-2", **headers))
+        theirs = site.shop.http.post(f"/v1/mcf/{NIM}/certify", content=body, headers=bearer(lan, "k-3", **headers))
+        assert (ours.status_code, ours.content) == (theirs.status_code, theirs.content)
+    me = (await http.get(f"{base}/me", headers=bearer(lane))).json()
+    assert (me["nim"], me["label"]) == (NIM, "ERP manager")
+    z = await http.post(f"{base}/reports/z", headers=bearer(lane, "z-1"))
+    assert (z.status_code, z.json()["certs_count"]) == (201, 1)
+    assert site.shop.machines[0].counters == (1, 1, 0)
+
+
+async def test_who_may_not(site: RelaySite, http: httpx.AsyncClient) -> None:
+    """A key of the shop's network is refused through the relay, one for the relay on the shop's network; a revoked, foreign or mistyped one by
+    the box; a role reaches as far as on the shop's network; what needs a technician does not pass, nor what is made for the shop's network."""
+    lane = site.key()
+    seller = site.key("seller")
+    base = await answering(site, http, lane)
+    refused = [
+        ("info", site.shop.key(), 403, "WRONG_LANE"),
+        ("info", f"{lane[:-1]}x", 401, "UNAUTHENTICATED"),
+        ("reports/x", seller, 403, "ROLE_NOT_ALLOWED"),
+        ("events", lane, 404, "NOT_FOUND"),
+        ("certifications?format=csv", lane, 404, "NOT_FOUND"),
+    ]
+    for path, key, status, code in refused:
+        answer = await http.get(f"{base}/{path}", headers=bearer(key))
+        assert (answer.status_code, answer.json()["code"]) == (status, code), path
+    assert site.shop.http.get(f"/v1/mcf/{NIM}/info", headers=bearer(lane)).json()["code"] == "WRONG_LANE"
+    for path in ("cancel-pending", "test/clock", f"certifications/{'A' * 24}/print"):
+        answer = await http.post(f"{base}/{path}", json={}, headers=bearer(lane, "p-1"))
+        assert (answer.status_code, answer.json()["code"]) == (404, "NOT_FOUND"), path
+    for path in ("/ui/", "/metrics/x", "/v1/me", "/f/abc", "/v1/mcf/x/info", "/openapi.json"):
+        assert (await http.get(f"{site.relays[0].base}{path}", headers=bearer(lane))).status_code == 404, path
+    unknown = await http.get(f"{site.relays[0].base}/v1/mcf/EL02000099-1/info", headers=bearer(lane))
+    assert (unknown.status_code, unknown.json()["code"]) == (503, "BRIDGE_OFFLINE")
+    assert int(unknown.headers["retry-after"]) > 0
+    keys = json.loads((await asyncio.to_thread(site.shop.mcfd, "keys", "list", "--json")).stdout)
+    assert {(key["role"], key["via"]) for key in keys} == {
+        ("manager", "lan"),
+        ("manager", "relay"),
+        ("seller", "relay"),
+    }
+    await asyncio.to_thread(site.shop.mcfd, "keys", "revoke", str(keys[0]["id"]), check=True)
+    assert (await http.get(f"{base}/info", headers=bearer(lane))).status_code == 401
+
+
+async def test_a_post_without_a_key(site: RelaySite, http: httpx.AsyncClient) -> None:
+    """400 for each POST without an Idempotency-Key, a dry run included; nothing is made up, and nothing certified."""
+    lane = site.key()
+    base = await answering(site, http, lane)
+    for path in ("certify", "credit-note", "certify?dry_run=true", "reports/z", "cash"):
+        answer = await http.post(f"{base}/{path}", json=invoice("F-1"), headers=bearer(lane))
+        assert (answer.status_code, answer.json()["code"]) == (400, "IDEMPOTENCY_KEY_REQUIRED"), path
+    assert site.shop.machines[0].counters == (0, 0, 0)
+
+
+async def test_too_late(site: RelaySite, http: httpx.AsyncClient) -> None:
+    """What is past its time is refused with 410 before the machine is touched, and may be sent again with the same key; a limit that is none is
+    422; a body of more than 256 KB is 413."""
+    lane = site.key()
+    base = await answering(site, http, lane)
+    late = bearer(lane, "k-1", **{"Mcfd-Not-After": in_seconds(-1)})
+    answer = await http.post(f"{base}/certify", json=invoice("F-1"), headers=late)
+    assert (answer.status_code, answer.json()["code"]) == (410, "REQUEST_EXPIRED")
+    assert site.shop.machines[0].counters == (0, 0, 0)
+    nonsense = bearer(lane, "k-1", **{"Mcfd-Not-After": "tomorrow"})
+    assert (await http.post(f"{base}/certify", json=invoice("F-1"), headers=nonsense)).status_code == 422
+    again = bearer(lane, "k-1", **{"Mcfd-Not-After": in_seconds(60)})
+    assert (await http.post(f"{base}/certify", json=invoice("F-1"), headers=again)).status_code == 200
+    large = await http.post(f"{base}/certify", content=b" " * (256 * 1024 + 1), headers=bearer(lane, "k-2"))
+    assert (large.status_code, large.json()["code"]) == (413, "TOO_LARGE")
+    assert site.shop.machines[0].counters == (1, 1, 0)

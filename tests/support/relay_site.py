@@ -1,0 +1,133 @@
+"""A fleet in small: a real nats-server with the files of config/nats, boxes with their machines, and relays, each a process."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+from support.receivers.nats_server import NIM, OTHER, NatsServer, NatsSite, add_stream
+from support.shop import PLAIN, Machine, Process, Shop, start_program
+
+from daemon.core.keys import KeyTerms
+from daemon.core.ledger.attempt import Mode
+from daemon.core.people import Role
+from daemon.operations import CreateKey
+
+STREAMS = ("closures-one.json", "presence-one.json", "calls-one.json")
+
+
+class RunningRelay:
+    """`mcfd-relay run`, on a port of its own."""
+
+    def __init__(self, directory: Path, nats_url: str, site: NatsSite) -> None:
+        directory.mkdir()
+        self._config = directory / "relay.toml"
+        section = {"url": nats_url, "credentials_file": str(site.relay), "tls_ca": str(site.authority.path)}
+        lines = "".join(f"{name} = {json.dumps(value)}\n" for name, value in section.items())
+        self._config.write_text(f"[server]\nport = 0\n[nats]\n{lines}")
+        self._log = directory / "relay.log"
+        self._process: Process | None = None
+        self.base = ""
+
+    def start(self) -> None:
+        before = self._log.stat().st_size if self._log.exists() else 0
+        self._log.touch()
+        self._process = start_program("mcfd-relay", ["run", "--config", str(self._config)], self._log, os.environ)
+        self.base = self._address(before)
+        deadline = time.monotonic() + 60
+        while httpx.get(f"{self.base}/health/ready", verify=PLAIN).status_code != 200:
+            assert time.monotonic() < deadline, self.log[-3000:]
+            time.sleep(0.02)
+
+    def _address(self, before: int) -> str:
+        deadline = time.monotonic() + 60
+        while not (found := re.search(r'"event":"started".*"address":"([^"]+)"', self.log[before:])):
+            assert self._process is not None
+            assert self._process.poll() is None, self.log[-3000:]
+            assert time.monotonic() < deadline, self.log[-3000:]
+            time.sleep(0.02)
+        return found[1]
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text()
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
+            self._process.wait(timeout=100)
+            self._process = None
+
+
+class RelaySite:
+    """One nats-server, the box of `NIM`, that of `OTHER` where it is asked for, and two relays."""
+
+    def __init__(self, directory: Path, *, jwt: bool = False, two: bool = False, config: Any = None) -> None:
+        self.directory = directory
+        self.nats = NatsSite(directory / "nats", jwt)
+        self.server = NatsServer(self.nats)
+        self.shop = self.box(directory / "box", NIM, self.nats.shop, config=config)
+        self.other = self.box(directory / "other", OTHER, self.nats.other_shop) if two else None
+        self.relays = [RunningRelay(directory / f"relay-{n}", self.server.url, self.nats) for n in (1, 2)]
+        self.keys: dict[tuple[str, str, Mode], str] = {}
+
+    def box(self, folder: Path, nim: str, credentials: Path, url: str = "", config: Any = None) -> Shop:
+        folder.mkdir(exist_ok=True)
+        upstream = {
+            "kind": "nats",
+            "url": url or self.server.url,
+            "credentials_file": str(credentials),
+            "tls_ca": str(self.nats.authority.path),
+        }
+        return Shop(folder, machines=(Machine(folder, nim),), config={"upstream": upstream, **(config or {})})
+
+    async def up(self) -> None:
+        await self.server.up()
+        client = await self.nats.connect(self.server.url)
+        for stream in STREAMS:
+            await add_stream(client, stream)
+        await client.close()
+        self.relays[0].start()
+        for shop in (self.shop, self.other):
+            if shop is not None:
+                shop.start()
+
+    def key(
+        self, role: Role = "manager", mode: Mode = "live", shop: Shop | None = None, *, signed: bool = False
+    ) -> str:
+        """A key for the relay."""
+        shop = shop or self.shop
+        terms = KeyTerms(role, lane="relay", signed=signed)
+        made: str = shop.change(CreateKey(shop.machines[0].nim, mode, f"ERP {role}", terms))
+        return made
+
+    def down(self) -> None:
+        for relay in self.relays:
+            relay.kill()
+        for shop in (self.shop, self.other):
+            if shop is not None:
+                shop.__exit__(None, None, None)
+        self.server.kill()
+
+
+@contextlib.asynccontextmanager
+async def running(directory: Path, **options: Any) -> AsyncIterator[RelaySite]:
+    site = RelaySite(directory, **options)
+    try:
+        await site.up()
+        yield site
+    finally:
+        site.down()

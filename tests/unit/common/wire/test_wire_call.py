@@ -1,0 +1,137 @@
+"""The envelope of the relay: what goes in comes out, and whatever else comes is refused by name, in bounded memory."""
+
+from __future__ import annotations
+
+import string
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.wire.call import (
+    MOST_BODY,
+    MOST_HEADERS,
+    MOST_REPLY,
+    LaterCall,
+    RelayedCall,
+    RelayedReply,
+    encode,
+    read_call,
+    read_later,
+    read_reply,
+)
+from common.wire.errors import BadEvent
+from common.wire.keys import PUBLIC, PrivateKey, decode
+from common.wire.seal import LaneWord, NotSealed, seal, unseal
+
+NAMES = st.text(string.ascii_lowercase + string.digits + "-", min_size=1, max_size=20)
+VALUES = st.text(st.characters(min_codepoint=32, max_codepoint=255, exclude_characters="\x7f"), max_size=100)
+PATHS = st.text("".join(map(chr, range(33, 127))), min_size=1, max_size=100).map(lambda rest: f"/v1/mcf/{rest}")
+MILLIS = st.integers(0, 2**53 - 1)
+CALLS = st.builds(
+    RelayedCall,
+    boot=st.text(string.hexdigits, min_size=1, max_size=8),
+    not_after=MILLIS,
+    sent_at=MILLIS,
+    method=st.sampled_from(["GET", "POST", "DELETE"]),
+    path=PATHS,
+    headers=st.lists(st.tuples(NAMES, VALUES), max_size=8).map(tuple),
+    body=st.binary(max_size=2000),
+)
+CALL = RelayedCall(boot="b", not_after=1, sent_at=0, method="POST", path="/v1/mcf/EL02000015-1/certify")
+
+
+@given(call=CALLS)
+def test_a_call_comes_as_it_was_sent(call: RelayedCall) -> None:
+    """To the byte, whatever the body is."""
+    assert read_call(encode(call)) == call
+
+
+@given(boot=NAMES, status=st.integers(0, 599), body=st.binary(max_size=2000))
+def test_a_reply_comes_as_it_was_sent(boot: str, status: int, body: bytes) -> None:
+    """To the byte."""
+    reply = RelayedReply(boot, status, (("content-type", "application/json"),), body)
+    assert read_reply(encode(reply)) == reply
+
+
+@given(content=st.binary(max_size=300))
+def test_any_bytes(content: bytes) -> None:
+    """Whatever comes is read, or refused as BadEvent; nothing else happens."""
+    for read in (read_call, read_reply, read_later):
+        try:
+            read(content)
+        except BadEvent:
+            continue
+
+
+@given(call=CALLS, at=st.integers(0, 10_000), byte=st.integers(0, 255))
+def test_a_damaged_call(call: RelayedCall, at: int, byte: int) -> None:
+    """One other byte anywhere gives a call, or BadEvent."""
+    content = bytearray(encode(call))
+    content[at % len(content)] = byte
+    try:
+        found = read_call(bytes(content))
+    except BadEvent:
+        return
+    assert found.path.startswith("/v1/") or found.sealed
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"body": bytes(MOST_BODY + 1)}, "body"),
+        ({"headers": (("x", "y" * MOST_HEADERS),)}, "headers"),
+        ({"headers": (("x", "a\r\nidempotency-key: b"),)}, "headers"),
+        ({"headers": (("X-Upper", "a"),)}, "headers"),
+        ({"headers": (("x", "\u20ac"),)}, "headers"),
+        ({"path": "/ui/"}, "path"),
+        ({"path": "/health/live"}, "path"),
+        ({"path": "/v1/mcf/EL02000015-1/a b"}, "path"),
+        ({"path": "/v1/mcf/" + "x" * 5000}, "path"),
+        ({"path": ""}, "path"),
+    ],
+)
+def test_limits(change: dict[str, object], field: str) -> None:
+    """A body of 256 KB passes, one byte more does not; headers and paths are bounded, and are HTTP's."""
+    assert read_call(encode(msgspec.structs.replace(CALL, body=bytes(MOST_BODY)))).method == "POST"
+    with pytest.raises(BadEvent) as refused:
+        read_call(encode(msgspec.structs.replace(CALL, **change)))
+    assert refused.value.field == field
+
+
+def test_a_reply_too_large() -> None:
+    """More than a NATS server takes is refused before it is decoded."""
+    with pytest.raises(BadEvent):
+        read_reply(encode(RelayedReply("b", 200, (), bytes(MOST_REPLY))))
+
+
+def test_fields_of_a_later_version() -> None:
+    """What is added one day is ignored."""
+    content = msgspec.msgpack.decode(encode(CALL)) | {"new": [1, 2]}
+    assert read_call(msgspec.msgpack.encode(content)) == CALL
+
+
+@given(content=st.binary(max_size=500))
+def test_sealed_for_one(content: bytes) -> None:
+    """What is sealed for a box opens with its key alone, and with no other."""
+    seed, other = b"\x01" * 32, b"\x02" * 32
+    public = decode(PrivateKey(seed).public.removeprefix(PUBLIC))
+    sealed = seal(content, public)
+    assert unseal(sealed, seed) == content
+    assert read_later(encode(LaterCall(not_after=1, sealed=sealed))).sealed == sealed
+    with pytest.raises(NotSealed):
+        unseal(sealed, other)
+    with pytest.raises(NotSealed):
+        unseal(sealed[:-1], seed)
+
+
+@given(text=st.text(max_size=200))
+def test_the_word_of_a_box(text: str) -> None:
+    """What a box says of the lane is read back; any other text says nothing."""
+    word = LaneWord(bytes(range(32)), ("0123456789abcdef", "fedcba9876543210"))
+    found = LaneWord.read(word.header())
+    assert found is not None
+    assert (found.public, found.key_ids) == (word.public, word.key_ids)
+    other = LaneWord.read(text)
+    assert other is None or len(other.public) == 32
