@@ -42,6 +42,7 @@ from daemon.api.page.screens import (
     welcome,
 )
 from daemon.api.page.screens import cash as cash_screen
+from daemon.api.page.screens import outages as outages_screen
 from daemon.api.routes import (
     articles,
     calendar,
@@ -92,6 +93,7 @@ PAGE_ROUTES = (
     *today.HANDLERS,
     *invoices.HANDLERS,
     *cash_screen.HANDLERS,
+    *outages_screen.HANDLERS,
     *closures.HANDLERS,
     *attention.HANDLERS,
     *box.HANDLERS,

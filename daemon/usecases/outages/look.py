@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import msgspec
@@ -27,6 +28,14 @@ async def list_outages(worker: MachineWorker, start: int, end: int, after: int, 
     """Those that lasted at some moment of `start <= t < end` (ms), oldest first, from the one after the number `after`."""
     found = await worker.ledger.outages_between(worker.book, start=start, end=end, after=after, limit=limit)
     return outage_list(worker.book.nim, start, end, found)
+
+
+async def newest_outages(worker: MachineWorker, start: int, end: int, limit: int) -> Sequence[Outage]:
+    """Those of that time, the newest `limit` of them first."""
+    last = worker.ledger.peek(outages.last_outage, worker.book)
+    after = max(0, last.number - limit) if last else 0
+    found = await worker.ledger.outages_between(worker.book, start=start, end=end, after=after, limit=limit)
+    return list(reversed(found))
 
 
 async def find_outage(worker: MachineWorker, number: int) -> Outage:

@@ -108,7 +108,8 @@ NEEDED = {
     "/ui/paper/{what:str}/{name:str}": "look",
     "/ui/poster/{size:str}": "look",
     **dict.fromkeys(
-        ["/ui/x", "/ui/a", "/ui/closures", "/ui/closures/{z:int}", "/ui/files", "/ui/files/jobs"], "report"
+        ["/ui/x", "/ui/a", "/ui/closures", "/ui/closures/{z:int}", "/ui/files", "/ui/files/jobs", "/ui/outages"],
+        "report",
     ),
     **dict.fromkeys(
         ["/ui/files/a/{form:str}", "/ui/files/closures/{form:str}", "/ui/files/calendar/{form:str}"], "report"
@@ -130,6 +131,7 @@ NEEDED = {
     ("POST", "/ui/files"): "report",
     ("POST", "/ui/z"): "close",
     ("POST", "/ui/waiting/{sale:int}"): "close",
+    ("POST", "/ui/outages/{outage:int}"): "close",
     **dict.fromkeys([("POST", "/ui/attention"), ("POST", "/ui/box/backup"), ("POST", "/ui/box/key")], "administer"),
     ("POST", "/ui/box/key/{key:int}/revoke"): "administer",
     ("POST", "/ui/paper/{what:str}/{name:str}"): "look",

@@ -23,13 +23,16 @@ from daemon.paper.elements import Document
 from daemon.paper.html import as_html
 from daemon.paper.invoice import invoice_document
 from daemon.paper.layout import Width
+from daemon.paper.outage import outage_document
 from daemon.paper.pdf import PaperSize, as_pdf, poster
 from daemon.paper.reports import report_document
 from daemon.paper.shop import Style
+from daemon.usecases.outages.look import find_outage
 from daemon.usecases.reports import acts, inspect, journal, report
 from daemon.usecases.reports.close_period import calendar_closure
 
 WIDTH: Final[Width] = 48
+LONGEST_NUMBER: Final = 10
 ALONE: Final = (
     b"content-security-policy",
     b"default-src 'none'; img-src data:; style-src 'unsafe-inline'; frame-ancestors 'none'",
@@ -88,6 +91,11 @@ async def _document(visit: Visit) -> tuple[Document, str, Record | None]:
         )
         return invoice_document(record, shop, style), f"/ui/journal/{record.seq}", record
     printed_at = millis_text(visit.worker.now())
+    if what == "outage":
+        if not (name.isascii() and name.isdigit() and len(name) < LONGEST_NUMBER):
+            raise NotFound(Text("there is no outage {number}", number=name))
+        outage = await find_outage(visit.worker, int(name))
+        return outage_document(outage, shop, style, at=visit.worker.now()), "/ui/outages", None
     if what == "x":
         shown_x = await report.x_report(visit.worker)
         await acts.give_report(visit.worker, "X", shown_x, visit.call())

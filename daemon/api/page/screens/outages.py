@@ -1,0 +1,72 @@
+"""The register of outages: each with its declaration to print, and who was notified (arrêté 2025-0049, articles 6 and 7)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from daemon.api.http.answers import Reply
+from daemon.api.page.faults import fault_of
+from daemon.api.page.visit import Visit, redirect, screen, shown
+from daemon.core.clock import DAY, millis, millis_text
+from daemon.core.errors import InvalidRequest, NotFound
+from daemon.core.ledger.outage import Outage
+from daemon.paper.outage import REASONS, RECIPIENTS, duration_text
+from daemon.paper.shop import Style
+from daemon.usecases.outages import look
+
+PER_PAGE: Final = 100
+SHOWN: Final = 366 * DAY
+"""An outage of more than a year ago is in the files."""
+
+
+@screen("/ui/outages", "report")
+async def outages(visit: Visit) -> Reply:
+    return await _screen(visit)
+
+
+@screen("/ui/outages/{outage:int}", "close", change=True)
+async def note(visit: Visit) -> Reply:
+    """Who was notified; the same again is noted once."""
+    number, form = visit.request.path_params["outage"], visit.form
+    body: dict[str, object] = {"who": form.get("who", ""), "reference": form.get("reference", "")}
+    if at := form.get("at", ""):
+        body["at"] = _instant(at, visit)
+    try:
+        await look.note_notified(visit.worker, number, body, visit.call())
+    except (InvalidRequest, NotFound) as error:
+        fault = fault_of(error)
+        return await _screen(visit, status=fault.status, problem=fault.told(visit.say))
+    return redirect(visit.link("/ui/outages", noted="1"))
+
+
+async def _screen(visit: Visit, *, status: int = 200, problem: str = "") -> Reply:
+    worker, now = visit.worker, visit.worker.now()
+    found = await look.newest_outages(worker, now - SHOWN, now + 1, PER_PAGE)
+    return await shown(
+        visit,
+        "outages.html",
+        status=status,
+        problem=problem,
+        done=visit.say("Noted.") if visit.query.get("noted") else "",
+        rows=[(outage, _lasted(outage, visit, now)) for outage in found],
+        reasons=REASONS,
+        recipients=RECIPIENTS,
+        now=datetime.fromtimestamp(now / 1000, visit.page.zone).strftime("%Y-%m-%dT%H:%M"),
+    )
+
+
+def _lasted(outage: Outage, visit: Visit, now: int) -> str:
+    return duration_text((outage.until or max(now, outage.since)) - outage.since, Style(visit.language))
+
+
+def _instant(text: str, visit: Visit) -> str:
+    """What a browser sends of a date and time, on the shop's clock; anything else as it is, to be refused."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    return millis_text(millis(at if at.tzinfo else at.replace(tzinfo=visit.page.zone)))
+
+
+HANDLERS = (outages, note)

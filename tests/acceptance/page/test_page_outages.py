@@ -1,0 +1,101 @@
+"""Outages and sales that wait, as people see them: the register and its declaration, and warnings at 24 and at 40 hours."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from support.browser import create_users, session_of
+from support.shop import Shop, invoice, wait_for
+
+HOUR = 3_600_000
+
+
+@pytest.fixture
+def dead(tmp_path: Path) -> Iterator[Shop]:
+    """A shop with people, whose machine has died: a sale is taken on to be certified later."""
+    with Shop(tmp_path, per_machine={"when_out_of_order": "defer"}) as shop:
+        shop.start()
+        create_users(shop, ("manager", "reader"))
+        shop.machines[0].kill()
+        wait_for(lambda: not shop.is_ready(), "the machine's death")
+        assert shop.certify(invoice("waits")).status_code == 202
+        assert shop.get("outages").json()["count"] == 1
+        yield shop
+
+
+@contextmanager
+def browser(shop: Shop, role: str) -> Iterator[httpx.Client]:
+    base = f"http://127.0.0.1:{shop.port}"
+    with httpx.Client(base_url=base, headers={"Origin": base}, timeout=60) as client:
+        client.cookies.update(session_of(shop, role))
+        yield client
+
+
+def test_an_outage_is_shown_declared_and_noted(dead: Shop) -> None:
+    """The list with what was sold meanwhile, the paper to sign in French, and who was notified, once; a reader looks only."""
+    with browser(dead, "manager") as client:
+        screen = client.get("/ui/outages").text
+        assert screen.count('data-testid="outage"') == 1
+        for part in ("Panne n° 1", "dure encore", "15 000", "été prévenu"):
+            assert part in screen.replace("\N{NO-BREAK SPACE}", " ").replace("\N{NARROW NO-BREAK SPACE}", " "), screen
+        paper = client.get("/ui/paper/outage/1").text
+        for part in (
+            "DÉCLARATION DE DYSFONCTIONNEMENT",
+            "article 7 c",
+            "Signature et cachet",
+            "1 vente faite entre-temps",
+        ):
+            assert part in paper.replace("\N{NO-BREAK SPACE}", " "), paper
+        assert client.get("/ui/paper/outage/1", params={"form": "pdf"}).content.startswith(b"%PDF")
+        assert client.get("/ui/paper/outage/7").status_code == 404
+        form = {"who": "administration", "reference": "DGI-118", "at": "2026-01-02T08:30"}
+        for _ in range(2):
+            assert client.post("/ui/outages/1", data=form).status_code == 303
+        assert client.get("/ui/outages").text.count("DGI-118") == 1
+        refused = client.post("/ui/outages/1", data={**form, "reference": ""})
+        assert refused.status_code == 422
+    (outage,) = dead.get("outages").json()["outages"]
+    assert outage["notified"] == [{"who": "administration", "reference": "DGI-118", "at": "2026-01-02T08:30:00.000Z"}]
+    with browser(dead, "reader") as client:
+        assert 'name="reference"' not in client.get("/ui/outages").text
+        assert client.post("/ui/outages/1", data=form).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("hours", "level", "banner"),
+    [(23, "ok", "amber"), (25, "warn", "amber"), (39, "warn", "amber"), (41, "fail", "bad")],
+)
+def test_a_sale_that_waits_for_long_is_told_everywhere(dead: Shop, hours: int, level: str, banner: str) -> None:
+    """The law leaves 48 hours: amber from 24, red from 40, on the banner, by `mcfd doctor` and as a metric."""
+    dead.stop_daemon()
+    with closing(sqlite3.connect(dead.ledger)) as connection, connection:
+        connection.execute("UPDATE deferred SET sold_at = sold_at - ?", (hours * HOUR,))
+    dead.start_daemon(ready=False)
+    with browser(dead, "manager") as client:
+        state = client.get("/ui/state").text
+    assert f'data-level="{banner}"' in state, state
+    assert f"il reste {48 - hours - 1} heures" in state, state
+    metrics = httpx.get(f"http://127.0.0.1:{dead.port}/metrics").text
+    (line,) = (
+        line for line in metrics.splitlines() if line.startswith("mcfd_deferred_oldest_seconds") and "live" in line
+    )
+    assert hours * 3600 <= float(line.split()[-1]) < (hours + 1) * 3600
+    found = json.loads(dead.mcfd("doctor", "--json").stdout)
+    (finding,) = (each for each in _findings(found) if each["check"] == "deferred")
+    assert finding["state"] == level
+    (outage,) = (each for each in _findings(found) if each["check"] == "outage")
+    assert outage["state"] == "fail"
+    assert dead.get("outages").json()["outages"][0]["to"] is None
+
+
+def _findings(told: object) -> list[dict[str, str]]:
+    if isinstance(told, dict):
+        return next(value for value in told.values() if isinstance(value, list))
+    assert isinstance(told, list)
+    return told
