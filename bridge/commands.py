@@ -191,7 +191,8 @@ class OpenInvoice(msgspec.Struct, frozen=True):
 
 
 class AddItem(msgspec.Struct, frozen=True):
-    """`amount`: price × quantity, plus the specific tax with its VAT; in HT mode all of that without VAT."""
+    """`amount`: price × quantity, plus the specific tax with its VAT; in HT mode all of that without VAT, and `cents` of it for a machine that
+    takes two decimals."""
 
     name: str
     group: str
@@ -204,6 +205,7 @@ class AddItem(msgspec.Struct, frozen=True):
     specific_rate: int = 0
     specific_tax: int = 0
     specific_name: str = ""
+    cents: int = 0
     cmd: ClassVar[int] = ITEM
 
     def encode(self, habits: MachineHabits = USUAL) -> bytes:
@@ -213,7 +215,8 @@ class AddItem(msgspec.Struct, frozen=True):
         parts: list[str] = [Free(self._name(habits))]
         if self.code:
             parts += ("\n", Free(self.code))
-        parts.append(f"\t{self.item_type},{self.group}{price(self.rate)}%{self.amount}")
+        amount = price(self.amount * 100 + self.cents) if self.cents else self.amount
+        parts.append(f"\t{self.item_type},{self.group}{price(self.rate)}%{amount}")
         parts.append(f"\t{price(self.price)}*{quantity(self.quantity)}")
         if self.specific_tax:
             parts.append(f";T{short_price(self.specific_rate)},{self.specific_tax}")

@@ -290,6 +290,7 @@ def _defaults(machine: Machine, mode: Mode, settings: Settings) -> Defaults:
         first.isf,
         fold_in_ht=folds,
         code_page=machine.habits.code_page,
+        line_cents=mode == "live" and machine.habits.line_decimals > 0,
         rules=settings.rules,
         series=settings.series,
         numbers=settings.number_scope,

@@ -331,4 +331,5 @@ def _line(item: Item) -> AddItem:
         specific_rate=item.specific_rate,
         specific_tax=item.specific_tax,
         specific_name=item.specific_name,
+        cents=item.line_cents,
     )

@@ -116,7 +116,8 @@ def _item(item: Item, invoice: Invoice, style: Style) -> Iterator[Element]:
         yield TextLine(say("Code {code}", code=item.code), indent=2)
     quantity = " ".join(part for part in (scaled(item.quantity, 3, language), item.unit) if part)
     price = f"{scaled(item.price, 2, language)} {invoice.price_mode}"
-    yield Pair(f"{quantity} x {price}", f"{amount(item.line_amount, language)} {item.group}", indent=2)
+    line = scaled(item.line_hundredths, 2, language) if item.line_cents else amount(item.line_amount, language)
+    yield Pair(f"{quantity} x {price}", f"{line} {item.group}", indent=2)
     if item.till_price or item.till_quantity:
         told = f"{scaled(item.shown_quantity, 3, language)} x {scaled(item.shown_price, 2, language)}"
         yield Pair(say("Quantity and price entered"), f"{told} {invoice.price_mode}", indent=2)

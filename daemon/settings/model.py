@@ -154,6 +154,8 @@ class Habits(Section, frozen=True):
     """Seconds that a reply may pause in its middle."""
     specific_tax_ht: Literal["separate", "folded"] = "separate"
     """A specific tax in HT mode: certified as its own amount, with VAT on it; or, for a machine that has no VAT on it, folded into the price."""
+    line_decimals: Literal[0, 2] = 0
+    """Decimals of a line's amount in HT mode (SFE 6.2): whole francs, each line rounded by itself; or two, for a machine that takes them."""
 
 
 class Machine(Section, frozen=True):

@@ -113,6 +113,7 @@ class SetOptions(_Order, tag="options"):
     vat_per_line: bool | UnsetType = UNSET
     groups_without_vat: bool | UnsetType = UNSET
     untaxed_specific: bool | UnsetType = UNSET
+    line_decimals: bool | UnsetType = UNSET
     untold_specific: bool | UnsetType = UNSET
     numbers: habits.Numbers | UnsetType = UNSET
     texts: habits.Texts | UnsetType = UNSET

@@ -1,8 +1,7 @@
 """The data of each command, as text on the wire (protocol sections 2 and 3), into frozen values and back.
 
 A reading of the protocol of its own, on purpose: nothing here is shared with the driver. Amounts on the wire have
-at most two decimals and become hundredths of a franc, quantities thousandths, VAT rates hundredths of a percent;
-only the line total of 31h is whole francs.
+at most two decimals and become hundredths of a franc, quantities thousandths, VAT rates hundredths of a percent.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ class Opening(msgspec.Struct, frozen=True):
 
 
 class ItemData(msgspec.Struct, frozen=True):
-    """31h; `amount` in whole francs, `price`, `unit_tax` and `tax` in hundredths, `quantity` in thousandths."""
+    """31h; `amount` in whole francs, and `cents` beyond it; `price`, `unit_tax` and `tax` in hundredths, `quantity` in thousandths."""
 
     name: str
     code: str
@@ -75,6 +74,11 @@ class ItemData(msgspec.Struct, frozen=True):
     unit_tax: int | None = None
     tax: int = 0
     tax_name: str = ""
+    cents: int = 0
+
+    @property
+    def hundredths(self) -> int:
+        return self.amount * 100 + self.cents
 
 
 class PaymentData(msgspec.Struct, frozen=True):
@@ -200,7 +204,8 @@ def parse_line(data: bytes) -> ItemData:
     name, _, code = label.partition("\n")
     if not name:
         raise bad_syntax("Item name missing")
-    if not taxed[4].isdigit():
+    amount, cents = divmod(parse_number(taxed[4], 2), 100)
+    if "." in taxed[4] and not cents:
         raise bad_syntax("Amount must be whole")
     return ItemData(
         unescape(name),
@@ -208,12 +213,13 @@ def parse_line(data: bytes) -> ItemData:
         taxed[1],
         taxed[2],
         parse_number(taxed[3], 2),
-        int(taxed[4]),
+        amount,
         parse_number(priced[1], 2),
         parse_number(priced[2], 3) if priced[2] else 1000,
         parse_number(priced[3], 2) if priced[3] else None,
         parse_number(priced[4], 2) if priced[4] else 0,
         unescape(priced[5] or ""),
+        cents,
     )
 
 

@@ -50,6 +50,7 @@ class FirmwareHabits(msgspec.Struct, frozen=True, kw_only=True):
     code_page: Annotated[CodePage, _means("how texts are written and read")] = "utf-8"
 
     full_customer: Annotated[bool, _means("refuses C3h without data")] = False
+    line_decimals: Annotated[bool, _means("in HT mode a line's amount may have two decimals")] = False
     whole_close: Annotated[bool, _means("refuses 38h with decimals")] = False
     name_most: Annotated[int, _means("refuses an item name of more bytes; 0 takes any")] = 0
 

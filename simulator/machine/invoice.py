@@ -36,6 +36,8 @@ class InvoiceUnderway:
         self._format = AnswerFormat(options)
 
     def add_line(self, line: ItemData) -> str:
+        if line.cents and not (self._options.line_decimals and self.opening.price_mode == "HT"):
+            raise MachineRefusal("Amount must be whole")
         check_line(line, self._options.rates[line.group], self.opening.price_mode)
         self.lines.append(line)
         share = self._share([line])
@@ -62,7 +64,7 @@ class InvoiceUnderway:
     def _share(self, lines: list[ItemData]) -> Share:
         """Of lines of one group, taken together."""
         options, mode = self._options, self.opening.price_mode
-        amount, tax = sum(line.amount for line in lines), sum(line.tax for line in lines)
+        amount, tax = sum(line.hundredths for line in lines), sum(line.tax for line in lines)
         untaxed = tax if options.untaxed_specific and mode == "HT" else 0
         return split(amount, options.rates[lines[0].group], mode, options.vat, untaxed)
 

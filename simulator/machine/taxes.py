@@ -37,9 +37,12 @@ def round_half_up(numerator: int, denominator: int) -> int:
     return (2 * numerator + denominator) // (2 * denominator)
 
 
-def split(amount: int, rate: int, price_mode: str, rounding: Vat = "half-up", untaxed: int = 0) -> Share:
-    """`amount`, in whole francs, includes VAT in TTC mode, and excludes it in HT mode; `untaxed` hundredths of it bear none."""
-    whole = amount * _FRANC
+def split(whole: int, rate: int, price_mode: str, rounding: Vat = "half-up", untaxed: int = 0) -> Share:
+    """`whole`, in hundredths, includes VAT in TTC mode, and excludes it in HT mode; `untaxed` of it bear none. Where it has cents, as some machines take
+    them, the total and what is before tax are whole francs, and the tax is what is between them."""
+    if whole % _FRANC:
+        total, before = _whole(round_half_up(whole * (_PERCENT + rate), _PERCENT)), _whole(whole)
+        return Share(before, total - before, total)
     weight = _PERCENT + rate if price_mode == "TTC" else _PERCENT
     if price_mode == "TTC" and rounding == "half-up":
         ht = round_half_up(whole * _PERCENT, weight * _FRANC) * _FRANC
@@ -72,11 +75,11 @@ def check_line(line: ItemData, rate: int, price_mode: str) -> None:
     """What the machine verifies of a line before it takes it (protocol 3, 31h; protocol 4)."""
     if line.rate != rate:
         raise MachineRefusal("Wrong tax rate")
-    if line.amount <= 0 or line.price <= 0 or line.quantity <= 0:
+    if line.hundredths <= 0 or line.price <= 0 or line.quantity <= 0:
         raise MachineRefusal("Amount not above 0")
     if line.unit_tax is not None and (line.tax <= 0 or line.unit_tax * line.quantity != line.tax * 1000):
         raise MachineRefusal("No amount!")
     weight = _PERCENT + rate if price_mode == "TTC" else _PERCENT
     expected = line.price * line.quantity * _PERCENT + line.tax * 1000 * weight
-    if abs(line.amount * _EXACT - expected) > _EXACT:
+    if abs(line.hundredths * _EXACT // _FRANC - expected) > _EXACT:
         raise MachineRefusal("No amount!" if line.unit_tax is not None else "Wrong amount")

@@ -61,6 +61,8 @@ class Defaults(msgspec.Struct, frozen=True):
     isf: str
     fold_in_ht: bool = False
     """In HT mode no specific tax is certified as its own amount: the machine would have no VAT on it (decision 31)."""
+    line_cents: bool = False
+    """In HT mode the machine takes two decimals on a line."""
     code_page: str = "utf-8"
     """In which the machine's texts are written and read."""
     rules: Rules = Rules()
@@ -88,7 +90,12 @@ def read_invoice(
     lines = [
         line
         for index, item in enumerate(fields.objects("items", MAX_ITEMS))
-        if (line := read_item(item, index, mode, rates, fold=mode == "HT" and defaults.fold_in_ht)) is not None
+        if (
+            line := read_item(
+                item, index, mode, rates, fold=mode == "HT" and defaults.fold_in_ht, cents=defaults.line_cents
+            )
+        )
+        is not None
     ]
     paid = read_payments(fields)
     group, given = fields.choice("psvbGroup", tuple(PSVB_RATES), ""), fields.francs(STAMP_DUTY)

@@ -74,7 +74,7 @@ class Customer(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True)
 
 class Item(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     """One line. `amount_ttc` is what the till asked to certify; `line_amount` is what the machine is told
-    (with VAT in TTC mode, without in HT mode), always whole and within a franc of `price * quantity`
+    (with VAT in TTC mode, without in HT mode), but for `line_cents` always whole and within a franc of `price * quantity`
     (plus the specific tax)."""
 
     name: str
@@ -102,6 +102,12 @@ class Item(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     """Of the article, for the report of articles (SFE 5.1); never sent."""
     psvb_group: str = ""
     """Of goods on an invoice whose items name their groups; else the invoice's `psvb` is for all goods."""
+    line_cents: int = 0
+    """Hundredths of a franc beyond `line_amount`, in HT mode, where the machine takes two decimals on a line."""
+
+    @property
+    def line_hundredths(self) -> int:
+        return self.line_amount * 100 + self.line_cents
 
     @property
     def shown_price(self) -> int:

@@ -4,8 +4,8 @@ The machine takes a line whose amount is `price × quantity` within a franc, plu
 till's own price does not give the amount, a price that does is derived; where no price with 2 decimals can, because
 the quantity is large, the line goes as one piece at the whole amount. The item keeps the till's price and quantity too.
 
-In TTC mode `amountTtc` is what is certified (decision 2). In HT mode the unit price is, rounded half up to whole francs on each line (SFE 6.2), and VAT
-comes on top of the group's total (decision 24); there `amountTtc` counts only where it is all there is: without a unit price, or when a
+In TTC mode `amountTtc` is what is certified (decision 2). In HT mode the unit price is, rounded half up to whole francs on each line, or to two decimals where
+the machine takes them (SFE 6.2), and VAT comes on top of the group's total (decision 24); there `amountTtc` counts only where it is all there is: without a unit price, or when a
 specific tax is certified or folded.
 """
 
@@ -64,12 +64,14 @@ class _Told(NamedTuple):
     price: int
     quantity: int
     tax: SpecificTax = SpecificTax(0, 0)
+    cents: int = 0
 
 
 def read_item(
-    fields: Fields, index: int, mode: PriceMode, rates: Mapping[str, int], *, fold: bool = False
+    fields: Fields, index: int, mode: PriceMode, rates: Mapping[str, int], *, fold: bool = False, cents: bool = False
 ) -> Line | None:
-    """None when it comes to no amount; every fault that it has is in `fields.errors`. `fold`: this machine gets no specific tax."""
+    """None when it comes to no amount; every fault that it has is in `fields.errors`. `fold`: this machine gets no specific tax; `cents`: it takes two
+    decimals on a line."""
     name = fields.text("name", NAME_LENGTH, required=True)
     item_type = fields.choice("itemType", get_args(ItemType), "LOCBIE")
     code = fields.text("code", SHORT_LENGTH)
@@ -83,7 +85,7 @@ def read_item(
     asked = _asked(fields, mode, rate)
     if asked is None:
         return None
-    told, warnings = _tell(fields, index, mode, asked, fold=fold)
+    told, warnings = _tell(fields, index, mode, asked, fold=fold, cents=cents)
     if told.amount < 1 or asked.amount > MAX_AMOUNT:
         fields.fault("amountTtc", Text("must come to at least 1 and at most {max_amount}", max_amount=MAX_AMOUNT))
         return None
@@ -112,6 +114,7 @@ def read_item(
         till_quantity=till_quantity,
         category=category,
         psvb_group=psvb_group,
+        line_cents=told.cents,
     )
     return Line(item, _exact(mode, asked, told), warnings, rounded=amount != asked.amount)
 
@@ -198,8 +201,10 @@ def _carries_tax(fields: Fields) -> bool:
     return specific_tax.carried(fields.values.get("specificTax"), fields.values.get("specificTaxRate"))
 
 
-def _tell(fields: Fields, index: int, mode: PriceMode, asked: _Asked, *, fold: bool) -> tuple[_Told, tuple[Warn, ...]]:
-    told: _Told | Fold = _plain(mode, asked)
+def _tell(
+    fields: Fields, index: int, mode: PriceMode, asked: _Asked, *, fold: bool, cents: bool
+) -> tuple[_Told, tuple[Warn, ...]]:
+    told: _Told | Fold = _plain(mode, asked, cents=cents)
     if _carries_tax(fields):
         told = Fold(Text("this machine has no VAT on it in HT mode")) if fold else _separate(fields, mode, asked)
     why = ""
@@ -238,9 +243,12 @@ def _separate(fields: Fields, mode: PriceMode, asked: _Asked) -> _Told | Fold:
     return _Told(line, price, pieces, tax)
 
 
-def _plain(mode: PriceMode, asked: _Asked) -> _Told:
+def _plain(mode: PriceMode, asked: _Asked, *, cents: bool) -> _Told:
     if mode == "TTC" or asked.price is None:
         return _folded(mode, asked)
+    whole, rest = divmod(divide_half_up(asked.product, PRODUCT // 100), 100)
+    if cents and rest and whole:
+        return _Told(whole, asked.price, asked.quantity, cents=rest)
     line = divide_half_up(asked.product, PRODUCT)
     return _Told(line or min(1, round_half_up(asked.amount)), asked.price, asked.quantity)
 

@@ -24,12 +24,17 @@ def tax_lines(items: Iterable[Item], mode: PriceMode) -> tuple[TaxLine, ...]:
     sums: dict[tuple[str, int], int] = {}
     for item in items:
         key = item.group, item.rate
-        sums[key] = sums.get(key, 0) + item.line_amount
+        sums[key] = sums.get(key, 0) + item.line_hundredths
     return tuple(tax_line(group, rate, amount, mode) for (group, rate), amount in sorted(sums.items()))
 
 
-def tax_line(group: str, rate: int, amount: int, mode: PriceMode) -> TaxLine:
-    """`amount` is the sum of the group's lines: with VAT in TTC mode, without in HT mode."""
+def tax_line(group: str, rate: int, hundredths: int, mode: PriceMode) -> TaxLine:
+    """Of the sum of the group's lines in hundredths of a franc: with VAT in TTC mode, without in HT mode. Where it has cents, total and HT are rounded to whole
+    francs, and what is between them is the tax (SFE 6.7)."""
+    amount, cents = divmod(hundredths, 100)
+    if cents:
+        ttc, ht = divide_half_up(hundredths * (WHOLE + rate), WHOLE * 100), divide_half_up(hundredths, 100)
+        return TaxLine(group, rate, ht, ttc - ht, ttc)
     if mode == "TTC":
         ht = without_vat(amount, rate)
         return TaxLine(group, rate, ht, amount - ht, amount)

@@ -49,7 +49,7 @@ def _lines(invoice: Invoice) -> str:
     """As the till sent them: `2 x 15000 Riz 25 kg [B] = 30000`."""
     return "; ".join(
         f"{exact(item.shown_quantity, QUANTITY_DECIMALS)} x {exact(item.shown_price, PRICE_DECIMALS)} {item.name} "
-        f"[{item.group}] = {item.line_amount}"
+        f"[{item.group}] = {item.line_amount}{f'.{item.line_cents:02}' if item.line_cents else ''}"
         for item in invoice.items
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterable
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -172,3 +173,61 @@ def test_a_machine_is_talked_to_as_its_settings_say(tmp_path: Path) -> None:
         assert certified["lines"][0]["name"] == "Café moulu Kénédougou"
         assert "Kwamé" in shop.get("info").json()["merchant"]["zone"]
         shop.verify()
+
+
+DECIMALS = """
+[machine.habits]
+line_decimals = 2
+"""
+
+
+def without_tax(number: str, *prices: float, **changes: Any) -> dict[str, Any]:
+    """Thirty of each, with the exact total in whole francs as the payment."""
+    items = [
+        {"name": f"Article {at}", "taxGroup": "B", "unitPrice": price, "quantity": 30}
+        for at, price in enumerate(prices)
+    ]
+    total = int(Decimal(30) * sum(Decimal(str(price)) for price in prices) * Decimal("1.18") + Decimal("0.5"))
+    return invoice(number, priceMode="HT", items=items, payments=[{"method": "E", "amount": total}], **changes)
+
+
+def test_a_machine_that_takes_two_decimals_on_a_line(tmp_path: Path) -> None:
+    """SFE 6.2: 30 × 33.49 goes as 1004.70. Without the setting each line is whole francs, and a warning says by how much the total differs; with it the total is the
+    exact one to the franc, on paper too; X, Z, a credit note of all of it and `verify` are as ever."""
+    with Shop(tmp_path, machines=(Machine(tmp_path, NIM, IFU, "--line-decimals"),)).start() as shop:
+        sale = without_tax(
+            "W-1", 33.48, 33.48, 33.48
+        )  # 3 × 1004.40: 3013.20, with VAT 3555.58; in whole francs 3012, 3554
+        whole = shop.certify(sale).json()
+        assert whole["totalTtc"] == 3554
+        told = {warning["code"]: warning["message"] for warning in whole["warnings"]}
+        assert "3555.58" in told["LINES_ROUNDED"]
+        shop.stop_daemon()
+        shop.more_config = DECIMALS
+        shop.start_daemon()
+        exact = shop.certify(without_tax("W-2", 33.48, 33.48, 33.48)).json()
+        assert (exact["totalTtc"], exact["warnings"]) == (3556, [])
+        (line,) = exact["taxDetails"]
+        assert (line["ht"], line["tva"], line["ttc"]) == (3013, 543, 3556)
+        paper = shop.get(f"certifications/{exact['codeSecef']}/ticket", lang="fr").text.replace("\u00a0", " ")
+        assert paper.count("1 004,4 B") == 3
+        credit = without_tax(
+            "W-3", 33.48, 33.48, 33.48, invoiceType="FA", creditNoteNature="COR", originalInvoiceNumber="W-2"
+        )
+        assert shop.certify(credit, path="credit-note").json()["totalTtc"] == 3556
+        assert shop.certify(invoice("W-4", 1500)).json()["totalTtc"] == 1500
+        report = shop.x_with(4)
+        assert report["total_ttc"] == report["total_ht"] + report["total_tva"] == 3554 + 1500
+        shop.verify()
+
+
+def test_a_machine_that_takes_no_decimals_refuses_them(tmp_path: Path) -> None:
+    """Where the setting is wrong nothing is certified, in the machine's own words; a line without cents goes as ever."""
+    with Shop(tmp_path, machines=(Machine(tmp_path, NIM, IFU),)) as shop:
+        shop.more_config = DECIMALS
+        shop.start()
+        refused = shop.certify(without_tax("W-1", 33.49))
+        assert (refused.status_code, refused.json()["code"]) == (422, "MACHINE_REFUSED")
+        assert "whole" in refused.json()["detail"]
+        assert shop.certify(without_tax("W-2", 33.50)).status_code == 200
+        assert [each["number"] for each in shop.machines[0].certified()] == ["W-2"]

@@ -24,20 +24,20 @@ def half_up(value: Fraction) -> int:
 @pytest.mark.parametrize(("ttc", "rate", "ht", "tva"), TAKEN_OUT)
 def test_ttc_is_split_as_the_rules_say(ttc, rate, ht, tva):
     """`ht = ttc × 100 / (100 + rate)` rounded half up; the examples of fiscal-rules.md among them."""
-    share = split(ttc, rate, "TTC")
+    share = split(ttc * 100, rate, "TTC")
     assert (share.ht, share.tva, share.ttc) == (ht * 100, tva * 100, ttc * 100)
 
 
 @pytest.mark.parametrize(("ht", "rate", "tva"), PUT_ON)
 def test_ht_gets_its_vat_half_up(ht, rate, tva):
     """25 at 10 % is 2.5 and becomes 3; 25 at 18 % is 4.5 and becomes 5."""
-    assert split(ht, rate, "HT").tva == tva * 100
+    assert split(ht * 100, rate, "HT").tva == tva * 100
 
 
 @given(st.integers(1, 10**12), RATES)
 def test_both_modes_agree_with_fractions(amount, rate):
     """Exact in every case, and ht + tva = ttc."""
-    ttc, ht = split(amount, rate, "TTC"), split(amount, rate, "HT")
+    ttc, ht = split(amount * 100, rate, "TTC"), split(amount * 100, rate, "HT")
     assert ttc.ht == 100 * half_up(Fraction(amount * 10_000, 10_000 + rate))
     assert ht.tva == 100 * half_up(Fraction(amount * rate, 10_000))
     assert ttc.ht + ttc.tva == ttc.ttc
@@ -57,14 +57,19 @@ def test_both_modes_agree_with_fractions(amount, rate):
 )
 def test_vat_is_rounded_as_the_machine_s_habit_is(mode, rounding, tva, ttc):
     """15 000 at 18 %: 2288, 2289 or 2288.14 of it are VAT, by fiscal-rules.md; the total is whole in each."""
-    share = split(15_000, 1800, mode, rounding)
+    share = split(1_500_000, 1800, mode, rounding)
     assert (share.tva, share.ttc, share.ht) == (tva, ttc, ttc - tva)
 
 
 def test_in_ht_mode_cents_of_vat_do_not_reach_the_total():
     """1003 at 18 % is 180.54, and the total 1184; a specific tax of 100 may bear none."""
-    assert split(1003, 1800, "HT", "cents") == Share(100_300, 18_054, 118_400)
-    assert split(1000, 1800, "HT", "half-up", 10_000) == Share(100_000, 16_200, 116_200)
+    assert split(100_300, 1800, "HT", "cents") == Share(100_300, 18_054, 118_400)
+    assert split(100_000, 1800, "HT", "half-up", 10_000) == Share(100_000, 16_200, 116_200)
+
+
+def test_cents_of_a_line_without_tax_end_in_whole_totals():
+    """30 × 33.49 is 1004.70, with 18 % 1185.55: 1186, of which 1005 are before tax."""
+    assert split(100_470, 1800, "HT") == Share(100_500, 18_100, 118_600)
 
 
 def test_the_default_table_is_that_of_the_rules():

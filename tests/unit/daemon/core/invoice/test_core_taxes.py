@@ -24,29 +24,41 @@ RATE = st.integers(0, 10_000)
 @pytest.mark.parametrize(("ttc", "rate", "ht", "tva"), TAKEN_OUT)
 def test_vat_is_taken_out_of_a_total_with_vat(ttc, rate, ht, tva):
     """`ht = ttc × 100 / (100 + rate)` rounded half up, `tva = ttc - ht`; 3 at 100 % is 1.5, so 2."""
-    assert tax_line("B", rate, ttc, "TTC") == TaxLine("B", rate, ht, tva, ttc)
+    assert tax_line("B", rate, ttc * 100, "TTC") == TaxLine("B", rate, ht, tva, ttc)
 
 
 @pytest.mark.parametrize(("ht", "rate", "tva"), PUT_ON)
 def test_vat_comes_on_top_of_a_total_without(ht, rate, tva):
     """HT mode: `tva = ht × rate` rounded half up; 10 % of 25 is 2.5, so 3."""
-    assert tax_line("C", rate, ht, "HT") == TaxLine("C", rate, ht, tva, ht + tva)
+    assert tax_line("C", rate, ht * 100, "HT") == TaxLine("C", rate, ht, tva, ht + tva)
 
 
 @given(AMOUNTS, RATE, st.sampled_from(["TTC", "HT"]))
 def test_without_and_vat_are_the_whole(amount, rate, mode):
     """`ht + tva = ttc`, always, and VAT is within half a franc of what it should be."""
-    line = tax_line("B", rate, amount, mode)
+    line = tax_line("B", rate, amount * 100, mode)
     assert line.ht + line.tva == line.ttc
     assert abs(line.tva - Fraction(line.ht * rate, 10_000)) <= 1
     assert (line.ttc if mode == "TTC" else line.ht) == amount
+
+
+@given(st.integers(100, 10**14), RATE)
+def test_cents_of_a_group_are_rounded_at_its_total(hundredths, rate):
+    """HT mode with two decimals: total and HT are the nearest francs of what is exact, and the tax is what is between them (SFE 6.7)."""
+    line = tax_line("B", rate, hundredths, "HT")
+    exact = Fraction(hundredths * (10_000 + rate), 1_000_000)
+    assert line.ht + line.tva == line.ttc
+    if hundredths % 100:
+        assert abs(line.ttc - exact) <= Fraction(1, 2)
+        assert abs(line.ht - Fraction(hundredths, 100)) <= Fraction(1, 2)
+        assert line.tva >= 0
 
 
 @pytest.mark.parametrize("group", RATES)
 def test_every_group_has_its_own_line(group):
     """Groups A to P, each at the machine's rate, computed on the group's total and not line by line."""
     invoice = read(body(item(taxGroup=group, amountTtc=333), item(taxGroup=group, amountTtc=334)))
-    assert invoice.taxes == (tax_line(group, RATES[group], 667, "TTC"),)
+    assert invoice.taxes == (tax_line(group, RATES[group], 66700, "TTC"),)
 
 
 def test_groups_are_sorted_and_those_that_do_not_occur_left_out():
