@@ -11,7 +11,7 @@ import msgspec
 from common.language import sentence
 from common.language.stored import stored
 from daemon.core import errors
-from daemon.core.audit import Actor
+from daemon.core.audit import Action, Actor
 from daemon.core.errors import FieldError, InvalidRequest, McfdError
 from daemon.core.keys import KeyTerms
 from daemon.core.ledger.attempt import Mode
@@ -256,6 +256,16 @@ class NoteAuthority(OperationMessage, frozen=True, tag="tls.note"):
         await store.audit.note("authority.created", self.place, at=at, by=by, detail=detail)
 
 
+class NoteJoined(OperationMessage, frozen=True, tag="upstream.note"):
+    """That the box has joined `headquarters`, or, where it is empty, has left the one that it had; a daemon takes it up at once."""
+
+    headquarters: str
+
+    async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
+        action: Action = "upstream.joined" if self.headquarters else "upstream.left"
+        await store.audit.note(action, self.headquarters, at=at, by=by, detail={})
+
+
 AnyOperation: TypeAlias = (
     CreateKey
     | RevokeKey
@@ -274,6 +284,7 @@ AnyOperation: TypeAlias = (
     | NoteArchive
     | NoteVerified
     | NoteAuthority
+    | NoteJoined
 )
 
 

@@ -42,11 +42,22 @@ def read_credentials(path: Path, option: str) -> Credentials:
         raise BadCredentials(f"{option} {path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise BadCredentials(f"{option} {path}: not text") from None
-    blocks = dict(_BLOCK.findall(text))
     try:
-        return Credentials(blocks.get("NATS USER JWT", ""), decode_seed(blocks.get("USER NKEY SEED", text)))
+        return credentials_of(text)
     except ValueError:
         raise BadCredentials(f"{option} {path}: no NATS credentials in it") from None
+
+
+def credentials_of(text: str) -> Credentials:
+    """From what stands in such a file; ValueError."""
+    blocks = dict(_BLOCK.findall(text))
+    return Credentials(blocks.get("NATS USER JWT", ""), decode_seed(blocks.get("USER NKEY SEED", text)))
+
+
+def credentials_text(jwt: str, seed: str) -> str:
+    """The file of a user with that seed, `SU…`."""
+    blocks = (("NATS USER JWT", jwt), ("USER NKEY SEED", seed))
+    return "\n".join(f"-----BEGIN {name}-----\n{text}\n------END {name}------\n" for name, text in blocks)
 
 
 def introduction(

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final, Protocol
@@ -20,7 +20,15 @@ from daemon.app.upkeep.box_clock import now_millis
 from daemon.core.errors import McfdError
 from daemon.core.ledger.decision import DecisionRefused
 from daemon.ledger_access import shell_actor
-from daemon.operations import LONGEST, AnyOperation, OperationAnswer, OperationRequest, ReplayOutbox, refusal_of
+from daemon.operations import (
+    LONGEST,
+    AnyOperation,
+    NoteJoined,
+    OperationAnswer,
+    OperationRequest,
+    ReplayOutbox,
+    refusal_of,
+)
 from daemon.settings import Settings
 from daemon.store import Store
 from daemon.usecases.worker.machine_workers import MachineWorkers
@@ -49,10 +57,14 @@ class Wakeable(Protocol):
 
 @asynccontextmanager
 async def controlled(
-    store: Store, settings: Settings, workers: MachineWorkers = NO_WORKERS, senders: Sequence[Wakeable] = ()
+    store: Store,
+    settings: Settings,
+    workers: MachineWorkers = NO_WORKERS,
+    senders: Sequence[Wakeable] = (),
+    reload: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[None]:
-    """What was begun is done before it ends. `senders` are woken when an outbox holds more to send."""
-    control, path = CommandServer(store, workers, senders), control_path(settings)
+    """What was begun is done before it ends. `senders` are woken when an outbox holds more to send; `reload` has the settings read again."""
+    control, path = CommandServer(store, workers, senders, reload), control_path(settings)
     try:
         listener = bind_unix(path)
     except OSError as error:  # a file system without sockets: tills are served all the same
@@ -70,9 +82,12 @@ async def controlled(
 
 
 class CommandServer:
-    def __init__(self, store: Store, workers: MachineWorkers, senders: Sequence[Wakeable]) -> None:
+    def __init__(
+        self, store: Store, workers: MachineWorkers, senders: Sequence[Wakeable], reload: Callable[[], None]
+    ) -> None:
         self._store = store
         self._workers = workers
+        self._reload = reload
         self._senders = senders
         self.tasks: set[asyncio.Task[None]] = set()
 
@@ -126,6 +141,8 @@ class CommandServer:
         if isinstance(operation, ReplayOutbox):
             for sender in self._senders:
                 sender.wake_all()
+        elif isinstance(operation, NoteJoined):
+            self._reload()
         return OperationAnswer(msgspec.Raw(msgspec.json.encode(result)))
 
 

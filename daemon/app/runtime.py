@@ -97,6 +97,11 @@ class Runtime:
         self.clock_watch = ClockWatch()
         self.listeners.append(self.event_bus.on_event)
 
+    @property
+    def all_workers(self) -> tuple[MachineWorker, ...]:
+        """Also those of `retired`."""
+        return (*self.workers, *self.retired)
+
     def disk_trouble(self) -> str:
         """A failure more ends the process."""
         return disk_trouble(self._disk_failures, now_millis())
@@ -141,7 +146,7 @@ async def _take_down(runtime: Runtime) -> None:
     for task in runtime.lines:
         task.cancel()
     await asyncio.gather(*runtime.lines, return_exceptions=True)
-    await asyncio.gather(*(worker.close(0) for worker in (*runtime.workers, *runtime.retired)))
+    await asyncio.gather(*(worker.close(0) for worker in runtime.all_workers))
 
 
 async def _open_workers(runtime: Runtime, machine: Machine) -> None:

@@ -143,11 +143,12 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
             runtime.listeners.append(ZPrinting(runtime, paper).on_event)
         await note_configuration(runtime.store, settings)
         workers = MachineWorkers(runtime.workers, runtime.retired)
-        await stack.enter_async_context(controlled(runtime.store, settings, workers, (replication, webhooks)))
+        senders, reload = (replication, webhooks), signals.reload.set
+        await stack.enter_async_context(controlled(runtime.store, settings, workers, senders, reload))
         history = LineHistory(runtime)
         deps = _api_deps(runtime, box(runtime, replication, webhooks, history), replication, signals.stop, paper)
         stack.push_async_callback(write_uses, deps, runtime.store)
-        page = page_of(runtime, certificate, replication, webhooks, signals.stop)
+        page = page_of(runtime, certificate, replication, webhooks, stop=signals.stop.set, reload=reload)
         stack.push_async_callback(page.jobs.close)
         # Beside the loop: the machines' first replies come in meanwhile, and each is answered at once.
         app = await asyncio.to_thread(create_api, deps, page)
@@ -179,9 +180,7 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         notify.stopping()
         log.info("stopping")
         # Together: what is on the line ends, whoever waits is told so, and the answers still go out.
-        await server.stop(
-            asyncio.gather(*(worker.close(STOP_GRACE) for worker in (*runtime.workers, *runtime.retired)))
-        )
+        await server.stop(asyncio.gather(*(worker.close(STOP_GRACE) for worker in runtime.all_workers)))
     log.info("stopped")
     return EXIT_OK
 

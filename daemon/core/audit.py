@@ -39,6 +39,8 @@ Action: TypeAlias = Literal[
     "configuration.changed",
     "outbox.replayed",
     "authority.created",
+    "upstream.joined",
+    "upstream.left",
 ]
 
 GENESIS: Final = hashlib.sha256(b"mcfd audit 1").digest()
@@ -127,6 +129,8 @@ DEEDS: Final[Mapping[str, Text]] = {
     "configuration.changed": Text("configuration changed"),
     "outbox.replayed": Text("refused closures sent again"),
     "authority.created": Text("certificate authority made"),
+    "upstream.joined": Text("headquarters joined"),
+    "upstream.left": Text("headquarters left"),
 }
 DETAILS: Final[Mapping[str, Text]] = {
     "all": Text("the whole box"),

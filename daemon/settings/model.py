@@ -319,7 +319,7 @@ class Settings(Section, frozen=True):
     sandbox: Sandbox = Sandbox()
     """The simulated machines behind test keys."""
     upstream: Upstream | None = None
-    """Where closures go (docs/upstream.md). Left out: they stay in the outbox."""
+    """Where closures go (docs/upstream.md). Left out: to the headquarters that was joined (`mcfd upstream join`), else they stay in the outbox."""
     webhook: tuple[Webhook, ...] = ()
     """One section for each receiver of events of tills and screens."""
     homologation: Homologation = Homologation()
@@ -360,6 +360,11 @@ class Settings(Section, frozen=True):
     def tls_home(self) -> Path:
         """The folder of the internal authority, whether or not there is one."""
         return self.server.tls_folder or self.storage.path.parent / "tls"
+
+    @property
+    def joined_home(self) -> Path:
+        """The folder of what joining a headquarters has left (daemon/settings/joined.py), whether or not there is one."""
+        return self.storage.path.parent / "headquarters"
 
     def recordings_of(self, nim: str) -> Path:
         """The folder of that machine's recordings, whether or not there is one; another activation of it has the same."""

@@ -17,6 +17,7 @@ from common.language import tr
 from common.language.system import reason
 from common.settings import SettingsError, convert, misspelt, read_toml
 from daemon.settings.check import problems, unreadable_files
+from daemon.settings.joined import with_joined
 from daemon.settings.model import Settings
 
 if TYPE_CHECKING:
@@ -38,11 +39,11 @@ def load(path: Path | None = None, environ: Mapping[str, str] = os.environ) -> S
         content = file.read_bytes()
     except OSError as error:
         raise SettingsError(file, "", tr("cannot be read: {why}", why=reason(error))) from None
-    return parse(content, file, environ)
+    return with_joined(parse(content, file, environ))
 
 
 def parse(content: bytes, file: Path, environ: Mapping[str, str]) -> Settings:
-    """The same of a file that has this content."""
+    """The same of a file that has this content; without what was joined."""
     raw = read_toml(content, file)
     if "file" in raw:
         raise SettingsError(file, "file", tr("unknown section"))

@@ -20,7 +20,7 @@ from common.files import secret_path
 from common.language import Text
 from common.settings import named_paths
 from daemon.owner import as_owner
-from daemon.settings import Settings
+from daemon.settings import Settings, joined
 from daemon.whole_box.sealed import NotOpened
 from daemon.whole_box.signature import KEY_FILE, ArchiveEntry, BoxKey, Signature, key_file
 
@@ -31,6 +31,7 @@ SIGNATURE: Final = "signature.json"
 FILES: Final = "files/"
 AUTHORITY: Final = "authority/"
 BOX: Final = "box/"
+JOINED: Final = f"{BOX}headquarters."
 FORMAT: Final = 1
 AUTHORITY_FILES: Final = {"ca.pem": 0o644, "ca.key": 0o600, "server.pem": 0o600}
 NOT_COPIED: Final = ("file", "storage.path", "server.tls_folder")
@@ -67,13 +68,16 @@ class Belonging(NamedTuple):
 
 
 def belongings(settings: Settings) -> Iterator[Belonging]:
-    """What the configuration names, what its authority holds, and the key that signs backups; whether or not it is there."""
+    """What the configuration names, what its authority holds, the key that signs backups, and what joining a headquarters has left; whether or not it
+    is there."""
     for key, path in named_paths(settings):
-        if key not in NOT_COPIED:
+        if key not in NOT_COPIED and path.parent != settings.joined_home:
             yield Belonging(FILES + key, path, OPEN_FILES.get(key, 0o600))
     for name, mode in AUTHORITY_FILES.items():
         yield Belonging(AUTHORITY + name, settings.tls_home / name, mode)
     yield Belonging(BOX + KEY_FILE, key_file(settings.storage.path), 0o600)
+    for name in reversed(joined.FILES):
+        yield Belonging(JOINED + name, settings.joined_home / name, 0o600)
 
 
 def pack(settings: Settings, ledger: Path, target: BinaryIO, key: BoxKey, *, made_at: str, version: str) -> list[Path]:
@@ -97,7 +101,8 @@ def pack(settings: Settings, ledger: Path, target: BinaryIO, key: BoxKey, *, mad
             try:
                 add(each.name, _read(secret_path(each.path)))
             except OSError:
-                if settings.server.tls or not each.name.startswith(AUTHORITY):
+                is_of_box = settings.server.tls or not each.name.startswith(AUTHORITY)
+                if is_of_box and not each.name.startswith(JOINED):
                     left_out.append(each.path)
         with as_owner(ledger.parent):
             copy = ledger.open("rb")

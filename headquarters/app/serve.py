@@ -10,7 +10,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import structlog
 import uvloop
 
@@ -18,14 +17,17 @@ from common import notify
 from common.front import BadCertificate, FrontError, FrontLimits, FrontServer, check_pair, withdraw
 from common.http_server import HttpServer, ServerConfig
 from common.login_guard import LoginGuard
+from common.settings import SettingsError
 from common.wire.cancellation import ended
 from common.wire.nats_pull import NatsOptions
 from headquarters.app.register_copy import RegisterCopy
 from headquarters.app.service import create_service
-from headquarters.app.settings import HqSettings, register_copy
+from headquarters.app.settings import HqSettings, Nats, join_terms, register_copy
 from headquarters.findings.tell import MailTeller, Teller, WebhookTeller
 from headquarters.findings.watch import Watch, WatchPace
 from headquarters.intake.jetstream import JetStreamIntake
+from headquarters.intake.joining import JoinTerms
+from headquarters.intake.nats_revocations import NatsRevocations
 from headquarters.intake.reception import Reception
 from headquarters.intake.threads import Threads
 from headquarters.page.shared import RULES, Screens
@@ -54,13 +56,13 @@ DIRECT = FrontLimits(
 def serve(settings: HqSettings, front: Path | None = None) -> int:
     """Runs until SIGTERM or SIGINT; the exit code. `front` is the folder shared with HAProxy's unit."""
     try:
-        return uvloop.run(_serve(settings, front))
-    except (OSError, BadCertificate, FrontError) as error:
+        return uvloop.run(_serve(settings, join_terms(settings), front))
+    except (OSError, BadCertificate, FrontError, SettingsError) as error:
         log.critical("start.refused", reason=str(error))
         return EXIT_UNUSABLE
 
 
-async def _serve(settings: HqSettings, folder: Path | None) -> int:
+async def _serve(settings: HqSettings, terms: JoinTerms, folder: Path | None) -> int:
     stop = asyncio.Event()
     _listen(stop)
     async with AsyncExitStack() as stack:
@@ -79,8 +81,10 @@ async def _serve(settings: HqSettings, folder: Path | None) -> int:
         reception = Reception(store, threads, settings.zone, newest)
         await stack.enter_async_context(reception.running())
         if settings.nats is not None:
-            intake = JetStreamIntake(NatsOptions(**msgspec.structs.asdict(settings.nats)), store, threads, reception)
-            _beside(stack, intake.run(), "jetstream")
+            options = _nats_options(settings.nats)
+            _beside(stack, JetStreamIntake(options, store, threads, reception).run(), "jetstream")
+            if terms.issuer is not None:
+                _beside(stack, NatsRevocations(readers, reading, options, terms.issuer).run(), "revocations")
         told = settings.findings
         pace = WatchPace(every=told.look_every, tell_after=told.tell_after, silent_after=told.silent_after)
         _beside(stack, Watch(readers, settings.zone, pace, _tellers(settings)).run(), "watch")
@@ -90,7 +94,9 @@ async def _serve(settings: HqSettings, folder: Path | None) -> int:
         if front is not None:
             stack.push_async_callback(front.stop)
             await front.start()
-        server = HttpServer(create_service(readers, reading, reception, screens), _server_config(settings, front))
+        server = HttpServer(
+            create_service(readers, reading, reception, screens, terms), _server_config(settings, front)
+        )
         await server.start()
         stack.push_async_callback(server.stop)
         _listen(stop)  # again: uvicorn takes the signals at its start
@@ -105,6 +111,10 @@ async def _serve(settings: HqSettings, folder: Path | None) -> int:
         notify.stopping()
     log.info("stopped")
     return EXIT_OK
+
+
+def _nats_options(nats: Nats) -> NatsOptions:
+    return NatsOptions(url=nats.url, credentials_file=nats.credentials_file, tls_ca=nats.tls_ca, durable=nats.durable)
 
 
 def _listen(stop: asyncio.Event) -> None:

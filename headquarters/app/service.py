@@ -15,8 +15,9 @@ from litestar.response import Redirect
 
 from common.language import Text
 from common.web.asked import asked_by, set_cookie
-from headquarters.api import incoming, questions
+from headquarters.api import incoming, joining, questions
 from headquarters.api.access import problem
+from headquarters.intake.joining import JoinService, JoinTerms
 from headquarters.intake.reception import Reception
 from headquarters.intake.threads import Threads
 from headquarters.page import calendar, entrance, findings, totals
@@ -32,7 +33,8 @@ PAGE = (
     *(calendar.calendar, calendar.shop, calendar.closure),
     *(findings.ledger, findings.accept),
     *(totals.totals, totals.exports, totals.closures_csv),
-    *(findings.findings, findings.say, findings.boxes, findings.people, findings.add_person, findings.disable),
+    *(findings.findings, findings.say, findings.boxes, findings.join_form, findings.make_code, findings.revoke),
+    *(findings.people, findings.add_person, findings.disable),
 )
 NOT_FOUND = Text("There is nothing at this address.")
 MOST_OF_A_FORM = 16 * 1024
@@ -78,9 +80,13 @@ def metrics(reception: Reception) -> str:
     return "\n".join([*lines, ""])
 
 
-def create_service(store: HqStore, threads: Threads, reception: Reception, screens: Screens) -> Litestar:
+def create_service(
+    store: HqStore, threads: Threads, reception: Reception, screens: Screens, terms: JoinTerms | None = None
+) -> Litestar:
+    """`terms`: what boxes that join are told; left out, closures over HTTPS."""
     service = copy(drawn_routes())
     parts = {"store": store, "threads": threads, "reception": reception, "screens": screens, "zone": screens.zone}
+    parts["joining"] = JoinService(store, threads, terms or JoinTerms(), is_direct=screens.is_secure)
     service.state = State(parts, deep_copy=False)
     return service
 
@@ -90,12 +96,12 @@ def drawn_routes() -> Litestar:
     """An application without a state, so that each of a process is a copy with its own: drawing the routes is most of what one costs."""
     return Litestar(
         [
-            *(incoming.take_closure, incoming.take_presence),
+            *(incoming.take_closure, incoming.take_presence, joining.join),
             *(questions.closures, questions.findings, questions.see, questions.solve),
             *(root, live, ready, metrics),
             *PAGE,
         ],
-        dependencies={name: _given(name) for name in ("store", "threads", "reception", "screens", "zone")},
+        dependencies={name: _given(name) for name in ("store", "threads", "reception", "screens", "zone", "joining")},
         exception_handlers={
             NoSession: _to_login,
             HTTPException: _refused,

@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
+from common.files import read_secret
 from common.language import tr
 from common.language.system import reason
 from common.settings import Section, SettingsError, convert, read_toml
+from headquarters.core.nats_accounts import NatsIssuer
+from headquarters.intake.joining import JoinTerms
 
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
@@ -35,12 +39,23 @@ class HqStorage(Section, frozen=True):
 
 
 class Nats(Section, frozen=True):
-    """`url` may be several, with commas. `durable` is the consumer that all instances share."""
+    """`url` may be several, with commas. `durable` is the consumer that all instances share. `issuer_file`, of `mcfd-hq nats issuer`: boxes that
+    join get their credentials here, and those that are revoked are cut off."""
 
     url: str
     credentials_file: Path | None = None
     tls_ca: Path | None = None
     durable: str = "headquarters"
+    issuer_file: Path | None = None
+
+
+class BoxesJoining(Section, frozen=True):
+    """What boxes that join are told. `url`: where they reach this headquarters, `https://…`; `nats_url`: where they reach the servers, when it is not
+    `nats.url`; `tls_ca`: the authority (PEM) of the certificates of both, when no public one vouches for them."""
+
+    url: str = ""
+    nats_url: str = ""
+    tls_ca: Path | None = None
 
 
 class Hook(Section, frozen=True):
@@ -84,6 +99,7 @@ class HqSettings(Section, frozen=True):
     server: HqServer = HqServer()
     storage: HqStorage = HqStorage()
     nats: Nats | None = None
+    boxes: BoxesJoining = BoxesJoining()
     findings: Findings = Findings()
     reports: HqReports = HqReports()
 
@@ -108,6 +124,8 @@ def load(path: Path) -> HqSettings:
     for one, other in (("tls_cert", "tls_key"), ("tls_key", "tls_cert")):
         if getattr(settings.server, one) and not getattr(settings.server, other):
             raise SettingsError(path, f"server.{one}", tr("goes with {other}, which is missing", other=other))
+    if (url := settings.boxes.url) and urlsplit(url).scheme not in ("https", "http"):
+        raise SettingsError(path, "boxes.url", tr("{value} is not an address, as https://hq.example", value=f'"{url}"'))
     return settings
 
 
@@ -120,3 +138,27 @@ def register_copy(settings: HqSettings) -> Path | None:
         return Path(state) / "register.json"
     file = storage.url.removeprefix("sqlite:///")
     return Path(file).with_suffix(".register.json") if file != storage.url else None
+
+
+def join_terms(settings: HqSettings) -> JoinTerms:
+    """SettingsError when what lets boxes in cannot be read."""
+    nats, boxes = settings.nats, settings.boxes
+    issuer = None
+    if nats is not None and nats.issuer_file is not None:
+        try:
+            issuer = msgspec.json.decode(read_secret(nats.issuer_file), type=NatsIssuer)
+        except OSError as error:
+            raise SettingsError(
+                "nats.issuer_file", str(nats.issuer_file), tr("cannot be read: {why}", why=reason(error))
+            ) from None
+        except msgspec.MsgspecError:
+            raise SettingsError(
+                "nats.issuer_file", str(nats.issuer_file), tr("is not what `mcfd-hq nats issuer` writes")
+            ) from None
+    return JoinTerms(
+        url=boxes.url,
+        servers=boxes.nats_url or (nats.url if nats is not None else ""),
+        authority=boxes.tls_ca,
+        certificate=settings.server.tls_cert,
+        issuer=issuer,
+    )

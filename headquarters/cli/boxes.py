@@ -9,10 +9,14 @@ from pathlib import Path
 
 import click
 
+from common.settings import SettingsError
 from common.wire.keys import PRIVATE, SHARED, BadKey
-from headquarters.app.settings import HqSettings
+from headquarters.app.settings import HqSettings, join_terms
 from headquarters.cli.shared import configured, now, opened, print_row, refusal
 from headquarters.core.held import machine_of
+from headquarters.intake.joining import MINUTES, MOST_MINUTES
+from headquarters.store.register import is_nim
+from headquarters.store.store import HqStore
 
 MINUTES_A_DAY = 1440
 
@@ -47,6 +51,38 @@ def add(
             raise refusal(f"NIM: {error}") from None
 
 
+@boxes.command()
+@click.argument("nims", metavar="NIM...", nargs=-1, required=True)
+@click.option("--label", default="", help="What people call the shop.")
+@click.option("--region", default="", help="The group it belongs to.")
+@click.option(
+    "--minutes",
+    type=click.IntRange(1, MOST_MINUTES),
+    default=MINUTES,
+    show_default=True,
+    help="How long it may be used.",
+)
+@configured
+def code(settings: HqSettings, nims: tuple[str, ...], *, label: str, region: str, minutes: int) -> None:
+    """A code by which one box with these machines joins: prints it, for `mcfd upstream join` or the box's page. It is for one use; of the codes for a
+    machine only the last one counts. The box makes its own key, and no other is valid for these machines from then on."""
+    for nim in nims:
+        if not is_nim(nim):
+            raise refusal(f"{nim} is not a NIM")
+    try:
+        terms, at = join_terms(settings), now()
+    except SettingsError as error:
+        raise refusal(str(error)) from None
+    with opened(settings) as store:
+        made = store.joining.make_code(
+            nims, now=at, ends_at=at + minutes * 60_000, by=getpass.getuser(), label=label, region=region
+        )
+    try:
+        click.echo(terms.link(made))
+    except (OSError, ValueError) as error:
+        raise refusal(f"server.tls_cert: {error}") from None
+
+
 def _secret(path: Path) -> str:
     try:
         line = path.read_text().strip()
@@ -71,17 +107,21 @@ def list_(settings: HqSettings) -> None:
 
 @boxes.command()
 @click.argument("nim")
-@click.argument("key_id")
+@click.argument("key_id", required=False)
 @click.option(
     "--stolen-since", metavar="DATE[THH:MM]", help="Since when others may have had it, by headquarters' clock."
 )
 @configured
-def revoke(settings: HqSettings, nim: str, key_id: str, *, stolen_since: str | None) -> None:
-    """What that key signs is refused from now on; what it has signed stays. With --stolen-since, also for a key that is revoked already: the
+def revoke(settings: HqSettings, nim: str, key_id: str | None, *, stolen_since: str | None) -> None:
+    """What that key signs is refused from now on; what it has signed stays. Without KEY_ID all keys of the box, for each of its machines; prints
+    their ids. A running headquarters cuts its connection to NATS (`mcfd-hq nats issuer`). With --stolen-since, also for a key that is revoked already: the
     closures that came under it from then on are withdrawn, kept as evidence, and asked of the box again; prints how many."""
     since = None if stolen_since is None else _millis(stolen_since, settings)
     machine = machine_of(nim)
     with opened(settings) as store:
+        if key_id is None:
+            _revoke_box(store, nim, since)
+            return
         is_done = store.register.revoke(machine, key_id, now())
         if since is None:
             if not is_done:
@@ -91,6 +131,16 @@ def revoke(settings: HqSettings, nim: str, key_id: str, *, stolen_since: str | N
         if withdrawn is None:
             raise refusal(f"{nim} has no key {key_id}")
         click.echo(withdrawn)
+
+
+def _revoke_box(store: HqStore, nim: str, since: int | None) -> None:
+    if since is not None:
+        raise refusal("--stolen-since: name the key that was stolen (`mcfd-hq boxes list`)")
+    ids = store.register.revoke_box(machine_of(nim), now())
+    if not ids:
+        raise refusal(f"{nim} has no valid key")
+    for key_id in ids:
+        click.echo(key_id)
 
 
 @boxes.command()

@@ -114,6 +114,25 @@ def revoke(directory: Path, names: tuple[str, ...]) -> None:
         click.echo(public)
 
 
+@nats.command()
+@DIRECTORY
+@click.option("--to", type=click.Path(path_type=Path), required=True, help="For headquarters: nats.issuer_file.")
+def issuer(directory: Path, to: Path) -> None:
+    """What headquarters needs to let boxes in that join, and to cut off those that are revoked: writes it to a file, which is as secret as these
+    keys. The first time users.conf is written anew, too: put it on each server, and restart one after the other; from then on they keep what
+    headquarters tells them (in /var/lib/nats/jwt)."""
+    for path in (directory, to):
+        _check_way(path)
+    keys, at, users = _keys(directory), int(time.time()), directory / "users.conf"
+    if not keys.operator_signer:
+        keys = msgspec.structs.replace(keys, operator_signer=nats_accounts.operator_signer())
+        revoked = _listed(directory / REVOKED, list[str])
+        _write(directory / KEYS, msgspec.json.encode(keys).decode() + "\n", replaces=True)
+        _write(users, nats_accounts.server_conf(keys, at, revoked), replaces=True)
+        click.echo(f"{users} has changed: put it on each server, and restart one after the other", err=True)
+    _write(to, msgspec.json.encode(nats_accounts.issuer_of(keys, at)).decode() + "\n")
+
+
 def _keys(directory: Path) -> NatsSeeds:
     try:
         return msgspec.json.decode((directory / KEYS).read_bytes(), type=NatsSeeds)

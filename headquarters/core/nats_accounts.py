@@ -9,11 +9,12 @@ import base64
 import hashlib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from common.wire.credentials import credentials_text
 from common.wire.keys import PUBLIC, PrivateKey, decode
 from common.wire.nkey import ACCOUNT, OPERATOR, USER, decode_seed, encode_nkey, encode_seed
 
@@ -50,6 +51,10 @@ RELAY_PUBLISHES = (
 )
 FOR_EVER = 253_402_300_799
 """Seconds: the end of the year 9999."""
+RESOLVER = '{ type: full, dir: "/var/lib/nats/jwt", allow_delete: false, interval: "2m" }'
+"""Where servers keep the accounts that they are told of while they run, and how often they compare them with each other."""
+UPDATE = "$SYS.REQ.CLAIMS.UPDATE"
+LOOKUP = "$SYS.REQ.ACCOUNT.{account}.CLAIMS.LOOKUP"
 ANSWER_NANOSECONDS = 60_000_000_000
 CALL_NANOSECONDS = 120_000_000_000
 """For which a box may answer a call of the relay, which waits for 90 s."""
@@ -79,10 +84,72 @@ class NatsSeeds(msgspec.Struct, frozen=True):
     headquarters: str
     shops: str
     box_signer: str
+    operator_signer: str = ""
+    """By which headquarters signs the shops' account; empty while it does not."""
 
     @classmethod
     def made(cls) -> NatsSeeds:
         return cls(Nkey(OPERATOR).seed, *(Nkey(ACCOUNT).seed for _ in range(4)))
+
+
+class NatsIssuer(msgspec.Struct, frozen=True):
+    """What a running headquarters needs to let boxes in and to cut them off: less than `NatsSeeds`, and as secret."""
+
+    operator_signer: str
+    box_signer: str
+    headquarters: str
+    """Public key of the account, as `shops`."""
+    shops: str
+    updater: str
+    """Credentials of a user of the servers' own account, who may look up and update accounts."""
+
+    def box_jwt(self, public: str, nims: Sequence[str], at: int) -> str:
+        """What lets in the user with that public key (`U…`), for these machines; `at` in seconds since 1970."""
+        claims = _box_claims(self.shops, nims)
+        return _user_jwt(_account(self.box_signer), public, nims[0], claims, at)
+
+    def shops_jwt(self, present: str, valid: Collection[str], revoked: Collection[str], now: int) -> str | None:
+        """The account of the shops in the place of `present`, the one that the servers have; None where they have it as it has to be. Who is
+        revoked there stays so, unless it is one of `valid`; of two accounts the servers keep the one with the later time."""
+        before = _content(present)
+        kept = before["nats"].get("revocations", {})
+        names = (set(kept) - set(valid)) | set(revoked)
+        signer, account = Nkey(OPERATOR, decode_seed(self.operator_signer, OPERATOR)), _account(self.box_signer)
+        claims = _shops_claims(self.headquarters, account.public)
+        if names:
+            claims["revocations"] = {name: kept.get(name, FOR_EVER) for name in sorted(names)}
+        if claims == before["nats"]:
+            return None
+        return _jwt(signer, self.shops, "SHOPS", max(now, int(before["iat"]) + 1), claims)
+
+
+def operator_signer() -> str:
+    """The seed of a key that may sign accounts in the operator's place."""
+    return Nkey(OPERATOR).seed
+
+
+def user_of(line: str) -> str:
+    """The user of NATS (`U…`) with the key of a box, as headquarters holds it (`whpk_…` or `U…`); empty for a shared secret."""
+    if line.startswith(PUBLIC):
+        return encode_nkey(bytes([USER]), decode(line.removeprefix(PUBLIC)))
+    return line if line.startswith("U") else ""
+
+
+def issuer_of(keys: NatsSeeds, at: int) -> NatsIssuer:
+    """`keys` with an `operator_signer`."""
+    user, box_signer = Nkey(USER), _account(keys.box_signer)
+    updater = {
+        **_FREE,
+        "pub": {"allow": [UPDATE, LOOKUP.format(account="*")]},
+        "sub": {"allow": [f"_INBOX.{user.public}.>"]},
+    }
+    return NatsIssuer(
+        keys.operator_signer,
+        box_signer.seed,
+        _account(keys.headquarters).public,
+        _account(keys.shops).public,
+        _credentials(_account(keys.system), "updater", updater, at, user)[0],
+    )
 
 
 def server_conf(keys: NatsSeeds, at: int, revoked: Sequence[str] = (), before: str | None = None) -> str:
@@ -92,33 +159,39 @@ def server_conf(keys: NatsSeeds, at: int, revoked: Sequence[str] = (), before: s
     operator, system = Nkey(OPERATOR, decode_seed(keys.operator, OPERATOR)), _account(keys.system)
     hq, shops = _account(keys.headquarters), _account(keys.shops)
     known = {"revocations": dict.fromkeys(revoked, FOR_EVER)} if revoked else {}
+    shops_claims = _shops_claims(hq.public, _account(keys.box_signer).public)
     signed = {
         system.public: _jwt(operator, system.public, "SYS", at, _claims(_FREE | _NO_STORE)),
         hq.public: _jwt(operator, hq.public, "HQ", at, _hq_claims() | known),
-        shops.public: _jwt(operator, shops.public, "SHOPS", at, _shops_claims(hq, _account(keys.box_signer)) | known),
+        shops.public: _jwt(operator, shops.public, "SHOPS", at, shops_claims | known),
     }
-    claims = {"system_account": system.public, "type": "operator", "version": 2}
+    claims: dict[str, Any] = {"system_account": system.public, "type": "operator", "version": 2}
+    resolver = "MEMORY"
+    if keys.operator_signer:
+        claims["signing_keys"] = [Nkey(OPERATOR, decode_seed(keys.operator_signer, OPERATOR)).public]
+        resolver = RESOLVER
     own = _jwt(operator, operator.public, "mcfd", at, claims) if before is None else _operator_in(before, operator)
     lines = [f"  {public}: {jwt}" for public, jwt in signed.items()]
-    return "\n".join([f"operator: {own}", "resolver: MEMORY", "resolver_preload: {", *lines, "}", ""])
+    return "\n".join([f"operator: {own}", f"resolver: {resolver}", "resolver_preload: {", *lines, "}", ""])
 
 
 def _operator_in(conf: str, operator: Nkey) -> str:
-    found = re.search(r"^operator: (\S+\.(\S+)\.\S+)$", conf, re.MULTILINE)
-    if found is not None:
-        content = found[2]
-        if (
-            msgspec.json.decode(base64.urlsafe_b64decode(content + "=" * (-len(content) % 4))).get("sub")
-            == operator.public
-        ):
-            return found[1]
+    found = re.search(r"^operator: (\S+\.\S+\.\S+)$", conf, re.MULTILINE)
+    if found is not None and _content(found[1]).get("sub") == operator.public:
+        return found[1]
     raise ValueError("not the users.conf of these keys")
+
+
+def _content(jwt: str) -> dict[str, Any]:
+    """Of a JWT that the servers have, which have checked it; ValueError when it is none."""
+    content = jwt.split(".")[1] if jwt.count(".") == 2 else ""  # noqa: PLR2004  head, content, signature
+    found: dict[str, Any] = msgspec.json.decode(base64.urlsafe_b64decode(content + "=" * (-len(content) % 4)))
+    return found
 
 
 def box_credentials(keys: NatsSeeds, nims: Sequence[str], at: int) -> tuple[str, str]:
     """The credentials file of a box with these machines, and its public key. What it may do is in the signing key's template."""
-    claims = {"issuer_account": _account(keys.shops).public, "tags": [f"nim:{nim}" for nim in nims]}
-    return _credentials(_account(keys.box_signer), nims[0], claims, at)
+    return _credentials(_account(keys.box_signer), nims[0], _box_claims(_account(keys.shops).public, nims), at)
 
 
 def reader_credentials(keys: NatsSeeds, at: int) -> tuple[str, str]:
@@ -161,16 +234,21 @@ def _answers(subject: str) -> dict[str, str]:
     return {"response_type": "Stream"} if ".MSG.NEXT." in subject else {}
 
 
-def _shops_claims(hq: Nkey, signer: Nkey) -> dict[str, Any]:
-    imports = [{"name": what, "subject": f"mcf.*.{what}", "account": hq.public, "type": "service"} for what in SHARED]
-    imports += [{"name": what, "subject": what, "account": hq.public, "type": "service"} for what in FOR_THE_RELAY]
+def _box_claims(shops: str, nims: Sequence[str]) -> dict[str, Any]:
+    return {"issuer_account": shops, "tags": [f"nim:{nim}" for nim in nims]}
+
+
+def _shops_claims(hq: str, signer: str) -> dict[str, Any]:
+    """`hq` and `signer`: public keys of headquarters' account and of what signs for boxes."""
+    imports = [{"name": what, "subject": f"mcf.*.{what}", "account": hq, "type": "service"} for what in SHARED]
+    imports += [{"name": what, "subject": what, "account": hq, "type": "service"} for what in FOR_THE_RELAY]
     template = {
         **_FREE,
         "pub": {"allow": [f"mcf.{{{{tag(nim)}}}}.{what}" for what in SHARED]},
         "sub": {"allow": ["_INBOX.{{subject()}}.>", "mcf.{{tag(nim)}}.call"]},
         "resp": {"max": 1, "ttl": CALL_NANOSECONDS},
     }
-    scope = {"kind": "user_scope", "key": signer.public, "role": "box", "template": template}
+    scope = {"kind": "user_scope", "key": signer, "role": "box", "template": template}
     return _claims(_FREE | _NO_STORE, imports=imports, signing_keys=[scope])
 
 
@@ -183,9 +261,12 @@ def _credentials(
     issuer: Nkey, name: str, claims: Mapping[str, Any], at: int, user: Nkey | None = None
 ) -> tuple[str, str]:
     user = user or Nkey(USER)
-    jwt = _jwt(issuer, user.public, name, at, {"pub": {}, "sub": {}, **claims, "type": "user", "version": 2})
-    blocks = (("NATS USER JWT", jwt), ("USER NKEY SEED", user.seed))
-    return "\n".join(f"-----BEGIN {name}-----\n{text}\n------END {name}------\n" for name, text in blocks), user.public
+    jwt = _user_jwt(issuer, user.public, name, claims, at)
+    return credentials_text(jwt, user.seed), user.public
+
+
+def _user_jwt(issuer: Nkey, public: str, name: str, claims: Mapping[str, Any], at: int) -> str:
+    return _jwt(issuer, public, name, at, {"pub": {}, "sub": {}, **claims, "type": "user", "version": 2})
 
 
 def _jwt(issuer: Nkey, subject: str, name: str, at: int, claims: Mapping[str, Any]) -> str:

@@ -46,12 +46,20 @@ def merged_api_key(ours: Row, theirs: Row) -> Row:
     return {**ours, "revoked_at": min(ends, default=None)}
 
 
+def merged_join_code(ours: Row, theirs: Row) -> Row:
+    """Used anywhere is used: by the box that was first. Withdrawn anywhere is withdrawn."""
+    used = [row for row in (ours, theirs) if row["used_by"] is not None]
+    first = min(used, key=lambda row: _at(row, "used_at"), default=ours)
+    return {**first, "ends_at": min(ours["ends_at"], theirs["ends_at"])}
+
+
 MERGED: Mapping[str, Callable[[Row, Row], Row]] = {
     "box": merged_box,
     "box_key": merged_key,
     "ledger": merged_ledger,
     "person": merged_person,
     "api_key": merged_api_key,
+    "join_code": merged_join_code,
 }
 """By table."""
 

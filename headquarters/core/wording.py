@@ -9,13 +9,24 @@ import msgspec
 from common.language import Language, Text
 
 Kind = Literal[
-    "gap", "late", "fork", "chain", "counters", "unexplained", "tax-server", "version", "clock", "deferred", "refused"
+    "gap",
+    "late",
+    "fork",
+    "chain",
+    "counters",
+    "unexplained",
+    "tax-server",
+    "version",
+    "clock",
+    "deferred",
+    "refused",
+    "clone",
 ]
 KINDS: Final[tuple[Kind, ...]] = (
     *("gap", "late", "fork", "chain", "counters"),
-    *("unexplained", "tax-server", "version", "clock", "deferred", "refused"),
+    *("unexplained", "tax-server", "version", "clock", "deferred", "refused", "clone"),
 )
-PASSING: Final[frozenset[Kind]] = frozenset({"gap", "late", "tax-server", "version", "clock", "deferred"})
+PASSING: Final[frozenset[Kind]] = frozenset({"gap", "late", "tax-server", "version", "clock", "deferred", "clone"})
 """Solved by themselves when what they say is no longer so, and new when it is so again. The others stand in the books for ever,
 and a person says what became of them."""
 
@@ -50,6 +61,7 @@ KIND: Final[dict[Kind, Text]] = {
     "version": Text("Old version"),
     "clock": Text("Clock"),
     "refused": Text("Refused messages"),
+    "clone": Text("Two boxes as one"),
 }
 
 _SENTENCES: Final[dict[str, Text]] = {
@@ -78,6 +90,9 @@ _SENTENCES: Final[dict[str, Text]] = {
     "clock.box": Text("the box's clock is {seconds} s off"),
     "refused": Text(
         "with this shop's NATS key came messages on {day} that are no closure and no presence ({reason}): a fault of the box, or a stolen key"
+    ),
+    "clone": Text(
+        "two boxes speak as this one in turn (starts {first} and {second}): its card was copied; revoke the box, the right one joins by a new code"
     ),
     "clock.machine": Text("the machine's clock is {seconds} s off the box's"),
 }

@@ -151,6 +151,7 @@ class Reception:
         async def look(ring: KeysOfRevision) -> None:
             signer(message, ring, machine_of(trial.data.nim), trial.data.key_id, now=time.time())
 
+        await self._has_newer_keys(self._ring.revision)  # no transaction looks at them again
         try:
             await self._with_keys(look)
         except MessageRefused as refused:

@@ -96,6 +96,7 @@ async def shop(request: AnyRequest, screens: Screens, nim: str) -> Response[byte
         word=words,
         findings=findings,
         closed=await screens.run(screens.store.figures.calendar, machine, month[:4]),
+        has_key=any(key.revoked_at is None for key in await screens.run(screens.store.register.keys, machine)),
         ledgers=await screens.run(screens.store.register.ledgers, machine),
     )
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ipaddress
-import re
 import time
 from importlib.resources import files
 
@@ -21,7 +19,7 @@ from common.passwords import is_of_today
 from common.turns import Busy
 from common.web.asked import screen_asked_for, set_cookie
 from common.web.security import HEADERS, is_own_origin
-from headquarters.api.access import COOKIE, person_of_token
+from headquarters.api.access import COOKIE, address_of_request, person_of_token
 from headquarters.page.shared import ASKED_COOKIE, FOREIGN, LANGUAGE_COOKIE, THROTTLED, AnyRequest, Screens
 
 TYPES = {"css": "text/css; charset=utf-8", "svg": "image/svg+xml"}
@@ -110,26 +108,3 @@ def _cookie(screens: Screens, name: str, value: str, age: int | None = None) -> 
     return Cookie(
         name_of(name, tls=tls), value=value, httponly=True, samesite="strict", secure=tls, path="/", max_age=age
     )
-
-
-_WITH_PORT = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]+)?|([0-9.]+):[0-9]+")
-
-
-def address_of_request(request: AnyRequest, *, is_direct: bool) -> str:
-    """Empty where it is not known. Without TLS of our own (`is_direct`) a web server is in front: it is that one's word, the
-    last of `X-Forwarded-For`, and without it everybody would be one. Some web servers add a line of their own behind the browser's, and some a port."""
-    peer = request.client.host if request.client else ""
-    if is_direct or not _is_near(peer):
-        return peer
-    lines = request.headers.getall("x-forwarded-for", [""])
-    address = lines[-1].rpartition(",")[2].strip()[:64]
-    with_port = _WITH_PORT.fullmatch(address)
-    return (with_port[1] or with_port[2]) if with_port else address
-
-
-def _is_near(host: str) -> bool:
-    """On this computer or in a network of our own, as a web server in front is."""
-    try:
-        return ipaddress.ip_address(host).is_private
-    except ValueError:
-        return not host

@@ -1,10 +1,11 @@
-"""Findings, with what a person says of them; boxes, with their own word; people, with their roles."""
+"""Findings, with what a person says of them; boxes, with their own word, how they join and are cut off; people, with their roles."""
 
 from __future__ import annotations
 
 import time
 from datetime import timedelta
 from typing import Any
+from urllib.parse import quote
 
 from litestar import Response, get, post
 from litestar.exceptions import NotFoundException
@@ -14,9 +15,12 @@ from common.language import Text
 from common.passwords import fault_of_password
 from common.turns import Busy
 from common.web.asked import RIGHT
+from common.wire.joining import MOST_MACHINES
 from headquarters.core.held import machine_of
+from headquarters.intake.joining import JoinService
 from headquarters.page.shared import THROTTLED, AnyRequest, Screens, page_of, text_of
 from headquarters.store.people import ROLES
+from headquarters.store.register import is_nim
 from headquarters.store.store import HqStore
 
 MOST = 500
@@ -69,6 +73,43 @@ async def boxes(request: AnyRequest, screens: Screens) -> Response[bytes]:
         amber=AMBER_DAYS,
         red=RED_DAYS,
     )
+
+
+@get("/ui/join", opt={RIGHT: "admin"})
+async def join_form(request: AnyRequest, screens: Screens) -> Response[bytes]:
+    caller = await screens.caller(request, "admin")
+    return screens.shown(request, "join.html", caller, **await _codes(screens))
+
+
+@post("/ui/join", status_code=200)
+async def make_code(request: AnyRequest, screens: Screens, joining: JoinService) -> Response[bytes]:
+    """The one time that the code is seen."""
+    caller = await screens.caller(request, "admin")
+    form = await request.form()
+    nims = tuple(dict.fromkeys(str(form.get("nims", "")).upper().replace(",", " ").split()))
+    label, region = (str(form.get(name, "")).strip() for name in ("label", "region"))
+    problem = None
+    if not 0 < len(nims) <= MOST_MACHINES or not all(map(is_nim, nims)):
+        problem = Text("A NIM is two capital letters and eight digits, as EL02000015-1.")
+    elif not all(text.isprintable() and len(text) <= MOST_NAME for text in (label, region)):
+        problem = Text("A name has at most 64 characters that can be seen.")
+    if problem is not None:
+        return screens.shown(request, "join.html", caller, 422, **await _codes(screens), problem=problem)
+    link = await joining.make_code(nims, by=caller.name, label=label, region=region)
+    return screens.shown(request, "join.html", caller, **{**await _codes(screens), "link": str(link), "nims": nims})
+
+
+async def _codes(screens: Screens) -> dict[str, Any]:
+    now = time.time_ns() // 1_000_000
+    return {"link": "", "waiting": await screens.run(screens.store.joining.waiting, now), "nims": ()}
+
+
+@post("/ui/shops/{nim:str}/revoke", status_code=303)
+async def revoke(request: AnyRequest, screens: Screens, nim: str) -> Redirect:
+    """The box is cut off, with all its machines."""
+    await screens.caller(request, "admin")
+    await screens.run(screens.store.register.revoke_box, machine_of(nim), time.time_ns() // 1_000_000)
+    return Redirect(f"/ui/shops/{quote(nim)}", status_code=303)
 
 
 @get("/ui/people", opt={RIGHT: "admin"})

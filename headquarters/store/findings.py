@@ -17,6 +17,7 @@ from headquarters.store.database import Database
 NEW, TOLD, TOLD_SOLVED = range(3)
 WORST_FIRST: tuple[Kind, ...] = (
     "fork",
+    "clone",
     "chain",
     "counters",
     "unexplained",

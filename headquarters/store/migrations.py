@@ -38,6 +38,10 @@ STEPS: Final[dict[str, tuple[str, ...]]] = {
         "CREATE TABLE calendar_closure (machine TEXT NOT NULL, id TEXT NOT NULL, nim TEXT NOT NULL, mode TEXT NOT NULL, kind TEXT NOT NULL, number BIGINT NOT NULL, period TEXT NOT NULL, ledger_id TEXT NOT NULL, epoch BIGINT NOT NULL, created_at BIGINT NOT NULL, received_at BIGINT NOT NULL, zs BIGINT NOT NULL, first_z BIGINT, last_z BIGINT, certs BIGINT NOT NULL, ttc BIGINT NOT NULL, ht BIGINT NOT NULL, tva BIGINT NOT NULL, grand_ttc BIGINT NOT NULL, digest {bytes} NOT NULL, body {bytes} NOT NULL, key_id TEXT NOT NULL, via TEXT NOT NULL, PRIMARY KEY (machine, id))",
         "CREATE INDEX calendar_closure_number ON calendar_closure (machine, mode, kind, number)",
     ),
+    "0008": (
+        "CREATE TABLE join_code (hash TEXT NOT NULL, nims TEXT NOT NULL, label TEXT NOT NULL, region TEXT NOT NULL, made_at BIGINT NOT NULL, ends_at BIGINT NOT NULL, made_by TEXT NOT NULL, used_by TEXT, used_at BIGINT, PRIMARY KEY (hash))",
+        "ALTER TABLE presence ADD COLUMN boots {bytes}",
+    ),
 }
 HEAD: Final = max(STEPS)
 _VERSION: Final = "alembic_version"

@@ -33,12 +33,19 @@ from headquarters.store.revision import (
     revision_of,
 )
 
-COPIED: tuple[Table, ...] = (tables.box, tables.box_key, tables.ledger, tables.person, tables.api_key)
+COPIED: tuple[Table, ...] = (
+    tables.box,
+    tables.box_key,
+    tables.ledger,
+    tables.person,
+    tables.api_key,
+    tables.join_code,
+)
 OF_A_LEDGER = ("gap", "fork", "chain")
 """Kinds of findings that end with the ledger they are about."""
 _ID = re.compile(next(part.pattern for part in Id.__metadata__ if part.pattern))  # type: ignore[attr-defined]  # as below
 _NIM = re.compile(next(part.pattern for part in Nim.__metadata__ if part.pattern))  # type: ignore[attr-defined]  # Annotated
-_OF_PRESENCE: tuple[Kind, ...] = ("late", "tax-server", "version", "clock", "deferred")
+_OF_PRESENCE: tuple[Kind, ...] = ("late", "tax-server", "version", "clock", "deferred", "clone")
 """Kinds that nobody asks for of a shop that is closed for good."""
 
 
@@ -128,22 +135,12 @@ class Register:
     def add(self, nim: str, line: str, *, now: int, label: str = "", region: str = "") -> str:
         """Another key for that box, which is made when there is none; the key's id. ValueError for a NIM or key that is none.
         The same key again is valid again."""
-        if _NIM.fullmatch(nim) is None:
+        if not is_nim(nim):
             raise ValueError(f"{nim} is not a NIM")
-        machine, key = machine_of(nim), verifying_key(line)
+        key = verifying_key(line)
+        named = {name: text for name, text in (("label", label), ("region", region)) if text}
         with changing(self._database) as connection:
-            row = {"closes_at": None, "usual_at": None, "usual_days": 0, "added_at": now}
-            insert_new(connection, tables.box, [{"machine": machine, "nim": nim, "label": "", "region": "", **row}])
-            named = {name: text for name, text in (("label", label), ("region", region)) if text}
-            _change_box(connection, machine, now, nim=nim, retired_at=None, **named)
-            insert_new(
-                connection, tables.box_key, [{"machine": machine, "key_id": key.id, "line": line, "added_at": now}]
-            )
-            table = tables.box_key.c
-            revoked = (table.machine == machine, table.key_id == key.id, table.revoked_at.is_not(None))
-            again = {"restored": table.revoked_at, "revoked_at": None, "stolen_since": None}
-            connection.execute(update(tables.box_key).where(*revoked).values(again))
-            ask_anew(connection, machine)
+            add_key(connection, nim, key.id, line, now, **named)
         return key.id
 
     def revoke(self, machine: str, key_id: str, now: int) -> bool:
@@ -156,6 +153,15 @@ class Register:
                 take_back(connection, machine, key_id, now)
                 ask_anew(connection, machine)
             return bool(done)
+
+    def revoke_box(self, machine: str, now: int) -> list[str]:
+        """All keys of that box, for each of its machines: it is cut off, whatever it signs with. Their ids; empty when it has no valid one."""
+        table = tables.box_key.c
+        with changing(self._database) as connection:
+            mine = select(table.key_id).where(table.machine == machine, table.revoked_at.is_(None))
+            ids = sorted(connection.scalars(mine))
+            revoke_keys(connection, and_(table.key_id.in_(ids), table.revoked_at.is_(None)), now)
+            return ids
 
     def retire(self, machine: str, now: int) -> bool:
         """The shop is closed for good: its keys are revoked, nobody waits for it, and it is in no list. Its closures stay, with its name. False
@@ -288,6 +294,34 @@ class Register:
             for machine, key_id, since in connection.execute(_stolen()).all():
                 withdraw(connection, machine, key_id, since, now)
             return changed or is_newer
+
+
+def is_nim(text: str) -> bool:
+    return _NIM.fullmatch(text) is not None
+
+
+def add_key(connection: Connection, nim: str, key_id: str, line: str, now: int, **named: str) -> None:
+    """The key is valid for that box, which is made, or opened again; `named`: its label and its region, where they are said."""
+    machine = machine_of(nim)
+    row = {"closes_at": None, "usual_at": None, "usual_days": 0, "added_at": now}
+    insert_new(connection, tables.box, [{"machine": machine, "nim": nim, "label": "", "region": "", **row}])
+    _change_box(connection, machine, now, nim=nim, retired_at=None, **named)
+    insert_new(connection, tables.box_key, [{"machine": machine, "key_id": key_id, "line": line, "added_at": now}])
+    table = tables.box_key.c
+    revoked = (table.machine == machine, table.key_id == key_id, table.revoked_at.is_not(None))
+    again = {"restored": table.revoked_at, "revoked_at": None, "stolen_since": None}
+    connection.execute(update(tables.box_key).where(*revoked).values(again))
+    ask_anew(connection, machine)
+
+
+def revoke_keys(connection: Connection, which: ColumnElement[bool], now: int) -> None:
+    """Each of those, with what was said under it alone."""
+    table = tables.box_key.c
+    found = connection.execute(select(table.machine, table.key_id).where(which)).all()
+    _revoke(connection, which, now)
+    for machine, key_id in found:
+        take_back(connection, machine, key_id, now)
+        ask_anew(connection, machine)
 
 
 def _pieces(connection: Connection, revision: int) -> Iterator[bytes]:

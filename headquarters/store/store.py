@@ -8,6 +8,7 @@ from headquarters.store.database import Database
 from headquarters.store.evidence import EvidenceStore
 from headquarters.store.figures import Figures
 from headquarters.store.findings import FindingStore
+from headquarters.store.joining import Joining
 from headquarters.store.people import HqPeople
 from headquarters.store.register import Register
 from headquarters.store.revision import Settled
@@ -26,6 +27,7 @@ class HqStore:
         self.findings = FindingStore(self.database)
         self.figures = Figures(self.database)
         self.settled: Settled = Settled(self.database, beside.settled if beside is not None else None)
+        self.joining = Joining(self.database, self.settled)
         self.people = HqPeople(self.database, self.settled)
         self.presences = Presences(self.database)
         self.register = Register(self.database, self.settled)

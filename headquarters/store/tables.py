@@ -71,6 +71,18 @@ box_key = Table(
     PrimaryKeyConstraint("machine", "key_id"),
 )
 
+# hash: SHA-256 of a code by which one box may join. nims: JSON. used_by: the public key (whpk_…) of the box that has joined by it.
+join_code = Table(
+    "join_code",
+    metadata,
+    _named("hash"),
+    *_texts("nims", "label", "region"),
+    *_numbers("made_at", "ends_at"),
+    *_texts("made_by"),
+    *_optional(Text, "used_by"),
+    *_optional(BigInteger, "used_at"),
+)
+
 # held: closures of it in the table, fewer than max_z when some are missing. told_z: the box says it has closed that one; told_by: the key that has
 # said it last; None: said before that was kept, as key_id of a presence. last: the Held of max_z, made at closed_at. ledger: the accepted ledger
 # that it follows; None: the one it began with. asked, in MessagePack: what the box was asked for, each with its times (`core.asking`).
@@ -143,7 +155,7 @@ message = Table(
     PrimaryKeyConstraint("machine", "id"),
 )
 
-# at: by the box's clock. body: JSON as it came.
+# at: by the box's clock. body: JSON as it came. boots, in MessagePack: the last starts of its daemon that were heard (`core.boots`).
 presence = Table(
     "presence",
     metadata,
@@ -151,6 +163,7 @@ presence = Table(
     *_numbers("at", "received_at"),
     *_of(LargeBinary, "body"),
     *_optional(Text, "key_id"),
+    *_optional(LargeBinary, "boots"),
     Index("presence_received", "received_at"),
 )
 

@@ -139,7 +139,7 @@ def test_everybody_can_use_it(hq, open_page, width):
         has_touch=is_phone,
     )
     closure = hq.store.figures.lines()[0]
-    screens = ("", "totals", "findings", "boxes", "exports", "people", "shops/EL02000015")
+    screens = ("", "totals", "findings", "boxes", "join", "exports", "people", "shops/EL02000015")
     for screen in (*screens, f"closures/{closure.machine}/{closure.id}", "no-such-page"):
         page.goto(f"/ui/{screen}?month={MONTH}" if screen in ("", "totals") else f"/ui/{screen}")
         usable(page, with_colours=not is_phone)
@@ -293,6 +293,7 @@ def logged_in(hq, name):
         ("Issa", "/ui/people", 403),
         ("Issa", "/ui/exports/closures.csv", 200),
         ("Awa", "/ui/people", 200),
+        ("Issa", "/ui/join", 403),
         ("Ali", "/ui/shops/EL99999999-1", 404),
         ("Ali", "/ui/?month=2025-13", 404),
         ("Ali", "/ui/closures/EL02000015/x", 404),

@@ -129,6 +129,23 @@ async def _no_file(*_: Any) -> str:
     return ""
 
 
+class HeadquartersShown(NamedTuple):
+    """Where closures go."""
+
+    address: str = ""
+    """empty: nowhere"""
+    is_configured: bool = False
+    """By the file of the configuration: the page neither joins nor leaves."""
+
+
+async def _not_joined(code: str, url: str, by: Actor) -> None:
+    """A page without a box."""
+
+
+async def _not_left(by: Actor) -> None:
+    """As above."""
+
+
 class SendAgain(Protocol):
     async def __call__(self, *, at: int, by: Actor) -> int: ...
 
@@ -143,7 +160,8 @@ class PageDeps(msgspec.Struct, frozen=True, kw_only=True):
     and to in ms, into a file and gives its name; `authority` is the certificate that tills trust, empty without one. `send_again` offers
     what receivers refused once more and says how many; it is what writes that into the audit log. `log_lines` are the
     newest events since the start, newest first; `restore` has a copy put back by the next
-    start, which comes at once; `support` is whom to call when nothing can be sold; `labels` name the methods of payment; `probe` asks a machine that is switched off what is assumed of it."""
+    start, which comes at once; `support` is whom to call when nothing can be sold; `labels` name the methods of payment; `probe` asks a machine that is switched off what is assumed of it.
+    `join` takes a code of a headquarters and its address, and may raise BoxRefused; `leave` undoes it."""
 
     keys: Keys
     people: People
@@ -170,6 +188,9 @@ class PageDeps(msgspec.Struct, frozen=True, kw_only=True):
     authority: Callable[[], bytes] = bytes
     labels: Callable[[Language], Mapping[str, str]] = _no_labels
     probe: Callable[[str, Language], Awaitable[Sequence[Probed]]] = _no_probe
+    headquarters: Callable[[], HeadquartersShown] = HeadquartersShown
+    join: Callable[[str, str, Actor], Awaitable[None]] = _not_joined
+    leave: Callable[[Actor], Awaitable[None]] = _not_left
     log_lines: Callable[[Language], Sequence[LogLine]] = _no_lines
 
 

@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from common import logs
 from common.language import Language
 from daemon import log_words
-from daemon.api.page.deps import LogLine, PageDeps
+from daemon.api.page.deps import HeadquartersShown, LogLine, PageDeps
+from daemon.api.page.faults import BoxRefused
+from daemon.app.outward import joining
 from daemon.app.outward.replication import Replication
 from daemon.app.outward.webhooks import Webhooks
 from daemon.app.page import commands, files, first_start
 from daemon.app.page.files import order_restore
 from daemon.app.runtime import Runtime
+from daemon.app.upkeep.box_clock import now_millis
 from daemon.app.upkeep.certificate import Certificate
 from daemon.core.audit import Actor
 from daemon.core.clock import zone
-from daemon.settings import Settings
+from daemon.operations import NoteJoined
+from daemon.settings import Settings, load
+from daemon.settings.joined import is_joined, read_joined
+from daemon.upstream.joining import JoinFailed
 
 
 def page_of(
-    runtime: Runtime, certificate: Certificate, replication: Replication, webhooks: Webhooks, stop: asyncio.Event
+    runtime: Runtime,
+    certificate: Certificate,
+    replication: Replication,
+    webhooks: Webhooks,
+    *,
+    stop: Callable[[], None],
+    reload: Callable[[], None],
 ) -> PageDeps:
-    """`stop` ends the daemon, as a signal does."""
+    """`stop` ends the daemon, and `reload` has the settings read again, as signals do."""
     store, settings = runtime.store, runtime.settings
     home = settings.storage.path.parent
     copies, made = home / "backups", home / "exports"
@@ -51,12 +63,38 @@ def page_of(
         log_lines=_log_lines,
         probe=partial(first_start.probe_unused, runtime),
         send_again=partial(_send_again, replication, webhooks),
+        headquarters=partial(_headquarters, settings),
+        join=partial(_join, runtime, reload),
+        leave=partial(_leave, runtime, reload),
     )
 
 
-async def _restore(settings: Settings, stop: asyncio.Event, copy: str, by: Actor) -> None:
+async def _restore(settings: Settings, stop: Callable[[], None], copy: str, by: Actor) -> None:
     await asyncio.to_thread(order_restore, settings, copy, by)
-    stop.set()
+    stop()
+
+
+def _headquarters(settings: Settings) -> HeadquartersShown:
+    is_configured = settings.upstream is not None and not is_joined(settings)
+    if is_configured and settings.upstream is not None:
+        return HeadquartersShown(settings.upstream.url, is_configured=True)
+    joined = read_joined(settings.joined_home)
+    return HeadquartersShown("" if joined is None else joined.headquarters)
+
+
+async def _join(runtime: Runtime, reload: Callable[[], None], code: str, url: str, by: Actor) -> None:
+    try:
+        joined = await joining.join(await asyncio.to_thread(load, runtime.settings.file), code, url)
+    except JoinFailed as error:
+        raise BoxRefused(*error.args) from None
+    await NoteJoined(joined.headquarters).carry_out(runtime.store, at=now_millis(), by=by)
+    reload()
+
+
+async def _leave(runtime: Runtime, reload: Callable[[], None], by: Actor) -> None:
+    if await asyncio.to_thread(joining.leave, runtime.settings):
+        await NoteJoined("").carry_out(runtime.store, at=now_millis(), by=by)
+        reload()
 
 
 async def _send_again(replication: Replication, webhooks: Webhooks, *, at: int, by: Actor) -> int:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Sequence
 from functools import partial
@@ -12,11 +13,11 @@ from common.language import Counted, tr
 from common.language.stored import stored
 from common.language.system import reason
 from daemon.cli.failures import Failure, find_machine
-from daemon.cli.options import described, json_option, nim_argument_option, nim_option, settings_option
+from daemon.cli.options import described, file_option, json_option, nim_argument_option, nim_option, settings_option
 from daemon.cli.output import moment, print_json, print_table, say, stamp, warn
 from daemon.core.delivery import Backlog
 from daemon.ledger_access import change, now, read_ledger
-from daemon.operations import ReplayOutbox
+from daemon.operations import NoteJoined, ReplayOutbox
 from daemon.owner import as_owner
 from daemon.settings import Settings
 
@@ -127,6 +128,61 @@ def test(settings: Settings, nim: str, as_json: bool) -> int:
     event_id = str(uuid.uuid4())
     event = compose(event_id, known, at=sent_at(), box=upstream.box, key_id=receiver.key_id)
     return tell([(UPSTREAM, upstream.url, send(receiver, event, event_id, known))], as_json=as_json)
+
+
+@command.command(
+    "join",
+    **described(
+        tr(
+            "Join a headquarters by the code that it gives for this box: makes the key, fetches what is needed, closures go there."
+        ),
+        "mcfd upstream join https://hq.example/join/K7QF-92XM-4HTR",
+        "mcfd upstream join K7QF-92XM-4HTR --url https://hq.example",
+    ),
+)
+@settings_option
+@click.argument("code", metavar="CODE")
+@click.option(
+    "--url", default="", metavar="URL", help=tr("The address of headquarters, where the code does not say it.")
+)
+@file_option("--ca", tr("Certificates (PEM) to trust instead of the system's own."))
+@json_option
+def join(settings: Settings, code: str, url: str, ca: Path | None, as_json: bool) -> None:
+    from daemon.app.outward.joining import join as join_headquarters
+
+    try:
+        joined = asyncio.run(join_headquarters(settings, code, url, ca))
+    except OSError as error:
+        raise _not_written(settings, error) from None
+    change(settings, NoteJoined(joined.headquarters), make=True)
+    if as_json:
+        print_json(
+            {"headquarters": joined.headquarters, "kind": joined.kind, "url": joined.url, "box": joined.label or None}
+        )
+        return
+    say(tr("joined {url}; closures go to it from now on ({kind})", url=joined.headquarters, kind=joined.kind))
+
+
+@command.command(
+    "leave",
+    **described(tr("Leave the headquarters that was joined: closures stay in the outbox."), "mcfd upstream leave"),
+)
+@settings_option
+def leave(settings: Settings) -> None:
+    from daemon.app.outward.joining import leave as leave_headquarters
+
+    try:
+        was_joined = leave_headquarters(settings)
+    except OSError as error:
+        raise _not_written(settings, error) from None
+    if not was_joined:
+        raise Failure(tr("this box has joined no headquarters"))
+    change(settings, NoteJoined(""), make=True)
+    say(tr("left; closures stay in the outbox. Headquarters still has to revoke the key of this box"))
+
+
+def _not_written(settings: Settings, error: OSError) -> Failure:
+    return Failure(tr("{path} cannot be written: {why}", path=settings.joined_home, why=reason(error)))
 
 
 @command.command(

@@ -12,6 +12,7 @@ from common.wire.instants import instant_millis
 from common.wire.presence import Presence, WantedClosures
 from headquarters.core import asking
 from headquarters.core.asking import AskedRange
+from headquarters.core.boots import HeardBoot, heard, two_at_once
 from headquarters.core.checks import facts_of
 from headquarters.core.held import machine_of
 from headquarters.core.wording import Fact, Kind
@@ -75,6 +76,8 @@ class Presences:
             books = lock_books(connection, sorted({word.book for word in words}))
             fresh = _newer(connection, words, now)
             _settle(connection, books, fresh, now, newest_version)
+            boots = _keep_boots(connection, words, now)
+            _settle_clones(connection, boots, now)
             return _wanted(connection, words, now)
 
     def last_z(self, machine: str, mode: str) -> int:
@@ -107,6 +110,41 @@ class Presences:
 
 def _last_word(machine: str, received_at: int, body: bytes) -> LastWord:
     return LastWord(machine, received_at, msgspec.json.decode(body, type=Presence))
+
+
+def _keep_boots(connection: Connection, words: Sequence[HeardPresence], now: int) -> dict[Key, list[HeardBoot]]:
+    """The starts of each box that has spoken just now, this word included: also of one whose clock is behind the other's. Written where another start
+    has spoken than the last time; a word that has waited in a stream says nothing of who is there."""
+    table = tables.presence
+    just_now = [word for word in words if word.heard_at is None and word.presence.mode == "live"]
+    query = select(table.c.machine, table.c.boots).where(
+        among(connection, table.c.machine, sorted({word.machine for word in just_now}))
+    )
+    held: dict[str, list[HeardBoot]] = {
+        row.machine: msgspec.msgpack.decode(row.boots, type=list[HeardBoot])
+        for row in connection.execute(query)
+        if row.boots is not None
+    }
+    found: dict[Key, list[HeardBoot]] = {}
+    changed: set[str] = set()
+    for word in just_now:
+        before = found.get(word.book) or held.get(word.machine) or []
+        if not before or before[-1].boot != word.presence.boot:
+            changed.add(word.machine)
+        found[word.book] = heard(before, word.presence.boot, now)
+    for (machine, _), boots in found.items():
+        if machine in changed:
+            content = msgspec.msgpack.encode(boots)
+            connection.execute(update(table).where(table.c.machine == machine).values(boots=content))
+    return found
+
+
+def _settle_clones(connection: Connection, boots: dict[Key, list[HeardBoot]], now: int) -> None:
+    facts: dict[Key, list[Fact]] = {}
+    for book, starts in boots.items():
+        both = two_at_once(starts, now)
+        facts[book] = [Fact("clone", "", {"first": both[0], "second": both[1]})] if both else []
+    settle_passing(connection, ("clone",), facts, now)
 
 
 def _newer(connection: Connection, words: Sequence[HeardPresence], now: int) -> list[HeardPresence]:

@@ -107,11 +107,18 @@ class PaperBox:
             type=TYPE,
             nim=self.nim,
             at=instant_text(at if at is not None else time.time_ns() // 1_000_000),
-            boot="0badcafe",
             version="1.0.0",
             key=self.key.id,
             epoch=self.epoch,
-            **{"ledger": self.ledger, "connected": True, "tax_days": 0, "disk": 9000, **known, **changes},
+            **{
+                "boot": "0badcafe",
+                "ledger": self.ledger,
+                "connected": True,
+                "tax_days": 0,
+                "disk": 9000,
+                **known,
+                **changes,
+            },
         )
 
     def sent_presence(self, presence: Presence, now: int | None = None) -> tuple[dict[str, str], bytes]:

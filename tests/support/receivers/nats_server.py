@@ -46,9 +46,9 @@ class NatsSite:
     """One directory with certificates, users and configuration, as `/etc/nats` is at headquarters.
 
     The files of `config/nats` as they are shipped: only places, ports and the placeholders of keys are filled in. With `jwt`, users.conf and
-    the keys are those of `mcfd-hq nats`."""
+    the keys are those of `mcfd-hq nats`; with `issuer` headquarters lets boxes in by `issuer`, and the credentials of `shop` are revoked."""
 
-    def __init__(self, directory: Path, jwt: bool = False) -> None:
+    def __init__(self, directory: Path, jwt: bool = False, issuer: bool = False) -> None:
         self.directory = directory
         directory.mkdir()
         self.authority = Authority(directory)
@@ -70,6 +70,9 @@ class NatsSite:
         self.users: str | None = None
         if jwt:
             self._take_jwts(directory / "jwt")
+        self.issuer = directory / "issuer.json"
+        if issuer:
+            self._take_issuer(directory / "jwt")
 
     def _take_jwts(self, directory: Path) -> None:
         from headquarters.cli.main import cli  # noqa: PLC0415  the bench's boxes need none of it
@@ -81,6 +84,14 @@ class NatsSite:
             cli.main(["nats", "box", str(directory), *nims, "--to", str(file)], standalone_mode=False)
         self.relay = directory / "relay.creds"
         cli.main(["nats", "relay", str(directory), "--to", str(self.relay)], standalone_mode=False)
+        self.users = (directory / "users.conf").read_text()
+
+    def _take_issuer(self, directory: Path) -> None:
+        from headquarters.cli.main import cli  # noqa: PLC0415  as above
+
+        cli.main(["nats", "issuer", str(directory), "--to", str(self.issuer)], standalone_mode=False)
+        stolen = read_credentials(self.shop, "nats").public
+        cli.main(["nats", "revoke", str(directory), stolen], standalone_mode=False)
         self.users = (directory / "users.conf").read_text()
 
     def configure(self, name: str, ports: dict[str, str]) -> Path:

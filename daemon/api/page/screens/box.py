@@ -47,6 +47,7 @@ async def box(visit: Visit) -> Reply:
         "box.html",
         figures=figures,
         lines=lines,
+        headquarters=visit.page.headquarters(),
         parked=sum(backlog.parked for lane in figures.outbox.values() for backlog in lane) if figures else 0,
         done=_done(visit),
     )
@@ -93,6 +94,8 @@ def _done(visit: Visit) -> str:
         "revoked": visit.say("The key works no more."),
         "person": visit.say("Done; what was changed holds from now on."),
         "sent": visit.say("What was refused will be sent again."),
+        "joined": visit.say("Headquarters is joined: closures go to it from now on."),
+        "left": visit.say("Headquarters is left: closures stay in the outbox. It still has to revoke this box."),
     }
     return told.get(visit.query.get("done", ""), "")
 
@@ -225,6 +228,22 @@ async def send_again(visit: Visit) -> Reply:
     return redirect(visit.link("/ui/box", done="sent") + "#upstream")
 
 
+@screen("/ui/box/join", "administer", change=True)
+async def join(visit: Visit) -> Reply:
+    """By the code that headquarters shows for this box."""
+    code, url = visit.form.get("code", ""), visit.form.get("url", "")
+    if not code:
+        raise InvalidRequest([FieldError("code", visit.say("is needed"))])
+    await visit.page.join(code, url, visit.actor)
+    return redirect(visit.link("/ui/box", done="joined") + "#upstream")
+
+
+@screen("/ui/box/leave", "administer", change=True)
+async def leave(visit: Visit) -> Reply:
+    await visit.page.leave(visit.actor)
+    return redirect(visit.link("/ui/box", done="left") + "#upstream")
+
+
 download = kept_files(
     "/ui/box/backup/{name:str}",
     "administer",
@@ -253,5 +272,7 @@ HANDLERS = (
     back_up,
     verify,
     send_again,
+    join,
+    leave,
     download,
 )

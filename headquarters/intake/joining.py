@@ -1,0 +1,124 @@
+"""Boxes that join: a code is made for one, it is answered with what it needs, and whoever guesses is slowed."""
+
+from __future__ import annotations
+
+import hashlib
+import ssl
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from common.login_limits import Budget, LoginLimits, LoginPlace, LoginRules, network_of
+from common.wire.errors import BadEvent
+from common.wire.joining import JoinAnswer, JoinLink, JoinRequest, read_code, read_request
+from common.wire.keys import BadKey, PublicKey, verifying_key
+from common.wire.signing import verify
+from headquarters.core.nats_accounts import NatsIssuer, user_of
+from headquarters.intake.threads import Threads
+from headquarters.store.joining import JoinRefused
+from headquarters.store.store import HqStore
+
+log = structlog.get_logger(__name__)
+
+CLOSURES_PATH = "closures"
+MINUTES = 60
+"""How long a code may be used, unless somebody says otherwise."""
+MOST_MINUTES = 7 * 24 * 60
+RULES = LoginRules(account=Budget(600, 0.1), address=Budget(10, 30), address_long=Budget(100, 300))
+"""Wrong codes: ten at once from one address and two a minute, ten a second of all together."""
+_GUESS = "join"
+_PEM_END = "-----END CERTIFICATE-----"
+
+
+class TooManyGuesses(Exception):
+    """`seconds` until it may be tried again."""
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__(f"too many wrong codes; again in {seconds} s")
+        self.seconds = seconds
+
+
+class JoinTerms(msgspec.Struct, frozen=True, kw_only=True):
+    """What boxes are told. `url`: of this headquarters, empty where it is not configured; `servers`: of NATS, for boxes; `authority`: PEM of both, where
+    no public one vouches for them, and `certificate` what this headquarters shows then, where it shows one itself; `issuer`: what lets boxes in
+    at the servers, without which closures go over HTTPS."""
+
+    url: str = ""
+    servers: str = ""
+    authority: Path | None = None
+    certificate: Path | None = None
+    issuer: NatsIssuer | None = None
+
+    def link(self, code: str) -> JoinLink:
+        """As it is shown. OSError where the certificate cannot be read."""
+        pin = ""
+        if self.url and self.authority is not None and self.certificate is not None:
+            pem = self.certificate.read_text("ascii")
+            first = pem[pem.index("-----BEGIN CERTIFICATE-----") : pem.index(_PEM_END) + len(_PEM_END)]
+            pin = hashlib.sha256(ssl.PEM_cert_to_DER_cert(first)).hexdigest()
+        return JoinLink(code, self.url, pin)
+
+    def answer(self, public: str, nims: Sequence[str], label: str, at: int) -> JoinAnswer:
+        """To the box with that public key (`whpk_…`); `at` in seconds since 1970."""
+        authority = "" if self.authority is None else self.authority.read_text("ascii")
+        if self.issuer is None:
+            return JoinAnswer(kind="https", url=CLOSURES_PATH, ca=authority, label=label)
+        jwt = self.issuer.box_jwt(user_of(public), nims, at)
+        return JoinAnswer(kind="nats", url=self.servers, jwt=jwt, ca=authority, label=label)
+
+
+class JoinService:
+    """One for each instance."""
+
+    def __init__(self, store: HqStore, threads: Threads, terms: JoinTerms, *, is_direct: bool = False) -> None:
+        """`is_direct`: no web server of somebody else's stands in front."""
+        self._store = store
+        self._threads = threads
+        self._terms = terms
+        self._limits = LoginLimits(RULES, time.monotonic)
+        self.is_direct = is_direct
+
+    async def make_code(self, nims: Sequence[str], *, by: str, label: str = "", region: str = "") -> JoinLink:
+        now = time.time_ns() // 1_000_000
+        make = self._store.joining.make_code
+        ends_at = now + MINUTES * 60_000
+        code = await self._threads.run(make, nims, now=now, ends_at=ends_at, by=by, label=label, region=region)
+        return await self._threads.run(self._terms.link, code)
+
+    async def join(self, headers: Mapping[str, str], body: bytes, address: str) -> JoinAnswer:
+        """BadEvent for what is no request, NotSigned for one whose key has not signed it, JoinRefused, TooManyGuesses."""
+        place = LoginPlace(network_of(address))
+        if wait := self._limits.begin(_GUESS, place, exists=False):
+            raise TooManyGuesses(wait)
+        request, code = _read(headers, body)
+        now = time.time_ns() // 1_000_000
+        try:
+            joined = await self._threads.run(self._store.joining.join, code, request.key, request.nims, now)
+        except JoinRefused as refused:
+            log.warning("join.refused", reason=refused.reason, nims=request.nims, address=address)
+            if refused.reason != "CODE_UNKNOWN":
+                self._limits.take_back(_GUESS, place, exists=False)
+            raise
+        self._limits.take_back(_GUESS, place, exists=False)
+        log.info("box.joined", nims=request.nims, label=joined.label, version=request.version, address=address)
+        return await self._threads.run(self._terms.answer, request.key, request.nims, joined.label, now // 1000)
+
+
+def _read(headers: Mapping[str, str], body: bytes) -> tuple[JoinRequest, str]:
+    """The request, and its code as it is compared."""
+    request = read_request(body)
+    try:
+        key = verifying_key(request.key)
+    except BadKey as error:
+        raise BadEvent("key", str(error)) from None
+    if not isinstance(key, PublicKey):
+        raise BadEvent("key", "is a shared secret, not a public key")
+    # Its time does not matter: the same request again is answered the same, and a new box may not know the date.
+    verify([key], headers, body, now=0, window=None)
+    try:
+        return request, read_code(request.code)
+    except ValueError as error:
+        raise BadEvent("code", str(error)) from None

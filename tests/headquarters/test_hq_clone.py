@@ -1,0 +1,99 @@
+"""A card that was copied: two boxes with one identity. Headquarters says so while both speak, and takes a restart for what it is."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from support.hq.paper_box import PaperBox
+from support.hq.store import NOW, said
+
+from headquarters.core.boots import HeardBoot, heard, two_at_once
+from headquarters.core.wording import sentence
+
+MINUTE = 60_000
+
+
+class Heard:
+    """Presences of one box, by their minute and the start that says them; `behind`: its clock, in minutes."""
+
+    def __init__(self, store) -> None:
+        self.store = store
+        self.box = PaperBox()
+        store.register.add(self.box.nim, self.box.key.public, now=NOW)
+
+    def say(self, minute: int, boot: str, behind: int = 0, stream: bool = False):
+        at = NOW + minute * MINUTE
+        presence = self.box.presence(at - behind * MINUTE, boot=boot)
+        word = said(self.box, presence)
+        if stream:
+            word = msgspec.structs.replace(word, heard_at=at, quiet=-1)
+        self.store.presences.take([word], now=at)
+
+    @property
+    def findings(self):
+        return [one.facts for one in self.store.findings.listed(is_open=True) if one.kind == "clone"]
+
+
+@pytest.fixture
+def box(store):
+    return Heard(store)
+
+
+def test_a_box_that_restarts(box):
+    """Each start after the other, also in a hurry, and with the last word of the one before a little late: one box."""
+    for minute, boot in ((0, "a"), (5, "a"), (6, "b"), (6, "a"), (7, "c"), (12, "c"), (13, "d"), (14, "e"), (15, "f")):
+        box.say(minute, boot)
+    assert box.findings == []
+
+
+@pytest.mark.parametrize("behind", [0, 30, 3000, -3000])
+def test_a_copied_card(box, behind):
+    """Both speak in turn, whatever the clock of the copy says: a finding within two words of each; one that ends by itself once the copy was silent
+    for an hour. A start of either is no second finding."""
+    for minute in (0, 5, 10):
+        box.say(minute, "a")
+    box.say(12, "copy", behind)
+    assert box.findings == []
+    box.say(15, "a")
+    assert box.findings == [{"first": "a", "second": "copy"}]
+    box.say(17, "copy", behind)
+    box.say(18, "again")
+    box.say(20, "copy", behind)
+    assert len(box.findings) == 1
+    for minute in range(23, 90, 5):
+        box.say(minute, "again")
+    assert box.findings == []
+
+
+def test_the_right_one_is_the_later(box):
+    """The copy that lay in a drawer for days and is switched on: seen with the next words."""
+    box.say(0, "a")
+    for minute in (5000, 5005, 5010):
+        box.say(minute, "b")
+    box.say(5012, "a")
+    box.say(5015, "b")
+    assert len(box.findings) == 1
+
+
+def test_words_that_have_waited(box):
+    """What comes out of the stream late says nothing of who is there now."""
+    box.say(0, "a")
+    box.say(5, "b")
+    box.say(6, "a", stream=True)
+    box.say(10, "b")
+    assert box.findings == []
+
+
+def test_what_is_remembered():
+    """Of a machine that starts again and again, the last four starts."""
+    boots: list[HeardBoot] = []
+    for number in range(100):
+        boots = heard(boots, f"{number}", number)
+    assert [one.boot for one in boots] == ["96", "97", "98", "99"]
+    assert two_at_once(boots, 99) is None
+
+
+def test_words():
+    facts = {"first": "0000000a", "second": "0000000b"}
+    assert "0000000a and 0000000b" in sentence("clone", facts, "en")
+    assert "copiée" in sentence("clone", facts, "fr")

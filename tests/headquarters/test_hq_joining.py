@@ -1,0 +1,161 @@
+"""`POST /join` as anybody may send it."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import httpx
+import pytest
+from support.hq.in_process import BASE, log_in, pages
+from support.hq.paper_box import PaperBox
+
+from common.wire.joining import JoinLink, new_code, read_code, read_link
+from common.wire.keys import PrivateKey
+from common.wire.signing import sign
+
+NIM = "EL02000015-1"
+SOON = 4_102_444_800_000
+LINK = "https://hq.example/join/K7QF-92XM-4HTR"
+
+
+@pytest.fixture
+async def client(store):
+    async with pages(store) as client:
+        yield client
+
+
+def code_for(store, *nims):
+    return store.joining.make_code(nims, now=1, ends_at=SOON, by="awa")
+
+
+async def asked(client, given, nims=(NIM,), signer=None, **changes) -> httpx.Response:
+    """By default at the beginning of 1970: a new box does not know the date."""
+    key = PaperBox().key
+    body = json.dumps({"type": "bf.mcfd.join.v1", "code": given, "key": key.public, "nims": nims} | changes).encode()
+    return await client.post("/join", content=body, headers=sign([signer or key], "x", 0, body))
+
+
+async def test_joined(client, store):
+    """The answer says where closures go, and the same again is answered the same."""
+    store.joining.make_code([NIM], now=1, ends_at=SOON, by="awa", label="Ouaga Centre")
+    code = store.joining.make_code([NIM], now=2, ends_at=SOON, by="awa", label="Ouaga Centre")
+    answer = await asked(client, code)
+    assert answer.status_code == 200
+    assert answer.json() == {"kind": "https", "url": "closures", "jwt": "", "ca": "", "label": "Ouaga Centre"}
+    assert (await asked(client, code)).json() == answer.json()
+
+
+async def test_as_people_type(client, store):
+    """Small letters, no dashes, O for 0 and I for 1."""
+    code = code_for(store, NIM).replace("0", "o").replace("1", "i").lower()
+    assert (await asked(client, f" {code[:5]} {code[5:]}")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "code"),
+    [
+        ({"nims": ["EL02000017-1"]}, 422, "OTHER_MACHINES"),
+        ({"nims": []}, 400, "BAD_REQUEST"),
+        ({"nims": ["../x"]}, 400, "BAD_REQUEST"),
+        ({"nims": [NIM] * 65}, 400, "BAD_REQUEST"),
+        ({"key": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}, 400, "BAD_REQUEST"),
+        ({"key": "whpk_"}, 400, "BAD_REQUEST"),
+        ({"key": PaperBox(seed="another").key.public}, 401, "UNAUTHENTICATED"),
+        ({"code": "?"}, 400, "BAD_REQUEST"),
+        ({"type": "bf.mcfd.presence.v1"}, 400, "BAD_REQUEST"),
+    ],
+)
+async def test_refused(client, store, changes, status, code):
+    """Each with a code of its own; nobody has joined, and the code is as good as before."""
+    right = code_for(store, NIM)
+    answer = await asked(client, right, **changes)
+    assert (answer.status_code, answer.json()["code"]) == (status, code)
+    assert store.register.boxes() == []
+    assert (await asked(client, right)).status_code == 200
+
+
+async def test_the_private_half_is_needed(client, store):
+    """Whoever knows a public key, and the code, joins with nothing."""
+    answer = await asked(client, code_for(store, NIM), signer=PrivateKey(b"x" * 32))
+    assert answer.status_code == 401
+    assert store.register.boxes() == []
+
+
+async def test_guesses(client, store):
+    """Ten from one address, then none for a while; a right code that comes from another address is taken, and costs no budget."""
+    revision = store.register.revision()
+    client.headers["x-forwarded-for"] = "192.0.2.66"
+    for _ in range(10):
+        assert (await asked(client, new_code())).json()["code"] == "CODE_UNKNOWN"
+    assert store.register.revision() == revision
+    answer = await asked(client, code_for(store, NIM))
+    assert (answer.status_code, answer.json()["code"]) == (429, "TOO_MANY_REQUESTS")
+    assert 0 < int(answer.headers["retry-after"]) <= 30
+    client.headers["x-forwarded-for"] = "192.0.2.7"
+    code = code_for(store, NIM)
+    assert {(await asked(client, code)).status_code for _ in range(30)} == {200}
+
+
+async def test_too_large(client):
+    assert (await client.post("/join", content=b"x" * 5000)).status_code == 413
+
+
+async def test_on_the_page(client, store):
+    """An admin makes a code, which is shown once and lets the box in; what is no NIM is said. Then the box is revoked with one button."""
+    log_in(client, store, "admin")
+    own = {"origin": BASE, "sec-fetch-site": "same-origin"}
+    wrong = await client.post("/ui/join", data={"nims": "EL02 x"}, headers=own)
+    assert (wrong.status_code, store.joining.waiting(1)) == (422, [])
+    shown = await client.post(
+        "/ui/join", data={"nims": f" {NIM.lower()}, EL02000016-1", "label": "<b>Ouaga"}, headers=own
+    )
+    (code,) = set(re.findall(r"[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{4}", shown.text))
+    assert "<b>" not in shown.text
+    again = await client.get("/ui/join")
+    assert code not in again.text
+    assert "&lt;b&gt;Ouaga" in again.text
+    assert (await asked(client, code)).status_code == 200
+    assert (await client.get("/ui/join")).text.count("<code") == 0
+    assert 'data-testid="revoke"' in (await client.get(f"/ui/shops/{NIM}")).text
+    assert (await client.post(f"/ui/shops/{NIM}/revoke", headers=own)).status_code == 303
+    assert 'data-testid="revoke"' not in (await client.get(f"/ui/shops/{NIM}")).text
+    assert (await asked(client, code)).json()["code"] == "KEY_REVOKED"
+
+
+@pytest.mark.parametrize("path", ["/ui/join", f"/ui/shops/{NIM}/revoke"])
+async def test_who_may(client, store, path):
+    """An admin alone, and from headquarters' own page."""
+    store.joining.join(code_for(store, NIM), PaperBox().key.public, [NIM], 2)
+    log_in(client, store, "accountant")
+    own = {"origin": BASE, "sec-fetch-site": "same-origin"}
+    assert (await client.post(path, data={"nims": NIM}, headers=own)).status_code == 403
+    log_in(client, store, "admin")
+    assert (await client.post(path, data={"nims": NIM}, headers={"sec-fetch-site": "cross-site"})).status_code == 403
+    assert [key.revoked_at for key in store.register.keys(NIM.partition("-")[0])] == [None]
+    assert store.joining.waiting(3) == []
+
+
+def test_links():
+    """What is shown can be read again, whatever of it somebody has copied."""
+    pin = "0a" * 32
+    for link in (JoinLink("K7QF92XM4HTR"), read_link(LINK), read_link(f"{LINK}#{pin}")):
+        assert read_link(str(link)) == link
+    assert read_link("http://127.0.0.1:8490/chain/join/k7qf 92xm 4htr").url == "http://127.0.0.1:8490/chain"
+    assert read_link(f"{LINK}#{pin}").pin == pin
+
+
+@pytest.mark.parametrize(
+    "text", ["", "K7QF", "K7QF-92XM-4HTU", f"{LINK}?x=1", f"{LINK}#x", "https://hq.example/", "ftp://hq.example/join/K7QF92XM4HTR", "https://a@hq.example/join/K7QF92XM4HTR"]
+)  # fmt: skip
+def test_no_link(text):
+    with pytest.raises(ValueError, match=r"."):
+        read_link(text)
+
+
+def test_codes_differ():
+    """60 bits each, in letters that are not mistaken for others."""
+    codes = {new_code() for _ in range(1000)}
+    assert len(codes) == 1000
+    assert not set("".join(codes)) & set("ILOU")
+    assert all(read_code(code) == code for code in codes)
