@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from common.language.reasons import PORT_UNAVAILABLE
+from common.language.reasons import COMMAND_UNKNOWN, PORT_UNAVAILABLE
 
 Why = Literal["missing", "permission", "busy", "other"]
 
@@ -60,7 +60,7 @@ class Refused(BridgeError):
 
 class UnknownCommand(BridgeError):
     def __init__(self, cmd: int) -> None:
-        super().__init__(f"the machine does not know the command {cmd:02X}h")
+        super().__init__(COMMAND_UNKNOWN(command=f"{cmd:02X}h"))
 
 
 class Nonsense(BridgeError):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from bridge.errors import Unsendable
+from common.language.reasons import FRAME_OVERFLOW
 
 _CONTROL = dict.fromkeys((*range(32), *range(127, 160)), " ")
 _ESCAPES = {"\r": "^xa;", "\n": "^xd;", ",": "^x2c;", "<": "^lt;", ">": "^gt;", "&": "^amp;"}
@@ -84,7 +85,7 @@ def _pieces(parts: list[str], limit: int, code_page: str) -> list[bytes]:
     free = [len(piece) for part, piece in zip(parts, pieces, strict=True) if isinstance(part, Free)]
     room = limit - (total - sum(free))
     if room < 0:
-        raise Unsendable(f"{total - sum(free)} bytes that must not be cut do not fit into a frame's {limit}")
+        raise Unsendable(FRAME_OVERFLOW(count=total - sum(free), limit=limit))
     cap = _common_cap(free, room)
     return [
         cut(part, cap, code_page) if isinstance(part, Free) else piece

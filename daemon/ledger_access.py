@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 import msgspec
 
-from common.language import Text
+from common.language import Text, ambient
 from common.language.system import reason
 from common.sockets import peer_user, unix_address
 from daemon.core.audit import Actor
@@ -56,7 +56,7 @@ def change(settings: Settings, operation: Operation[T], *, make: bool = False) -
             if answer := _ask(
                 error.control,
                 settings.storage.path,
-                OperationRequest(cast("AnyOperation", operation), os.environ.get("SUDO_USER", "")),
+                OperationRequest(cast("AnyOperation", operation), os.environ.get("SUDO_USER", ""), ambient()),
             ):
                 return result_of(answer, operation)
             if time.monotonic() > until:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, TypeVar, get_ty
 
 import msgspec
 
-from common.language import sentence
-from common.language.stored import stored
+from common.language import Language, sentence, tell
 from daemon.core import errors
 from daemon.core.audit import Action, Actor
 from daemon.core.errors import FieldError, InvalidRequest, McfdError
@@ -296,6 +295,8 @@ class OperationRequest(msgspec.Struct, frozen=True):
 
     operation: AnyOperation
     sudo_user: str = ""
+    language: Language = "en"
+    """Of what is refused."""
 
 
 class OperationRefusal(msgspec.Struct, frozen=True):
@@ -318,11 +319,12 @@ LONGEST = 256 * 1024
 """Bytes of a request; a case of an invoice with 4 096 items is not in it."""
 
 
-def refusal_of(error: McfdError | DecisionRefused) -> OperationRefusal:
+def refusal_of(error: McfdError | DecisionRefused, language: Language) -> OperationRefusal:
     if isinstance(error, DecisionRefused):
         return OperationRefusal("DecisionRefused", str(error), obstacle=error.obstacle)
     found = error.errors if isinstance(error, InvalidRequest) else ()
-    return OperationRefusal(type(error).__name__, sentence(error), found)
+    faults = tuple(FieldError(fault.field, str(tell(fault.message, language))) for fault in found)
+    return OperationRefusal(type(error).__name__, sentence(error).told(language), faults)
 
 
 def error_of(refusal: OperationRefusal) -> Exception:
@@ -338,7 +340,7 @@ def error_of(refusal: OperationRefusal) -> Exception:
         "StorageFull": errors.StorageFull,
         "LedgerUnusable": errors.LedgerUnusable,
     }
-    return kinds.get(refusal.kind, McfdError)(stored(refusal.message))
+    return kinds.get(refusal.kind, McfdError)(refusal.message)
 
 
 def result_of(answer: OperationAnswer, operation: Operation[T]) -> T:

@@ -15,7 +15,14 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from common.language import Text
+from common.language.reasons import (
+    PRINTER_COVER_OPEN,
+    PRINTER_FAULT,
+    PRINTER_NOT_A_DEVICE,
+    PRINTER_OUT_OF_PAPER,
+    PRINTER_TOO_SLOW,
+    PRINTER_UNREACHABLE,
+)
 from common.language.system import reason
 from daemon.core.errors import PrinterFailed
 
@@ -30,11 +37,6 @@ PAPER_END: Final = 0x60
 STATE_PATIENCE: Final = 0.7
 """Seconds for an answer to a state command; a printer that knows it answers within milliseconds."""
 DEFAULT_PORT: Final = 9100
-
-OUT_OF_PAPER = Text("the printer is out of paper")
-COVER_IS_OPEN = Text("the printer's cover is open")
-IN_ERROR = Text("the printer reports an error of its own")
-TOO_SLOW = Text("the printer did not take the document in time")
 
 
 class ReceiptPrinter:
@@ -51,9 +53,9 @@ class ReceiptPrinter:
             async with asyncio.timeout(self._timeout), self._turn:
                 await (self._send if "://" in self._address else self._write)(data)
         except TimeoutError:
-            raise PrinterFailed(TOO_SLOW) from None
+            raise PrinterFailed(PRINTER_TOO_SLOW) from None
         except OSError as error:
-            raise PrinterFailed(Text("the printer cannot be reached ({value})", value=reason(error))) from error
+            raise PrinterFailed(PRINTER_UNREACHABLE(value=reason(error))) from error
 
     async def check(self) -> None:
         """PrinterFailed when it could not print now."""
@@ -86,7 +88,7 @@ class ReceiptPrinter:
 
 def _open_device(path: Path) -> int:
     if not stat.S_ISCHR(path.stat().st_mode):
-        raise PrinterFailed(Text("the printer's address is not a device"))
+        raise PrinterFailed(PRINTER_NOT_A_DEVICE)
     return os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
 
 
@@ -112,12 +114,12 @@ def _unacknowledged(link: socket.socket) -> int:
 async def _refuse_trouble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     offline = await _ask(reader, writer, ASK_OFFLINE)
     if offline & COVER_OPEN:
-        raise PrinterFailed(COVER_IS_OPEN)
+        raise PrinterFailed(PRINTER_COVER_OPEN)
     paper = await _ask(reader, writer, ASK_PAPER) if offline else 0
     if paper & PAPER_END or offline & PAPER_ENDED_OFFLINE:
-        raise PrinterFailed(OUT_OF_PAPER)
+        raise PrinterFailed(PRINTER_OUT_OF_PAPER)
     if offline & PRINTER_ERROR:
-        raise PrinterFailed(IN_ERROR)
+        raise PrinterFailed(PRINTER_FAULT)
 
 
 async def _ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, command: bytes) -> int:

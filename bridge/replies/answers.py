@@ -19,6 +19,15 @@ from bridge.replies.numbers import (
     read_time,
     read_time_if_any,
 )
+from common.language.reasons import (
+    CERTIFICATION,
+    CERTIFICATION_TIME,
+    INVOICE_OPENING,
+    LINE_AMOUNT,
+    LINE_TOTALS,
+    PAYMENT_ANSWER,
+    TAX_SERVER_LINK,
+)
 
 _BALANCE = re.compile(r"\s*([DR])[\s:,]*(.*)", re.DOTALL | re.IGNORECASE)
 
@@ -35,7 +44,7 @@ class ServerLinkReply(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, text: str) -> Self:
-        acknowledged, held, time, state, *error = [*_split(text, 2, 5, "the link to the tax server"), "", ""]
+        acknowledged, held, time, state, *error = [*_split(text, 2, 5, TAX_SERVER_LINK), "", ""]
         return cls(
             acknowledged=read_counter(acknowledged, "EC"),
             held=read_counter(held, "DC"),
@@ -57,7 +66,7 @@ class Opened(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, text: str) -> Self:
-        fc, tc, *_ = _split(text, 2, 3, "the opening of an invoice")
+        fc, tc, *_ = _split(text, 2, 3, INVOICE_OPENING)
         return cls(read_counter(fc, "FC"), read_counter(tc, "TC"))
 
 
@@ -71,8 +80,8 @@ class LineTotals(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, text: str) -> Self:
-        fields = _split(text, 3, 5, "the totals of a line")
-        ttc, ht, tva, specific = (read_hundredths(field, "an amount of a line") for field in [*fields, ""][:4])
+        fields = _split(text, 3, 5, LINE_TOTALS)
+        ttc, ht, tva, specific = (read_hundredths(field, LINE_AMOUNT) for field in [*fields, ""][:4])
         return cls(ttc, ht, tva, specific)
 
 
@@ -87,7 +96,7 @@ class Balance(msgspec.Struct, frozen=True):
         match = _BALANCE.fullmatch(text)
         if not match:
             raise nonsense("the answer to a payment", text)
-        amount = read_money(match[2], "the answer to a payment")
+        amount = read_money(match[2], PAYMENT_ANSWER)
         return cls(amount, 0) if match[1] in "Dd" else cls(0, amount)
 
 
@@ -107,12 +116,12 @@ class Closed(msgspec.Struct, frozen=True):
     @classmethod
     def read(cls, text: str) -> Self:
         """Nonsense where a receipt would lack something: C1h tells it too."""
-        fc, tc, kind, time, nim, ifu, code, *number = _split(text, 7, 8, "the certification")
+        fc, tc, kind, time, nim, ifu, code, *number = _split(text, 7, 8, CERTIFICATION)
         return cls(
             fc=read_counter(fc, "FC") if fc.strip() else None,
             tc=read_counter(tc, "TC"),
             type=kind.strip().upper(),
-            time=read_time(time, "the time of the certification"),
+            time=read_time(time, CERTIFICATION_TIME),
             nim=_nim_if_any(nim),
             ifu=unescape(ifu).strip(),
             code=read_code(code),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from bridge.errors import Nonsense
+from common.language.reasons import UNREADABLE
 
 _LONGEST = 15
 """digits before the decimals"""
@@ -124,4 +125,4 @@ def read_nim(text: str) -> str:
 
 def nonsense(what: str, text: str) -> Nonsense:
     shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
-    return Nonsense(f"{what} cannot be read: {shown!r}")
+    return Nonsense(UNREADABLE(what=what, shown=shown))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from bridge.errors import Nonsense
 from bridge.replies.numbers import read_hundredths
+from common.language.reasons import NUMBER
 
 _WHOLE_PART = re.compile(r"0|[1-9][0-9]{0,14}")
 _CENTS = re.compile(r"[0-9]{2}")
@@ -80,7 +81,7 @@ def _thousands(pieces: Sequence[str], at: int) -> Iterator[tuple[int, int]]:
     while end < len(pieces) and _THREE.fullmatch(pieces[end]) and "." not in pieces[end - 1]:
         end += 1
     for stop in range(min(end, at + _GROUPS_MOST), at + 1, -1):
-        yield stop - at, read_hundredths("".join(pieces[at:stop]), "a number")
+        yield stop - at, read_hundredths("".join(pieces[at:stop]), NUMBER)
 
 
 def _alone(piece: str) -> int | None:
@@ -88,6 +89,6 @@ def _alone(piece: str) -> int | None:
     if _CENTS.fullmatch(piece) and piece.startswith("0"):
         return None
     try:
-        return read_hundredths(piece, "a number")
+        return read_hundredths(piece, NUMBER)
     except Nonsense:
         return None

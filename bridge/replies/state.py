@@ -20,6 +20,7 @@ from bridge.replies.numbers import (
     read_time_if_any,
 )
 from bridge.replies.rejoining import Rejoining
+from common.language.reasons import LAST_INVOICE_TOTAL, NUMBER, STATE_INCOMPLETE, VAT_RATE
 
 _EACH = len(GROUPS)
 _STATE_FIELDS = 6
@@ -59,7 +60,7 @@ class StateReply(msgspec.Struct, frozen=True):
     def read(cls, text: str) -> Self:
         fields = text.split(",")
         if len(fields) < _STATE_FIELDS:
-            raise Nonsense(f"the machine's state has {len(fields)} fields")
+            raise Nonsense(STATE_INCOMPLETE(count=len(fields)))
         nim, ifu, time, tc, fvc, frc = fields[:_STATE_FIELDS]
         last, rates = _last_and_rates(fields[_STATE_FIELDS:])
         return cls(
@@ -143,7 +144,7 @@ def _plain(fields: Sequence[str]) -> list[int] | None:
     if "00" in fields:
         return None
     try:
-        numbers = [read_hundredths(field, "a number") for field in fields]
+        numbers = [read_hundredths(field, NUMBER) for field in fields]
     except Nonsense:
         return None
     return numbers if all(_total_or_rate(place, value) for place, value in enumerate(numbers)) else None
@@ -163,12 +164,12 @@ def _rates(fields: Sequence[str]) -> tuple[int, ...]:
 @lru_cache(maxsize=16)
 def _read_rates(fields: tuple[str, ...]) -> tuple[int, ...]:
     """They are the same in nearly every C1h of a machine, and took as long to read as the rest of it."""
-    return tuple(read_hundredths(rate, "a VAT rate") for rate in fields)
+    return tuple(read_hundredths(rate, VAT_RATE) for rate in fields)
 
 
 def _total_if_any(fields: Sequence[str]) -> int:
     try:
-        return read_money(",".join(fields), "the total of the last invoice")
+        return read_money(",".join(fields), LAST_INVOICE_TOTAL)
     except Nonsense:
         return 0
 

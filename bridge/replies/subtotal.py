@@ -11,6 +11,7 @@ from bridge.errors import Nonsense
 from bridge.fields import GROUPS
 from bridge.replies.numbers import nonsense, read_hundredths
 from bridge.replies.rejoining import Rejoining
+from common.language.reasons import SUBTOTAL_AMOUNT
 
 _EACH = len(GROUPS)
 _SUBTOTAL_LEAST = 1 + 2 * _EACH
@@ -61,7 +62,7 @@ def _adding_up(fields: list[str]) -> list[int] | None:
 
 
 def _amounts(fields: Sequence[str]) -> list[int]:
-    return [read_hundredths(field, "an amount of the subtotal") for field in fields]
+    return [read_hundredths(field, SUBTOTAL_AMOUNT) for field in fields]
 
 
 def _no_bound(_place: int, _value: int) -> bool:

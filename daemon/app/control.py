@@ -14,7 +14,8 @@ from typing import Final, Protocol
 import msgspec
 import structlog
 
-from common.language import Text
+from common.language import Language, Text
+from common.language.reasons import INTERNAL_ERROR
 from common.sockets import bind_unix, peer_user
 from daemon.app.upkeep.box_clock import now_millis
 from daemon.core.errors import McfdError
@@ -110,7 +111,7 @@ class CommandServer:
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
                 line = await reader.readline()
-            writer.write(msgspec.json.encode(await self._answer(uid, line), enc_hook=str) + b"\n")
+            writer.write(msgspec.json.encode(await self._answer(uid, line)) + b"\n")
             await writer.drain()
         except (OSError, TimeoutError, ValueError) as error:  # who asked went away, or sent no line
             log.debug("command.unanswered", cause=str(error))
@@ -128,15 +129,15 @@ class CommandServer:
             return _refused(Text("the daemon does not understand the command ({error})", error=error))
         operation, by = request.operation, shell_actor(uid, request.sudo_user)
         if operation.is_offline:
-            return _refused(Text("the daemon has to be stopped for that"))
+            return _refused(Text("the daemon has to be stopped for that"), request.language)
         try:
             async with self._workers.at_rest(operation.at_rest):
                 result = await operation.carry_out(self._store, at=now_millis(), by=by)
         except (McfdError, DecisionRefused) as error:
-            return OperationAnswer(refusal=refusal_of(error))
+            return OperationAnswer(refusal=refusal_of(error, request.language))
         except Exception as error:
             log.exception("command.failed", operation=_name(operation))
-            return _refused(Text("mcfd failed here ({error}); its log has the reason", error=type(error).__name__))
+            return _refused(INTERNAL_ERROR(error=type(error).__name__), request.language)
         log.info("command.done", operation=_name(operation), by=by.name)
         if isinstance(operation, ReplayOutbox):
             for sender in self._senders:
@@ -146,8 +147,8 @@ class CommandServer:
         return OperationAnswer(msgspec.Raw(msgspec.json.encode(result)))
 
 
-def _refused(why: Text) -> OperationAnswer:
-    return OperationAnswer(refusal=refusal_of(McfdError(why)))
+def _refused(why: Text, language: Language = "en") -> OperationAnswer:
+    return OperationAnswer(refusal=refusal_of(McfdError(why), language))
 
 
 def _name(operation: AnyOperation) -> str:

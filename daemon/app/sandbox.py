@@ -14,7 +14,7 @@ from bridge.errors import PortUnavailable
 from bridge.link import Port, Timers
 from bridge.machine import LinkedMachine
 from common.language import Text
-from common.language.reasons import SANDBOX_UNPLUGGED
+from common.language.reasons import SANDBOX_ATTENTION, SANDBOX_UNPLUGGED
 from daemon.api.access.rehearsal import REHEARSED, Rehearsal, SandboxClock
 from daemon.app.tills_first import TillsFirst
 from daemon.app.upkeep.box_clock import now_millis
@@ -46,7 +46,7 @@ DOUBT_PATIENCE: Final = 3.0
 RETRY: Final = 0.2
 """Seconds, both shorter than on a real line: whoever writes a till need not wait that long for what is the same."""
 
-ATTENDED: Final = Text("a test asked for it: nothing is wrong")
+ATTENDED: Final = SANDBOX_ATTENTION
 DISK_FULL: Final = Text("the disk is full: less than the reserve is free")
 
 AT_ENTRY: Final[Mapping[str, str]] = {

@@ -18,7 +18,6 @@ import sys
 import click
 
 from common.language import Text, ambient, tell, tr
-from common.language.stored import stored
 from daemon.cli.click_texts import install
 from daemon.cli.failures import FOUND_WRONG, INTERRUPTED, UNAVAILABLE, WRONG_USE
 from daemon.cli.groups import LazyGroup, Member
@@ -152,7 +151,7 @@ def _tell(error: BaseException) -> int:
         complain(tr("broken off"))
         return INTERRUPTED
     if isinstance(error, InvalidRequest):
-        faults = (tr("{name}: {found}", name=each.field, found=stored(each.message)) for each in error.errors)
+        faults = (tr("{name}: {found}", name=each.field, found=each.message) for each in error.errors)
         complain("; ".join(faults))
     else:
         complain(str(tell(error, ambient())))

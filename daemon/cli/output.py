@@ -60,10 +60,17 @@ def tell_progress(done: int, of: int = 0) -> None:
     click.echo(msgspec.json.encode({"done": done, "of": of}).decode(), err=True)
 
 
+def _words(value: object) -> str:
+    """A text as JSON has it: in English, whatever the terminal speaks."""
+    if isinstance(value, Text):
+        return str(value)
+    raise TypeError
+
+
 def print_json(value: object) -> None:
     import msgspec
 
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    click.echo(msgspec.json.format(msgspec.json.encode(value, enc_hook=_words), indent=2).decode())
 
 
 def print_pairs(pairs: list[tuple[object, object]]) -> None:

@@ -119,21 +119,17 @@ def latest(clocks: Clocks) -> int:
     return max(clocks.accepted, MADE + FIRST_BOUND if clocks.book in (0, MADE) else clocks.book + BOUND)
 
 
-def question(clocks: Clocks, told: Told) -> str:
+def question(clocks: Clocks, told: Told) -> Text:
     """What an operator is told when no clock can be believed, in one sentence; empty when there is nothing to ask."""
     if not told.ahead:
-        return ""
-    says = [f"the box says {millis_text(clocks.box)}"] if clocks.box > clocks.book else []
+        return NO_TEXT
+    says: list[Text] = [BOX_SAYS(time=millis_text(clocks.box))] if clocks.box > clocks.book else []
     if clocks.machine is not None and clocks.machine > clocks.book:
-        says.append(f"the machine says {millis_text(clocks.machine)}")
-    # A box that was ahead for a while, and is right again, is behind its own book.
-    repair = (
-        f", or `mcfd time repair` if it is {millis_text(clocks.box)} now" if clocks.book > clocks.box >= MADE else ""
-    )
-    return (
-        f"the time cannot be right: the book ends at {millis_text(clocks.book)}, {' and '.join(says)}, and nobody vouches for it; "
-        f"set the clock, or say `mcfd time accept`{repair}"
-    )
+        says.append(MACHINE_TIME(time=millis_text(clocks.machine)))
+    found = BOTH(first=says[0], second=says[1]) if len(says) > 1 else says[0]
+    if clocks.book > clocks.box >= MADE:  # a box that was ahead for a while, and is right again, is behind its own book
+        return CLOCK_AHEAD_OF_BOX(book=millis_text(clocks.book), clocks=found, box=millis_text(clocks.box))
+    return CLOCK_AHEAD(book=millis_text(clocks.book), clocks=found)
 
 
 def _of(clocks: Clocks, at: int, source: Source) -> Told:

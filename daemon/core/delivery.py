@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from common.language import Text
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.entries import Gap
 from daemon.core.machine.state import FiscalCounters
@@ -126,14 +127,14 @@ class Delivered(msgspec.Struct, frozen=True):
 class Again(msgspec.Struct, frozen=True):
     """To be tried again, for ever: refused for now, unreachable, or unknown. `retry_after` in seconds."""
 
-    error: str
+    error: Text
     retry_after: float | None = None
 
 
 class DeliveryRefused(msgspec.Struct, frozen=True):
     """Headquarters will not take this one: it is parked, for an operator to see; those behind it go on."""
 
-    error: str
+    error: Text
 
 
 Delivery = Delivered | Again | DeliveryRefused

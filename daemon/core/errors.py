@@ -38,8 +38,7 @@ import msgspec
 from msgspec import Meta
 
 from common.language import Language, Text
-from common.language.reasons import CERTIFIED_ELSEWHERE
-from common.language.stored import stored
+from common.language.reasons import CERTIFIED_ELSEWHERE, CREDIT_EXCEEDS_ORIGINAL, KEY_REUSED, from_stored
 
 
 class FieldError(msgspec.Struct, frozen=True):
@@ -61,7 +60,7 @@ class InvalidRequest(McfdError):
 
 class KeyReused(McfdError):
     def __init__(self) -> None:
-        super().__init__(Text("this Idempotency-Key was used for another request"))
+        super().__init__(KEY_REUSED)
 
 
 class ZNumberUnknown(McfdError):
@@ -97,12 +96,7 @@ class CreditExceedsOriginal(McfdError):
         self.original_ttc = original_ttc
         self.credited_ttc = credited_ttc
         super().__init__(
-            Text(
-                "credits of {reference} would come to {credited_ttc}, the original is {original_ttc}",
-                reference=reference,
-                credited_ttc=credited_ttc,
-                original_ttc=original_ttc,
-            )
+            CREDIT_EXCEEDS_ORIGINAL(reference=reference, credited_ttc=credited_ttc, original_ttc=original_ttc)
         )
 
 
@@ -131,9 +125,9 @@ class MachineRefused(MachineError):
     """`is_open`: it had taken C3h and C0h of the invoice before."""
 
     def __init__(self, text: str, *, is_open: bool = False) -> None:
-        self.text = text
+        self.text = from_stored(text)
         self.is_open = is_open
-        super().__init__(Text("the machine refused: {text}", text=text))
+        super().__init__(Text("the machine refused: {text}", text=self.text))
 
 
 class MachineOffline(MachineError):
@@ -176,7 +170,7 @@ class MachineAttention(MachineError):
 
     def __init__(self, found: str) -> None:
         self.found = found
-        super().__init__(stored(found))
+        super().__init__(from_stored(found))
 
 
 class PrinterFailed(McfdError):

@@ -10,6 +10,7 @@ from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow
 from fractions import Fraction
 
 from common.language import Text
+from common.language.reasons import NUMBER_EXPECTED, NUMBER_INEXACT
 
 MAX_AMOUNT = 10**12
 """The largest amount, price or total, in francs."""
@@ -39,9 +40,9 @@ def number(value: object) -> Number:
     if isinstance(value, int) and not isinstance(value, bool):
         if -EXACT_INTEGERS <= value <= EXACT_INTEGERS:
             return value
-        raise ValueError(Text("is a number that JSON cannot carry exactly"))
+        raise ValueError(NUMBER_INEXACT)
     if not isinstance(value, Decimal) or not value.is_finite():
-        raise ValueError(Text("must be a number"))
+        raise ValueError(NUMBER_EXPECTED)
     if value.is_zero():
         return 0
     return _bounded(value)
@@ -49,13 +50,13 @@ def number(value: object) -> Number:
 
 def _bounded(value: Decimal) -> Decimal:
     if not _SMALLEST_EXPONENT <= value.adjusted() <= _SIGNIFICANT_DIGITS:
-        raise ValueError(Text("is a number that JSON cannot carry exactly"))
+        raise ValueError(NUMBER_INEXACT)
     try:
         exact = _EXACTLY.plus(value)
     except (Inexact, Overflow, InvalidOperation):
-        raise ValueError(Text("is a number that JSON cannot carry exactly")) from None
+        raise ValueError(NUMBER_INEXACT) from None
     if abs(exact) > EXACT_INTEGERS:
-        raise ValueError(Text("is a number that JSON cannot carry exactly"))
+        raise ValueError(NUMBER_INEXACT)
     return exact
 
 

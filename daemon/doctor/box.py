@@ -8,7 +8,7 @@ import time
 from datetime import UTC, datetime
 
 from common.language import tr
-from common.language.stored import stored
+from common.language.reasons import from_stored
 from common.language.system import reason
 from daemon.doctor.wording import CheckResult, fail, ok, warn
 from daemon.owner import as_owner
@@ -36,7 +36,7 @@ def check_disk(settings: Settings) -> CheckResult:
         failures = read_failures(settings.storage.path)
     if trouble := disk_trouble(failures, time.time_ns() // 1_000_000):
         return fail(
-            "disk", tr(stored(trouble)), tr("mcfd doctor --disk {folder} looks at the disk itself", folder=folder)
+            "disk", tr(from_stored(trouble)), tr("mcfd doctor --disk {folder} looks at the disk itself", folder=folder)
         )
     reserve = settings.storage.reserve_mb
     if read_only:

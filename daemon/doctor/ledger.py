@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from common.language import Counted, Text, tr
-from common.language.stored import stored
+from common.language.reasons import from_stored
 from daemon.core.clock import DAY, HOUR
 from daemon.core.delivery import Backlog
 from daemon.core.errors import StorageError
@@ -84,7 +84,7 @@ def _check_content(path: Path, store: Store) -> CheckResult | None:
         problems = tuple(filter(None, (*store.retention.damage().all, store.retention.lost())))
     if not problems:
         return None
-    found = tr(stored(str(problems[0])))
+    found = tr(from_stored(str(problems[0])))
     if more := len(problems) - 1:
         found = tr(Counted("{found} (and {count} more)", "{found} (and {count} more)", more, found=found))
     return fail(
@@ -197,7 +197,7 @@ async def _look_in_book(store: Store, book: Book, now: int) -> list[CheckResult]
         found.append(
             fail(
                 "attention",
-                tr(stored(state.attention)),
+                tr(from_stored(state.attention)),
                 tr("sudo mcfd machine settle {nim}", nim=book.nim),
                 nim=book.nim,
             )
@@ -246,7 +246,7 @@ def _judge(backlog: Backlog, now: int) -> CheckResult:
         hours=age // HOUR,
     )
     if backlog.last_error and (backlog.waiting or backlog.parked):
-        told = f"{told} ({tr(stored(backlog.last_error))})"
+        told = f"{told} ({tr(from_stored(backlog.last_error))})"
     if backlog.parked:
         return fail(
             "upstream",

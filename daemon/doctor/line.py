@@ -14,7 +14,7 @@ from bridge.holders import find_holders
 from bridge.link import Timers
 from bridge.ports import find_ports
 from common.language import tr
-from common.language.stored import stored
+from common.language.reasons import OTHER_MACHINE
 from daemon.core.clock import DAY, drift_seconds, machine_millis
 from daemon.core.machine.nim import same_machine
 from daemon.core.report.machine_info import ALERT_DAYS, last_contact
@@ -28,7 +28,6 @@ from daemon.settings import Machine, Settings
 DRIFT_WARN, DRIFT_FAIL = 120, 3600
 """Seconds; beyond an hour the ledger takes the machine's time for its own (core.clock)."""
 UNSTABLE = re.compile(r"/dev/tty(USB|ACM)\d+")
-WRONG_MACHINE = re.compile(r"the machine on this line is (?P<found>\S+), not ")
 """As `daemon.machines.line` says it."""
 
 
@@ -248,20 +247,20 @@ def _judge_health(health: MachineHealth, *, is_box_right: bool) -> Iterator[Chec
             nim=nim,
         )
     if health.attention and not health.test_mode:
-        yield fail("machine", tr(stored(health.attention)), tr("sudo mcfd machine settle {nim}", nim=nim), nim=nim)
+        yield fail("machine", health.attention, tr("sudo mcfd machine settle {nim}", nim=nim), nim=nim)
     elif health.connected:
         yield ok("machine", tr("answers the daemon; {waiting} waiting", waiting=health.waiting), nim=nim)
-    elif other := WRONG_MACHINE.search(health.last_error):
+    elif health.last_error_code == OTHER_MACHINE.code:
         yield fail(
             "nim",
-            tr("the machine on this line is {found}, not {nim}", found=other["found"], nim=nim),
+            health.last_error,
             tr("cables swapped? otherwise nim in [[machine]]; after the machine was replaced: sudo mcfd setup --force"),
             nim=nim,
         )
     else:
         yield fail(
             "machine",
-            tr("does not answer the daemon: {why}", why=stored(health.last_error)),
+            tr("does not answer the daemon: {why}", why=health.last_error),
             tr("machine switched on? cable in at both ends? otherwise unplug and plug in again, then mcfd doctor"),
             nim=nim,
         )

@@ -10,7 +10,7 @@ from ipaddress import ip_address
 import msgspec
 
 from common.front_config import ERRORS, program
-from common.language import tr
+from common.language import ambient, tr
 from common.language.system import reason
 from daemon.core.machine.nim import same_machine
 from daemon.doctor.wording import CheckResult, fail, ok, warn
@@ -25,13 +25,14 @@ class LiveAnswer(msgspec.Struct):
 
 
 class MachineHealth(msgspec.Struct, rename="camel", kw_only=True):
-    """As in `/health/ready`."""
+    """As in `/health/ready`; its sentences are in the language of the terminal."""
 
     nim: str
     connected: bool
     clock_drift: int | None = None
     attention: str
     last_error: str
+    last_error_code: str = ""
     waiting: int
     tax_server_days: int | None = None
     tax_server_waiting: int | None = None
@@ -126,7 +127,7 @@ def _get(host: str, port: int, path: str, *, tls: bool) -> bytes:
     else:
         connection = http.client.HTTPConnection(host, port, timeout=PATIENCE_SECONDS)
     try:
-        connection.request("GET", path, headers={"Host": "localhost"})
+        connection.request("GET", path, headers={"Host": "localhost", "Accept-Language": ambient()})
         return connection.getresponse().read()
     finally:
         connection.close()

@@ -27,7 +27,7 @@ from bridge.replies.numbers import francs
 from bridge.replies.state import StateReply
 from bridge.replies.subtotal import SubtotalReply
 from common.language import Text, sentence
-from common.language.reasons import OTHER_MACHINE
+from common.language.reasons import CLOSE_NOT_CONFIRMED, CLOSE_OF_OTHER_INVOICE, OTHER_MACHINE
 from daemon.core.errors import CertifiedElsewhere, LineLost, MachineError, MachineNonsense, MachineRefused, McfdError
 from daemon.core.invoice.invoice import CREDITS, GROUPS, SALES, Comment, Customer, Invoice, Item, Payment, TaxLine
 from daemon.core.invoice.number import number_key
@@ -163,9 +163,7 @@ class ConnectedMachine:
             self.hang_up(sentence(error))
             raise error
         if _is_another(closed, invoice):
-            raise MachineNonsense(
-                Text("38h was answered for another invoice: {type} {number!r}", type=closed.type, number=closed.number)
-            )
+            raise MachineNonsense(CLOSE_OF_OTHER_INVOICE(type=closed.type, number=closed.number))
         counters = _counters(closed, invoice, known)
         if counters is None or counters.tc > known.tc + 1:  # something else has happened since `known`
             counters = await self._counters_after(closed, invoice, counters)

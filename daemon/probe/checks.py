@@ -13,7 +13,7 @@ from bridge.commands import ReadServerLink, ReadTaxpayer
 from bridge.frame import Nak, Request, encode
 from bridge.link import LAST_SEQ
 from common.language import Text
-from common.language.stored import stored
+from common.language.reasons import from_stored
 from daemon.core.clock import machine_millis
 from daemon.core.invoice.invoice import CREDITS, GROUPS, SALES
 from daemon.probe.connect import SPEEDS
@@ -187,7 +187,7 @@ def _state(state: ProbeState) -> list[ProbeFinding]:
             state.read is not None,
             "state",
             Text("mcfd understands the state of the machine (C1h)"),
-            stored(state.trouble) if state.trouble else Text("understood"),
+            from_stored(state.trouble) if state.trouble else Text("understood"),
             Text("this machine cannot be used with mcfd as it is: send us the file"),
         ),
         judged(
@@ -329,7 +329,7 @@ async def _server(line: ProbeLine) -> ProbeFinding:
         not trouble and len(answer.text.split(",")) in (4, 5),
         "server",
         expected,
-        stored(trouble) if trouble else answer.text,
+        from_stored(trouble) if trouble else answer.text,
         _TOLD,
     )
 

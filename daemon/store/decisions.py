@@ -8,6 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from common.language import Text
+from common.language.reasons import SPARE_OF_OTHER_TAXPAYER
 from daemon.core.audit import DAEMON, Action, Actor
 from daemon.core.events import CERTIFIED
 from daemon.core.ledger.attempt import Outcome, Record
@@ -15,7 +16,7 @@ from daemon.core.ledger.book import Book
 from daemon.core.ledger.decision import After, Case, Decision, DecisionRefused
 from daemon.core.ledger.entries import Placed, SpareDecided
 from daemon.core.ledger.paper import PaperInvoice
-from daemon.core.ledger.take_over import ANOTHER_TAXPAYER, TakeOver, TakeOverRefused
+from daemon.core.ledger.take_over import TakeOver, TakeOverRefused
 from daemon.core.ledger.verdict import Evidence, strangers
 from daemon.core.machine.state import Certified, MachineState
 from daemon.store.access import LedgerAccess
@@ -166,7 +167,7 @@ class OperatorDecisions(LedgerAccess):
                 raise TakeOverRefused(told)
             ours, theirs = (books.book_state(connection, book).ifu for book in (first, spare))
             if ours and theirs and ours != theirs:
-                raise TakeOverRefused(ANOTHER_TAXPAYER)
+                raise TakeOverRefused(SPARE_OF_OTHER_TAXPAYER)
             take_overs.begin(connection, first, spare, at=at, reason=reason)
             _note_take_over(
                 connection, SpareDecided("taken over", first.nim, spare.nim, reason), (first, spare), at, by

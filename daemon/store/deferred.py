@@ -6,7 +6,7 @@ import sqlite3
 
 import msgspec
 
-from common.language import Text
+from common.language.reasons import INVOICE_IN_PROGRESS
 from daemon.core.audit import Action, Actor
 from daemon.core.errors import MachineBusy
 from daemon.core.events import DEFERRED
@@ -27,7 +27,7 @@ class DeferredAccess(LedgerAccess):
         def job(connection: sqlite3.Connection) -> DeferredSale:
             holder = attempts.find_holder(connection, book, sale.number, taken)
             if holder is not None and holder.state != "certified":
-                raise MachineBusy(Text("invoice {number!r} is being certified", number=sale.number))
+                raise MachineBusy(INVOICE_IN_PROGRESS(number=sale.number))
             if holder is not None:
                 raise DuplicateInvoice(holder)
             if deferred.is_number_held(connection, book, sale.number):

@@ -15,7 +15,6 @@ from daemon.core.errors import StorageError, ZNumberUnknown
 from daemon.core.events import ATTENTION, CERTIFIED, CLOSURE, IN_DOUBT, REFUSED
 from daemon.core.ledger.attempt import Mode, Outcome, Record
 from daemon.core.ledger.book import Aggregate, Book, BookState, Closure, LastSeen, Tally
-from daemon.core.ledger.deferred import BEHIND
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.state import FiscalCounters, MachineState
 from daemon.store.access import OpenLedger
@@ -50,15 +49,15 @@ class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
             await self._open.free_space.look(self.peek(read_damage).file)
         self._open.free_space.check(sandbox=book.mode == "test")
 
-    async def set_attention(self, book: Book, found: str, *, at: int) -> None:
+    async def set_attention(self, book: Book, found: Text, *, at: int) -> None:
         await self.write(self._attend, book=book, found=found, at=at)
 
-    def _attend(self, connection: sqlite3.Connection, book: Book, found: str, at: int) -> None:
+    def _attend(self, connection: sqlite3.Connection, book: Book, found: Text, at: int) -> None:
         books.attend(connection, book, found, at)
-        deferred.doubt(connection, book, BEHIND)
+        deferred.doubt(connection, book, SALE_AMONG_FOREIGN)
         self._open.event_writer.write(connection, book, ATTENTION, at, detail=found)
 
-    async def attend_machine(self, nim: str, found: str, *, at: int) -> None:
+    async def attend_machine(self, nim: str, found: Text, *, at: int) -> None:
         """The same of the live book of another machine, if this ledger has one."""
 
         def job(connection: sqlite3.Connection) -> None:
@@ -105,7 +104,7 @@ class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
     # -- attempts -----------------------------------------------------------------------------------------------------
 
     def certify(
-        self, connection: sqlite3.Connection, book: Book, attempt_id: int, outcome: Outcome, *, found: str = ""
+        self, connection: sqlite3.Connection, book: Book, attempt_id: int, outcome: Outcome, *, found: Text = NO_TEXT
     ) -> Record:
         """State, seq, chain, what the book knows of the machine, an event; `found`: what an operator has to look at besides, in the same commit."""
         before = connection.total_changes
@@ -131,7 +130,7 @@ class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
             self._open.event_writer.write(connection, book, REFUSED, record.ended_at, ref=record.id)
         return record
 
-    async def dispute(self, book: Book, attempt_id: int, found: str, *, at: int) -> None:
+    async def dispute(self, book: Book, attempt_id: int, found: Text, *, at: int) -> None:
         """The attempt becomes disputed and the book's attention says why."""
 
         def job(connection: sqlite3.Connection) -> None:

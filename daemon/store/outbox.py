@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from common.language.reasons import to_stored
 from daemon.core.audit import DAEMON, Actor
 from daemon.core.delivery import Backlog, Outgoing, Proof, WaitingEvent
 from daemon.core.ledger.attempt import Mode
@@ -52,10 +53,10 @@ class Outbox:
         await self._write("mark_sent", at, outgoing_id)
 
     async def mark_failed(self, outgoing_id: int, error: str, *, at: int, next_at: int) -> None:
-        await self._write("mark_failed", error, at, next_at, outgoing_id)
+        await self._write("mark_failed", to_stored(error), at, next_at, outgoing_id)
 
     async def park(self, outgoing_id: int, error: str, *, at: int) -> None:
-        await self._write("park", error, at, outgoing_id)
+        await self._write("park", to_stored(error), at, outgoing_id)
 
     async def offer_again(self, nim: str, mode: Mode, *, before: int) -> int:
         """What was parked before then (ms) waits again; how many. Nothing is written when there is nothing."""

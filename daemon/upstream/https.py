@@ -15,8 +15,9 @@ from functools import partial
 
 import httpx
 
-from common.language import Text
 from common.sockets import is_loopback
+from common.language import NO_TEXT
+from common.language.reasons import CONNECTION_FAILED, NO_REPLY_IN_SECONDS
 from common.wire.closure import CONTENT_TYPE
 from common.wire.keys import SigningKey
 from common.wire.presence import CONTENT_TYPE as PRESENCE_TYPE
@@ -89,7 +90,7 @@ class HttpsReceiver:
         headers = {**sign(self._keys, report_id, at, event), **self._beside(event)}
         answer: httpx.Response | None = None
         received = bytearray()
-        error = ""
+        error = NO_TEXT
         try:
             async with (
                 asyncio.timeout(self._timeout),
@@ -97,9 +98,9 @@ class HttpsReceiver:
             ):
                 await _read(answer, received)
         except TimeoutError:
-            error = str(Text("no answer within {seconds} s", seconds=f"{self._timeout:g}"))
+            error = NO_REPLY_IN_SECONDS(seconds=f"{self._timeout:g}")
         except (httpx.HTTPError, OSError) as trouble:
-            error = str(Text("no connection, or a broken one ({cause})", cause=f"{type(trouble).__name__}: {trouble}"))
+            error = CONNECTION_FAILED(cause=f"{type(trouble).__name__}: {trouble}")
         if answer is None:
             return Again(error)
         # The status decides, even where the rest of the answer was slow, endless or cut off.

@@ -19,8 +19,20 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from common.language import Text
 from common.sockets import is_loopback
+from common.language import Text, sentence
+from common.language.reasons import (
+    CONNECTION_FAILED,
+    NO_CONNECTION,
+    NO_NATS_SERVER,
+    NO_REPLY,
+    SERVER_TOO_LARGE,
+    STREAM_ANSWERED,
+    STREAM_MISSING,
+    STREAM_NOT_OURS,
+    STREAM_TOO_LARGE,
+    TOPIC_NO_STREAM,
+)
 from common.wire.credentials import BadCredentials, Credentials, read_credentials
 from common.wire.keys import SigningKey
 from common.wire.nats_client import (
@@ -46,14 +58,9 @@ from daemon.upstream.signing import read_keys, signing_time
 
 TOO_LARGE = 10054  # JSStreamMessageExceedsMaximumErr: the stream's own limit on one message
 SERVER_TIMEOUT = 5
-NO_STREAM = Text("what answers on {topic} is not a stream")
-NOT_OURS = Text("the stream of {topic} says that it has what was never sent")
 OUTDATED = Text(
     "closures go through, but its nats-server {version} has known vulnerabilities: headquarters has to install a newer one ({minimum} or later)"
 )
-NO_SERVER = Text("what answers there is no NATS server")
-NO_CONNECTION = Text("no connection in time")
-NO_ANSWER = Text("no answer in time")
 MOST_REMEMBERED = 1000
 MOST_ANSWER = 65_536
 """Bytes; what a server has to say to a box is a tenth of it."""
@@ -132,7 +139,7 @@ class NatsReceiver:
             is_repeated = message_id in self._ours
             self._remember(message_id)
             delivery, is_known = await self._publish(topic, event, {MESSAGE_ID: message_id, **signed})
-            return Again(str(NOT_OURS(topic=topic))) if is_known and not is_repeated else delivery
+            return Again(STREAM_NOT_OURS(topic=topic)) if is_known and not is_repeated else delivery
         if isinstance(delivery, Delivered):
             self._remember(message_id)
         return delivery
@@ -193,11 +200,11 @@ class NatsReceiver:
         try:
             client = await self._connected()
         except BadOptions as error:
-            return DeliveryRefused(str(error))
+            return DeliveryRefused(sentence(error))
         except (OSError, NatsError) as error:
             cause = f"{type(error).__name__}: {error}"
-            return Again(str(Text("no connection, or a broken one ({cause})", cause=cause)))
-        return Again(str(OUTDATED(version=client.outdated, minimum=MINIMUM))) if client.outdated else Delivered()
+            return Again(CONNECTION_FAILED(cause=cause))
+        return Again(OUTDATED(version=client.outdated, minimum=MINIMUM)) if client.outdated else Delivered()
 
     async def aclose(self) -> None:
         await self._drop(self._client)
@@ -224,29 +231,29 @@ def _failure(error: Exception, topic: str) -> Delivery:
     """The same table as over HTTP (`daemon.upstream.verdict`): parked is only what is wrong in the event itself."""
     match error:
         case MessageTooLarge():
-            return DeliveryRefused(str(Text("larger than the server takes")))
+            return DeliveryRefused(SERVER_TOO_LARGE)
         case NoResponders():
-            return Again(str(Text("no stream takes {topic}", topic=topic)))
+            return Again(STREAM_MISSING(topic=topic))
         case msgspec.MsgspecError():
-            return Again(str(NO_STREAM(topic=topic)))
-    return Again(_cause(error, NO_ANSWER))
+            return Again(TOPIC_NO_STREAM(topic=topic))
+    return Again(_cause(error, NO_REPLY))
 
 
 def _outcome(ack: Acknowledgement, topic: str) -> Delivery:
     if ack.error is None or ack.error == StreamRefusal():
-        return Delivered() if ack.stream else Again(str(NO_STREAM(topic=topic)))
+        return Delivered() if ack.stream else Again(TOPIC_NO_STREAM(topic=topic))
     if ack.error.err_code == TOO_LARGE:
-        return DeliveryRefused(str(Text("larger than the stream takes")))
-    return Again(str(Text("the stream answers {code}: {cause}", code=ack.error.code, cause=ack.error.description)))
+        return DeliveryRefused(STREAM_TOO_LARGE)
+    return Again(STREAM_ANSWERED(code=ack.error.code, cause=ack.error.description))
 
 
-def _cause(error: Exception, no_answer: Text) -> str:
+def _cause(error: Exception, no_answer: Text) -> Text:
     match error:
         case NotNats():
-            return str(NO_SERVER)
+            return NO_NATS_SERVER
         case NoAnswer() | TimeoutError():
-            return str(no_answer)
-    return str(error) or str(no_answer)
+            return no_answer
+    return sentence(error) or no_answer
 
 
 def _credentials(options: Options) -> Credentials | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from common.language import Text
+from common.language.reasons import ANSWERED, ANSWERED_WITHOUT_RECEIPT
 from daemon.core.delivery import Again, Delivered, Delivery, DeliveryRefused
 
 TAKEN: Final = frozenset({*range(200, 300), 409})
@@ -21,7 +21,7 @@ def verdict(status: int, text: str, retry_after: float | None, *, has_receipt: b
     """Of an answer over HTTP. `text` is its beginning, for people; `has_receipt` is whether it proves that it read the event,
     where that is asked for."""
     if status in TAKEN:
-        told = Text("without a receipt answered {answer}", answer=f"{status} {text}".rstrip())
-        return Delivered() if has_receipt else Again(str(told), retry_after)
-    error = str(Text("answered {answer}", answer=f"{status} {text}".rstrip()))
+        told = ANSWERED_WITHOUT_RECEIPT(answer=f"{status} {text}".rstrip())
+        return Delivered() if has_receipt else Again(told, retry_after)
+    error = ANSWERED(answer=f"{status} {text}".rstrip())
     return DeliveryRefused(error) if status in PARKED else Again(error, retry_after)

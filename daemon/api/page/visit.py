@@ -15,7 +15,7 @@ from litestar.handlers import HTTPRouteHandler
 
 from common.cookies import cookie_of
 from common.language import Language, Speaker, Text, chosen
-from common.language.stored import stored
+from common.language.reasons import from_stored
 from common.web import asked, formats
 from common.web.asked import RIGHT
 from common.web.icons import MenuItem, is_here
@@ -279,8 +279,8 @@ async def shown(visit: Visit, template: str, *, status: int = 200, **values: Any
             "name_of": name_of,
             "moment": visit.moment,
             "in_attention": attention,
-            "damage": tuple(stored(found).told(visit.language) for found in visit.deps.damage()),
-            "disk": stored(visit.deps.disk()).told(visit.language),
+            "damage": tuple(from_stored(found).told(visit.language) for found in visit.deps.damage()),
+            "disk": from_stored(visit.deps.disk()).told(visit.language),
             "paid": visit.page.labels(visit.language),
             **values,
         },

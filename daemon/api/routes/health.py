@@ -10,6 +10,8 @@ import structlog
 from litestar import get
 from msgspec import Meta
 
+from common.language import Language, preferred
+from common.language.reasons import code_of, from_stored
 from daemon.api.access.auth import in_force
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.document.describe import described
@@ -37,7 +39,11 @@ class MachineReady(msgspec.Struct, frozen=True, rename="camel"):
     ready: Annotated[bool, Meta(description="Connected, and nothing for an operator to settle")]
     connected: Annotated[bool, Meta(description="Whether it answers")]
     attention: Annotated[str, Meta(description="What an operator has to settle; empty when nothing")]
+    attention_code: Annotated[
+        str, Meta(description="The same as a code, as `outcome_unknown`; empty where it has none")
+    ]
     last_error: Annotated[str, Meta(description="Why it does not answer; empty when it does")]
+    last_error_code: Annotated[str, Meta(description="The same as a code, as `no_answer`; empty where it has none")]
     waiting: Annotated[int, Meta(description="Requests at the machine and waiting for it")]
     clock_drift: Annotated[
         int | None, Meta(description="Seconds the box is ahead of the machine; null before the first reading")
@@ -119,8 +125,9 @@ async def ready(request: ApiRequest) -> Answer:
     expected = [
         worker for worker in deps.workers.all() if worker.book.mode == "live" and not deps.is_disabled(worker.book.nim)
     ]
-    machines = tuple(_machine(worker, deps.clock()) for worker in expected)
-    damage = tuple(deps.damage())
+    language = preferred(request.headers.get("accept-language", ""))
+    machines = tuple(_machine(worker, deps.clock(), language) for worker in expected)
+    damage = tuple(from_stored(found).told(language) for found in deps.damage())
     in_use = {worker.book.nim for worker in expected if worker.is_in_use}
     well = all(machine.ready for machine in machines if machine.nim in in_use) and not damage
     body = Ready(
@@ -128,7 +135,7 @@ async def ready(request: ApiRequest) -> Answer:
         machines=machines,
         upstream=await _upstream(request),
         ledger=damage if _has_key(request) else (NAMELESS,) * bool(damage),
-        disk=deps.disk(),
+        disk=from_stored(deps.disk()).told(language),
     )
     return encoded(body, status=200 if well else 503)
 
@@ -140,15 +147,17 @@ def _has_key(request: ApiRequest) -> bool:
         return False
 
 
-def _machine(worker: MachineWorker, now: int) -> MachineReady:
+def _machine(worker: MachineWorker, now: int, language: Language) -> MachineReady:
     drift = worker.drift_seconds
     server = tax_server(worker.server_link, now) if worker.server_link else None
     return MachineReady(
         nim=worker.book.nim,
         ready=worker.connected and not worker.obstacle,
         connected=worker.connected,
-        attention=worker.obstacle,
-        last_error="" if worker.connected else without_paths(worker.offline_reason),
+        attention=worker.obstacle.told(language),
+        attention_code=code_of(worker.obstacle),
+        last_error="" if worker.connected else without_paths(worker.offline_reason.told(language), language),
+        last_error_code="" if worker.connected else code_of(worker.offline_reason),
         waiting=worker.waiting,
         clock_drift=None if drift is None else round(drift),
         tax_server_days=server.days_since_contact if server else None,
@@ -182,7 +191,7 @@ def _lane(backlog: Backlog, *, in_full: bool) -> UpstreamLane:
         waiting=backlog.waiting,
         parked=backlog.parked,
         oldest_at=_moment(backlog.oldest_at),
-        last_error=backlog.last_error if in_full or not backlog.last_error else FAILED,
+        last_error=str(from_stored(backlog.last_error)) if in_full or not backlog.last_error else FAILED,
         last_error_at=_moment(backlog.last_error_at),
         last_sent_at=_moment(backlog.last_sent_at),
     )

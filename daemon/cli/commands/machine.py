@@ -7,7 +7,7 @@ import click
 from msgspec.structs import asdict
 
 from common.language import Text, tr
-from common.language.stored import stored
+from common.language.reasons import from_stored
 from daemon.cli.book import live_states
 from daemon.cli.failures import Failure, find_machine
 from daemon.cli.groups import LazyGroup, Member
@@ -81,7 +81,7 @@ def list_machines(settings: Settings, as_json: bool) -> None:
     print_table(heads, [_row(each) for each in found])
     for state in known.values():
         if state.attention:
-            say(f"\n{state.book.nim}: {tr(stored(state.attention))}\n  → mcfd machine settle {state.book.nim}")
+            say(f"\n{state.book.nim}: {tr(from_stored(state.attention))}\n  → mcfd machine settle {state.book.nim}")
 
 
 @command.command(
@@ -118,7 +118,7 @@ def info(settings: Settings, nim: str | None, as_json: bool) -> None:
                 port=machine.port,
             )
             if reading.busy
-            else tr("the machine was not read: {why}; this is what the ledger knows", why=stored(reading.reason))
+            else tr("the machine was not read: {why}; this is what the ledger knows", why=reading.reason)
         )
         print_pairs(_ledger_pairs(state))
     else:
@@ -332,7 +332,7 @@ def _live(health: MachineHealth) -> dict[str, object]:
 
 def _ledger(state: BookState | None) -> dict[str, object]:
     return {
-        "attention": (state.attention or None) if state else None,
+        "attention": (str(from_stored(state.attention)) or None) if state else None,
         "counters": asdict(state.known) if state and state.known else None,
         "last_invoice": (state.last_number or None) if state else None,
         "z_number": state.z_number if state else 0,
@@ -364,7 +364,7 @@ def _health_pairs(health: MachineHealth) -> list[tuple[object, object]]:
     days, drift = health.tax_server_days, health.clock_drift
     return [
         ("NIM", health.nim),
-        (tr("STATE"), tr("ready") if health.connected else tr(stored(health.last_error))),
+        (tr("STATE"), tr("ready") if health.connected else health.last_error),
         (tr("WAITING"), health.waiting),
         (tr("CLOCK"), "–" if drift is None else tr("the box is {drift} s ahead", drift=drift)),
         (tr("TAX SERVER"), tr(last_contact(days))),
@@ -417,7 +417,7 @@ def _ledger_pairs(state: BookState | None) -> list[tuple[object, object]]:
         (tr("COUNTERS"), _counted(state.known)),
         (tr("LAST INVOICE"), state.last_number or "–"),
         ("Z", state.z_number),
-        *([(tr("ATTENTION"), tr(stored(state.attention)))] if state.attention else []),
+        *([(tr("ATTENTION"), tr(from_stored(state.attention)))] if state.attention else []),
     ]
 
 

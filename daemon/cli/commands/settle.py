@@ -14,7 +14,7 @@ import click
 import msgspec
 
 from common.language import Text, tr
-from common.language.stored import stored
+from common.language.reasons import from_stored
 from daemon.cli.book import live_states
 from daemon.cli.commands.machine import read_machine
 from daemon.cli.failures import Failure
@@ -101,7 +101,14 @@ def command(settings: Settings, nim: str | None, as_json: bool, as_printed: bool
     except DecisionRefused as error:
         raise _refused(case, error.obstacle, chosen) from error
     if as_json:
-        print_json({"settled": True, "nim": case.state.book.nim, "attention": case.state.attention, "decision": chosen})
+        print_json(
+            {
+                "settled": True,
+                "nim": case.state.book.nim,
+                "attention": str(from_stored(case.state.attention)),
+                "decision": chosen,
+            }
+        )
     else:
         say(tr("settled and written to the ledger; a running daemon goes on within seconds"))
     return 0
@@ -141,7 +148,7 @@ async def _ask_machine(machine: Machine) -> Evidence | None:
 
 def _show(case: Case, settings: Settings) -> None:
     zone = settings.reports.zone
-    found = stored(case.state.attention) if case.state.attention else tr("its spare has taken over from it")
+    found = from_stored(case.state.attention) if case.state.attention else tr("its spare has taken over from it")
     say(tr("{nim}: {found}", nim=case.state.book.nim, found=found))
     say(tr("case: {shown}", shown=case.shown))
     if attempt := case.attempt:

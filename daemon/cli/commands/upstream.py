@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from common.language import Counted, tr
-from common.language.stored import stored
+from common.language.reasons import from_stored
 from common.language.system import reason
 from daemon.cli.failures import Failure, find_machine
 from daemon.cli.options import described, file_option, json_option, nim_argument_option, nim_option, settings_option
@@ -224,7 +224,7 @@ def _to_send(settings: Settings, found: Sequence[Backlog]) -> list[Backlog]:
 def _error(backlog: Backlog, settings: Settings) -> str:
     if not backlog.last_error:
         return ""
-    return f"{moment(backlog.last_error_at, settings.reports.zone)} {tr(stored(backlog.last_error))}"
+    return f"{moment(backlog.last_error_at, settings.reports.zone)} {tr(from_stored(backlog.last_error))}"
 
 
 def _shown(backlog: Backlog) -> dict[str, object]:
@@ -237,6 +237,6 @@ def _shown(backlog: Backlog) -> dict[str, object]:
         "oldest_at": stamp(backlog.oldest_at),
         "oldest_age_seconds": age,
         "last_sent_at": stamp(backlog.last_sent_at),
-        "last_error": backlog.last_error or None,
+        "last_error": str(from_stored(backlog.last_error)) or None,
         "last_error_at": stamp(backlog.last_error_at),
     }

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from common.language import tr
-from common.language.stored import stored
+from common.language.reasons import from_stored
 from daemon.cli.failures import FOUND_WRONG, Failure
 from daemon.cli.options import described, json_option, settings_option
 from daemon.cli.output import complain, print_json, say
@@ -89,6 +89,11 @@ def tell(found: list[tuple[str, str, Delivery]], *, as_json: bool) -> int:
                 say(tr("{name}: {url} has taken the test message", name=name, url=url))
             else:
                 complain(
-                    tr("{name}: {url} did not take the test message: {why}", name=name, url=url, why=stored(done.error))
+                    tr(
+                        "{name}: {url} did not take the test message: {why}",
+                        name=name,
+                        url=url,
+                        why=from_stored(done.error),
+                    )
                 )
     return 0 if all(isinstance(done, Delivered) for *_, done in found) else FOUND_WRONG

@@ -14,6 +14,7 @@ from typing import NamedTuple, cast, get_args
 import msgspec
 
 from common.language import Text, sentence
+from common.language.reasons import LINES_ROUNDED, NATURE_ASSUMED, PSVB_LEFT_OUT, to_stored
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.invoice.fields import Fields
 from daemon.core.invoice.invoice import (
@@ -165,8 +166,8 @@ def _nature(fields: Fields, reference: str) -> tuple[str, tuple[Warn, ...]]:
     is_rebate = reference == NO_SINGLE_ORIGINAL
     if fields.values.get("creditNoteNature") is None:
         assumed = REBATE if is_rebate else "COR"
-        message = Text("creditNoteNature is not given: {assumed} is assumed", assumed=assumed)
-        warn = Warn("CREDIT_NOTE_NATURE_ASSUMED", str(message), field="creditNoteNature")
+        message = NATURE_ASSUMED(assumed=assumed)
+        warn = Warn("CREDIT_NOTE_NATURE_ASSUMED", to_stored(message), field="creditNoteNature")
         return assumed, (warn,)
     nature = fields.choice("creditNoteNature", tuple(NATURES))
     if nature == REBATE and reference and not is_rebate:
@@ -359,13 +360,8 @@ def _rounded(due: Due) -> tuple[Warn, ...]:
     if due.rounded or due.exact == due.asked or due.total == round_half_up(due.exact):
         return ()
     exact = round_half_up(due.exact * HUNDREDTHS)
-    message = Text(
-        "each line without VAT is rounded to whole francs: the total is {total}, the exact one {exact}, a difference of {difference}",
-        total=due.total,
-        exact=_decimal(exact),
-        difference=_decimal(due.total * HUNDREDTHS - exact),
-    )
-    return (Warn("LINES_ROUNDED", str(message)),)
+    message = LINES_ROUNDED(total=due.total, exact=_decimal(exact), difference=_decimal(due.total * HUNDREDTHS - exact))
+    return (Warn("LINES_ROUNDED", to_stored(message)),)
 
 
 HUNDREDTHS = 100
@@ -379,4 +375,4 @@ def _rebate_warnings(head: _Head, groups: set[str]) -> tuple[Warn, ...]:
     """CGI 200 leaves the withholding as it was first invoiced."""
     if not groups or head.nature != REBATE:
         return ()
-    return (Warn("PSVB_LEFT_OUT", str(Text("a rebate (RRR) carries no withholding: psvbGroup is left out"))),)
+    return (Warn("PSVB_LEFT_OUT", to_stored(PSVB_LEFT_OUT)),)

@@ -12,6 +12,9 @@ from typing import Annotated, Literal, get_args
 import msgspec
 from msgspec import Meta
 
+from common.language import Text
+from common.language.reasons import from_stored
+
 SaleType = Literal["FV", "FT", "EV", "ET"]
 CreditType = Literal["FA", "EA"]
 InvoiceType = Literal[SaleType, CreditType]
@@ -139,6 +142,11 @@ class Warn(msgspec.Struct, frozen=True, array_like=True):
     item: int = NO_ITEM
     field: str = ""
     """The path of the field that it is about, as `items[2].unitPrice`; empty where there is none."""
+
+    @property
+    def text(self) -> Text:
+        """`message` is a stored reason (`common.language.reasons`), or the words of 0.2 and earlier."""
+        return from_stored(self.message)
 
 
 class TaxLine(msgspec.Struct, frozen=True, array_like=True):

@@ -17,6 +17,16 @@ from fractions import Fraction
 from typing import NamedTuple, get_args
 
 from common.language import Text, sentence
+from common.language.reasons import (
+    AMOUNT_ROUNDED,
+    FOLD_HT_MODE,
+    FOLD_NO_PRICE,
+    QUANTITY_AS_ONE,
+    TAX_FOLDED,
+    TAX_FOLDED_AND_ROUNDED,
+    UNIT_PRICE_DERIVED,
+    to_stored,
+)
 from daemon.core import money
 from daemon.core.invoice import specific_tax
 from daemon.core.invoice.fields import Fields
@@ -206,7 +216,7 @@ def _tell(
 ) -> tuple[_Told, tuple[Warn, ...]]:
     told: _Told | Fold = _plain(mode, asked, cents=cents)
     if _carries_tax(fields):
-        told = Fold(Text("this machine has no VAT on it in HT mode")) if fold else _separate(fields, mode, asked)
+        told = Fold(FOLD_HT_MODE) if fold else _separate(fields, mode, asked)
     why = ""
     if isinstance(told, Fold):
         why = told.reason
@@ -218,7 +228,7 @@ def _separate(fields: Fields, mode: PriceMode, asked: _Asked) -> _Told | Fold:
     """With its specific tax beside it, if that holds."""
     price, quantity, amount, rate = asked
     if price is None:
-        return Fold(Text("unitPrice is not given"))
+        return Fold(FOLD_NO_PRICE)
     tax = specific_tax.judge(
         fields.values.get("specificTax"),
         fields.values.get("specificTaxRate"),
@@ -271,23 +281,17 @@ def _fit(line: int, asked: _Asked) -> tuple[int, int]:
 def _warnings(index: int, asked: _Asked, told: _Told, fold: str) -> Iterator[Warn]:
     amount = round_half_up(asked.amount)
     if amount != asked.amount and fold:
-        message = Text(
-            "the specific tax is folded into the price and amountTtc rounded to {amount}: {fold}",
-            amount=amount,
-            fold=fold,
-        )
-        yield Warn("AMOUNT_ROUNDED", str(message), index)
+        message = TAX_FOLDED_AND_ROUNDED(amount=amount, fold=fold)
+        yield Warn("AMOUNT_ROUNDED", to_stored(message), index)
     elif amount != asked.amount:
         exact = Decimal(asked.product) / PRODUCT
-        message = Text("unitPrice × quantity is {exact}: rounded to {amount}", exact=f"{exact:f}", amount=amount)
-        yield Warn("AMOUNT_ROUNDED", str(message), index)
+        message = AMOUNT_ROUNDED(exact=f"{exact:f}", amount=amount)
+        yield Warn("AMOUNT_ROUNDED", to_stored(message), index)
     elif fold:
-        yield Warn(
-            "SPECIFIC_TAX_FOLDED", str(Text("the specific tax is folded into the price: {fold}", fold=fold)), index
-        )
+        yield Warn("SPECIFIC_TAX_FOLDED", to_stored(TAX_FOLDED(fold=fold)), index)
     if told.quantity != asked.quantity:
-        message = Text("no price with 2 decimals gives the amount at this quantity: certified as one piece")
-        yield Warn("QUANTITY_AS_ONE", str(message), index)
+        message = QUANTITY_AS_ONE
+        yield Warn("QUANTITY_AS_ONE", to_stored(message), index)
     if asked.price not in (None, told.price) and not (fold or told.tax.tax):
-        message = Text("unitPrice × quantity is not amountTtc: the unit price is derived from amountTtc")
-        yield Warn("UNIT_PRICE_DERIVED", str(message), index, field=f"items[{index}].unitPrice")
+        message = UNIT_PRICE_DERIVED
+        yield Warn("UNIT_PRICE_DERIVED", to_stored(message), index, field=f"items[{index}].unitPrice")

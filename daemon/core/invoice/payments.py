@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from common.language import Text
+from common.language.reasons import PAYMENT_ADJUSTED, to_stored
 from daemon.core.errors import FieldError
 from daemon.core.invoice.fields import Fields
 from daemon.core.invoice.invoice import PAYMENT_METHODS, Payment, Warn
@@ -75,7 +76,7 @@ def adjust_payments(
 
 
 def _adjusted(total: int) -> Warn:
-    return Warn("PAYMENT_ADJUSTED", str(Text("the largest payment is adjusted to the total {total}", total=total)))
+    return Warn("PAYMENT_ADJUSTED", to_stored(PAYMENT_ADJUSTED(total=total)))
 
 
 def _text(amount: int | Fraction) -> str:

@@ -67,15 +67,15 @@ def stamp_duty(
     if not given:
         return (due if table.is_charged else 0), ()
     if not cash:
-        return 0, (_warn("STAMP_DUTY_LEFT_OUT", Text("stamp duty is left out: nothing is paid in cash (E)")),)
+        return 0, (_warn("STAMP_DUTY_LEFT_OUT", STAMP_DUTY_LEFT_OUT),)
     if given > cash:
         errors.append(FieldError(FIELD, Text("must be at most what is paid in cash, {cash}", cash=cash)))
     if given != due:
         return given, (
-            _warn("STAMP_DUTY_DIFFERS", Text("the table has a stamp duty of {due} on {cash}", due=due, cash=cash)),
+            _warn("STAMP_DUTY_DIFFERS", STAMP_DUTY_DIFFERS(due=due, cash=cash)),
         )
     return given, ()
 
 
 def _warn(code: str, message: str) -> Warn:
-    return Warn(code, str(message), field=FIELD)
+    return Warn(code, to_stored(message), field=FIELD)

@@ -17,7 +17,16 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import NamedTuple
 
-from common.language import Text, sentence
+from common.language import sentence
+from common.language.reasons import (
+    FOLD_AMOUNT_DIFFERS,
+    FOLD_DECIMALS,
+    FOLD_NEGATIVE,
+    FOLD_NOT_WHOLE,
+    FOLD_ONE_MISSING,
+    FOLD_RATE_DIFFERS,
+    FOLD_UNREADABLE,
+)
 from daemon.core import money
 from daemon.core.invoice.invoice import PriceMode
 from daemon.core.invoice.taxes import WHOLE
@@ -62,25 +71,25 @@ def judge(
 ) -> SpecificTax | Fold:
     """`product` is unitPrice × quantity in hundred-thousandths of a franc, `vat` in hundredths of a percent."""
     if tax is None or rate is None:
-        return Fold(Text("specificTax and specificTaxRate must both be given"))
+        return Fold(FOLD_ONE_MISSING)
     try:
         exact_tax, exact_rate = _read("specificTax", tax), _read("specificTaxRate", rate)
     except ValueError as error:
         return Fold(sentence(error))
     if not isinstance(amount, int) or not isinstance(exact_tax, int):
-        return Fold(Text("amountTtc and specificTax must be whole numbers"))
+        return Fold(FOLD_NOT_WHOLE)
     if exact_rate * quantity != exact_tax * _QUANTITY:
-        return Fold(Text("specificTaxRate × quantity is not specificTax"))
+        return Fold(FOLD_RATE_DIFFERS)
     is_added = mode == "HT" and amount == _amount(product, exact_tax, vat, "HT")
     if not is_added and amount != _amount(product, exact_tax, vat, "TTC"):
-        return Fold(Text("amountTtc is not unitPrice × quantity + specificTax × (1 + taxRate / 100)"))
+        return Fold(FOLD_AMOUNT_DIFFERS)
     return _priced(exact_tax, exact_rate * _PRICE, is_added=is_added)
 
 
 def _priced(tax: int, per_unit: int | Fraction, *, is_added: bool) -> SpecificTax | Fold:
     """The machine takes 2 decimals; what the service contract calls a match may have more (0.125 on 8 units is 1)."""
     if per_unit != int(per_unit):
-        return Fold(Text("specificTaxRate has more than 2 decimals"))
+        return Fold(FOLD_DECIMALS)
     return SpecificTax(tax, int(per_unit), is_added)
 
 
@@ -108,7 +117,7 @@ def _read(name: str, value: object) -> int | Fraction:
     try:
         exact = money.fraction(value)
     except ValueError as error:
-        raise ValueError(f"{name} {error}") from None
+        raise ValueError(FOLD_UNREADABLE(field=name, fault=sentence(error))) from None
     if exact < 0:
-        raise ValueError(f"{name} is negative")
+        raise ValueError(FOLD_NEGATIVE(field=name))
     return exact

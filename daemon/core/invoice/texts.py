@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from common.language import Text
+from common.language.reasons import TEXT_CUT, to_stored
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.invoice.invoice import BUSINESSES, NO_ITEM, Invoice, Warn
 
@@ -33,7 +34,7 @@ def as_cut(invoice: Invoice, as_stored: Callable[[Invoice], Invoice]) -> Invoice
     warnings = tuple(
         Warn(
             "TEXT_CUT",
-            str(Text("{field}: cut to the {length} characters that the machine stores", field=field, length=length)),
+            to_stored(TEXT_CUT(field=field, length=length)),
             item,
             field,
         )

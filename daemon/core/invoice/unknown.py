@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from common.language import Text
+from common.language.reasons import MORE_UNKNOWN_FIELDS, UNKNOWN_FIELD, UNKNOWN_FIELD_NEAR, to_stored
 from daemon.core.errors import FieldError
 from daemon.core.invoice.invoice import NO_ITEM, Warn
 from daemon.core.invoice.request import (
@@ -51,8 +52,7 @@ MOST_TOLD: Final = 100
 MOST_COMPARED: Final = 20
 """Of which so many are compared letter by letter, which takes time."""
 CODE: Final = "UNKNOWN_FIELD"
-IS_UNKNOWN: Final = "is not a known field"
-MORE: Final = str(Text("there are more fields that are not known"))
+MORE: Final = to_stored(MORE_UNKNOWN_FIELDS)
 LONGEST_NAME: Final = 40
 
 
@@ -82,8 +82,8 @@ def unknown_of(body: Mapping[str, object], known: Known) -> tuple[Unknown, ...]:
 
 
 def warnings_of(unknown: tuple[Unknown, ...]) -> tuple[Warn, ...]:
-    told = tuple(Warn(CODE, f"{each.field}: {sentence(each)}", each.item) for each in unknown[:MOST_TOLD])
-    return (*told, Warn(CODE, MORE)) if len(unknown) > MOST_TOLD else told
+    named = tuple(Warn(CODE, to_stored(_reason(each)), each.item, each.field) for each in unknown[:MOST_TOLD])
+    return (*named, Warn(CODE, MORE)) if len(unknown) > MOST_TOLD else named
 
 
 def refusals_of(unknown: tuple[Unknown, ...]) -> list[FieldError]:
@@ -102,9 +102,10 @@ def sentence(unknown: Unknown) -> str:
     return Text("is not a known field")
 
 
-def field_of(warn: Warn) -> str:
-    """The path that a warning is about; empty for one that is about something else."""
-    return warn.message.rpartition(f": {IS_UNKNOWN}")[0] if warn.code == CODE else ""
+def _reason(unknown: Unknown) -> Text:
+    if unknown.near:
+        return UNKNOWN_FIELD_NEAR(field=unknown.field, near=unknown.near)
+    return UNKNOWN_FIELD(field=unknown.field)
 
 
 def _known(kind: str, *, credit: bool) -> Known:

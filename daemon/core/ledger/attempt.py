@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
-from common.language import Text
+from common.language.reasons import NOT_CERTIFIED, NOT_SENT, NUMBER_CERTIFIED, to_stored
 from daemon.core.errors import McfdError
 from daemon.core.invoice.invoice import Invoice
 from daemon.core.machine.state import Certified, FiscalCounters
@@ -25,9 +25,9 @@ OpenState = Literal["begun", "disputed"]
 OPEN: tuple[OpenState, ...] = ("begun", "disputed")
 """States of an attempt that has not ended: there are few, and they have no place in the order yet."""
 
-NOT_SENT = str(Text("not sent"))
-NOT_CERTIFIED = str(Text("the machine did not certify it"))
-"""The reason where 38h may have been sent, and the machine was asked."""
+REASONS_NOT_SENT: Final = (to_stored(NOT_SENT), "not sent")
+REASONS_NOT_CERTIFIED: Final = (to_stored(NOT_CERTIFIED), "the machine did not certify it")
+"""Where 38h may have been sent, and the machine was asked. As `Record.reason` holds it, and as 0.2 and earlier wrote it."""
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -99,4 +99,4 @@ class Record(msgspec.Struct, frozen=True):
 class DuplicateInvoice(McfdError):
     def __init__(self, record: Record) -> None:
         self.record = record
-        super().__init__(Text("invoice number {number!r} is already certified", number=record.number))
+        super().__init__(NUMBER_CERTIFIED(number=record.number))

@@ -22,9 +22,6 @@ AMBER, RED = 24 * HOUR, 40 * HOUR
 REQUESTED = "requested"
 """The reason of a sale whose till did not want to wait; else the code of an outage."""
 
-RESTORED = str(Text("an older copy of the ledger was put back; it may have been certified since"))
-BEHIND = str(Text("the machine has certified what the ledger does not know; this sale may be among it"))
-
 
 class DeferredSale(msgspec.Struct, frozen=True):
     """One row; `invoice` only while it has not ended. Times in ms."""

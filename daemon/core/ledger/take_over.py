@@ -24,8 +24,6 @@ class TakeOver(msgspec.Struct, frozen=True):
 TakeOverStep = Literal["taken over", "taken back", "not certified"]
 """`not certified`: a person said so of an invoice that was in doubt at the machine that is out of order."""
 
-ANOTHER_TAXPAYER = Text("the spare has another taxpayer than the machine for which it stands; it certifies nothing")
-
 
 class MachineIsSpare(McfdError):
     """A key of the spare itself (409)."""

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from common.language import Text
+from common.language.reasons import TEST_MODE, to_stored
 from daemon.core.invoice.invoice import Invoice, Warn
 from daemon.core.ledger.attempt import Mode
 
 TEST_CODE = "TESTFACT"
 WARNING = "TEST_MODE"
-
-REFUSED = Text(
-    "the machine works in test mode (its codes begin with TESTFACT): what it certifies has no fiscal value; have it activated, or set "
-    "test_mode = true in its [[machine]], also where it has left test mode since its last invoice, until it has certified one"
-)
 
 
 def is_test_code(code: str) -> bool:
@@ -25,7 +20,7 @@ def marked(invoice: Invoice, code: str, mode: Mode) -> Invoice:
     """With a warning where a live book has got a test code; a sandbox has no others."""
     if mode != "live" or not is_test_code(code) or is_marked(invoice):
         return invoice
-    warn = Warn(WARNING, str(Text("the machine works in test mode: this invoice has no fiscal value")))
+    warn = Warn(WARNING, to_stored(TEST_MODE))
     return msgspec.structs.replace(invoice, warnings=(*invoice.warnings, warn))
 
 

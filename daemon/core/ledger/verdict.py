@@ -15,9 +15,25 @@ from itertools import product
 
 import msgspec
 
-from common.language import Counted, Text
+from common.language import NO_TEXT, Text
+from common.language.reasons import (
+    ACTIVATED_SINCE_BACKUP,
+    FOREIGN_INVOICE,
+    FOREIGN_INVOICES,
+    LAST_INVOICE,
+    LEDGER_EMPTY,
+    LEDGER_KNOWS,
+    MACHINE_BEHIND,
+    MACHINE_SAYS,
+    NO_LAST_INVOICE,
+    NONE,
+    NOT_CERTIFIED,
+    NOT_SENT,
+    OUTCOME_UNKNOWN,
+    from_stored,
+)
 from daemon.core.invoice.invoice import CREDITS, SALES, Invoice
-from daemon.core.ledger.attempt import NOT_CERTIFIED, NOT_SENT, Record
+from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import BookState
 from daemon.core.ledger.last_invoice import Standing, is_last, resembles
 from daemon.core.machine.state import Certified, FiscalCounters, MachineState
@@ -29,7 +45,7 @@ class NotCertified(msgspec.Struct, frozen=True):
     sent: bool = True
 
 
-def not_certified(verdict: NotCertified) -> str:
+def not_certified(verdict: NotCertified) -> Text:
     """The reason in the ledger."""
     return NOT_CERTIFIED if verdict.sent else NOT_SENT
 
@@ -37,7 +53,7 @@ def not_certified(verdict: NotCertified) -> str:
 class Disputed(msgspec.Struct, frozen=True):
     """It cannot be known. `found` is the evidence, for an operator."""
 
-    found: str
+    found: Text
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -189,10 +205,9 @@ def strangers(invoice: Invoice, known: FiscalCounters, now: FiscalCounters) -> i
     return max(0, sold + credited - is_counted)
 
 
-def evidence(attempt: Record, known: FiscalCounters, state: MachineState) -> str:
+def evidence(attempt: Record, known: FiscalCounters, state: MachineState) -> Text:
     """What there is to decide on, for an operator."""
-    return Text(
-        "invoice {number!r} ({type}, {total} XOF) has no known outcome: the ledger knows {known}, the machine says {counters} and {last}",
+    return OUTCOME_UNKNOWN(
         number=attempt.number,
         type=attempt.type,
         total=attempt.total_ttc,
@@ -210,24 +225,16 @@ def behind(
     *,
     ours: Invoice | None = None,
     is_restored: bool = False,
-) -> str:
+) -> Text:
     """What is wrong when the machine and a ledger with nothing unfinished, or with `ours` just found certified, do not agree; empty when they do.
 
     More transactions alone are explained: the machine writes daily reports of its own (protocol 4). Not so beside a last invoice that is in no
     ledger, and in one that was put back: a machine may count an invoice in TC alone."""
     now = state.counters
-    told = Text(
-        "the ledger knows {counters} and {number} as the last invoice",
-        counters=_text(known),
-        number=_named(last_number),
-    )
-    theirs = Text("the machine says {counters} and {last}", counters=_text(now), last=_last(state))
+    told = LEDGER_KNOWS(counters=_text(known), number=_named(last_number))
+    theirs = MACHINE_SAYS(counters=_text(now), last=_last(state))
     if went_down(known, now):
-        return Text(
-            "the machine's counters went down, so it is another or a reset machine: {ours}; {theirs}",
-            ours=told,
-            theirs=theirs,
-        )
+        return MACHINE_BEHIND(ours=told, theirs=theirs)
     moved = now.tc - known.tc
     if ours:
         foreign, is_unknown = strangers(ours, known, now), is_restored and moved > 1
@@ -235,57 +242,39 @@ def behind(
         foreign = now.fvc - known.fvc + now.frc - known.frc
         is_unknown = last == "new" or (last in ("none", "unrecorded", "gone") and is_restored and moved > 0)
     if foreign or is_unknown:
-        what = Counted(
-            "the machine has certified an invoice that this ledger does not know",
-            "the machine has certified {count} invoices that this ledger does not know",
-            max(1, foreign),
-        )
-        return Text(
-            "{what} (a restored backup, or another program on the machine): {ours}; {theirs}",
-            what=what,
-            ours=told,
-            theirs=theirs,
-        )
-    return ""
+        if foreign > 1:
+            return FOREIGN_INVOICES(count=foreign, ours=told, theirs=theirs)
+        return FOREIGN_INVOICE(ours=told, theirs=theirs)
+    return NO_TEXT
 
 
 def disagreement(
     stored: BookState, known: FiscalCounters, state: MachineState, last: Standing, *, met: bool, is_lost: bool
-) -> str:
+) -> Text:
     """What an operator has to look at before the machine's counters are believed; empty when nothing. `known`: the stored ones, or newer ones of
     this process; `met`: it has reconciled with the machine before; `is_lost`: a ledger has worked here, and this one knows nothing."""
     if stored.known is None:
-        return vanished(state) if is_lost else stored.lost
+        return vanished(state) if is_lost else from_stored(stored.lost)
     if met and not went_down(known, state.counters):
-        return ""
-    return behind(known, stored.last_number, state, last, is_restored=stored.is_restored) or stored.lost
+        return NO_TEXT
+    found = behind(known, stored.last_number, state, last, is_restored=stored.is_restored)
+    return found or from_stored(stored.lost)
 
 
-def vanished(state: MachineState) -> str:
+def vanished(state: MachineState) -> Text:
     """What is wrong when an empty ledger meets a machine with which one has worked here before; empty when it has certified nothing, so that
     there is nothing the ledger could lack."""
     if state.last is None and not state.counters.fvc and not state.counters.frc:
-        return ""
-    return Text(
-        "this ledger is empty, but a ledger has worked with this machine here before: put that one back, or its newest backup (mcfd "
-        "restore); if both are lost, adopt: the machine says {counters} and {last}",
-        counters=_text(state.counters),
-        last=_last(state),
-    )
+        return NO_TEXT
+    return LEDGER_EMPTY(counters=_text(state.counters), last=_last(state))
 
 
-def activated_since(known: FiscalCounters, state: MachineState, last: Standing) -> str:
+def activated_since(known: FiscalCounters, state: MachineState, last: Standing) -> Text:
     """What is wrong when an older copy of the ledger meets a machine that was activated anew after the copy was made; empty when the machine's last
     invoice shows that it has certified nothing since."""
     if last == "known":
-        return ""
-    return Text(
-        "an older copy of this ledger was put back, and the machine has been activated anew since that copy was made: what it certified "
-        "in between is in no ledger; adopt: the ledger knows {known}, the machine says {counters} and {last}",
-        known=_text(known),
-        counters=_text(state.counters),
-        last=_last(state),
-    )
+        return NO_TEXT
+    return ACTIVATED_SINCE_BACKUP(known=_text(known), counters=_text(state.counters), last=_last(state))
 
 
 def went_down(known: FiscalCounters, now: FiscalCounters) -> bool:
@@ -300,11 +289,9 @@ def _text(counters: FiscalCounters) -> str:
 def _last(state: MachineState) -> str:
     last = state.last
     if last is None:
-        return Text("no last invoice")
-    return Text(
-        "{number!r} ({type}, {total} XOF) as its last invoice", number=last.number, type=last.type, total=last.total
-    )
+        return NO_LAST_INVOICE
+    return LAST_INVOICE(number=last.number, type=last.type, total=last.total)
 
 
 def _named(number: str) -> str:
-    return repr(number) if number else Text("none")
+    return repr(number) if number else NONE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from common.language import Text
+from common.language.reasons import PAYMENT_ADJUSTED_TO_MACHINE, SUBTOTAL_DIFFERS, to_stored
 from daemon.core.errors import MachineNonsense
 from daemon.core.invoice.invoice import Invoice, Payment, Warn
 from daemon.core.invoice.taxes import WHOLE, withheld_again, without_vat
@@ -28,9 +28,7 @@ def agree(invoice: Invoice, subtotal: Subtotal) -> Invoice:
     agrees = _agrees_with_vat if invoice.price_mode == "TTC" else _agrees_without_vat
     if set(ours) != set(theirs) or not agrees(invoice, subtotal) or not same_specific:
         raise MachineNonsense(
-            Text(
-                "the machine's subtotal {total} {groups}, specific tax {specific}, is not ours, {our_total} {our_groups}, specific tax "
-                "{our_specific}",
+            SUBTOTAL_DIFFERS(
                 total=subtotal.total_ttc,
                 groups=theirs,
                 specific=subtotal.specific_tax or 0,
@@ -88,9 +86,7 @@ def _line_by_line(invoice: Invoice, group: str) -> tuple[int, int, int]:
 
 
 def _adjusted(total: int) -> Warn:
-    return Warn(
-        "PAYMENT_ADJUSTED", str(Text("the largest payment is adjusted to the machine's total {total}", total=total))
-    )
+    return Warn("PAYMENT_ADJUSTED", to_stored(PAYMENT_ADJUSTED_TO_MACHINE(total=total)))
 
 
 def _adjust(payments: tuple[Payment, ...], difference: int) -> tuple[Payment, ...]:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from common.language import Language
-from common.language.stored import retold
+from common.language.reasons import from_stored
 from daemon.core.clock import millis_text
 from daemon.core.errors import without_paths
 from daemon.core.invoice.invoice import Comment, Customer, Invoice, Item, Payment
@@ -244,8 +244,8 @@ def _common(record: Record, z_number: int, language: Language, credited: int | N
 
 def told_reason(record: Record, language: Language = "en") -> str:
     """Why it was not certified: a refusal in the machine's own words, anything else in ours; what a lost line left may name the port."""
-    reason = record.reason if record.state == "refused" else without_paths(record.reason)
-    return retold(reason, language)
+    reason = from_stored(record.reason).told(language)
+    return reason if record.state == "refused" else without_paths(reason, language)
 
 
 def certify_request(invoice: Invoice) -> CertifyRequest:

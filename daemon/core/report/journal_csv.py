@@ -13,7 +13,7 @@ from datetime import datetime, tzinfo
 from functools import partial
 from typing import Final, NamedTuple
 
-from common.language.stored import retold
+from common.language import Language
 from common.spreadsheet import plain_cell
 from daemon.core.clock import machine_millis, millis_text
 from daemon.core.invoice.invoice import PAYMENT_LABELS, Invoice
@@ -81,7 +81,7 @@ _COLUMNS: Final = (
     Column("clientType", "Type de client", lambda record: record.invoice.customer.client_type),
     Column("customerIfu", "IFU du client", lambda record: plain_cell(record.invoice.customer.ifu)),
     Column("customerName", "Client", lambda record: plain_cell(record.invoice.customer.name)),
-    Column("reason", "Motif", lambda record: plain_cell(told_reason(record))),
+    Column("reason", "Motif"),
     Column("requestId", "Requête", lambda record: plain_cell(record.request_id)),
     Column("cash", "Mouvement de caisse"),
     Column("nim", "NIM", lambda record: record.nim),
@@ -96,6 +96,7 @@ _COLUMNS: Final = (
 took out; such a line has no totals."""
 COLUMNS: Final = tuple(column.name for column in _COLUMNS)
 _Z_NUMBER: Final = COLUMNS.index("zNumber")
+_REASON: Final = COLUMNS.index("reason")
 
 MARK: Final = "\ufeff"
 """By which a spreadsheet knows UTF-8."""
@@ -134,9 +135,10 @@ def excel_lines(rows: Iterable[tuple[Cell, ...]]) -> str:
     return csv_lines(rows, ";")
 
 
-def csv_row(record: Record, z_number: int) -> tuple[Cell, ...]:
-    """As `COLUMNS`."""
+def csv_row(record: Record, z_number: int, language: Language = "en") -> tuple[Cell, ...]:
+    """As `COLUMNS`; `language` is that of the reason."""
     cells = [column.cell(record) for column in _COLUMNS]
+    cells[_REASON] = plain_cell(told_reason(record, language))
     cells[_Z_NUMBER] = z_number or None
     return tuple(cells)
 
@@ -189,7 +191,6 @@ def excel_row(row: tuple[Cell, ...], zone: tzinfo) -> tuple[Cell, ...]:
     """One of `csv_row` or `csv_cash` with words in French and times on the clock of the shop."""
     cells = dict(zip(COLUMNS, row, strict=True))
     cells["state"] = STATES.get(str(cells["state"]), cells["state"])
-    cells["reason"] = cells["reason"] and retold(str(cells["reason"]), "fr")
     at = machine_millis(str(cells["dateTime"]))
     cells["dateTime"] = cells["dateTime"] if at is None else _shown(millis_text(at), zone)
     for name in ("begunAt", "endedAt"):

@@ -12,11 +12,9 @@ import msgspec
 from msgspec import Meta
 
 from common.language import Language
-from common.language.stored import retold
 from daemon.core.clock import millis_text
 from daemon.core.invoice.invoice import NO_ITEM, Deferral, Invoice, Psvb, TaxLine, Warn
 from daemon.core.invoice.taxes import percent
-from daemon.core.invoice.unknown import field_of
 from daemon.core.ledger.attempt import UNTOLD, Record
 from daemon.core.machine.nim import short_nim
 from daemon.core.report.report_parts import Withholding
@@ -194,9 +192,9 @@ def adjustments(warnings: Iterable[Warn], language: Language = "en") -> tuple[Ad
     return tuple(
         Adjustment(
             warn.code,
-            retold(warn.message, language),
+            warn.text.told(language),
             None if warn.item == NO_ITEM else warn.item,
-            warn.field or field_of(warn),
+            warn.field,
         )
         for warn in warnings
     )

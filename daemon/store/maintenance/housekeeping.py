@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import NamedTuple
 
-from daemon.core.ledger.deferred import RESTORED
+from common.language.reasons import SALE_RESTORED, to_stored
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.books import all_books, read_head
 from daemon.store.tables.meta import write_meta
@@ -73,7 +73,7 @@ def measure(connection: sqlite3.Connection) -> Kept:
 def mark_restored(connection: sqlite3.Connection, at: int) -> None:
     """Every book has to be compared with its machine before its counters are believed; the file is no copy any more."""
     connection.execute(_SQL["mark_restored"], (at,))
-    connection.execute(_SQL["doubt_waiting_sales"], (RESTORED,))
+    connection.execute(_SQL["doubt_waiting_sales"], (to_stored(SALE_RESTORED),))
     connection.execute(_SQL["forget_evidence"])
     connection.execute(_SQL["forget_signs_of_life"])
     write_meta(connection, RESTORED_AT, str(at))

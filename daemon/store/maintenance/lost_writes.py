@@ -9,7 +9,8 @@ import sqlite3
 from pathlib import Path
 
 from common.files import sync_path
-from common.language import Counted, Text
+from common.language import NO_TEXT, Text
+from common.language.reasons import WRITES_LOST, WRITES_LOST_LOG_KEPT, from_stored, to_stored
 from common.language.system import reason
 from daemon.core.errors import StorageFull
 from daemon.store.maintenance.housekeeping import LOST_WRITES, mark_restored
@@ -40,19 +41,19 @@ def ledger_name(connection: sqlite3.Connection) -> str:
     return f"{lineage.ledger_id}.{lineage.epoch}" if lineage.ledger_id else ""
 
 
-def look_for_lost(connection: sqlite3.Connection, ledger: Path, mark: MarkRow | None, *, alone: bool) -> str:
+def look_for_lost(connection: sqlite3.Connection, ledger: Path, mark: MarkRow | None, *, alone: bool) -> Text:
     """What is missing in a ledger that was just opened, `alone` when nobody else may write in it; empty when nothing. Its WAL is kept aside
     then. `mark` was read before."""
     if not connection.execute(_SQL["has_meta"]).fetchone()[0]:
-        return ""
+        return NO_TEXT
     wal = ledger.with_name(ledger.name + "-wal")
     missing = count_missing(connection, mark)
     if missing:
         return _finding(missing, _keep_aside(wal))
     if not alone or (mark is not None and mark.name == ledger_name(connection)):
-        return ""
+        return NO_TEXT
     behind = transactions_behind(connection, wal)
-    return _finding(behind, _keep_aside(wal)) if behind >= CERTAIN else ""
+    return _finding(behind, _keep_aside(wal)) if behind >= CERTAIN else NO_TEXT
 
 
 def count_missing(connection: sqlite3.Connection, mark: MarkRow | None) -> int:
@@ -87,29 +88,21 @@ def note_lost(connection: sqlite3.Connection, found: str) -> None:
         (at,) = connection.execute(_SQL["newest"]).fetchone()
         mark_restored(connection, max(at, 1))
         begin_epoch(connection, at)
-        write_meta(connection, LOST_WRITES, found)
+        write_meta(connection, LOST_WRITES, to_stored(found))
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")
         raise
 
 
-def read_lost(connection: sqlite3.Connection) -> str:
+def read_lost(connection: sqlite3.Connection) -> Text:
     """What was found, as long as a live book is not yet compared with its machine; else empty."""
     (waits,) = connection.execute(_SQL["waits"]).fetchone()
-    return read_meta(connection, LOST_WRITES) if waits else ""
+    return from_stored(read_meta(connection, LOST_WRITES)) if waits else NO_TEXT
 
 
-def _finding(count: int, aside: Path | None) -> str:
-    what = Counted(
-        "{count} acknowledged write is missing from the ledger: its write-ahead log is damaged, or an older file was put in its place",
-        "{count} acknowledged writes are missing from the ledger: its write-ahead log is damaged, or an older file was put in its place",
-        count,
-    )
-    todo = Text("compare paper and tills with the journal, then `mcfd machine settle --decision adopt`")
-    if aside is None:
-        return Text("{what}; {todo}", what=what, todo=todo)
-    return Text("{what}; the log is kept as {file}; {todo}", what=what, file=aside.name, todo=todo)
+def _finding(count: int, aside: Path | None) -> Text:
+    return WRITES_LOST(count=count) if aside is None else WRITES_LOST_LOG_KEPT(count=count, file=aside.name)
 
 
 def _keep_aside(wal: Path) -> Path | None:

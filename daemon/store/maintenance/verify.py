@@ -18,6 +18,7 @@ from typing import TypeVar
 import msgspec
 
 from common.language import Text
+from common.language.reasons import to_stored
 from daemon.core.errors import LedgerUnusable, StorageError, StorageFull
 from daemon.core.ledger.book import Book
 from daemon.store.maintenance.beside_chain import check_beside_chain
@@ -64,7 +65,7 @@ class VerifyResult(msgspec.Struct, frozen=True):
     @property
     def damage(self) -> Damage:
         """As the ledger keeps it."""
-        told = tuple(map(str, self.problems))
+        told = tuple(map(to_stored, self.problems))
         return Damage(told[: self.of_file], told[self.of_file :])
 
 

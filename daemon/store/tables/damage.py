@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from common.language import Text
+from common.language.reasons import ENTRY_UNREADABLE, to_stored
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
 from daemon.store.tables.meta import read_meta, write_meta
@@ -49,15 +49,7 @@ def add_entries(connection: sqlite3.Connection, found: Iterable[str]) -> None:
 
 def damaged_entries(book: Book, records: Sequence[Record]) -> list[str]:
     return [
-        str(
-            Text(
-                "{nim} ({mode}): entry {seq} (invoice {number!r}) cannot be read",
-                nim=book.nim,
-                mode=book.mode,
-                seq=record.seq,
-                number=record.number,
-            )
-        )
+        to_stored(ENTRY_UNREADABLE(nim=book.nim, mode=book.mode, seq=record.seq, number=record.number))
         for record in records
         if record.state == "damaged"
     ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Mapping
 
+from common.language.reasons import to_stored
 from daemon.core.events import CERTIFIED, CLOSURE, Event, EventSpan
 from daemon.core.ledger.book import Book
 from daemon.store.sqlite.queries import OUTBOX, load, read_as
@@ -43,7 +44,7 @@ class EventWriter:
     def write(
         self, connection: sqlite3.Connection, book: Book, type_: str, at: int, *, ref: int = 0, detail: str = ""
     ) -> None:
-        (event_id,) = connection.execute(_SQL["insert"], (book.id, type_, ref, at, detail)).fetchone()
+        (event_id,) = connection.execute(_SQL["insert"], (book.id, type_, ref, at, to_stored(detail))).fetchone()
         about = ref if type_ in OF_A_RECORD else event_id
         for lane in self._lanes.get(type_, ()):
             if book.mode == "live" or lane not in self._live_only:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import structlog
 
+from common.language.reasons import from_stored
 from daemon.core.events import CERTIFIED, REFUSED
 from daemon.core.ledger.attempt import Record
 from daemon.usecases.worker.aggregate import tick
@@ -21,7 +22,7 @@ def announce(worker: MachineWorker, record: Record) -> None:
         invoice_number=record.number,
         invoice_type=record.type,
         total_ttc=record.total_ttc,
-        reason=record.reason or None,
+        reason=str(from_stored(record.reason)) or None,
         line_ms=record.line_ms,
         duration_ms=record.duration_ms,
         request_id=record.request_id,

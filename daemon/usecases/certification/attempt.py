@@ -18,7 +18,7 @@ from functools import partial
 import structlog
 
 from common.language import Text, sentence
-from common.language.reasons import INVOICE_INTERRUPTED
+from common.language.reasons import INVOICE_INTERRUPTED, NOT_SENT, OTHER_TAXPAYER, from_stored
 from daemon.core.call import Call
 from daemon.core.errors import (
     CertifiedElsewhere,
@@ -33,7 +33,7 @@ from daemon.core.errors import (
 )
 from daemon.core.events import IN_DOUBT
 from daemon.core.invoice.invoice import Invoice
-from daemon.core.ledger.attempt import NOT_SENT, Attempt, Outcome, Record
+from daemon.core.ledger.attempt import Attempt, Outcome, Record
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.last_invoice import is_last
 from daemon.core.ledger.phases import Phase, Step
@@ -156,7 +156,7 @@ def _check_intent(job: AttemptRun) -> None:
     """Raises where it is known already that the machine need not be asked."""
     enter_invoice.check_expiry(job.call.expires)
     if job.book.id != job.worker.book.id:
-        raise MachineOffline(Text("the machine has another taxpayer now; nothing was sent"))
+        raise MachineOffline(OTHER_TAXPAYER)
     job.worker.check_in_use()
     if job.intent.done():
         job.intent.result()  # its number or its key is taken, or the disk is full
@@ -178,14 +178,14 @@ async def _on_the_line(job: AttemptRun, machine: ConnectedMachine) -> tuple[Invo
         await _end(job, "refused", error.text)
         raise
     except MachineNonsense as error:
-        await _end(job, "refused", str(error))
+        await _end(job, "refused", sentence(error))
         raise
     except LineLost as error:
         worker.drop(machine, sentence(error))  # at once: the next in the line waits for the machine's return
-        await _end(job, "abandoned", str(error))
+        await _end(job, "abandoned", sentence(error))
         raise NothingDone(error, MAY_BE_SENT_AGAIN) from error
     except McfdError as error:
-        await _end(job, "abandoned", str(error))
+        await _end(job, "abandoned", sentence(error))
         raise
     job.step(Step.CLOSING)
     try:
@@ -269,7 +269,7 @@ def failure_of(record: Record) -> McfdError:
     """What a till is told of an attempt that ended refused or abandoned."""
     if record.state == "refused":
         return MachineRefused(record.reason)
-    return NothingDone(LineLost(record.reason), MAY_BE_SENT_AGAIN)
+    return NothingDone(LineLost(from_stored(record.reason)), MAY_BE_SENT_AGAIN)
 
 
 async def _store(job: AttemptRun, invoice: Invoice, certified: Certified, unexplained: int) -> Record:
@@ -301,7 +301,7 @@ async def _store(job: AttemptRun, invoice: Invoice, certified: Certified, unexpl
     return record
 
 
-async def _end(job: AttemptRun, state: recover.NotCertifiedState, reason: str) -> None:
+async def _end(job: AttemptRun, state: recover.NotCertifiedState, reason: Text) -> None:
     """Known not certified. While even that cannot be stored, nothing is certified after it: `recover` takes the oldest
     attempt that is begun for the one that was on the line."""
     if not job.is_begun:
@@ -319,14 +319,14 @@ async def _end(job: AttemptRun, state: recover.NotCertifiedState, reason: str) -
         job.worker.spawn(_end_later(job, state, reason), "end attempt")
 
 
-async def _end_later(job: AttemptRun, state: recover.NotCertifiedState, reason: str) -> None:
+async def _end_later(job: AttemptRun, state: recover.NotCertifiedState, reason: Text) -> None:
     while True:
         await asyncio.sleep(STORE_RETRY)
         with contextlib.suppress(StorageError):
             return await _write_end(job, state, reason)
 
 
-async def _write_end(job: AttemptRun, state: recover.NotCertifiedState, reason: str) -> None:
+async def _write_end(job: AttemptRun, state: recover.NotCertifiedState, reason: Text) -> None:
     worker = job.worker
     record = await worker.ledger.write(worker.ledger.end, job.book, job.id, state, reason, at=worker.now())
     job.step(Step.STORED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from common.language import Text
+from common.language.reasons import ORIGINAL_NOT_CHECKED, to_stored
 from daemon.core.invoice.invoice import Invoice, Warn
 from daemon.core.invoice.number import read_reference
 from daemon.core.ledger.original import (
@@ -57,8 +57,5 @@ def check(worker: MachineWorker, invoice: Invoice) -> Invoice:
 
 
 def _unchecked(invoice: Invoice) -> Invoice:
-    text = Text(
-        "{reference} is not an invoice of this ledger; the sum of its credit notes is not checked",
-        reference=invoice.reference,
-    )
-    return msgspec.structs.replace(invoice, warnings=(*invoice.warnings, Warn("ORIGINAL_NOT_CHECKED", str(text))))
+    text = ORIGINAL_NOT_CHECKED(reference=invoice.reference)
+    return msgspec.structs.replace(invoice, warnings=(*invoice.warnings, Warn("ORIGINAL_NOT_CHECKED", to_stored(text))))

@@ -83,10 +83,10 @@ async def enter(
         was_open = await _cancel(worker, machine)
         if (entered or _was_opened(error)) and not was_open and isinstance(error, MachineError):
             # What it said against a command of an invoice that it no longer has, or may no longer have, says nothing.
-            raise LineLost(Text("the machine lost the invoice in the middle")) from None
+            raise LineLost(INVOICE_LOST) from None
         raise
     if worker.machine is not machine:
-        raise LineLost(Text("the machine went away before 38h"))
+        raise LineLost(GONE_BEFORE_CLOSE)
     return agreed
 
 
@@ -135,12 +135,12 @@ async def close(worker: MachineWorker, machine: ConnectedMachine, invoice: Invoi
     except MachineError as error:
         raise OutcomeUnknown(error) from error
     if certified.counters.tc <= known.tc:
-        raise OutcomeUnknown(MachineNonsense(Text("38h was answered with counters that have not moved")))
+        raise OutcomeUnknown(MachineNonsense(CLOSE_WITHOUT_COUNTERS))
     if not fc_moved(invoice.type, known, certified.counters):
-        raise OutcomeUnknown(MachineNonsense(Text("38h was answered with an FC that has not moved")))
+        raise OutcomeUnknown(MachineNonsense(CLOSE_WITHOUT_FC))
     with contextlib.suppress(StorageError):  # the ledger takes no code twice either
         if worker.ledger.peek(attempts.has_code, worker.book, certified.code):
-            raise OutcomeUnknown(MachineNonsense(Text("38h was answered with the code of another invoice")))
+            raise OutcomeUnknown(MachineNonsense(CLOSE_WITH_OLD_CODE))
     return certified
 
 

@@ -11,8 +11,15 @@ from typing import Literal
 import msgspec
 import structlog
 
-from common.language import Text
-from common.language.reasons import ACTIVATED_ANEW, NOT_ACTIVATED, OUTCOME_NOT_SETTLED
+from common.language import NO_TEXT, Text, sentence
+from common.language.reasons import (
+    ACTIVATED_ANEW,
+    CODE_NOT_TOLD,
+    NOT_ACTIVATED,
+    OUTCOME_NOT_SETTLED,
+    RECORDED_INCIDENT,
+    to_stored,
+)
 from daemon.core.errors import CertifiedElsewhere, LineLost, MachineError, StorageError
 from daemon.core.invoice.invoice import Invoice, Warn
 from daemon.core.ledger.attempt import Outcome, Record
@@ -53,7 +60,7 @@ async def recover(worker: MachineWorker, machine: ConnectedMachine, state: Machi
     await _take_taxpayer(worker, machine, state)
     worker.time.take_machine(state.time)
     if worker.attention and not worker.attempts.met_machine:
-        log.warning("machine.attention", nim=worker.book.nim, mode=worker.book.mode, found=worker.attention)
+        log.warning("machine.attention", nim=worker.book.nim, mode=worker.book.mode, found=str(worker.attention))
     begun = worker.ledger.peek(attempts.unfinished, worker.book)
     worker.attempts.keep_doubts(begun)
     unfinished = [record for record in begun if not worker.attempts.is_ours(record)]
@@ -124,7 +131,7 @@ async def determine_in_place(worker: MachineWorker, machine: ConnectedMachine, a
 
 async def hold(worker: MachineWorker, attempt_id: int, elsewhere: CertifiedElsewhere) -> None:
     """The number is taken in this book until an operator decides, and the other machine's book is asked about too."""
-    found, now = str(elsewhere), worker.now()
+    found, now = sentence(elsewhere), worker.now()
     await _write(worker, worker.ledger.peek(attempts.find_record, worker.book, attempt_id), Disputed(found))
     await worker.ledger.attend_machine(elsewhere.nim, found, at=now)
 
@@ -155,7 +162,7 @@ async def _settle_unfinished(worker: MachineWorker, unfinished: Sequence[Record]
     known = worker.known
     found = verdicts(unfinished, known, state, last, activated=activated, is_restored=stored.is_restored)
     for record, verdict in found:
-        others, wrong = 0, ""
+        others, wrong = 0, NO_TEXT
         if isinstance(verdict, Certified) and not verdict.nim:
             others = strangers(record.invoice, known, verdict.counters)
             if not worker.attempts.met_machine:
@@ -166,7 +173,13 @@ async def _settle_unfinished(worker: MachineWorker, unfinished: Sequence[Record]
 
 
 async def _write(
-    worker: MachineWorker, record: Record, verdict: Verdict, *, refusal: str = "", others: int = 0, wrong: str = ""
+    worker: MachineWorker,
+    record: Record,
+    verdict: Verdict,
+    *,
+    refusal: str = "",
+    others: int = 0,
+    wrong: Text = NO_TEXT,
 ) -> None:
     """`others`: invoices of somebody else that the machine counted besides; `wrong`: what an operator has to look at."""
     now = worker.now()
@@ -189,7 +202,7 @@ async def _write(
         invoice = record.invoice if verdict.code else _without_code(record.invoice)
         waited = max(0, now - record.begun_at)
         outcome = Outcome(verdict, invoice, record.total_ttc, now, duration_ms=waited, unexplained=others)
-        found = _attended(worker, wrong) if wrong else ""
+        found = _attended(worker, wrong) if wrong else NO_TEXT
         ended = await worker.ledger.write(worker.ledger.certify, worker.book, record.id, outcome, found=found)
         worker.attempts.known = verdict.counters
         worker.take_name(ended.nim)
@@ -207,7 +220,7 @@ async def _write(
 
 def _without_code(invoice: Invoice) -> Invoice:
     """Certified it is, and its number is used; where the answer to 38h is lost and C1h tells no code, only the tax server has it."""
-    warn = Warn("CODE_NOT_TOLD", str(Text("the machine certified this invoice and does not tell its code any more")))
+    warn = Warn("CODE_NOT_TOLD", to_stored(CODE_NOT_TOLD))
     return msgspec.structs.replace(invoice, warnings=(*invoice.warnings, warn))
 
 
@@ -283,16 +296,16 @@ async def _take_over(worker: MachineWorker, state: MachineState) -> None:
     worker.take_state(await worker.ledger.state(book))
 
 
-async def _attend(worker: MachineWorker, wrong: str) -> None:
+async def _attend(worker: MachineWorker, wrong: Text) -> None:
     await worker.ledger.set_attention(worker.book, _attended(worker, wrong), at=worker.now())
     worker.take_state(await worker.ledger.state(worker.book))
 
 
-def _attended(worker: MachineWorker, wrong: str) -> str:
+def _attended(worker: MachineWorker, wrong: Text) -> Text:
     """The same, logged, with where what moved on the line before it is kept, for whoever has to decide."""
     incident = worker.note_odd("attention")
-    found = str(Text("{found} (recording: incident {incident})", found=wrong, incident=incident) if incident else wrong)
-    log.warning("machine.attention", nim=worker.book.nim, mode=worker.book.mode, found=found)
+    found = RECORDED_INCIDENT(found=wrong, incident=incident) if incident else wrong
+    log.warning("machine.attention", nim=worker.book.nim, mode=worker.book.mode, found=str(found))
     return found
 
 

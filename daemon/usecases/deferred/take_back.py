@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import structlog
 
-from common.language import Text
+from common.language.reasons import SALE_TAKEN_BACK
 from daemon.core.audit import Actor
 from daemon.core.call import key_hash_of
 from daemon.core.ledger.deferred import DeferredSale, NotWaiting
@@ -13,8 +13,6 @@ from daemon.usecases.certification.requests import FoundRequest, find_request
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 log = structlog.get_logger(__name__)
-
-BY_TILL = str(Text("taken back by its till"))
 
 
 async def take_back(worker: MachineWorker, key: str, *, by: Actor) -> FoundRequest | None:
@@ -25,7 +23,7 @@ async def take_back(worker: MachineWorker, key: str, *, by: Actor) -> FoundReque
         if found is None or found.status == "abandoned":
             return found
         raise NotWaiting
-    await withdraw(worker, sale, BY_TILL, by=by)
+    await withdraw(worker, sale, SALE_TAKEN_BACK, by=by)
     return await find_request(worker, key)
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 import structlog
 
+from common.language.reasons import from_stored
 from daemon.core.clock import millis_text
 from daemon.core.errors import StorageFull, without_paths
 from daemon.core.events import (
@@ -158,7 +159,7 @@ async def _read(receipts: Ledger, book: Book, event: Event) -> bytes:
         return body
     if event.type in (REFUSED, IN_DOUBT):
         record = receipts.peek(find_record, book, event.ref_id)
-        return msgspec.json.encode(_request_event(book, event, record, reason=record.reason or None))
+        return msgspec.json.encode(_request_event(book, event, record, reason=str(from_stored(record.reason)) or None))
     if event.type == DEFERRED:
         sale = receipts.peek(deferred.by_id, book, event.ref_id)
         if sale is None:
@@ -210,7 +211,7 @@ def _machine_event(book: Book, event: Event) -> MachineEvent:
         nim=book.nim,
         mode=book.mode,
         at=millis_text(event.at),
-        reason=without_paths(event.detail) if event.type in (DISCONNECTED, PRINTER, SLOW) else None,
-        found=event.detail if event.type == ATTENTION else None,
+        reason=without_paths(from_stored(event.detail)) if event.type in (DISCONNECTED, PRINTER, SLOW) else None,
+        found=str(from_stored(event.detail)) if event.type == ATTENTION else None,
         days_since_contact=int(days) if days.isdigit() else None,
     )

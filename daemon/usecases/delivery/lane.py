@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import structlog
 
+from common.language.reasons import from_stored
 from daemon.core.delivery import Backlog
 from daemon.core.ledger.attempt import Mode
 
@@ -76,6 +77,6 @@ class Lane:
                 **self.names,
                 waiting=backlog.waiting,
                 oldest_hours=age // HOUR_MS,
-                error=backlog.last_error,
+                error=str(from_stored(backlog.last_error)),
             )
         self._told = behind

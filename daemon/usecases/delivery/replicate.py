@@ -20,7 +20,7 @@ from typing import Generic, Protocol, TypeVar
 
 import structlog
 
-from common.language import Text
+from common.language.reasons import NO_EVENT
 from common.wire.cancellation import heed_cancellation
 from daemon.core.clock import Clock
 from daemon.core.delivery import Again, Backlog, Delivered, Delivery, DeliveryRefused
@@ -208,7 +208,7 @@ class Replicator(Generic[E]):
         try:
             event = self._compose(entry)
         except ValueError as error:  # a damaged row must not hold up the closures behind it
-            return DeliveryRefused(str(Text("no event can be made of it: {error}", error=error)))
+            return DeliveryRefused(NO_EVENT(error=error))
         return await self._receiver.deliver(
             event,
             report_id=entry.report_id,

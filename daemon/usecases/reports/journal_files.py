@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from common.language import Language
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.entries import Placed
 from daemon.core.ledger.unreadable import readable_move
@@ -48,7 +49,7 @@ def as_excel(source: JournalSource, page: Page, *, zone: tzinfo) -> AsyncGenerat
     return _file(
         source,
         page,
-        lambda lines: excel_lines(excel_row(_cells(line), zone) for line in lines).encode(),
+        lambda lines: excel_lines(excel_row(_cells(line, "fr"), zone) for line in lines).encode(),
         header=excel_header(),
     )
 
@@ -63,9 +64,9 @@ def as_jsonl(source: JournalSource, page: Page) -> AsyncGenerator[bytes, None]:
     return _file(source, page, lambda lines: encoder.encode_lines([told(line) for line in lines]))
 
 
-def _cells(line: Line) -> tuple[Cell, ...]:
+def _cells(line: Line, language: Language = "en") -> tuple[Cell, ...]:
     entry, z_number = line
-    return csv_row(entry, z_number) if isinstance(entry, Record) else csv_act(entry, z_number)
+    return csv_row(entry, z_number, language) if isinstance(entry, Record) else csv_act(entry, z_number)
 
 
 def _told(line: Line, nim: str) -> msgspec.Struct:

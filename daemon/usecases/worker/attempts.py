@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 
-from common.language import Text
+from common.language.reasons import PREVIOUS_NOT_STORED
 from daemon.core.errors import StorageFull
 from daemon.core.invoice.number import number_key
 from daemon.core.ledger.attempt import Record
@@ -103,7 +103,7 @@ class Attempts:
         while waited := [live.news for live in before()]:
             timeout = deadline - asyncio.get_running_loop().time()
             if timeout <= 0:
-                raise StorageFull(Text("the invoice before this one could not be stored yet"))
+                raise StorageFull(PREVIOUS_NOT_STORED)
             await asyncio.wait(waited, timeout=timeout)
 
     # -- what happens -------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import msgspec
 import structlog
 
+from common.language import Text
 from daemon.core.clock import SLACK, Clocks, Source, Told, machine_millis, question, tell
 from daemon.core.ledger.book import Book, BookState
 
@@ -86,7 +87,7 @@ class BookClock:
             self.last_at = told.at
         return told.at
 
-    def question(self) -> str:
+    def question(self) -> Text:
         """What an operator has to say before anything can be certified; empty while a clock is believed."""
         return question(*self._judge())
 

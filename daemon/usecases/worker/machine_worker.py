@@ -15,7 +15,14 @@ import msgspec
 import structlog
 
 from common.language import NO_TEXT, Text
-from common.language.reasons import NOT_YET_CONNECTED
+from common.language.reasons import (
+    NOT_YET_CONNECTED,
+    SPARE_OF_OTHER_TAXPAYER,
+    STOPPED,
+    STOPPING,
+    TEST_MODE_REFUSED,
+    from_stored,
+)
 from daemon.core.errors import LineLost, MachineAttention, MachineBusy, MachineOffline
 from daemon.core.invoice.intake import Defaults
 from daemon.core.invoice.invoice import PAYMENT_LABELS
@@ -23,8 +30,8 @@ from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Aggregate, Book, BookState
 from daemon.core.ledger.entries import OutageReason
 from daemon.core.ledger.outage import LIMIT
-from daemon.core.ledger.take_over import ANOTHER_TAXPAYER, TakeOver
-from daemon.core.ledger.test_mode import REFUSED, is_test_code
+from daemon.core.ledger.take_over import TakeOver
+from daemon.core.ledger.test_mode import is_test_code
 from daemon.core.machine.state import FiscalCounters, MachineState, ServerLink
 from daemon.core.report.fiscal_reports import Labels
 from daemon.core.report.letterhead import Letterhead
@@ -42,7 +49,6 @@ log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
-STOPPING = Text("mcfd is stopping; nothing was sent")
 ANSWERS_FIRST = 0.002
 """Seconds; a till's answer leaves in half of that."""
 
@@ -176,8 +182,9 @@ class MachineWorker:
         return self.attempts.known
 
     @property
-    def attention(self) -> str:
-        return self.attempts.attention
+    def attention(self) -> Text:
+        """Why an operator has to decide; empty when nothing waits for that."""
+        return from_stored(self.attempts.attention)
 
     @property
     def waiting(self) -> int:
@@ -200,7 +207,7 @@ class MachineWorker:
 
     def take_state(self, state: BookState) -> None:
         """What the ledger knows becomes what the worker knows."""
-        is_news = state.attention != self.attention
+        is_news = state.attention != self.attempts.attention
         self.attempts.take(state)
         self.rates = dict(state.rates)
         self.ifu = state.ifu
@@ -277,15 +284,15 @@ class MachineWorker:
         return self.time.now()
 
     @property
-    def obstacle(self) -> str:
+    def obstacle(self) -> Text:
         """Why an operator has to say something before anything is certified; empty when nothing is in the way."""
         return self.attention or self.time.question() or self.refused_test_mode or self.wrong_taxpayer
 
     @property
-    def wrong_taxpayer(self) -> str:
+    def wrong_taxpayer(self) -> Text:
         """Of a spare that was greeted with another IFU than that of its machine; empty otherwise."""
         is_another = self.first is not None and self.ifu and self.first.ifu and self.ifu != self.first.ifu
-        return ANOTHER_TAXPAYER if is_another else ""
+        return SPARE_OF_OTHER_TAXPAYER if is_another else NO_TEXT
 
     @property
     def refuses_all(self) -> bool:
@@ -298,8 +305,8 @@ class MachineWorker:
         return self.book.mode == "live" and is_test_code(self.machine_code or self.ledger_code)
 
     @property
-    def refused_test_mode(self) -> str:
-        return REFUSED if self.in_test_mode and not self.test_mode_allowed else ""
+    def refused_test_mode(self) -> Text:
+        return TEST_MODE_REFUSED if self.in_test_mode and not self.test_mode_allowed else NO_TEXT
 
     def take_code(self, code: str) -> None:
         """The machine has told it, of its last invoice."""
@@ -390,7 +397,7 @@ class MachineWorker:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             if task.cancelled():  # not the caller went away, but the daemon
-                raise LineLost(Text("mcfd was stopped before the outcome was known")) from None
+                raise LineLost(STOPPED) from None
             raise
 
     def after_answers(self, work: Callable[[], None]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from daemon.core.ledger.attempt import NOT_SENT, Record
+from daemon.core.ledger.attempt import REASONS_NOT_SENT, Record
 
 SECONDS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0, 60.0, 90.0)
 """Upper bounds, included: around what a line of 115 200 bit/s takes, and up to a credit note's minute."""
@@ -36,7 +36,7 @@ class WorkerStatistics(msgspec.Struct):
 
     def note(self, record: Record) -> None:
         """Of an attempt that has just ended."""
-        self.outcomes["not_sent" if record.reason == NOT_SENT else record.state] += 1
+        self.outcomes["not_sent" if record.reason in REASONS_NOT_SENT else record.state] += 1
         if record.state == "certified" and record.line_ms:  # else the machine was asked afterwards
             self.line.note(record.line_ms / 1000)
             self.total.note(record.duration_ms / 1000)

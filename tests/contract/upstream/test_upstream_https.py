@@ -16,6 +16,7 @@ from support.ledgers.outbox import make_outgoing
 from support.receivers.authority import Authority
 from support.receivers.headquarters import HttpHeadquarters, started, until
 
+from common.language.reasons import from_stored
 from daemon.core.delivery import Again, Delivered, DeliveryRefused
 from daemon.upstream.event import compose
 from daemon.upstream.https import open_receiver as open_https
@@ -249,7 +250,7 @@ async def test_a_poison_closure(headquarters, ledger):
     await replicate(ledger, headquarters.options, lambda: "waiting" not in ledger.states())
     assert ledger.states() == ["sent", "parked", "sent", "sent"]
     (backlog,) = await ledger.outbox.backlog()
-    assert (backlog.parked, backlog.last_error) == (1, "answered 422 unknown shop")
+    assert (backlog.parked, str(from_stored(backlog.last_error))) == (1, "answered 422 unknown shop")
     assert [event["subject"] for event in await headquarters.events()] == ["1", "3", "4"]
     assert await ledger.outbox.replay(nim=None, from_z=None, at=1) == 1
     await replicate(ledger, headquarters.options, ledger.is_sent)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import cast
 
 from common.language import Text, tell
-from common.language.stored import retold
 from daemon.api.http.answers import Reply
 from daemon.api.page.shown.attention_words import in_plain_words
 from daemon.api.page.visit import Visit, redirect, screen, shown
@@ -37,7 +36,6 @@ async def attention(visit: Visit) -> Reply:
         obstacles=OBSTACLES,
         done=visit.say("Decided. The machine goes on within seconds.") if visit.query.get("done") else "",
         plain=in_plain_words,
-        retold=retold,
     )
 
 

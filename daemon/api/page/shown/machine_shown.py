@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from common.language import Text
+from common.language.reasons import TEST_MODE_REFUSED
 from daemon.api.page.shown.attention_words import in_plain_words
 from daemon.api.page.shown.sales_state import AMBER_DAYS, DRIFT_AMBER, RED_DAYS
 from daemon.api.page.visit import Visit, name_of
 from daemon.core.errors import without_paths
-from daemon.core.ledger.test_mode import REFUSED
 from daemon.core.report.machine_info import tax_server
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -74,7 +74,9 @@ def _unused(worker: MachineWorker, visit: Visit) -> tuple[str, str, str]:
 
 def _in_test_mode(worker: MachineWorker, visit: Visit) -> tuple[str, str, str]:
     detail = (
-        REFUSED.told(visit.language) if worker.refused_test_mode else visit.say("what it certifies has no fiscal value")
+        TEST_MODE_REFUSED.told(visit.language)
+        if worker.refused_test_mode
+        else visit.say("what it certifies has no fiscal value")
     )
     return "attention" if worker.refused_test_mode else "ready", visit.say("in test mode"), detail
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from common.language import Counted
-from common.language.stored import retold, stored
+from common.language.reasons import from_stored
 from daemon.core.errors import StorageError, StorageFull
 from daemon.core.report.machine_info import tax_server
 from daemon.usecases.deferred.look import backlog
@@ -60,9 +60,9 @@ async def sales_state(visit: Visit) -> SalesState:
     ]
     warnings += [words for each in live for words in _warnings(visit, each)]
     if damage := deps.damage():
-        warnings.append(say("the ledger is damaged ({found})", found=stored(damage[0]).told(visit.language)))
+        warnings.append(say("the ledger is damaged ({found})", found=from_stored(damage[0]).told(visit.language)))
     if deps.disk():
-        warnings.append(stored(deps.disk()).told(visit.language))
+        warnings.append(from_stored(deps.disk()).told(visit.language))
     if warnings:
         href = SPARE if replaced and visit.may("administer") else ""
         return SalesState("amber", say("The till can sell"), "– " + "; ".join(warnings), href)
@@ -86,7 +86,7 @@ def _stopped(visit: Visit, stopped: list[MachineWorker], live: int) -> SalesStat
         words = say("{name}: {found}", name=", ".join(each.book.nim for each in stopped), found=words)
     if first.connected:
         href = "/ui/attention" if first.attention and visit.may("administer") else ""
-        cause = say("a decision is needed") if first.attention else retold(first.obstacle, visit.language)
+        cause = say("a decision is needed") if first.attention else first.obstacle.told(visit.language)
         return SalesState("bad", words, _call(visit, cause), href)
     if any(each.spare for each in stopped) and visit.may("administer"):
         return SalesState(

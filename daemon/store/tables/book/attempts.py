@@ -13,11 +13,21 @@ from typing import Literal
 import msgspec
 
 from common.language import Text
+from common.language.reasons import INVOICE_IN_PROGRESS, to_stored
 from daemon.core.errors import KeyReused, MachineBusy, NotFound
 from daemon.core.invoice.invoice import Invoice
 from daemon.core.invoice.number import TakenFrom, number_key
 from daemon.core.ledger import chain
-from daemon.core.ledger.attempt import NOT_CERTIFIED, OPEN, Attempt, DuplicateInvoice, Mode, OpenState, Outcome, Record
+from daemon.core.ledger.attempt import (
+    OPEN,
+    REASONS_NOT_CERTIFIED,
+    Attempt,
+    DuplicateInvoice,
+    Mode,
+    OpenState,
+    Outcome,
+    Record,
+)
 from daemon.core.ledger.book import Book, Tally
 from daemon.core.ledger.deferred import NumberWaits
 from daemon.core.ledger.last_invoice import Standing, standing
@@ -100,7 +110,7 @@ def _why_not(
 
 def _taken(holder: Record) -> DuplicateInvoice | MachineBusy:
     if holder.state == "begun":
-        return MachineBusy(Text("invoice {number!r} is being certified", number=holder.number))
+        return MachineBusy(INVOICE_IN_PROGRESS(number=holder.number))
     return DuplicateInvoice(holder)
 
 
@@ -212,14 +222,14 @@ def end(
     if record.state == state:
         return record
     _must_be_open(record)
-    ended = msgspec.structs.replace(record, state=state, reason=reason, ended_at=at)
+    ended = msgspec.structs.replace(record, state=state, reason=to_stored(reason), ended_at=at)
     sealed, head = _seal(connection, book, ended, stored)
     advance(connection, book.id, head)
     return sealed
 
 
 def dispute(connection: sqlite3.Connection, book: Book, attempt_id: int, found: str) -> None:
-    if connection.execute(_SQL["dispute"], (found, attempt_id, book.id)).rowcount != 1:
+    if connection.execute(_SQL["dispute"], (to_stored(found), attempt_id, book.id)).rowcount != 1:
         raise NotFound(_NOT_UNDER_WAY.format(attempt_id))
 
 
@@ -300,7 +310,7 @@ def wanted(page: Page) -> tuple[object, ...]:
 def was_at_the_machine(connection: sqlite3.Connection, book: Book, invoice: Invoice) -> bool:
     """Whether 38h of an attempt of an equal number, that type and total may have been sent, and it was taken for not certified: a refusal, or a line
     lost before 38h, is certain."""
-    values = (book.id, number_key(invoice.number), invoice.type, invoice.total_ttc, NOT_CERTIFIED)
+    values = (book.id, number_key(invoice.number), invoice.type, invoice.total_ttc, *REASONS_NOT_CERTIFIED)
     return bool(connection.execute(_SQL["was_at_the_machine"], values).fetchone()[0])
 
 

@@ -75,7 +75,7 @@ ORDER BY seq DESC LIMIT ?;
 SELECT EXISTS (
     SELECT 1 FROM certification
     WHERE book_id = ? AND coalesce(number_key, number) = ? AND state IN ('refused', 'abandoned') AND type = ? AND total_ttc = ?
-        AND (reason = ? OR EXISTS (SELECT 1 FROM settlement WHERE attempt_id = certification.id))
+        AND (reason IN (?, ?) OR EXISTS (SELECT 1 FROM settlement WHERE attempt_id = certification.id))
 );
 
 -- name: unfinished

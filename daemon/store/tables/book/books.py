@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from common.language import Text
+from common.language.reasons import to_stored
 from daemon.core.errors import NotFound
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book, BookState, LastSeen
@@ -131,7 +132,7 @@ def reconcile(connection: sqlite3.Connection, book: Book, state: MachineState, u
 
 
 def attend(connection: sqlite3.Connection, book: Book, found: str, at: int) -> None:
-    connection.execute(_SQL["attend"], (found, at, book.id))
+    connection.execute(_SQL["attend"], (to_stored(found), at, book.id))
 
 
 def accept_time(connection: sqlite3.Connection, upto: int) -> None:

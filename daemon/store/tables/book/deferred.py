@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from common.language.reasons import to_stored
 from daemon.core.call import key_hash_of
 from daemon.core.invoice.number import number_key
 from daemon.core.ledger.attempt import Record
@@ -61,7 +62,7 @@ def follow(connection: sqlite3.Connection, record: Record) -> None:
 
 
 def end(connection: sqlite3.Connection, book: Book, sale_id: int, state: DeferredState, *, why: str, at: int) -> None:
-    if connection.execute(_SQL["end"], (state, at, why, sale_id, book.id)).rowcount != 1:
+    if connection.execute(_SQL["end"], (state, at, to_stored(why), sale_id, book.id)).rowcount != 1:
         raise NotWaiting
 
 
@@ -72,7 +73,7 @@ def release(connection: sqlite3.Connection, book: Book, sale_id: int) -> None:
 
 def doubt(connection: sqlite3.Connection, book: Book, why: str) -> None:
     """Whatever waits may have been certified: the ledger is behind its machine."""
-    connection.execute(_SQL["doubt"], (why, book.id))
+    connection.execute(_SQL["doubt"], (to_stored(why), book.id))
 
 
 def next_waiting(connection: sqlite3.Connection, book: Book, without: Collection[int]) -> DeferredSale | None:

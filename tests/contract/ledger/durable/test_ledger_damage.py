@@ -16,6 +16,7 @@ import pytest
 from support.ledgers.ledger import NIM, Till, code_of, invoice, opened, query, tamper
 from support.ledgers.worker import worker_of
 
+from common.language.reasons import from_stored
 from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger.entries import CashMove
 from daemon.core.report.journal import Page
@@ -131,7 +132,9 @@ async def test_a_damaged_row_is_named_and_the_rest_of_the_journal_is_served(path
         (bad,) = [entry for entry in told.certifications if entry.state == "damaged"]
         assert (bad.seq, bad.invoice_number, bad.z_number) == (12, "S-12", 1)
         assert told.count == SALES + 2
-        assert store.retention.damage().entries == (f"{NIM} (live): entry 12 (invoice 'S-12') cannot be read",)
+        assert [str(from_stored(found)) for found in store.retention.damage().entries] == [
+            f"{NIM} (live): entry 12 (invoice 'S-12') cannot be read"
+        ]
         for form in (journal_files.as_csv, journal_files.as_jsonl):
             pieces = b"".join([piece async for piece in form(worker, Page(0, EVER))])
             assert pieces.count(b",damaged," if form is journal_files.as_csv else b'"damaged"') == 1

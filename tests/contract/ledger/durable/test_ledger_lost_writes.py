@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pytest
 from support.ledgers.ledger import NIM, Till, opened, query
 
+from common.language.reasons import from_stored
 from daemon.core.ledger.book import BookState
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.commit_mark import mark_path
@@ -93,7 +94,7 @@ async def test_each_flipped_bit_of_the_wal_that_costs_an_entry_is_noticed(killed
         found = verify(box.path)
         state = await state_of(box.path)
         entire = state.last_seq == SALES + 1 and len(query(box.path, "SELECT 1 FROM certification")) == SALES + 1
-        assert entire or "acknowledged write" in state.lost, offset
+        assert entire or "acknowledged write" in from_stored(state.lost), offset
         assert bool(state.lost) == state.is_restored == (not found.clean), offset
         kept = list(box.path.parent.glob("*.damaged-*"))
         assert kept or not state.lost, offset
@@ -105,8 +106,8 @@ async def test_what_was_noticed_stays_until_an_operator_has_looked(killed: Kille
     async with opened(killed.path, opening="command") as store:
         await store.retention.write_fact("colour", "blue")
     first = await state_of(killed.path)
-    assert "write-ahead log is damaged" in first.lost
-    assert "settle" in first.lost
+    assert "write-ahead log is damaged" in from_stored(first.lost)
+    assert "settle" in from_stored(first.lost)
     again = await state_of(killed.path)
     assert again.lost == first.lost
     assert len(list(killed.path.parent.glob("*.damaged-*"))) == 1

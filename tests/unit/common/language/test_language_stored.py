@@ -1,11 +1,18 @@
-"""Sentences that the ledger keeps in English are told in French again, with their values."""
+"""What the ledger holds as codes is told in French, with all its values."""
 
 import pytest
 from support.ledgers.ledger import invoice
 
-from common.language.stored import retold, stored
-from daemon.core.errors import without_paths
-from daemon.core.ledger.attempt import NOT_SENT, Record
+from common.language.reasons import (
+    FOLD_NO_PRICE,
+    NOT_SENT,
+    RECORDED_INCIDENT,
+    TAX_FOLDED,
+    UNKNOWN_FIELD_NEAR,
+    from_stored,
+    to_stored,
+)
+from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.verdict import Disputed, activated_since, behind, judge, vanished
 from daemon.core.machine.state import FiscalCounters, LastInvoice, MachineState
 
@@ -27,11 +34,11 @@ def test_what_attention_says_is_french():
         vanished(machine()),
         activated_since(KNOWN, machine(), "new"),
     ):
-        told = retold(str(found), "fr")
+        told = from_stored(to_stored(found)).told("fr")
         assert "machine dit" in told, told
         for english in ("the ", " says ", "last invoice", "none", " as "):
             assert english not in told
-    told = retold(str(behind(KNOWN, "F-7", machine(), "new")), "fr")
+    told = from_stored(to_stored(behind(KNOWN, "F-7", machine(), "new"))).told("fr")
     for value in (
         "TC 10, FVC 8, FRC 1",
         "'F-7'",
@@ -46,7 +53,7 @@ def test_a_disputed_attempt_too(samples_record):
     """With the incident that the recorder kept."""
     verdict = judge(samples_record, KNOWN, machine(last="X-1"), "new")
     assert isinstance(verdict, Disputed)
-    told = stored(f"{verdict.found} (recording: incident 20261120-1)").told("fr")
+    told = from_stored(to_stored(RECORDED_INCIDENT(found=verdict.found, incident="20261120-1"))).told("fr")
     assert told.startswith("on ne sait pas ce qu'est devenue la facture 'F-9' (FV, 15000 XOF)")
     assert told.endswith("(enregistrement\N{NO-BREAK SPACE}: incident 20261120-1)")
 
@@ -58,34 +65,21 @@ def samples_record():
 
 
 @pytest.mark.parametrize(
-    ("english", "french"),
+    ("reason", "french"),
     [
         (NOT_SENT, "non envoyée"),
-        ("the machine did not certify it", "la machine ne l'a pas certifiée"),
-        (
-            "items[0].prix: is not a known field; did you mean items[0].unitPrice?",
-            "peut-être items[0].unitPrice",
-        ),
-        ("the specific tax is folded into the price: unitPrice is not given", "unitPrice n'est pas donné"),
+        (UNKNOWN_FIELD_NEAR(field="items[0].prix", near="items[0].unitPrice"), "peut-être items[0].unitPrice"),
+        (TAX_FOLDED(fold=FOLD_NO_PRICE), "unitPrice n'est pas donné"),
     ],
 )
-def test_reasons_and_warnings(english, french):
-    """What an attempt ended with, and what a receipt warns of; in English it stays as it is."""
-    assert french in retold(english, "fr")
-    assert retold(english, "en") == english
+def test_reasons_and_warnings(reason, french):
+    """What an attempt ended with, and what a receipt warns of; in English it is what a till's programmer reads."""
+    back = from_stored(to_stored(reason))
+    assert french in back.told("fr")
+    assert back.told("en") == str(reason)
 
 
-def test_what_the_bridge_says_of_a_line_is_known():
-    """Also as a version before 0.3 has stored it, and without the path."""
-    told = retold("/dev/mcf-1: there is no such device (unplugged?)", "fr")
-    gone = "cet appareil n'est pas là (débranché\N{NO-BREAK SPACE}?)"
-    assert told == f"/dev/mcf-1: {gone}"
-    nameless = without_paths("/dev/mcf-1: there is no such device (unplugged?)")
-    assert retold(nameless, "fr") == f"le port\N{NO-BREAK SPACE}: {gone}"
-    assert without_paths(told, "fr") == f"le port: {gone}"
-
-
-def test_what_is_not_ours_stays_as_it_is():
-    """The machine's own words, names of people, and sentences that only look like ours."""
-    for text in ("E:No amount!", "Awa Ouédraogo", "x: y", "", "the machine is a friend of mine"):
-        assert retold(text, "fr") == text
+@pytest.mark.parametrize("sentence", ["not sent", "the machine did not certify it"])
+def test_what_an_old_version_wrote_without_values_is_still_french(sentence):
+    """A row of 0.2: the sentence itself is the catalogue's."""
+    assert from_stored(sentence).told("fr") not in ("", sentence)

@@ -8,6 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 from support.api import INVOICE, LIVE_KEY, NIM, NOW, TEST_KEY, Serve, Served, UseCases, closure, record
 
+from common.language import Text
 from daemon.api.routes import health
 from daemon.core.delivery import Backlog
 from daemon.core.errors import KeyReused, MachineBusy, MachineOffline
@@ -216,7 +217,7 @@ async def test_ready_says_which_machine_is_not(served: Served, workers: MachineW
     """503 until the live machine answers; the sandbox does not count, and no path of the box is told."""
     worker = workers.get(NIM, "live")
     assert worker is not None
-    worker.offline_reason = "cannot open /dev/mcf-EL02000015"
+    worker.offline_reason = Text("cannot open /dev/mcf-EL02000015")
     answer = await served.client.get("/health/ready")
     assert (answer.status_code, answer.json()["status"]) == (503, "not ready")
     machine = answer.json()["machines"]

@@ -138,7 +138,7 @@ def test_in_ht_mode_each_line_is_rounded_by_itself(price, count, line_amount, to
         invoice = read(body(*lines, priceMode="HT", pay=Decimal(pay)))
         assert {told.line_amount for told in invoice.items} == {line_amount}
         assert (invoice.total_ttc, invoice.payments[0].amount) == (total, total)
-        told = [warn.message for warn in invoice.warnings if warn.code == "LINES_ROUNDED"]
+        told = [str(warn.text) for warn in invoice.warnings if warn.code == "LINES_ROUNDED"]
         assert len(told) == (price != "1000")
     if price == "33.49":
         assert "the total is 1168, the exact one 1185.55, a difference of -17.55" in told[0]

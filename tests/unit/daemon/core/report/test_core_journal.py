@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.core_samples import AT, BOOK, NIM, body, credit_body, item, read, record
 
+from common.language.reasons import SUBTOTAL, UNREADABLE, to_stored
 from daemon.core.errors import InvalidRequest
 from daemon.core.ledger.entries import CashMove, Placed, entry_bytes
 from daemon.core.report import articles as sums
@@ -88,7 +89,7 @@ def test_an_entry_of_what_was_not_certified():
     assert (begun["seq"], begun["endedAt"]) == (None, None)
     refused = as_sent(journal_entry(record(state="refused", counters=None, reason="E:a/b /x"), 0))
     assert refused["reason"] == "E:a/b /x"
-    unread = record(state="refused", counters=None, reason="the subtotal cannot be read: 'x'")
+    unread = record(state="refused", counters=None, reason=to_stored(UNREADABLE(what=SUBTOTAL, shown="x")))
     assert told_reason(unread, "fr") == "réponse illisible de la machine, le sous-total\N{NO-BREAK SPACE}: 'x'"
 
 

@@ -16,7 +16,7 @@ from daemon.core.report.journal_csv import COLUMNS, csv_row, excel_header, excel
 
 def opened(*records):
     """As a spreadsheet in French reads the file: semicolons, UTF-8 by its mark."""
-    text = excel_header() + excel_lines(excel_row(csv_row(one, 7), UTC) for one in records)
+    text = excel_header() + excel_lines(excel_row(csv_row(one, 7, "fr"), UTC) for one in records)
     content = text.encode().decode("utf-8-sig")
     return list(csv.DictReader(io.StringIO(content), delimiter=";"))
 

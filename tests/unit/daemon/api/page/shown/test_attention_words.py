@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from support.core_samples import record
 
-from common.language import LANGUAGES
+from common.language import LANGUAGES, Text
+from common.language.reasons import (
+    CERTIFIED_ELSEWHERE,
+    NO_ANSWER,
+    RECORDED_INCIDENT,
+    WRITES_LOST,
+    from_stored,
+    to_stored,
+)
 from daemon.api.page.shown.attention_words import PLAIN, in_plain_words
-from daemon.core.errors import CertifiedElsewhere
 from daemon.core.ledger.verdict import Disputed, activated_since, behind, judge, vanished
 from daemon.core.machine.state import FiscalCounters, LastInvoice, MachineState
 
@@ -28,13 +35,17 @@ def test_every_finding_of_the_ledger_has_plain_words() -> None:
         behind(KNOWN, "FV-9", machine(3, 2, 0), "new"),
         behind(KNOWN, "FV-9", machine(14, 11, 1), "new"),
         activated_since(KNOWN, machine(14, 11, 1), "new"),
-        str(CertifiedElsewhere("EL02000099-1", "CODE", "F-1")),
-        "3 acknowledged writes are missing from the ledger",
+        CERTIFIED_ELSEWHERE(number="F-1", found="EL02000099-1", code="CODE"),
+        WRITES_LOST(count=3),
         vanished(machine(14, 11, 1)),
     )
     for language in LANGUAGES:
-        told = [in_plain_words(f"{found} (recording: incident 1)", language) for found in findings]
-        assert told == [meaning.told(language) for _, meaning in PLAIN]
+        told = [
+            in_plain_words(from_stored(to_stored(RECORDED_INCIDENT(found=found, incident="1"))), language)
+            for found in findings
+        ]
+        assert set(told) == {meaning.told(language) for meaning in PLAIN.values()}
+        assert len(set(told)) == len(findings)
         assert "TC" not in "".join(told)
-    assert in_plain_words("something else", "fr") == "something else"
-    assert in_plain_words("the machine does not answer", "fr") == "la machine ne répond pas"
+    assert in_plain_words(Text("something else"), "fr") == "something else"
+    assert in_plain_words(NO_ANSWER, "fr") == "la machine ne répond pas"
