@@ -16,6 +16,9 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from common.language import NO_TEXT, Text
+from common.language.reasons import BOTH, BOX_SAYS, CLOCK_AHEAD, CLOCK_AHEAD_OF_BOX, MACHINE_TIME
+
 Clock: TypeAlias = Callable[[], int]
 """Milliseconds since 1970, UTC, as the box has it."""
 

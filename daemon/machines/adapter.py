@@ -27,7 +27,7 @@ from bridge.replies.numbers import francs
 from bridge.replies.state import StateReply
 from bridge.replies.subtotal import SubtotalReply
 from common.language import Text, sentence
-from common.language.reasons import CLOSE_NOT_CONFIRMED, CLOSE_OF_OTHER_INVOICE, OTHER_MACHINE
+from common.language.reasons import CLOSE_OF_OTHER_INVOICE, OTHER_MACHINE
 from daemon.core.errors import CertifiedElsewhere, LineLost, MachineError, MachineNonsense, MachineRefused, McfdError
 from daemon.core.invoice.invoice import CREDITS, GROUPS, SALES, Comment, Customer, Invoice, Item, Payment, TaxLine
 from daemon.core.invoice.number import number_key

@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar
 
+from common.language import NO_TEXT, Text
+from common.language.reasons import SALE_AMONG_FOREIGN
 from daemon.core.audit import Actor
 from daemon.core.call import NOBODY, Call
 from daemon.core.errors import StorageError, ZNumberUnknown

@@ -15,9 +15,9 @@ from functools import partial
 
 import httpx
 
-from common.sockets import is_loopback
 from common.language import NO_TEXT
 from common.language.reasons import CONNECTION_FAILED, NO_REPLY_IN_SECONDS
+from common.sockets import is_loopback
 from common.wire.closure import CONTENT_TYPE
 from common.wire.keys import SigningKey
 from common.wire.presence import CONTENT_TYPE as PRESENCE_TYPE

@@ -19,7 +19,6 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from common.sockets import is_loopback
 from common.language import Text, sentence
 from common.language.reasons import (
     CONNECTION_FAILED,
@@ -33,6 +32,7 @@ from common.language.reasons import (
     STREAM_TOO_LARGE,
     TOPIC_NO_STREAM,
 )
+from common.sockets import is_loopback
 from common.wire.credentials import BadCredentials, Credentials, read_credentials
 from common.wire.keys import SigningKey
 from common.wire.nats_client import (

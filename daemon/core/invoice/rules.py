@@ -9,6 +9,7 @@ from functools import lru_cache
 import msgspec
 
 from common.language import Text
+from common.language.reasons import STAMP_DUTY_DIFFERS, STAMP_DUTY_LEFT_OUT, to_stored
 from daemon.core.errors import FieldError
 from daemon.core.invoice.invoice import CASH, Payment, Warn
 
@@ -71,9 +72,7 @@ def stamp_duty(
     if given > cash:
         errors.append(FieldError(FIELD, Text("must be at most what is paid in cash, {cash}", cash=cash)))
     if given != due:
-        return given, (
-            _warn("STAMP_DUTY_DIFFERS", STAMP_DUTY_DIFFERS(due=due, cash=cash)),
-        )
+        return given, (_warn("STAMP_DUTY_DIFFERS", STAMP_DUTY_DIFFERS(due=due, cash=cash)),)
     return given, ()
 
 
