@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from common.language.reasons import TEST_MODE, to_stored
+from common.language.invoice_warnings import TEST_MODE
+from common.language.reasons import to_stored
 from daemon.core.invoice.invoice import Invoice, Warn
 from daemon.core.ledger.attempt import Mode
 

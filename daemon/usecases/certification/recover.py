@@ -12,14 +12,8 @@ import msgspec
 import structlog
 
 from common.language import NO_TEXT, Text, sentence
-from common.language.reasons import (
-    ACTIVATED_ANEW,
-    CODE_NOT_TOLD,
-    NOT_ACTIVATED,
-    OUTCOME_NOT_SETTLED,
-    RECORDED_INCIDENT,
-    to_stored,
-)
+from common.language.invoice_warnings import CODE_NOT_TOLD
+from common.language.reasons import ACTIVATED_ANEW, NOT_ACTIVATED, OUTCOME_NOT_SETTLED, RECORDED_INCIDENT, to_stored
 from daemon.core.errors import CertifiedElsewhere, LineLost, MachineError, StorageError
 from daemon.core.invoice.invoice import Invoice, Warn
 from daemon.core.ledger.attempt import Outcome, Record

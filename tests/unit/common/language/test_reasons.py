@@ -8,6 +8,7 @@ import string
 import pytest
 
 from common.language import Text
+from common.language.reason import Reason
 from common.language.reasons import (
     CERTIFIED_ELSEWHERE,
     MAX_DEPTH,
@@ -16,7 +17,6 @@ from common.language.reasons import (
     PORT_BUSY,
     PORT_UNAVAILABLE,
     REASONS,
-    Reason,
     codes_of,
     from_stored,
     to_stored,

@@ -33,7 +33,7 @@ from daemon.core.ledger.attempt import DuplicateInvoice
         (CreditExceedsOriginal("EL02000015-1-291", 1000, 1200),
          "credits of EL02000015-1-291 would come to 1200, the original is 1000"),
         (DuplicateInvoice(record()), "invoice number 'FV-1' is already certified"),
-        (MachineRefused("E:busy", 3), "the machine refused: E:busy"),
+        (MachineRefused("E:busy"), "the machine refused: E:busy"),
         (MachineOffline("no machine on the port", 5), "no machine on the port"),
         (MachineBusy("the queue is full", 5), "the queue is full"),
         (NothingDone(OSError("gone"), "nothing was sent"), "the line to the machine was lost (gone); nothing was sent"),
