@@ -8,8 +8,14 @@ from collections.abc import Sequence
 
 import structlog
 
-from common.language import Text
-from common.language.reasons import INVOICE_NOT_CANCELLED
+from common.language.reasons import (
+    CLOSE_WITH_OLD_CODE,
+    CLOSE_WITHOUT_COUNTERS,
+    CLOSE_WITHOUT_FC,
+    GONE_BEFORE_CLOSE,
+    INVOICE_LOST,
+    INVOICE_NOT_CANCELLED,
+)
 from daemon.core.errors import (
     LineLost,
     MachineError,
