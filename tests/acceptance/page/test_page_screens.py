@@ -354,3 +354,30 @@ def test_the_first_load_is_small(browser: Browser, shop: Shop) -> None:
     assert sum(sizes) <= 90_000
     assert awa.complaints == []
     awa.context.close()
+
+
+def test_an_invoice_opens_beside_the_journal_on_a_desk(person: People, shop: Shop) -> None:
+    """Also by the keyboard; Escape closes it and one is in the list again. What it offers leads on as on the invoice's own screen. On a phone that is where one goes."""
+    number = "BESIDE-1"
+    assert shop.certify(invoice(number, 4321)).status_code == 200
+    wide = View("fr", {"width": 1366, "height": 768})
+    awa = person("technician", wide)
+    page = awa.go(f"/ui/journal?q={number}")
+    link = page.get_by_role("link", name=number)
+    link.focus()
+    page.keyboard.press("Enter")
+    beside = page.get_by_role("complementary", name=wide.say("The chosen invoice"))
+    expect(beside).to_contain_text("4 321")
+    expect(beside).to_be_focused()
+    assert page.url.endswith(f"/ui/journal?q={number}")
+    usable(page)
+    fits(page)
+    page.keyboard.press("Escape")
+    expect(beside).to_be_hidden()
+    expect(link).to_be_focused()
+    link.click()
+    beside.get_by_role("link", name=wide.say("Credit note")).click()
+    expect(page).to_have_url(re.compile(r"/ui/journal/\d+/credit"))
+    phone = person("technician", FRENCH_PHONE)
+    phone.go(f"/ui/journal?q={number}").get_by_role("link", name=number).click()
+    expect(phone.page).to_have_url(re.compile(r"/ui/journal/\d+(\?|$)"))

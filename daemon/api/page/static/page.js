@@ -55,6 +55,29 @@ if (silent) {
   document.addEventListener("htmx:sseError", again);
   document.addEventListener("htmx:sseOpen", hear);
 }
+// On a desk an invoice of the journal opens beside the list; on less room, or with a key held, it is a screen of its own. Escape closes it.
+const beside = document.getElementById("beside");
+if (beside) {
+  let opened = null;
+  const show = (link) => {
+    if (opened) opened.removeAttribute("aria-current");
+    opened = link;
+    beside.hidden = !link;
+    if (link) { link.setAttribute("aria-current", "true"); beside.focus(); }
+  };
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest(".journal a");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || !matchMedia("(min-width: 85rem)").matches) return;
+    event.preventDefault();
+    htmx.ajax("GET", link.href, { target: beside, select: "main > :not(.machines)" }).then(() => show(link));
+  });
+  beside.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    const link = opened;
+    show(null);
+    link.focus();
+  });
+}
 // Counting the drawer: notes and coins make the sum, and the difference is seen before anything is closed.
 const counted = document.getElementById("counted");
 if (counted) {
