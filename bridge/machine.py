@@ -97,7 +97,7 @@ class LinkedMachine:
         """`is_odd`: whether a refusal is worth an incident of the recording."""
         data = command.encode(self.habits)
         if COMMANDS[command.cmd].is_optional:
-            reply = await self._ask_optional(command.cmd, data)
+            reply = await self._send_optional(command.cmd, data)
         else:
             reply = await self.link.exchange(command.cmd, data, first_byte=first_byte, overall=overall)
         try:
@@ -107,7 +107,7 @@ class LinkedMachine:
                 self.link.record.odd(type(error).__name__.lower())
             raise
 
-    async def _ask_optional(self, cmd: int, data: bytes) -> MachineReply:
+    async def _send_optional(self, cmd: int, data: bytes) -> MachineReply:
         """UnknownCommand where the machine is silent at it and then tells its state; it is not asked again for an hour."""
         clock = asyncio.get_running_loop().time
         if clock() >= self._unknown_until.get(cmd, 0.0):

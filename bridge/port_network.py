@@ -73,14 +73,14 @@ class Rfc2217Port(SocketPort):
         ours.setblocking(False)
         super().__init__(ours, name)
         self._device = device
-        self._given_up = threading.Event()
+        self._is_abandoned = threading.Event()
         for work in (self._carry_in, self._carry_out):
             threading.Thread(target=work, name=f"{work.__name__} {name}", daemon=True).start()
 
     def _release(self) -> None:
-        if self._given_up.is_set():
+        if self._is_abandoned.is_set():
             return
-        self._given_up.set()  # before anything else: what still waits in the pair must not be sent any more
+        self._is_abandoned.set()  # before anything else: what still waits in the pair must not be sent any more
         super()._release()
         threading.Thread(target=self._hang_up, name=f"hang up {self._name}", daemon=True).start()
 
@@ -96,7 +96,7 @@ class Rfc2217Port(SocketPort):
 
     def _carry_out(self) -> None:
         with contextlib.suppress(OSError, TypeError, AttributeError):
-            while (data := self._inner.recv(_CHUNK)) and not self._given_up.is_set():
+            while (data := self._inner.recv(_CHUNK)) and not self._is_abandoned.is_set():
                 self._device.write(data)
         with contextlib.suppress(OSError):
             self._inner.shutdown(socket.SHUT_RDWR)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from common.login_limits import LoginLimits, LoginPlace, LoginRules, known_device, network_of
+from common.login_limits import LoginLimits, LoginPlace, LoginRules, network_of, trusted_device
 from common.passwords import NOBODY, fits, hash_password
 from common.turns import Turns
 
@@ -39,7 +39,7 @@ class LoginGuard:
     async def check(self, tried: Attempted, stored: str | None, now: float) -> bool:
         """`stored`: the hash of that person; None for nobody, which takes as long. `now`: seconds since 1970. TooManyTries, or Busy."""
         exists = stored is not None
-        device = known_device(tried.device, tried.name, stored, now)
+        device = trusted_device(tried.device, tried.name, stored, now)
         place = LoginPlace(network_of(tried.address), device)
         if wait := self._limits.begin(tried.name, place, exists=exists):
             raise TooManyTries(wait)

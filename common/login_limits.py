@@ -72,15 +72,15 @@ class LoginLimits:
         self._rules = rules
         self._clock = clock
         self._accounts = _Tries(clock)
-        self._made_up = _Tries(clock)
+        self._decoy_names = _Tries(clock)
         self._addresses = _Tries(clock)
         self._addresses_long = _Tries(clock)
         self._devices = _Tries(clock)
-        self._known: OrderedDict[str, OrderedDict[str, None]] = OrderedDict()
+        self._trusted: OrderedDict[str, OrderedDict[str, None]] = OrderedDict()
 
     def is_known(self, name: str, place: LoginPlace) -> bool:
         """Whether that account was logged in to from there before."""
-        return bool(place.device) or place.network in self._known.get(name, ())
+        return bool(place.device) or place.network in self._trusted.get(name, ())
 
     def begin(self, name: str, place: LoginPlace, *, exists: bool) -> int:
         """Whole seconds until it may be tried from there; 0 when it may now, which then counts. `exists`: made-up names are counted apart, so that
@@ -102,12 +102,12 @@ class LoginLimits:
         """The password was right: the try does not count, and the address is known from now on."""
         self.take_back(name, place, exists=True)
         if place.network:
-            known = self._known.setdefault(name, OrderedDict())
+            known = self._trusted.setdefault(name, OrderedDict())
             known[place.network] = None
             known.move_to_end(place.network)
             _forget(known, _KNOWN_ADDRESSES)
-            self._known.move_to_end(name)
-            _forget(self._known, MOST_KEPT)
+            self._trusted.move_to_end(name)
+            _forget(self._trusted, MOST_KEPT)
 
     def _budgets(self, name: str, place: LoginPlace, *, exists: bool) -> list[tuple[_Tries, Hashable, Budget]]:
         if place.device:
@@ -117,7 +117,7 @@ class LoginLimits:
             found.append((self._addresses, place.network, self._rules.address))
             found.append((self._addresses_long, place.network, self._rules.address_long))
         if not self.is_known(name, place):
-            found.append((self._accounts if exists else self._made_up, name, self._rules.account))
+            found.append((self._accounts if exists else self._decoy_names, name, self._rules.account))
         return found
 
 
@@ -126,18 +126,18 @@ class _Tries:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._held: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
+        self._limited: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
 
     def wait(self, key: Hashable, budget: Budget) -> float:
         return max(0.0, (self._level(key, budget) + 1 - budget.most) * budget.seconds)
 
     def add(self, key: Hashable, budget: Budget, count: int) -> None:
-        self._held[key] = max(0.0, self._level(key, budget) + count), self._clock()
-        self._held.move_to_end(key)
-        _forget(self._held, MOST_KEPT)
+        self._limited[key] = max(0.0, self._level(key, budget) + count), self._clock()
+        self._limited.move_to_end(key)
+        _forget(self._limited, MOST_KEPT)
 
     def _level(self, key: Hashable, budget: Budget) -> float:
-        level, at = self._held.get(key, (0.0, 0.0))
+        level, at = self._limited.get(key, (0.0, 0.0))
         return max(0.0, level - (self._clock() - at) / budget.seconds)
 
 
@@ -153,7 +153,7 @@ def new_device(name: str, stored: str, now: float) -> str:
     return f"{nonce}.{ends}.{_signed(name, stored, nonce, ends)}"
 
 
-def known_device(cookie: str, name: str, stored: str | None, now: float) -> str:
+def trusted_device(cookie: str, name: str, stored: str | None, now: float) -> str:
     """Which device it is, of those that have logged in to that account; empty when it is none of them."""
     nonce, _, rest = cookie.partition(".")
     ends, _, signature = rest.partition(".")

@@ -11,7 +11,7 @@ _channel: socket.socket | None = None
 """Kept open: when descriptors have run out, a beat must not need one."""
 
 
-def _tell(state: str) -> None:
+def _send(state: str) -> None:
     global _channel  # noqa: PLW0603  one for the process
     address = os.environ.get("NOTIFY_SOCKET")
     if not address:
@@ -35,30 +35,30 @@ def is_heard() -> bool:
 
 
 def ready() -> None:
-    _tell("READY=1")
+    _send("READY=1")
 
 
 def still_starting(seconds: float) -> None:
     """The start may take that long from now, whatever the unit allows; to be said again before it is over."""
-    _tell(f"EXTEND_TIMEOUT_USEC={round(seconds * 1_000_000)}")
+    _send(f"EXTEND_TIMEOUT_USEC={round(seconds * 1_000_000)}")
 
 
 def reloading() -> None:
     """Until the next `ready`. The time is what systemd 253 and newer wants with it."""
-    _tell(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
+    _send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
 
 def watchdog() -> None:
-    _tell("WATCHDOG=1")
+    _send("WATCHDOG=1")
 
 
 def stopping() -> None:
-    _tell("STOPPING=1")
+    _send("STOPPING=1")
 
 
 def status(text: str) -> None:
     """One line for `systemctl status`; a line break in `text` would begin another variable, so it becomes a space."""
-    _tell(f"STATUS={' '.join(text.splitlines())}")
+    _send(f"STATUS={' '.join(text.splitlines())}")
 
 
 def watchdog_interval() -> float | None:

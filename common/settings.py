@@ -151,7 +151,7 @@ def _explain(message: str, tables: dict[str, Any], kind: type[Section]) -> tuple
     expected = describe_type(found)
     if isinstance(getattr(found, "item_type", found), msgspec.inspect.StructType):
         return path, tr("must be {expected}", expected=expected)  # what is in a section need not be for every eye
-    value = _shown(_value_at(tables, path))
+    value = _quoted(_value_at(tables, path))
     return path, tr("{value} is not allowed: it must be {expected}", value=value, expected=expected)
 
 
@@ -178,7 +178,7 @@ def _value_at(value: Any, path: str) -> Any:
     return value
 
 
-def _shown(value: object) -> str:
+def _quoted(value: object) -> str:
     try:
         text = msgspec.json.encode(value).decode()
     except TypeError:  # TOML's dates of the local kind

@@ -53,7 +53,7 @@ def change(settings: Settings, operation: Operation[T], *, make: bool = False) -
         except LedgerInUse as error:
             if error.control is None or operation.is_offline:
                 raise
-            if answer := _ask(
+            if answer := _request(
                 error.control,
                 settings.storage.path,
                 OperationRequest(cast("AnyOperation", operation), os.environ.get("SUDO_USER", ""), ambient()),
@@ -125,7 +125,7 @@ async def _run(settings: Settings, job: Callable[[Store], Awaitable[T]], opening
         return await job(store)
 
 
-def _ask(control: Path, ledger: Path, request: OperationRequest) -> OperationAnswer | None:
+def _request(control: Path, ledger: Path, request: OperationRequest) -> OperationAnswer | None:
     """The daemon's answer; None where nobody listens. Whoever may write beside the ledger names the socket: only the ledger's owner is asked.
 
     StorageError when this user may not ask it, or when it ended before it has answered."""

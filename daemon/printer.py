@@ -112,17 +112,17 @@ def _unacknowledged(link: socket.socket) -> int:
 
 
 async def _refuse_trouble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    offline = await _ask(reader, writer, ASK_OFFLINE)
+    offline = await _query(reader, writer, ASK_OFFLINE)
     if offline & COVER_OPEN:
         raise PrinterFailed(PRINTER_COVER_OPEN)
-    paper = await _ask(reader, writer, ASK_PAPER) if offline else 0
+    paper = await _query(reader, writer, ASK_PAPER) if offline else 0
     if paper & PAPER_END or offline & PAPER_ENDED_OFFLINE:
         raise PrinterFailed(PRINTER_OUT_OF_PAPER)
     if offline & PRINTER_ERROR:
         raise PrinterFailed(PRINTER_FAULT)
 
 
-async def _ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, command: bytes) -> int:
+async def _query(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, command: bytes) -> int:
     """One byte of state; 0 from a printer that says nothing (a real one always has bit 1 and bit 4 set)."""
     writer.write(command)
     try:

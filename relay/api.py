@@ -23,7 +23,7 @@ from common.wire.instants import instant_millis
 from relay.boxes import Boxes
 from relay.connection import Connection
 from relay.later import LaterCalls, may_wait
-from relay.problems import BadCall, BoxOffline, RelayProblem, TooManyCalls, answer_of, made_up_id
+from relay.problems import BadCall, BoxOffline, RelayProblem, TooManyCalls, answer_of, new_request_id
 
 log = structlog.get_logger(__name__)
 
@@ -233,7 +233,7 @@ def _key_id(request: AnyRequest) -> str:
 
 def _request_id(request: AnyRequest) -> str:
     given = request.headers.get("x-request-id", "")
-    return given if _PRINTABLE_ID.fullmatch(given) else made_up_id()
+    return given if _PRINTABLE_ID.fullmatch(given) else new_request_id()
 
 
 def _problem(request: AnyRequest, problem: RelayProblem) -> Response[bytes]:

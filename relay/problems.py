@@ -112,5 +112,5 @@ def answer_of(problem: RelayProblem, request_id: str, accepted_language: str) ->
     return ProblemAnswer(problem.status, headers, msgspec.json.encode(content))
 
 
-def made_up_id() -> str:
+def new_request_id() -> str:
     return uuid.uuid4().hex

@@ -22,7 +22,7 @@ LONGEST: Final = 1000
 KEPT_SECONDS: Final = 3600
 
 
-def asked_by(request: Request[Any, Any, Any]) -> str:
+def return_url(request: Request[Any, Any, Any]) -> str:
     """Path and query; empty where they are too long. What a screen asked for by itself, and a form, stand for the screen they are of."""
     asked = request.scope["raw_path"].decode("latin-1")
     if query := request.scope["query_string"].decode("latin-1"):
@@ -39,7 +39,7 @@ def set_cookie(name: str, asked: str) -> str:
     return f"{name}={quote(asked, safe='/')}; Path=/ui/login; HttpOnly; SameSite=Strict; Max-Age={age}"
 
 
-def screen_asked_for(request: Request[Any, Any, Any], name: str, may: Callable[[Any], bool]) -> str:
+def redirect_after_login(request: Request[Any, Any, Any], name: str, may: Callable[[Any], bool]) -> str:
     """Where somebody goes who has just logged in and `may` what is permitted to them; the first screen where they asked for nothing that they may see."""
     asked = unquote(cookie_of(request.scope["headers"], name))
     right = _right_of(request, asked)

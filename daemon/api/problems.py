@@ -233,12 +233,12 @@ _PORT_ERRORS: Final = (errors.MachineOffline, errors.NothingDone, errors.LedgerU
 def _text(error: Exception, language: Language) -> str:
     """Only the errors of a port and of the ledger name a path; numbers and the machine's own words are left as they are."""
     if isinstance(error, errors.InvalidRequest):
-        return "; ".join(f"{fault.field}: {fault.message}" for fault in _told(error, language))
+        return "; ".join(f"{fault.field}: {fault.message}" for fault in _translated_faults(error, language))
     text = str(tell(error, language))
     return without_paths(text, language) if isinstance(error, _PORT_ERRORS) else text
 
 
-def _told(error: errors.InvalidRequest, language: Language) -> tuple[FieldError, ...]:
+def _translated_faults(error: errors.InvalidRequest, language: Language) -> tuple[FieldError, ...]:
     """As plain strings: what is kept to be told has no place in JSON."""
     return tuple(FieldError(fault.field, str(tell(fault.message, language))) for fault in error.errors)
 
@@ -264,7 +264,7 @@ def _answer(problem: Problem, headers: tuple[Header, ...]) -> Answer:
 def _members(error: Exception, language: Language) -> dict[str, object]:
     match error:
         case errors.InvalidRequest():
-            return {"errors": _told(error, language)}
+            return {"errors": _translated_faults(error, language)}
         case DuplicateInvoice(record=Record() as record):
             return {"certification": receipt(record, language)}
         case errors.CreditExceedsOriginal():

@@ -124,7 +124,7 @@ def main() -> int:
     try:
         return int(root.main(prog_name="mcfd", standalone_mode=False) or 0)
     except (click.ClickException, click.Abort, KeyboardInterrupt, McfdError) as error:
-        return _tell(error)
+        return _report_error(error)
     except BrokenPipeError:  # `mcfd keys list | head`: who read it has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -137,7 +137,7 @@ def main() -> int:
         return WRONG_USE
 
 
-def _tell(error: BaseException) -> int:
+def _report_error(error: BaseException) -> int:
     """What stopped the command, in one line on stderr, and the exit code for it."""
     if isinstance(error, click.UsageError):
         if error.ctx is not None:

@@ -54,7 +54,7 @@ def stamp(at: int) -> str | None:
     return millis_text(at) if at else None
 
 
-def tell_progress(done: int, of: int = 0) -> None:
+def print_progress(done: int, of: int = 0) -> None:
     import msgspec
 
     click.echo(msgspec.json.encode({"done": done, "of": of}).decode(), err=True)
@@ -116,7 +116,7 @@ class Progress(AbstractContextManager["Progress"]):
 
     def __call__(self, done: int, of: int = 0) -> None:
         if self._telling:
-            tell_progress(done, of)
+            print_progress(done, of)
         elif self._at_terminal and of:
             self._move(done, of)
         elif time.monotonic() - self._told_at >= SECONDS_BETWEEN_LINES:

@@ -49,7 +49,7 @@ class PlugTest(NamedTuple):
     def place(self, number: int) -> int:
         return (number - 1) % self.blocks
 
-    def shown(self, number: int) -> str:
+    def code_word(self, number: int) -> str:
         digest = hashlib.sha256(self.run + struct.pack(">Q", number)).digest()
         return f"{number}-{LETTERS[digest[0] % len(LETTERS)]}{LETTERS[digest[1] % len(LETTERS)]}"
 
@@ -79,15 +79,15 @@ def write_blocks(folder: Path) -> Generator[str, None, None]:
             number += 1
             os.pwrite(descriptor, test.block(number), test.place(number) * BLOCK)
             os.fdatasync(descriptor)
-            yield test.shown(number)
+            yield test.code_word(number)
     finally:
         os.close(descriptor)
         file.unlink(missing_ok=True)
 
 
-def judge_blocks(folder: Path, shown: str) -> CheckResult:
+def judge_blocks(folder: Path, code_word: str) -> CheckResult:
     """`shown` is what the person has typed. CannotTest when that cannot have been shown."""
-    typed = SHOWN.fullmatch(shown)
+    typed = SHOWN.fullmatch(code_word)
     if typed is None or not (number := int(typed[1])):
         raise CannotTest(tr("type the number as it was shown, with its letters: 1234-AB"))
     file = folder / NAME
@@ -95,8 +95,10 @@ def judge_blocks(folder: Path, shown: str) -> CheckResult:
     test = next((test for test, _ in found.values()), None)
     if test is None:
         return _lost(number, number, 1)
-    if test.shown(number) != f"{number}-{typed[2].upper()}":
-        raise CannotTest(tr("{shown} was not shown by this test: look again, or a letter is mistyped", shown=shown))
+    if test.code_word(number) != f"{number}-{typed[2].upper()}":
+        raise CannotTest(
+            tr("{shown} was not shown by this test: look again, or a letter is mistyped", code_word=code_word)
+        )
     lost = _missing(test, {place: at for place, (_, at) in found.items()}, number)
     if lost:
         return _lost(number, len(lost), lost[0])

@@ -13,12 +13,12 @@ _MOMENTS = {"fr": "%d/%m/%Y %H:%M:%S", "en": "%Y-%m-%d %H:%M:%S"}
 def machine_moment(digits: str, language: Language) -> str:
     """The machine's 14 digits; what is no time is shown as it came."""
     at = machine_millis(digits)
-    return digits if at is None else _shown(datetime.fromisoformat(millis_text(at)), language)
+    return digits if at is None else _formatted(datetime.fromisoformat(millis_text(at)), language)
 
 
 def moment(text: str, zone: tzinfo, language: Language) -> str:
     """An RFC 3339 timestamp, on the clock of the shop."""
-    return _shown(datetime.fromisoformat(text).astimezone(zone), language)
+    return _formatted(datetime.fromisoformat(text).astimezone(zone), language)
 
 
 def last_moment(end: str) -> str:
@@ -26,5 +26,5 @@ def last_moment(end: str) -> str:
     return millis_text(millis(datetime.fromisoformat(end)) - 1)
 
 
-def _shown(at: datetime, language: Language) -> str:
+def _formatted(at: datetime, language: Language) -> str:
     return at.strftime(_MOMENTS[language])

@@ -119,7 +119,7 @@ def _item(item: Item, invoice: Invoice, style: Style) -> Iterator[Element]:
     line = scaled(item.line_hundredths, 2, language) if item.line_cents else amount(item.line_amount, language)
     yield Pair(f"{quantity} x {price}", f"{line} {item.group}", indent=2)
     if item.till_price or item.till_quantity:
-        told = f"{scaled(item.shown_quantity, 3, language)} x {scaled(item.shown_price, 2, language)}"
+        told = f"{scaled(item.printed_quantity, 3, language)} x {scaled(item.printed_price, 2, language)}"
         yield Pair(say("Quantity and price entered"), f"{told} {invoice.price_mode}", indent=2)
     if item.original_price:
         before = f"{scaled(item.original_price, 2, language)} {invoice.price_mode}"
@@ -257,6 +257,6 @@ def _waiting_elements(sale: DeferredSale, invoice: Invoice, shop: Shop, style: S
 def _waiting_item(item: Item, invoice: Invoice, style: Style) -> Iterator[Element]:
     language = style.language
     yield TextLine(item.name)
-    quantity = " ".join(part for part in (scaled(item.shown_quantity, 3, language), item.unit) if part)
-    price = f"{scaled(item.shown_price, 2, language)} {invoice.price_mode}"
+    quantity = " ".join(part for part in (scaled(item.printed_quantity, 3, language), item.unit) if part)
+    price = f"{scaled(item.printed_price, 2, language)} {invoice.price_mode}"
     yield Pair(f"{quantity} x {price}", amount(item.line_amount, language), indent=2)

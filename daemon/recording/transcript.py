@@ -45,28 +45,28 @@ def transcript(events: Iterable[LineEvent]) -> Iterator[str]:
         is_sent = event.kind == SENT
         decoder = decoders[is_sent]
         decoder.receive(event.data)
-        yield from _said(decoder, f"{head} {event.kind} ", event.data)
+        yield from _lines_of(decoder, f"{head} {event.kind} ", event.data)
 
 
-def _said(decoder: Decoder, head: str, data: bytes) -> Iterator[str]:
+def _lines_of(decoder: Decoder, head: str, data: bytes) -> Iterator[str]:
     """The second line of the same moment has no time of its own."""
     found = False
     while not isinstance(heard := decoder.next_event(), type):
-        yield head + "  " + told(heard)
+        yield head + "  " + describe(heard)
         head = " " * (len(head) - 2) + head[-2:]
         found = True
     if not found:
         yield head + "  " + tr("{count} bytes of a frame that goes on", count=len(data))
 
 
-def told(heard: Event) -> str:
+def describe(heard: Event) -> str:
     match heard:
         case Nak():
             return "NAK  " + tr("the request came damaged: send it again")
         case Syn():
             return "SYN  " + tr("still working")
         case Garbage():
-            return f"?    {tr(_WRONG[heard.reason])}: {_shown(heard.data)}"
+            return f"?    {tr(_WRONG[heard.reason])}: {_escaped(heard.data)}"
         case Request():
             return f"{heard.cmd:02X}h  SEQ {heard.seq:02X}  {_name(heard)}{_request(heard)}"
         case MachineReply():
@@ -122,7 +122,7 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "backslashreplace").replace("\n", "\\n")
 
 
-def _shown(raw: bytes) -> str:
+def _escaped(raw: bytes) -> str:
     return raw.decode("latin-1").encode("unicode_escape").decode("ascii")
 
 

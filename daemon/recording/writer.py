@@ -53,16 +53,16 @@ class LineFiles:
             if events:
                 self._write(written(events).encode("ascii"), events[0].at, incident)
         except OSError as error:
-            self._tell(error.strerror or str(error))
+            self._log_change(error.strerror or str(error))
             self._drop_incident()
         else:
-            self._tell("")
+            self._log_change("")
 
     def close(self) -> None:
         try:
             self._end_incident(unless="")
         except OSError as error:
-            self._tell(str(error))
+            self._log_change(str(error))
             self._drop_incident()
         self._ring.close()
 
@@ -92,7 +92,7 @@ class LineFiles:
         if found.f_bavail * found.f_frsize < self._place.floor:
             raise OSError(0, "the disk is nearly full")
 
-    def _tell(self, trouble: str) -> None:
+    def _log_change(self, trouble: str) -> None:
         """When it begins and when it ends."""
         if trouble == self._trouble:
             return

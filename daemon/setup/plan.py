@@ -81,7 +81,7 @@ def rendered(plan: SetupPlan) -> str:
 
 def tables(plan: SetupPlan) -> Table:
     """The whole configuration, with what is kept of the one before."""
-    return merged(_asked(plan), dict(plan.before), explicit_host=bool(plan.host))
+    return merged(_planned_table(plan), dict(plan.before), explicit_host=bool(plan.host))
 
 
 def _lines(plan: SetupPlan) -> Iterator[str]:
@@ -91,7 +91,7 @@ def _lines(plan: SetupPlan) -> Iterator[str]:
         yield "\n# " + tr("To send closures to headquarters: a section [upstream], see /etc/mcfd/mcfd.toml.example.")
 
 
-def _asked(plan: SetupPlan) -> Table:
+def _planned_table(plan: SetupPlan) -> Table:
     server: Table = {"host": plan.address, "port": plan.port}
     if plan.network == "https":
         server["tls"] = "internal"

@@ -55,7 +55,7 @@ def candidates(named: Sequence[str]) -> list[PortCandidate]:
 
 
 async def search(ports: Iterable[PortCandidate], baudrate: int) -> list[PortResult]:
-    return await asyncio.gather(*(_ask(port, baudrate) for port in ports))
+    return await asyncio.gather(*(_probe(port, baudrate) for port in ports))
 
 
 def machines(asked: Iterable[PortResult]) -> list[PortResult]:
@@ -67,7 +67,7 @@ def machines(asked: Iterable[PortResult]) -> list[PortResult]:
     return list(found.values())
 
 
-async def _ask(candidate: PortCandidate, baudrate: int) -> PortResult:
+async def _probe(candidate: PortCandidate, baudrate: int) -> PortResult:
     if candidate.console:
         return PortResult(candidate.place, Silence(CONSOLE, "busy"))
     return PortResult(candidate.place, await look(candidate.place, baudrate))

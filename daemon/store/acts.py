@@ -60,7 +60,7 @@ class ActAccess(LedgerAccess):
     async def closed_articles(self, book: Book, number: int) -> Placed:
         return await self.read(acts.closed, book=book, number=number)
 
-    async def given_report(self, book: Book, entry_id: int) -> Placed:
+    async def issued_report(self, book: Book, entry_id: int) -> Placed:
         return await self.read(acts.report, book=book, entry_id=entry_id)
 
     async def acts(self, book: Book, *, start: int, end: int, after: int, limit: int) -> Sequence[Placed]:

@@ -18,7 +18,7 @@ from daemon.store.access import LedgerAccess
 from daemon.store.maintenance.numbers import name_of
 from daemon.store.tables import audit
 from daemon.store.tables.book import attempts, books, calendar_closures
-from daemon.store.tables.book.calendar_closures import ClosingTerms, GivenNumbers, closed_of
+from daemon.store.tables.book.calendar_closures import ClosingTerms, IssuedNumbers, closed_of
 
 
 class CalendarAccess(LedgerAccess):
@@ -28,7 +28,7 @@ class CalendarAccess(LedgerAccess):
         """In a transaction: what is over at `at` (ms) and not closed yet."""
         state, water = books.book_state(connection, book), self._open.high_water
         closures = []
-        given = GivenNumbers() if water is None else GivenNumbers(*water.calendar(name_of(state)))
+        given = IssuedNumbers() if water is None else IssuedNumbers(*water.calendar(name_of(state)))
         terms = ClosingTerms(at, self._open.zone, self._open.labels, given)
         for placed in calendar_closures.close_over(connection, state.book, terms, upto_z=upto_z):
             closed = closed_of(placed)

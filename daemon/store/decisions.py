@@ -26,7 +26,7 @@ from daemon.store.tables.book import attempts, books, entries, settlements, take
 from daemon.store.tables.book.settlements import Settlement
 
 
-class Given(NamedTuple):
+class DecisionNote(NamedTuple):
     """Why, when (ms) and by whom. `as_printed`: what stands on paper was confirmed."""
 
     reason: str
@@ -64,12 +64,17 @@ class OperatorDecisions(LedgerAccess):
             if obstacle := now.obstacle(decision, paper, is_taken=is_taken):
                 raise DecisionRefused(obstacle)
             confirmed = paper is not None and paper.as_printed
-            self._decide(connection, now, decision, paper, Given(reason, at, by, confirmed))
+            self._decide(connection, now, decision, paper, DecisionNote(reason, at, by, confirmed))
 
         await self.write(job)
 
     def _decide(
-        self, connection: sqlite3.Connection, case: Case, decision: Decision, paper: PaperInvoice | None, given: Given
+        self,
+        connection: sqlite3.Connection,
+        case: Case,
+        decision: Decision,
+        paper: PaperInvoice | None,
+        given: DecisionNote,
     ) -> None:
         book, attempt, word = case.state.book, case.attempt, case.certified(paper)
         if decision == "not-certified" and attempt is not None:
@@ -85,7 +90,7 @@ class OperatorDecisions(LedgerAccess):
     ) -> Record:
         """Whatever else the machine has certified since the ledger last knew it stays unexplained."""
         certify = partial(self._certify, book=book, attempt_id=attempt_id, word=certified)
-        return await self.write(certify, given=Given(reason, at, by))
+        return await self.write(certify, given=DecisionNote(reason, at, by))
 
     def _certify(
         self,
@@ -94,7 +99,7 @@ class OperatorDecisions(LedgerAccess):
         attempt_id: int,
         word: Certified,
         *,
-        given: Given,
+        given: DecisionNote,
         after: After | None = None,
     ) -> Record:
         record = attempts.find_record(connection, book, attempt_id)
@@ -113,9 +118,9 @@ class OperatorDecisions(LedgerAccess):
 
     async def abandoned(self, book: Book, attempt_id: int, *, reason: str, at: int, by: Actor = DAEMON) -> Record:
         abandon = partial(self._abandon, book=book, attempt_id=attempt_id)
-        return await self.write(abandon, given=Given(reason, at, by))
+        return await self.write(abandon, given=DecisionNote(reason, at, by))
 
-    def _abandon(self, connection: sqlite3.Connection, book: Book, attempt_id: int, given: Given) -> Record:
+    def _abandon(self, connection: sqlite3.Connection, book: Book, attempt_id: int, given: DecisionNote) -> Record:
         settled = settlements.settle_abandoned(connection, book, attempt_id, given.reason, given.at)
         if lasting := take_overs.lasting(connection, book):
             entry = SpareDecided(
@@ -131,13 +136,13 @@ class OperatorDecisions(LedgerAccess):
     ) -> Record | None:
         """For a ledger that is behind its machine: takes over the counters and the last invoice, which is the record."""
         adopt = partial(self._adopt, book=book, state=state, unexplained=unexplained)
-        return await self.write(adopt, given=Given(reason, at, by))
+        return await self.write(adopt, given=DecisionNote(reason, at, by))
 
     def _adopt(
-        self, connection: sqlite3.Connection, book: Book, state: MachineState, unexplained: int, given: Given
+        self, connection: sqlite3.Connection, book: Book, state: MachineState, unexplained: int, given: DecisionNote
     ) -> Record | None:
         if self._open.high_water is not None:  # where the book begins with it
-            numbers.ask_at_first_meeting(connection, book, self._open.high_water, state)
+            numbers.question_at_first_connection(connection, book, self._open.high_water, state)
         told = settlements.adopt(connection, book, state, unexplained=unexplained, reason=given.reason, at=given.at)
         for record in told.found:
             self._open.event_writer.write(connection, book, CERTIFIED, record.ended_at, ref=record.id)
@@ -247,7 +252,9 @@ def _note_take_over(
     audit.add(connection, action, f"{decided.nim} live", at=at, by=by, detail=detail)
 
 
-def _note(connection: sqlite3.Connection, book: Book, decision: str, record: Record | None, given: Given) -> None:
+def _note(
+    connection: sqlite3.Connection, book: Book, decision: str, record: Record | None, given: DecisionNote
+) -> None:
     """In the audit log, with the decision as it was given."""
     detail = {"decision": decision, "reason": given.reason} | ({"number": record.number} if record else {})
     if given.as_printed:

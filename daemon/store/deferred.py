@@ -30,7 +30,7 @@ class DeferredAccess(LedgerAccess):
                 raise MachineBusy(INVOICE_IN_PROGRESS(number=sale.number))
             if holder is not None:
                 raise DuplicateInvoice(holder)
-            if deferred.is_number_held(connection, book, sale.number):
+            if deferred.is_number_in_use(connection, book, sale.number):
                 raise NumberWaits(sale.number)
             entry = SaleDeferred(sale.number, sale.type, sale.total_ttc, sale.sold_at, reason, sale.outage)
             at = entries.append(connection, book, entry, sale.sold_at).at

@@ -24,7 +24,7 @@ class EventLog(LedgerAccess):
 
     async def last_at(self, book: Book, kind: str) -> int:
         """When an event of that kind was last written (ms), 0 when none is kept."""
-        return self.peek(events.last_told, book=book, type_=kind)
+        return self.peek(events.last_event_at, book=book, type_=kind)
 
     async def span(self) -> EventSpan:
         return self.peek(events.event_span)

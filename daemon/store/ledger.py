@@ -23,7 +23,7 @@ from daemon.store.access import OpenLedger
 from daemon.store.acts import ActAccess
 from daemon.store.calendar import CalendarAccess
 from daemon.store.deferred import DeferredAccess
-from daemon.store.maintenance.numbers import ask_at_first_meeting, catch_up, name_of
+from daemon.store.maintenance.numbers import catch_up, name_of, question_at_first_connection
 from daemon.store.outages import OutageAccess
 from daemon.store.sqlite.high_water import HighWater, book_name
 from daemon.store.tables import audit
@@ -79,7 +79,7 @@ class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
 
         def job(connection: sqlite3.Connection) -> BookState:
             if water is not None:
-                ask_at_first_meeting(connection, book, water, state)
+                question_at_first_connection(connection, book, water, state)
             books.reconcile(connection, book, state, unexplained, at)
             return books.book_state(connection, book) if water is None else catch_up(connection, book, water)
 

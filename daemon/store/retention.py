@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from daemon.store import outbox
 from daemon.store.access import LedgerAccess
 from daemon.store.maintenance import housekeeping, sandbox
-from daemon.store.maintenance.housekeeping import Kept
+from daemon.store.maintenance.housekeeping import LedgerSize
 from daemon.store.maintenance.lost_writes import read_lost
 from daemon.store.outbox import Resettled
 from daemon.store.tables.damage import Damage, read_damage, write_damage
@@ -83,7 +83,7 @@ class Retention(LedgerAccess):
     async def write_fact(self, name: str, value: str) -> None:
         await self.write(lambda connection: write_meta(connection, name, value))
 
-    async def size(self) -> Kept:
+    async def size(self) -> LedgerSize:
         return self.peek(housekeeping.measure)
 
     @property

@@ -62,8 +62,8 @@ def write_archive(
     texts = {"README.txt": _readme(name, key).encode(), PROGRAM.name: PROGRAM.read_bytes()}
     with ExitStack() as stack, target.open("wb") as file:
         written = {part: stack.enter_context(_packed(lines, target.parent)) for part, lines in parts.items()}
-        told = [_told(part, [content]) for part, content in texts.items()]
-        told += [_told(part, _pieces(packed)) for part, packed in written.items()]
+        told = [_listing(part, [content]) for part, content in texts.items()]
+        told += [_listing(part, _pieces(packed)) for part, packed in written.items()]
         content = _encoder.encode({"format": FORMAT, **manifest(), "parts": told}) + b"\n"
         _add(file, MANIFEST, [content])
         _add(file, SIGNATURE, [key.sign_archive(content)])
@@ -104,7 +104,7 @@ def _pieces(file: BinaryIO) -> Iterator[bytes]:
         yield piece
 
 
-def _told(name: str, pieces: Iterable[bytes]) -> dict[str, Any]:
+def _listing(name: str, pieces: Iterable[bytes]) -> dict[str, Any]:
     sha256, size = hashlib.sha256(), 0
     for piece in pieces:
         sha256.update(piece)

@@ -14,7 +14,7 @@ from litestar.exceptions import HTTPException
 from litestar.response import Redirect
 
 from common.language import Text
-from common.web.asked import asked_by, set_cookie
+from common.web.asked import return_url, set_cookie
 from headquarters.api import incoming, joining, questions
 from headquarters.api.access import problem
 from headquarters.intake.joining import JoinService, JoinTerms
@@ -123,7 +123,7 @@ def _given(name: str) -> Provide:
 
 
 def _to_login(request: AnyRequest, _: NoSession) -> Redirect:
-    asked = set_cookie(ASKED_COOKIE, asked_by(request))
+    asked = set_cookie(ASKED_COOKIE, return_url(request))
     return Redirect("/ui/login", status_code=303, headers={"set-cookie": asked})
 
 

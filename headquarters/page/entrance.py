@@ -17,7 +17,7 @@ from common.login_guard import Attempted, TooManyTries
 from common.login_limits import DEVICE_SECONDS, new_device
 from common.passwords import is_of_today
 from common.turns import Busy
-from common.web.asked import screen_asked_for, set_cookie
+from common.web.asked import redirect_after_login, set_cookie
 from common.web.security import HEADERS, is_own_origin
 from headquarters.api.access import COOKIE, address_of_request, person_of_token
 from headquarters.page.shared import ASKED_COOKIE, FOREIGN, LANGUAGE_COOKIE, THROTTLED, AnyRequest, Screens
@@ -48,7 +48,7 @@ async def login(request: AnyRequest, screens: Screens) -> Response[bytes] | Redi
         return answer
     token = await screens.run(screens.store.people.begin, name, time.time_ns() // 1_000_000)
     caller = await person_of_token(token, screens.store, screens.threads)
-    place = screen_asked_for(request, ASKED_COOKIE, caller.may) if caller else "/ui/"
+    place = redirect_after_login(request, ASKED_COOKIE, caller.may) if caller else "/ui/"
     stored = await screens.run(screens.store.people.password, name)
     cookies = [_cookie(screens, COOKIE, token)]
     if stored is not None:

@@ -73,7 +73,7 @@ def know(world: World, reading: Reading) -> World:
 
 def reconcile(world: World, reading: Reading) -> World:
     """The machine's counters and taxpayer are the book's, and what the high-water file knows of its Z numbers."""
-    world = know(water.ask_at_first_meeting(world, reading), reading)
+    world = know(water.question_at_first_connection(world, reading), reading)
     return water.meet(world.with_book(ifu=reading.ifu or world.book.ifu, is_restored=False))
 
 
@@ -96,7 +96,7 @@ def book_of_taxpayer(world: World, ifu: str, activation: int) -> World:
 
 
 def adopt(world: World, reading: Reading) -> World:
-    world = water.ask_at_first_meeting(world, reading)
+    world = water.question_at_first_connection(world, reading)
     book, last = world.book, reading.last
     taken = None if last is None else holder(book, last.number)
     begun = tuple(attempt for attempt in book.attempts if attempt.state == "begun")

@@ -64,7 +64,7 @@ def meet(world: World) -> World:
     return world.with_book(z_number=number, question=question)._replace(marks=marks)
 
 
-def ask_at_first_meeting(world: World, reading: Reading) -> World:
+def question_at_first_connection(world: World, reading: Reading) -> World:
     """Before the book takes over what the machine says."""
     book = world.book
     if book.known is not None or book.z_number or book.question:

@@ -100,10 +100,10 @@ def request_id(headers: Headers) -> str:
     for name, value in headers:
         if name == b"x-request-id" and _PRINTABLE_ID.fullmatch(value):
             return value.decode("ascii")
-    return made_up_id()
+    return new_request_id()
 
 
-def made_up_id() -> str:
+def new_request_id() -> str:
     """Not to be found twice in the logs of a box: random at each start, then counted."""
     return f"{_start}-{next(_numbers):x}"
 

@@ -34,7 +34,7 @@ def streamed(visit: Visit, pieces: AsyncGenerator[bytes, None], kind: bytes, nam
     )
 
 
-def kept_files(
+def file_route(
     path: str,
     right: Right,
     kept: Callable[[PageDeps], Iterable[Copy]],
@@ -69,7 +69,7 @@ def address_here(visit: Visit) -> str:
     return f"{'https' if visit.page.tls else 'http'}://{host}"
 
 
-async def authority_shown(visit: Visit) -> tuple[str, str] | None:
+async def authority_link(visit: Visit) -> tuple[str, str] | None:
     """Its address and that as a QR code; None where this box has no authority of its own."""
     if not visit.page.authority():
         return None

@@ -22,12 +22,12 @@ from daemon.api.page.visit import (
     enter,
     fault_page,
     fields,
-    forget_asked,
+    forget_return_url,
     html,
     is_from_here,
     language_of,
     redirect,
-    screen_asked_for,
+    redirect_after_login,
     token,
 )
 from daemon.api.refusals import Refusal
@@ -78,9 +78,9 @@ async def login(request: AnyRequest) -> Reply:
         fault = fault_of(error)
         said = fault.told(Speaker(language_of(request, page.language)))
         return await html(request, page, "login.html", status=fault.status, name=name, problem=said)
-    place = screen_asked_for(request, deps.logins.who(made))
+    place = redirect_after_login(request, deps.logins.who(made))
     known = device_cookie(deps.logins.device_of(name), tls=page.tls)
-    return redirect(place, session_cookie(made, tls=page.tls), forget_asked(), known)
+    return redirect(place, session_cookie(made, tls=page.tls), forget_return_url(), known)
 
 
 @post("/ui/logout", status_code=200)
@@ -88,7 +88,7 @@ async def logout(request: AnyRequest) -> Reply:
     deps: ApiDeps = request.app.state["deps"]
     if is_from_here(request.scope["headers"]) and deps.logins and (held := token(request)):
         await deps.logins.log_out(held, address_of(request))
-        return redirect("/ui/login", session_cookie("", tls=request.app.state["page"].tls), forget_asked())
+        return redirect("/ui/login", session_cookie("", tls=request.app.state["page"].tls), forget_return_url())
     return redirect("/ui/login")
 
 

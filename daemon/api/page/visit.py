@@ -211,7 +211,7 @@ def screen(
     """A handler that is only reached by whom may; every error of it is a page too. `whole`: a screen of its own, to which a login leads
     whoever has asked for it; not a part of one, and not a file."""
 
-    def made(show: Screen) -> HTTPRouteHandler:
+    def route(show: Screen) -> HTTPRouteHandler:
         async def handle(request: AnyRequest) -> Reply:
             visit = None
             try:
@@ -226,7 +226,7 @@ def screen(
             return post(path, status_code=200)(handle)
         return get(path, opt={RIGHT: right} if whole and not unattended else {})(handle)
 
-    return made
+    return route
 
 
 async def fault_page(request: AnyRequest, error: Exception, visit: Visit | None = None) -> Reply:
@@ -234,7 +234,7 @@ async def fault_page(request: AnyRequest, error: Exception, visit: Visit | None 
     there."""
     page: Configured = request.app.state["page"]
     if isinstance(error, NotLoggedIn):
-        asked = note_asked(request)
+        asked = remember_return_url(request)
         if is_fetched(request):
             return Answer(b"", media_type=HTML, headers=(TO_LOGIN, asked))
         return redirect("/ui/login", asked)
@@ -332,15 +332,15 @@ def token(request: AnyRequest) -> str:
 ASKED_COOKIE: Final = "mcfd_asked"
 
 
-def note_asked(request: Request[Any, Any, Any]) -> Header:
+def remember_return_url(request: Request[Any, Any, Any]) -> Header:
     """`Set-Cookie` beside the way to the login."""
-    return b"set-cookie", asked.set_cookie(ASKED_COOKIE, asked.asked_by(request)).encode()
+    return b"set-cookie", asked.set_cookie(ASKED_COOKIE, asked.return_url(request)).encode()
 
 
-def screen_asked_for(request: Request[Any, Any, Any], session: Session | None) -> str:
+def redirect_after_login(request: Request[Any, Any, Any], session: Session | None) -> str:
     """Where somebody goes who has just logged in."""
-    return asked.screen_asked_for(request, ASKED_COOKIE, partial(may, session.role)) if session else asked.FIRST
+    return asked.redirect_after_login(request, ASKED_COOKIE, partial(may, session.role)) if session else asked.FIRST
 
 
-def forget_asked() -> Header:
+def forget_return_url() -> Header:
     return b"set-cookie", asked.set_cookie(ASKED_COOKIE, "").encode()

@@ -82,7 +82,7 @@ async def close_articles(request: ApiRequest) -> Answer:
 )
 async def closed_articles(request: ApiRequest) -> Answer:
     worker = request.auth.worker
-    return sent(acts.given_body(await worker.ledger.closed_articles(worker.book, request.path_params["number"])))
+    return sent(acts.body_of(await worker.ledger.closed_articles(worker.book, request.path_params["number"])))
 
 
 @get(
@@ -96,9 +96,9 @@ async def closed_articles(request: ApiRequest) -> Answer:
         answer=XReport | AReport | ArticlesReport,
     ),
 )
-async def given_report(request: ApiRequest) -> Answer:
+async def issued_report(request: ApiRequest) -> Answer:
     worker = request.auth.worker
-    return sent(acts.given_body(await worker.ledger.given_report(worker.book, request.path_params["number"])))
+    return sent(acts.body_of(await worker.ledger.issued_report(worker.book, request.path_params["number"])))
 
 
-HANDLERS = (articles, close_articles, closed_articles, given_report)
+HANDLERS = (articles, close_articles, closed_articles, issued_report)

@@ -40,7 +40,7 @@ async def metrics(request: ApiRequest) -> Answer:
 
     deps = deps_of(request)
     owner = _may_look(deps, request)
-    workers = [worker for worker in deps.workers.all() if _is_shown(worker, owner, deps)]
+    workers = [worker for worker in deps.workers.all() if _is_visible(worker, owner, deps)]
     box = deps.box
     seen = Seen(
         now=deps.clock(),
@@ -63,7 +63,7 @@ def _may_look(deps: ApiDeps, request: ApiRequest) -> ApiKey | None:
     return identify(deps, request.scope["headers"], address)
 
 
-def _is_shown(worker: MachineWorker, owner: ApiKey | None, deps: ApiDeps) -> bool:
+def _is_visible(worker: MachineWorker, owner: ApiKey | None, deps: ApiDeps) -> bool:
     """A machine switched off on purpose is not one that fails."""
     book = worker.book
     if book.mode == "live" and deps.is_disabled(book.nim):

@@ -32,7 +32,7 @@ from daemon.paper.invoice import invoice_document
 from daemon.paper.reports import articles_document, report_document
 from daemon.paper.shop import Shop, Style
 from daemon.usecases.reports import acts, inspect, journal, report
-from daemon.usecases.reports.acts import given_articles
+from daemon.usecases.reports.acts import articles_of
 from daemon.usecases.reports.articles import articles_report, articles_since
 from daemon.usecases.reports.close_period import calendar_closure
 
@@ -101,7 +101,7 @@ async def _articles(request: ApiRequest, shop: Shop, style: Style) -> Document:
 async def _closed_articles(request: ApiRequest, shop: Shop, style: Style) -> Document:
     worker = request.auth.worker
     placed = await worker.ledger.closed_articles(worker.book, request.path_params["number"])
-    return articles_document(given_articles(placed), shop, style, printed_at=_now(request))
+    return articles_document(articles_of(placed), shop, style, printed_at=_now(request))
 
 
 def _now(request: ApiRequest) -> str:

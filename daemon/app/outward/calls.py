@@ -27,7 +27,7 @@ from common.wire.errors import BadEvent
 from common.wire.seal import NotSealed, unseal
 from common.wire.subjects import CALL, PRESENCE
 from daemon.api.access.relayed import RELAYED, RelayedRequest
-from daemon.api.http.answers import made_up_id
+from daemon.api.http.answers import new_request_id
 from daemon.api.problems import problem_answer
 from daemon.api.refusals import TooLarge
 from daemon.app.outward.presence import PresenceWords
@@ -240,7 +240,7 @@ class Calls:
         headers = dict(call.headers)
         answer = problem_answer(
             MachineBusy(BUSY),
-            headers.get("x-request-id") or made_up_id(),
+            headers.get("x-request-id") or new_request_id(),
             preferred(headers.get("accept-language", "")),
         )
         shown = tuple((name.decode(), value.decode("latin-1")) for name, value in answer.headers)

@@ -61,7 +61,7 @@ class SetupInPage:
             asked = await search(asked_for, self._plan.baudrate)
         found = {each.port: each for each in machines(asked)}
         self._found |= {each.nim: each for each in found.values()}
-        return [_shown(each, language) for each in asked if each.port in found or not each.nim]
+        return [_port_choice(each, language) for each in asked if each.port in found or not each.nim]
 
     async def probe(self, nim: str, language: Language) -> Sequence[Probed]:
         async with self._line:
@@ -99,7 +99,7 @@ class SetupInPage:
         )
 
 
-def _shown(asked: PortResult, language: Language) -> PortChoice:
+def _port_choice(asked: PortResult, language: Language) -> PortChoice:
     found = asked.found
     if isinstance(found, PortReading):
         return PortChoice(str(asked.port), asked.nim, found.state.ifu, found.taxpayer[0] if found.taxpayer else "")

@@ -37,7 +37,7 @@ USUAL = 50
 def command(settings: Settings, limit: int, as_json: bool) -> int:
     entries, broken = read_ledger(settings, lambda store: _read(store, limit))
     if as_json:
-        print_json({"ok": broken is None, "entries": [_shown(entry) for entry in entries]})
+        print_json({"ok": broken is None, "entries": [_as_json(entry) for entry in entries]})
     else:
         zone, say = settings.reports.zone, Speaker(ambient())
         print_table(
@@ -75,7 +75,7 @@ async def _read(store: Store, limit: int) -> tuple[Sequence[AuditEntry], AuditEn
     return (await store.audit.newest(limit))[::-1], await store.audit.broken_entry()
 
 
-def _shown(entry: AuditEntry) -> dict[str, object]:
+def _as_json(entry: AuditEntry) -> dict[str, object]:
     return {
         "id": entry.id,
         "at": stamp(entry.at),

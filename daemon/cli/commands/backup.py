@@ -96,7 +96,7 @@ def command(
     as_json: bool,
 ) -> None:
     if new_key:
-        tell_new_key(settings)
+        print_new_key(settings)
         return
     if (file is None) == (into is None):
         raise click.UsageError(tr("FILE or --into FOLDER is needed"))
@@ -119,7 +119,7 @@ def command(
             else back_up_box(settings, target, *lock, progress)
         )
     findings = copied.findings
-    tell_left_out(copied.left_out)
+    warn_left_out(copied.left_out)
     with as_owner(into or Path()):
         gone = (
             rotate(into, keep_daily=keep_daily, keep_monthly=keep_monthly, suffix=suffix) if into and keep_daily else []
@@ -198,7 +198,7 @@ def sealing(settings: Settings, recipients: tuple[str, ...], passphrase_file: Pa
         raise Failure(tr("{value} is not a public key of age (age1…)", value=", ".join(recipients))) from None
     if recipients:
         return recipients, ""
-    return [], read_passphrase(passphrase_file) if passphrase_file else ask_passphrase(twice=True)
+    return [], read_passphrase(passphrase_file) if passphrase_file else prompt_passphrase(twice=True)
 
 
 def read_passphrase(file: Path) -> str:
@@ -215,7 +215,7 @@ def _why(error: Exception) -> object:
     return reason(error) if isinstance(error, OSError) else error
 
 
-def ask_passphrase(*, twice: bool) -> str:
+def prompt_passphrase(*, twice: bool) -> str:
     if not sys.stdin.isatty():
         raise click.UsageError(tr("without a terminal {option} is needed", option="--passphrase-file"))
     text: str = click.prompt(tr("Passphrase of the backup"), hide_input=True, confirmation_prompt=twice)
@@ -275,7 +275,7 @@ def signing_key(settings: Settings) -> BoxKey:
         raise Failure(tr("{path} holds no key; once it is deleted a new one is made", path=key_file(ledger))) from None
 
 
-def tell_new_key(settings: Settings) -> None:
+def print_new_key(settings: Settings) -> None:
     """A recovery key for paper; the box keeps its public half alone."""
     import segno
 
@@ -299,6 +299,6 @@ def tell_new_key(settings: Settings) -> None:
     say(f'\n[backup]\nrecipients = ["{recipient}"]')
 
 
-def tell_left_out(left_out: list[Path]) -> None:
+def warn_left_out(left_out: list[Path]) -> None:
     for path in left_out:
         warn(tr("not in the backup, since it is not there or may not be read: {path}", path=path))

@@ -20,7 +20,7 @@ from daemon.core.invoice.number import normalised
 from daemon.core.ledger.attempt import AttemptState, Record
 from daemon.core.ledger.unreadable import readable_move
 from daemon.core.report.acts import JournalCash, journal_cash, move_of
-from daemon.core.report.journal import JournalRecord, Page, journal_record, told_reason
+from daemon.core.report.journal import JournalRecord, Page, journal_record, reason_text
 from daemon.core.report.ranges import read_range
 from daemon.ledger_access import now, read_ledger
 from daemon.owner import as_owner
@@ -110,7 +110,7 @@ def command(
 
     known_as, found = read_ledger(settings, job)
     if as_json:
-        print_json([_told(line, known_as) for line in found])
+        print_json([_json_record(line, known_as) for line in found])
         return
     zone = settings.reports.zone
     heads = (tr("TIME"), tr("NUMBER"), tr("TYPE"), tr("TOTAL"), tr("STATE"), "Z", tr("CODE OR REASON"))
@@ -137,7 +137,7 @@ def _place(line: Line) -> tuple[int, int]:
     return (entry.seq or sys.maxsize, 0) if isinstance(entry, Record) else (entry.after_seq, entry.id)
 
 
-def _told(line: Line, nim: str) -> JournalRecord | JournalCash:
+def _json_record(line: Line, nim: str) -> JournalRecord | JournalCash:
     entry, z_number = line
     return journal_record(entry, z_number) if isinstance(entry, Record) else journal_cash(entry, z_number, nim)
 
@@ -155,7 +155,7 @@ def _row(line: Line, zone: tzinfo) -> tuple[object, ...]:
         entry.total_ttc,
         tr(STATES[entry.state]),
         z_number or "",
-        entry.code or told_reason(entry, ambient()),
+        entry.code or reason_text(entry, ambient()),
     )
 
 

@@ -105,7 +105,7 @@ def list_keys(settings: Settings, nim: str, revoked_too: bool, as_json: bool) ->
     found = read_ledger(settings, lambda store: store.api_keys.list_keys())
     keys = [key for key in found if (not nim or same_machine(nim, key.nim)) and (revoked_too or not key.revoked_at)]
     if as_json:
-        print_json([_shown(key) for key in keys])
+        print_json([_as_json(key) for key in keys])
         return
     zone = settings.reports.zone
     print_table(
@@ -134,7 +134,7 @@ def revoke(settings: Settings, key_id: int) -> None:
     say(tr("key {id} revoked", id=key_id))
 
 
-def _shown(key: ApiKey) -> dict[str, object]:
+def _as_json(key: ApiKey) -> dict[str, object]:
     known = {"id": key.id, "nim": key.nim, "mode": key.mode, "role": key.role, "label": key.label, "strict": key.strict}
     known |= {"via": key.lane, "signed": bool(key.public)}
     times = ("created_at", "used_at", "expires_at", "revoked_at")

@@ -68,7 +68,7 @@ def command() -> None:
 @settings_option
 @json_option
 def list_machines(settings: Settings, as_json: bool) -> None:
-    known, service = _known(settings), ask(settings.server)
+    known, service = _live_books(settings), ask(settings.server)
     configured = {machine.nim: machine for machine in settings.machine}
     nims = [*configured, *(nim for nim in known if nim not in configured)]
     found = [_status(nim, configured.get(nim), known.get(nim), service.machine(nim)) for nim in nims]
@@ -97,7 +97,7 @@ def list_machines(settings: Settings, as_json: bool) -> None:
 @json_option
 def info(settings: Settings, nim: str | None, as_json: bool) -> None:
     machine = find_machine(settings, nim or "")
-    state = _known(settings).get(machine.nim)
+    state = _live_books(settings).get(machine.nim)
     service = ask(settings.server)
     health = service.machine(machine.nim)
     if health is not None:
@@ -265,7 +265,7 @@ async def read_machine(machine: Machine) -> PortReading | Silence:
 # -- what the ledger knows ------------------------------------------------------------------------------------------------
 
 
-def _known(settings: Settings) -> Mapping[str, BookState]:
+def _live_books(settings: Settings) -> Mapping[str, BookState]:
     """The live book of each NIM; nothing before the first start."""
     if not settings.storage.path.exists():
         return {}

@@ -13,7 +13,7 @@ import click
 from common.language import ambient, tell, tr
 from common.language.system import reason
 from common.web.terminal import visible
-from daemon.cli.commands.backup import ask_passphrase, read_passphrase
+from daemon.cli.commands.backup import prompt_passphrase, read_passphrase
 from daemon.cli.failures import NO_ROOM, Failure, Unavailable, not_restored
 from daemon.cli.options import config_option, examples, file_option, json_option, last_z_option
 from daemon.cli.output import Progress, counts, figures, print_json, say, warn
@@ -80,9 +80,9 @@ def command(
         )
         if as_json:
             told = {"written": list(map(str, done.written)), "outside": [key for key, _ in done.outside]}
-            print_json({**_told(done.settings, done.ledger), **told, "signature": done.signed_by})
+            print_json({**_as_json(done.settings, done.ledger), **told, "signature": done.signed_by})
         else:
-            tell_restored(done)
+            print_restored(done)
         return
     if identity or passphrase_file or places or signed_by or foreign:
         raise click.UsageError(tr("means something only with {other}", other="--all"))
@@ -107,16 +107,16 @@ def _restore_ledger(settings: Settings, file: Path, *, yes: bool, last_z: LastZ,
     except OSError as error:
         raise not_restored(file, error) from None
     if as_json:
-        print_json(_told(settings, restored))
+        print_json(_as_json(settings, restored))
         return
     say(tr("{path} put back ({records}, {closures})", path=path, **counts(restored.findings)))
     if restored.aside:
         say(tr("the ledger it replaces is kept: {path}", path=restored.aside))
-    tell_asked(restored)
+    print_questions(restored)
     say(tr("at the next start it is compared with the machine; should that have certified since: mcfd machine settle"))
 
 
-def _told(settings: Settings, restored: Restored) -> dict[str, object]:
+def _as_json(settings: Settings, restored: Restored) -> dict[str, object]:
     aside = str(restored.aside) if restored.aside else None
     return {
         "ledger": str(settings.storage.path),
@@ -218,7 +218,7 @@ def _decrypted(wanted: RestoreOptions) -> Iterator[BinaryIO]:
         with source:
             if is_by_passphrase(source):
                 file = wanted.passphrase_file
-                passphrase = read_passphrase(file) if file else ask_passphrase(twice=False)
+                passphrase = read_passphrase(file) if file else prompt_passphrase(twice=False)
                 with opened(source, passphrase=passphrase) as plain:
                     yield plain
             else:
@@ -351,17 +351,17 @@ def _not_written(path: Path, error: OSError) -> Failure:
     )
 
 
-def tell_restored(done: BoxRestored) -> None:
+def print_restored(done: BoxRestored) -> None:
     path, restored = done.settings.storage.path, done.ledger
     say(tr("{path} put back ({records}, {closures})", path=path, **counts(restored.findings)))
     for written in done.written:
         say(tr("put back: {path}", path=written))
     if restored.aside:
         say(tr("the ledger it replaces is kept: {path}", path=restored.aside))
-    tell_asked(done.ledger)
+    print_questions(done.ledger)
     say(tr("next: mcfd doctor, then sudo systemctl restart mcfd"))
 
 
-def tell_asked(restored: Restored) -> None:
+def print_questions(restored: Restored) -> None:
     for nim in restored.asks:
         say(tr("nothing here knows the last Z of {nim}; before its next Z: mcfd machine last-z {nim} NUMBER", nim=nim))

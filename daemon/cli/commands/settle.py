@@ -90,12 +90,12 @@ def command(settings: Settings, nim: str | None, as_json: bool, as_printed: bool
         _show(case, settings)
     if shown not in ("", case.shown):
         raise _refused(case, "changed", decision)
-    chosen = cast("Decision", decision or _ask_decision(case))
+    chosen = cast("Decision", decision or _prompt_decision(case))
     if paper is None and sys.stdin.isatty() and case.obstacle(chosen) == "not its last":
-        paper = _ask_paper()
+        paper = _prompt_paper()
     if paper is not None and sys.stdin.isatty():
         paper = _confirmed(case, chosen, paper)
-    why = reason.strip() or _ask_reason()
+    why = reason.strip() or _prompt_reason()
     try:
         change(settings, Settle(case.state.book, fresh, case.shown, chosen, why, _at(case), paper))
     except DecisionRefused as error:
@@ -125,7 +125,7 @@ def _find(settings: Settings, nim: str | None) -> tuple[Case | None, Evidence | 
         return None, None
     case = cases[0]
     machine = settings.find_machine(case.state.book.nim)
-    fresh = asyncio.run(_ask_machine(machine)) if machine else None
+    fresh = asyncio.run(_read_machine(machine)) if machine else None
     return read_ledger(settings, lambda store: store.decisions.case(case.state.book, fresh)), fresh
 
 
@@ -138,7 +138,7 @@ async def _cases(store: Store, nim: str | None) -> list[Case]:
     return [case for case in cases if case.is_open]
 
 
-async def _ask_machine(machine: Machine) -> Evidence | None:
+async def _read_machine(machine: Machine) -> Evidence | None:
     reading = await read_machine(machine)
     return Evidence(now(), reading.state) if isinstance(reading, PortReading) else None
 
@@ -188,7 +188,7 @@ def _show(case: Case, settings: Settings) -> None:
         say(told)
 
 
-def _ask_decision(case: Case) -> str:
+def _prompt_decision(case: Case) -> str:
     if not sys.stdin.isatty():
         raise click.UsageError(tr("without a terminal {option} is needed", option="--decision"))
     for choice in case.choices:
@@ -197,7 +197,7 @@ def _ask_decision(case: Case) -> str:
     return asked
 
 
-def _ask_reason() -> str:
+def _prompt_reason() -> str:
     if not sys.stdin.isatty():
         raise click.UsageError(tr("without a terminal {option} is needed", option="--reason"))
     while True:
@@ -235,7 +235,7 @@ def _read(code: str, time: str, counters: str, *, as_printed: bool) -> PaperInvo
     return paper
 
 
-def _ask_paper() -> PaperInvoice | None:
+def _prompt_paper() -> PaperInvoice | None:
     say(tr("what the machine's paper says of this invoice (nothing, if there is none):"))
     while True:
         code = str(click.prompt(tr("Code"), default="", show_default=False))

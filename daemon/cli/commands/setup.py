@@ -54,7 +54,7 @@ class SetupOptions:
     as_json: bool
 
     @property
-    def may_ask(self) -> bool:
+    def is_interactive(self) -> bool:
         return not self.yes and not self.as_json and sys.stdin.isatty()
 
 
@@ -173,7 +173,7 @@ def command(**flags: Any) -> int:
     if before and not wanted.as_json:
         show_changes(before, tables(plan))
     _confirm_loss(wanted, before, plan)
-    if wanted.may_ask:
+    if wanted.is_interactive:
         click.confirm(tr("Write {path}?", path=place), default=True, abort=True)
     try:
         done = carry_out(
@@ -211,8 +211,8 @@ def _in_page(wanted: SetupOptions, address: str, folder: Path | None) -> int:
 def _choose(wanted: SetupOptions, found: Sequence[PortResult]) -> list[PortResult]:
     """All machines, or those that were named; empty when one that was named has not answered."""
     named = wanted.nims
-    if not named and len(found) > 1 and wanted.may_ask:
-        named = _ask_nims(found)
+    if not named and len(found) > 1 and wanted.is_interactive:
+        named = _prompt_nims(found)
     if not named:
         return list(found)
     chosen = []
@@ -225,7 +225,7 @@ def _choose(wanted: SetupOptions, found: Sequence[PortResult]) -> list[PortResul
     return chosen
 
 
-def _ask_nims(found: Sequence[PortResult]) -> tuple[str, ...]:
+def _prompt_nims(found: Sequence[PortResult]) -> tuple[str, ...]:
     """Again, until each of them has answered: a mistyped NIM is no reason to begin anew."""
     everyone = ",".join(each.nim for each in found)
     while True:
@@ -249,14 +249,14 @@ def _plan(wanted: SetupOptions, chosen: Sequence[PortResult], before: dict[str, 
     return SetupPlan(
         machines=tuple((each.nim, each.port) for each in chosen),
         ledger=Path(ledger or wanted.ledger).absolute(),
-        network=wanted.network or _ask_network(wanted, network_of(before) or "local"),
+        network=wanted.network or _prompt_network(wanted, network_of(before) or "local"),
         host=wanted.host or "",
         port=port or wanted.http_port,
         baudrate=wanted.baudrate,
-        isf=wanted.isf or _ask(wanted, tr("ISF (identifier of the till software)"), known.get("isf", "1")),
+        isf=wanted.isf or _prompt(wanted, tr("ISF (identifier of the till software)"), known.get("isf", "1")),
         operator_id=operator_id or wanted.operator_id,
         operator_name=wanted.operator_name
-        or _ask(wanted, tr("Name of the till on invoices"), known.get("operator_name", "Caisse 1")),
+        or _prompt(wanted, tr("Name of the till on invoices"), known.get("operator_name", "Caisse 1")),
         before=before,
     )
 
@@ -265,10 +265,10 @@ def _is_default(name: str) -> bool:
     return click.get_current_context().get_parameter_source(name) is ParameterSource.DEFAULT
 
 
-def _ask_network(wanted: SetupOptions, default: Network) -> Network:
+def _prompt_network(wanted: SetupOptions, default: Network) -> Network:
     from daemon.setup.plan import NETWORKS
 
-    if not wanted.may_ask:
+    if not wanted.is_interactive:
         return default
     asked: Network = click.prompt(
         tr(
@@ -293,19 +293,19 @@ def _confirm_loss(wanted: SetupOptions, before: dict[str, Any], plan: SetupPlan)
         warn(tr("this takes encryption away: what tills send goes over the network in clear from then on"))
     else:
         warn(tr("every till has to trust the box's certificate from then on, and to call https"))
-    if wanted.may_ask:
+    if wanted.is_interactive:
         click.confirm(tr("Is that what you want?"), default=False, abort=True)
 
 
-def _ask(wanted: SetupOptions, question: object, default: str) -> str:
-    return str(click.prompt(str(question), default=default)).strip() if wanted.may_ask else default
+def _prompt(wanted: SetupOptions, question: object, default: str) -> str:
+    return str(click.prompt(str(question), default=default)).strip() if wanted.is_interactive else default
 
 
 def _person_name(wanted: SetupOptions) -> str:
     if wanted.person is not None:
         return wanted.person
     while True:
-        name = _ask(wanted, tr("Name of the first person of the shop's page"), FIRST_PERSON)
+        name = _prompt(wanted, tr("Name of the first person of the shop's page"), FIRST_PERSON)
         if not (fault := fault_of_name(name)):
             return name
         warn(tr(fault))

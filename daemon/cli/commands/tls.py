@@ -47,7 +47,7 @@ def init(settings: Settings, force: bool, as_json: bool) -> None:
     except StorageError as error:  # the authority is made all the same
         warn(tr("not in the audit log: {why}", why=error))
     if as_json:
-        print_json(_told(settings, made))
+        print_json(_as_json(settings, made))
         return
     print_pairs(_pairs(settings, made))
     say(tr("tills have to trust it: mcfd tls export-ca > mcfd-ca.pem"))
@@ -109,7 +109,7 @@ def show(settings: Settings, as_json: bool) -> None:
     except AuthorityError as error:
         raise Failure(error) from None
     if as_json:
-        print_json(_told(settings, found))
+        print_json(_as_json(settings, found))
     else:
         print_pairs(_pairs(settings, found))
 
@@ -132,7 +132,7 @@ def _pairs(settings: Settings, found: Shown) -> list[tuple[object, object]]:
     ]
 
 
-def _told(settings: Settings, found: Shown) -> dict[str, object]:
+def _as_json(settings: Settings, found: Shown) -> dict[str, object]:
     return {
         "folder": str(settings.tls_home),
         "in_use": settings.server.tls is not None,

@@ -40,8 +40,8 @@ def status(settings: Settings, as_json: bool) -> None:
     backlogs = _to_send(settings, lanes.pop(UPSTREAM))
     if as_json:
         kind = settings.upstream.kind if settings.upstream else None
-        webhooks = {name: [_shown(backlog) for backlog in found] for name, found in lanes.items()}
-        print_json({"kind": kind, "machines": [_shown(backlog) for backlog in backlogs], "webhooks": webhooks})
+        webhooks = {name: [_as_json(backlog) for backlog in found] for name, found in lanes.items()}
+        print_json({"kind": kind, "machines": [_as_json(backlog) for backlog in backlogs], "webhooks": webhooks})
         return
     if settings.upstream is None:
         warn(tr("no [upstream] section: closures stay in the ledger"))
@@ -117,7 +117,7 @@ def test(settings: Settings, nim: str, as_json: bool) -> int:
         raise Failure(tr("no [upstream] section: closures stay in the ledger"))
     known = find_machine(settings, nim or settings.machine[0].nim).nim
     from daemon.app.outward.receivers import headquarters
-    from daemon.cli.commands.webhook import send, sent_at, tell
+    from daemon.cli.commands.webhook import print_results, send, sent_at
     from daemon.upstream.options import BadOptions
     from daemon.upstream.trial import compose
 
@@ -127,7 +127,7 @@ def test(settings: Settings, nim: str, as_json: bool) -> int:
         raise Failure(error) from None
     event_id = str(uuid.uuid4())
     event = compose(event_id, known, at=sent_at(), box=upstream.box, key_id=receiver.key_id)
-    return tell([(UPSTREAM, upstream.url, send(receiver, event, event_id, known))], as_json=as_json)
+    return print_results([(UPSTREAM, upstream.url, send(receiver, event, event_id, known))], as_json=as_json)
 
 
 @command.command(
@@ -227,7 +227,7 @@ def _error(backlog: Backlog, settings: Settings) -> str:
     return f"{moment(backlog.last_error_at, settings.reports.zone)} {tr(from_stored(backlog.last_error))}"
 
 
-def _shown(backlog: Backlog) -> dict[str, object]:
+def _as_json(backlog: Backlog) -> dict[str, object]:
     age = max(0, now() - backlog.oldest_at) // 1000 if backlog.oldest_at else None
     return {
         "nim": backlog.nim,

@@ -50,7 +50,7 @@ stdin_option = click.option(
 )
 @stdin_option
 def create(settings: Settings, name: str, role: Role, from_stdin: bool) -> None:
-    password = hash_password(_ask(name, from_stdin=from_stdin))
+    password = hash_password(_read_password(name, from_stdin=from_stdin))
     try:
         change(settings, CreateUser(name, role, password), make=True)
     except InvalidRequest:
@@ -96,7 +96,7 @@ def list_users(settings: Settings, as_json: bool) -> None:
 @name_argument
 @stdin_option
 def passwd(settings: Settings, name: str, from_stdin: bool) -> None:
-    password = hash_password(_ask(name, from_stdin=from_stdin))
+    password = hash_password(_read_password(name, from_stdin=from_stdin))
     change(settings, SetPassword(name, password))
     say(tr("password of {name} changed", name=name))
 
@@ -109,7 +109,7 @@ def disable(settings: Settings, name: str) -> None:
     say(tr("{name} may log in no more", name=name))
 
 
-def _ask(name: str, *, from_stdin: bool) -> str:
+def _read_password(name: str, *, from_stdin: bool) -> str:
     """The new password: one line of stdin, or typed twice at a terminal."""
     if from_stdin:
         password = sys.stdin.readline().rstrip("\r\n")

@@ -57,7 +57,7 @@ def test(settings: Settings, name: str | None, as_json: bool) -> int:
             except BadOptions as error:
                 raise Failure(error) from None
             found.append((webhook.lane, webhook.url, send(receiver, event, str(uuid.uuid4()), nim)))
-    return tell(found, as_json=as_json)
+    return print_results(found, as_json=as_json)
 
 
 def sent_at() -> str:
@@ -74,7 +74,7 @@ def send(receiver: UpstreamReceiver, event: bytes, event_id: str, nim: str) -> D
     return asyncio.run(job())
 
 
-def tell(found: list[tuple[str, str, Delivery]], *, as_json: bool) -> int:
+def print_results(found: list[tuple[str, str, Delivery]], *, as_json: bool) -> int:
     """`found`: name, address, what came of it. The exit code: 1 when one of them was not taken."""
     if as_json:
         print_json(

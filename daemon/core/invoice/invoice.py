@@ -113,11 +113,11 @@ class Item(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
         return self.line_amount * 100 + self.line_cents
 
     @property
-    def shown_price(self) -> int:
+    def printed_price(self) -> int:
         return self.till_price or self.price
 
     @property
-    def shown_quantity(self) -> int:
+    def printed_quantity(self) -> int:
         return self.till_quantity or self.quantity
 
 

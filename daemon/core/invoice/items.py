@@ -53,7 +53,7 @@ class Line(NamedTuple):
     rounded: bool = False
 
 
-class _Asked(NamedTuple):
+class RequestedLine(NamedTuple):
     """What the till wrote, complete: `price` in hundredths (None when it was left out), `amount` with VAT."""
 
     price: int | None
@@ -67,7 +67,7 @@ class _Asked(NamedTuple):
         return (self.price or 0) * self.quantity
 
 
-class _Told(NamedTuple):
+class MachineLine(NamedTuple):
     """What the machine is told of it."""
 
     amount: int
@@ -92,10 +92,10 @@ def read_item(
     category = fields.text("category", MIDDLE_LENGTH)
     psvb_group = fields.choice("psvbGroup", tuple(PSVB_RATES), "")
     original = fields.above_zero("originalPrice", 2, MAX_AMOUNT) or 0
-    asked = _asked(fields, mode, rate)
+    asked = _requested_line(fields, mode, rate)
     if asked is None:
         return None
-    told, warnings = _tell(fields, index, mode, asked, fold=fold, cents=cents)
+    told, warnings = _machine_line(fields, index, mode, asked, fold=fold, cents=cents)
     if told.amount < 1 or asked.amount > MAX_AMOUNT:
         fields.fault("amountTtc", Text("must come to at least 1 and at most {max_amount}", max_amount=MAX_AMOUNT))
         return None
@@ -129,12 +129,12 @@ def read_item(
     return Line(item, _exact(mode, asked, told), warnings, rounded=amount != asked.amount)
 
 
-def _with_vat(price: int | None, mode: PriceMode, asked: _Asked) -> int:
+def _with_vat(price: int | None, mode: PriceMode, asked: RequestedLine) -> int:
     """What the line comes to at that price."""
     return round_half_up(_default_amount(price or 0, asked.quantity, mode, asked.rate))
 
 
-def _reduction(original: int, asked: _Asked, amount: int, mode: PriceMode) -> int:
+def _reduction(original: int, asked: RequestedLine, amount: int, mode: PriceMode) -> int:
     """With VAT, of a line whose till gives the price before the reduction and not the reduction itself."""
     return max(0, _with_vat(original, mode, asked) - amount)
 
@@ -145,14 +145,14 @@ def _check_discount(fields: Fields, discount: int, gross: int) -> None:
         fields.fault("discount", message)
 
 
-def _of_the_till(asked: _Asked, told: _Told) -> tuple[int, int]:
+def _of_the_till(asked: RequestedLine, told: MachineLine) -> tuple[int, int]:
     """Its price and quantity where others are certified, else 0."""
     is_one = told.quantity != asked.quantity
     price = asked.price or divide_half_up(told.amount * PRODUCT, asked.quantity)
     return (0 if told.price == asked.price or not (is_one or asked.price) else price), (asked.quantity if is_one else 0)
 
 
-def _exact(mode: PriceMode, asked: _Asked, told: _Told) -> int | Fraction:
+def _exact(mode: PriceMode, asked: RequestedLine, told: MachineLine) -> int | Fraction:
     """In HT mode without a specific tax the prices with VAT, not rounded."""
     if mode == "TTC" or asked.price != told.price or told.tax.tax:
         return asked.amount
@@ -182,7 +182,7 @@ def _rate(fields: Fields, group: str, rates: Mapping[str, int]) -> int:
     return rate
 
 
-def _asked(fields: Fields, mode: PriceMode, rate: int) -> _Asked | None:
+def _requested_line(fields: Fields, mode: PriceMode, rate: int) -> RequestedLine | None:
     quantity = fields.above_zero("quantity", 3, MAX_QUANTITY) or ONE
     price = fields.above_zero("unitPrice", 2, MAX_AMOUNT)
     amount = fields.amount("amountTtc")
@@ -197,7 +197,7 @@ def _asked(fields: Fields, mode: PriceMode, rate: int) -> _Asked | None:
         amount = _default_amount(price, quantity, mode, rate) if with_tax is None else with_tax
     if sent and not isinstance(amount, int) and not _carries_tax(fields):
         fields.fault("amountTtc", Text("must be a whole number"))
-    return _Asked(price, quantity, amount, rate)
+    return RequestedLine(price, quantity, amount, rate)
 
 
 def _default_amount(price: int, quantity: int, mode: PriceMode, rate: int) -> int | Fraction:
@@ -211,10 +211,10 @@ def _carries_tax(fields: Fields) -> bool:
     return specific_tax.carried(fields.values.get("specificTax"), fields.values.get("specificTaxRate"))
 
 
-def _tell(
-    fields: Fields, index: int, mode: PriceMode, asked: _Asked, *, fold: bool, cents: bool
-) -> tuple[_Told, tuple[Warn, ...]]:
-    told: _Told | Fold = _plain(mode, asked, cents=cents)
+def _machine_line(
+    fields: Fields, index: int, mode: PriceMode, asked: RequestedLine, *, fold: bool, cents: bool
+) -> tuple[MachineLine, tuple[Warn, ...]]:
+    told: MachineLine | Fold = _plain(mode, asked, cents=cents)
     if _carries_tax(fields):
         told = Fold(FOLD_HT_MODE) if fold else _separate(fields, mode, asked)
     why = ""
@@ -224,7 +224,7 @@ def _tell(
     return told, tuple(_warnings(index, asked, told, why))
 
 
-def _separate(fields: Fields, mode: PriceMode, asked: _Asked) -> _Told | Fold:
+def _separate(fields: Fields, mode: PriceMode, asked: RequestedLine) -> MachineLine | Fold:
     """With its specific tax beside it, if that holds."""
     price, quantity, amount, rate = asked
     if price is None:
@@ -241,36 +241,36 @@ def _separate(fields: Fields, mode: PriceMode, asked: _Asked) -> _Told | Fold:
     if isinstance(tax, Fold):
         return tax
     if mode == "TTC":
-        return _Told(round_half_up(amount), price, quantity, tax)
+        return MachineLine(round_half_up(amount), price, quantity, tax)
     if tax.is_added:
-        return _Told(divide_half_up(asked.product, PRODUCT) + tax.tax, price, quantity, tax)
+        return MachineLine(divide_half_up(asked.product, PRODUCT) + tax.tax, price, quantity, tax)
     line = without_vat(round_half_up(amount), rate)
     if line <= tax.tax:
         return Fold(Text("it leaves nothing for the goods themselves"))
     price, pieces = _fit(line - tax.tax, asked)
     if pieces != quantity:
         tax = SpecificTax(tax.tax, tax.tax * 100)
-    return _Told(line, price, pieces, tax)
+    return MachineLine(line, price, pieces, tax)
 
 
-def _plain(mode: PriceMode, asked: _Asked, *, cents: bool) -> _Told:
+def _plain(mode: PriceMode, asked: RequestedLine, *, cents: bool) -> MachineLine:
     if mode == "TTC" or asked.price is None:
         return _folded(mode, asked)
     whole, rest = divmod(divide_half_up(asked.product, PRODUCT // 100), 100)
     if cents and rest and whole:
-        return _Told(whole, asked.price, asked.quantity, cents=rest)
+        return MachineLine(whole, asked.price, asked.quantity, cents=rest)
     line = divide_half_up(asked.product, PRODUCT)
-    return _Told(line or min(1, round_half_up(asked.amount)), asked.price, asked.quantity)
+    return MachineLine(line or min(1, round_half_up(asked.amount)), asked.price, asked.quantity)
 
 
-def _folded(mode: PriceMode, asked: _Asked) -> _Told:
+def _folded(mode: PriceMode, asked: RequestedLine) -> MachineLine:
     """The whole amount in the price."""
     amount = round_half_up(asked.amount)
     line = amount if mode == "TTC" else without_vat(amount, asked.rate)
-    return _Told(line, *_fit(line, asked))
+    return MachineLine(line, *_fit(line, asked))
 
 
-def _fit(line: int, asked: _Asked) -> tuple[int, int]:
+def _fit(line: int, asked: RequestedLine) -> tuple[int, int]:
     """A price and a quantity that the machine accepts for that amount: the till's own where they give it within a franc."""
     for price in (asked.price, divide_half_up(line * PRODUCT, asked.quantity)):
         if price and abs(price * asked.quantity - line * PRODUCT) < PRODUCT:
@@ -278,7 +278,7 @@ def _fit(line: int, asked: _Asked) -> tuple[int, int]:
     return line * 100, ONE
 
 
-def _warnings(index: int, asked: _Asked, told: _Told, fold: str) -> Iterator[Warn]:
+def _warnings(index: int, asked: RequestedLine, told: MachineLine, fold: str) -> Iterator[Warn]:
     amount = round_half_up(asked.amount)
     if amount != asked.amount and fold:
         message = TAX_FOLDED_AND_ROUNDED(amount=amount, fold=fold)

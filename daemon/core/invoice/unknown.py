@@ -24,9 +24,9 @@ from daemon.core.invoice.request import (
     PaymentBody,
 )
 
-Known = frozenset[str]
+FieldNames = frozenset[str]
 
-FIELDS: Final[Mapping[str, Known]] = {
+FIELDS: Final[Mapping[str, FieldNames]] = {
     kind: frozenset(body.__struct_encode_fields__)
     for kind, body in (
         ("", CertifyBody),
@@ -69,12 +69,12 @@ def unknown_fields(body: Mapping[str, object], *, credit: bool) -> tuple[Unknown
     """In the order in which they stand, one more than is told at the most; one that is null stands for nothing, and is left out."""
     found: list[Unknown] = []
     for at, (path, kind, name, item) in enumerate(islice(_walk(body, credit=credit), MOST_TOLD + 1)):
-        near = _near(name, _known(kind, credit=credit), MEANT[kind]) if at < MOST_COMPARED else ""
+        near = _near(name, _known_fields(kind, credit=credit), MEANT[kind]) if at < MOST_COMPARED else ""
         found.append(Unknown(path + _short(name), path + near if near else "", item))
     return tuple(found)
 
 
-def unknown_of(body: Mapping[str, object], known: Known) -> tuple[Unknown, ...]:
+def unknown_of(body: Mapping[str, object], known: FieldNames) -> tuple[Unknown, ...]:
     """The same of a flat body whose fields are `known`."""
     strange = enumerate(islice(_strange("", "", body, known, NO_ITEM), MOST_TOLD + 1))
     return tuple(
@@ -109,13 +109,13 @@ def _reason(unknown: Unknown) -> Text:
     return UNKNOWN_FIELD(field=unknown.field)
 
 
-def _known(kind: str, *, credit: bool) -> Known:
+def _known_fields(kind: str, *, credit: bool) -> FieldNames:
     return FIELDS[kind] | CREDIT_FIELDS if credit and not kind else FIELDS[kind]
 
 
 def _walk(body: Mapping[str, object], *, credit: bool) -> Iterator[tuple[str, str, str, int]]:
     """Path of the object, its kind, the name that is not known, the index of the item."""
-    yield from _strange("", "", body, _known("", credit=credit), NO_ITEM)
+    yield from _strange("", "", body, _known_fields("", credit=credit), NO_ITEM)
     customer = body.get("customer")
     if isinstance(customer, dict):
         yield from _strange("customer.", "customer", customer, FIELDS["customer"], NO_ITEM)
@@ -128,14 +128,14 @@ def _walk(body: Mapping[str, object], *, credit: bool) -> Iterator[tuple[str, st
 
 
 def _strange(
-    path: str, kind: str, entry: Mapping[str, object], known: Known, item: int
+    path: str, kind: str, entry: Mapping[str, object], known: FieldNames, item: int
 ) -> Iterator[tuple[str, str, str, int]]:
     for name, value in entry.items():
         if name not in known and value is not None:
             yield path, kind, name, item
 
 
-def _near(name: str, known: Known, meant: Mapping[str, str]) -> str:
+def _near(name: str, known: FieldNames, meant: Mapping[str, str]) -> str:
     """The known field that is often meant, or has the same letters, whatever their case and order, or nearly."""
     plain = _plain(name)
     alike = {_plain(field): field for field in sorted(known)}

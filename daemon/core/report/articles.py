@@ -103,19 +103,19 @@ class Articles:
                     self._add(record.invoice, item, amount)
 
     def _add(self, invoice: Invoice, item: Item, amount: int) -> None:
-        key = _Key(item.category, item.name, item.code, item.group, invoice.price_mode, item.shown_price, item.rate)
+        key = _Key(item.category, item.name, item.code, item.group, invoice.price_mode, item.printed_price, item.rate)
         sums = self._sums.setdefault(key, _Sums())
         if len(self._sums) > MOST:
             raise InvalidRequest(
                 [FieldError("from", Text("more than {most} different articles were sold since then", most=MOST))]
             )
         if not invoice.is_credit:
-            sums.sold += item.shown_quantity
+            sums.sold += item.printed_quantity
             sums.amount_sold += amount
             return
         sums.amount_returned += amount
         if not invoice.is_rebate:
-            sums.returned += item.shown_quantity
+            sums.returned += item.printed_quantity
 
     def report(
         self, book: Book, start: int, end: int, *, at: int = 0, ifu: str = "", letterhead: Letterhead | None = None

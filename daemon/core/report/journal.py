@@ -234,7 +234,7 @@ def _common(record: Record, z_number: int, language: Language, credited: int | N
         "z_number": z_number or None,
         "credit_note_ref": record.invoice.reference,
         "remaining_ttc": msgspec.UNSET if credited is None else max(0, record.total_ttc - credited),
-        "reason": told_reason(record, language),
+        "reason": reason_text(record, language),
         "line_ms": record.line_ms,
         "duration_ms": record.duration_ms,
         "request_id": record.request_id,
@@ -242,7 +242,7 @@ def _common(record: Record, z_number: int, language: Language, credited: int | N
     }
 
 
-def told_reason(record: Record, language: Language = "en") -> str:
+def reason_text(record: Record, language: Language = "en") -> str:
     """Why it was not certified: a refusal in the machine's own words, anything else in ours; what a lost line left may name the port."""
     reason = from_stored(record.reason).told(language)
     return reason if record.state == "refused" else without_paths(reason, language)

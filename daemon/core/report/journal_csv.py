@@ -20,7 +20,7 @@ from daemon.core.invoice.invoice import PAYMENT_LABELS, Invoice
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.entries import CopyMade, OutageBegun, OutageEnded, OutageNotified, Placed, ReportGiven
 from daemon.core.report.acts import move_of
-from daemon.core.report.journal import PRICE_DECIMALS, QUANTITY_DECIMALS, exact, told_reason
+from daemon.core.report.journal import PRICE_DECIMALS, QUANTITY_DECIMALS, exact, reason_text
 
 Cell = str | int | None
 
@@ -48,7 +48,7 @@ def _comments(invoice: Invoice) -> str:
 def _lines(invoice: Invoice) -> str:
     """As the till sent them: `2 x 15000 Riz 25 kg [B] = 30000`."""
     return "; ".join(
-        f"{exact(item.shown_quantity, QUANTITY_DECIMALS)} x {exact(item.shown_price, PRICE_DECIMALS)} {item.name} "
+        f"{exact(item.printed_quantity, QUANTITY_DECIMALS)} x {exact(item.printed_price, PRICE_DECIMALS)} {item.name} "
         f"[{item.group}] = {item.line_amount}{f'.{item.line_cents:02}' if item.line_cents else ''}"
         for item in invoice.items
     )
@@ -138,7 +138,7 @@ def excel_lines(rows: Iterable[tuple[Cell, ...]]) -> str:
 def csv_row(record: Record, z_number: int, language: Language = "en") -> tuple[Cell, ...]:
     """As `COLUMNS`; `language` is that of the reason."""
     cells = [column.cell(record) for column in _COLUMNS]
-    cells[_REASON] = plain_cell(told_reason(record, language))
+    cells[_REASON] = plain_cell(reason_text(record, language))
     cells[_Z_NUMBER] = z_number or None
     return tuple(cells)
 
@@ -192,11 +192,11 @@ def excel_row(row: tuple[Cell, ...], zone: tzinfo) -> tuple[Cell, ...]:
     cells = dict(zip(COLUMNS, row, strict=True))
     cells["state"] = STATES.get(str(cells["state"]), cells["state"])
     at = machine_millis(str(cells["dateTime"]))
-    cells["dateTime"] = cells["dateTime"] if at is None else _shown(millis_text(at), zone)
+    cells["dateTime"] = cells["dateTime"] if at is None else _local_time(millis_text(at), zone)
     for name in ("begunAt", "endedAt"):
-        cells[name] = cells[name] and _shown(str(cells[name]), zone)
+        cells[name] = cells[name] and _local_time(str(cells[name]), zone)
     return tuple(cells.values())
 
 
-def _shown(text: str, zone: tzinfo) -> str:
+def _local_time(text: str, zone: tzinfo) -> str:
     return datetime.fromisoformat(text).astimezone(zone).strftime("%d/%m/%Y %H:%M:%S")

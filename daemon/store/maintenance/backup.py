@@ -53,7 +53,7 @@ def backup(source: Path, target: Path, *, at: int, progress: Progress = lambda _
 
     LedgerUnusable when the ledger does not verify: a damaged copy would only replace a good one."""
     with in_the_making(target) as copy:
-        with _told(source), closing(open_to_read(source)) as ledger:
+        with _copy_errors(source), closing(open_to_read(source)) as ledger:
             _copy(ledger, copy, lambda connection: write_meta(connection, BACKUP_AT, str(at)), progress)
         findings = _verified(copy, source, progress)
         _put_in_place(copy, target)
@@ -78,7 +78,7 @@ def restore(
     lock = LedgerLock.acquire(target, is_command=True)
     try:
         with in_the_making(target) as copy:
-            with _told(source), closing(open_to_read(source)) as saved:
+            with _copy_errors(source), closing(open_to_read(source)) as saved:
                 detail = {"from": str(origin or source), "aside": _aside(target, at).name if target.exists() else ""}
 
                 def prepare(connection: sqlite3.Connection) -> None:
@@ -181,7 +181,7 @@ def in_the_making(target: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _told(source: Path) -> Iterator[None]:
+def _copy_errors(source: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:

@@ -31,7 +31,7 @@ BATCH = 500
 """Rows of each kind in one transaction: others write in between."""
 
 
-class Kept(NamedTuple):
+class LedgerSize(NamedTuple):
     """The file, without its WAL."""
 
     bytes: int
@@ -63,11 +63,11 @@ def probe(connection: sqlite3.Connection) -> None:
     connection.execute(_SQL["probe"])
 
 
-def measure(connection: sqlite3.Connection) -> Kept:
+def measure(connection: sqlite3.Connection) -> LedgerSize:
     pages, free, page_size = (
         connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
     )
-    return Kept(pages * page_size, free * page_size, sqlite3.sqlite_version)
+    return LedgerSize(pages * page_size, free * page_size, sqlite3.sqlite_version)
 
 
 def mark_restored(connection: sqlite3.Connection, at: int) -> None:

@@ -52,14 +52,14 @@ LIVE: Final = "live"
 """Only live books ask; the Z numbers of a sandbox may begin again."""
 
 
-class Known(NamedTuple):
+class KnownNumbers(NamedTuple):
     """What a ledger's file knows. `answered` are the questions by book that were answered in it."""
 
     marks: Marks
     answered: dict[str, int]
 
 
-def known_to(ledger: Path) -> Known | None:
+def read_known_numbers(ledger: Path) -> KnownNumbers | None:
     """What a ledger's file knows of its Z numbers and revoked keys; None when there is no file, or it cannot be read."""
     with contextlib.suppress(sqlite3.Error), closing(open_to_read(ledger)) as connection:
         rows = [(book_name(nim, mode, ifu), z, asked) for nim, mode, ifu, z, asked in connection.execute(_SQL["given"])]
@@ -74,13 +74,13 @@ def known_to(ledger: Path) -> Known | None:
             for nim, mode, ifu, months, years in connection.execute(_SQL["given_calendar"]):
                 if months:
                     marks = merged(marks, Marks({book_name(nim, mode, ifu): Mark(months=months, years=years)}))
-        return Known(marks, {name: -asked for name, _, asked in rows if asked < 0})
+        return KnownNumbers(marks, {name: -asked for name, _, asked in rows if asked < 0})
     return None
 
 
 def remember(replaced: Path) -> Marks | None:
     """Before `replaced` gives way to an older copy: its numbers are durable beside it. What is remembered here; None for nothing."""
-    before, known = read_marks(replaced), known_to(replaced)
+    before, known = read_marks(replaced), read_known_numbers(replaced)
     if known is None:
         return before
     marks = merged(_without_cut_off(before or Marks(), known), known.marks)
@@ -88,7 +88,7 @@ def remember(replaced: Path) -> Marks | None:
     return marks
 
 
-def _without_cut_off(marks: Marks, known: Known) -> Marks:
+def _without_cut_off(marks: Marks, known: KnownNumbers) -> Marks:
     """A ledger that has all that was given also knows of what was reserved: it has that Z, or nobody has. Its answers are answers."""
     kept = {}
     for name, mark in marks.books.items():
@@ -155,7 +155,7 @@ def put_back(connection: sqlite3.Connection, target: Path, marks: Marks | None, 
     last Z, unless `last_z` says it. The machines of those that ask. InvalidRequest when that does not name a book of the copy."""
     marks, ledger_id = marks or Marks(), read_meta(connection, LEDGER_ID)
     states = [books.book_state(connection, book) for book in books.all_books(connection) if book.mode == LIVE]
-    said = _said(connection, states, last_z)
+    said = _stated_numbers(connection, states, last_z)
     restored_at, before = int(read_meta(connection, RESTORED_AT) or 0), marks
     for state in states:
         book = state.book
@@ -179,7 +179,7 @@ def put_back(connection: sqlite3.Connection, target: Path, marks: Marks | None, 
     return tuple(state.book.nim for state in states if _question(connection, state.book) > 0)
 
 
-def _said(connection: sqlite3.Connection, states: Sequence[BookState], last_z: LastZ) -> dict[int, int]:
+def _stated_numbers(connection: sqlite3.Connection, states: Sequence[BookState], last_z: LastZ) -> dict[int, int]:
     """By book; a machine's number is of its present taxpayer's book."""
     if last_z is None:
         return {}
@@ -262,7 +262,9 @@ def catch_up(connection: sqlite3.Connection, book: Book, water: HighWater) -> Bo
     return books.book_state(connection, book)
 
 
-def ask_at_first_meeting(connection: sqlite3.Connection, book: Book, water: HighWater, machine: MachineState) -> None:
+def question_at_first_connection(
+    connection: sqlite3.Connection, book: Book, water: HighWater, machine: MachineState
+) -> None:
     """Before the book takes over what the machine says."""
     state = books.book_state(connection, book)
     if book.mode == LIVE and not is_met(state) and not _question(connection, book):
@@ -308,7 +310,7 @@ def hear(connection: sqlite3.Connection, book: Book, given: int) -> bool:
     return is_wanted
 
 
-def ask_for_z(connection: sqlite3.Connection, book: Book) -> None:
+def require_z_number(connection: sqlite3.Connection, book: Book) -> None:
     """No Z until somebody has said which was the last."""
     _write_question(connection, book, new_question())
 

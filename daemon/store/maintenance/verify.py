@@ -176,7 +176,7 @@ class Verification:
     def _check_book(self, book: Book, total: int) -> None:
         note = partial(_note_book, self.note, book)
         recomputation = BookRecomputation(
-            self._connection, book, note, partial(_tell, self._progress, self._records, total)
+            self._connection, book, note, partial(_report_progress, self._progress, self._records, total)
         )
         self._books += 1
         try:
@@ -187,7 +187,7 @@ class Verification:
         check_beside_chain(self._connection, book, note)
 
 
-def _tell(progress: Progress, before: int, total: int, done: int) -> None:
+def _report_progress(progress: Progress, before: int, total: int, done: int) -> None:
     progress(before + done, total)
 
 

@@ -18,7 +18,7 @@ from daemon.store.sqlite.faults import storage_error
 
 T = TypeVar("T")
 Job = Callable[[sqlite3.Connection], T]
-Told = Callable[[T | None, Exception | None], None]
+Callback = Callable[[T | None, Exception | None], None]
 Mode: TypeAlias = Literal["ro", "rw", "rwc"]
 """As in an SQLite URI."""
 
@@ -70,13 +70,13 @@ class SqliteConnection:
             raise StorageFull(Text("the ledger is closed"))
         return await self._call(partial(job, connection))
 
-    def start(self, job: Job[T], told: Told[T]) -> None:
+    def start(self, job: Job[T], deliver: Callback[T]) -> None:
         """The same for the writer, without a task or a future in between: `told` is called on the loop, with the result or with the error."""
         loop = asyncio.get_running_loop()
         if (connection := self._connection) is None:
-            loop.call_soon(told, None, StorageFull(Text("the ledger is closed")))
+            loop.call_soon(deliver, None, StorageFull(Text("the ledger is closed")))
         else:
-            self._jobs.put(partial(_tell, loop, partial(job, connection), told))
+            self._jobs.put(partial(_deliver, loop, partial(job, connection), deliver))
 
     async def close(self) -> None:
         """After what was begun."""
@@ -91,7 +91,7 @@ class SqliteConnection:
     async def _call(self, work: Callable[[], T]) -> T:
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
-        def told(result: Any, error: Exception | None) -> None:
+        def deliver(result: Any, error: Exception | None) -> None:
             if done.cancelled():
                 return  # who asked went away
             if error is None:
@@ -99,7 +99,7 @@ class SqliteConnection:
             else:
                 done.set_exception(error)
 
-        self._jobs.put(partial(_tell, asyncio.get_running_loop(), work, told))
+        self._jobs.put(partial(_deliver, asyncio.get_running_loop(), work, deliver))
         return await done
 
     def _work(self) -> None:
@@ -110,7 +110,7 @@ class SqliteConnection:
         self._is_over = True
 
 
-def _tell(loop: asyncio.AbstractEventLoop, work: Callable[[], T], told: Told[T]) -> None:
+def _deliver(loop: asyncio.AbstractEventLoop, work: Callable[[], T], deliver: Callback[T]) -> None:
     """On the connection's thread."""
     result: T | None = None
     error: Exception | None = None
@@ -124,7 +124,7 @@ def _tell(loop: asyncio.AbstractEventLoop, work: Callable[[], T], told: Told[T])
     except Exception as fault:  # noqa: BLE001  whatever it is, those who wait must be told
         error = fault
     with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
-        loop.call_soon_threadsafe(told, result, error)
+        loop.call_soon_threadsafe(deliver, result, error)
 
 
 async def connect_writer(path: Path, *, max_pages: int | None = None) -> SqliteConnection:

@@ -43,7 +43,7 @@ class FreeSpace:
         self._probe = probe
         self._fault: StorageError | None = None
         self._found: StorageError | None = None
-        self._asked_at = float("-inf")
+        self._checked_at = float("-inf")
         self._left = 0
 
     def note(self, fault: StorageError | None) -> None:
@@ -55,17 +55,17 @@ class FreeSpace:
 
     def look_again(self) -> None:
         """What was found stands no longer."""
-        self._asked_at = float("-inf")
+        self._checked_at = float("-inf")
 
     @property
     def is_due(self) -> bool:
-        return asyncio.get_running_loop().time() - self._asked_at >= ASK_AGAIN
+        return asyncio.get_running_loop().time() - self._checked_at >= ASK_AGAIN
 
     async def look(self, damage: Sequence[str] = ()) -> None:
         """`damage`: what is known to be damaged in the file."""
-        self._asked_at = asyncio.get_running_loop().time()
+        self._checked_at = asyncio.get_running_loop().time()
         self._found = (
-            LedgerUnusable(Text("{told} ({found})", told=DAMAGED, found=damage[0])) if damage else await self._ask()
+            LedgerUnusable(Text("{told} ({found})", told=DAMAGED, found=damage[0])) if damage else await self._check()
         )
 
     def check(self, *, sandbox: bool = False) -> None:
@@ -75,7 +75,7 @@ class FreeSpace:
         if sandbox and self._left < SANDBOX_RESERVES * self._reserve:
             raise StorageFull(Text("what is free on the disk is left to live sales"))
 
-    async def _ask(self) -> StorageError | None:
+    async def _check(self) -> StorageError | None:
         try:
             self._look()
             if self._fault is not None:

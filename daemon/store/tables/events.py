@@ -65,7 +65,7 @@ def find_event(connection: sqlite3.Connection, book: Book, event_id: int) -> Eve
     return next(read_as(Event, connection.execute(_SQL["by_id"], (event_id, book.id))), None)
 
 
-def last_told(connection: sqlite3.Connection, book: Book, type_: str) -> int:
+def last_event_at(connection: sqlite3.Connection, book: Book, type_: str) -> int:
     """When an event of that type was last written (ms), 0 when none is kept."""
     at: int = connection.execute(_SQL["last_told"], (book.id, type_)).fetchone()[0]
     return at

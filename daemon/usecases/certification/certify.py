@@ -119,7 +119,7 @@ def refuse_duplicate(worker: MachineWorker, invoice: Invoice, deferred_id: int =
         raise _reserved(worker, elsewhere)
     record = record or elsewhere
     if record is None:
-        if not deferred_id and worker.ledger.peek(deferred.is_number_held, worker.book, invoice.number):
+        if not deferred_id and worker.ledger.peek(deferred.is_number_in_use, worker.book, invoice.number):
             raise NumberWaits(invoice.number)
         return
     if record.state == "disputed":

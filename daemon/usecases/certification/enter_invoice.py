@@ -72,10 +72,10 @@ async def enter(
             await _cancel_left_open(worker, machine, refused)
             await machine.enter(invoice, worker.ifu, agreed_payments)
         entered = True
-        if (apart := _apart(worker, machine, invoice)) not in ((0, 0), worker.told_apart.get(invoice.type)):
+        if (apart := _apart(worker, machine, invoice)) not in ((0, 0), worker.accepted_differences.get(invoice.type)):
             await _check_counters(worker, machine, invoice, apart)
         if agreed is not invoice:
-            _tell_habit(worker, invoice, agreed)
+            _log_habit(worker, invoice, agreed)
             await intent
             await worker.ledger.write(attempts.amend, worker.book, live.id, agreed)
             await machine.pay(agreed.payments)
@@ -124,7 +124,7 @@ async def _check_counters(
     another one ends the connection (LineLost), and nothing has been certified. A firmware that tells other numbers than are known is asked once for
     each type."""
     if (await machine.state()).counters == worker.known:
-        worker.told_apart[invoice.type] = apart
+        worker.accepted_differences[invoice.type] = apart
 
 
 def _was_opened(error: McfdError) -> bool:
@@ -150,11 +150,11 @@ async def close(worker: MachineWorker, machine: ConnectedMachine, invoice: Invoi
     return certified
 
 
-def _tell_habit(worker: MachineWorker, invoice: Invoice, agreed: Invoice) -> None:
+def _log_habit(worker: MachineWorker, invoice: Invoice, agreed: Invoice) -> None:
     """Once: how a machine rounds is no error (decision 32)."""
     habit = vat_habit(invoice, agreed)
-    if habit and not worker.habits_told:
-        worker.habits_told = True
+    if habit and not worker.is_habit_logged:
+        worker.is_habit_logged = True
         log.info("machine.habit", nim=worker.book.nim, mode=worker.book.mode, habit="VAT", machine_and_ours=habit)
 
 

@@ -65,7 +65,7 @@ async def recover(worker: MachineWorker, machine: ConnectedMachine, state: Machi
     if _is_inactive(worker, state) and (unfinished or await _has_forgotten(worker, state)):
         raise LineLost(NOT_ACTIVATED)
     if not worker.attention:
-        await _ask_about_activation(worker, state)
+        await _check_activation(worker, state)
     if not worker.attention:
         await _settle_unfinished(worker, unfinished, state)
     if not worker.attention:
@@ -251,7 +251,7 @@ async def _settle_before_another_taxpayer(worker: MachineWorker, machine: Connec
             await _write(worker, record, msgspec.structs.replace(verdict, ifu=worker.ifu), others=others)
 
 
-async def _ask_about_activation(worker: MachineWorker, state: MachineState) -> None:
+async def _check_activation(worker: MachineWorker, state: MachineState) -> None:
     """An older ledger was put back, and the machine was activated anew since: nothing is judged by counters of another activation before an
     operator was asked."""
     if _activated(worker, state) and worker.attempts.is_restored:

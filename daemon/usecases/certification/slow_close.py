@@ -31,7 +31,7 @@ def watching(worker: MachineWorker, number: str, *, is_credit: bool) -> Iterator
     loop = asyncio.get_running_loop()
     began = loop.time()
     wait = patience(worker.longest_close.get(is_credit, 0.0), is_credit=is_credit)
-    timer = loop.call_later(wait, _tell, worker, number, wait)
+    timer = loop.call_later(wait, _announce, worker, number, wait)
     try:
         yield
         worker.longest_close[is_credit] = max(worker.longest_close.get(is_credit, 0.0), loop.time() - began)
@@ -39,7 +39,7 @@ def watching(worker: MachineWorker, number: str, *, is_credit: bool) -> Iterator
         timer.cancel()
 
 
-def _tell(worker: MachineWorker, number: str, waited: float) -> None:
+def _announce(worker: MachineWorker, number: str, waited: float) -> None:
     book = worker.book
     log.warning(
         "certification.slow",

@@ -94,7 +94,7 @@ class SalesThatWait:
         self.pauses = 0
 
     async def _refused(self, sale: DeferredSale, error: MachineRefused) -> None:
-        worker, made = self.worker, self._made()
+        worker, made = self.worker, self._certified_count()
         if error.is_open or made > self.refused.get(sale.id, made):
             self.refused.pop(sale.id, None)
             with contextlib.suppress(NotWaiting):
@@ -111,13 +111,13 @@ class SalesThatWait:
 
     def _next(self, now: float) -> DeferredSale | None:
         """The oldest, but behind those that the machine has not refused since it certified something; nothing while it refuses them all."""
-        worker, made = self.worker, self._made()
+        worker, made = self.worker, self._certified_count()
         put_off = [sale_id for sale_id, at in self.refused.items() if at == made]
         if len(put_off) < ENOUGH and (sale := worker.ledger.peek(deferred.next_waiting, worker.book, put_off)):
             return sale
         return worker.ledger.peek(deferred.next_waiting, worker.book, ()) if put_off and now >= self.again_at else None
 
-    def _made(self) -> int:
+    def _certified_count(self) -> int:
         known = self.worker.known
         return known.fvc + known.frc
 

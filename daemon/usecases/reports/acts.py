@@ -54,11 +54,11 @@ async def _close(worker: MachineWorker, call: Call) -> bytes:
         return given.body.encode()
 
 
-def given_articles(placed: Placed) -> ArticlesReport:
-    return msgspec.json.decode(given_body(placed), type=ArticlesReport)
+def articles_of(placed: Placed) -> ArticlesReport:
+    return msgspec.json.decode(body_of(placed), type=ArticlesReport)
 
 
-def given_body(placed: Placed) -> bytes:
+def body_of(placed: Placed) -> bytes:
     """The report as it was given out; TypeError for an entry of another kind."""
     if not isinstance(placed.entry, ReportGiven):
         raise TypeError(f"entry {placed.id} is no report")

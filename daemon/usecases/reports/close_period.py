@@ -58,7 +58,7 @@ async def _close(worker: MachineWorker, call: Call, counted: int | None) -> Clos
             closure = await _freeze(worker, machine, call, counted)
         except LineLost as error:
             raise NothingDone(error, Text("nothing was closed")) from error
-    return _told(worker, closure, call)
+    return _log_closure(worker, closure, call)
 
 
 async def _close_without_machine(worker: MachineWorker, call: Call, counted: int | None) -> Closure:
@@ -77,7 +77,7 @@ async def _close_without_machine(worker: MachineWorker, call: Call, counted: int
         counted=counted,
     )
     worker.aggregate = await worker.ledger.aggregated(worker.book)
-    return _told(worker, closure, call)
+    return _log_closure(worker, closure, call)
 
 
 async def close_former_periods(worker: MachineWorker) -> None:
@@ -102,7 +102,7 @@ async def close_former_periods(worker: MachineWorker) -> None:
             log.info("closure.created", nim=book.nim, mode=book.mode, z_number=closure.z_number)
 
 
-def _told(worker: MachineWorker, closure: Closure, call: Call) -> Closure:
+def _log_closure(worker: MachineWorker, closure: Closure, call: Call) -> Closure:
     log.info(
         "closure.created",
         **worker.names,

@@ -60,7 +60,7 @@ def as_csv(source: JournalSource, page: Page) -> AsyncGenerator[bytes, None]:
 
 def as_jsonl(source: JournalSource, page: Page) -> AsyncGenerator[bytes, None]:
     encoder = msgspec.json.Encoder(decimal_format="number")
-    told = partial(_told, nim=source.book.nim)
+    told = partial(_json_record, nim=source.book.nim)
     return _file(source, page, lambda lines: encoder.encode_lines([told(line) for line in lines]))
 
 
@@ -69,7 +69,7 @@ def _cells(line: Line, language: Language = "en") -> tuple[Cell, ...]:
     return csv_row(entry, z_number, language) if isinstance(entry, Record) else csv_act(entry, z_number)
 
 
-def _told(line: Line, nim: str) -> msgspec.Struct:
+def _json_record(line: Line, nim: str) -> msgspec.Struct:
     entry, z_number = line
     return journal_record(entry, z_number) if isinstance(entry, Record) else journal_act(entry, z_number, nim)
 

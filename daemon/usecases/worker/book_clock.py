@@ -52,8 +52,8 @@ class BookClock:
         self._machine: Anchor | None = None
         self._believed: Anchor | None = None
         """The box's clock when it was last believed."""
-        self._told_source = Source.BOX
-        self._told_behind = False
+        self._logged_source = Source.BOX
+        self._logged_behind = False
         self._repairs = 0
 
     def take_book(self, state: BookState) -> None:
@@ -110,9 +110,9 @@ class BookClock:
     def _note(self, clocks: Clocks, told: Told) -> None:
         if told.source is Source.BOX:
             self._believed = Anchor(clocks.box, asyncio.get_running_loop().time())
-        if told.source is not self._told_source:
+        if told.source is not self._logged_source:
             self._log.warning("clock.source", source=told.source.value, box=clocks.box, machine=clocks.machine)
-            self._told_source = told.source
-        if told.behind and not self._told_behind:
+            self._logged_source = told.source
+        if told.behind and not self._logged_behind:
             self._log.warning("clock.book_ahead", seconds=told.behind // 1000, advice="mcfd time repair")
-        self._told_behind = bool(told.behind)
+        self._logged_behind = bool(told.behind)

@@ -139,9 +139,9 @@ class MachineWorker:
     """The newest code that the machine has told, whoever's invoice it was; empty before any."""
     ledger_code: str = ""
     """The newest of its present activation in the ledger."""
-    habits_told: bool = False
+    is_habit_logged: bool = False
     """Whether the log has how this machine's VAT differs from ours."""
-    told_apart: dict[str, tuple[int, int]] = field(default_factory=dict)
+    accepted_differences: dict[str, tuple[int, int]] = field(default_factory=dict)
     """By how much TC and FC of C0h are apart from those known, by invoice type, on a machine that was found to be the right one."""
     longest_close: dict[bool, float] = field(default_factory=dict)
     """Seconds that 38h took at the longest since the start: of sales, and, under True, of credit notes."""

@@ -114,7 +114,7 @@ async def test_no_z_while_nobody_remembers_the_last(path: Path, closures: int) -
         await meet(till)
         for _ in range(closures):
             await till.close()
-        await store.ledger.write(partial(numbers.ask_for_z, book=till.book))
+        await store.ledger.write(partial(numbers.require_z_number, book=till.book))
     for _ in range(2):
         async with opened(path) as store:
             with pytest.raises(ZNumberUnknown):
@@ -191,7 +191,7 @@ async def test_when_headquarters_is_heard(
     if has_other:
         await store.ledger.write(partial(books.new_book, nim=NIM, mode="live"))
     if is_asked:
-        await store.ledger.write(partial(numbers.ask_for_z, book=till.book))
+        await store.ledger.write(partial(numbers.require_z_number, book=till.book))
     assert await store.decisions.hear_last_z(till.book, 7) is wanted
     assert (await till.close()).z_number == (8 if wanted else closures + 1)
 
@@ -210,10 +210,10 @@ async def test_an_activation_after_numbers_that_were_said(store: Store, till: Ti
 
 def test_nothing_is_known_where_there_is_no_ledger(tmp_path: Path) -> None:
     """Nor is one made by asking; a file that is none knows nothing either."""
-    assert numbers.known_to(tmp_path / "nothing") is None
+    assert numbers.read_known_numbers(tmp_path / "nothing") is None
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "rubbish").write_bytes(b"rubbish" * 1000)
-    assert numbers.known_to(tmp_path / "rubbish") is None
+    assert numbers.read_known_numbers(tmp_path / "rubbish") is None
 
 
 async def close_one(path: Path) -> None:

@@ -14,9 +14,9 @@ from common.login_limits import (
     LoginLimits,
     LoginPlace,
     LoginRules,
-    known_device,
     network_of,
     new_device,
+    trusted_device,
 )
 from common.turns import WAITING, Busy, Turns
 
@@ -130,14 +130,14 @@ def test_who_is_one_address(one, other, same):
 def test_the_cookie_of_a_device():
     """It is of one account, of one password and for half a year; who changes a letter of it has none."""
     cookie = new_device("awa", "her hash", NOW)
-    device = known_device(cookie, "awa", "her hash", NOW + DEVICE_SECONDS - 1)
+    device = trusted_device(cookie, "awa", "her hash", NOW + DEVICE_SECONDS - 1)
     assert device
-    assert known_device(cookie, "awa", "her hash", NOW + DEVICE_SECONDS) == ""
-    assert known_device(cookie, "issa", "her hash", NOW) == ""
-    assert known_device(cookie, "awa", "her next hash", NOW) == ""
-    assert known_device(cookie, "awa", None, NOW) == ""
+    assert trusted_device(cookie, "awa", "her hash", NOW + DEVICE_SECONDS) == ""
+    assert trusted_device(cookie, "issa", "her hash", NOW) == ""
+    assert trusted_device(cookie, "awa", "her next hash", NOW) == ""
+    assert trusted_device(cookie, "awa", None, NOW) == ""
     for spoilt in ("", "..", "a.b.c", "a.1", "\xff.9.\xff", cookie[:-1], "x" + cookie, cookie.replace(".", ".9", 1)):
-        assert known_device(spoilt, "awa", "her hash", NOW) == ""
+        assert trusted_device(spoilt, "awa", "her hash", NOW) == ""
 
 
 async def test_strangers_never_keep_out_who_is_known():

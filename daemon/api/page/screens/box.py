@@ -9,12 +9,12 @@ from common.numbers import money
 from common.passwords import fault_of_password, hash_password
 from daemon.api.http.answers import Reply
 from daemon.api.page.days import day_of
-from daemon.api.page.downloads import authority_shown, kept_files
+from daemon.api.page.downloads import authority_link, file_route
 from daemon.api.page.faults import BoxFailed
 from daemon.api.page.jobs import Job
 from daemon.api.page.screens import pairing
 from daemon.api.page.shown.line_charts import line_charts
-from daemon.api.page.shown.machine_shown import shown_machine
+from daemon.api.page.shown.machine_shown import machine_view
 from daemon.api.page.visit import Visit, html, is_fetched, redirect, screen, shown
 from daemon.core.audit import deed, details, who, whom
 from daemon.core.certified_core import CORE_VERSION, core_digest, waiting_version
@@ -35,7 +35,7 @@ async def box(visit: Visit) -> Reply:
     now = visit.deps.clock()
     lines = [
         {
-            "machine": shown_machine(each, visit, now),
+            "machine": machine_view(each, visit, now),
             "line": visit.deps.box.line(each) if visit.deps.box else None,
             "charts": await line_charts(visit, visit.deps.box.history(each)) if visit.deps.box else [],
         }
@@ -55,7 +55,7 @@ async def box(visit: Visit) -> Reply:
 
 @screen("/ui/box/keys", "administer")
 async def keys_screen(visit: Visit) -> Reply:
-    keys, authority = await visit.page.keys.list_keys(), await authority_shown(visit)
+    keys, authority = await visit.page.keys.list_keys(), await authority_link(visit)
     return await shown(visit, "box_keys.html", keys=keys, roles=ROLES, authority=authority, done=_done(visit))
 
 
@@ -244,7 +244,7 @@ async def leave(visit: Visit) -> Reply:
     return redirect(visit.link("/ui/box", done="left") + "#upstream")
 
 
-download = kept_files(
+download = file_route(
     "/ui/box/backup/{name:str}",
     "administer",
     lambda page: (*page.backups(), *page.archives()),

@@ -10,7 +10,7 @@ import msgspec
 
 from daemon.api.http.answers import Answer, Reply
 from daemon.api.page.days import day_of
-from daemon.api.page.downloads import as_file, kept_files, streamed
+from daemon.api.page.downloads import as_file, file_route, streamed
 from daemon.api.page.jobs import Job
 from daemon.api.page.screens.closures import range_of_a
 from daemon.api.page.visit import Visit, html, redirect, screen, shown
@@ -48,16 +48,16 @@ async def files(visit: Visit) -> Reply:
     this_year = visit.today().year
     first = await visit.worker.ledger.closures(visit.worker.book, start=0, end=EVER, limit=1)
     began = visit.day_of(first[0].period_start).year if first else this_year
-    return await shown(visit, "files.html", years=range(this_year, began - 1, -1), **_shown(visit))
+    return await shown(visit, "files.html", years=range(this_year, began - 1, -1), **_values(visit))
 
 
 @screen("/ui/files/jobs", "report", whole=False)
 async def jobs(visit: Visit) -> Reply:
     """The part that changes, asked for by the screen while something is made."""
-    return await html(visit.request, visit.page, "files_jobs.html", moment=visit.moment, **_shown(visit))
+    return await html(visit.request, visit.page, "files_jobs.html", moment=visit.moment, **_values(visit))
 
 
-def _shown(visit: Visit) -> dict[str, Any]:
+def _values(visit: Visit) -> dict[str, Any]:
     return {"jobs": visit.page.jobs.of("export"), "files": visit.page.exports()}
 
 
@@ -78,7 +78,7 @@ async def begin(visit: Visit) -> Reply:
     return redirect(visit.link("/ui/files"))
 
 
-download = kept_files(
+download = file_route(
     "/ui/files/made/{name:str}",
     "report",
     lambda page: page.exports(),

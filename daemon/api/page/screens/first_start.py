@@ -56,7 +56,7 @@ Step = Callable[[AnyRequest, FirstStart, dict[str, str]], Awaitable[Reply]]
 def step(path: str, *, change: bool = False) -> Callable[[Step], HTTPRouteHandler]:
     """A handler for who has shown the code; every error of it is a page."""
 
-    def made(show: Step) -> HTTPRouteHandler:
+    def route(show: Step) -> HTTPRouteHandler:
         async def handle(request: AnyRequest) -> Reply:
             headers = request.scope["headers"]
             try:
@@ -73,7 +73,7 @@ def step(path: str, *, change: bool = False) -> Callable[[Step], HTTPRouteHandle
         handle.__annotations__ = {"request": AnyRequest, "return": Reply}
         return post(path, status_code=200)(handle) if change else get(path)(handle)
 
-    return made
+    return route
 
 
 @get(["/", "/ui/", "/ui/login"])
@@ -193,18 +193,18 @@ def _request(form: dict[str, str]) -> SetupRequest:
 @step(f"{START}/done")
 async def done(request: AnyRequest, first: FirstStart, form: dict[str, str]) -> Reply:  # noqa: ARG001  as all steps
     """The keys, as long as this page is there; who looks is logged in at the daemon that comes after it."""
-    made = first.made
-    if made is None:
+    route = first.made
+    if route is None:
         return redirect(START)
-    shown = [(each, await qr_picture(for_till(each))) for each in made.machines]
-    cookie = session_cookie(made.session, tls=made.scheme == "https")
+    shown = [(each, await qr_picture(for_till(each))) for each in route.machines]
+    cookie = session_cookie(route.session, tls=route.scheme == "https")
     return await html(
         request,
         first,
         "setup_done.html",
         headers=(*POLICY, cookie),
         machines=shown,
-        has_authority=made.root is not None,
+        has_authority=route.root is not None,
     )
 
 
@@ -221,9 +221,9 @@ async def authority(request: AnyRequest, first: FirstStart, form: dict[str, str]
 @step(f"{START}/start", change=True)
 async def start(request: AnyRequest, first: FirstStart, form: dict[str, str]) -> Reply:  # noqa: ARG001  as all steps
     """The last answer of this page: it opens that of the daemon as soon as that is there."""
-    if (made := first.made) is None:
+    if (route := first.made) is None:
         raise NotLoggedIn
-    origin = f"{made.scheme}://{_bracketed(_seen_from(request, made))}:{made.port}"
+    origin = f"{route.scheme}://{_bracketed(_seen_from(request, route))}:{route.port}"
     (name, policy), *others = POLICY
     wider = policy.replace(b"connect-src 'self'", b"connect-src 'self' " + origin.encode())
     headers = ((name, wider), *others)
@@ -232,11 +232,11 @@ async def start(request: AnyRequest, first: FirstStart, form: dict[str, str]) ->
     return answer
 
 
-def _seen_from(request: AnyRequest, made: SetupResult) -> str:
+def _seen_from(request: AnyRequest, route: SetupResult) -> str:
     """The name by which this browser reaches the daemon: that by which it reached this page, where the daemon listens there too."""
     here = _host_of(request)
-    same = made.host in (*EVERYWHERE, here) or (made.host in LOOPBACK and here in LOOPBACK)
-    return here if same else made.host
+    same = route.host in (*EVERYWHERE, here) or (route.host in LOOPBACK and here in LOOPBACK)
+    return here if same else route.host
 
 
 def _host_of(request: AnyRequest) -> str:

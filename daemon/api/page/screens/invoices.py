@@ -18,7 +18,7 @@ from daemon.core.errors import NotFound
 from daemon.core.invoice.invoice import CREDITS, SALES
 from daemon.core.ledger.attempt import AttemptState, Record
 from daemon.core.ledger.tally import contribution
-from daemon.core.report.journal import Page, told_reason
+from daemon.core.report.journal import Page, reason_text
 from daemon.core.report.receipt import receipt
 from daemon.usecases.reports import journal, report
 from daemon.usecases.reports.search import Search, search
@@ -32,12 +32,12 @@ STATES: Final = ("certified", "refused", "abandoned", "begun", "disputed")
 
 @screen("/ui/journal", "look")
 async def journal_screen(visit: Visit) -> Reply:
-    asked = await _asked(visit)
+    asked = await _search_of(visit)
     found = await search(visit.worker, asked)
     if not found.records and found.complete and asked.amount is None and (amount := _whole_amount(asked.text)):
         found = await search(visit.worker, msgspec.structs.replace(asked, text="", amount=amount))
     rows = [{"record": record, "z": z_number} for record, z_number in found.records]
-    kept = _kept(visit)
+    kept = _query_values(visit)
     is_summed_up = any(kept.values()) and not found.next and not asked.page.before_seq
     more = visit.link("/ui/journal", **{**kept, "before": found.next}) if found.next else ""
     return await shown(
@@ -70,7 +70,7 @@ def _chips(visit: Visit) -> list[tuple[str, str, bool]]:
         say("Refused"): {"state": "refused"},
         say("Credit notes"): {"type": "FA"},
     }
-    shown_now = {name: value for name, value in _kept(visit).items() if value}
+    shown_now = {name: value for name, value in _query_values(visit).items() if value}
     return [(words, visit.link("/ui/journal", **query), query == shown_now) for words, query in asked.items()]
 
 
@@ -87,7 +87,7 @@ async def invoice_screen(visit: Visit) -> Reply:
         visit,
         "invoice.html",
         record=record,
-        reason=told_reason(record, visit.language),
+        reason=reason_text(record, visit.language),
         z=z_number,
         receipt=given,
         picture=picture,
@@ -123,7 +123,7 @@ def _certified(records: Sequence[Record]) -> int | None:
     return sum(report.net_total(contribution(each)) for each in certified) if certified else None
 
 
-async def _asked(visit: Visit) -> Search:
+async def _search_of(visit: Visit) -> Search:
     query = visit.query
     start, end = _range(visit)
     if not visit.may("report"):
@@ -160,7 +160,7 @@ def _whole_amount(text: str) -> int | None:
     return _number(plain) if plain.isascii() and plain.isdigit() else None
 
 
-def _kept(visit: Visit) -> dict[str, Any]:
+def _query_values(visit: Visit) -> dict[str, Any]:
     return {name: visit.query.get(name) for name in ("q", "amount", "type", "state", "from", "to")}
 
 

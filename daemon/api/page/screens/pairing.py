@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from daemon.api.http.answers import Reply
-from daemon.api.page.downloads import PATH, address_here, authority_shown
+from daemon.api.page.downloads import PATH, address_here, authority_link
 from daemon.api.page.screens.paper import pdf_answer
 from daemon.api.page.shown.line_charts import qr_picture
 from daemon.api.page.visit import Visit, screen
@@ -31,7 +31,7 @@ async def on_screen(visit: Visit, key: str) -> dict[str, Any]:
         "address": address,
         "picture": await qr_picture(for_till(visit, key)),
         "pages": (pages, await qr_picture(pages)),
-        "authority": await authority_shown(visit),
+        "authority": await authority_link(visit),
     }
 
 

@@ -39,7 +39,7 @@ async def sale(visit: Visit) -> Reply:
 
 
 async def _sale(visit: Visit, *, status: int = 200, problem: str = "") -> Reply:
-    known = await _known(visit)
+    known = await _articles(visit)
     groups = [group for group in GROUPS if group in visit.worker.rates] or list(GROUPS)
     return await shown(
         visit,
@@ -59,7 +59,7 @@ async def _sale(visit: Visit, *, status: int = 200, problem: str = "") -> Reply:
 @screen("/ui/sale", "certify", change=True)
 async def certify_sale(visit: Visit) -> Reply:
     async def body() -> dict[str, Any]:
-        items = _items(visit, await _known(visit))
+        items = _items(visit, await _articles(visit))
         total = sum(round_up(item["unitPrice"] * item["quantity"]) for item in items)
         return {
             "invoiceType": "FV",
@@ -124,7 +124,7 @@ def credit_body(visit: Visit, record: Record) -> dict[str, Any]:
     ]
     if not parts:
         raise InvalidRequest([FieldError("lines", say("choose one line at least"))])
-    is_all = len(parts) == len(invoice.items) and all(part == item.shown_quantity for item, part in parts)
+    is_all = len(parts) == len(invoice.items) and all(part == item.printed_quantity for item, part in parts)
     items = [_credited(item, part, invoice, is_all=is_all) for item, part in parts]
     total = invoice.total_ttc if is_all else sum(item["amountTtc"] for item in items)
     assert record.counters is not None  # noqa: S101  it is certified
@@ -145,7 +145,7 @@ def credit_body(visit: Visit, record: Record) -> dict[str, Any]:
 
 def _credited(item: Item, part: int, invoice: Invoice, *, is_all: bool) -> dict[str, Any]:
     """A share of a line; `part` in thousandths, as its quantity."""
-    whole = item.shown_quantity
+    whole = item.printed_quantity
     body: dict[str, Any] = {
         "name": item.name,
         "taxGroup": item.group,
@@ -159,7 +159,7 @@ def _credited(item: Item, part: int, invoice: Invoice, *, is_all: bool) -> dict[
     if item.specific_tax:
         body |= {"specificTax": item.specific_tax * part // whole, "specificTaxDesc": item.specific_name or None}
     if is_all and invoice.price_mode == "HT":
-        body["unitPrice"] = Decimal(item.shown_price) / 100
+        body["unitPrice"] = Decimal(item.printed_price) / 100
     if not (is_all and invoice.price_mode == "HT" and not item.specific_tax):
         body["amountTtc"] = (item.amount_ttc * part * 2 + whole) // (2 * whole)
     return {name: value for name, value in body.items() if value is not None}
@@ -168,9 +168,9 @@ def _credited(item: Item, part: int, invoice: Invoice, *, is_all: bool) -> dict[
 def _quantity(text: str, item: Item, wrong: str) -> int:
     """In thousandths; all of it where nothing is said."""
     if not text:
-        return item.shown_quantity
+        return item.printed_quantity
     asked = _decimal(text)
-    if asked is None or not 0 < asked * 1000 <= item.shown_quantity or asked * 1000 != int(asked * 1000):
+    if asked is None or not 0 < asked * 1000 <= item.printed_quantity or asked * 1000 != int(asked * 1000):
         raise InvalidRequest([FieldError("quantity", wrong)])
     return int(asked * 1000)
 
@@ -187,7 +187,7 @@ def _customer(form: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in told.items() if value}
 
 
-async def _known(visit: Visit) -> dict[str, tuple[str, int]]:
+async def _articles(visit: Visit) -> dict[str, tuple[str, int]]:
     """What was sold before, most often first: its group and its price with VAT in hundredths, by its name."""
     records = await visit.worker.journal.page(visit.worker.book, Page(0, EVER, limit=LOOKED_AT))
     sold = [(record.invoice, item) for record in reversed(records) for item in record.invoice.items]
@@ -198,8 +198,8 @@ async def _known(visit: Visit) -> dict[str, tuple[str, int]]:
 
 def _price_with_vat(invoice: Invoice, item: Item) -> int:
     if invoice.price_mode == "TTC":
-        return item.shown_price
-    return divide_half_up(item.amount_ttc * 100 * 1000, item.shown_quantity)
+        return item.printed_price
+    return divide_half_up(item.amount_ttc * 100 * 1000, item.printed_quantity)
 
 
 def _items(visit: Visit, known: Mapping[str, tuple[str, int]]) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from daemon.api.http.answers import Reply
 from daemon.api.page.screens.attention import REASON, SHORTEST_REASON
-from daemon.api.page.shown.machine_shown import shown_machine
+from daemon.api.page.shown.machine_shown import machine_view
 from daemon.api.page.visit import Visit, redirect, screen, shown
 from daemon.core.errors import FieldError, InvalidRequest, NotFound
 from daemon.usecases.deferred.look import backlog
@@ -17,8 +17,8 @@ async def spare(visit: Visit) -> Reply:
     now = visit.deps.clock()
     pairs = [
         {
-            "first": shown_machine(each, visit, now),
-            "spare": shown_machine(each.spare, visit, now),
+            "first": machine_view(each, visit, now),
+            "spare": machine_view(each.spare, visit, now),
             "lasting": each.take_over,
             "doubts": () if each.connected else each.unfinished,
             "waiting": (await backlog(each.in_use)).count,

@@ -17,7 +17,7 @@ from daemon.api.http.stream import Stream
 from daemon.api.page.days import change_in_percent
 from daemon.api.page.faults import fault_of
 from daemon.api.page.screens.paper import printed
-from daemon.api.page.shown.machine_shown import shown_machine
+from daemon.api.page.shown.machine_shown import machine_view
 from daemon.api.page.shown.sales_state import sales_state
 from daemon.api.page.visit import POLICY, AnyRequest, Visit, enter, fault_page, html, redirect, screen, shown
 from daemon.core.call import Call
@@ -74,8 +74,8 @@ async def _figures(visit: Visit) -> dict[str, Any]:
     sales = await sales_between(worker, start, end)
     by_now = await worker.ledger.tally_between(worker.book, before, before + min(now, end) - start)
     return {
-        "machines": [shown_machine(each, visit, now) for each in visit.deps.workers.all() if each.book.mode == "live"],
-        "machine": shown_machine(worker, visit, now),
+        "machines": [machine_view(each, visit, now) for each in visit.deps.workers.all() if each.book.mode == "live"],
+        "machine": machine_view(worker, visit, now),
         "sales": sales,
         "change": change_in_percent(sales.total, report.net_total(by_now)),
         "hours": [_hour_bar(visit, at, hours[at], hours_before[at]) for at in opening],
@@ -114,7 +114,7 @@ async def _dialogue(visit: Visit, key: str, *, status: int = 200, problem: str =
         status=status,
         problem=problem,
         period=await report.x_report(visit.worker),
-        machine=shown_machine(visit.worker, visit, visit.deps.clock()),
+        machine=machine_view(visit.worker, visit, visit.deps.clock()),
         key=key,
         notes=NOTES,
         coins=COINS,

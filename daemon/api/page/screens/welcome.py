@@ -7,7 +7,7 @@ import secrets
 from typing import Any, Final
 
 from daemon.api.http.answers import Reply
-from daemon.api.page.shown.machine_shown import shown_machine
+from daemon.api.page.shown.machine_shown import machine_view
 from daemon.api.page.visit import Visit, name_of, redirect, screen, shown
 from daemon.core.errors import NotFound
 from daemon.usecases.certification.certify import certify
@@ -22,7 +22,7 @@ async def welcome(visit: Visit) -> Reply:
     return await shown(
         visit,
         "welcome.html",
-        machines=[shown_machine(each, visit, now) for each in workers if each.book.mode == "live"],
+        machines=[machine_view(each, visit, now) for each in workers if each.book.mode == "live"],
         test_machine=next((name_of(each) for each in workers if each.book.mode == "test"), ""),
         key=secrets.token_urlsafe(9),
     )

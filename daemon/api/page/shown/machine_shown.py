@@ -14,7 +14,7 @@ from daemon.core.report.machine_info import tax_server
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 
-class ShownMachine(msgspec.Struct, frozen=True):
+class MachineView(msgspec.Struct, frozen=True):
     name: str
     nim: str
     state: str
@@ -29,12 +29,12 @@ class ShownMachine(msgspec.Struct, frozen=True):
     drift: int | None
 
 
-def shown_machine(worker: MachineWorker, visit: Visit, now: int) -> ShownMachine:
+def machine_view(worker: MachineWorker, visit: Visit, now: int) -> MachineView:
     state, word, detail = _state(worker, visit)
     link = None if worker.server_link is None else tax_server(worker.server_link, now)
     days = link.days_since_contact if link else None
     drift = None if worker.drift_seconds is None else round(worker.drift_seconds)
-    return ShownMachine(
+    return MachineView(
         name=name_of(worker),
         nim=worker.book.nim,
         state=state,
@@ -57,7 +57,7 @@ def _state(worker: MachineWorker, visit: Visit) -> tuple[str, str, str]:
     if not worker.is_in_use:
         return _unused(worker, visit)
     if not worker.connected:
-        return "offline", _absent(worker.offline_since, visit), _told(worker.offline_reason, visit)
+        return "offline", _absent(worker.offline_since, visit), _reason_text(worker.offline_reason, visit)
     if worker.in_test_mode:
         return _in_test_mode(worker, visit)
     return ("busy", say("at work"), "") if worker.waiting else ("ready", say("ready"), "")
@@ -89,6 +89,6 @@ def _absent(since: int | None, visit: Visit) -> str:
     return visit.say("does not answer (since {moment})", moment=shown)
 
 
-def _told(reason: Text, visit: Visit) -> str:
+def _reason_text(reason: Text, visit: Visit) -> str:
     """In the person's language, also where it was stored in English."""
     return without_paths(reason.told(visit.language), visit.language)

@@ -37,7 +37,7 @@ _YEAR = 4
 _JANUARY, _DECEMBER = "-01", "-12"
 
 
-class GivenNumbers(NamedTuple):
+class IssuedNumbers(NamedTuple):
     """The last numbers of months and years that any ledger of this book is known to have given."""
 
     months: int = 0
@@ -50,7 +50,7 @@ class ClosingTerms(NamedTuple):
     at: int
     zone: tzinfo
     labels: Mapping[str, str]
-    given: GivenNumbers
+    given: IssuedNumbers
 
 
 class _ClosedDay(NamedTuple):
@@ -161,21 +161,23 @@ def last_closed(connection: sqlite3.Connection, book: Book, kind: CalendarKind) 
     return None if placed is None else closed_of(placed)
 
 
-def numbers(connection: sqlite3.Connection, book: Book) -> GivenNumbers:
+def numbers(connection: sqlite3.Connection, book: Book) -> IssuedNumbers:
     """The last ones of the book."""
     month, year = (last_closed(connection, book, kind) for kind in ("month", "year"))
-    return GivenNumbers(month.number if month else 0, year.number if year else 0)
+    return IssuedNumbers(month.number if month else 0, year.number if year else 0)
 
 
-def most_numbers(connection: sqlite3.Connection, book: Book, at: int) -> GivenNumbers:
+def most_numbers(connection: sqlite3.Connection, book: Book, at: int) -> IssuedNumbers:
     """The highest that a ledger can have given until `at` (ms) that had all of this one: there is one closure for each month and year that was over
     then, in whatever time zone."""
     months, years = numbers(connection, book)
     month = open_month(connection, book, UTC)
     if not month:
-        return GivenNumbers(months, years)
+        return IssuedNumbers(months, years)
     end = month_of(at + HOUR * _EASTMOST, UTC)
-    return GivenNumbers(months + max(0, months_from(month, end)), years + max(0, int(end[:_YEAR]) - int(month[:_YEAR])))
+    return IssuedNumbers(
+        months + max(0, months_from(month, end)), years + max(0, int(end[:_YEAR]) - int(month[:_YEAR]))
+    )
 
 
 def find(connection: sqlite3.Connection, book: Book, kind: CalendarKind, wanted: int | str) -> Placed:

@@ -105,13 +105,13 @@ def backlog(connection: sqlite3.Connection, book: Book) -> DeferredBacklog:
     return DeferredBacklog(*connection.execute(_SQL["backlog"], (book.id,)).fetchone())
 
 
-def numbers_held(connection: sqlite3.Connection, book: Book, prefix: str, digits: int) -> tuple[int, int]:
+def numbers_in_use(connection: sqlite3.Connection, book: Book, prefix: str, digits: int) -> tuple[int, int]:
     """As `series.held`, of those that have no attempt under way."""
     count, highest = connection.execute(_SQL["highest_number"], (book.id, prefix, prefix + "[0-9]" * digits)).fetchone()
     return count, int(highest[len(prefix) :] or 0)
 
 
-def is_number_held(connection: sqlite3.Connection, book: Book, number: str) -> bool:
+def is_number_in_use(connection: sqlite3.Connection, book: Book, number: str) -> bool:
     return bool(connection.execute(_SQL["is_number_held"], (book.id, number_key(number))).fetchone()[0])
 
 

@@ -16,7 +16,7 @@ def held(connection: sqlite3.Connection, book: Book, prefix: str, digits: int) -
     """How many numbers of that prefix and so many digits are in use, and the highest of them, 0 without one."""
     glob = prefix + "[0-9]" * digits
     count, highest = connection.execute(_SQL["held"], (book.id, prefix, glob)).fetchone()
-    waiting, last = deferred.numbers_held(connection, book, prefix, digits)
+    waiting, last = deferred.numbers_in_use(connection, book, prefix, digits)
     return count + waiting, max(int(highest[len(prefix) :] or 0), last)
 
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from daemon.api.page.visit import forget_asked, note_asked, screen_asked_for
+from daemon.api.page.visit import forget_return_url, redirect_after_login, remember_return_url
 from daemon.api.service import drawn_routes
 from daemon.core.people import Role, Session
 
@@ -26,12 +26,12 @@ def asking(path: str = "/ui/", headers: dict[str, str] | None = None, *, method:
 
 
 def led_to(cookie: str, role: Role = "technician") -> str:
-    return screen_asked_for(asking(cookie=cookie), Session(1, "Awa", role, 0, 0))
+    return redirect_after_login(asking(cookie=cookie), Session(1, "Awa", role, 0, 0))
 
 
 def kept(request: Any) -> str:
     """What the browser has in its cookie afterwards."""
-    return note_asked(request)[1].decode().partition(";")[0]
+    return remember_return_url(request)[1].decode().partition(";")[0]
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,12 @@ def test_a_login_leads_to_no_other_site_and_to_no_file(asked: str) -> None:
 
 def test_a_login_is_led_once() -> None:
     """The cookie is for the login alone, and gone after it; without one, or without a session, it is Today."""
-    assert set(note_asked(asking(SCREEN))[1].split(b"; ")) >= {b"Path=/ui/login", b"HttpOnly", b"SameSite=Strict"}
-    assert forget_asked()[1].startswith(b"mcfd_asked=; Path=/ui/login;")
-    assert b"Max-Age=0" in forget_asked()[1]
+    assert set(remember_return_url(asking(SCREEN))[1].split(b"; ")) >= {
+        b"Path=/ui/login",
+        b"HttpOnly",
+        b"SameSite=Strict",
+    }
+    assert forget_return_url()[1].startswith(b"mcfd_asked=; Path=/ui/login;")
+    assert b"Max-Age=0" in forget_return_url()[1]
     assert led_to("") == "/ui/"
-    assert screen_asked_for(asking(cookie=kept(asking(SCREEN))), None) == "/ui/"
+    assert redirect_after_login(asking(cookie=kept(asking(SCREEN))), None) == "/ui/"

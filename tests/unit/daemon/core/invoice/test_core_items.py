@@ -64,7 +64,7 @@ def test_the_amount_is_what_is_certified():
     told, invoice = line(amountTtc=2500, unitPrice=1000, quantity=3)
     assert (told.price, told.quantity, told.line_amount, invoice.total_ttc) == (83333, 3000, 2500, 2500)
     assert [(warn.code, warn.field) for warn in invoice.warnings] == [("UNIT_PRICE_DERIVED", "items[0].unitPrice")]
-    assert (told.shown_price, told.shown_quantity) == (100_000, 3000)
+    assert (told.printed_price, told.printed_quantity) == (100_000, 3000)
     with pytest.raises(InvalidRequest, match="unitPrice"):
         read(body(item(amountTtc=2500, unitPrice=1000, quantity=3)), strict=True)
 
@@ -82,7 +82,7 @@ def test_a_quantity_too_large_for_any_price_goes_as_one_piece(amount, quantity):
     """No price with 2 decimals comes within a franc: quantity 1 at the whole amount, and a warning says so."""
     told, invoice = line(amountTtc=amount, quantity=quantity)
     assert (told.price, told.quantity, told.line_amount) == (amount * 100, 1000, amount)
-    assert told.shown_quantity == quantity * 1000
+    assert told.printed_quantity == quantity * 1000
     assert [(warn.code, warn.item) for warn in invoice.warnings] == [("QUANTITY_AS_ONE", 0)]
 
 

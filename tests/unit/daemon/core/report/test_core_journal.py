@@ -16,7 +16,7 @@ from daemon.core.errors import InvalidRequest
 from daemon.core.ledger.entries import CashMove, Placed, entry_bytes
 from daemon.core.report import articles as sums
 from daemon.core.report.articles import Articles
-from daemon.core.report.journal import certify_request, exact, journal_entry, journal_record, told_reason
+from daemon.core.report.journal import certify_request, exact, journal_entry, journal_record, reason_text
 from daemon.core.report.journal_csv import COLUMNS, csv_cash, csv_header, csv_lines, csv_row
 from daemon.core.report.receipt import receipt
 
@@ -90,7 +90,7 @@ def test_an_entry_of_what_was_not_certified():
     refused = as_sent(journal_entry(record(state="refused", counters=None, reason="E:a/b /x"), 0))
     assert refused["reason"] == "E:a/b /x"
     unread = record(state="refused", counters=None, reason=to_stored(UNREADABLE(what=SUBTOTAL, shown="x")))
-    assert told_reason(unread, "fr") == "réponse illisible de la machine, le sous-total\N{NO-BREAK SPACE}: 'x'"
+    assert reason_text(unread, "fr") == "réponse illisible de la machine, le sous-total\N{NO-BREAK SPACE}: 'x'"
 
 
 @given(st.integers(0, 10**12), st.integers(0, 3))
