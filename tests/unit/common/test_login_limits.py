@@ -100,7 +100,7 @@ def test_made_up_names_free_no_budget(limits):
     for number, place in zip(range(2 * MOST_KEPT), places, strict=False):
         limits.begin(f"name{number}", place, exists=False)
     assert limits.begin("awa", next(places), exists=True) > 0
-    kept = (limits._made_up, limits._addresses, limits._addresses_long)
+    kept = (limits._decoy_names, limits._addresses, limits._addresses_long)
     assert [len(tries._held) for tries in kept] == [MOST_KEPT] * 3
 
 

@@ -32,10 +32,10 @@ async def test_what_is_sent_is_printed(socket_printer):
 @pytest.mark.parametrize(
     ("offline", "paper", "reason"),
     [
-        (COVER_OPEN, b"\x12", ours.COVER_IS_OPEN),
-        (NO_PAPER, b"\x12", ours.OUT_OF_PAPER),
-        (b"\x12", NO_PAPER_SENSOR, ours.OUT_OF_PAPER),
-        (b"\x52", b"\x12", ours.IN_ERROR),
+        (COVER_OPEN, b"\x12", ours.PRINTER_COVER_OPEN),
+        (NO_PAPER, b"\x12", ours.PRINTER_OUT_OF_PAPER),
+        (b"\x12", NO_PAPER_SENSOR, ours.PRINTER_OUT_OF_PAPER),
+        (b"\x52", b"\x12", ours.PRINTER_FAULT),
     ],
 )
 async def test_a_printer_in_trouble_is_sent_nothing(socket_printer, offline, paper, reason):
@@ -56,7 +56,7 @@ async def test_a_printer_that_says_nothing_prints(socket_printer):
 async def test_a_slow_printer_is_given_up(socket_printer):
     """After its time-out it is told as too slow; the one who asked waits no longer than that."""
     socket_printer.takes = 10
-    with pytest.raises(PrinterFailed, match=ours.TOO_SLOW), within(5):
+    with pytest.raises(PrinterFailed, match=ours.PRINTER_TOO_SLOW), within(5):
         await ours.ReceiptPrinter(socket_printer.address, 0.5).print(TICKET * 2000)
 
 
