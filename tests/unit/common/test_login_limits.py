@@ -101,7 +101,7 @@ def test_made_up_names_free_no_budget(limits):
         limits.begin(f"name{number}", place, exists=False)
     assert limits.begin("awa", next(places), exists=True) > 0
     kept = (limits._decoy_names, limits._addresses, limits._addresses_long)
-    assert [len(tries._held) for tries in kept] == [MOST_KEPT] * 3
+    assert [len(tries._limited) for tries in kept] == [MOST_KEPT] * 3
 
 
 def test_right_passwords_cost_nothing(limits):
