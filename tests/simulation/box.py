@@ -36,6 +36,8 @@ T = TypeVar("T")
 SYNCS_SOON = 3.0
 """Seconds in which a daemon that has something to do writes something."""
 STOP_GRACE = 10.0
+OUTAGE_AFTER = 10.0
+"""Seconds without a machine after which that is in the register of outages."""
 STOP_PATIENCE = 90.0
 """Seconds until systemd kills what does not stop."""
 
@@ -49,6 +51,8 @@ class AtTheBox(Protocol):
 
     nim: str
     session: LineSession
+    ends: list[float]
+    """When lives of the daemon ended."""
 
 
 class Seat(MemoryShop):
@@ -61,7 +65,8 @@ class Seat(MemoryShop):
             on=machine.session,
             nim=machine.nim,
             timers=Timers(),
-            limits=Limits(),
+            limits=Limits(outage=OUTAGE_AFTER),
+            keeps_register=life.box.defers,
             box=life.box.clock,
             retry=1.0,
             heartbeat=1.5,
@@ -230,6 +235,8 @@ class Box:
 
     async def _end(self, life: Life, *, power_cut: bool = False) -> None:
         life.accepts = False
+        for machine in self.machines:
+            machine.ends.append(self.loop.now)
         with self.disk.ending(power_cut=power_cut):
             life.process.die()
         for seat in life.seats.values():

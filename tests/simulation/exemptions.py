@@ -77,6 +77,17 @@ def machine_has_no_past(world: World) -> bool:
     return not world.session.machine.fiscal.tc
 
 
+def outages_are_unsure(world: World) -> bool:
+    """A wrong clock moves the book's time between a refusal and its outage, and an older ledger has not heard of it."""
+    return (
+        bool(world.wrong_box_times)
+        or world.clock_was_wrong
+        or world.was_restored
+        or world.was_reset
+        or world.was_activated
+    )
+
+
 def latest_time(world: World) -> int:
     """A box whose clock nothing confirms may be right or ahead: its book follows as far as its bound, each time that it is wrong (seed 51000506)."""
     latest = world.box.true_millis() + (world.wrong_box_times * BOUND + SLACK if world.wrong_box_times else MOMENT)

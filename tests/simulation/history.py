@@ -19,7 +19,7 @@ from simulation.drawn.events import Event, Script
 from simulation.drawn.script import drawn
 from simulation.drawn.tills import Tills
 from simulation.drawn.troubles import Troubles
-from simulation.oracle import Told, nothing_lost, nothing_twice, sound
+from simulation.oracle import Told, nothing_lost, nothing_twice, outages_are_right, sound
 from simulation.storage.disk import Disk, Process, folder, simulated
 from simulation.virtual_loop import VirtualLoop
 from simulation.world import World
@@ -28,7 +28,7 @@ from bridge.frame import MIN_SEQ
 from daemon.core.clock import zone
 from daemon.core.errors import MachineError, StorageError
 from daemon.store.store import Store
-from daemon.store.tables.book import attempts
+from daemon.store.tables.book import attempts, outages
 
 SERVED_WITHIN = 500.0
 """Seconds after the last trouble: a credit note alone may take two minutes and a half on a line that was cut under it."""
@@ -137,6 +137,9 @@ class History:
                 closures = await world.ask(ledger.closures(book, start=0, end=1 << 60, limit=None), seat)
                 assert not ledger.peek(attempts.unfinished, book)
                 nothing_lost(told, records, closures)
+                if self.box.defers:
+                    register = ledger.peek(outages.outages_between, book, start=0, end=1 << 60, after=0, limit=1000)
+                    outages_are_right(told, register, records)
                 return
             await asyncio.sleep(0.5)
 

@@ -6,6 +6,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from itertools import pairwise
 
 import msgspec
 from simulation import exemptions as exempt
@@ -16,6 +17,7 @@ from simulation.world import HALF, World
 from daemon.core.invoice.invoice import CREDITS
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Closure
+from daemon.core.ledger.outage import Outage
 from daemon.core.machine.nim import short_nim
 from daemon.core.report.receipt import receipt
 from daemon.store.maintenance.verify import verify
@@ -234,6 +236,36 @@ def _time_is_right(world: World, ledger: Sequence[Record], closures: Sequence[Cl
         assert min(times, default=latest) >= int(world.box.began.timestamp() * 1000) - MOMENT, (
             "the book's time went back"
         )
+
+
+def outages_are_right(told: Told, register: Sequence[Outage], ledger: Sequence[Record]) -> None:
+    """Numbered from 1, none within another; none lasts over a certification, nor at the end; each till that was refused, was so in one."""
+    world = told.world
+    assert [outage.number for outage in register] == [*range(1, len(register) + 1)], (
+        "outages are not numbered in their order"
+    )
+    assert all(one.until <= other.since for one, other in pairwise(register)), "two outages at once"
+    assert not any(outage.is_open for outage in register if outage.reason != "blocked"), (
+        "an outage at the end, with the machine in service"
+    )
+    for outage in register:
+        over = [
+            r.number
+            for r in ledger
+            if r.line_ms and outage.since < r.begun_at and r.ended_at < (outage.until or r.ended_at + 1)
+        ]
+        assert not over, (
+            f"{outage} lasts over certifications: {[(r.number, r.begun_at, r.ended_at, r.line_ms) for r in ledger if r.number in over][:2]}"
+        )
+    if not exempt.outages_are_unsure(world):
+        for at, moment in world.refusals:
+            is_lost = any(moment <= end < moment + NOTED_WITHIN for end in world.ends)
+            within = any(o.since - MOMENT <= at <= (o.until or at) + MOMENT for o in register)
+            assert within or is_lost, f"a till was refused at {at}, in no outage"
+
+
+NOTED_WITHIN = 5.0
+"""Seconds in which a refusal is in the register, unless the daemon or its disk ends before."""
 
 
 def sound(box: Box) -> None:

@@ -52,6 +52,10 @@ class World:
         self.session = LineSession(machine, plan=FaultPlan(part.faults, seed), think=part.think)
         self.cause = ""
         """Why an operator may be asked."""
+        self.refusals: list[tuple[int, float]] = []
+        """When tills were refused because the machine cannot certify: in the book's time (ms), and on the loop."""
+        self.ends: list[float] = []
+        """When a life of the daemon ended."""
         self._calm_since = 0.0
 
     def _certified(self, entry: CertifiedInvoice) -> None:

@@ -2,7 +2,7 @@
 machine can certify again.
 
 Nothing here is waited for by a sale. What is open is asked of the ledger each time, so that a restart goes on with it, and the transaction of a
-certification ends it by itself (`store.outages`). Meanwhile a sign of life is written down every half minute: from the last one to the next start the
+certification ends it by itself (`store.outages`). Meanwhile a sign of life is written down now and then (every half minute): from the last one to the next start the
 box was off.
 """
 
@@ -27,8 +27,8 @@ log = structlog.get_logger(__name__)
 
 LOOK: Final = 0.25
 """Seconds between two looks at the machine."""
-SIGN_EVERY: Final = 30.0
-"""Seconds between two signs of life: by so much the beginning of an outage by a box that was off may be early."""
+SIGN_EVERY: Final = 0.1
+"""Of the time after which an outage is one: a sign of life. By so much the beginning of an outage by a box that was off may be early."""
 
 
 @dataclass
@@ -118,9 +118,7 @@ class OutageWatch:
             # Of the time since the copy was made nothing is known: it may have certified.
             await worker.ledger.end_outage(book, at=state.last_at, until=state.last_at)
         elif sign := worker.ledger.peek(outages.sign_of_life, book):
-            last = worker.ledger.peek(outages.last_outage, book)
-            since = max(sign, last.until if last else 0)
-            self._found = OutOfOrder("box_off", since, asyncio.get_running_loop().time())
+            self._found = OutOfOrder("box_off", sign, asyncio.get_running_loop().time())
         self._is_begun = True
 
     async def _reason(self) -> OutageReason | None:
@@ -190,7 +188,7 @@ class OutageWatch:
 
     async def _give_sign(self) -> None:
         now = asyncio.get_running_loop().time()
-        if now - self._signed_at < SIGN_EVERY:
+        if now - self._signed_at < SIGN_EVERY * self.worker.limits.outage:
             return
         await self.worker.ledger.write(outages.give_sign_of_life, self.worker.book, self.worker.now())
         self._signed_at = now

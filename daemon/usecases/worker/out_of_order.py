@@ -47,8 +47,9 @@ def registering_refusal(worker: MachineWorker) -> Iterator[None]:
     try:
         yield
     except (MachineOffline, MachineAttention, LineLost, StorageError) as error:
-        reason = "disk" if isinstance(error, StorageError) else out_of_order(worker) or outage_of(error)
-        worker.spawn(_register(worker, reason), "outage")
+        if not worker.closing:
+            reason = "disk" if isinstance(error, StorageError) else out_of_order(worker) or outage_of(error)
+            worker.spawn(_register(worker, reason), "outage")
         raise
 
 

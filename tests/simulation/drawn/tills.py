@@ -28,6 +28,7 @@ REFUSALS = 3
 """After which a till gives up what the machine does not want."""
 VAT = 118
 _NO_LIMIT = contextlib.nullcontext()
+OUT_OF_ORDER = (errors.MachineOffline, errors.MachineAttention, errors.LineLost, errors.StorageError)
 ONCE_KNOWN = (errors.NothingDone, errors.MachineRefused, errors.MachineNonsense, errors.CreditExceedsOriginal)
 """What also tells that no attempt before it was certified: it could only begin after they had ended."""
 
@@ -183,12 +184,25 @@ class Tills:
                 async with asyncio.timeout(hangs_up) if hangs_up else _NO_LIMIT:
                     answered = await self.world.ask(work, seat)
             except (errors.McfdError, Unreachable, TimeoutError) as error:
+                if isinstance(error, OUT_OF_ORDER):
+                    self._refused(seat)
                 return self._not_certified(sale, error)
         if isinstance(answered.value, DeferredSale):
             self.world.note(f"{sale.number} is accepted")
             return Accepted()
         self._certified(sale, answered)
         return None
+
+    def _refused(self, seat: Seat) -> None:
+        """A machine that was never in service, and one whose spare certifies, have no outage for it."""
+        worker = seat.worker
+        if (
+            seat.keeps_register
+            and seat.life.accepts
+            and worker.in_use is worker
+            and (worker.ifu or worker.attempts.met_machine)
+        ):
+            self.world.refusals.append((worker.now(), self.world.box.loop.now))
 
     def _certified(self, sale: Sale, answered: Answered[Record]) -> None:
         record = answered.value

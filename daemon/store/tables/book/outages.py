@@ -53,12 +53,14 @@ def begin(
 
 
 def end(connection: sqlite3.Connection, book: Book, *, at: int, until: int) -> Outage | None:
-    """The machine can certify since `until` (ms); the outage as it has ended, None where none is open."""
+    """The machine can certify since `until` (ms), or since it certified; the outage as it has ended, None where none is open."""
     last = last_outage(connection, book)
     if last is None or not last.is_open:
         return None
     at = max(at, entries.next_time(connection, book))
-    ended = OutageEnded(last.number, at - min(max(until, last.since), at))
+    (certified,) = connection.execute(_SQL["first_certified"], (book.id, last.number, last.since)).fetchone()
+    until = min(until, at if certified is None else certified)
+    ended = OutageEnded(last.number, at - max(until, last.since))
     entries.append(connection, book, ended, at)
     return find_outage(connection, book, last.number)
 
@@ -134,8 +136,14 @@ def _with_sales(connection: sqlite3.Connection, book: Book, outage: Outage) -> O
 
 
 def sign_of_life(connection: sqlite3.Connection, book: Book) -> int:
-    """When the machine could certify last, as far as it is written down (ms); 0 where nothing is."""
-    return int(read_meta(connection, f"{SIGN} {book.id}") or 0)
+    """When the machine could certify last, as far as it is written down (ms): it was in service, or certified, or an outage was over; 0 where no sign
+    was given since the ledger is here."""
+    sign = int(read_meta(connection, f"{SIGN} {book.id}") or 0)
+    if not sign:
+        return 0
+    certified = connection.execute(_SQL["last_certified"], (book.id,)).fetchone()
+    last = last_outage(connection, book)
+    return max(sign, certified[0] if certified else 0, last.until if last else 0)
 
 
 def give_sign_of_life(connection: sqlite3.Connection, book: Book, at: int) -> None:

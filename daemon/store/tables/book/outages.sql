@@ -17,5 +17,16 @@ ORDER BY json_extract(CAST(body AS TEXT), '$.number'), id;
 SELECT json_extract(CAST(body AS TEXT), '$.number') FROM entry
 WHERE book_id = ? AND json_extract(CAST(body AS TEXT), '$.type') = 'outage.ended' AND at < ? ORDER BY at DESC, id DESC LIMIT 1;
 
+-- name: last_certified
+SELECT ended_at FROM certification WHERE book_id = ? AND seq IS NOT NULL AND state = 'certified' ORDER BY seq DESC LIMIT 1;
+
+-- name: first_certified
+-- When the machine took up what it certified first after the outage had begun: it may have been written down late.
+SELECT min(ended_at - line_ms) FROM certification
+WHERE book_id = ?1 AND state = 'certified' AND reason IS NULL AND begun_at > ?3
+    AND seq > (SELECT min(after_seq) FROM entry
+        WHERE book_id = ?1 AND json_extract(CAST(body AS TEXT), '$.type') IN ('outage', 'outage.ended', 'outage.notified')
+            AND json_extract(CAST(body AS TEXT), '$.number') = ?2) - 100;
+
 -- name: sales
 SELECT count(*), coalesce(sum(total_ttc), 0) FROM deferred WHERE book_id = ? AND outage = ? AND outage > 0 AND state <> 'withdrawn';
