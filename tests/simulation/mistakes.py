@@ -19,6 +19,7 @@ CLOSE = "daemon.usecases.reports.close_period"
 VERDICT = "daemon.core.ledger.verdict"
 WORKER = "daemon.usecases.worker.machine_worker"
 ATTEMPTS = "daemon.store.tables.book.attempts"
+DEFERRED = "daemon.store.tables.book.deferred"
 RENEWAL = "daemon.store.maintenance.renewal"
 
 MISTAKES = (
@@ -404,6 +405,73 @@ MISTAKES = (
         "daemon.usecases.deferred.certify_waiting",
         "        call = Call(sale.request_id, sale.key, sale.fingerprint)\n",
         "        call = Call(sale.request_id)\n",
+    ),
+    Mistake(
+        522,
+        "taken over without looking at doubts",
+        ATTEMPTS,
+        '        row = connection.execute(_SQL["insert"], values).fetchone()\n',
+        "        unsure = _SQL[\"insert\"].replace(\"'begun', 'certified', 'disputed'\", \"'certified'\")\n"
+        "        row = connection.execute(unsure, values).fetchone()\n",
+        more=(
+            (
+                ATTEMPTS,
+                "    return next((holder for holder in found if holder is not None), None)\n",
+                "    return next((holder for holder in found if holder is not None and holder.state == 'certified'), None)\n",
+            ),
+        ),
+    ),
+    Mistake(
+        113,
+        "a number that the other machine of a pair has certified is free",
+        ATTEMPTS,
+        '        row = connection.execute(_SQL["insert"], values).fetchone()\n',
+        '        alone = _SQL["insert"].replace("other_id <> ?1", "other_id < 0")\n'
+        "        row = connection.execute(alone, values).fetchone()\n",
+        more=((ATTEMPTS, "    others = take_overs.sharing(connection, book)\n", "    others: list[Book] = []\n"),),
+    ),
+    Mistake(
+        45,
+        "a key is not looked up in the book of the other machine",
+        "daemon.store.tables.book.request_keys",
+        '_SQL["find_key"], (book.id, key_hash)',
+        '_SQL["find_key"].replace("(SELECT other_id FROM shared_book WHERE book_id = ?1)", "(?1)"), (book.id, key_hash)',
+    ),
+    Mistake(
+        120,
+        "the number of a sale that waits is free at the other machine",
+        ATTEMPTS,
+        '        row = connection.execute(_SQL["insert"], values).fetchone()\n',
+        '        alone = _SQL["insert"].replace("(SELECT other_id FROM shared_book WHERE book_id = ?1) AND number_key", "(?1) AND number_key")\n'
+        "        row = connection.execute(alone, values).fetchone()\n",
+        more=(
+            (
+                DEFERRED,
+                '_SQL["is_number_held"], (book.id, number_key(number))',
+                '_SQL["is_number_held"].replace("(SELECT other_id FROM shared_book WHERE book_id = ?)", "(?)"), (book.id, number_key(number))',
+            ),
+        ),
+    ),
+    Mistake(
+        120,
+        "what waits at the machine that is out of order is not certified by its spare",
+        DEFERRED,
+        '_SQL["next"], (book.id',
+        '_SQL["next"].replace("(SELECT other_id FROM served_book WHERE book_id = ?)", "(?)"), (book.id',
+    ),
+    Mistake(
+        5,
+        "a sale that waits is certified by whoever is first at it, and waits on",
+        ATTEMPTS,
+        "        deferred.begin(connection, book, attempt.deferred_id, attempt_id)\n",
+        "        pass\n",
+    ),
+    Mistake(
+        522,
+        "a doubt of the machine that is out of order is taken for one of its spare",
+        "daemon.usecases.certification.idempotency",
+        "    owner = worker.worker_of(attempt_id)\n",
+        "    owner: MachineWorker | None = worker\n",
     ),
 )
 

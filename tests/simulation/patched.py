@@ -5,31 +5,46 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 
 class Mistake(NamedTuple):
-    """`old` stands exactly once in the module; `seed` found it when it was last searched for."""
+    """`old` stands exactly once in the module; `seed` found it when it was last searched for. `more`: further places, each with its module, `old` and
+    `new`, where a rule is kept twice."""
 
     seed: int
     name: str
     module: str
     old: str
     new: str
+    more: tuple[tuple[str, str, str], ...] = ()
 
 
 @contextmanager
 def made(mistake: Mistake) -> Iterator[None]:
     """While it lasts, the daemon makes it."""
-    module = importlib.import_module(mistake.module)
+    places = ((mistake.module, mistake.old, mistake.new), *mistake.more)
+    with ExitStack() as stack:
+        for name in dict.fromkeys(module for module, _, _ in places):
+            stack.enter_context(
+                _made_in(mistake.name, name, [(old, new) for module, old, new in places if module == name])
+            )
+        yield
+
+
+@contextmanager
+def _made_in(mistake: str, name: str, places: list[tuple[str, str]]) -> Iterator[None]:
+    module = importlib.import_module(name)
     source = Path(inspect.getfile(module)).read_text()
-    assert source.count(mistake.old) == 1, f"{mistake.name}: its place is not in {mistake.module} any more"
+    for old, new in places:
+        assert source.count(old) == 1, f"{mistake}: its place is not in {name} any more"
+        source = source.replace(old, new)
     wrong = ModuleType(module.__name__)
     wrong.__dict__.update({name: value for name, value in vars(module).items() if name.startswith("__")})
-    code = compile(source.replace(mistake.old, mistake.new), inspect.getfile(module), "exec", dont_inherit=True)
+    code = compile(source, inspect.getfile(module), "exec", dont_inherit=True)
     exec(code, wrong.__dict__)  # noqa: S102  our own source, with the mistake in it
     swapped = list(_pairs(module, wrong, module.__name__))
     before = [function.__code__ for function, _ in swapped]

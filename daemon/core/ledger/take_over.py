@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from common.language import Text
-from daemon.core.errors import McfdError
+from daemon.core.errors import MachineAttention, MachineOffline, McfdError
 from daemon.core.ledger.book import Book
 
 
@@ -23,6 +23,14 @@ class TakeOver(msgspec.Struct, frozen=True):
 
 TakeOverStep = Literal["taken over", "taken back", "not certified"]
 """`not certified`: a person said so of an invoice that was in doubt at the machine that is out of order."""
+
+
+class NotInUse(MachineOffline):
+    """The other machine of the pair certifies now."""
+
+
+class NumberReserved(MachineAttention):
+    """It is in doubt at the other machine of the pair, which is out of order."""
 
 
 class MachineIsSpare(McfdError):

@@ -13,6 +13,7 @@ from daemon.core.invoice.invoice import Invoice
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.deferred import NumberWaits
 from daemon.core.ledger.phases import Phase, Step
+from daemon.core.ledger.take_over import NumberReserved
 from daemon.store.tables.book import attempts, deferred, series
 from daemon.usecases.certification import credit as credit_note
 from daemon.usecases.certification import numbering
@@ -95,12 +96,12 @@ async def number_decided(worker: MachineWorker, other: LiveAttempt, deadline: fl
     await asyncio.wait([other.news], timeout=timeout)
 
 
-def _reserved(worker: MachineWorker, record: Record) -> MachineBusy | MachineAttention:
+def _reserved(worker: MachineWorker, record: Record) -> MachineBusy | NumberReserved:
     """The number of an attempt at the other machine of the pair: it is being certified there, or it is in doubt."""
     other = worker.worker_of(record.id)
     if other is not None and other.attempts.is_ours(record):
         return MachineBusy(Text("an invoice of this number is being certified; nothing was sent"))
-    return MachineAttention(
+    return NumberReserved(
         Text(
             "it is not known yet whether {nim} has certified invoice {number!r}: that machine says so when it answers again, or a person decides it",
             nim=record.nim,

@@ -30,7 +30,7 @@ from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Aggregate, Book, BookState
 from daemon.core.ledger.entries import OutageReason
 from daemon.core.ledger.outage import LIMIT
-from daemon.core.ledger.take_over import TakeOver
+from daemon.core.ledger.take_over import NotInUse, TakeOver
 from daemon.core.ledger.test_mode import is_test_code
 from daemon.core.machine.state import FiscalCounters, MachineState, ServerLink
 from daemon.core.report.fiscal_reports import Labels
@@ -261,11 +261,11 @@ class MachineWorker:
         return self.spare if self.spare is not None and self.is_replaced else self
 
     def check_in_use(self) -> None:
-        """MachineOffline where its spare certifies in its place, and for a spare that stands for nobody."""
+        """NotInUse where its spare certifies in its place, and for a spare that stands for nobody."""
         if self.spare is not None:
             self.ledger.peek(take_overs.check_in_use, self.book)
         if self.first is not None and self.stands_for is None:
-            raise MachineOffline(
+            raise NotInUse(
                 Text(
                     "{spare} is the spare of {nim} and has not taken over; nothing was sent",
                     spare=self.book.nim,

@@ -9,6 +9,7 @@ from typing import Final
 from common.language import reasons
 from daemon.core.errors import LineLost, MachineAttention, MachineOffline, StorageError
 from daemon.core.ledger.entries import OutageReason
+from daemon.core.ledger.take_over import NotInUse, NumberReserved
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 OUTAGES: Final[dict[str, OutageReason]] = {
@@ -24,9 +25,7 @@ OUTAGES: Final[dict[str, OutageReason]] = {
 
 
 def out_of_order(worker: MachineWorker) -> OutageReason | None:
-    """None while it may be given work, and while it returns; none of a spare that stands for nobody, wherever it lies."""
-    if worker.first is not None and not worker.is_in_use:
-        return None
+    """None while it may be given work, and while it returns."""
     if worker.obstacle:
         return "attention"
     if worker.refuses_all:
@@ -46,6 +45,8 @@ def registering_refusal(worker: MachineWorker) -> Iterator[None]:
     """A till that is refused because its machine or its box is out of order (503, 507) begins an outage; it does not wait for the register."""
     try:
         yield
+    except (NotInUse, NumberReserved):  # of the other machine of a pair, which has its own register
+        raise
     except (MachineOffline, MachineAttention, LineLost, StorageError) as error:
         if not worker.closing:
             reason = "disk" if isinstance(error, StorageError) else out_of_order(worker) or outage_of(error)

@@ -6,9 +6,8 @@ import sqlite3
 from typing import Any
 
 from common.language import Text
-from daemon.core.errors import MachineOffline
 from daemon.core.ledger.book import Book
-from daemon.core.ledger.take_over import TakeOver
+from daemon.core.ledger.take_over import NotInUse, TakeOver
 from daemon.store.sqlite.queries import load
 
 COLUMNS = "book_id, nim, mode, spare_id, spare_nim, spare_mode, began_at, coalesce(ended_at, 0), reason"
@@ -52,10 +51,10 @@ def is_replaced(connection: sqlite3.Connection, book: Book) -> bool:
 
 
 def check_in_use(connection: sqlite3.Connection, book: Book) -> None:
-    """MachineOffline where its spare certifies in its place."""
+    """NotInUse where its spare certifies in its place."""
     found = lasting(connection, book)
     if found is not None and found.first.id == book.id:
-        raise MachineOffline(
+        raise NotInUse(
             Text(
                 "{spare} certifies in the place of {nim} now; nothing was sent",
                 spare=found.spare.nim,
