@@ -1,0 +1,102 @@
+"""The spare in the page: a technician lets it take over, the banner says so, a day is closed in both books."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+import httpx
+import pytest
+from support.browser import create_users, session_of
+from support.shop import IFU, NIM, Machine, Shop, invoice, wait_for
+from support.till import certified, fresh
+
+SPARE = "EL02000099-1"
+
+
+@pytest.fixture(scope="module")
+def paired(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Shop, Machine]]:
+    folder: Path = tmp_path_factory.mktemp("shop")
+    spare = Machine(folder, SPARE, IFU)
+    with Shop(folder) as shop:
+        shop.more_config = f'[[machine]]\nnim = "{SPARE}"\nport = "{spare.link}"\nspare_for = "{NIM}"\n'
+        spare.start()
+        try:
+            shop.start()
+            create_users(shop, ("technician", "seller"))
+            yield shop, spare
+        finally:
+            spare.kill()
+
+
+class Visitor:
+    """Somebody who is logged in, without a browser; in French."""
+
+    def __init__(self, shop: Shop, name: str) -> None:
+        base = f"http://127.0.0.1:{shop.port}"
+        headers = {"Accept-Language": "fr", "Origin": base}
+        self.http = httpx.Client(base_url=base, cookies=session_of(shop, name), headers=headers, timeout=60)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.http.close()
+
+    def look(self, path: str) -> str:
+        answer = self.http.get(path, follow_redirects=True)
+        assert answer.status_code == 200, answer.text
+        return answer.text
+
+    def send(self, path: str, **form: str) -> httpx.Response:
+        return self.http.post(path, data=form)
+
+
+def test_a_technician_decides_and_the_day_is_closed_in_both_books(paired: tuple[Shop, Machine]) -> None:
+    shop, _ = paired
+    certified(shop.certify(invoice(fresh(), 1000)))
+    shop.x_with(1)
+    with Visitor(shop, "technician") as technician:
+        _replaced_for_a_day(shop, technician)
+
+
+def _replaced_for_a_day(shop: Shop, technician: Visitor) -> None:
+    shop.machines[0].kill()
+    wait_for(lambda: "sa machine de secours peut prendre la relève" in technician.look("/ui/state"), "the banner")
+    page = technician.look("/ui/spare")
+    assert "Mettre la machine de secours en service" in page
+    assert technician.send("/ui/spare", m=NIM, decision="take-over", reason="no").status_code == 422
+    assert (
+        technician.send("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus").headers["location"]
+        == "/ui/spare"
+    )
+    assert technician.send("/ui/spare", m=NIM, decision="take-over", reason="encore une fois").status_code == 409
+    page = technician.look("/ui/spare")
+    assert "ne démarre plus" in page
+    assert f"la machine de secours {SPARE} certifie à la place de {NIM}" in technician.look("/ui/state")
+    assert certified(shop.certify(invoice(fresh(), 500)))["nim"] == SPARE
+    shop.x_with(1)
+    assert technician.look("/ui/box")
+    dialogue = technician.look("/ui/z")
+    assert f"la période de {NIM} est clôturée en même temps" in dialogue
+    found = re.search(r'name="key" value="([^"]+)"', dialogue)
+    assert found is not None
+    for _ in range(2):  # pressed twice, it is one Z in each book
+        closed = technician.send("/ui/z", key=found[1], m=SPARE)
+        assert closed.headers["location"].startswith("/ui/closures/1")
+    (of_spare,) = shop.get("reports").json()["reports"]
+    assert (of_spare["certs_count"], of_spare["total_ttc"]) == (1, 500)
+    shop.machines[0].start()
+    assert technician.send("/ui/spare", m=NIM, decision="take-back", reason="réparée").status_code == 303
+    (of_first,) = shop.get("reports").json()["reports"]
+    assert (of_first["certs_count"], of_first["total_ttc"]) == (1, 1000)
+    assert "without_machine" in shop.get("reports/z/1").json()
+    shop.verify()
+
+
+def test_a_seller_decides_nothing(paired: tuple[Shop, Machine]) -> None:
+    shop, _ = paired
+    with Visitor(shop, "seller") as seller:
+        assert seller.send("/ui/spare", m=NIM, decision="take-over", reason="je veux").status_code == 403
