@@ -11,7 +11,7 @@ from common.language import tr
 from common.language.system import reason
 from common.settings import Section, SettingsError, convert, read_toml
 
-DEFAULT = Path("/etc/mcfd-hq/relay.toml")
+DEFAULT = Path("/etc/mcfd-relay/relay.toml")
 
 
 class RelayServer(Section, frozen=True):

@@ -23,6 +23,7 @@ def root(tmp_path: Path) -> Path:
     ours = (
         "usr/bin/mcfd",
         "usr/bin/mcfd-hq",
+        "usr/bin/mcfd-relay",
         *(f"usr/share/mcfd/{name}" for name in ("upgrade", "finish-upgrade", "finish-first-start")),
     )
     names = ("systemctl", "systemd-mount", "systemd-sysusers", "systemd-tmpfiles", "systemd-umount")
@@ -45,7 +46,7 @@ def verify(root: Path, *units: str) -> str:
 
 def test_systemd_has_nothing_to_say_about_the_units(root: Path) -> None:
     """`systemd-analyze verify` prints nothing at all; its exit code alone would let a misspelt key pass."""
-    assert len(UNITS) == 13
+    assert len(UNITS) == 14
     assert verify(root, *UNITS) == ""
 
 
@@ -72,6 +73,7 @@ def test_a_misspelt_key_would_be_noticed(root: Path) -> None:
         ("mcfd.service", 1.6),
         ("first-start-mcfd.service", 1.6),
         ("mcfd-hq.service", 1.3),
+        ("mcfd-relay.service", 1.3),
         ("mcfd-backup.service", 0.5),
         ("mcfd-verify.service", 0.5),
         ("stick-mcfd@.service", 1.4),

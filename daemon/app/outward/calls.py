@@ -120,6 +120,8 @@ class Calls:
         self._app = app
         self._words = PresenceWords(runtime)
         self._places = CallPlaces()
+        self._inside: Counter[str] = Counter()
+        """Calls that the API has, by NIM: what waits at the machine beside them are tills of the shop's network."""
         self._clock = LaneClock(lambda: runtime.clock_watch.synchronised)
         self._keeping: asyncio.Task[None] | None = None
         self._answering: set[asyncio.Task[None]] = set()
@@ -250,14 +252,18 @@ class Calls:
         offset = self._clock.offset(call.sent_at)
         if call.method == "POST":
             await self._let_tills_pass(nim)
-        reply = await self.carry_out(nim, call, offset)
-        _reply(client, msg, reply)
+        self._inside[nim] += 1
+        try:
+            _reply(client, msg, await self.carry_out(nim, call, offset))
+        finally:
+            self._inside[nim] -= 1
 
     async def _let_tills_pass(self, nim: str) -> None:
         loop = asyncio.get_running_loop()
         until = loop.time() + TILLS_FIRST_SECONDS
         workers = [worker for worker in self._workers() if worker.book.nim == nim]
-        while any(worker.waiting for worker in workers) and loop.time() < until:  # noqa: ASYNC110  # a till does not tell when it has its answer
+        inside = self._inside
+        while sum(worker.waiting for worker in workers) > inside[nim] and loop.time() < until:  # noqa: ASYNC110  a till does not tell its end
             await asyncio.sleep(STEP)
 
     async def carry_out(self, nim: str, call: RelayedCall, offset: int) -> RelayedReply:

@@ -1,0 +1,325 @@
+"""Each row of the table of failures (docs/anywhere.md), on a real nats-server, with processes that are killed."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+from support.receivers.headquarters import until as until_true
+from support.receivers.nats_server import NIM
+from support.relay_site import RelaySite
+from support.shop import invoice
+from support.signing_client import signed
+
+from common.wire.call import RelayedCall, encode, read_reply
+from common.wire.nats_client import Client
+
+PATIENCE = 60.0
+
+
+def bearer(key: str, once: str = "", **more: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}", **({"Idempotency-Key": once} if once else {}), **more}
+
+
+def in_seconds(seconds: float) -> str:
+    return (datetime.now(UTC) + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+async def until_answered(http: httpx.AsyncClient, method: str, url: str, **request) -> httpx.Response:
+    """The first answer that is neither 503 nor 504; the same request with the same key each time."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            try:
+                answer = await http.request(method, url, **request)
+            except httpx.TransportError:
+                await asyncio.sleep(0.05)
+                continue
+            if answer.status_code not in (503, 504):
+                return answer
+            await asyncio.sleep(0.1)
+
+
+def base(site: RelaySite, relay: int = 0) -> str:
+    return f"{site.relays[relay].base}/v1/mcf/{NIM}"
+
+
+async def answering(site: RelaySite, http: httpx.AsyncClient, key: str) -> str:
+    assert (await until_answered(http, "GET", f"{base(site)}/info", headers=bearer(key))).status_code == 200
+    return base(site)
+
+
+def ledger_codes(ledger: Path) -> list[str]:
+    with closing(sqlite3.connect(f"file:{ledger}?mode=ro", uri=True)) as connection:
+        return [code for (code,) in connection.execute("SELECT code FROM certification WHERE state = 'certified'")]
+
+
+def check_once(site: RelaySite, receipts: dict[str, dict]) -> None:
+    """The machine's counters are the number of distinct keys with 200; every code stands once in the ledger."""
+    codes = ledger_codes(site.shop.ledger)
+    assert sorted(codes) == sorted(receipt["codeSecef"] for receipt in receipts.values())
+    assert site.shop.machines[0].counters[1] == len(receipts)
+
+
+async def test_a_box_that_is_off(site: RelaySite, http: httpx.AsyncClient) -> None:
+    """503 BRIDGE_OFFLINE with Retry-After, at once; after its start it answers again, and what was certified before is replayed."""
+    key = site.key()
+    url = await answering(site, http, key)
+    sale = {"json": invoice("F-1"), "headers": bearer(key, "k-1")}
+    first = await http.post(f"{url}/certify", **sale)
+    site.shop.kill_daemon()
+    began = asyncio.get_running_loop().time()
+    answer = await until(lambda: http.get(f"{url}/info", headers=bearer(key)), 503)
+    assert answer.json()["code"] == "BRIDGE_OFFLINE"
+    assert int(answer.headers["retry-after"]) > 0
+    assert asyncio.get_running_loop().time() - began < 20
+    site.shop.start_daemon()
+    again = await until_answered(http, "POST", f"{url}/certify", **sale)
+    assert (again.status_code, again.content, again.headers["idempotency-replayed"]) == (200, first.content, "true")
+    check_once(site, {"k-1": first.json()})
+
+
+async def has_begun(site: RelaySite, key: str) -> bool:
+    """Whether the box has that request, as the shop's network says."""
+    found = await asyncio.to_thread(site.shop.get, f"requests/{key}")
+    return found.status_code == 200
+
+
+async def until(ask, status: int) -> httpx.Response:
+    found: list[httpx.Response] = []
+
+    async def answered() -> bool:
+        found[:] = [await ask()]
+        return found[0].status_code == status
+
+    await until_true(answered)
+    return found[0]
+
+
+async def test_a_relay_that_dies(site: RelaySite, http: httpx.AsyncClient) -> None:
+    """Killed while the box is at the machine: the connection breaks, the sale is certified, and the retry through another relay is replayed."""
+    key = site.key()
+    url = await answering(site, http, key)
+    site.relays[1].start()
+    machine = site.shop.machines[0]
+    machine.order("pause-at", next=1, when="before", direction="in")
+    sale = {"json": invoice("F-1"), "headers": bearer(key, "k-1")}
+    sending = asyncio.create_task(http.post(f"{url}/certify", **sale))
+    await until_true(lambda: has_begun(site, "k-1"))
+    site.relays[0].kill()
+    with pytest.raises(httpx.TransportError):
+        await sending
+    machine.order("resume")
+    again = await until_answered(http, "POST", f"{base(site, 1)}/certify", **sale)
+    assert again.status_code == 200, again.text
+    check_once(site, {"k-1": again.json()})
+
+
+@pytest.mark.parametrize("victim", ["box", "nats"])
+async def test_kills_at_any_moment(site: RelaySite, http: httpx.AsyncClient, victim: str) -> None:
+    """Sales of two clients while the box, or nats-server, is killed and started again: each key is certified once, each answer is its ledger's."""
+    keys = [site.key(), site.key()]
+    await answering(site, http, keys[0])
+    receipts: dict[str, dict] = {}
+
+    async def sell(client: int) -> None:
+        for number in range(8):
+            name = f"{client}-{number}"
+            answer = await until_answered(
+                *(http, "POST", f"{base(site)}/certify"),
+                json=invoice(f"F-{name}"),
+                headers=bearer(keys[client], name),
+            )
+            assert answer.status_code == 200, answer.text
+            receipts[name] = answer.json()
+
+    async def kill() -> None:
+        for _ in range(3):
+            await asyncio.sleep(0.3)
+            if victim == "box":
+                site.shop.kill_daemon()
+                await asyncio.to_thread(site.shop.start_daemon)
+            else:
+                site.server.kill()
+                await site.server.up()
+
+    await asyncio.gather(sell(0), sell(1), kill())
+    assert len(receipts) == 16
+    check_once(site, receipts)
+
+
+async def test_two_boxes_with_one_identity(site: RelaySite, http: httpx.AsyncClient, tmp_path: Path) -> None:
+    """A copied card: none is asked (BOX_AMBIGUOUS), and nothing certified, until the copy is off."""
+    key = site.key()
+    await answering(site, http, key)
+    copy = site.box(tmp_path / "copy", NIM, site.nats.shop)
+    copy.start()
+    try:
+        from daemon.core.keys import KeyTerms  # noqa: PLC0415
+        from daemon.operations import CreateKey  # noqa: PLC0415
+
+        copy.change(CreateKey(NIM, "live", "copy", KeyTerms("manager", lane="relay")))
+        answer = await until(lambda: http.get(f"{base(site)}/info", headers=bearer(key)), 503)
+        async with asyncio.timeout(PATIENCE):
+            while answer.json()["code"] != "BOX_AMBIGUOUS":
+                answer = await http.get(f"{base(site)}/info", headers=bearer(key))
+                await asyncio.sleep(0.1)
+        sale = await http.post(f"{base(site)}/certify", json=invoice("F-1"), headers=bearer(key, "k-1"))
+        assert (sale.status_code, sale.json()["code"]) == (503, "BOX_AMBIGUOUS")
+        assert site.shop.machines[0].counters == copy.machines[0].counters == (0, 0, 0)
+        assert '"event":"box.ambiguous"' in site.relays[0].log
+    finally:
+        copy.__exit__(None, None, None)
+
+
+async def test_too_many_at_once(site: RelaySite, http: httpx.AsyncClient) -> None:
+    """Two requests of a key are carried out at a time; the third is 503 MACHINE_BUSY at once, and nothing was sent for it."""
+    key = site.key()
+    url = await answering(site, http, key)
+    machine = site.shop.machines[0]
+    machine.order("pause-at", next=1, when="before", direction="in")
+    sending = [
+        asyncio.create_task(http.post(f"{url}/certify", json=invoice(f"F-{n}"), headers=bearer(key, f"k-{n}")))
+        for n in range(2)
+    ]
+    await until_true(lambda: has_begun(site, "k-0"))
+    await until_true(lambda: has_begun(site, "k-1"))
+    third = await until(lambda: http.get(f"{url}/reports", headers=bearer(key)), 503)
+    assert third.json()["code"] == "MACHINE_BUSY"
+    machine.order("resume")
+    answers = await asyncio.gather(*sending)
+    assert [answer.status_code for answer in answers] == [200, 200]
+
+
+async def test_a_sale_for_a_box_that_is_off(site: RelaySite, http: httpx.AsyncClient) -> None:
+    """Prefer: respond-async: 202, once for each key; handed to the box when it is back, and certified once; other types and strangers' keys are
+    503; nothing of the sale is readable on the server's disk."""
+    key = site.key()
+    url = await answering(site, http, key)
+    site.shop.stop_daemon(signal.SIGTERM)
+    body = invoice("F-1", customer={"clientType": "CC", "name": "OUEDRAOGO AWA"})
+    later = bearer(key, "k-1", Prefer="respond-async")
+    await until(lambda: http.get(f"{url}/info", headers=bearer(key)), 503)
+    for _ in range(2):
+        answer = await http.post(f"{url}/certify", json=body, headers=later)
+        assert (answer.status_code, answer.json()) == (202, {"status": "waiting"}), answer.text
+        assert answer.headers["location"] == f"/v1/mcf/{NIM}/requests/k-1"
+    other = await http.post(f"{url}/certify", json=invoice("F-2"), headers=later)
+    assert (other.status_code, other.json()["code"]) == (409, "IDEMPOTENCY_KEY_REUSED")
+    stranger = await http.post(f"{url}/certify", json=body, headers={**later, "Authorization": f"Bearer {key[:-1]}x"})
+    assert stranger.json()["code"] == "BRIDGE_OFFLINE"
+    without = await http.post(f"{url}/certify", json=body, headers=bearer(key, "k-3"))
+    assert without.json()["code"] == "BRIDGE_OFFLINE"
+    export = await http.post(
+        f"{url}/certify", json={**body, "invoiceType": "EV"}, headers=bearer(key, "k-4", Prefer="respond-async")
+    )
+    assert export.json()["code"] == "BRIDGE_OFFLINE"
+    expired = await http.post(f"{url}/certify", json=body, headers={**later, "Mcfd-Not-After": in_seconds(-5)})
+    assert expired.json()["code"] == "REQUEST_EXPIRED"
+    kept = b"".join(f.read_bytes() for f in (site.directory / "nats").rglob("*") if f.is_file())
+    assert b"mcf.EL02000015-1.later" in kept
+    assert b"OUEDRAOGO" not in kept
+    site.shop.start_daemon()
+    async with asyncio.timeout(PATIENCE + 40):
+        while True:
+            found = await http.get(f"{url}/requests/k-1", headers=bearer(key))
+            if found.status_code == 200 and found.json()["status"] == "certified":
+                break
+            await asyncio.sleep(0.2)
+    check_once(site, {"k-1": found.json()["receipt"]})
+
+
+async def test_signed_requests(site: RelaySite, http: httpx.AsyncClient) -> None:
+    """A request that is signed is taken; whatever a relay would change of it is 401; the same once more is answered from the ledger."""
+    key, plain = site.key(signed=True), site.key()
+    url = await answering(site, http, plain)
+    body = b'{"invoiceNumber":"F-1","invoiceType":"FV","items":[{"name":"A","taxGroup":"B","unitPrice":100,"quantity":1}],"payments":[{"method":"E","amount":100}]}'
+    limit = {"mcfd-not-after": in_seconds(60)}
+    reading = signed(key, "GET", f"{url}/certifications?invoiceNumber=F-1", limit)
+    assert (await http.get(f"{url}/certifications?invoiceNumber=F-1", headers=reading)).status_code == 200
+    headers = signed(
+        key, "POST", f"{url}/certify", {**limit, "idempotency-key": "k-1", "content-type": "application/json"}, body
+    )
+    changed = [
+        ("POST", "/certify", headers, body.replace(b"100", b"999")),
+        ("POST", "/certify", {**headers, "idempotency-key": "k-2"}, body),
+        ("POST", "/certify", {**headers, "mcfd-not-after": in_seconds(3600)}, body),
+        ("POST", "/certify", {**headers, "prefer": "respond-async"}, body),
+        ("POST", "/certify", {**headers, "mcfd-strict": "false"}, body),
+        ("POST", "/certify?dry_run=true", headers, body),
+        ("POST", "/credit-note", headers, body),
+        ("POST", "/certify", {n: v for n, v in headers.items() if n != "content-digest"}, body),
+        ("GET", "/certifications?invoiceNumber=F-2", reading, b""),
+        ("GET", "/certifications", reading, b""),
+        ("POST", "/certify", signed(key, "POST", f"{url}/certify", {**limit, "idempotency-key": "k-1"}, body, leave_out=("mcfd-not-after",)), body),
+    ]  # fmt: skip
+    for method, path, sent, content in changed:
+        answer = await http.request(method, f"{url}{path}", headers=sent, content=content)
+        assert answer.status_code in (401, 429), (path, answer.text)
+    assert site.shop.machines[0].counters == (0, 0, 0)
+    first = await http.post(f"{url}/certify", headers=headers, content=body)
+    assert first.status_code == 200, first.text
+    again = await http.post(f"{url}/certify", headers=headers, content=body)
+    assert (again.content, again.headers["idempotency-replayed"]) == (first.content, "true")
+    late = signed(key, "GET", f"{url}/info", {"mcfd-not-after": in_seconds(-5)})
+    assert (await http.get(f"{url}/info", headers=late)).json()["code"] == "REQUEST_EXPIRED"
+    check_once(site, {"k-1": first.json()})
+
+
+async def test_a_relay_in_wrong_hands(site: RelaySite, http: httpx.AsyncClient) -> None:
+    """With the relay's own credentials: a call for another boot, one that is no call, an old one, one with a technician's wishes: nothing is certified,
+    and the box goes on."""
+    key = site.key()
+    url = await answering(site, http, key)
+    client = await relay_client(site)
+    boot = read_reply((await client.request(f"mcf.{NIM}.call", b"", 5)).data).boot
+    now = int(datetime.now(UTC).timestamp() * 1000)
+    body = b'{"invoiceNumber":"F-1","invoiceType":"FV","items":[{"name":"A","taxGroup":"B","unitPrice":100,"quantity":1}],"payments":[{"method":"E","amount":100}]}'
+    head = (("authorization", f"Bearer {key}"), ("content-type", "application/json"), ("idempotency-key", "k"))
+    sale = RelayedCall(
+        boot=boot,
+        not_after=now + 60_000,
+        sent_at=now,
+        method="POST",
+        path=f"/v1/mcf/{NIM}/certify",
+        headers=head,
+        body=body,
+    )
+    for call, status in (
+        (structs(sale, boot="other"), 0),
+        (structs(sale, not_after=now - 1), 410),
+        (structs(sale, headers=head[1:]), 401),
+        (structs(sale, headers=head[:2]), 400),
+        (structs(sale, path=f"/v1/mcf/{NIM}/cancel-pending"), 404),
+        (structs(sale, path="/v1/mcf/EL02000017-1/certify"), 403),
+        (structs(sale, method="GET", path=f"/v1/mcf/{NIM}/events"), 404),
+    ):
+        reply = read_reply((await client.request(f"mcf.{NIM}.call", encode(call), 10)).data)
+        assert reply.status == status, (call.path, reply)
+    for junk in (b"\xff" * 100, encode(structs(sale, path="/ui/box")), encode(structs(sale, sealed=b"x" * 50))):
+        client.publish(f"mcf.{NIM}.call", junk, reply=client.new_inbox())
+    for subject in ("closure", "presence", "ask"):
+        client.publish(f"mcf.{NIM}.{subject}", b"{}")
+    await client.ping()
+    await client.close()
+    assert site.shop.machines[0].counters == (0, 0, 0)
+    answer = await http.post(f"{url}/certify", json=invoice("F-1"), headers=bearer(key, "k"))
+    assert answer.status_code == 200, answer.text
+
+
+def structs(call: RelayedCall, **changes) -> RelayedCall:
+    import msgspec  # noqa: PLC0415
+
+    return msgspec.structs.replace(call, **changes)
+
+
+async def relay_client(site: RelaySite) -> Client:
+    from common.wire.nats_pull import NatsOptions, connected  # noqa: PLC0415
+
+    options = NatsOptions(url=site.server.url, credentials_file=site.nats.relay, tls_ca=site.nats.authority.path)
+    return await connected(options, "taken over")
