@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from support.memory_shop import MemoryShop
 from support.shop import NIM
-from support.spare import SPARE, PairedShop, paired
+from support.spare import PERSON, SPARE, PairedShop, paired
 
 from daemon.core.errors import LineLost, MachineAttention, MachineBusy, MachineOffline
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
@@ -18,6 +18,7 @@ from daemon.core.report.fiscal_reports import ZReport
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import entries
 from daemon.usecases.certification.requests import find_request
+from daemon.usecases.deferred.take_back import take_back
 from daemon.usecases.reports import journal, report
 from daemon.usecases.reports.close_period import close_period
 
@@ -288,3 +289,19 @@ async def test_a_spare_of_another_taxpayer_certifies_nothing(tmp_path: Path) -> 
         await shop.take_over()
         with pytest.raises(MachineAttention, match="another taxpayer"):
             await shop.certify("A")
+
+
+async def test_a_sale_that_waits_is_taken_back_at_whichever_machine_is_in_use(tmp_path: Path) -> None:
+    """Accepted by the machine that is dead now, taken back while its spare is away too: both chains can be read, and its number is free."""
+    async with paired(tmp_path / "ledger") as shop:
+        await shop.first_dies()
+        shop.spare.session.unplug(asyncio.get_running_loop().time(), 1e9)
+        shop.spare.port.pump()
+        await shop.spare.until(lambda: not shop.spare.worker.connected, "the spare away")
+        await shop.defer("A", "a")
+        await shop.take_over()
+        found = await take_back(shop.in_use, "a", by=PERSON)
+        assert found is not None
+        assert found.status == "abandoned"
+        await shop.defer("A", "b")
+    assert verify(tmp_path / "ledger").clean

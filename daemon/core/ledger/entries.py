@@ -221,7 +221,7 @@ _decoder: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry)
 
 
 def entry_bytes(entry: Entry) -> bytes:
-    return msgspec.json.encode(entry)
+    return msgspec.json.encode(entry, enc_hook=str)  # a text is stored as its sentence
 
 
 def read_entry(body: bytes) -> Entry:
