@@ -78,13 +78,14 @@ def check_company(settings: Settings) -> Iterator[CheckResult]:
             tr("invoices are printed without {missing}", missing=words),
             tr("if mcfd prints your invoices, set in [company]: {names}", names=names),
         )
-    elif not is_cadastral(company.cadastral):
+    is_odd = bool(company.cadastral) and not is_cadastral(company.cadastral)
+    if is_odd:
         yield warn(
             "company",
             tr("{reference!r} is no cadastral reference (section, block, plot)", reference=company.cadastral),
             tr("set cadastral in [company] as 1234 056 0078: four, three and four characters"),
         )
-    else:
+    if not missing and not is_odd:
         yield ok("company", tr("everything that stands on an invoice is there"))
 
 

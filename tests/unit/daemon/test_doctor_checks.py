@@ -149,6 +149,8 @@ def test_a_cadastral_reference_of_another_form_is_printed_and_told(tmp_path: Pat
     box = settings(tmp_path, heading)
     assert cadastral(box.company.cadastral) == "Section 4, lot 12"
     assert [(found.state, "Section 4, lot 12" in found.found) for found in check_company(box)] == [("warn", True)]
+    alone = settings(tmp_path, '[company]\ncadastral = "Section 4, lot 12"')
+    assert ["Section 4, lot 12" in found.found for found in check_company(alone)] == [False, True]
     right = settings(tmp_path, heading.replace("Section 4, lot 12", "1234 056 0078"))
     assert [found.state for found in check_company(right)] == ["ok"]
 
