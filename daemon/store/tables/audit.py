@@ -32,7 +32,7 @@ def add(
     last = connection.execute(_SQL["last"]).fetchone()
     last_id, previous = last or (0, GENESIS)
     digest = chain(previous, at=at, actor=by, action=action, subject=subject, detail=told)
-    text = msgspec.json.encode(told, order="sorted").decode()
+    text = msgspec.json.encode(told, order="sorted", enc_hook=str).decode()
     connection.execute(_SQL["insert"], (last_id + 1, at, by.name, by.address, action, subject, text, digest))
     write_meta(connection, HEAD, _head(last_id + 1, digest))
 
