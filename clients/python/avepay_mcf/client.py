@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
@@ -14,11 +15,13 @@ import msgspec
 
 from avepay_mcf.errors import FOR_A_PERSON, Answered, NoAnswer, error_of
 from avepay_mcf.shapes import Preview, Problem, Receipt, RequestState
+from avepay_mcf.signing import PRIVATE, RequestSignature
 
-AGAIN = frozenset({408, 429, 502, 503, 504, 507})
+AGAIN = frozenset({408, 410, 429, 502, 503, 504, 507})
 ONCE_MORE = frozenset({"BRIDGE_ERROR", "INTERNAL_ERROR"})  # repeated once, then for a person
 WAIT = 2.0  # seconds, where the answer does not say
 LOOK_AFTER = "GATEWAY_TIMEOUT"
+UNKNOWN = frozenset({LOOK_AFTER, "OUTCOME_UNKNOWN"})
 
 
 Body = Mapping[str, Any]
@@ -27,7 +30,7 @@ Body = Mapping[str, Any]
 
 class Mcf:
     """One till at one machine. `till` begins each key, so that no two tills of a shop use the same one; `patience` is how long a call may take in
-    all (seconds), `timeout` one try. `verify` is the box's authority (`mcfd tls export-ca`), `test` the case of `Mcfd-Test` for a test key."""
+    all (seconds), `timeout` one try. A `key` that signs (`whsk_…`, through the relay) is not sent; it needs the extra `signed`. `verify` is the box's authority (`mcfd tls export-ca`), `test` the case of `Mcfd-Test` for a test key."""
 
     def __init__(
         self,
@@ -44,13 +47,16 @@ class Mcf:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         context = ssl.create_default_context(cafile=verify) if isinstance(verify, str) else verify
-        headers = {"Authorization": f"Bearer {key}", "Accept-Language": language}
+        headers = {"Accept-Language": language}
+        auth = RequestSignature(key, timeout) if key.startswith(PRIVATE) else None
+        if auth is None:
+            headers["Authorization"] = f"Bearer {key}"
         self.till = till
         self.patience = patience
         self.test = test
         self._base = f"/v1/mcf/{nim}"
         self._sleep = sleep
-        self._http = httpx.Client(base_url=url, headers=headers, timeout=timeout, verify=context)
+        self._http = httpx.Client(base_url=url, headers=headers, timeout=timeout, verify=context, auth=auth)
 
     def __enter__(self) -> Self:
         return self
@@ -77,7 +83,7 @@ class Mcf:
     def preview(self, invoice: Body) -> Preview:
         """The totals and warnings that it would get; nothing is certified."""
         path = "/credit-note" if invoice.get("invoiceType") in ("FA", "EA") else "/certify"
-        answer = self._send("POST", f"{path}?dry_run=true", invoice)
+        answer = self._send("POST", f"{path}?dry_run=true", invoice, f"{self.till}-preview-{uuid.uuid4()}")
         return msgspec.json.decode(answer.content, type=Preview)
 
     def find_request(self, key: str) -> RequestState | None:
@@ -153,7 +159,7 @@ class Mcf:
                 if answer.is_success:
                     return answer
                 problem = _problem(answer)
-                is_lost = problem.code == LOOK_AFTER
+                is_lost = problem.code in UNKNOWN
                 mended = answer.status_code in AGAIN and problem.code not in FOR_A_PERSON
                 if not mended and not (once_more and problem.code in ONCE_MORE):
                     raise error_of(problem, answer.status_code)

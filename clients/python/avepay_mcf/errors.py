@@ -68,7 +68,14 @@ _BY_CODE: dict[str, type[Answered]] = {
     "DUPLICATE_INVOICE": DuplicateInvoice,
     "CREDIT_EXCEEDS_ORIGINAL": CreditExceedsOriginal,
 }
-FOR_A_PERSON = {"MACHINE_ATTENTION", "LEDGER_DAMAGED", "Z_NUMBER_UNKNOWN", "BRIDGE_ERROR", "INTERNAL_ERROR"}
+FOR_A_PERSON = {
+    "BOX_AMBIGUOUS",
+    "MACHINE_ATTENTION",
+    "LEDGER_DAMAGED",
+    "Z_NUMBER_UNKNOWN",
+    "BRIDGE_ERROR",
+    "INTERNAL_ERROR",
+}
 
 
 def error_of(problem: Problem, status: int) -> Answered:
