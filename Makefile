@@ -10,7 +10,7 @@ RUN_STAMP := $(VENV)/.run-ready
 # A caller's own pip settings (an index, a certificate) are honoured; nothing here names one.
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: web docs core pictures rooms demo demo-hq deb-hq test check format bench siege simulate syncs torture flaky deb lock clean venv texts repository release image
+.PHONY: web docs core pictures layout demo demo-hq deb-hq test check format bench siege simulate syncs torture flaky deb lock clean venv texts repository release image
 
 $(RUN_STAMP): packaging/requirements/run.txt pyproject.toml
 	@echo "mcfd: building $(VENV) (once; about half a minute) …"
@@ -108,9 +108,9 @@ deb deb-hq:
 	done
 	@ls -l dist/*.deb
 
-# docs/architecture.md begins with the rooms as their imports have them.
-rooms: $(STAMP)
-	@$(BIN)/python tests/architecture/rooms.py
+# docs/architecture.md begins with the packages as their imports have them.
+layout: $(STAMP)
+	@$(BIN)/python tests/architecture/layout.py
 
 # The documentation site, into build/site: a dead link or a page that no reader is led to stops it.
 docs: $(STAMP)

@@ -1,6 +1,6 @@
 """What the daemon and headquarters write to stderr: one event a line, named, with keys; JSON unless somebody is looking.
 
-An event has a fixed name (`certification`, `request`, …) and values beside it; `request_id` and the like are bound with
+An event has a fixed name (`certification.ended`, `line.up`: a noun and what happened to it) and values beside it; `request_id` and the like are bound with
 `structlog.contextvars`. No line carries an API key, a secret, a customer or a body: those are not given to the log, and a second
 wall here takes out what looks like one. What goes through the standard library's `logging` comes out of the same door.
 """
@@ -48,7 +48,7 @@ SECRETS = re.compile(r"(?P<kind>ak_(?:live|test)_|whsec_|whsk_)[A-Za-z0-9+/=_-]+
 
 RECENT: deque[Mapping[str, Any]] = deque(maxlen=500)
 """The newest events, for the page, as they went out but for their secrets; what is most of all and stands elsewhere is not among them."""
-NOT_RECENT = frozenset({("request", "info"), ("certification", "info")})
+NOT_RECENT = frozenset({("request.answered", "info"), ("certification.ended", "info")})
 
 _threshold = LEVELS["info"]
 

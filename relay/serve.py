@@ -54,14 +54,14 @@ async def _serve(settings: RelaySettings) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):  # after uvicorn, which takes them at its start
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         _beside(stack, _watchdog(), "watchdog")
-        log.info("started", version=version("mcfd"), address=f"http://{settings.server.host}:{server.port}")
+        log.info("relay.started", version=version("mcfd"), address=f"http://{settings.server.host}:{server.port}")
         notify.ready()
         waiting = asyncio.ensure_future(stop.wait()), asyncio.ensure_future(server.failed())
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         for each in waiting:
             each.cancel()
         notify.stopping()
-    log.info("stopped")
+    log.info("relay.stopped")
     return EXIT_OK
 
 

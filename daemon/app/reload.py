@@ -88,7 +88,7 @@ class Reloader:
             if part not in concerned:
                 part.unchanged()
         taken = [part for part, bring_into_force in steps if await self._came_into_force(part, bring_into_force)]
-        log.info("reloaded", changed=found.reloaded, taken_up=[part.sections[-1] for part in taken if part.sections])
+        log.info("reload.done", changed=found.reloaded, taken_up=[part.sections[-1] for part in taken if part.sections])
         if found.restart:
             log.warning("reload.needs_restart", keys=found.restart)
 

@@ -124,7 +124,7 @@ class Signals:
         if not self.stop.is_set():
             self.stop.set()
             return
-        log.warning("stopped_at_once", signal=number)
+        log.warning("daemon.stopped_at_once", signal=number)
         asyncio.get_running_loop().remove_signal_handler(number)
         os.kill(os.getpid(), number)
 
@@ -174,14 +174,14 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         _beside(stack, keep_uses(deps, runtime.store), "uses")
         _settle_memory()
         running = {"version": version("mcfd"), "core": f"{CORE_VERSION} {core_digest()}"}
-        log.info("started", **running, host=settings.server.host, port=server.port, address=address)
+        log.info("daemon.started", **running, host=settings.server.host, port=server.port, address=address)
         notify.ready()
         await _until(signals.stop, server)
         notify.stopping()
-        log.info("stopping")
+        log.info("daemon.stopping")
         # Together: what is on the line ends, whoever waits is told so, and the answers still go out.
         await server.stop(asyncio.gather(*(worker.close(STOP_GRACE) for worker in runtime.all_workers)))
-    log.info("stopped")
+    log.info("daemon.stopped")
     return EXIT_OK
 
 

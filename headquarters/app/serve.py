@@ -105,11 +105,13 @@ async def _serve(settings: HqSettings, terms: JoinTerms, folder: Path | None) ->
             _beside(stack, _keep_certificate(front, settings), "certificate")
         _beside(stack, copy.keep(threads), "register")
         _beside(stack, _watchdog(), "watchdog")
-        log.info("started", version=version("mcfd"), address=f"{scheme}://{settings.server.host}:{server.port}")
+        log.info(
+            "headquarters.started", version=version("mcfd"), address=f"{scheme}://{settings.server.host}:{server.port}"
+        )
         notify.ready()
         await _until(stop, server)
         notify.stopping()
-    log.info("stopped")
+    log.info("headquarters.stopped")
     return EXIT_OK
 
 

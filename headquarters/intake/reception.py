@@ -251,7 +251,7 @@ class Reception:
     async def _refuse(self, refusals: Sequence[Refusal]) -> Sequence[Refusal]:
         for message, why in refusals:
             self.counted[why.reason] += 1
-            log.warning("refused", via=message.via, reason=why.reason, nim=why.nim[:32], detail=str(why)[:200])
+            log.warning("message.refused", via=message.via, reason=why.reason, nim=why.nim[:32], detail=str(why)[:200])
         await self._threads.run(self._store.evidence.refuse, refusals, time.time_ns() // 1_000_000)
         return refusals
 

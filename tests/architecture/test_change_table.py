@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
-from rooms import PAGE, page_with, picture
+from layout import PAGE, page_with, picture
 
 ROOT = Path(__file__).parents[2]
 PARTS = ("bridge", "common", "daemon", "simulator", "tests", "config", "docs", "pyproject.toml")
@@ -143,7 +143,7 @@ CHANGES: dict[str, Callable[[Path, Path], str]] = {
 
 
 def test_changes_are_made_where_the_table_says(copy: Path) -> None:
-    """With what one place needs for each of five changes, and no other room touched, the tests of those rooms pass."""
+    """With what one place needs for each of five changes, and no other package touched, the tests of those rooms pass."""
     selected = [
         change(copy / ROWS[what]["place"], copy / ROWS[what]["tests"]).split() for what, change in CHANGES.items()
     ]
@@ -156,5 +156,5 @@ def test_changes_are_made_where_the_table_says(copy: Path) -> None:
 
 
 def test_the_picture_is_the_house() -> None:
-    """docs/architecture.md shows the rooms and arrows that the imports have; `make rooms` writes it anew."""
-    assert page_with(picture()) == PAGE.read_text(), "run make rooms"
+    """docs/architecture.md shows the packages and arrows that the imports have; `make layout` writes it anew."""
+    assert page_with(picture()) == PAGE.read_text(), "run make layout"

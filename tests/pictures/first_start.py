@@ -41,7 +41,7 @@ def shoot(browser: Browser, place: Path, folder: Path, views: Views) -> None:
         person.page.add_init_script(HELD)
         person.press("I have noted it: start mcfd")
         in_each_size(person.page, folder, "setup-starting", views)
-        wait_for(lambda: box.log_file.read_text().count('"event":"started"'), "the daemon", 60)
+        wait_for(lambda: box.log_file.read_text().count('"event":"daemon.started"'), "the daemon", 60)
         for _, each in people:
             each.context.close()
 

@@ -49,7 +49,7 @@ class RunningRelay:
 
     def _address(self, before: int) -> str:
         deadline = time.monotonic() + 60
-        while not (found := re.search(r'"event":"started".*"address":"([^"]+)"', self.log[before:])):
+        while not (found := re.search(r'"event":"relay.started".*"address":"([^"]+)"', self.log[before:])):
             assert self._process is not None
             assert self._process.poll() is None, self.log[-3000:]
             assert time.monotonic() < deadline, self.log[-3000:]

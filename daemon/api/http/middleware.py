@@ -119,7 +119,7 @@ def _access_line(scope: HTTPScope, status: int, began: float, own_id: str) -> No
     if visit := scope.get("auth"):
         known |= {"nim": visit.key.nim, "mode": visit.key.mode, "key_id": visit.key.id}
     log.info(
-        "request",
+        "request.answered",
         request_id=own_id,
         method=scope["method"],
         route=scope.get("path_template") or "(none)",

@@ -16,7 +16,7 @@ log = structlog.get_logger(__name__)
 def announce(worker: MachineWorker, record: Record) -> None:
     """The log line of an attempt's end, the event for screens, and the tick that brings it into the totals."""
     log.info(
-        "certification",
+        "certification.ended",
         outcome=record.state,
         **worker.names,
         invoice_number=record.number,

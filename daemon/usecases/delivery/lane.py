@@ -73,7 +73,7 @@ class Lane:
         behind = (age >= HOUR_MS) + (age >= DAY_MS)
         if behind > self._told:
             _log.error(
-                f"{subject}s_behind",
+                f"{subject}.behind",
                 **self.names,
                 waiting=backlog.waiting,
                 oldest_hours=age // HOUR_MS,

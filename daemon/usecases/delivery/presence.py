@@ -91,7 +91,7 @@ class Announcer:
             try:
                 await self._speak()
             except Exception:  # noqa: BLE001  # said again in five minutes; a ledger in trouble is told elsewhere
-                _log.exception("presence_failed")
+                _log.exception("presence.failed")
             await self.sleep(self.every * (1 - JITTER + 2 * JITTER * self.dice()))
 
     async def _speak(self) -> None:
@@ -116,10 +116,10 @@ class Announcer:
         if not count:  # still on its way, or never made here
             return
         self._resent[key] = Resent(1 if last is None else last.times + 1, now)
-        _log.info("closures_asked_for", nim=nim, mode=wanted.mode, from_z=wanted.from_z, to_z=to_z, count=count)
+        _log.info("closure.requested", nim=nim, mode=wanted.mode, from_z=wanted.from_z, to_z=to_z, count=count)
 
     def _note(self, heard: bool) -> None:
         """Once per trouble: headquarters that takes no presence is no fault of the box."""
         if heard != self._heard:
-            _log.info("presence_heard" if heard else "presence_not_heard")
+            _log.info("presence.accepted" if heard else "presence.refused")
         self._heard = heard

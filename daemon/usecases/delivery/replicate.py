@@ -159,7 +159,7 @@ class Replicator(Generic[E]):
         try:
             backlogs = await self._outbox.backlog()
         except Exception as error:  # noqa: BLE001  # the store's trouble must not end replication; it is retried
-            _log.warning("outbox_unreadable", error=str(error))
+            _log.warning("outbox.unreadable", error=str(error))
             return []
         return [b for b in backlogs if b.mode == "live" or self._sandbox]
 
@@ -169,7 +169,7 @@ class Replicator(Generic[E]):
             try:
                 sent_all = await self._drain(lane)
             except Exception:  # noqa: BLE001  # logged and retried: the closure is safe in the outbox
-                _log.exception("replication_failed", **lane.names)
+                _log.exception("replication.failed", **lane.names)
                 lane.tries += 1
                 await self._sleep(self._backoff.wait(lane.tries))
                 continue
@@ -201,7 +201,7 @@ class Replicator(Generic[E]):
         has rested: what was wrong over there may be right again."""
         offered = await self._outbox.offer_again(lane.nim, lane.mode, before=before)
         if offered:
-            _log.info(f"{self._subject}s_offered_again", **lane.names, count=offered)
+            _log.info(f"{self._subject}.offered_again", **lane.names, count=offered)
         return offered
 
     async def _deliver(self, entry: E) -> Delivery:
@@ -221,11 +221,11 @@ class Replicator(Generic[E]):
     async def _settle(self, lane: Lane, entry: E, delivery: Delivered | DeliveryRefused) -> None:
         if isinstance(delivery, DeliveryRefused):
             await self._outbox.park(entry.id, delivery.error, at=self._clock())
-            _log.error(f"{self._subject}_parked", **entry.names, destination=self._destination, error=delivery.error)
+            _log.error(f"{self._subject}.parked", **entry.names, destination=self._destination, error=delivery.error)
         else:
             await self._outbox.mark_sent(entry.id, at=self._clock())
             lane.has_delivered = True
-            _log.info(f"{self._subject}_delivered", **entry.names, tries=lane.tries + 1)
+            _log.info(f"{self._subject}.delivered", **entry.names, tries=lane.tries + 1)
         lane.tries = 0
 
     async def _postpone(self, lane: Lane, entry: E, delivery: Again) -> None:
@@ -234,7 +234,7 @@ class Replicator(Generic[E]):
         now = self._clock()
         if lane.tries == 1:  # once per trouble: an hour of it, and then a day, are told by the bookkeeping
             _log.warning(
-                f"{self._subject}_postponed", **entry.names, destination=self._destination, error=delivery.error
+                f"{self._subject}.postponed", **entry.names, destination=self._destination, error=delivery.error
             )
         await self._outbox.mark_failed(entry.id, delivery.error, at=now, next_at=now + round(seconds * 1000))
         await self._sleep(seconds)

@@ -86,7 +86,7 @@ def test_the_day_of_a_new_shop(hq, shop):
     assert shop.mcfd("upstream", "test").returncode == 0
     assert shop.mcfd("config", "check").returncode == 0
     assert shop.mcfd("upstream", "leave").returncode == 0
-    wait_for(lambda: shop.events("reloaded")[1:], "the reload")
+    wait_for(lambda: shop.events("reload.done")[1:], "the reload")
     assert shop.closed()["z_number"] == 2
     actions = [entry["action"] for entry in json.loads(shop.mcfd("audit", "--json").stdout)["entries"]]
     assert {"upstream.joined", "upstream.left"} <= set(actions)

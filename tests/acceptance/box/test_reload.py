@@ -102,7 +102,7 @@ async def test_what_headquarters_and_a_webhook_refused_is_offered_again_by_a_rel
             await receiver.script({"status": 422, "body": "unknown shop"})
         close(shop)
         for subject in ("closure", "event"):
-            wait_for(lambda subject=subject: shop.events(f"{subject}_parked"), f"a parked {subject}")
+            wait_for(lambda subject=subject: shop.events(f"{subject}.parked"), f"a parked {subject}")
         assert reloaded.hup("reloaded")["taken_up"] == []
         for receiver in (headquarters, till):
             (refused,) = [attempt["id"] for attempt in receiver.attempts() if attempt["status"] == 422]
@@ -173,10 +173,10 @@ def test_the_log_speaks_as_loud_as_asked(reloaded: Reloaded) -> None:
     os.kill(reloaded.shop.pid, signal.SIGHUP)
 
     def is_quiet() -> bool:
-        before = len(reloaded.shop.events("request"))
+        before = len(reloaded.shop.events("request.answered"))
         for _ in range(2):  # a line is written just after its answer: at the second, the first one's is there
             reloaded.shop.http.get("/health/live")
-        return len(reloaded.shop.events("request")) == before
+        return len(reloaded.shop.events("request.answered")) == before
 
     wait_for(is_quiet, "a quiet log")
     reloaded.edit('level = "warning"', 'level = "info"')
@@ -197,7 +197,7 @@ def test_what_needs_a_restart_is_named_each_time(reloaded: Reloaded) -> None:
 def test_a_bad_file_is_one_line_and_changes_nothing(reloaded: Reloaded, tmp_path: Path) -> None:
     """A misspelt key, a section that cannot be, a secret that is none: refused with the reason; selling goes on."""
     shop, good = reloaded.shop, reloaded.shop.config_file.read_text()
-    taken_before = len(shop.events("reloaded"))
+    taken_before = len(shop.events("reload.done"))
     bad_secret = tmp_path / "secret"
     bad_secret.write_text("whsec_%%%\n")
     upstream = f'[upstream]\nkind = "https"\nurl = "https://hq.example"\nsecret_file = "{bad_secret}"\n'
@@ -212,7 +212,7 @@ def test_a_bad_file_is_one_line_and_changes_nothing(reloaded: Reloaded, tmp_path
         assert "%%%" not in said["reason"]
     shop.config_file.unlink()
     assert str(shop.config_file) in reloaded.hup("reload.refused")["reason"]
-    assert len(shop.events("reloaded")) == taken_before
+    assert len(shop.events("reload.done")) == taken_before
     assert shop.certify(invoice("R-1")).status_code == OK
 
 

@@ -131,7 +131,7 @@ def test_sigterm_finishes_what_is_on_the_line(tmp_path: Path) -> None:
         for answer in others:
             assert "nothing was sent" in problem(answer, 503, "MACHINE_BUSY")["detail"]
         assert [entry["code"] for entry in machine.certified()] == [receipt["codeSecef"]]
-        assert [line["event"] for line in log_lines(shop)][-1] == "stopped"
+        assert [line["event"] for line in log_lines(shop)][-1] == "daemon.stopped"
         shop.verify()
         machine.order("think", ms=0)
         shop.start_daemon()
@@ -162,7 +162,7 @@ def test_a_second_signal_ends_the_stop_at_once(tmp_path: Path) -> None:
         answer = till.submit(shop.certify, body, key="stuck")
         wait_for(lambda: shop.machines[0].order("snapshot", log=False)["struck"])
         os.kill(shop.pid, signal.SIGTERM)
-        wait_for(lambda: shop.events("stopping"))
+        wait_for(lambda: shop.events("daemon.stopping"))
         with within(5, *shop.pids):
             assert shop.stop_daemon() == -signal.SIGTERM
         with pytest.raises(httpx.HTTPError):
@@ -216,8 +216,8 @@ def test_one_line_per_request(shop: Shop) -> None:
     shop.http.get("/nowhere/at/all", headers=headers[2])
     shop.http.get("/v1/me", headers={"X-Request-ID": ids[3]})
     most = (time.monotonic() - began) * 1000 + len(ids)
-    wait_for(lambda: [line for line in shop.events("request") if line["request_id"] == ids[3]])
-    found = [line for line in shop.events("request") if line["request_id"] in ids]
+    wait_for(lambda: [line for line in shop.events("request.answered") if line["request_id"] == ids[3]])
+    found = [line for line in shop.events("request.answered") if line["request_id"] in ids]
     assert [(line["method"], line["route"], line["status"]) for line in found] == [
         ("POST", "/v1/mcf/{nim}/certify", 200),
         ("GET", "/v1/mcf/{nim}/reports/a", 422),
@@ -245,7 +245,7 @@ def test_one_event_per_certification(shop: Shop) -> None:
     wait_for(lambda: shop.http.get("/health/ready").status_code == 200)
     machine.order("fault", spec="unplug:0.2@38h#1")
     assert send(shop, numbers[3]) == 200  # the answer came with C1h, after the line was back
-    found = [line for line in shop.events("certification") if line["invoice_number"] in numbers]
+    found = [line for line in shop.events("certification.ended") if line["invoice_number"] in numbers]
     assert [(line["invoice_number"], line["outcome"]) for line in found] == [
         (numbers[0], "certified"),
         (numbers[1], "refused"),

@@ -85,7 +85,7 @@ def test_a_refused_event_is_parked_and_does_not_hold_up_the_others(shop: HookedS
     asyncio.run(receiver.script({"status": 422, "body": "what is this"}))
     codes = [certified(shop.certify(invoice(fresh())))["codeSecef"] for _ in range(2)]
     assert sold(receiver, 1) == codes[1:]
-    (parked,) = shop.events("event_parked")
+    (parked,) = shop.events("event.parked")
     assert "422 what is this" in parked["error"]
     metrics = shop.http.get("/metrics").text
     host = receiver.url.split("/")[2]

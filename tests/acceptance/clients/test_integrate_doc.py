@@ -79,7 +79,9 @@ def test_a_till_outlives_its_machine(tmp_path: Path, language: str) -> None:
         with till(shop, language, "T-1") as process:
             try:
                 wait_for(
-                    lambda: [one for one in shop.events("request") if "certify" in str(one) and "503" in str(one)],
+                    lambda: [
+                        one for one in shop.events("request.answered") if "certify" in str(one) and "503" in str(one)
+                    ],
                     "a try",
                 )
                 shop.machines[0].start()

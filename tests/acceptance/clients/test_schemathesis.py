@@ -60,7 +60,7 @@ def test_no_server_errors_and_no_answers_that_the_document_does_not_describe(sho
     )
     assert done.returncode == 0, f"seed {SEED}\n{done.stdout[-8000:]}{done.stderr[-2000:]}"
     assert shop.machines[0].counters == before
-    seen = Counter((line["route"], line["status"]) for line in shop.events("request"))
+    seen = Counter((line["route"], line["status"]) for line in shop.events("request.answered"))
     certify = "/v1/mcf/{nim}/certify"
     assert seen[certify, httpx.codes.OK] > 10 * seen[certify, httpx.codes.CONFLICT]  # keys and numbers of their own
     assert ("/v1/mcf/{nim}/reports/z", httpx.codes.CREATED) in seen

@@ -390,7 +390,7 @@ def test_decision_7_the_request_id_is_echoed(shop: Shop, own: str) -> None:
     headers = {**shop.headers(), "X-Request-ID": own}
     answer = shop.http.post(f"/v1/mcf/{NIM}/certify", json=invoice(fresh()), headers=headers)
     assert answer.headers["x-request-id"] == own
-    for event in ("request", "certification"):
+    for event in ("request.answered", "certification.ended"):
         assert wait_for(lambda event=event: [line for line in shop.events(event) if line["request_id"] == own])
     refused = shop.http.get("/v1/me", headers={"X-Request-ID": own})
     assert refused.json()["request_id"] == refused.headers["x-request-id"] == own

@@ -136,7 +136,7 @@ def hang_up(lane: Lane, body: dict[str, Any], key: str, after: float | None) -> 
 
 def ended(lane: Lane) -> int:
     """Requests for a certification that the daemon is done with, whether anybody waited for the answer or not."""
-    return sum(line["route"].endswith("/certify") for line in lane.shop.events("request"))
+    return sum(line["route"].endswith("/certify") for line in lane.shop.events("request.answered"))
 
 
 def test_one_key_many_times_at_once_is_one_invoice(lane: Lane) -> None:

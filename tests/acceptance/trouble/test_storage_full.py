@@ -91,10 +91,10 @@ def test_a_reload_on_a_full_disk_is_finished_once_there_is_room(lane: Lane) -> N
     file = lane.shop.config_file
     file.write_text(file.read_text() + '\n[logs]\nlevel = "debug"\n')
     go_on = full_to_the_last_byte(lane)
-    before = len(lane.shop.events("reloaded"))
+    before = len(lane.shop.events("reload.done"))
     os.kill(lane.shop.pid, signal.SIGHUP)
     wait_for(lambda: lane.shop.events("reload.put_off"), "a part that has to wait", patience=60)
-    wait_for(lambda: len(lane.shop.events("reloaded")) == before + 1, "what needs no disk", patience=60)
+    wait_for(lambda: len(lane.shop.events("reload.done")) == before + 1, "what needs no disk", patience=60)
     assert not lane.shop.events("reload.finished")
     go_on()
     wait_for(lambda: lane.shop.events("reload.finished"), "the rest of the reload", patience=60)

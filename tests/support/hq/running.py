@@ -56,7 +56,7 @@ class RunningHq:
         deadline = time.monotonic() + 60
         while True:
             text = self._log.read_text()[before:]
-            if found := re.search(r'"event":"started".*"address":"([^"]+)"', text):
+            if found := re.search(r'"event":"headquarters.started".*"address":"([^"]+)"', text):
                 return found[1]
             assert self._process.poll() is None, text[-3000:]
             assert time.monotonic() < deadline, text[-3000:]

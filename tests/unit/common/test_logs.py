@@ -157,11 +157,11 @@ def test_the_page_remembers_what_went_out_without_its_secrets(out):
     logs.RECENT.clear()
     log = structlog.get_logger()
     log.warning("page.failed", detail=f"Bearer {KEY}", secret=SECRET)
-    log.info("request", route="/")
-    log.info("certification", outcome="certified")
-    log.warning("certification", outcome="refused")
+    log.info("request.answered", route="/")
+    log.info("certification.ended", outcome="certified")
+    log.warning("certification.ended", outcome="refused")
     log.debug("below the level")
-    assert [event["event"] for event in logs.RECENT] == ["page.failed", "certification"]
+    assert [event["event"] for event in logs.RECENT] == ["page.failed", "certification.ended"]
     assert KEY not in str(list(logs.RECENT))
     assert SECRET not in str(list(logs.RECENT))
     for number in range(2 * (logs.RECENT.maxlen or 0)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,15 +21,33 @@ def test_every_event_of_the_log_has_words() -> None:
     assert found - set(EVENTS) == set()
 
 
-def _events(path: Path) -> Iterator[str]:
+def _events(path: Path, *, composed: bool = False) -> Iterator[str]:
+    """`composed`: also those of an f-string, with `x` for each value."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in SAID and node.args:
             logger = node.func.value
             name = logger.id if isinstance(logger, ast.Name) else getattr(logger, "attr", "")
             if name.lstrip("_") == "log":
                 yield from (each.value for each in _constants(node.args[0]))
+                if composed and isinstance(node.args[0], ast.JoinedStr):
+                    yield "".join(part.value if isinstance(part, ast.Constant) else "x" for part in node.args[0].values)
 
 
 def _constants(node: ast.expr) -> Iterator[ast.Constant]:
     choices = (node.body, node.orelse) if isinstance(node, ast.IfExp) else (node,)
     yield from (each for each in choices if isinstance(each, ast.Constant) and isinstance(each.value, str))
+
+
+NOUN_VERB = re.compile(r"[a-z]+(\.[a-z]+(_[a-z]+)*)+")
+PACKAGES = ("bridge", "common", "daemon", "headquarters", "relay", "simulator")
+
+
+def test_events_are_a_noun_and_what_happened_to_it() -> None:
+    """`line.up`, `closure.parked`: in every package, so that a log is filtered by its noun."""
+    tree = ROOT.parent
+    found = {
+        name for package in PACKAGES for path in (tree / package).rglob("*.py") for name in _events(path, composed=True)
+    }
+    assert len(found) > 80
+    assert "x.parked" in found
+    assert [name for name in sorted(found) if not NOUN_VERB.fullmatch(name)] == []

@@ -11,8 +11,8 @@ def test_it_runs_until_it_is_told_to_stop(tmp_path):
         shop.start()
         assert shop.http.get("/health/live").status_code == httpx.codes.OK
         assert shop.stop_daemon() == 0
-        assert shop.events("started")[0]["port"] == shop.port
-        assert shop.events("stopped")
+        assert shop.events("daemon.started")[0]["port"] == shop.port
+        assert shop.events("daemon.stopped")
 
 
 def test_one_ledger_one_daemon(tmp_path):

@@ -160,7 +160,7 @@ async def test_refused_is_parked_and_passed():
     assert receiver.taken == [(NIM, 1), (NIM, 3)]
     assert rig.outbox.states() == ["sent", "parked", "sent"]
     assert rig.naps == []
-    (parked,) = [line for line in logs if line["event"] == "closure_parked"]
+    (parked,) = [line for line in logs if line["event"] == "closure.parked"]
     assert (parked["nim"], parked["z_number"], parked["error"]) == (NIM, 2, "unknown shop")
 
 
@@ -273,7 +273,7 @@ async def test_a_fault_of_the_receiver_is_survived():
     rig = Rig(waiting(), receiver)
     logs = await rig.drain()
     assert rig.naps == [1, 2]
-    assert [line["event"] for line in logs].count("replication_failed") == 2
+    assert [line["event"] for line in logs].count("replication.failed") == 2
 
 
 class FullDisk(MemoryOutbox):
@@ -309,9 +309,9 @@ async def test_trouble_is_told_once():
     """Ten failures of one trouble are one line, with the closure and the reason; its end is a line too."""
     receiver = Scripted(answers=[Again("no route to host")] * 10)
     logs = await Rig(waiting(), receiver).drain()
-    postponed = [line for line in logs if line["event"] == "closure_postponed"]
+    postponed = [line for line in logs if line["event"] == "closure.postponed"]
     assert [(line["nim"], line["z_number"], line["error"]) for line in postponed] == [(NIM, 1, "no route to host")]
-    (delivered,) = [line for line in logs if line["event"] == "closure_delivered"]
+    (delivered,) = [line for line in logs if line["event"] == "closure.delivered"]
     assert delivered["tries"] == 11
 
 
@@ -342,7 +342,7 @@ async def test_an_hour_and_a_day_behind(monkeypatch):
         looks = outbox.looks
         with capture_logs() as logs:
             await until(lambda: outbox.looks >= looks + 4, deadline=30, every=0)
-        return [line["oldest_hours"] for line in logs if line["event"] == "closures_behind"]
+        return [line["oldest_hours"] for line in logs if line["event"] == "closure.behind"]
 
     ages = (0, HOUR_MS - 1, HOUR_MS, 2 * HOUR_MS, DAY_MS - 1, DAY_MS, 9 * DAY_MS)
     assert [await told(age) for age in ages] == [[], [], [1], [], [], [24], []]

@@ -73,12 +73,12 @@ async def test_one_line_for_each_request(served: Served, lines: list) -> None:
     most = (time.monotonic() - began) * 1000 + 1
     assert answer.status_code == 200
     await served.get("reports/a?from=2026-01-01&to=2026-01-02")
-    found = [line for line in lines if line["event"] == "request"]
+    found = [line for line in lines if line["event"] == "request.answered"]
     assert len(found) == 2
     first, second = found
     assert 0 < first.pop("duration_ms") <= most
     assert first == {
-        "event": "request",
+        "event": "request.answered",
         "log_level": "info",
         "request_id": "r-6",
         "method": "POST",
@@ -101,7 +101,7 @@ async def test_a_request_that_was_not_let_in_has_its_line_too(served: Served, li
     """Without the path's own words, which a stranger wrote."""
     await served.client.get("/v1/mcf/STRANGE/info")
     await served.client.get("/STRANGE")
-    found = [line for line in lines if line["event"] == "request"]
+    found = [line for line in lines if line["event"] == "request.answered"]
     assert [(line["status"], line["route"]) for line in found] == [(401, "/v1/mcf/{nim}/info"), (404, "(none)")]
     assert "STRANGE" not in repr(found)
 
@@ -158,4 +158,4 @@ async def test_a_till_that_hangs_up_has_its_line(served: Served, usecases: UseCa
     writer.close()
     await writer.wait_closed()
     usecases.gate.set()
-    await until(lambda: [line for line in lines if line["event"] == "request"])
+    await until(lambda: [line for line in lines if line["event"] == "request.answered"])

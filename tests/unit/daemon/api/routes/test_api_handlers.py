@@ -265,7 +265,7 @@ async def test_ready_shows_upstream_and_does_not_depend_on_it(serve: Serve, monk
         assert (answer.status_code, answer.json()["upstream"]) == (503, shown)
     with capture_logs() as lines:
         assert (await (await serve()).get("/health/ready")).json()["upstream"] is None
-    assert [line["event"] for line in lines] == ["request"]
+    assert [line["event"] for line in lines] == ["request.answered"]
 
 
 async def test_strangers_are_not_told_what_headquarters_said(serve: Serve) -> None:

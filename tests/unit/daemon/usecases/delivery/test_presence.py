@@ -84,7 +84,7 @@ async def test_trouble_ends_nothing():
     """A ledger that cannot be read for a while, and nobody who hears: told once, and said again."""
     rig = Rig([None] * 10, failing=3)
     logs = await rig.run()
-    assert logs == ["presence_failed"] * 3 + ["presence_not_heard", "presence_heard"]
+    assert logs == ["presence.failed"] * 3 + ["presence.refused", "presence.accepted"]
     assert len(rig.said) == 2 * (ENOUGH - 1 - 3)
 
 
@@ -95,7 +95,7 @@ async def test_what_headquarters_misses_is_sent_again():
     rig = Rig([wanted, PresenceAnswer()] * 5 + [PresenceAnswer((WantedClosures("live", 3),))])
     logs = await rig.run()
     assert rig.resent == [(NIM, "live", 7, 9), (NIM, "live", 3, LAST_Z)]
-    assert logs == ["closures_asked_for"] * 2
+    assert logs == ["closure.requested"] * 2
 
 
 async def test_what_was_still_on_its_way_is_asked_for_again_at_once():
@@ -103,7 +103,7 @@ async def test_what_was_still_on_its_way_is_asked_for_again_at_once():
     rig = Rig([PresenceAnswer((WantedClosures("live", 7, 9),)), PresenceAnswer()] * 5, again=(0, 2))
     logs = await rig.run()
     assert rig.resent == [(NIM, "live", 7, 9)] * 2
-    assert logs == ["closures_asked_for"]
+    assert logs == ["closure.requested"]
 
 
 @pytest.mark.parametrize("with_end", [True, False])
