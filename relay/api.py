@@ -89,7 +89,7 @@ async def pass_on(request: AnyRequest) -> Response[bytes]:
         parts.under_way -= 1
         parts.counted[str(status)] += 1
         log.info(
-            "request",
+            "request.answered",
             request_id=request.state["request_id"],
             method=request.method,
             nim=nim[:32],
