@@ -74,41 +74,44 @@ the event is older than a week (`reason` `expired`) or the ledger was put back f
     ),
 )
 async def events(request: ApiRequest) -> Stream:
-    deps, worker = deps_of(request), request.auth.worker
+    deps, worker, key = deps_of(request), request.auth.worker, request.auth.key
     start = await starting_point(worker.events, _last_seen(request))
     return Stream(
         _frames(
-            worker,
+            deps.workers.get(key.nim, key.mode) or worker,
             deps.notifier,
             start,
             partial(in_force, deps, request.scope["headers"]),
         ),
         media_type=b"text/event-stream; charset=utf-8",
         headers=(UNBUFFERED,),
-        place=deps.event_streams.take(request.auth.key.id),
+        place=deps.event_streams.take(key.id),
         stopping=deps.stopping,
         endless=True,
     )
 
 
 async def _frames(
-    worker: MachineWorker, notifier: EventNotifier, start: Start, is_welcome: Callable[[], bool]
+    asked: MachineWorker, notifier: EventNotifier, start: Start, is_welcome: Callable[[], bool]
 ) -> AsyncGenerator[bytes, None]:
+    """Of the machine that is in use: from a take-over on those of its spare, within a beat."""
     after = start.after
-    with notifier.listening(worker.book) as news:
-        yield OPENING
-        if start.reset:
-            yield frame(reset_event(worker.book, start, worker.now()), start.epoch)
-        while True:
-            news.clear()
-            told = await events_for(worker.events, worker.ledger, worker.book, after)
-            if not is_welcome():
-                return
-            if told:
-                after = told[-1].id
-                yield b"".join(frame(event, start.epoch) for event in told)
-            elif not await has_come(news, BEAT):
-                yield COMMENT
+    yield OPENING
+    if start.reset:
+        yield frame(reset_event(asked.in_use.book, start, asked.now()), start.epoch)
+    while True:
+        worker = asked.in_use
+        with notifier.listening(worker.book) as news:
+            while worker is asked.in_use:
+                news.clear()
+                told = await events_for(worker.events, worker.ledger, worker.book, after)
+                if not is_welcome():
+                    return
+                if told:
+                    after = told[-1].id
+                    yield b"".join(frame(event, start.epoch) for event in told)
+                elif not await has_come(news, BEAT):
+                    yield COMMENT
 
 
 def frame(event: SentEvent, epoch: int) -> bytes:

@@ -108,6 +108,20 @@ def test_tills_go_on_with_the_spare_and_each_sale_is_certified_once(shop: PairSh
     shop.verify()
 
 
+def test_a_stream_of_events_goes_on_with_the_spare(shop: PairShop) -> None:
+    """One that was open before the take-over: what its till's key is answered stands in it."""
+    with shop.http.stream("GET", f"/v1/mcf/{NIM}/events", headers=shop.headers()) as stream:
+        lines = stream.iter_lines()
+        assert next(lines).startswith("retry:")
+        shop.take_over()
+        try:
+            sold = certified(shop.certify(invoice(fresh())))
+            told = next(line for line in lines if line.startswith("data: ") and sold["codeSecef"] in line)
+            assert SPARE in told
+        finally:
+            shop.take_back()
+
+
 def test_a_box_is_ready_with_the_machine_that_is_in_use(shop: PairShop) -> None:
     """A spare may lie in the cupboard; a dead machine may lie beside its spare."""
     shop.spare.kill()
