@@ -9,6 +9,8 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import msgspec
 
+from common.language import Text
+from daemon.core.errors import StorageFull
 from daemon.store.sqlite.connection import SqliteConnection
 from daemon.store.sqlite.faults import storage_error
 from daemon.store.sqlite.free_space import FreeSpace
@@ -53,8 +55,10 @@ class LedgerAccess:
         return await self._open.reads.run(lambda connection: function(connection, *args, **named))
 
     def peek(self, function: Callable[Concatenate[sqlite3.Connection, P], T], /, *args: P.args, **named: P.kwargs) -> T:
-        """On this thread: a look-up takes a few microseconds, a hop to another thread and back a hundred."""
+        """On this thread: a look-up takes a few microseconds, a hop to another thread and back a hundred. StorageFull once the ledger is closed."""
         try:
             return function(self._open.snapshot, *args, **named)
         except sqlite3.Error as error:
+            if self._open.writer.is_closing and isinstance(error, sqlite3.ProgrammingError):
+                raise StorageFull(Text("the ledger is closed")) from error
             raise (storage_error(error) or error) from error

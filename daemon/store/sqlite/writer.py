@@ -64,6 +64,11 @@ class Writer:
         self._ended = asyncio.Event()
         self._since_checkpoint = 0
 
+    @property
+    def is_closing(self) -> bool:
+        """Nothing new is taken."""
+        return self._closing
+
     def submit(self, job: Job[T]) -> asyncio.Future[T]:
         """The job's result, once it is durable."""
         if self._closing:

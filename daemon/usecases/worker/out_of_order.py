@@ -48,7 +48,7 @@ def registering_refusal(worker: MachineWorker) -> Iterator[None]:
     except (NotInUse, NumberReserved):  # of the other machine of a pair, which has its own register
         raise
     except (MachineOffline, MachineAttention, LineLost, StorageError) as error:
-        if not worker.closing:
+        if not (worker.closing or reasons.STOPPED.code in reasons.codes_of(error)):
             reason = "disk" if isinstance(error, StorageError) else out_of_order(worker) or outage_of(error)
             worker.spawn(_register(worker, reason), "outage")
         raise

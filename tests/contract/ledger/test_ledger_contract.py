@@ -12,7 +12,7 @@ from support.ledgers.ledger import IFU, NIM, RATES, START, ZONE, Till, code_of, 
 
 from daemon.core.audit import Actor
 from daemon.core.call import Call
-from daemon.core.errors import MachineBusy, NotFound
+from daemon.core.errors import MachineBusy, NotFound, StorageFull
 from daemon.core.ledger.attempt import Attempt, DuplicateInvoice, Mode, Outcome
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.tally import contribution
@@ -221,6 +221,14 @@ async def test_closing_the_store_finishes_what_was_submitted(path: Path) -> None
     attempt_id = await task
     async with opened(path) as again:
         assert (again.ledger.peek(attempts.find_record, till.book, attempt_id)).number == "F-1"
+
+
+async def test_a_closed_ledger_is_an_error_of_storage(path: Path) -> None:
+    """Whoever still asks at the stop gets the 507 of a disk, not a fault of ours (seed 3101040)."""
+    async with opened(path) as store:
+        till = await Till.of(store)
+    with pytest.raises(StorageFull, match="closed"):
+        store.ledger.peek(attempts.unfinished, till.book)
 
 
 async def test_events_are_written_with_what_they_tell(store: Store, till: Till) -> None:
