@@ -1,4 +1,4 @@
-"""Asking a box: which one is meant, whether it is there alone, one request, one answer, nothing twice (decision 44).
+"""Asking a box: which one is meant, whether it is there alone, one request, one answer, nothing twice (decision 46).
 
 Which run of the daemon (`boot`) is asked is in the last presence of its NIM, in the stream PRESENCE. Before the first call everybody who
 listens on its subject is asked for a boot, which shows two boxes with one identity before one of them is asked; later the other one shows
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 import msgspec
@@ -30,6 +30,8 @@ OF_ONE_NIM: Final = 8
 """Calls of this relay that wait for one box; the box counts those of all relays."""
 WHO_SECONDS: Final = 1.0
 """For so long answers to the question who is there are waited for."""
+WATCH_SECONDS: Final = 5.0
+"""After so long without an answer it is looked whether the box is still there, on the same connection."""
 PRESENCE_SECONDS: Final = 5.0
 AMBIGUOUS_SECONDS: Final = 60.0
 """After which it is asked again whether there are still two."""
@@ -45,9 +47,10 @@ class LastPresence(NamedTuple):
 
 
 class KnownBox(msgspec.Struct):
-    """`past` are boots that another one came after: one that comes back is of a second box."""
+    """`line` is the box's connection as last heard; `past` are boots that another one came after: one that comes back is of a second box."""
 
     boot: str = ""
+    line: str = ""
     generation: int = 0
     ambiguous_until: float = 0.0
     past: deque[str] = msgspec.field(default_factory=lambda: deque(maxlen=PAST_BOOTS))
@@ -115,13 +118,13 @@ class Boxes:
         there = await self._who(nim)
         box = self._box(nim)
         if len(there) > 1 or any(boot in box.past for boot in there):
-            self._two(nim, there)
+            self._two(nim, there.keys())
             raise BoxAmbiguous
-        if last is None or there != {last.boot}:
+        if last is None or there.keys() != {last.boot}:
             raise BoxOffline(2 if there else 5)  # one that has just started says so in a moment
         if box.boot and box.boot != last.boot:
             box.past.append(box.boot)
-        box.boot, box.generation = last.boot, self._connection.generation
+        box.boot, box.line, box.generation = last.boot, there[last.boot], self._connection.generation
         return last.boot
 
     def _box(self, nim: str) -> KnownBox:
@@ -131,29 +134,29 @@ class Boxes:
             self._known.popitem(last=False)
         return box
 
-    def _two(self, nim: str, boots: set[str]) -> None:
+    def _two(self, nim: str, boots: Iterable[str]) -> None:
         box = self._box(nim)
         box.generation = 0
         box.ambiguous_until = self._now() + AMBIGUOUS_SECONDS
         box.past.clear()
         log.warning("box.ambiguous", nim=nim, boots=sorted(boots))
 
-    async def _who(self, nim: str) -> set[str]:
-        """The boots of all who listen. BoxOffline where the servers do not say."""
+    async def _who(self, nim: str) -> dict[str, str]:
+        """The boots of all who listen, each with its line. BoxOffline where nobody does, or the servers do not say."""
         client = self._connection.client
         replies: asyncio.Queue[Msg] = asyncio.Queue()
         inbox = client.new_inbox()
         subscription = client.subscribe(inbox, replies.put_nowait, most=MOST_REPLY)
-        found: set[str] = set()
+        found: dict[str, str] = {}
         end = asyncio.get_running_loop().time() + WHO_SECONDS
         try:
             client.publish(f"mcf.{nim}.{CALL}", b"", reply=inbox)
             while (left := end - asyncio.get_running_loop().time()) > 0:
                 msg = await client.within(replies.get(), left)
                 if msg.headers.status == NO_RESPONDERS:
-                    return set()
+                    raise BoxOffline
                 if (reply := _read(msg)) is not None:
-                    found.add(reply.boot)
+                    found[reply.boot] = reply.line
         except NoAnswer:
             return found
         except NatsError:
@@ -185,7 +188,14 @@ class Boxes:
         """The answer of the box that was meant."""
         end = asyncio.get_running_loop().time() + seconds
         while True:
-            msg: Msg = await client.within(replies.get(), end - asyncio.get_running_loop().time())
+            left = end - asyncio.get_running_loop().time()
+            try:
+                msg: Msg = await client.within(replies.get(), min(left, WATCH_SECONDS))
+            except NoAnswer:
+                if left <= WATCH_SECONDS:
+                    raise
+                await self._watch(nim, boot, replies)
+                continue
             if msg.headers.status == NO_RESPONDERS:
                 self._box(nim).generation = 0
                 raise BoxOffline
@@ -193,13 +203,24 @@ class Boxes:
             if reply is None:
                 continue
             if reply.status and reply.boot == boot:
+                self._box(nim).line = reply.line
                 return reply
             self._box(nim).generation = 0
+            await self._watch(nim, boot, replies)
+
+    async def _watch(self, nim: str, boot: str, replies: asyncio.Queue[Msg]) -> None:
+        """OutcomeUnknown where the answer cannot come any more: the box has started anew, or has another connection, and may have had the
+        request before."""
+        box = self._box(nim)
+        try:
             there = await self._who(nim)
-            if len(there) > 1:
-                self._two(nim, there)
-            if boot not in there and replies.empty():
-                raise OutcomeUnknown  # it has started anew since, and may have had the request before
+        except BoxOffline:
+            there = {boot: ""}
+        if len(there) > 1:
+            self._two(nim, there.keys())
+        if there and there.get(boot) != box.line and replies.empty():
+            box.line, box.generation = there.get(boot, ""), 0
+            raise OutcomeUnknown
 
 
 def _read(msg: Msg) -> RelayedReply | None:

@@ -1,4 +1,4 @@
-"""A call: one HTTP request on its way from the relay to a box, and what the box answers (decision 44 of docs/decisions.md).
+"""A call: one HTTP request on its way from the relay to a box, and what the box answers (decision 46 of docs/decisions.md).
 
 NATS request and reply on `mcf.<NIM>.call`, each side MessagePack, so that bodies are the client's bytes. An empty request asks who is
 there: every box that listens answers with its `boot` and the status 0. Fields may be added; none is renamed, dropped or retyped."""
@@ -85,6 +85,8 @@ class RelayedReply(Shape, frozen=True, omit_defaults=True):
     """Status 0: not carried out, as the box of `boot` is not the one that was meant, or was asked only whether it is there."""
 
     boot: str
+    line: str = ""
+    """Names the connection over which the box listens: an answer to what came by an earlier one never comes."""
     status: Annotated[int, msgspec.Meta(ge=0, le=599)] = 0
     headers: Headers = ()
     body: bytes = b""

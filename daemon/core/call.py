@@ -29,7 +29,7 @@ class Call(msgspec.Struct, frozen=True):
     earlier: Callable[[Iterable[str]], Iterable[bytes]] | None = None
     """The fingerprints that version 0.1.0 stored: its path had the NIM as it was sent, or as one of those given."""
     expires: float = 0.0
-    """When nothing is sent to the machine for it any more (loop time, decision 44); 0 for never."""
+    """When nothing is sent to the machine for it any more (loop time, decision 46); 0 for never."""
 
     @property
     def key_hash(self) -> bytes:

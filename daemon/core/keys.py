@@ -27,7 +27,7 @@ _SHAPE = re.compile(r"ak_(live|test)_[0-9A-Za-z]{38}")
 
 
 Lane: TypeAlias = Literal["lan", "relay"]
-"""By which way requests with a key come: over the shop's network, or through the relay (decision 44). No key is for both."""
+"""By which way requests with a key come: over the shop's network, or through the relay (decision 46). No key is for both."""
 LANES: Final[tuple[Lane, ...]] = get_args(Lane)
 RELAY_ROLES: Final[tuple[Role, ...]] = ("seller", "reader", "manager")
 """What a key for the relay may be: a technician is at the box."""

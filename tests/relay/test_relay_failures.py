@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import signal
 import sqlite3
 from contextlib import closing
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from support.line.network import Relay as LossyLine
 from support.receivers.headquarters import until as until_true
 from support.receivers.nats_server import NIM
 from support.relay_site import RelaySite
@@ -21,6 +23,7 @@ from common.wire.call import RelayedCall, encode, read_reply
 from common.wire.nats_client import Client
 
 PATIENCE = 60.0
+TRY_SECONDS = 20.0
 
 
 def bearer(key: str, once: str = "", **more: str) -> dict[str, str]:
@@ -36,7 +39,7 @@ async def until_answered(http: httpx.AsyncClient, method: str, url: str, **reque
     async with asyncio.timeout(PATIENCE):
         while True:
             try:
-                answer = await http.request(method, url, **request)
+                answer = await http.request(method, url, timeout=TRY_SECONDS, **request)
             except httpx.TransportError:
                 await asyncio.sleep(0.05)
                 continue
@@ -323,3 +326,45 @@ async def relay_client(site: RelaySite) -> Client:
 
     options = NatsOptions(url=site.server.url, credentials_file=site.nats.relay, tls_ca=site.nats.authority.path)
     return await connected(options, "taken over")
+
+
+async def test_a_line_that_drops_and_stalls(tmp_path: Path, http: httpx.AsyncClient) -> None:
+    """Between the box and nats-server a line that is cut, and stands still, again and again: each key is certified once, and each client hears of it."""
+    site = RelaySite(tmp_path)
+    draw = random.Random(46)
+    with LossyLine(site.server.port) as line:
+        site.shop = site.box(tmp_path / "box", NIM, site.nats.shop, f"tls://127.0.0.1:{line.port}")
+        try:
+            await site.up()
+            keys = [site.key(), site.key()]
+            await answering(site, http, keys[0])
+            receipts: dict[str, dict] = {}
+            selling = True
+
+            async def sell(client: int) -> None:
+                for number in range(10):
+                    name = f"{client}-{number}"
+                    answer = await until_answered(
+                        *(http, "POST", f"{base(site)}/certify"),
+                        json=invoice(f"F-{name}"),
+                        headers=bearer(keys[client], name),
+                    )
+                    assert answer.status_code == 200, answer.text
+                    receipts[name] = answer.json()
+
+            async def trouble() -> None:
+                while selling:
+                    await asyncio.sleep(draw.uniform(0.05, 0.6))
+                    line.stall = draw.random() < 0.4
+                    if draw.random() < 0.3:
+                        line.cut()
+                line.stall = False
+
+            troubling = asyncio.create_task(trouble())
+            await asyncio.gather(sell(0), sell(1))
+            selling = False
+            await troubling
+            assert len(receipts) == 20
+            check_once(site, receipts)
+        finally:
+            site.down()

@@ -1,4 +1,4 @@
-"""Who may come in by the relay, and to what: the door of `admit` for requests that did not come over the shop's network (decision 44)."""
+"""Who may come in by the relay, and to what: the door of `admit` for requests that did not come over the shop's network (decision 46)."""
 
 from __future__ import annotations
 

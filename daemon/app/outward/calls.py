@@ -1,4 +1,4 @@
-"""The calls of the relay (decision 44): from `mcf.<NIM>.call` to the API in this process, and the answer back.
+"""The calls of the relay (decision 46): from `mcf.<NIM>.call` to the API in this process, and the answer back.
 
 Nothing is listened to before there is a key for the relay. The API answers as it does on the shop's network; what is different is
 `api.access.relayed`'s to say. A call has its place before anything is begun for it."""
@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import random
 import re
+import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager
@@ -20,7 +21,7 @@ from urllib.parse import unquote
 import structlog
 
 from common.language import Text, preferred
-from common.wire.call import MOST_CALL, MOST_HEADERS, MOST_REPLY, RelayedCall, RelayedReply, encode, read_call
+from common.wire.call import MOST_CALL, MOST_HEADERS, MOST_REPLY, Headers, RelayedCall, RelayedReply, encode, read_call
 from common.wire.cancellation import ended
 from common.wire.credentials import Credentials
 from common.wire.errors import BadEvent
@@ -120,6 +121,7 @@ class Calls:
         self._app = app
         self._words = PresenceWords(runtime)
         self._places = CallPlaces()
+        self._line = ""
         self._inside: Counter[str] = Counter()
         """Calls that the API has, by NIM: what waits at the machine beside them are tills of the shop's network."""
         self._clock = LaneClock(lambda: runtime.clock_watch.synchronised)
@@ -181,6 +183,7 @@ class Calls:
         """Until the connection is lost, which is a NatsError, or there is no key any more."""
         from common.wire.nats_client import NoAnswer  # noqa: PLC0415  # see above
 
+        self._line = secrets.token_hex(4)
         listening: dict[str, int] = {}
         while self._has_keys():
             nims = {worker.book.nim for worker in self._workers()}
@@ -215,7 +218,7 @@ class Calls:
             log.warning("call.unreadable", nim=nim, reason=str(error))
             return
         if call is None or call.boot != boot:
-            _reply(client, msg, RelayedReply(boot))
+            _reply(client, msg, RelayedReply(boot=boot, line=self._line))
             return
         if not call.sealed:
             self._begin(client, nim, call, msg)
@@ -246,7 +249,10 @@ class Calls:
             preferred(headers.get("accept-language", "")),
         )
         shown = tuple((name.decode(), value.decode("latin-1")) for name, value in answer.headers)
-        return RelayedReply(self._runtime.boot, answer.status, shown, answer.body)
+        return self._replied(answer.status, shown, answer.body)
+
+    def _replied(self, status: int, headers: Headers, body: bytes) -> RelayedReply:
+        return RelayedReply(boot=self._runtime.boot, line=self._line, status=status, headers=headers, body=body)
 
     async def _answer(self, client: Client, nim: str, call: RelayedCall, msg: Msg) -> None:
         offset = self._clock.offset(call.sent_at)
@@ -271,13 +277,13 @@ class Calls:
         found = _Reply()
         scope = _scope(nim, call, offset)
         await self._app(scope, found.receive_of(call.body), found.send)
-        reply = RelayedReply(self._runtime.boot, found.status, tuple(found.headers), bytes(found.body))
+        reply = self._replied(found.status, tuple(found.headers), bytes(found.body))
         if len(reply.body) <= MOST_REPLY - MOST_HEADERS:
             return reply
         error = TooLarge(Text("the answer is larger than the relay passes on; ask for a smaller page"))
         answer = problem_answer(error, dict(found.headers).get("x-request-id", ""))
         shown = tuple((name.decode(), value.decode("latin-1")) for name, value in answer.headers)
-        return RelayedReply(self._runtime.boot, answer.status, shown, answer.body)
+        return self._replied(answer.status, shown, answer.body)
 
 
 class _Reply:

@@ -51,7 +51,7 @@ def test_a_call_comes_as_it_was_sent(call: RelayedCall) -> None:
 @given(boot=NAMES, status=st.integers(0, 599), body=st.binary(max_size=2000))
 def test_a_reply_comes_as_it_was_sent(boot: str, status: int, body: bytes) -> None:
     """To the byte."""
-    reply = RelayedReply(boot, status, (("content-type", "application/json"),), body)
+    reply = RelayedReply(boot=boot, status=status, headers=(("content-type", "application/json"),), body=body)
     assert read_reply(encode(reply)) == reply
 
 
@@ -103,7 +103,7 @@ def test_limits(change: dict[str, object], field: str) -> None:
 def test_a_reply_too_large() -> None:
     """More than a NATS server takes is refused before it is decoded."""
     with pytest.raises(BadEvent):
-        read_reply(encode(RelayedReply("b", 200, (), bytes(MOST_REPLY))))
+        read_reply(encode(RelayedReply(boot="b", status=200, body=bytes(MOST_REPLY))))
 
 
 def test_fields_of_a_later_version() -> None:
