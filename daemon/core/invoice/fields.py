@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from fractions import Fraction
 
 from common.language import Text, sentence
@@ -69,6 +69,10 @@ class Fields:
         else:
             return value
         return ""
+
+    def texts(self, known: Mapping[str, tuple[str, int]]) -> dict[str, str]:
+        """Each as `text`, by its name in the ledger (`core.invoice.request.kept_texts`)."""
+        return {kept: self.text(name, longest) for kept, (name, longest) in known.items()}
 
     def number(self, name: str, longest: int) -> str:
         """An invoice number, normalised; empty when absent or faulty."""

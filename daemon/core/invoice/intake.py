@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import NamedTuple, cast, get_args
+from typing import Any, NamedTuple, cast, get_args
 
 import msgspec
 
@@ -38,7 +38,15 @@ from daemon.core.invoice.invoice import (
 from daemon.core.invoice.items import Line, read_item
 from daemon.core.invoice.number import NO_SINGLE_ORIGINAL, NumberScope, Series, read_reference
 from daemon.core.invoice.payments import Due, Paid, adjust_payments, read_payments
-from daemon.core.invoice.request import COMMENT_LABELS, MAX_COMMENTS, MAX_ITEMS, NAME_LENGTH, SHORT_LENGTH
+from daemon.core.invoice.request import (
+    COMMENT_LABELS,
+    CUSTOMER_TEXTS,
+    INVOICE_TEXTS,
+    MAX_COMMENTS,
+    MAX_ITEMS,
+    NAME_LENGTH,
+    SHORT_LENGTH,
+)
 from daemon.core.invoice.rules import FIELD as STAMP_DUTY
 from daemon.core.invoice.rules import PSVB_RATES, Rules, stamp_duty
 from daemon.core.invoice.taxes import tax_lines, withholdings
@@ -133,13 +141,14 @@ class _Head(NamedTuple):
     number: str
     type: InvoiceType
     operator_id: str
-    operator_name: str
     isf: str
     customer: Customer
     comments: tuple[Comment, ...]
     nature: str
     reference: str
     warnings: tuple[Warn, ...]
+    texts: Mapping[str, Any]
+    """of `INVOICE_TEXTS`"""
 
 
 def _head(fields: Fields, defaults: Defaults, *, credit: bool) -> _Head:
@@ -148,17 +157,18 @@ def _head(fields: Fields, defaults: Defaults, *, credit: bool) -> _Head:
     type_ = cast("InvoiceType", fields.choice("invoiceType", types))
     reference = _reference(fields) if credit else ""
     nature, warnings = _nature(fields, reference) if credit else ("", ())
+    texts = fields.texts(INVOICE_TEXTS)
     return _Head(
         number=number,
         type=type_,
         operator_id=read_operator_id(fields) or defaults.operator_id,
-        operator_name=fields.text("operatorName", NAME_LENGTH) or defaults.operator_name,
         isf=_short(fields, "isf") or defaults.isf,
         customer=_customer(fields, defaults.rules, is_local=type_ in LOCAL_TYPES),
         comments=_comments(fields),
         nature=nature,
         reference=reference,
         warnings=warnings,
+        texts={**texts, "operator_name": texts["operator_name"] or defaults.operator_name},
     )
 
 
@@ -246,10 +256,7 @@ def _customer(body: Fields, rules: Rules, *, is_local: bool) -> Customer:
         client_type=cast("ClientType", kind),
         ifu=ifu,
         name=fields.text("name", NAME_LENGTH, required=business or kind == "PP"),
-        address=fields.text("address", NAME_LENGTH),
-        phone=fields.text("phone", SHORT_LENGTH),
-        email=fields.text("email", NAME_LENGTH),
-        rccm=fields.text("rccm", SHORT_LENGTH),
+        **fields.texts(CUSTOMER_TEXTS),
     )
 
 
@@ -325,18 +332,24 @@ def _complete(
     if groups and head.nature != REBATE:
         items = _with_groups(items, group)
         withheld = withholdings(items, group, mode, taxes, rules.psvb_rates)
+    warnings = (
+        *(warn for line in lines for warn in line.warnings),
+        *adjusted,
+        *_rounded(due),
+        *head.warnings,
+        *duty_warnings,
+        *_rebate_warnings(head, groups),
+    )
     return Invoice(
-        **{
-            **head._asdict(),
-            "warnings": (
-                *(warn for line in lines for warn in line.warnings),
-                *adjusted,
-                *_rounded(due),
-                *head.warnings,
-                *duty_warnings,
-                *_rebate_warnings(head, groups),
-            ),
-        },
+        number=head.number,
+        type=head.type,
+        operator_id=head.operator_id,
+        isf=head.isf,
+        customer=head.customer,
+        comments=head.comments,
+        nature=head.nature,
+        reference=head.reference,
+        warnings=warnings,
         price_mode=mode,
         items=items,
         payments=payments,
@@ -346,6 +359,7 @@ def _complete(
         more_psvb=withheld[1:],
         stamp_duty=duty,
         edition=EDITION,
+        **head.texts,
     )
 
 

