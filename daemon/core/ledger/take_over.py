@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from common.language import Text
-from daemon.core.errors import MachineAttention, MachineOffline, McfdError
+from daemon.core.errors import LineLost, MachineAttention, MachineOffline, McfdError
 from daemon.core.ledger.book import Book
 
 
@@ -31,6 +31,10 @@ class NotInUse(MachineOffline):
 
 class NumberReserved(MachineAttention):
     """It is in doubt at the other machine of the pair, which is out of order."""
+
+
+class UnknownElsewhere(LineLost):
+    """What became of the request is the other machine of the pair to say."""
 
 
 class MachineIsSpare(McfdError):

@@ -13,6 +13,7 @@ from daemon.core.call import Call
 from daemon.core.errors import KeyReused, LineLost, MachineAttention, MachineBusy
 from daemon.core.ledger.attempt import OPEN, Record
 from daemon.core.ledger.book import KeyUse
+from daemon.core.ledger.take_over import NumberReserved, UnknownElsewhere
 from daemon.store.tables.book import attempts, request_keys
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -76,9 +77,11 @@ async def outcome_of(worker: MachineWorker, attempt_id: int) -> Record:
             return record
         attention = owner.attention if owner else ""
         if attention or record.state == "disputed":
-            raise MachineAttention(attention or record.reason)
+            kind = MachineAttention if owner is worker else NumberReserved
+            raise kind(attention or record.reason)
         if owner is None or owner.closing or loop.time() >= deadline:
-            raise LineLost(
+            unknown = LineLost if owner is worker else UnknownElsewhere
+            raise unknown(
                 Text("the outcome is not known yet; send the same request again with the same Idempotency-Key")
             )
         await asyncio.wait([owner.attempts.doubt(record).news], timeout=deadline - loop.time())

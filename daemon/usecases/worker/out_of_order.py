@@ -9,7 +9,7 @@ from typing import Final
 from common.language import reasons
 from daemon.core.errors import LineLost, MachineAttention, MachineOffline, StorageError
 from daemon.core.ledger.entries import OutageReason
-from daemon.core.ledger.take_over import NotInUse, NumberReserved
+from daemon.core.ledger.take_over import NotInUse, NumberReserved, UnknownElsewhere
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 OUTAGES: Final[dict[str, OutageReason]] = {
@@ -45,7 +45,7 @@ def registering_refusal(worker: MachineWorker) -> Iterator[None]:
     """A till that is refused because its machine or its box is out of order (503, 507) begins an outage; it does not wait for the register."""
     try:
         yield
-    except (NotInUse, NumberReserved):  # of the other machine of a pair, which has its own register
+    except (NotInUse, NumberReserved, UnknownElsewhere):  # of the other machine of a pair, which has its own register
         raise
     except (MachineOffline, MachineAttention, LineLost, StorageError) as error:
         if not (worker.closing or reasons.STOPPED.code in reasons.codes_of(error)):

@@ -16,6 +16,7 @@ from daemon.core import errors
 from daemon.core.audit import Actor
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.deferred import DeferredSale, NotWaiting
+from daemon.core.ledger.take_over import NotInUse, NumberReserved, UnknownElsewhere
 from daemon.usecases.certification.certify import certify
 from daemon.usecases.certification.idempotency import Answered
 from daemon.usecases.certification.requests import FoundRequest, find_request
@@ -27,6 +28,8 @@ from daemon.usecases.reports.close_period import close_period
 REFUSALS = 3
 """After which a till gives up what the machine does not want."""
 VAT = 118
+OF_THE_OTHER = (NotInUse, NumberReserved, UnknownElsewhere)
+"""It is the other machine of a pair that is out of order, or in use now."""
 _NO_LIMIT = contextlib.nullcontext()
 OUT_OF_ORDER = (errors.MachineOffline, errors.MachineAttention, errors.LineLost, errors.StorageError)
 ONCE_KNOWN = (errors.NothingDone, errors.MachineRefused, errors.MachineNonsense, errors.CreditExceedsOriginal)
@@ -184,7 +187,7 @@ class Tills:
                 async with asyncio.timeout(hangs_up) if hangs_up else _NO_LIMIT:
                     answered = await self.world.ask(work, seat)
             except (errors.McfdError, Unreachable, TimeoutError) as error:
-                if isinstance(error, OUT_OF_ORDER):
+                if isinstance(error, OUT_OF_ORDER) and not isinstance(error, OF_THE_OTHER):
                     self._refused(seat)
                 return self._not_certified(sale, error)
         if isinstance(answered.value, DeferredSale):
