@@ -52,7 +52,7 @@ class Text(str):
 
     def __new__(cls, message: str, /, **values: object) -> Self:
         text = super().__new__(cls, message.format(**values) if values else message)
-        text.message = message
+        text.message = str(message)
         text.values = values
         return text
 

@@ -53,7 +53,7 @@ async def _read(link: Link) -> PortReading:
     try:
         server = await machine.server_link()
     except MachineRefused as error:  # one that is not activated may know neither server nor taxpayer
-        server = ServerLink(0, 0, "", "", error.text)
+        server = ServerLink(0, 0, "", "", str(error.text))
     except MachineNonsense as error:  # the state was a machine's, so this one only has other habits
         server = ServerLink(0, 0, "", "", str(error))
     return PortReading(state, server, tuple([await _taxpayer(machine, line) for line in TAXPAYER_LINES]), read_at)

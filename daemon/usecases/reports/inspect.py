@@ -83,7 +83,7 @@ async def _server_link(machine: ConnectedMachine) -> ServerLink:
     try:
         return await machine.server_link()
     except (MachineRefused, MachineNonsense) as error:
-        return ServerLink(0, 0, "", "", error.text if isinstance(error, MachineRefused) else str(error))
+        return ServerLink(0, 0, "", "", str(error.text if isinstance(error, MachineRefused) else error))
 
 
 async def _taxpayer(machine: ConnectedMachine, line: int) -> str:

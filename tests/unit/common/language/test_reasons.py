@@ -7,7 +7,7 @@ import string
 
 import pytest
 
-from common.language import Text
+from common.language import LANGUAGES, Text
 from common.language.reason import Reason
 from common.language.reasons import (
     CERTIFIED_ELSEWHERE,
@@ -84,3 +84,14 @@ def test_text_without_a_code_is_stored_as_it_is() -> None:
     assert json.loads(to_stored(CERTIFIED_ELSEWHERE(number="F-1", found=Text("EL02"), code=OSError(5, "io"))))[
         "values"
     ] == {"number": "F-1", "found": "EL02", "code": "[Errno 5] io"}
+
+
+def test_what_is_told_is_a_plain_string_in_either_language() -> None:
+    """It goes into JSON and MessagePack, whose encoders take no subclass of `str`; also where a text was made of a text."""
+    for text in (
+        Text(Text("not a sentence of ours")),
+        from_stored("E:REFUS"),
+        NO_ANSWER,
+        PORT_UNAVAILABLE(port="p", cause=PORT_BUSY),
+    ):
+        assert {type(text.told(language)) for language in LANGUAGES} == {str}
