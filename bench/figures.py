@@ -49,6 +49,9 @@ LIMITS = {
     "search": Limit("ms of a search in the journal of a million sales", "≤", 1000),
     "upstream": Limit("certify, headquarters dead / alive", "≤", 1.02),
     "command": Limit("seconds to the first output of `mcfd keys list`", "≤", 0.2),
+    "relay": Limit("ms that the relay adds to an answer, p50, without network", "≤", 3),
+    "relay-rate": Limit("calls that the relay passes on in a second of its processor", "≥", 1500),
+    "relay-idle": Limit("MB of nats-server for 10 000 boxes that listen", "≤", 1000),
     "hq": Limit("closures a second that headquarters stores in PostgreSQL", "≥", 150),
 }
 """In the order of the table."""

@@ -96,14 +96,17 @@ class RelaySite:
 
     async def up(self) -> None:
         await self.server.up()
-        client = await self.nats.connect(self.server.url)
-        for stream in STREAMS:
-            await add_stream(client, stream)
-        await client.close()
+        await self.streams()
         self.relays[0].start()
         for shop in (self.shop, self.other):
             if shop is not None:
                 shop.start()
+
+    async def streams(self) -> None:
+        client = await self.nats.connect(self.server.url)
+        for stream in STREAMS:
+            await add_stream(client, stream)
+        await client.close()
 
     def key(
         self, role: Role = "manager", mode: Mode = "live", shop: Shop | None = None, *, signed: bool = False

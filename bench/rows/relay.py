@@ -1,0 +1,135 @@
+"""What the relay adds to an answer, how many it passes on in a second, and what boxes that only listen cost the NATS server."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+import httpx
+from support.receivers.headquarters import until
+from support.receivers.nats_server import NIM, SECOND
+from support.relay_site import RelaySite, running
+from support.shop import PLAIN
+
+from bench.figures import Row
+from bench.shop.shops import folder
+from common.wire.call import RelayedReply, encode
+from common.wire.instants import instant_text
+from common.wire.nats_client import Client, Msg
+from common.wire.nats_pull import NatsOptions, connected
+from common.wire.presence import Presence, encode_presence
+
+READINGS = 200
+CALLS = 3000
+AT_ONCE = 8
+"""Calls of one NIM that the relay has under way."""
+IDLE, ALL_BOXES = 500, 10_000
+ANSWER = b'{"status":"certified"}' * 40
+
+
+def relay() -> Iterator[Row]:
+    with folder() as path:
+        for name in ("added", "passed"):
+            (path / name).mkdir()
+        yield asyncio.run(_added(path / "added"))
+        yield from asyncio.run(_passed_on(path / "passed"))
+
+
+async def _added(path: Path) -> Row:
+    async with running(path) as site, httpx.AsyncClient(verify=PLAIN, timeout=60) as http:
+        lane, lan = ({"Authorization": f"Bearer {key}"} for key in (site.key(), site.shop.key()))
+        through = f"{site.relays[0].base}/v1/mcf/{NIM}/reports"
+        beside = f"http://127.0.0.1:{site.shop.port}/v1/mcf/{NIM}/reports"
+        await until(partial(_answers, http, through, lane))
+        took: dict[str, list[float]] = {through: [], beside: []}
+        for _ in range(READINGS):
+            for url, headers in ((through, lane), (beside, lan)):
+                began = time.perf_counter()
+                (await http.get(url, headers=headers)).raise_for_status()
+                took[url].append(time.perf_counter() - began)
+        ours, theirs = (median(took[url]) * 1000 for url in (through, beside))
+    return Row(
+        "relay", ours - theirs, f"{ours:.2f} ms through the relay, {theirs:.2f} ms beside it, {READINGS} readings each"
+    )
+
+
+async def _passed_on(path: Path) -> list[Row]:
+    """Boxes that only answer, by the credentials of a real one."""
+    site = RelaySite(path)
+    try:
+        await site.server.up()
+        await site.streams()
+        site.relays[0].start()
+        before = _resident(site.server.pid)
+        idle = [await _box(site, "") for _ in range(IDLE)]
+        grown = (_resident(site.server.pid) - before) * ALL_BOXES / IDLE
+        for box in idle:
+            await box.close()
+        boxes = [await _box(site, nim) for nim in (NIM, SECOND)]
+        async with httpx.AsyncClient(verify=PLAIN, timeout=60) as http:
+            urls = [f"{site.relays[0].base}/v1/mcf/{nim}/info" for nim in (NIM, SECOND)]
+            for url in urls:
+                (await http.get(url)).raise_for_status()
+            began, processor = time.perf_counter(), _processor(site.relays[0].pid)
+            await asyncio.gather(*(_ask(http, url, CALLS // (2 * AT_ONCE)) for url in urls for _ in range(AT_ONCE)))
+            took, used = time.perf_counter() - began, _processor(site.relays[0].pid) - processor
+        for box in boxes:
+            await box.close()
+    finally:
+        site.down()
+    return [
+        Row(
+            "relay-rate",
+            CALLS / used,
+            f"{CALLS} calls to 2 boxes in {took:.1f} s, {used:.1f} s of the relay's processor",
+        ),
+        Row("relay-idle", grown / 1e6, f"{IDLE} connections with a subscription, times {ALL_BOXES // IDLE}"),
+    ]
+
+
+async def _answers(http: httpx.AsyncClient, url: str, headers: dict[str, str]) -> bool:
+    return (await http.get(url, headers=headers)).is_success
+
+
+async def _ask(http: httpx.AsyncClient, url: str, count: int) -> None:
+    for _ in range(count):
+        (await http.get(url)).raise_for_status()
+
+
+async def _box(site: RelaySite, nim: str) -> Client:
+    options = NatsOptions(url=site.server.url, credentials_file=site.nats.shop, tls_ca=site.nats.authority.path)
+    client = await connected(options, "box")
+    boot = "b0000001"
+
+    def answer(msg: Msg) -> None:
+        reply = RelayedReply(boot=boot, status=200 if msg.data else 0, body=ANSWER if msg.data else b"")
+        client.publish(msg.reply, encode(reply))
+
+    client.subscribe(f"mcf.{nim or NIM}.call", answer)
+    if nim:
+        word = Presence(
+            type="bf.mcfd.presence.v1",
+            nim=nim,
+            at=instant_text(int(time.time() * 1000)),
+            ledger="00000000-0000-0000-0000-000000000000",
+            boot=boot,
+            version="0",
+            key="",
+        )
+        client.publish(f"mcf.{nim}.presence", encode_presence(word))
+    await client.ping()
+    return client
+
+
+def _resident(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
+
+
+def _processor(pid: int) -> float:
+    """Seconds."""
+    words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / 100
