@@ -104,7 +104,7 @@ MISTAKES = (
         50,
         "a ledger that vanished begins anew (fault 10)",
         VERDICT,
-        "        return vanished(state) if is_lost else stored.lost\n",
+        "        return vanished(state) if is_lost else from_stored(stored.lost)\n",
         '        return ""\n',
     ),
     Mistake(
@@ -269,8 +269,8 @@ MISTAKES = (
         449,
         "what is renamed is not synced",
         "common.files",
-        "        os.fsync(descriptor)\n",
-        "        pass\n",
+        "        os.fsync(descriptor)\n    finally:\n",
+        "        pass\n    finally:\n",
     ),
     Mistake(
         1130,
@@ -472,6 +472,49 @@ MISTAKES = (
         "daemon.usecases.certification.idempotency",
         "    owner = worker.worker_of(attempt_id)\n",
         "    owner: MachineWorker | None = worker\n",
+    ),
+    Mistake(
+        58,
+        "an outage that is written down late lasts over what was certified meanwhile",
+        "daemon.store.tables.book.outages",
+        "    until = min(until, at if certified is None else certified)\n",
+        "    until = at\n",
+    ),
+    Mistake(
+        23,
+        "a second outage begins while one lasts",
+        "daemon.store.tables.book.outages",
+        "    if last is not None and last.is_open:\n        return None\n",
+        "",
+    ),
+    Mistake(
+        57,
+        "an outage of the daemon before is forgotten at a start",
+        "daemon.usecases.outages.watch",
+        "        return self.worker.ledger.peek(outages.open_outage, self.worker.book)\n",
+        "        lasting = self.worker.ledger.peek(outages.open_outage, self.worker.book)\n"
+        "        return lasting if self._found is not None and self._found.reason != 'box_off' else None\n",
+    ),
+    Mistake(
+        7,
+        "a till that is refused begins no outage",
+        "daemon.usecases.worker.out_of_order",
+        '            worker.spawn(_register(worker, error), "outage")\n',
+        "            pass\n",
+    ),
+    Mistake(
+        662,
+        "a refusal that the disk did not take is forgotten",
+        "daemon.usecases.outages.watch",
+        "            found.refused = True\n",
+        "",
+    ),
+    Mistake(
+        325,
+        "certifications are no signs of life",
+        "daemon.store.tables.book.outages",
+        "    return max(sign, certified[0] if certified else 0, last.until if last else 0)\n",
+        "    return sign\n",
     ),
 )
 

@@ -23,7 +23,7 @@ async def take_back(worker: MachineWorker, key: str, *, by: Actor) -> FoundReque
         if found is None or found.status == "abandoned":
             return found
         raise NotWaiting
-    await withdraw(worker, sale, SALE_TAKEN_BACK, by=by)
+    await withdraw(worker, sale, str(SALE_TAKEN_BACK), by=by)
     return await find_request(worker, key)
 
 

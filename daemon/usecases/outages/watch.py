@@ -97,6 +97,10 @@ class OutageWatch:
         if worker.book.id != self._book.id:
             await self._end(self._book)  # it was of the taxpayer before
             self._book, self._found = worker.book, None
+        if worker.first is not None and not worker.is_in_use:
+            self._found = None  # a spare that stands for nobody may lie in the cupboard
+            await self._end(worker.book)
+            return
         reason = await self._reason()
         if reason is None and not (worker.connected and not worker.obstacle):
             return  # it returns, and is being asked what became of unfinished attempts
@@ -182,6 +186,8 @@ class OutageWatch:
 
     async def _end(self, book: Book) -> None:
         worker, now = self.worker, self.worker.now()
+        if worker.ledger.peek(outages.open_outage, book) is None:
+            return
         ended = await worker.ledger.end_outage(book, at=now, until=now)
         self._signed_at = float("-inf")
         if ended is not None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from common.language import reasons
-from daemon.core.errors import LineLost, MachineAttention, MachineOffline, StorageError
+from daemon.core.errors import LineLost, MachineAttention, MachineOffline, McfdError, StorageError
 from daemon.core.ledger.entries import OutageReason
 from daemon.core.ledger.take_over import NotInUse, NumberReserved, UnknownElsewhere
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -49,11 +49,11 @@ def registering_refusal(worker: MachineWorker) -> Iterator[None]:
         raise
     except (MachineOffline, MachineAttention, LineLost, StorageError) as error:
         if not (worker.closing or reasons.STOPPED.code in reasons.codes_of(error)):
-            reason = "disk" if isinstance(error, StorageError) else out_of_order(worker) or outage_of(error)
-            worker.spawn(_register(worker, reason), "outage")
+            worker.spawn(_register(worker, error), "outage")
         raise
 
 
-async def _register(worker: MachineWorker, reason: OutageReason) -> None:
+async def _register(worker: MachineWorker, error: McfdError) -> None:
+    reason = "disk" if isinstance(error, StorageError) else out_of_order(worker) or outage_of(error)
     with suppress(StorageError):  # written down as soon as there is room
         await worker.register_outage(reason)
