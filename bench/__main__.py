@@ -17,7 +17,7 @@ import structlog
 from bench import RESULTS, keep_byte_code
 from bench.figures import LIMITS, Row, significant, table
 from bench.history import box, differences, kind_of, last_recorded, record, values_of
-from bench.rows import headquarters, large, relay, reports, sales, storage
+from bench.rows import headquarters, large, relay, reports, sales, storage, waiting
 
 PARTS: dict[str, Callable[[], Iterable[Row]]] = {
     "sale line-1 line-10 line-100 processor": sales.beside_the_line,
@@ -30,6 +30,7 @@ PARTS: dict[str, Callable[[], Iterable[Row]]] = {
     "x z a": reports.reports,
     "start memory-large today first-load search command": large.large_ledger,
     "relay relay-rate relay-idle": relay.relay,
+    "waiting start-waiting": waiting.waiting,
     "hq": headquarters.intake,
 }
 

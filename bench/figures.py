@@ -47,6 +47,8 @@ LIMITS = {
     "today": Limit("ms of the page's Today on a million sales", "≤", 100),
     "first-load": Limit("KB of the page's first load, compressed", "≤", 90),
     "search": Limit("ms of a search in the journal of a million sales", "≤", 1000),
+    "waiting": Limit("p99 of a sale while 10 000 that wait are worked off / without any", "≤", 1.05),
+    "start-waiting": Limit("seconds that a start with 10 000 waiting sales takes longer", "≤", 1),
     "upstream": Limit("certify, headquarters dead / alive", "≤", 1.02),
     "command": Limit("seconds to the first output of `mcfd keys list`", "≤", 0.2),
     "relay": Limit("ms that the relay adds to an answer, p50, without network", "≤", 3),

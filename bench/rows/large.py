@@ -16,13 +16,11 @@ from support.browser import PASSWORD, create_user
 from bench.figures import Row, median
 from bench.rows.reports import start_of
 from bench.shop.ledger import PER_DAY, make
-from bench.shop.shops import PACED, Bench, folder, running
+from bench.shop.shops import PACED, Bench, folder, running, seconds_to_ready
 
 SIZE = 1_000_000
 STARTS = 5
 VIEWS = 15
-LOOK = 0.004
-"""Seconds between two looks whether it is ready."""
 SEARCHES = ("/ui/journal?q=0050005", "/ui/journal?amount=123456")
 ASSET = re.compile(r'(?:src|href)="(/ui/static/[^"]+)"')
 
@@ -32,20 +30,11 @@ def large_ledger() -> Iterator[Row]:
         ledger = path / "large.sqlite3"
         make(ledger, SIZE, start=start_of(SIZE // PER_DAY))
         with running(1, *PACED, ledger=ledger, known=[SIZE]) as bench:
-            starts = [_start_again(bench) for _ in range(STARTS)]
+            starts = [seconds_to_ready(bench.shop) for _ in range(STARTS)]
             yield Row("start", median(starts), f"median of {STARTS}", {"seconds": starts})
             yield from _page(bench)
             yield Row("memory-large", bench.resident(), "after X, A, history and the page")
             yield _command(bench)
-
-
-def _start_again(bench: Bench) -> float:
-    bench.shop.stop_daemon()
-    began = time.perf_counter()
-    bench.shop.launch_daemon()
-    while not bench.shop.is_ready():
-        time.sleep(LOOK)
-    return time.perf_counter() - began
 
 
 def _page(bench: Bench) -> Iterator[Row]:

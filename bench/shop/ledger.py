@@ -12,6 +12,8 @@ import json
 import os
 import random
 import sqlite3
+import time
+from contextlib import closing
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -23,14 +25,16 @@ from support.shop import IFU
 from bench.shop.invoices import invoice
 from daemon.core.events import CLOSURE
 from daemon.core.invoice.intake import Defaults, read_invoice
-from daemon.core.invoice.invoice import PAYMENT_LABELS, Invoice
+from daemon.core.invoice.invoice import PAYMENT_LABELS, Deferral, Invoice
 from daemon.core.ledger import chain
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
+from daemon.core.ledger.deferred import REQUESTED, DeferredSale
+from daemon.core.ledger.entries import SaleDeferred
 from daemon.core.machine.state import FiscalCounters, LastInvoice
 from daemon.store.sqlite.connection import open_file
 from daemon.store.sqlite.migrations import migrate, migrations
-from daemon.store.tables.book import attempts, books, closures, totals
+from daemon.store.tables.book import attempts, books, closures, deferred, entries, totals
 from daemon.store.tables.book.codec import invoice_bytes, pack, read_tally, tally_bytes
 from daemon.store.tables.events import DEFAULT_LANES, EventWriter
 from simulator.machine.taxes import DEFAULT_RATES
@@ -204,6 +208,38 @@ def make(path: Path, count: int, *, start: int, closing: bool = True) -> None:
     while maker.count < count:
         maker.add(min(step, count - maker.count), closing=closing)
     maker.pause()
+
+
+def add_waiting(path: Path, count: int) -> None:
+    """A new ledger with so many sales that wait to be certified, sold in the last hours."""
+    now, dice = time.time_ns() // 1_000_000, random.Random("waiting")
+    templates = [sale for sale, _ in _templates(dice)]
+    with closing(open_file(path, "rwc")) as connection:
+        connection.execute("PRAGMA journal_mode = WAL").fetchall()
+        migrate(connection, migrations())
+        book = books.open_book(connection, NIM, "live")
+        connection.execute("BEGIN")
+        for number in range(count):
+            sold_at = now - count + number
+            invoice_ = msgspec.structs.replace(
+                templates[number % TEMPLATES], number=f"W-{number:06d}", deferred=Deferral(sold_at, REQUESTED)
+            )
+            sale = DeferredSale(
+                id=0,
+                key=f"waiting-{number}",
+                fingerprint=bytes(32),
+                request_id=f"waiting-{number}",
+                number=invoice_.number,
+                type=invoice_.type,
+                total_ttc=invoice_.total_ttc,
+                sold_at=sold_at,
+                address=f"address-{number:06d}-of-a-sale",
+                invoice=invoice_,
+            )
+            entry = SaleDeferred(sale.number, sale.type, sale.total_ttc, sold_at, REQUESTED)
+            entries.append(connection, book, entry, sold_at)
+            deferred.insert(connection, book, sale)
+        connection.execute("COMMIT")
 
 
 def summed(connection: sqlite3.Connection, book: Book, first: int, last: int) -> dict[str, int]:

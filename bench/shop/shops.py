@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -21,6 +22,8 @@ from daemon.core.ledger.attempt import Mode
 
 PACED = ("--baud", "115200")
 UNPACED = ("--baud", "0")
+LOOK = 0.004
+"""Seconds between two looks whether a daemon is ready."""
 BITS_PER_BYTE = 10
 BAUD = 115_200
 
@@ -109,6 +112,16 @@ def running(
             yield bench
             shop.stop_daemon()
             _verify(shop)
+
+
+def seconds_to_ready(shop: Shop) -> float:
+    """Of a daemon that is started again."""
+    shop.stop_daemon()
+    began = time.perf_counter()
+    shop.launch_daemon()
+    while not shop.is_ready():
+        time.sleep(LOOK)
+    return time.perf_counter() - began
 
 
 def _verify(shop: Shop) -> None:

@@ -23,6 +23,10 @@ LOOK: Final = 0.25
 """Seconds between two looks at what waits."""
 QUIET: Final = 1.0
 """Seconds for which no till was at the machine before one of them goes; so long has a till's next sale a free machine."""
+AT_ONCE, PACE = 10.0, 8.0
+"""So many go one after the other; then one each so many seconds, or whenever a till comes there would be one before it at the machine."""
+ASLEEP: Final = 600.0
+"""Seconds without any till after which all of them may go: at night."""
 BUSY, BUSY_AMBER = 30.0, 3.0
 """Seconds between two in a shop that never stops selling; the second once the oldest has waited for a day."""
 ENOUGH: Final = 2
@@ -44,6 +48,11 @@ class SalesThatWait:
     again_at: float = 0.0
     quiet_since: float = 0.0
     last_at: float = 0.0
+    made: int = 0
+    """The machine's invoices at the last look: a till may have come and gone since."""
+    allowed: float = AT_ONCE
+    """How many may go now, beside tills that come now and then."""
+    allowed_at: float = 0.0
 
     async def run(self) -> None:
         while True:
@@ -59,8 +68,8 @@ class SalesThatWait:
     async def step(self) -> None:
         """At the most one sale."""
         worker, now = self.worker, self._now()
-        if worker.waiting or (worker.book.mode == "test" and worker.till_waits()):
-            self.quiet_since = now
+        if worker.waiting or self._made() != self.made or (worker.book.mode == "test" and worker.till_waits()):
+            self.quiet_since, self.made = now, self._made()
         if now < self.not_before or not worker.connected or worker.obstacle or worker.closing:
             return
         if not worker.is_in_use:
@@ -70,12 +79,19 @@ class SalesThatWait:
             return
         is_quiet = now - self.quiet_since >= QUIET
         patience = BUSY_AMBER if worker.now() - sale.sold_at >= AMBER else BUSY
-        if worker.waiting or not (is_quiet or now - self.last_at >= patience):
+        may_go = is_quiet and self._is_allowed(now)
+        if worker.waiting or not (may_go or now - self.last_at >= patience):
             return
+        self.allowed -= 1
         try:
             await self._certify(sale, sale.invoice)
         finally:
-            self.last_at = self._now()
+            self.last_at, self.made = self._now(), self._made()
+
+    def _is_allowed(self, now: float) -> bool:
+        self.allowed = max(0.0, min(AT_ONCE, self.allowed + (now - self.allowed_at) / PACE))
+        self.allowed_at = now
+        return self.allowed >= 1 or now - self.quiet_since >= ASLEEP
 
     async def _certify(self, sale: DeferredSale, invoice: Invoice) -> None:
         worker, now = self.worker, self._now()
