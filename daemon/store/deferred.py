@@ -6,7 +6,7 @@ import sqlite3
 
 import msgspec
 
-from common.language.reasons import INVOICE_IN_PROGRESS
+from common.language.reasons import INVOICE_IN_PROGRESS, from_stored, to_stored
 from daemon.core.audit import Action, Actor
 from daemon.core.errors import MachineBusy
 from daemon.core.events import DEFERRED
@@ -45,7 +45,7 @@ class DeferredAccess(LedgerAccess):
 
         def job(connection: sqlite3.Connection) -> None:
             deferred.end(connection, book, sale.id, "withdrawn", why=reason, at=at)
-            _note(connection, book, sale, SaleDecided(sale.number, "withdrawn", reason), at=at, by=by)
+            _note(connection, book, sale, SaleDecided(sale.number, "withdrawn", to_stored(reason)), at=at, by=by)
 
         await self.write(job)
 
@@ -54,7 +54,7 @@ class DeferredAccess(LedgerAccess):
 
         def job(connection: sqlite3.Connection) -> None:
             deferred.release(connection, book, sale.id)
-            _note(connection, book, sale, SaleDecided(sale.number, "released", reason), at=at, by=by)
+            _note(connection, book, sale, SaleDecided(sale.number, "released", to_stored(reason)), at=at, by=by)
 
         await self.write(job)
 
@@ -64,6 +64,6 @@ def _note(
 ) -> None:
     placed = entries.append(connection, book, decided, at)
     if book.mode == "live":
-        detail = {"number": sale.number, "total_ttc": str(sale.total_ttc), "reason": decided.reason}
+        detail = {"number": sale.number, "total_ttc": str(sale.total_ttc), "reason": str(from_stored(decided.reason))}
         action: Action = "sale.withdrawn" if decided.decision == "withdrawn" else "sale.released"
         audit.add(connection, action, f"{book.nim} live", at=placed.at, by=by, detail=detail)

@@ -9,6 +9,8 @@ In the daemon an I/O error is not raised: it ends the process (`disk_failure`), 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from common.language import Text
 from daemon.core.errors import LedgerUnusable, StorageError, StorageFull
@@ -73,3 +75,12 @@ def storage_error(error: sqlite3.Error) -> StorageError | None:
     if code in _DAMAGE or is_rubbish(error):
         return LedgerUnusable(DAMAGED)
     return None
+
+
+@contextmanager
+def storage_faults() -> Iterator[None]:
+    """SQLite's errors within it are raised in our words."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise (storage_error(error) or error) from error

@@ -12,7 +12,7 @@ from daemon.core.audit import Actor
 from daemon.core.errors import NotFound
 from daemon.core.keys import ApiKey, hash_key, is_key_id, may_be_one
 from daemon.core.machine.nim import same_machine
-from daemon.store.sqlite.faults import storage_error
+from daemon.store.sqlite.faults import storage_faults
 from daemon.store.sqlite.queries import load
 from daemon.store.tables import audit
 
@@ -28,29 +28,25 @@ class ApiKeyRing:
 
     def find(self, text: str) -> ApiKey | None:
         """The key as it is sent by a client; None when it is mistyped, unknown or revoked. It may have come to its end."""
-        found = self._look_up("by_hash", hash_key(text)) if may_be_one(text) else []
-        return found[0] if found else None
+        if not may_be_one(text):
+            return None
+        with storage_faults():
+            row = self._connection.execute(_SQL["by_hash"], (hash_key(text),)).fetchone()
+        return None if row is None else _key(row)
 
     def find_signer(self, key_id: str) -> ApiKey | None:
         """The key whose public half has that id; None when it is unknown or revoked. It may have come to its end."""
         if not is_key_id(key_id):
             return None
         start = bytes.fromhex(key_id)
-        found = self._look_up("by_start_of_hash", start, start + b"\xff" * 25)
-        return found[0] if found else None
-
-    def _look_up(self, query: str, *values: bytes) -> list[ApiKey]:
-        try:
-            return [_key(row) for row in self._connection.execute(_SQL[query], values)]
-        except sqlite3.Error as error:
-            raise (storage_error(error) or error) from error
+        with storage_faults():
+            row = self._connection.execute(_SQL["by_start_of_hash"], (start, start + b"\xff" * 25)).fetchone()
+        return None if row is None else _key(row)
 
     def relay_key_ids(self, nim: str) -> Sequence[str]:
         """Of the keys for the relay that were not revoked, newest first: 16 hex digits of each one's hash."""
-        try:
+        with storage_faults():
             rows = self._connection.execute(_SQL["of_the_relay"]).fetchall()
-        except sqlite3.Error as error:
-            raise (storage_error(error) or error) from error
         return [hashed.hex()[:ID_DIGITS] for hashed, of in rows if same_machine(of, nim)]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 
 from common.language import Text
 from daemon.core.call import Call
@@ -28,9 +27,13 @@ async def certify(worker: MachineWorker, body: object, call: Call, *, credit: bo
     """`body` is what the JSON parser gave. Every error of `core.errors` but NotFound and the start's own.
 
     One task, from the key to the end of the attempt, which goes on when the caller goes away."""
-    run = partial(certify_body, worker, body, call, credit=credit, arrived=asyncio.get_running_loop().time())
-    with registering_refusal(worker):
-        return await worker.see_through(once(worker, call, run, lambda use: use.record), "certify")
+    arrived = asyncio.get_running_loop().time()
+
+    async def run() -> Record:
+        with registering_refusal(worker):
+            return await certify_body(worker, body, call, credit=credit, arrived=arrived)
+
+    return await worker.see_through(once(worker, call, run, lambda use: use.record), "certify")
 
 
 async def certify_body(

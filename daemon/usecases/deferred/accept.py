@@ -37,20 +37,20 @@ async def certify_or_defer(
         raise KeyRequired([FieldError("Idempotency-Key", NO_KEY)])
 
     async def run() -> Record | DeferredSale:
-        if is_async and not worker.is_retired:
-            return await _defer(worker, body, call, None)
-        reason = out_of_order(worker) if worker.defers else None
-        if reason is None:
-            try:
-                return await certify_body(worker, body, call, arrived=arrived)
-            except (MachineOffline, NothingDone):
-                if not worker.defers:
-                    raise
-        return await _defer(worker, body, call, reason or out_of_order(worker) or "line_lost")
+        with registering_refusal(worker):
+            if is_async and not worker.is_retired:
+                return await _defer(worker, body, call, None)
+            reason = out_of_order(worker) if worker.defers else None
+            if reason is None:
+                try:
+                    return await certify_body(worker, body, call, arrived=arrived)
+                except (MachineOffline, NothingDone):
+                    if not worker.defers:
+                        raise
+            return await _defer(worker, body, call, reason or out_of_order(worker) or "line_lost")
 
     arrived = asyncio.get_running_loop().time()
-    with registering_refusal(worker):
-        return await worker.see_through(once(worker, call, run, lambda use: use.sale or use.record), "certify")
+    return await worker.see_through(once(worker, call, run, lambda use: use.sale or use.record), "certify")
 
 
 async def _defer(worker: MachineWorker, body: object, call: Call, reason: OutageReason | None) -> DeferredSale:

@@ -48,11 +48,11 @@ class SalesThatWait:
     again_at: float = 0.0
     quiet_since: float = 0.0
     last_at: float = 0.0
-    made: int = 0
+    count: int = 0
     """The machine's invoices at the last look: a till may have come and gone since."""
-    allowed: float = AT_ONCE
+    allowance: float = AT_ONCE
     """How many may go now, beside tills that come now and then."""
-    allowed_at: float = 0.0
+    allowance_at: float = 0.0
 
     async def run(self) -> None:
         while True:
@@ -68,8 +68,12 @@ class SalesThatWait:
     async def step(self) -> None:
         """At the most one sale."""
         worker, now = self.worker, self._now()
-        if worker.waiting or self._made() != self.made or (worker.book.mode == "test" and worker.till_waits()):
-            self.quiet_since, self.made = now, self._made()
+        if (
+            worker.waiting
+            or self._certified_count() != self.count
+            or (worker.book.mode == "test" and worker.till_waits())
+        ):
+            self.quiet_since, self.count = now, self._certified_count()
         if now < self.not_before or not worker.connected or worker.obstacle or worker.closing:
             return
         if not worker.is_in_use:
@@ -82,16 +86,16 @@ class SalesThatWait:
         may_go = is_quiet and self._is_allowed(now)
         if worker.waiting or not (may_go or now - self.last_at >= patience):
             return
-        self.allowed -= 1
+        self.allowance -= 1
         try:
             await self._certify(sale, sale.invoice)
         finally:
-            self.last_at, self.made = self._now(), self._made()
+            self.last_at, self.count = self._now(), self._certified_count()
 
     def _is_allowed(self, now: float) -> bool:
-        self.allowed = max(0.0, min(AT_ONCE, self.allowed + (now - self.allowed_at) / PACE))
-        self.allowed_at = now
-        return self.allowed >= 1 or now - self.quiet_since >= ASLEEP
+        self.allowance = max(0.0, min(AT_ONCE, self.allowance + (now - self.allowance_at) / PACE))
+        self.allowance_at = now
+        return self.allowance >= 1 or now - self.quiet_since >= ASLEEP
 
     async def _certify(self, sale: DeferredSale, invoice: Invoice) -> None:
         worker, now = self.worker, self._now()
