@@ -21,6 +21,7 @@ from support.shop import Shop, invoice, wait_for
 from daemon.app.serve import serve
 from daemon.settings.source import load
 from daemon.usecases.deferred import certify_waiting
+from daemon.usecases.outages import watch
 
 ROOT = Path(__file__).parents[2]
 PRODUCT = ("daemon", "bridge", "common")
@@ -92,7 +93,7 @@ def main(folder: Path) -> None:
     """Writes the functions of a sale as JSON, each with whether it is a hand; what only some of them went
     through was the daemon's other work."""
     watch, watched = Watch(), list[dict[str, bool]]()
-    certify_waiting.LOOK = 3600.0  # what looks each second may be seen beside every sale of a slow box
+    certify_waiting.LOOK = watch.LOOK = 3600.0  # what looks four times a second is seen beside every sale of a slow box
     with Shop(folder, config={"reports": {"aggregation_delay": 30}}) as shop:
         for machine in shop.machines:
             machine.start()
