@@ -21,7 +21,6 @@ from support.shop import Shop, invoice, wait_for
 from daemon.app.serve import serve
 from daemon.settings.source import load
 from daemon.usecases.deferred import certify_waiting
-from daemon.usecases.outages import watch
 
 ROOT = Path(__file__).parents[2]
 PRODUCT = ("daemon", "bridge", "common")
