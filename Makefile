@@ -10,7 +10,7 @@ RUN_STAMP := $(VENV)/.run-ready
 # A caller's own pip settings (an index, a certificate) are honoured; nothing here names one.
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: web docs core pictures layout demo demo-hq deb-hq test check format bench siege simulate syncs torture flaky deb lock clean venv texts repository release image
+.PHONY: web docs core pictures layout demo demo-hq demo-anywhere deb-hq test check format bench siege simulate syncs torture flaky deb lock clean venv texts repository release image
 
 $(RUN_STAMP): packaging/requirements/run.txt pyproject.toml
 	@echo "mcfd: building $(VENV) (once; about half a minute) …"
@@ -36,6 +36,9 @@ demo: $(RUN_STAMP) $(CATALOGUES)
 
 demo-hq: $(STAMP)
 	@$(BIN)/python -m headquarters.demo $(if $(ONCE),--once)
+
+demo-anywhere: $(STAMP)
+	@$(BIN)/python -m headquarters.demo_anywhere $(if $(ONCE),--once)
 
 # Three workers more than there are cores: while boxes boot and timers run, others have something to do.
 # A worker that dies is not replaced: xdist with --dist loadfile would wait for it for ever.

@@ -82,6 +82,12 @@ class Demo:
         self._processes.append(process)
         return process
 
+    def stop(self, process: subprocess.Popen[str]) -> None:
+        """One that is meant to end before the others."""
+        self._processes.remove(process)
+        process.terminate()
+        process.wait(timeout=120)
+
     @contextlib.contextmanager
     def _process(self, log: Path, program: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         with log.open("w") as messages:

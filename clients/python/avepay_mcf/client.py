@@ -106,8 +106,10 @@ class Mcf:
         body = {"kind": kind, "amount": amount, "reason": reason}
         return self._object("POST", "/cash", body, f"{self.till}-cash-{key}")
 
-    def ticket(self, code: str, *, width: int = 42) -> str:
-        return self._send("GET", f"/certifications/{code}/ticket?width={width}").text
+    def ticket(self, code: str, *, width: int = 42, html: bool = False) -> str:
+        """What is printed: as text of `width` characters, or as a page with the QR code in it."""
+        form = "format=html" if html else f"width={width}"
+        return self._send("GET", f"/certifications/{code}/ticket?{form}").text
 
     def get(self, path: str, **query: Any) -> Any:
         """Any other reading: `info`, `reports/x`, `certifications`."""

@@ -1,0 +1,1 @@
+"""Certified sales of Tryton's point of sale (README.md)."""

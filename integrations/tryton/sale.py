@@ -1,0 +1,201 @@
+"""A sale that is paid is certified by the fiscal machine, through mcfd: once, whatever happens on the way.
+
+Paying gives the sale its number and ends its transaction; only then mcfd is asked, in a transaction of its own (Tryton's queue, with or without a
+worker). The key of the request is made of the point of sale and the number, so that a sale that is asked for again is the same request."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+
+from avepay_mcf import Answered, Mcf, NoAnswer
+from trytond.config import config
+from trytond.i18n import gettext
+from trytond.model import ModelView, fields
+from trytond.model.exceptions import AccessError
+from trytond.pool import Pool, PoolMeta
+from trytond.pyson import Bool, Eval
+from trytond.report import Report
+
+GROUPS = [(None, "")] + [(letter, letter) for letter in "ABCDEFGHIJKLMNOP"]
+PATIENCE = config.getfloat("mcf", "patience", default=120.0)
+"""Seconds for which a sale is tried before it waits for another try."""
+
+
+class Cron(metaclass=PoolMeta):
+    __name__ = "ir.cron"
+
+    @classmethod
+    def __setup__(cls):
+        super().__setup__()
+        cls.method.selection.append(("sale.point.sale|mcf_retry", "Certify Waiting Sales"))
+
+
+class Tax(metaclass=PoolMeta):
+    __name__ = "account.tax"
+    mcf_group = fields.Selection(GROUPS, "MCF Group", sort=False, help="The tax group of the fiscal machine.")
+
+
+class POS(metaclass=PoolMeta):
+    __name__ = "sale.point"
+    mcf_url = fields.Char("MCF Address", help="Of mcfd or of mcfd-relay; empty: sales are not certified.")
+    mcf_nim = fields.Char("MCF NIM", states={"required": Bool(Eval("mcf_url"))})
+    mcf_key = fields.Char("MCF Key", states={"required": Bool(Eval("mcf_url"))}, strip=False)
+    mcf_authority = fields.Char("MCF Authority", help="File with the certificate of the box's own authority.")
+
+    def mcf_client(self):
+        return Mcf(
+            self.mcf_url, self.mcf_key, self.mcf_nim, till=f"tryton-{self.id}", patience=PATIENCE,
+            verify=self.mcf_authority or True,
+        )  # fmt: skip
+
+
+class PaymentMethod(metaclass=PoolMeta):
+    __name__ = "sale.point.payment.method"
+    mcf_method = fields.Selection(
+        [("E", "Cash"), ("V", "Transfer"), ("C", "Card"), ("M", "Mobile"), ("B", "Cheque"), ("A", "Other")],
+        "MCF Method",
+        required=True,
+    )
+
+    @classmethod
+    def default_mcf_method(cls):
+        return "E"
+
+
+class POSSale(metaclass=PoolMeta):
+    __name__ = "sale.point.sale"
+    mcf_state = fields.Selection(
+        [(None, ""), ("waiting", "Waiting"), ("certified", "Certified"), ("refused", "Refused")],
+        "Certification",
+        readonly=True,
+    )
+    mcf_code = fields.Char("Certification Code", readonly=True)
+    mcf_qr = fields.Char("QR Code", readonly=True)
+    mcf_receipt = fields.Text("Certified Receipt", readonly=True)
+    mcf_error = fields.Text("Certification Error", readonly=True, states={"invisible": ~Bool(Eval("mcf_error"))})
+
+    @classmethod
+    def __setup__(cls):
+        super().__setup__()
+        is_open = ~Eval("mcf_state").in_(["waiting", "refused"])
+        cls._buttons.update(mcf_certify={"invisible": is_open, "depends": ["mcf_state"]})
+
+    @classmethod
+    def copy(cls, sales, default=None):
+        default = {} if default is None else default.copy()
+        for name in ("mcf_state", "mcf_code", "mcf_qr", "mcf_receipt", "mcf_error"):
+            default.setdefault(name)
+        return super().copy(sales, default=default)
+
+    @classmethod
+    def do(cls, sales):
+        super().do(sales)
+        concerned = [sale for sale in sales if sale.point.mcf_url and sale.mcf_state is None]
+        if concerned:
+            cls.write(concerned, {"mcf_state": "waiting"})
+            for sale in concerned:
+                cls.__queue__.mcf_send([sale])
+
+    @classmethod
+    def open(cls, sales):
+        """A sale that is certified, or may be, is not changed any more: it is corrected by a return."""
+        for sale in sales:
+            if sale.mcf_state in ("waiting", "certified"):
+                raise AccessError(gettext("mcf.msg_sale_certified", sale=sale.rec_name))
+        cls.write([sale for sale in sales if sale.mcf_state == "refused"], {"mcf_state": None, "mcf_error": None})
+        super().open(sales)
+
+    @classmethod
+    @ModelView.button
+    def mcf_certify(cls, sales):
+        """Once more: the same request with the same key, so that one that was certified already is answered the same."""
+        for sale in sales:
+            cls.__queue__.mcf_send([sale])
+
+    @classmethod
+    def mcf_retry(cls):
+        """Of the scheduled action: every sale that has had no answer."""
+        cls.mcf_certify(cls.search([("mcf_state", "=", "waiting")]))
+
+    @classmethod
+    def mcf_send(cls, sales):
+        """In a transaction of its own, after that of the payment. Nothing of a sale is lost when this fails: it waits."""
+        for sale in sales:
+            if sale.mcf_state in ("waiting", "refused"):
+                cls.write([sale], sale.mcf_outcome())
+
+    def mcf_outcome(self):
+        """What becomes of the sale."""
+        try:
+            with self.point.mcf_client() as mcf:
+                receipt = mcf.certify(self.mcf_invoice())
+                return {
+                    "mcf_state": "certified",
+                    "mcf_code": receipt.code_secef,
+                    "mcf_qr": receipt.qr_content,
+                    "mcf_receipt": json.dumps({"totalTtc": receipt.total_ttc, "counters": receipt.counters}),
+                    "mcf_error": None,
+                }
+        except NoAnswer as error:
+            return {"mcf_state": "waiting", "mcf_error": str(error)}
+        except (Answered, ValueError) as error:
+            return {"mcf_state": "refused", "mcf_error": _words(error)}
+
+    def mcf_invoice(self):
+        """As mcfd takes it (docs/integrate.md). ValueError for what is no sale."""
+        if any((line.quantity or 0) <= 0 for line in self.lines):
+            raise ValueError(gettext("mcf.msg_sale_return", sale=self.rec_name))
+        paid: dict[str, Decimal] = {}
+        for payment in self.payments:
+            method = payment.method.mcf_method
+            paid[method] = paid.get(method, Decimal()) + payment.amount  # change given back is a negative payment
+        return {
+            "invoiceNumber": self.number,
+            "invoiceType": "FV",
+            "items": [_item(line) for line in self.lines],
+            "payments": [{"method": name, "amount": _number(amount)} for name, amount in paid.items() if amount],
+        }
+
+
+class Ticket(Report):
+    """The certified receipt, as the box lays it out: with the code and the QR code."""
+
+    __name__ = "sale.point.sale.mcf_ticket"
+
+    @classmethod
+    def execute(cls, ids, data):
+        Sale = Pool().get("sale.point.sale")
+        sales = [sale for sale in Sale.browse(ids) if sale.mcf_code]
+        if len(sales) != 1:
+            raise AccessError(gettext("mcf.msg_ticket_uncertified"))
+        (sale,) = sales
+        with sale.point.mcf_client() as mcf:
+            return "html", mcf.ticket(sale.mcf_code, html=True), False, sale.rec_name
+
+
+def _item(line):
+    groups = [tax.mcf_group for tax in line.taxes if tax.mcf_group]
+    if len(groups) != 1:
+        raise ValueError(gettext("mcf.msg_line_group", product=line.product.rec_name))
+    return {
+        "name": line.product.rec_name,
+        "taxGroup": groups[0],
+        "unitPrice": _number(line.unit_gross_price),
+        "quantity": _number(Decimal(str(line.quantity))),
+        "amountTtc": _number(line.gross_amount),
+    }
+
+
+def _number(amount: Decimal) -> int | float:
+    """As JSON has it; mcfd reads the decimals as they are written."""
+    return int(amount) if amount == amount.to_integral_value() else float(amount)
+
+
+def _words(error: Exception) -> str:
+    """For the document: what mcfd says, and which fields are wrong."""
+    problem = getattr(error, "problem", None)
+    if problem is None:
+        return str(error)
+    faults = [f"{fault.field}: {fault.message}" for fault in getattr(problem, "errors", ())]
+    return "\n".join([f"{problem.code}: {problem.detail}", *faults])

@@ -1,0 +1,154 @@
+"""Tryton's point of sale, an ERP that nobody here wrote, with the module of `integrations/tryton`: each paid sale is certified once, straight and over a
+line that loses requests and answers. `TRYTON_SALES` says how many it sells (30)."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.relay_site import running
+from support.shop import NIM, Shop
+
+TREE = Path(__file__).parents[3]
+MODULE = TREE / "integrations/tryton"
+SALES = int(os.environ.get("TRYTON_SALES", "30"))
+SECONDS = 400 + SALES * 8
+
+
+@pytest.fixture(scope="module")
+def tryton(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment with Tryton and the module, from the locked requirements."""
+    folder = tmp_path_factory.mktemp("tryton")
+    subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)
+    python = folder / "venv/bin/python"
+    pip = [str(python), "-m", "pip", "--disable-pip-version-check", "--quiet", "--quiet", "install"]
+    done = subprocess.run(
+        [*pip, "--require-hashes", "-r", str(MODULE / "requirements.txt")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    (packages,) = (folder / "venv/lib").glob("python3*/site-packages")
+    shutil.copytree(MODULE, packages / "trytond/modules/mcf")
+    shutil.copytree(TREE / "clients/python/avepay_mcf", packages / "avepay_mcf")
+    return python
+
+
+def sold(python: Path, url: str, key: str, **more: Any) -> dict[str, Any]:
+    asked = json.dumps({"url": url, "nim": NIM, "key": key, "count": SALES, **more})
+    environ = {**os.environ, "DB_NAME": ":memory:", "TRYTOND_CONFIG": str(python.parents[2] / "trytond.conf")}
+    (python.parents[2] / "trytond.conf").write_text("[database]\nuri = sqlite://\n[mcf]\npatience = 3\n")
+    script = TREE / "tests/support/tryton_till.py"
+    done = subprocess.run(
+        [str(python), str(script), asked], capture_output=True, text=True, env=environ, timeout=SECONDS, check=False
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def check(shop: Shop, found: dict[str, Any]) -> None:
+    """Each certified, and the machine has certified as many: each once."""
+    sales = found["sales"]
+    assert {state for _, state, *_ in sales} == {"certified"}, [sale for sale in sales if sale[1] != "certified"][:3]
+    certified = shop.machines[0].certified()
+    assert sorted((entry["number"], entry["code"]) for entry in certified) == sorted((s[0], s[2]) for s in sales)
+    assert shop.machines[0].counters[1] == SALES
+    assert sum(sale[3] for sale in sales) == shop.x_with(SALES)["total_ttc"]
+
+
+class LossyLine:
+    """Between a till and a server: of its connections some are cut before the request is through, some after it, before the answer."""
+
+    def __init__(self, port: int, lost: float) -> None:
+        self._target, self._lost, self._random = port, lost, random.Random(48)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self.cut = 0
+        self._thread = threading.Thread(target=self._accept)
+        self._thread.start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                till, _ = self._listener.accept()
+            except OSError:
+                return
+            with till, socket.create_connection(("127.0.0.1", self._target)) as server:
+                self._carry(till, server)
+
+    def _carry(self, till: socket.socket, server: socket.socket) -> None:
+        """One request and its answer."""
+        till.settimeout(30)
+        server.settimeout(30)
+        try:
+            request = till.recv(65_536)
+            head, _, body = request.partition(b"\r\n\r\n")
+            length = next(
+                (int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")), 0
+            )
+            while len(body) < length:
+                body += till.recv(65_536)
+            fate = self._random.random()
+            if fate < self._lost / 2:
+                self.cut += 1
+                return
+            server.sendall(head.replace(b"keep-alive", b"close") + b"\r\n\r\n" + body)
+            answer = b""
+            while piece := server.recv(65_536):
+                answer += piece
+            if fate < self._lost:
+                self.cut += 1
+                return
+            till.sendall(answer)
+        except OSError:
+            return
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._thread.join()
+
+
+@pytest.fixture
+def line() -> Iterator[list[LossyLine]]:
+    lines: list[LossyLine] = []
+    yield lines
+    for each in lines:
+        each.close()
+
+
+def test_in_the_shop(tmp_path: Path, tryton: Path) -> None:
+    """Straight to the box: the code and the QR code stand on the sale and on its receipt; what mcfd refuses stands on the sale, and a sale that is certified
+    is not opened again."""
+    with Shop(tmp_path) as shop:
+        shop.start()
+        found = sold(tryton, f"http://127.0.0.1:{shop.port}", shop.key(), wrong=True)
+        state, error = found["wrong"]
+        assert state == "refused"
+        assert error.startswith("INVALID_REQUEST")
+        assert "items[0].name" in error
+        assert "certified" in found["opened"]
+        assert found["state"] == "done"
+        kind, ticket = found["ticket"]
+        assert kind == "html"
+        assert "<svg" in ticket
+        assert all(qr.startswith("BFSECEF01;") for *_, qr in found["sales"])
+        check(shop, found)
+
+
+async def test_from_anywhere(tmp_path: Path, tryton: Path, line: list[LossyLine]) -> None:
+    """Through the relay, behind a line that drops three connections in ten: each sale is certified once."""
+    async with running(tmp_path) as site:
+        line.append(LossyLine(int(site.relays[0].base.rpartition(":")[2]), 0.3))
+        found = sold(tryton, line[0].url, site.key("seller"))
+        assert line[0].cut > SALES // 10
+        check(site.shop, found)

@@ -1,0 +1,107 @@
+"""A till of Tryton, run by the Python of a virtual environment that has it: sells so many sales, and says what became of them as JSON.
+
+python tryton_till.py '{"url": …, "nim": …, "key": …, "count": 30}'"""
+
+from __future__ import annotations
+
+import json
+import sys
+from decimal import Decimal
+from typing import Any
+
+from proteus import Model, Report, Wizard
+from trytond.exceptions import UserError
+from trytond.modules.account.tests.tools import create_chart, create_fiscalyear, create_tax, get_accounts
+from trytond.modules.account_invoice.tests.tools import set_fiscalyear_invoice_sequences
+from trytond.modules.company.tests.tools import create_company
+from trytond.modules.currency.tests.tools import get_currency
+from trytond.tests import tools
+
+TRIES = 200
+
+
+def set_up(url: str, nim: str, key: str) -> tuple[Any, Any, Any]:
+    """A point of sale at that address, an article at 118 F with 18 % of VAT, payment in cash."""
+    tools.activate_modules("mcf")
+    currency = get_currency("XOF")
+    currency.digits, currency.rounding = 0, Decimal(1)
+    currency.save()
+    create_company(currency=currency)
+    create_chart()
+    set_fiscalyear_invoice_sequences(create_fiscalyear()).click("create_period")
+    accounts = get_accounts()
+    tax = create_tax(Decimal(".18"))
+    tax.mcf_group = "B"
+    tax.save()
+    category = Model.get("product.category")(name="Vivres", accounting=True)
+    category.account_revenue = accounts["revenue"]
+    category.customer_taxes.append(tax)
+    category.save()
+    (unit,) = Model.get("product.uom").find([("name", "=", "Unit")])
+    template = Model.get("product.template")(name="Riz", default_uom=unit, type="goods", salable=True)
+    template.account_category = category
+    template.gross_price = Decimal(118)
+    template.save()
+    locations = Model.get("stock.location")
+    pos = Model.get("sale.point")(name="Caisse 1", mcf_url=url, mcf_nim=nim, mcf_key=key)
+    (pos.journal,) = Model.get("account.journal").find([("type", "=", "revenue")], limit=1)
+    pos.sequence = Model.get("ir.sequence.strict")(name="POS", company=pos.company)
+    (pos.sequence.sequence_type,) = Model.get("ir.sequence.type").find([("name", "=", "POS")], limit=1)
+    pos.sequence.save()
+    (pos.storage_location,) = locations.find([("code", "=", "STO")])
+    (pos.customer_location,) = locations.find([("code", "=", "CUS")])
+    pos.save()
+    cash = Model.get("sale.point.payment.method")(name="Cash", account=accounts["cash"], cash=True)
+    cash.save()
+    return pos, template.products[0], cash
+
+
+def sell(pos: Any, product: Any, cash: Any, quantity: int) -> Any:
+    sale = Model.get("sale.point.sale")(point=pos)
+    line = sale.lines.new()
+    line.product = product
+    line.quantity = quantity
+    sale.save()
+    pay = Wizard("sale.point.sale.pay", [sale])
+    pay.form.method = cash
+    pay.execute("pay")
+    sale.reload()
+    return sale
+
+
+def main() -> None:
+    asked = json.loads(sys.argv[1])
+    pos, product, cash = set_up(asked["url"], asked["nim"], asked["key"])
+    sales = [sell(pos, product, cash, 1 + number % 3) for number in range(asked["count"])]
+    for sale in sales:
+        for _ in range(TRIES):
+            if sale.mcf_state != "waiting":
+                break
+            sale.click("mcf_certify")
+            sale.reload()
+    found: dict[str, Any] = {
+        "sales": [[s.number, s.mcf_state, s.mcf_code, int(s.total), s.mcf_error, s.mcf_qr] for s in sales]
+    }
+    if asked.get("wrong"):
+        product.template.name = "Riz " * 200
+        product.template.save()
+        wrong = sell(pos, product, cash, 1)
+        found["wrong"] = [wrong.mcf_state, wrong.mcf_error]
+        try:
+            sales[0].click("open")
+        except UserError as error:
+            found["opened"] = str(error)
+        sales[0].reload()
+        found["state"] = sales[0].state
+        kind, content = _ticket(sales[0])
+        found["ticket"] = [kind, content]
+    sys.stdout.write(json.dumps(found) + "\n")
+
+
+def _ticket(sale: Any) -> tuple[str, str]:
+    kind, content, *_ = Report("sale.point.sale.mcf_ticket").execute([sale], {})
+    return kind, content if isinstance(content, str) else content.decode()
+
+
+if __name__ == "__main__":
+    main()
