@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from common.language import tr
-from daemon.cli.commands.machine import reading_pairs
+from daemon.cli.machine_output import reading_pairs
 from daemon.cli.output import print_pairs, print_table, say, warn
 from daemon.core.clock import drift_seconds
 from daemon.ledger_access import now

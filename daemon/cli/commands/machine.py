@@ -11,13 +11,12 @@ from common.language.reasons import from_stored
 from daemon.cli.book import live_states
 from daemon.cli.failures import Failure, find_machine
 from daemon.cli.groups import LazyGroup, Member
+from daemon.cli.machine_output import health_pairs, info_of, ledger_pairs, reading_pairs
 from daemon.cli.options import described, json_option, settings_option
 from daemon.cli.output import print_json, print_pairs, print_table, say, warn
-from daemon.core.clock import Clocks, drift_seconds, millis_text, tell
-from daemon.core.ledger.book import Book, BookState
+from daemon.core.clock import Clocks, tell
+from daemon.core.ledger.book import BookState
 from daemon.core.machine.nim import same_machine
-from daemon.core.machine.state import FiscalCounters
-from daemon.core.report.machine_info import MachineInfo, last_contact, machine_info
 from daemon.doctor.service import MachineHealth, ask
 from daemon.ledger_access import change, now, read_ledger
 from daemon.machines.port_reading import PortReading, Silence
@@ -104,7 +103,7 @@ def info(settings: Settings, nim: str | None, as_json: bool) -> None:
         if as_json:
             print_json(_info_json(machine, state, health, None))
         else:
-            print_pairs([*_health_pairs(health), *_ledger_pairs(state)])
+            print_pairs([*health_pairs(health), *ledger_pairs(state)])
         return
     import asyncio
 
@@ -120,7 +119,7 @@ def info(settings: Settings, nim: str | None, as_json: bool) -> None:
             if reading.busy
             else tr("the machine was not read: {why}; this is what the ledger knows", why=reading.reason)
         )
-        print_pairs(_ledger_pairs(state))
+        print_pairs(ledger_pairs(state))
     else:
         if not same_machine(machine.nim, reading.state.nim):
             warn(
@@ -352,74 +351,9 @@ def _info_json(
         told |= {"source": "daemon", "problem": health.last_error or None, "live": _live(health)}
     elif isinstance(reading, PortReading):
         last = reading.state.last
-        told |= {"source": "machine", "problem": None, "machine": _info(machine.nim, reading)}
+        told |= {"source": "machine", "problem": None, "machine": info_of(machine.nim, reading)}
         told |= {"last": asdict(last) if last else None}
         condition = "read"
     else:
         told |= {"source": "ledger", "problem": str(reading.reason) if reading else None, "machine": None, "last": None}
     return told | {"ledger": _ledger(state), "condition": condition}
-
-
-def _health_pairs(health: MachineHealth) -> list[tuple[object, object]]:
-    days, drift = health.tax_server_days, health.clock_drift
-    return [
-        ("NIM", health.nim),
-        (tr("STATE"), tr("ready") if health.connected else health.last_error),
-        (tr("WAITING"), health.waiting),
-        (tr("CLOCK"), "–" if drift is None else tr("the box is {drift} s ahead", drift=drift)),
-        (tr("TAX SERVER"), tr(last_contact(days))),
-        (tr("TO BE SENT"), "–" if health.tax_server_waiting is None else health.tax_server_waiting),
-    ]
-
-
-def _info(nim: str, reading: PortReading) -> MachineInfo:
-    """In the shape of the API's `/info`."""
-    at = reading.read_at or now()
-    drift = drift_seconds(at, reading.state.time)
-    book = Book(0, nim, "live")
-    return machine_info(
-        book, reading.state, reading.link, reading.taxpayer, drift=drift, read_at=millis_text(at), now=at
-    )
-
-
-def reading_pairs(nim: str, reading: PortReading) -> list[tuple[object, object]]:
-    """What is shown to people of a machine that was read."""
-    state, info = reading.state, _info(nim, reading)
-    server = info.tax_server
-    last = state.last
-    contact = tr(last_contact(server.days_since_contact))
-    return [
-        ("NIM", state.nim),
-        ("IFU", state.ifu),
-        (tr("TRADE NAME"), info.merchant.commercial_name),
-        (tr("CITY"), info.merchant.city),
-        (
-            tr("CLOCK"),
-            tr(
-                "{time} (the box is {drift} s ahead)",
-                time=state.time,
-                drift="?" if info.clock_drift is None else info.clock_drift,
-            ),
-        ),
-        (tr("COUNTERS"), _counted(state.counters)),
-        (tr("LAST INVOICE"), f"{last.number} ({last.type}, {last.total} XOF)" if last else "–"),
-        (tr("TAX SERVER"), f"{contact} ({server.last_contact})" if server.last_contact else contact),
-        (tr("TO BE SENT"), server.waiting),
-        *([(tr("ERROR"), server.last_error)] if server.last_error else []),
-    ]
-
-
-def _ledger_pairs(state: BookState | None) -> list[tuple[object, object]]:
-    if state is None or state.known is None:
-        return [(tr("STATE"), tr("never read"))]
-    return [
-        ("IFU", state.ifu),
-        (tr("COUNTERS"), _counted(state.known)),
-        (tr("LAST INVOICE"), state.last_number or "–"),
-        ("Z", state.z_number),
-        *([(tr("ATTENTION"), tr(from_stored(state.attention)))] if state.attention else []),
-    ]
-
-
-def _counted(counters: FiscalCounters) -> str:
-    return f"TC {counters.tc}  FVC {counters.fvc}  FRC {counters.frc}"

@@ -18,6 +18,7 @@ from common.language.reasons import from_stored
 from daemon.cli.book import live_states
 from daemon.cli.commands.machine import read_machine
 from daemon.cli.failures import Failure
+from daemon.cli.machine_output import counted
 from daemon.cli.options import examples, json_option, settings_option
 from daemon.cli.output import moment, print_json, say
 from daemon.core.clock import Clocks, tell
@@ -34,7 +35,6 @@ from daemon.core.ledger.decision import (
 from daemon.core.ledger.paper import PaperInvoice, read_paper
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.nim import same_machine
-from daemon.core.machine.state import FiscalCounters
 from daemon.ledger_access import change, now, read_ledger
 from daemon.machines.port_reading import PortReading
 from daemon.operations import Settle
@@ -166,7 +166,7 @@ def _show(case: Case, settings: Settings) -> None:
         say(
             tr(
                 "the ledger knows: {counters}, last invoice {number}",
-                counters=_counted(known),
+                counters=counted(known),
                 number=case.state.last_number or "–",
             )
         )
@@ -175,7 +175,7 @@ def _show(case: Case, settings: Settings) -> None:
         return
     state = case.evidence.state
     read = moment(case.evidence.at, zone)
-    say(tr("the machine said ({at}): {nim}, {counters}", at=read, nim=state.nim, counters=_counted(state.counters)))
+    say(tr("the machine said ({at}): {nim}, {counters}", at=read, nim=state.nim, counters=counted(state.counters)))
     if last := state.last:
         told = tr(
             "  its last invoice: {number} ({type}, {total} XOF), code {code}, {time}",
@@ -260,7 +260,3 @@ def _confirmed(case: Case, decision: Decision, paper: PaperInvoice) -> PaperInvo
 def _at(case: Case) -> int:
     """The time of the decision; a clock that nobody can believe moves no book (decision 21)."""
     return tell(Clocks(case.state.last_at, now(), synchronised=False, machine=None, accepted=case.state.accepted_to)).at
-
-
-def _counted(counters: FiscalCounters) -> str:
-    return f"TC {counters.tc}  FVC {counters.fvc}  FRC {counters.frc}"

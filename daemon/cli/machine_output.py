@@ -1,0 +1,78 @@
+"""What is shown of one machine: as the daemon has it, as it was read, as the ledger knows it."""
+
+from __future__ import annotations
+
+from common.language import tr
+from common.language.reasons import from_stored
+from daemon.core.clock import drift_seconds, millis_text
+from daemon.core.ledger.book import Book, BookState
+from daemon.core.machine.state import FiscalCounters
+from daemon.core.report.machine_info import MachineInfo, last_contact, machine_info
+from daemon.doctor.service import MachineHealth
+from daemon.ledger_access import now
+from daemon.machines.port_reading import PortReading
+
+
+def health_pairs(health: MachineHealth) -> list[tuple[object, object]]:
+    days, drift = health.tax_server_days, health.clock_drift
+    return [
+        ("NIM", health.nim),
+        (tr("STATE"), tr("ready") if health.connected else health.last_error),
+        (tr("WAITING"), health.waiting),
+        (tr("CLOCK"), "–" if drift is None else tr("the box is {drift} s ahead", drift=drift)),
+        (tr("TAX SERVER"), tr(last_contact(days))),
+        (tr("TO BE SENT"), "–" if health.tax_server_waiting is None else health.tax_server_waiting),
+    ]
+
+
+def info_of(nim: str, reading: PortReading) -> MachineInfo:
+    """In the shape of the API's `/info`."""
+    at = reading.read_at or now()
+    drift = drift_seconds(at, reading.state.time)
+    book = Book(0, nim, "live")
+    return machine_info(
+        book, reading.state, reading.link, reading.taxpayer, drift=drift, read_at=millis_text(at), now=at
+    )
+
+
+def reading_pairs(nim: str, reading: PortReading) -> list[tuple[object, object]]:
+    """What is shown to people of a machine that was read."""
+    state, info = reading.state, info_of(nim, reading)
+    server = info.tax_server
+    last = state.last
+    contact = tr(last_contact(server.days_since_contact))
+    return [
+        ("NIM", state.nim),
+        ("IFU", state.ifu),
+        (tr("TRADE NAME"), info.merchant.commercial_name),
+        (tr("CITY"), info.merchant.city),
+        (
+            tr("CLOCK"),
+            tr(
+                "{time} (the box is {drift} s ahead)",
+                time=state.time,
+                drift="?" if info.clock_drift is None else info.clock_drift,
+            ),
+        ),
+        (tr("COUNTERS"), counted(state.counters)),
+        (tr("LAST INVOICE"), f"{last.number} ({last.type}, {last.total} XOF)" if last else "–"),
+        (tr("TAX SERVER"), f"{contact} ({server.last_contact})" if server.last_contact else contact),
+        (tr("TO BE SENT"), server.waiting),
+        *([(tr("ERROR"), server.last_error)] if server.last_error else []),
+    ]
+
+
+def ledger_pairs(state: BookState | None) -> list[tuple[object, object]]:
+    if state is None or state.known is None:
+        return [(tr("STATE"), tr("never read"))]
+    return [
+        ("IFU", state.ifu),
+        (tr("COUNTERS"), counted(state.known)),
+        (tr("LAST INVOICE"), state.last_number or "–"),
+        ("Z", state.z_number),
+        *([(tr("ATTENTION"), tr(from_stored(state.attention)))] if state.attention else []),
+    ]
+
+
+def counted(counters: FiscalCounters) -> str:
+    return f"TC {counters.tc}  FVC {counters.fvc}  FRC {counters.frc}"
