@@ -460,14 +460,7 @@ MISTAKES = (
         '_SQL["next"].replace("(SELECT other_id FROM served_book WHERE book_id = ?)", "(?)"), (book.id',
     ),
     Mistake(
-        5,
-        "a sale that waits is certified by whoever is first at it, and waits on",
-        ATTEMPTS,
-        "        deferred.begin(connection, book, attempt.deferred_id, attempt_id)\n",
-        "        pass\n",
-    ),
-    Mistake(
-        522,
+        601,
         "a doubt of the machine that is out of order is taken for one of its spare",
         "daemon.usecases.certification.idempotency",
         "    owner = worker.worker_of(attempt_id)\n",
