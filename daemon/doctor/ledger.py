@@ -84,7 +84,7 @@ def _check_content(path: Path, store: Store) -> CheckResult | None:
         problems = tuple(filter(None, (*store.retention.damage().all, store.retention.lost())))
     if not problems:
         return None
-    found = tr(from_stored(str(problems[0])))
+    found = tr(from_stored(problems[0]))
     if more := len(problems) - 1:
         found = tr(Counted("{found} (and {count} more)", "{found} (and {count} more)", more, found=found))
     return fail(
