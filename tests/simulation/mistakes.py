@@ -407,7 +407,7 @@ MISTAKES = (
         "        call = Call(sale.request_id)\n",
     ),
     Mistake(
-        522,
+        896,
         "taken over without looking at doubts",
         ATTEMPTS,
         '        row = connection.execute(_SQL["insert"], values).fetchone()\n',
