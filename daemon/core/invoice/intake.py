@@ -316,12 +316,7 @@ def _complete(
         rounded=sum(line.rounded for line in lines),
         exact=sum((Fraction(line.exact) for line in lines), Fraction()),
     )
-    if abs(due.exact - due.asked) > len(items):
-        exact = round_half_up(due.exact)
-        message = Text("amountTtc come to {asked}, the unit prices with VAT to {total}", asked=due.asked, total=exact)
-        errors.append(FieldError("items", message))
-    if due.total > MAX_AMOUNT:
-        errors.append(FieldError("items", Text("must come to at most {max_amount}", max_amount=MAX_AMOUNT)))
+    _check_sum(due, len(items), errors)
     payments, adjusted = adjust_payments(paid, due, errors)
     credit = head.type in CREDITS
     duty, duty_warnings = stamp_duty(given_duty, payments, rules.stamp_duty, errors, credit=credit)
@@ -361,6 +356,16 @@ def _complete(
         edition=EDITION,
         **head.texts,
     )
+
+
+def _check_sum(due: Due, count: int, errors: list[FieldError]) -> None:
+    """What the `count` items come to: a franc for each may be lost by rounding."""
+    if abs(due.exact - due.asked) > count:
+        exact = round_half_up(due.exact)
+        message = Text("amountTtc come to {asked}, the unit prices with VAT to {total}", asked=due.asked, total=exact)
+        errors.append(FieldError("items", message))
+    if due.total > MAX_AMOUNT:
+        errors.append(FieldError("items", Text("must come to at most {max_amount}", max_amount=MAX_AMOUNT)))
 
 
 def _with_groups(items: tuple[Item, ...], group: str) -> tuple[Item, ...]:
