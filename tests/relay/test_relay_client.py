@@ -12,10 +12,11 @@ from support.relay_site import running
 from support.shop import invoice
 
 
-@pytest.mark.parametrize("signed", [False, True])
-async def test_a_day_of_the_client(tmp_path: Path, signed: bool) -> None:
-    """It previews, certifies, reads and closes as on the shop's network; the same sale again is the same receipt."""
-    async with running(tmp_path) as site:
+@pytest.mark.parametrize(("signed", "jwt"), [(False, False), (True, False), (True, True)])
+async def test_a_day_of_the_client(tmp_path: Path, signed: bool, jwt: bool) -> None:
+    """It previews, certifies, reads and closes as on the shop's network; the same sale again is the same receipt. So it is with the JWTs that
+    `mcfd-hq nats` makes."""
+    async with running(tmp_path, jwt=jwt) as site:
         key = site.key(signed=signed)
 
         def day() -> None:
