@@ -136,6 +136,10 @@ NEEDED = {
     ("POST", "/ui/z"): "close",
     ("POST", "/ui/waiting/{sale:int}"): "close",
     ("POST", "/ui/outages/{outage:int}"): "close",
+    **dict.fromkeys(
+        ["/ui/spare", ("POST", "/ui/spare"), ("POST", "/ui/box/join"), ("POST", "/ui/box/leave")], "administer"
+    ),
+    ("POST", "/ui/box/key/card"): "administer",
     **dict.fromkeys([("POST", "/ui/attention"), ("POST", "/ui/box/backup"), ("POST", "/ui/box/key")], "administer"),
     **dict.fromkeys([("POST", "/ui/box/key/card"), ("POST", "/ui/box/join"), ("POST", "/ui/box/leave")], "administer"),
     **dict.fromkeys(["/ui/spare", ("POST", "/ui/spare")], "administer"),
