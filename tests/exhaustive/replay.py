@@ -14,8 +14,8 @@ from exhaustive.model import CREDITS, OTHER, OURS, STRANGER, Habit, World
 from support.memory_shop import MemoryShop
 from support.shop import IFU, NIM
 
+from common.language.reasons import NOT_SENT, to_stored
 from daemon.core.errors import McfdError
-from daemon.core.ledger.attempt import NOT_SENT
 from daemon.core.ledger.decision import Case
 from daemon.core.ledger.paper import PaperInvoice
 from daemon.store.maintenance.backup import backup, restore
@@ -205,7 +205,7 @@ class Replay:
             return picture
         with closing(sqlite3.connect(f"file:{self.ledger}?mode=ro", uri=True)) as ledger:
             *book, book_id = ledger.execute(_BOOK).fetchone()
-            rows = ledger.execute(_ATTEMPTS, (NOT_SENT, book_id)).fetchall()
+            rows = ledger.execute(_ATTEMPTS, (to_stored(NOT_SENT), book_id)).fetchall()
         failed = ("refused", "abandoned")
         picture["book"] = tuple(book)
         picture["attempts"] = sorted((*one, codes.get(code, "")) for *one, code, _ in rows if one[2] not in failed)

@@ -115,7 +115,7 @@ def put_back(world: World, backup: Ledger) -> World:
                 known, Marks({name(book.ifu): Mark(book.z_number, 0, max(book.question, 0))}, ledgers=counted)
             )
             answered |= {name(book.ifu): -book.question} if book.question < 0 else {}
-        marks = merged(numbers._without_cut_off(marks, numbers.Known(known, answered)), known)
+        marks = merged(numbers._without_cut_off(marks, numbers.KnownNumbers(known, answered)), known)
     books = []
     for book in backup.books:
         question, ledger = book.question, str(backup.id)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from simulation import exemptions
 
-from daemon.core.clock import Clocks, latest
+from daemon.core.clock import Clocks, latest, tell
 from simulator.machine.commands import STATE
 from simulator.machine.fiscal_memory import Snapshot
 from simulator.machine.machine import SimulatedMachine
@@ -117,6 +117,15 @@ def test_reset_left_nothing() -> None:
 def test_machine_has_no_past() -> None:
     """No Z leaves anything on a machine."""
     assert (machine_after().fiscal.tc, after()[3:6]) == (0, ["0", "0", "0"])
+
+
+def test_outages_are_unsure() -> None:
+    """A till that is refused while the box's clock is ten days ahead, and its outage, which is written down when the clock is right again: it begins after
+    the refusal on a clock that never was wrong, and before it on this one."""
+    book = 1_772_600_000_000
+    refused = tell(Clocks(box=book + 10 * 86_400_000, synchronised=False, machine=None, book=book))
+    written = tell(Clocks(box=book + 1_000, synchronised=False, machine=None, book=book))
+    assert written.at < refused.at
 
 
 def test_latest_time() -> None:
