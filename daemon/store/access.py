@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Callable, Mapping
 from datetime import tzinfo
@@ -46,7 +47,13 @@ class LedgerAccess:
         self, function: Callable[Concatenate[sqlite3.Connection, P], T], /, *args: P.args, **named: P.kwargs
     ) -> T:
         """What it gives, once its transaction is durable; StorageFull when it cannot be. Concurrent calls may share one commit."""
-        return await self._open.writer.submit(lambda connection: function(connection, *args, **named))
+        return await self.submit(function, *args, **named)
+
+    def submit(
+        self, function: Callable[Concatenate[sqlite3.Connection, P], T], /, *args: P.args, **named: P.kwargs
+    ) -> asyncio.Future[T]:
+        """The same for whoever depends on the order: it has its place among the writes when this returns. StorageFull at once when the ledger is closed."""
+        return self._open.writer.submit(lambda connection: function(connection, *args, **named))
 
     async def read(
         self, function: Callable[Concatenate[sqlite3.Connection, P], T], /, *args: P.args, **named: P.kwargs

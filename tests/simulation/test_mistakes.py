@@ -34,6 +34,7 @@ NAMED = {
     880536: "certified while the machine's clock had jumped, and entered from its paper",
     3100054: "begun before an activation that reset the counters, certified after it, and entered from its paper",
     3101491: "an intent overtakes the one before it, and a crash comes while that one is on the line",
+    3101816: "two intents that become near at one moment are written in the other order",
     940462: "a new book beside two clocks that are ten years ahead",
 }
 

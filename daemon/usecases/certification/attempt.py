@@ -87,7 +87,12 @@ class AttemptRun:
         """The intent is sent to the disk when the turn is near; nobody waits for it before 38h (decision 29). The queue calls this in its own order: after
         a crash the oldest that is begun is the one that was on the line (`verdict.verdicts`)."""
         self.is_begun = True
-        self.worker.spawn(_intend(self), "intent")
+        try:
+            submitted = self.worker.ledger.submit(attempts.begin, self.book, _intent(self))
+        except StorageError as error:
+            _not_written(self, error)
+        else:
+            self.worker.spawn(_intend(self, submitted), "intent")
 
     @property
     def line_ms(self) -> int:
@@ -124,32 +129,38 @@ async def attempt(job: AttemptRun, entry: QueueEntry) -> Record:
         raise OutcomeNotStored from None
 
 
-async def _intend(job: AttemptRun) -> None:
-    """Nothing may wait here before the writer has it."""
+def _intent(job: AttemptRun) -> Attempt:
     worker = job.worker
+    begun_at = worker.now()
+    sold_at = job.invoice.deferred.sold_at if job.invoice.deferred else begun_at
+    return Attempt(
+        invoice=job.invoice,
+        base=worker.known,
+        begun_at=begun_at,
+        request_id=job.call.request_id,
+        key_hash=job.call.key_hash,
+        fingerprint=job.call.fingerprint,
+        deferred_id=job.deferred_id,
+        number_year=worker.defaults.numbers.year_of(sold_at),
+    )
+
+
+async def _intend(job: AttemptRun, submitted: asyncio.Future[int]) -> None:
     try:
-        begun_at = worker.now()
-        sold_at = job.invoice.deferred.sold_at if job.invoice.deferred else begun_at
-        intent = Attempt(
-            invoice=job.invoice,
-            base=worker.known,
-            begun_at=begun_at,
-            request_id=job.call.request_id,
-            key_hash=job.call.key_hash,
-            fingerprint=job.call.fingerprint,
-            deferred_id=job.deferred_id,
-            number_year=worker.defaults.numbers.year_of(sold_at),
-        )
-        job.live.id = await worker.ledger.write(attempts.begin, job.book, intent)
+        job.live.id = await submitted
     except BaseException as error:
-        job.step(Step.NOT_WRITTEN)
-        job.intent.set_exception(error)
-        job.intent.exception()  # marks it as seen: it is looked at where the attempt has its turn
+        _not_written(job, error)
         if not isinstance(error, McfdError):
             raise
     else:
         job.step(Step.WRITTEN)
         job.intent.set_result(None)
+
+
+def _not_written(job: AttemptRun, error: BaseException) -> None:
+    job.step(Step.NOT_WRITTEN)
+    job.intent.set_exception(error)
+    job.intent.exception()  # marks it as seen: it is looked at where the attempt has its turn
 
 
 def _check_intent(job: AttemptRun) -> None:
