@@ -16,7 +16,7 @@ from daemon.core import errors
 from daemon.core.errors import FieldError, without_paths
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.deferred import KeyRequired, NotWaiting, NumberWaits
-from daemon.core.ledger.take_over import MachineIsSpare, TakeOverRefused
+from daemon.core.ledger.take_over import MachineIsSpare, NotInUse, NumberReserved, TakeOverRefused, UnknownElsewhere
 from daemon.core.report.receipt import Receipt, receipt
 
 log = structlog.get_logger(__name__)
@@ -124,6 +124,13 @@ KINDS: Final[dict[type[Exception], Kind]] = {
         409, "CREDIT_EXCEEDS_ORIGINAL", Text("Credits would exceed the original invoice")
     ),
     TakeOverRefused: Kind(409, "INVALID_REQUEST", Text("The request cannot be accepted")),
+    NotInUse: Kind(503, "BRIDGE_OFFLINE", Text("The machine cannot be reached"), retry_after=OFFLINE_RETRY),
+    NumberReserved: Kind(503, "MACHINE_ATTENTION", Text("An operator has to settle what was found on the machine")),
+    UnknownElsewhere: Kind(
+        503, "BRIDGE_OFFLINE", Text("The outcome is not known yet"), OUTCOME_UNKNOWN, retry_after=OFFLINE_RETRY
+    ),
+    errors.JoinFailed: Kind(409, "INVALID_REQUEST", Text("The request cannot be accepted")),
+    errors.KeyRevoked: Kind(409, "INVALID_REQUEST", Text("The request cannot be accepted")),
     errors.TooManyCashMoves: Kind(429, "TOO_MANY_REQUESTS", Text("Too many requests")),
     errors.RequestExpired: Kind(410, "REQUEST_EXPIRED", Text("The request came too late")),
     errors.NotFound: Kind(404, "NOT_FOUND", Text("Not found")),

@@ -230,3 +230,11 @@ _NAMELESS = Text("the port")
 def without_paths(text: str, language: Language = "en") -> str:
     """No path of the box leaves in a body (decision 11)."""
     return _PATH.sub(_NAMELESS.told(language), str(text))
+
+
+class JoinFailed(McfdError):
+    """The box has not joined a headquarters; nothing has changed."""
+
+
+class KeyRevoked(JoinFailed):
+    """Headquarters does not take this key any more; another one is made."""

@@ -96,9 +96,7 @@ def judge_blocks(folder: Path, code_word: str) -> CheckResult:
     if test is None:
         return _lost(number, number, 1)
     if test.code_word(number) != f"{number}-{typed[2].upper()}":
-        raise CannotTest(
-            tr("{shown} was not shown by this test: look again, or a letter is mistyped", code_word=code_word)
-        )
+        raise CannotTest(tr("{shown} was not shown by this test: look again, or a letter is mistyped", shown=code_word))
     lost = _missing(test, {place: at for place, (_, at) in found.items()}, number)
     if lost:
         return _lost(number, len(lost), lost[0])

@@ -13,6 +13,7 @@ from common.language import tr
 from common.language.system import reason
 from common.settings import SettingsError
 from daemon.core.upstream_kinds import KINDS, UpstreamKindName
+from daemon.owner import as_owner
 from daemon.settings.model import Settings, Upstream
 
 RECORD: Final = "joined.json"
@@ -63,9 +64,11 @@ def upstream_of(joined: JoinedHeadquarters, home: Path) -> Upstream:
 def with_joined(settings: Settings) -> Settings:
     """The same settings where [upstream] is configured, or nothing was joined."""
     home = settings.joined_home
-    if settings.upstream is not None or (joined := read_joined(home)) is None:
+    if settings.upstream is not None:
         return settings
-    return msgspec.structs.replace(settings, upstream=upstream_of(joined, home))
+    with as_owner(home.parent):  # root follows nobody's links
+        joined = read_joined(home)
+        return settings if joined is None else msgspec.structs.replace(settings, upstream=upstream_of(joined, home))
 
 
 def is_joined(settings: Settings) -> bool:

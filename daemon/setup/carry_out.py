@@ -6,26 +6,24 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common.passwords import hash_password, make_password
 from daemon.core.machine.nim import same_machine
 from daemon.ledger_access import change, read_ledger
-from daemon.operations import CreateFirstPerson, CreateKey
+from daemon.operations import CreateFirstPerson, CreateKey, NoteAuthority
+from daemon.owner import as_owner
 from daemon.settings import Settings
+from daemon.settings.check import AUTHORITY
 from daemon.setup.plan import SetupPlan, base_url, checked, write
 from daemon.setup.request import FirstPerson, MachineAccess, SetupResult
+from daemon.tls.names import box_names
 
 if TYPE_CHECKING:
     from daemon.core.keys import ApiKey
-from datetime import UTC, datetime
-
-from daemon.operations import NoteAuthority
-from daemon.owner import as_owner
-from daemon.settings.check import AUTHORITY
-from daemon.tls.authority import Shown, create, read, renew_if_due, shown
-from daemon.tls.names import box_names
+    from daemon.tls.authority import Shown
 
 
 def carry_out(plan: SetupPlan, place: Path, *, label: str | None, person: FirstPerson | None) -> SetupResult:
@@ -70,12 +68,16 @@ def _first_person(settings: Settings, person: FirstPerson) -> tuple[FirstPerson 
 
 def make_authority(settings: Settings, *, replace: bool = False) -> Shown:
     """AuthorityError where there is one already, unless it is replaced."""
+    from daemon.tls.authority import create  # noqa: PLC0415  # cryptography, which a daemon without TLS does not need
+
     with as_owner(settings.tls_home):
         return create(settings.tls_home, _names(settings), datetime.now(UTC), replace=replace)
 
 
 def ensure_authority(settings: Settings) -> Path:
     """The authority's certificate; made, or its server certificate renewed, where that is needed. AuthorityError, StorageError."""
+    from daemon.tls.authority import renew_if_due  # noqa: PLC0415  # cryptography, which a daemon without TLS does not need
+
     root = settings.tls_home / AUTHORITY
     with as_owner(settings.tls_home):
         if exists := root.exists():
@@ -90,6 +92,8 @@ def note_authority(settings: Settings) -> None:
     """In the audit log, where there is a ledger already. StorageError."""
     if not settings.storage.path.exists():
         return
+    from daemon.tls.authority import read, shown  # noqa: PLC0415  # cryptography, which a daemon without TLS does not need
+
     with as_owner(settings.tls_home):
         fingerprint = shown(read(settings.tls_home / AUTHORITY)).fingerprint
     change(settings, NoteAuthority(str(settings.tls_home), fingerprint))

@@ -28,7 +28,7 @@ from common.wire.joining import (
 )
 from common.wire.keys import PrivateKey
 from common.wire.signing import sign
-from daemon.core.errors import McfdError
+from daemon.core.errors import JoinFailed, KeyRevoked
 from daemon.upstream.options import BadOptions, tls_context
 
 TRIES: Final = 3
@@ -41,14 +41,6 @@ REFUSED: Final[dict[str, Text]] = {
     "CODE_EXPIRED": Text("the code has ended; headquarters gives a new one"),
     "TOO_MANY_REQUESTS": Text("too many wrong codes from here; try again in some minutes"),
 }
-
-
-class JoinFailed(McfdError):
-    """The box has not joined; nothing has changed."""
-
-
-class KeyRevoked(JoinFailed):
-    """Headquarters does not take this key any more; another one is made."""
 
 
 class _ProblemBody(msgspec.Struct, frozen=True):

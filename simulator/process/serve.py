@@ -176,10 +176,6 @@ def _duration(text: str) -> float:
     return number
 
 
-if __name__ == "__main__":
-    sys.exit(main())
-
-
 _MS = 1000
 
 
@@ -212,3 +208,7 @@ def _value(options: argparse.Namespace, field: msgspec.structs.FieldInfo) -> obj
 def _flag(name: str, unit: str) -> str:
     flag = "--" + name.replace("_", "-")
     return f"{flag}-ms" if unit == "ms" else flag
+
+
+if __name__ == "__main__":
+    sys.exit(main())

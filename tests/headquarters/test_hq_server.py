@@ -14,6 +14,8 @@ from headquarters.app.service import create_service
 )  # said of Litestar 3, which is not allowed in yet
 def test_each_has_a_state_of_its_own():
     """The routes are drawn once in a process; what answers there is of the one that was asked."""
-    first, second = (create_service(store, None, None, SimpleNamespace(zone=store)) for store in ("first", "second"))
+    first, second = (
+        create_service(store, None, None, SimpleNamespace(zone=store, is_secure=False)) for store in ("first", "second")
+    )
     assert [each.state["store"] for each in (first, second)] == ["first", "second"]
     assert first.asgi_router is second.asgi_router

@@ -17,6 +17,7 @@ from common.wire.credentials import credentials_text
 from common.wire.joining import JoinAnswer, JoinLink, read_link
 from common.wire.keys import KEY_BYTES, private_line
 from common.wire.nkey import decode_seed, encode_seed
+from daemon.core.errors import JoinFailed, KeyRevoked
 from daemon.core.upstream_kinds import KINDS
 from daemon.owner import as_owner
 from daemon.settings import Settings
@@ -29,7 +30,7 @@ from daemon.settings.joined import (
     JoinedHeadquarters,
     is_joined,
 )
-from daemon.upstream.joining import JoinFailed, KeyRevoked, ask_to_join
+from daemon.upstream.joining import ask_to_join
 
 NEXT: Final = "next.key"
 """The key of a box that is joining: the same one until an answer has come, so that headquarters knows who asks again."""

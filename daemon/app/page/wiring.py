@@ -21,10 +21,10 @@ from daemon.app.upkeep.box_clock import now_millis
 from daemon.app.upkeep.certificate import Certificate
 from daemon.core.audit import Actor
 from daemon.core.clock import zone
+from daemon.core.errors import JoinFailed
 from daemon.operations import NoteJoined
 from daemon.settings import Settings, load
 from daemon.settings.joined import is_joined, read_joined
-from daemon.upstream.joining import JoinFailed
 
 
 def page_of(

@@ -22,8 +22,8 @@ from support.shop import NIM, Machine, Shop, wait_for
 from common.wire.joining import new_code
 from common.wire.keys import signing_key
 from daemon.app.outward import joining
+from daemon.core.errors import JoinFailed
 from daemon.settings import load
-from daemon.upstream.joining import JoinFailed
 from daemon.whole_box.sealed import new_identity
 
 FILES = ("joined.json", "box.key")

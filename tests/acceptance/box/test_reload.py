@@ -52,7 +52,7 @@ def reloaded(shop: Shop) -> Iterator[Reloaded]:
     reloaded = Reloaded(shop)
     yield reloaded
     shop.config_file.write_text(text)
-    reloaded.hup("reloaded")
+    reloaded.hup("reload.done")
 
 
 async def test_closures_find_a_headquarters_that_was_not_there(reloaded: Reloaded, tmp_path: Path) -> None:
@@ -64,14 +64,14 @@ async def test_closures_find_a_headquarters_that_was_not_there(reloaded: Reloade
     try:
         first = close(shop)
         reloaded.append(upstream_section(headquarters, retry_max=1))
-        assert reloaded.hup("reloaded")["changed"] == ["upstream"]
+        assert reloaded.hup("reload.done")["changed"] == ["upstream"]
         wait_for(lambda: z_numbers(arrived(headquarters), NIM)[-1:] == [first], "the closure upstream")
         wait_for(lambda: '"waiting": 0' in shop.mcfd("upstream", "status", "--json").stdout, "that the box knows it")
-        assert reloaded.hup("reloaded")["taken_up"] == []  # all as it was: what is on its way is left alone
+        assert reloaded.hup("reload.done")["taken_up"] == []  # all as it was: what is on its way is left alone
         headquarters.keys.file.write_text(SECRET)
-        assert "upstream" in reloaded.hup("reloaded")["taken_up"]
+        assert "upstream" in reloaded.hup("reload.done")["taken_up"]
         shop.config_file.write_text(file)
-        assert reloaded.hup("reloaded")["changed"] == ["upstream"]
+        assert reloaded.hup("reload.done")["changed"] == ["upstream"]
         assert shop.close_period().status_code == httpx.codes.CREATED
         assert '"waiting": 1' in shop.mcfd("upstream", "status", "--json").stdout
         assert z_numbers(arrived(headquarters), NIM)[-1:] == [first]
@@ -95,7 +95,7 @@ async def test_what_headquarters_and_a_webhook_refused_is_offered_again_by_a_rel
     try:
         webhook = f'[[webhook]]\nurl = "{till.url}"\nsecret_file = "{till.keys.file}"\nevents = ["closure.created"]\nretry_max = 1'
         reloaded.append(upstream_section(headquarters, retry_max=1) + "\n" + webhook)
-        reloaded.hup("reloaded")
+        reloaded.hup("reload.done")
         close(shop)
         for receiver in (headquarters, till):
             wait_for(lambda receiver=receiver: arrived(receiver), "a first closure")
@@ -103,7 +103,7 @@ async def test_what_headquarters_and_a_webhook_refused_is_offered_again_by_a_rel
         close(shop)
         for subject in ("closure", "event"):
             wait_for(lambda subject=subject: shop.events(f"{subject}.parked"), f"a parked {subject}")
-        assert reloaded.hup("reloaded")["taken_up"] == []
+        assert reloaded.hup("reload.done")["taken_up"] == []
         for receiver in (headquarters, till):
             (refused,) = [attempt["id"] for attempt in receiver.attempts() if attempt["status"] == 422]
             wait_for(lambda it=receiver, event=refused: event in kept_ids(it), "what was refused")
@@ -121,7 +121,7 @@ async def test_a_new_signing_key_in_a_running_box(reloaded: Reloaded, tmp_path: 
     await headquarters.up()
     try:
         reloaded.append(upstream_section(headquarters, retry_max=1))
-        reloaded.hup("reloaded")
+        reloaded.hup("reload.done")
         old_key, first = headquarters.keys.file.read_text(), close(shop)
         wait_for(lambda: first in z_numbers(arrived(headquarters), NIM), "a closure signed with the old key")
         new = tmp_path / "new.key"
@@ -131,11 +131,11 @@ async def test_a_new_signing_key_in_a_running_box(reloaded: Reloaded, tmp_path: 
         second = close(shop)
         wait_for(lambda: 401 in statuses(headquarters), "a closure that headquarters does not believe yet")
         headquarters.keys.file.write_text(old_key + new.read_text())
-        assert "upstream" in reloaded.hup("reloaded")["taken_up"]
+        assert "upstream" in reloaded.hup("reload.done")["taken_up"]
         wait_for(lambda: second in z_numbers(arrived(headquarters), NIM), "the closure, signed with both keys")
         assert len(headquarters.attempts()[-1]["headers"]["webhook-signature"].split()) == 2
         headquarters.keys.file.write_text(new.read_text())
-        assert "upstream" in reloaded.hup("reloaded")["taken_up"]
+        assert "upstream" in reloaded.hup("reload.done")["taken_up"]
         third = close(shop)
         wait_for(lambda: third in z_numbers(arrived(headquarters), NIM), "a closure signed with the new key alone")
         kept = arrived(headquarters)
@@ -180,7 +180,7 @@ def test_the_log_speaks_as_loud_as_asked(reloaded: Reloaded) -> None:
 
     wait_for(is_quiet, "a quiet log")
     reloaded.edit('level = "warning"', 'level = "info"')
-    assert reloaded.hup("reloaded")["changed"] == ["logs.level"]
+    assert reloaded.hup("reload.done")["changed"] == ["logs.level"]
 
 
 def test_what_needs_a_restart_is_named_each_time(reloaded: Reloaded) -> None:
@@ -233,7 +233,7 @@ def test_a_certificate_is_read_again(tmp_path: Path) -> None:
         assert "KEY_VALUES_MISMATCH" in reloaded.hup("reload.refused")["reason"]
         assert shown(shop) == before
         shutil.copy(cert, key)
-        reloaded.hup("reloaded")
+        reloaded.hup("reload.done")
         assert shown(shop) != before
         assert shop.http.get("/health/ready").status_code == OK
 

@@ -141,7 +141,7 @@ def waiting(shop: Shop) -> list[float]:
     return [float(line.split()[-1]) for line in lines if line.startswith("mcfd_outbox_waiting{")]
 
 
-def reload(shop: Shop, ended: str = "reloaded") -> None:
+def reload(shop: Shop, ended: str = "reload.done") -> None:
     before = len(shop.events(ended))
     os.kill(shop.pid, signal.SIGHUP)
     wait_for(lambda: len(shop.events(ended)) > before, ended)

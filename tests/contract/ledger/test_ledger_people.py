@@ -111,7 +111,7 @@ async def test_everything_is_in_the_audit_log(tmp_path: Path) -> None:
             ("key.revoked", "key 1", "user:awa", "192.168.1.7"),
             ("key.created", "key 1", "shell:root", ""),
         ]
-        assert entries[-1].detail == {"nim": NIM, "mode": "live", "label": "caisse 1", "role": "manager"}
+        assert entries[-1].detail == {"nim": NIM, "mode": "live", "label": "caisse 1", "role": "manager", "lane": "lan"}
         assert [entry.id for entry in await store.audit.newest(limit=2, before=3)] == [2, 1]
         assert await store.audit.broken_entry() is None
     assert verify(path).clean

@@ -42,6 +42,8 @@ TABLE = {
     ("upstream", "replay"): KEEPER,
     ("upstream", "status"): KEEPER,
     ("upstream", "test"): KEEPER,
+    ("upstream", "join", "nonsense"): KEEPER,
+    ("upstream", "leave"): KEEPER,
     ("webhook", "test"): KEEPER,
     ("tls", "export-ca"): KEEPER,
     ("tls", "init"): KEEPER,

@@ -45,7 +45,11 @@ async def old_ledger(path: Path) -> None:
         by_content = ("entry_copy", "entry_report", "entry_act", "entry_calendar", "entry_outage", "entry_outage_ended")
         for index in ("certification_isf", *by_content):
             connection.execute(f"DROP INDEX {index}")
-        for table in ("letterhead", "deferred"):
+        for view in ("served_book", "shared_book", "take_over_of"):
+            connection.execute(f"DROP VIEW {view}")
+        for column in ("lane", "public_key"):
+            connection.execute(f"ALTER TABLE api_key DROP COLUMN {column}")
+        for table in ("letterhead", "deferred", "take_over"):
             connection.execute(f"DROP TABLE {table}")
         for column in ("number_key", "twin", "isf", "number_year"):
             connection.execute(f"ALTER TABLE certification DROP COLUMN {column}")

@@ -16,7 +16,7 @@ from daemon.core import errors
 from daemon.core.errors import FieldError, without_paths
 from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.ledger.deferred import KeyRequired, NotWaiting, NumberWaits
-from daemon.core.ledger.take_over import MachineIsSpare, TakeOverRefused
+from daemon.core.ledger.take_over import MachineIsSpare, NotInUse, NumberReserved, TakeOverRefused, UnknownElsewhere
 
 
 def tree(root: type[Exception]) -> Iterator[type[Exception]]:
@@ -40,6 +40,11 @@ EXAMPLES = [
     (NotWaiting(), 409, "REQUEST_NOT_WAITING"),
     (KeyRequired([FieldError("Idempotency-Key", "has to be given")]), 400, "IDEMPOTENCY_KEY_REQUIRED"),
     (MachineIsSpare("EL02000099-1", "EL02000015-1"), 409, "MACHINE_IS_SPARE"),
+    (NotInUse("its spare certifies"), 503, "BRIDGE_OFFLINE"),
+    (NumberReserved("in doubt"), 503, "MACHINE_ATTENTION"),
+    (UnknownElsewhere("in doubt"), 503, "BRIDGE_OFFLINE"),
+    (errors.JoinFailed("the code is used"), 409, "INVALID_REQUEST"),
+    (errors.KeyRevoked("another key"), 409, "INVALID_REQUEST"),
     (TakeOverRefused("no spare stands for EL02000015-1"), 409, "INVALID_REQUEST"),
     (errors.KeyReused(), 409, "IDEMPOTENCY_KEY_REUSED"),
     (errors.ZNumberUnknown("EL02000015-1"), 409, "Z_NUMBER_UNKNOWN"),

@@ -75,6 +75,8 @@ TYPED: tuple[tuple[str, ...], ...] = (
     ("upstream", "replay"),
     ("upstream", "status"),
     ("upstream", "test"),
+    ("upstream", "join", "nonsense"),
+    ("upstream", "leave"),
     ("webhook", "test"),
     ("config", "check"),
     ("proxy",),
@@ -103,12 +105,15 @@ NO_FILES = {
 LEAVES = ({0}, {1, 3})
 """Exit codes of a command that did its work, and of one that found something wrong: nobody receives, a machine that is not set up."""
 FOUND_WRONG = {
+    *(command for command in TYPED if command[:2] in (("machine", "take-over"), ("machine", "take-back"))),
     LAST_Z,
     ("archive", "2020", "--into", "var/backups"),
     ("doctor",),
     ("run",),
     ("time", "repair"),
     ("upstream", "test"),
+    ("upstream", "join", "nonsense"),
+    ("upstream", "leave"),
     ("webhook", "test"),
 }
 
