@@ -17,7 +17,6 @@ import structlog
 from common.language import NO_TEXT, Text
 from common.language.reasons import (
     NOT_YET_CONNECTED,
-    SPARE_OF_OTHER_TAXPAYER,
     STOPPED,
     STOPPING,
     TEST_MODE_REFUSED,
@@ -30,7 +29,6 @@ from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Aggregate, Book, BookState
 from daemon.core.ledger.entries import OutageReason
 from daemon.core.ledger.outage import LIMIT
-from daemon.core.ledger.take_over import NotInUse, TakeOver
 from daemon.core.ledger.test_mode import is_test_code
 from daemon.core.machine.state import FiscalCounters, MachineState, ServerLink
 from daemon.core.report.fiscal_reports import Labels
@@ -39,9 +37,10 @@ from daemon.machines.adapter import ConnectedMachine
 from daemon.store.event_log import EventLog
 from daemon.store.journal import Journal
 from daemon.store.ledger import Ledger
-from daemon.store.tables.book import attempts, take_overs
+from daemon.store.tables.book import attempts
 from daemon.usecases.worker.attempts import Attempts
 from daemon.usecases.worker.book_clock import BookClock, BoxClock
+from daemon.usecases.worker.machine_pair import MachinePair
 from daemon.usecases.worker.machine_queue import MachineQueue, QueueEntry
 from daemon.usecases.worker.statistics import WorkerStatistics
 
@@ -90,7 +89,7 @@ class MachineReading(msgspec.Struct, frozen=True):
 
 
 @dataclass
-class MachineWorker:
+class MachineWorker(MachinePair):
     book: Book
     ledger: Ledger
     journal: Journal
@@ -233,52 +232,6 @@ class MachineWorker:
         self.series_floor.clear()
         self.defaults = msgspec.structs.replace(self.defaults, letterhead=b"")
 
-    # -- the spare ------------------------------------------------------------------------------------------------------
-
-    @property
-    def take_over(self) -> TakeOver | None:
-        """The one that lasts, of this machine or by it."""
-        return self.ledger.peek(take_overs.lasting, self.book)
-
-    @property
-    def is_replaced(self) -> bool:
-        """Whether its spare certifies what its tills ask for. The ledger alone knows: what a command has decided is so from its commit on."""
-        return self.spare is not None and self.ledger.peek(take_overs.is_replaced, self.book)
-
-    @property
-    def stands_for(self) -> MachineWorker | None:
-        """Of a spare that has taken over: the machine whose tills it serves."""
-        return self.first if self.first is not None and self.first.is_replaced else None
-
-    @property
-    def is_in_use(self) -> bool:
-        """Whether it certifies now what some tills ask for."""
-        return not self.is_replaced if self.first is None else self.stands_for is not None
-
-    @property
-    def in_use(self) -> MachineWorker:
-        """Who certifies what its tills ask for."""
-        return self.spare if self.spare is not None and self.is_replaced else self
-
-    def check_in_use(self) -> None:
-        """NotInUse where its spare certifies in its place, and for a spare that stands for nobody."""
-        if self.spare is not None:
-            self.ledger.peek(take_overs.check_in_use, self.book)
-        if self.first is not None and self.stands_for is None:
-            raise NotInUse(
-                Text(
-                    "{spare} is the spare of {nim} and has not taken over; nothing was sent",
-                    spare=self.book.nim,
-                    nim=self.first.book.nim,
-                )
-            )
-
-    def worker_of(self, attempt_id: int) -> MachineWorker | None:
-        """Who has the book of an attempt whose number or key was found: this one, or the other of the pair; None where that machine is not on this box
-        any more."""
-        book_id = self.ledger.peek(attempts.book_of, attempt_id)
-        return next((each for each in (self, self.spare, self.first) if each and each.book.id == book_id), None)
-
     def now(self) -> int:
         """The time for the ledger (decision 21); never before anything the book already holds."""
         return self.time.now()
@@ -287,12 +240,6 @@ class MachineWorker:
     def obstacle(self) -> Text:
         """Why an operator has to say something before anything is certified; empty when nothing is in the way."""
         return self.attention or self.time.question() or self.refused_test_mode or self.wrong_taxpayer
-
-    @property
-    def wrong_taxpayer(self) -> Text:
-        """Of a spare that was greeted with another IFU than that of its machine; empty otherwise."""
-        is_another = self.first is not None and self.ifu and self.first.ifu and self.ifu != self.first.ifu
-        return SPARE_OF_OTHER_TAXPAYER if is_another else NO_TEXT
 
     @property
     def refuses_all(self) -> bool:
@@ -392,7 +339,7 @@ class MachineWorker:
     async def see_through(self, work: Coroutine[Any, Any, T], name: str) -> T:
         """`work` goes on to its end even when its caller goes away."""
         task: asyncio.Task[T] = self.spawn(work, name)
-        task.add_done_callback(_seen)
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())  # seen, also where the caller is gone
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -448,8 +395,3 @@ class MachineWorker:
         """What left the line is stored, and its caller has been told."""
         while self._tasks:
             await asyncio.wait(list(self._tasks))
-
-
-def _seen(task: asyncio.Task[Any]) -> None:
-    if not task.cancelled():
-        task.exception()  # whether or not the caller is still there to get it

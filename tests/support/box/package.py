@@ -37,7 +37,7 @@ BOTH = (
     "systemd",
 )
 SOURCES = (*BOTH, "bridge", "daemon", "simulator")
-HEADQUARTERS = (*BOTH, "headquarters")
+HEADQUARTERS = (*BOTH, "headquarters", "relay")
 LEVEL = "1"
 """Of the compression: `make deb` has 6, which is a fifth smaller and takes five times as long."""
 

@@ -1,0 +1,72 @@
+"""A machine and its spare, of which one certifies what the tills of the first ask for (arrêté 2025-0049, article 6)."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from common.language import NO_TEXT, Text
+from common.language.reasons import SPARE_OF_OTHER_TAXPAYER
+from daemon.core.ledger.book import Book
+from daemon.core.ledger.take_over import NotInUse, TakeOver
+from daemon.store.ledger import Ledger
+from daemon.store.tables.book import attempts, take_overs
+
+
+class MachinePair:
+    """What one worker of a pair says of itself and of the other; a machine without a spare is a pair of its own."""
+
+    ledger: Ledger
+    book: Book
+    ifu: str
+    spare: Self | None
+    first: Self | None
+
+    @property
+    def take_over(self) -> TakeOver | None:
+        """The one that lasts, of this machine or by it."""
+        return self.ledger.peek(take_overs.lasting, self.book)
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether its spare certifies what its tills ask for. The ledger alone knows: what a command has decided is so from its commit on."""
+        return self.spare is not None and self.ledger.peek(take_overs.is_replaced, self.book)
+
+    @property
+    def stands_for(self) -> Self | None:
+        """Of a spare that has taken over: the machine whose tills it serves."""
+        return self.first if self.first is not None and self.first.is_replaced else None
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether it certifies now what some tills ask for."""
+        return not self.is_replaced if self.first is None else self.stands_for is not None
+
+    @property
+    def in_use(self) -> Self:
+        """Who certifies what its tills ask for."""
+        return self.spare if self.spare is not None and self.is_replaced else self
+
+    def check_in_use(self) -> None:
+        """NotInUse where its spare certifies in its place, and for a spare that stands for nobody."""
+        if self.spare is not None:
+            self.ledger.peek(take_overs.check_in_use, self.book)
+        if self.first is not None and self.stands_for is None:
+            raise NotInUse(
+                Text(
+                    "{spare} is the spare of {nim} and has not taken over; nothing was sent",
+                    spare=self.book.nim,
+                    nim=self.first.book.nim,
+                )
+            )
+
+    def worker_of(self, attempt_id: int) -> Self | None:
+        """Who has the book of an attempt whose number or key was found: this one, or the other of the pair; None where that machine is not on this box
+        any more."""
+        book_id = self.ledger.peek(attempts.book_of, attempt_id)
+        return next((each for each in (self, self.spare, self.first) if each and each.book.id == book_id), None)
+
+    @property
+    def wrong_taxpayer(self) -> Text:
+        """Of a spare that was greeted with another IFU than that of its machine; empty otherwise."""
+        is_another = self.first is not None and self.ifu and self.first.ifu and self.ifu != self.first.ifu
+        return SPARE_OF_OTHER_TAXPAYER if is_another else NO_TEXT
