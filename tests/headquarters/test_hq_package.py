@@ -32,6 +32,7 @@ TYPED = {
         "boxes accept EL02000015-1",
         "boxes add EL02000015-1 --public-key whpk_A7n4bQm0n8yZ4Z7Z0yW1Zb4nU2v4kF6iJ9Qd1x2y3z4=",
         "boxes closing EL02000015-1 20:30",
+        "boxes code EL02000015-1",
         "boxes list",
         "boxes retire EL02000015-1",
         "boxes revoke EL02000015-1 1",
@@ -48,6 +49,8 @@ TYPED = {
 } | {
     f"nats init {OWN}/keys": (2, "not root's"),
     f"nats box {OWN}/keys EL02000015-1 --to {OWN}/box.creds": (2, "not root's"),
+    f"nats relay {OWN}/keys --to {OWN}/relay.creds": (2, "not root's"),
+    f"nats issuer {OWN}/keys --to {OWN}/issuer.json": (2, "not root's"),
     f"nats reader {OWN}/keys --to {OWN}/reader.creds": (2, "not root's"),
     f"nats revoke {OWN}/keys EL02000015-1": (2, "not root's"),
 }
