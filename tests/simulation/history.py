@@ -175,6 +175,7 @@ def play(script: Script, *, show: bool = False) -> Outcome:
                 if show:
                     raise
             finally:
+                loop.close_coroutines()
                 loop.close()
     sessions = [told.world.session for told in history.told]
     happened = [event.what for event in script.events if event.what not in ("sell", "close", "defer")]
