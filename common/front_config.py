@@ -11,6 +11,8 @@ from typing import Final
 
 import msgspec
 
+from common.problems import problem_content
+
 
 class FrontLimits(msgspec.Struct, frozen=True, kw_only=True):
     """`connections` at once in all, of which `reserved` are for addresses that have shown a key. Of one address: connections at once, new ones
@@ -68,9 +70,7 @@ def error_files() -> dict[str, bytes]:
 
 
 def _problem(status: int, code: str, title: str, detail: str) -> bytes:
-    kind = "urn:mcfd:problem:" + code.lower().replace("_", "-")
-    told = {"type": kind, "title": title, "status": status, "detail": detail, "code": code, "error": detail}
-    body = json.dumps({**told, "request_id": ""}, separators=(",", ":"))
+    body = json.dumps(problem_content(status, code, title, detail, ""), separators=(",", ":"))
     head = [
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
         "content-type: application/problem+json",

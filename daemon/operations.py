@@ -136,14 +136,16 @@ class Settle(OperationMessage, frozen=True, tag="machine.settle"):
         )
 
 
-class TakeOverMachine(OperationMessage, frozen=True, tag="machine.take-over"):
-    """`decided_at`: the time of the decision, here and below."""
+class _SpareDecision(OperationMessage, frozen=True):
+    """`decided_at`: the time of the decision (ms)."""
 
     first: Book
     spare: Book
     reason: str
     decided_at: int
 
+
+class TakeOverMachine(_SpareDecision, frozen=True, tag="machine.take-over"):
     @property
     def at_rest(self) -> tuple[Book, ...]:
         return (self.first,)
@@ -153,12 +155,7 @@ class TakeOverMachine(OperationMessage, frozen=True, tag="machine.take-over"):
         await store.decisions.take_over(self.first, self.spare, reason=self.reason, at=self.decided_at, by=by)
 
 
-class TakeBackMachine(OperationMessage, frozen=True, tag="machine.take-back"):
-    first: Book
-    spare: Book
-    reason: str
-    decided_at: int
-
+class TakeBackMachine(_SpareDecision, frozen=True, tag="machine.take-back"):
     @property
     def at_rest(self) -> tuple[Book, ...]:
         return (self.spare,)

@@ -18,12 +18,13 @@ from litestar.exceptions import HTTPException
 
 from common.language import Text
 from common.wire.call import LATER_SECONDS, METHOD, MOST_BODY, REQUEST_HEADERS, Headers, RelayedCall, check_call
+from common.wire.closure import NIM
 from common.wire.errors import BadEvent
 from common.wire.instants import instant_millis
 from relay.boxes import Boxes
 from relay.connection import Connection
 from relay.later import LaterCalls, may_wait
-from relay.problems import BadCall, BoxOffline, RelayProblem, TooManyCalls, answer_of, new_request_id
+from relay.problems import BoxOffline, RelayProblem, TooManyCalls, answer_of, new_request_id
 
 log = structlog.get_logger(__name__)
 
@@ -33,7 +34,6 @@ AT_ONCE: Final = 2000
 """Requests that this relay has under way: each may hold a body."""
 BODY_SECONDS: Final = 30.0
 NOT_PASSED: Final = frozenset({"connection", "content-length", "date", "server", "transfer-encoding"})
-_NIM: Final = re.compile(r"[A-Z]{2}[0-9]{8}(-[0-9]{1,9})?", re.ASCII)
 _PRINTABLE_ID: Final = re.compile(r"[ -~]{1,128}", re.ASCII)
 _KEY_ID: Final = re.compile(r'keyid="([0-9a-f]{16})"')
 _TITLES: Final = {
@@ -125,12 +125,12 @@ def metrics(request: AnyRequest) -> str:
 
 
 async def _answered(parts: RelayParts, request: AnyRequest, nim: str) -> Response[bytes]:
-    if not _NIM.fullmatch(nim):
+    if not NIM.fullmatch(nim):
         raise HTTPException(status_code=404)
     call = await _call_of(request, parts.boxes.limit())
     key = request.headers.get("idempotency-key", "")
     if call.method == "POST" and not key:
-        raise BadCall(
+        raise RelayProblem(
             400,
             "IDEMPOTENCY_KEY_REQUIRED",
             Text("An Idempotency-Key is needed"),
@@ -170,7 +170,7 @@ async def _call_of(request: AnyRequest, limit: int) -> RelayedCall:
     except BadEvent as error:
         status = 413 if error.field == "body" else 400
         code, title = _TITLES[status]
-        raise BadCall(status, code, title, Text("{fault}", fault=str(error))) from None
+        raise RelayProblem(status, code, title, Text("{fault}", fault=str(error))) from None
     return call
 
 
@@ -193,11 +193,11 @@ async def _kept(parts: RelayParts, request: AnyRequest, nim: str, call: RelayedC
         asked = request.headers.get("mcfd-not-after")
         not_after = instant_millis(asked, "Mcfd-Not-After") if asked else now + LATER_SECONDS * 1000
     except BadEvent as error:
-        raise BadCall(
+        raise RelayProblem(
             422, "INVALID_REQUEST", Text("The request cannot be accepted"), Text("{fault}", fault=str(error))
         ) from None
     if not_after <= now:
-        raise BadCall(
+        raise RelayProblem(
             410,
             "REQUEST_EXPIRED",
             Text("The request came too late"),
@@ -206,7 +206,7 @@ async def _kept(parts: RelayParts, request: AnyRequest, nim: str, call: RelayedC
     try:
         await parts.later.keep(nim, call, _key_id(request), key, not_after)
     except KeyError:
-        raise BadCall(
+        raise RelayProblem(
             409,
             "IDEMPOTENCY_KEY_REUSED",
             Text("The Idempotency-Key stands for another request"),

@@ -28,7 +28,7 @@ from common.wire.seal import seal
 from common.wire.subjects import CALLS_CONSUMER, CALLS_STREAM, LATER
 from relay.boxes import Boxes
 from relay.connection import Connection
-from relay.problems import BoxAmbiguous, BoxOffline, OutcomeUnknown, QueueFull, RelayProblem
+from relay.problems import BoxAmbiguous, BoxOffline, QueueFull, RelayProblem
 
 log = structlog.get_logger(__name__)
 
@@ -174,7 +174,7 @@ class LaterCalls:
             )
         except BoxAmbiguous:
             return AMBIGUOUS_AGAIN_SECONDS
-        except (BoxOffline, OutcomeUnknown, RelayProblem):
+        except RelayProblem:
             return AGAIN_SECONDS
         if reply.status in RETRIED:
             return AGAIN_SECONDS

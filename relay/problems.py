@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from common.language import Text, preferred, tell
+from common.problems import problem_content
 
 
 class RelayProblem(Exception):
@@ -83,11 +84,6 @@ class QueueFull(RelayProblem):
         )
 
 
-class BadCall(RelayProblem):
-    def __init__(self, status: int, code: str, title: Text, detail: Text) -> None:
-        super().__init__(status, code, title, detail)
-
-
 class ProblemAnswer(NamedTuple):
     status: int
     headers: dict[str, str]
@@ -96,16 +92,8 @@ class ProblemAnswer(NamedTuple):
 
 def answer_of(problem: RelayProblem, request_id: str, accepted_language: str) -> ProblemAnswer:
     language = preferred(accepted_language)
-    detail = str(tell(problem.detail, language))
-    content = {
-        "type": "urn:mcfd:problem:" + problem.code.lower().replace("_", "-"),
-        "title": str(tell(problem.title, language)),
-        "status": problem.status,
-        "detail": detail,
-        "code": problem.code,
-        "error": detail,
-        "request_id": request_id,
-    }
+    title, detail = str(tell(problem.title, language)), str(tell(problem.detail, language))
+    content = problem_content(problem.status, problem.code, title, detail, request_id)
     headers = {"content-type": "application/problem+json", "x-request-id": request_id, "cache-control": "no-store"}
     if problem.retry_after:
         headers["retry-after"] = str(problem.retry_after)

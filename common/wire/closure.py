@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from operator import attrgetter
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
@@ -19,7 +19,9 @@ Mode = Literal["live", "test"]
 Whole = Annotated[int, msgspec.Meta(ge=1 - 2**53, le=2**53 - 1)]
 """What JSON carries exactly everywhere."""
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
-Nim = Annotated[str, msgspec.Meta(pattern=r"^[A-Z]{2}[0-9]{8}(-[0-9]{1,9})?\Z")]
+NIM: Final = re.compile(r"[A-Z]{2}[0-9]{8}(-[0-9]{1,9})?")
+"""A machine's name, with its activation counter where it tells one."""
+Nim = Annotated[str, msgspec.Meta(pattern=rf"^{NIM.pattern}\Z")]
 Id = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")]
 LedgerId = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})?\Z")]
 Text = Annotated[str, msgspec.Meta(max_length=255)]

@@ -10,6 +10,7 @@ from litestar.exceptions import HTTPException
 from msgspec import Meta
 
 from common.language import Language, Text, tell
+from common.problems import problem_type
 from daemon.api import refusals
 from daemon.api.http.answers import PROBLEM, Answer, Header
 from daemon.core import errors
@@ -253,7 +254,7 @@ def _translated_faults(error: errors.InvalidRequest, language: Language) -> tupl
 def _problem(kind: Kind, detail: str, request_id: str, language: Language) -> Problem:
     detail = str(tell(detail, language))
     return Problem(
-        type="urn:mcfd:problem:" + kind.code.lower().replace("_", "-"),
+        type=problem_type(kind.code),
         title=str(tell(kind.title, language)),
         status=kind.status,
         detail=detail,

@@ -86,7 +86,7 @@ def write_blocks(folder: Path) -> Generator[str, None, None]:
 
 
 def judge_blocks(folder: Path, code_word: str) -> CheckResult:
-    """`shown` is what the person has typed. CannotTest when that cannot have been shown."""
+    """`code_word` is what the person has typed. CannotTest when that cannot have been shown."""
     typed = SHOWN.fullmatch(code_word)
     if typed is None or not (number := int(typed[1])):
         raise CannotTest(tr("type the number as it was shown, with its letters: 1234-AB"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ import click
 import msgspec
 
 from common.files import write_whole
+from common.wire.closure import NIM
 from common.wire.nkey import decode_public
 from headquarters.cli.shared import refusal
 from headquarters.core import nats_accounts
@@ -24,7 +24,6 @@ REVOKED = "revoked.json"
 ISSUED = "issued.json"
 """Public keys of boxes, each with its NIMs."""
 T = TypeVar("T")
-NIM = re.compile(r"[A-Z]{2}[0-9]{8}(-[0-9]{1,9})?", re.ASCII)
 DIRECTORY = click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
 
 

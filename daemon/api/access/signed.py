@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from http_message_signatures import HTTPMessageVerifier, HTTPSignatureKeyResolver
 from http_message_signatures.algorithms import ED25519
 
 from common.language import Text
 from daemon.api.access.context import KeyRing
 from daemon.core.keys import ApiKey
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 COVERED: Final = (
     "content-digest",
@@ -45,8 +43,6 @@ class _Keys(HTTPSignatureKeyResolver):
         self.found: ApiKey | None = None
 
     def resolve_public_key(self, key_id: str) -> Ed25519PublicKey | None:
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415  # see common.wire.keys
-
         self.found = self._keyring.find_signer(key_id)
         return Ed25519PublicKey.from_public_bytes(self.found.public) if self.found else None
 

@@ -28,7 +28,7 @@ from common.wire.errors import BadEvent
 from common.wire.seal import NotSealed, unseal
 from common.wire.subjects import CALL, PRESENCE
 from daemon.api.access.relayed import RELAYED, RelayedRequest
-from daemon.api.http.answers import new_request_id
+from daemon.api.http.answers import Answer, new_request_id
 from daemon.api.problems import problem_answer
 from daemon.api.refusals import TooLarge
 from daemon.app.outward.presence import PresenceWords
@@ -243,11 +243,12 @@ class Calls:
 
     def _busy(self, call: RelayedCall) -> RelayedReply:
         headers = dict(call.headers)
-        answer = problem_answer(
-            MachineBusy(BUSY),
-            headers.get("x-request-id") or new_request_id(),
-            preferred(headers.get("accept-language", "")),
+        request_id = headers.get("x-request-id") or new_request_id()
+        return self._problem(
+            problem_answer(MachineBusy(BUSY), request_id, preferred(headers.get("accept-language", "")))
         )
+
+    def _problem(self, answer: Answer) -> RelayedReply:
         shown = tuple((name.decode(), value.decode("latin-1")) for name, value in answer.headers)
         return self._replied(answer.status, shown, answer.body)
 
@@ -281,9 +282,7 @@ class Calls:
         if len(reply.body) <= MOST_REPLY - MOST_HEADERS:
             return reply
         error = TooLarge(Text("the answer is larger than the relay passes on; ask for a smaller page"))
-        answer = problem_answer(error, dict(found.headers).get("x-request-id", ""))
-        shown = tuple((name.decode(), value.decode("latin-1")) for name, value in answer.headers)
-        return self._replied(answer.status, shown, answer.body)
+        return self._problem(problem_answer(error, dict(found.headers).get("x-request-id", "")))
 
 
 class _Reply:

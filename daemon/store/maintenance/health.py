@@ -29,8 +29,8 @@ SMALL_BYTES = 16 * 1024 * 1024
 NUMBERS_AT_ONCE = 10_000
 NUMBERS_SECONDS = 1.0
 """A million of numbers on a PC, some hundred thousand on a small box."""
-CONSTRAINT = re.compile(r"CHECK \((\w+ IN \([^()]*\))\)")
-"""As all of them are written in the schema."""
+CONSTRAINT = re.compile(r"CHECK (\((?:[^()]|\([^()]*\))+\))")
+"""With brackets in it one deep, as all of them are written in the schema."""
 _SMALL_TABLES = ("meta", "book", "total", "api_key", "outbox", "settlement")
 
 _SQL = load(__name__, record=RECORD_COLUMNS, closure=COLUMNS)

@@ -126,9 +126,6 @@ class OutageWatch:
         self._is_begun = True
 
     async def _reason(self) -> OutageReason | None:
-        """None of a spare that stands for nobody, wherever it lies."""
-        if self.worker.first is not None and not self.worker.is_in_use:
-            return None
         try:
             await self.worker.ledger.check_free_space(self.worker.book)
         except StorageError:

@@ -48,7 +48,7 @@ def registering_refusal(worker: MachineWorker) -> Iterator[None]:
     except (NotInUse, NumberReserved, UnknownElsewhere):  # of the other machine of a pair, which has its own register
         raise
     except (MachineOffline, MachineAttention, LineLost, StorageError) as error:
-        if not (worker.closing or reasons.STOPPED.code in reasons.codes_of(error)):
+        if not worker.closing:
             worker.spawn(_register(worker, error), "outage")
         raise
 

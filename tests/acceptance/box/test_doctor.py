@@ -125,7 +125,7 @@ async def test_a_line_that_is_lost(shop: Shop) -> None:
     machine.order("reboot", nim=OTHER)
     wait_for(lambda: OTHER in shop.http.get("/health/ready").text, "the other machine")
     found = (await doctor(shop))["nim"]
-    assert found["found"].startswith(f"the machine on this line is {OTHER}, not {NIM}")
+    assert found["found"] == f"the machine on this line is {OTHER}, not {NIM}: check cable and configuration"
     machine.order("reboot", nim=NIM)
     wait_for(lambda: shop.http.get("/health/ready").status_code == httpx.codes.OK, "the machine again")
 

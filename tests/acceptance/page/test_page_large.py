@@ -49,7 +49,7 @@ def test_search_among_a_hundred_thousand_invoices(person: Callable[..., Person],
         expect(rows).to_have_count(1, timeout=PATIENCE_MS)
         expect(rows).to_contain_text(found)
     page.get_by_role("link", name=found).click()
-    expect(page.get_by_role("heading", name=found)).to_be_visible()
+    expect(page.get_by_role("heading", name=found, level=1)).to_be_visible()
     awa.go("/ui/journal?q=nobody-has-this")
     awa.is_told("Nothing found.")
     expect(rows).to_have_count(0)

@@ -44,22 +44,21 @@ def sharing(connection: sqlite3.Connection, book: Book) -> list[Book]:
     return [Book(*row) for row in connection.execute(_SQL["sharing"], (book.id,))]
 
 
-def is_replaced(connection: sqlite3.Connection, book: Book) -> bool:
-    """Whether its spare certifies in its place."""
+def replacement(connection: sqlite3.Connection, book: Book) -> Book | None:
+    """The spare that certifies in its place."""
     found = lasting(connection, book)
-    return found is not None and found.first.id == book.id
+    return found.spare if found is not None and found.first.id == book.id else None
+
+
+def is_replaced(connection: sqlite3.Connection, book: Book) -> bool:
+    return replacement(connection, book) is not None
 
 
 def check_in_use(connection: sqlite3.Connection, book: Book) -> None:
     """NotInUse where its spare certifies in its place."""
-    found = lasting(connection, book)
-    if found is not None and found.first.id == book.id:
+    if spare := replacement(connection, book):
         raise NotInUse(
-            Text(
-                "{spare} certifies in the place of {nim} now; nothing was sent",
-                spare=found.spare.nim,
-                nim=found.first.nim,
-            )
+            Text("{spare} certifies in the place of {nim} now; nothing was sent", spare=spare.nim, nim=book.nim)
         )
 
 
