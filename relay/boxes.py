@@ -22,7 +22,7 @@ from common.wire.presence import read_presence
 from common.wire.seal import LaneWord
 from common.wire.subjects import CALL, LANE, PRESENCE, PRESENCE_STREAM
 from relay.connection import Connection
-from relay.problems import BoxAmbiguous, BoxOffline, OutcomeUnknown, TooManyCalls
+from relay.problems import BoxAmbiguous, BoxOffline, BoxSilent, TooManyCalls
 
 log = structlog.get_logger(__name__)
 
@@ -72,7 +72,7 @@ class Boxes:
         return int(self._now() * 1000)
 
     async def ask(self, nim: str, call: RelayedCall, seconds: float = ANSWER_SECONDS) -> RelayedReply:
-        """The box's answer; `call` without its boot. BoxOffline, BoxAmbiguous or TooManyCalls when it was not carried out; OutcomeUnknown when
+        """The box's answer; `call` without its boot. BoxOffline, BoxAmbiguous or TooManyCalls when it was not carried out; BoxSilent when
         that cannot be known."""
         if self._under_way[nim] >= OF_ONE_NIM:
             raise TooManyCalls
@@ -178,7 +178,7 @@ class Boxes:
         try:
             return await self._first(nim, call.boot, client, replies, seconds)
         except NatsError:  # no answer in time, or the connection is lost
-            raise OutcomeUnknown from None
+            raise BoxSilent from None
         finally:
             client.unsubscribe(subscription)
 
@@ -209,7 +209,7 @@ class Boxes:
             await self._watch(nim, boot, replies)
 
     async def _watch(self, nim: str, boot: str, replies: asyncio.Queue[Msg]) -> None:
-        """OutcomeUnknown where the answer cannot come any more: the box has started anew, or has another connection, and may have had the
+        """BoxSilent where the answer cannot come any more: the box has started anew, or has another connection, and may have had the
         request before."""
         box = self._box(nim)
         try:
@@ -220,7 +220,7 @@ class Boxes:
             self._two(nim, there.keys())
         if there and there.get(boot) != box.line and replies.empty():
             box.line, box.generation = there.get(boot, ""), 0
-            raise OutcomeUnknown
+            raise BoxSilent
 
 
 def _read(msg: Msg) -> RelayedReply | None:

@@ -47,7 +47,7 @@ class BoxAmbiguous(RelayProblem):
         )
 
 
-class OutcomeUnknown(RelayProblem):
+class BoxSilent(RelayProblem):
     """It was sent, and no answer came."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 
 TREE = Path(__file__).parents[2]
-PRODUCT = ("bench", "bridge", "common", "daemon", "headquarters", "packaging", "simulator")
+PRODUCT = ("bench", "bridge", "common", "daemon", "headquarters", "packaging", "relay", "simulator")
 
 
 def test_no_two_classes_have_one_name() -> None:
