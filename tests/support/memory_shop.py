@@ -287,14 +287,14 @@ def around_write(
 
         monkeypatch.setattr(Ledger, step, method)
         return
-    writes = Ledger.write
+    submits = Ledger.submit
 
-    async def write(ledger: Ledger, function: Any, *arguments: Any, **named: Any) -> Any:
+    def submit(ledger: Ledger, function: Any, *arguments: Any, **named: Any) -> asyncio.Future[Any]:
         if getattr(function, "__name__", "") == step:
-            return await around(lambda: writes(ledger, function, *arguments, **named))
-        return await writes(ledger, function, *arguments, **named)
+            return asyncio.ensure_future(around(lambda: submits(ledger, function, *arguments, **named)))
+        return submits(ledger, function, *arguments, **named)
 
-    monkeypatch.setattr(Ledger, "write", write)
+    monkeypatch.setattr(Ledger, "submit", submit)
 
 
 def _now_millis() -> int:
