@@ -156,6 +156,27 @@ def _last_sign(shop: MemoryShop) -> int:
         return outages.sign_of_life(connection, shop.worker.book)
 
 
+async def test_an_outage_does_not_begin_before_what_was_certified(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine certifies after a start, and is lost before the watch looks at it: the outage begins with the loss, not with the box that was off."""
+    async with shop_of(tmp_path) as shop:
+        await shop.connected()
+        await shop.certify("A")
+        await signed(shop)
+    monkeypatch.setattr(watch, "LOOK", NEVER)
+    async with shop_of(tmp_path, on=shop.session) as shop:
+        await shop.connected()
+        await shop.certify("B")
+        await unplug(shop)
+        with pytest.raises(MachineOffline):
+            await shop.certify("C")
+        await shop.until(lambda: lasting(shop), "the outage")
+        outage = lasting(shop)
+        assert outage is not None
+        assert (outage.reason, outage.since) == ("line_lost", shop.worker.offline_since)
+
+
 async def test_a_disk_that_is_full_is_an_outage(tmp_path: Path) -> None:
     """It is written down once there is room, from the moment on at which a till was refused."""
     async with shop_of(tmp_path) as shop:

@@ -33,10 +33,11 @@ SIGN_EVERY: Final = 0.1
 
 @dataclass
 class OutOfOrder:
-    """The machine cannot certify, and it need not be in the register yet. `since` in ms of the book, `seen_at` in loop time."""
+    """The machine cannot certify, and it need not be in the register yet. `since` and `sign`, the last sign of life before it, in ms of the book, `seen_at` in loop time."""
 
     reason: OutageReason
     since: int
+    sign: int
     seen_at: float
     incident: str = ""
     refused: bool = False
@@ -82,7 +83,7 @@ class OutageWatch:
         if not self._was_met():
             return 0
         if self._lasting() is None:
-            found = self._found = self._found or self._first_seen(reason)
+            found = self._found = self._seen(reason)
             found.refused = True
             await self._write(found)
         last = self.worker.ledger.peek(outages.last_outage, self.worker.book)
@@ -104,8 +105,8 @@ class OutageWatch:
         reason = await self._reason()
         if reason is None and not (worker.connected and not worker.obstacle):
             return  # it returns, and is being asked what became of unfinished attempts
-        if reason is not None and self._found is None:
-            self._found = self._first_seen(reason)
+        if reason is not None:
+            self._found = self._seen(reason)
         lasting = self._lasting()
         if self._found is not None and lasting is None and self._is_due(self._found, is_back=reason is None):
             await self._write(self._found)
@@ -122,7 +123,7 @@ class OutageWatch:
             # Of the time since the copy was made nothing is known: it may have certified.
             await worker.ledger.end_outage(book, at=state.last_at, until=state.last_at)
         elif sign := worker.ledger.peek(outages.sign_of_life, book):
-            self._found = OutOfOrder("box_off", sign, asyncio.get_running_loop().time())
+            self._found = OutOfOrder("box_off", sign, sign, asyncio.get_running_loop().time())
         self._is_begun = True
 
     async def _reason(self) -> OutageReason | None:
@@ -132,11 +133,15 @@ class OutageWatch:
             return out_of_order(self.worker) or "disk"
         return out_of_order(self.worker)
 
-    def _first_seen(self, reason: OutageReason) -> OutOfOrder:
+    def _seen(self, reason: OutageReason) -> OutOfOrder:
+        """What was seen before, unless the machine certified since."""
+        sign = self.worker.ledger.peek(outages.sign_of_life, self.worker.book)
+        if self._found is not None and self._found.sign == sign:
+            return self._found
         worker, now = self.worker, self.worker.now()
         since = worker.offline_since if not worker.connected and worker.offline_since is not None else now
         incident = worker.note_odd("outage") if worker.attempts.met_machine else ""
-        return OutOfOrder(reason, min(since, now), asyncio.get_running_loop().time(), incident)
+        return OutOfOrder(reason, min(since, now), sign, asyncio.get_running_loop().time(), incident)
 
     def _is_due(self, found: OutOfOrder, *, is_back: bool) -> bool:
         """A machine that refuses everything is only known to do so as long as tills try: that alone is no outage. That a box was off is seen by clocks,

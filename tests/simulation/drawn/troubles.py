@@ -252,7 +252,7 @@ class Troubles:
                 async with life.workers.at_rest((seat.worker.book,)):
                     await seat.store.decisions.carry_out(case, "not-certified", reason="no paper", at=seat.worker.now())
 
-            life = self.box.serving()
+            life, seat = self.box.serving(), self.world.serving()  # perhaps not those that showed the case
             await life.ask(decide())
             self.box.note(f"{attempt.number}: not certified, says a person")
 
