@@ -378,6 +378,13 @@ MISTAKES = (
         "",
     ),
     Mistake(
+        4,
+        "a command writes by itself",
+        "daemon.store.sqlite.lock",
+        '                return cls._acquire(ledger, _COMMAND if is_command else str(control or ""))\n',
+        '                return cls() if is_command else cls._acquire(ledger, str(control or ""))\n',
+    ),
+    Mistake(
         6,
         "a sale that is accepted is not durable",
         "daemon.usecases.deferred.accept",

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import contextvars
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from simulation.world import HALF
 from daemon.core.audit import Actor
 from daemon.core.call import Call
 from daemon.core.clock import zone
-from daemon.core.errors import MachineError, NotFound, StorageError
+from daemon.core.errors import LedgerInUse, MachineError, NotFound, StorageError
 from daemon.core.invoice.invoice import CREDITS
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.decision import Case, Decision, DecisionRefused
@@ -202,6 +202,7 @@ class Troubles:
         with contextlib.suppress(Unreachable, MachineError, StorageError):
             seat = self.world.serving()
             await self.world.ask(inspect.info(seat.worker), seat)
+            await self._as_command(self._write_beside())
 
     async def fail_job(self) -> None:
         """A job of the writer fails when it has written a part; what shares its commit is stored."""
@@ -406,9 +407,20 @@ class Troubles:
     async def _repair_time(self) -> None:
         """`mcfd time repair`, while the daemon stands: the box is right, and yet behind its book."""
         async with self.lasting(), self._down():
-            context = contextvars.copy_context()
-            context.run(PROCESS.set, Process())
-            await asyncio.get_running_loop().create_task(self._repair(), context=context)
+            await self._as_command(self._repair())
+
+    async def _as_command(self, work: Coroutine[Any, Any, None]) -> None:
+        """In a process of its own."""
+        context = contextvars.copy_context()
+        context.run(PROCESS.set, Process())
+        await asyncio.get_running_loop().create_task(work, context=context)
+
+    async def _write_beside(self) -> None:
+        """A command that would write by itself beside a daemon."""
+        self.box.serving()
+        with contextlib.suppress(LedgerInUse):
+            async with await Store.open(self.box.ledger, timezone=zone("UTC"), reserve_bytes=0, opening="command"):
+                raise AssertionError("a command has the ledger open for writing beside the daemon")
 
     async def _repair(self) -> None:
         now = self.box.millis()
