@@ -7,6 +7,7 @@ from typing import Any, cast
 import httpx
 import pytest
 from support.api import NIM, NOW, Ring, Serve, Served, UseCases
+from support.shop import PLAIN
 
 from common.http_server import HttpServer, ServerConfig
 from daemon.api.access.context import ApiDeps
@@ -79,7 +80,7 @@ async def serve(usecases: UseCases, workers: MachineWorkers) -> AsyncIterator[Se
             server = HttpServer(create_api(given), ServerConfig(**settings))
             await server.start()
             stack.push_async_callback(server.stop)
-            client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=30)
+            client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=30, verify=PLAIN)
             await stack.enter_async_context(client)
             return Served(server, client)
 

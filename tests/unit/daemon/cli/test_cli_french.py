@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import subprocess
 import sys
@@ -16,11 +15,13 @@ from pathlib import Path
 import pytest
 from support.cli.command import CONFIG
 from support.ledgers.ledger import Till, invoice, opened
+from support.nursery import environment
 
 from daemon.core.ledger.entries import CashMove
 
 WALK = """
 import contextlib, io, json, sys
+from support.nursery import cheapen
 from daemon.cli import main, root
 import click
 
@@ -38,6 +39,7 @@ def said(*arguments):
         main()
     return out.getvalue()
 
+cheapen()
 paths = list(walk(root, ())) if "walk" in sys.argv else ()
 uses = [(*path, "--help") for path in paths]
 uses += [(*path, "--nothing") for path in paths]
@@ -234,7 +236,7 @@ async def _used(ledger: Path) -> None:
 
 def asked(folder: Path, uses: Iterable[tuple[str, ...]], *arguments: str) -> list[tuple[str, str]]:
     """In one process."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MCFD_", "LC_", "LANG"))}
+    kept = {name: value for name, value in environment().items() if not name.startswith(("MCFD_", "LC_", "LANG"))}
     done = subprocess.run(
         [sys.executable, "-c", WALK, *arguments],
         input="".join(json.dumps(use) + "\n" for use in uses),
