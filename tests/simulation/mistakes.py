@@ -45,7 +45,7 @@ MISTAKES = (
         "        for live in list(self._live.values()):\n            live.wake()\n        self._live.clear()\n",
     ),
     Mistake(
-        22,
+        3,
         "recover takes what this process is at (fault 2)",
         RECOVER,
         "for record in begun if not worker.attempts.is_ours(record)]\n",
@@ -294,7 +294,7 @@ MISTAKES = (
         "        return _word(state)\n",
     ),
     Mistake(
-        3,
+        52,
         "an intent that waited keeps its epoch",
         "daemon.store.tables.book.attempts",
         "    sealed, head = _seal(connection, book, ended, stored, epoch.number)\n",
@@ -414,7 +414,7 @@ MISTAKES = (
         "        call = Call(sale.request_id)\n",
     ),
     Mistake(
-        896,
+        2457,
         "taken over without looking at doubts",
         ATTEMPTS,
         '        row = connection.execute(_SQL["insert"], values).fetchone()\n',
@@ -438,7 +438,7 @@ MISTAKES = (
         more=((ATTEMPTS, "    others = take_overs.sharing(connection, book)\n", "    others: list[Book] = []\n"),),
     ),
     Mistake(
-        45,
+        187,
         "a key is not looked up in the book of the other machine",
         "daemon.store.tables.book.request_keys",
         '_SQL["find_key"], (book.id, key_hash)',

@@ -111,6 +111,14 @@ class RequestContext(msgspec.Struct, frozen=True):
         return self.found
 
     @property
+    def named(self) -> MachineWorker:
+        """The machine that the path names, also while its spare stands for it: for what is about the machine itself."""
+        worker = self.worker
+        if worker.first is not None and not same_machine(self.key.nim, worker.book.nim):
+            return worker.first
+        return worker
+
+    @property
     def selling(self) -> MachineWorker:
         """The same for what tills sell; MachineIsSpare for a key of a spare, whatever that stands for now."""
         worker = self.worker

@@ -34,7 +34,7 @@ EXAMPLE: Final = {"who": "administration", "reference": "DGI-2026-118", "at": "2
         description="""When a live machine could not certify, and why (order 2025-0049, articles 6 and 7): those that lasted at some moment of a
 range, oldest first, by default of the last 31 days. mcfd keeps it by itself: an outage begins when a till was refused for it, or after
 `[[machine]] outage_after` seconds, and ends when the machine can certify again. To read on, ask again with `after` = the last `id`
-received. A sandbox has none.""",
+received. While a spare stands for the machine, the register is still that of the machine. A sandbox has none.""",
         answer=OutageList,
         parameters=(
             *RANGE,
@@ -48,7 +48,7 @@ async def listed(request: ApiRequest) -> Answer:
     start, end = range_of(request, query)
     limit = integer(query, "limit", default=MAX_LIMIT, least=1, most=MAX_LIMIT)
     after = integer(query, "after", default=0, least=0, most=MAX_ID)
-    return encoded(await look.list_outages(request.auth.worker, start, end, after, limit))
+    return encoded(await look.list_outages(request.auth.named, start, end, after, limit))
 
 
 @post(
@@ -73,7 +73,7 @@ async def note_notified(request: ApiRequest) -> Answer:
     headers, number = request.scope["headers"], request.path_params["outage"]
     raw = await read_bytes(headers, request.receive)
     body = json_of(headers, raw)
-    done = await look.note_notified(request.auth.worker, number, body, call_of(request, raw))
+    done = await look.note_notified(request.auth.named, number, body, call_of(request, raw))
     return sent(done.value, status=201, replayed=done.replayed)
 
 
@@ -92,7 +92,7 @@ async def note_notified(request: ApiRequest) -> Answer:
     ),
 )
 async def declaration(request: ApiRequest) -> Answer:
-    paper, worker = deps_of(request).paper, request.auth.worker
+    paper, worker = deps_of(request).paper, request.auth.named
     wanted = read_wanted(request, paper)
     outage = await look.find_outage(worker, request.path_params["outage"])
     await inspect.learn_taxpayer(worker)

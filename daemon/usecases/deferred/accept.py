@@ -39,7 +39,7 @@ async def certify_or_defer(
     async def run() -> Record | DeferredSale:
         with registering_refusal(worker):
             if is_async and not worker.is_retired:
-                return await _defer(worker, body, call, None)
+                return await _defer(worker, body, call, out_of_order(worker))
             reason = out_of_order(worker) if worker.defers else None
             if reason is None:
                 try:

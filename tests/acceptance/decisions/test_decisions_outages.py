@@ -77,6 +77,23 @@ def test_what_is_sold_meanwhile_names_the_outage(out: Shop) -> None:
     assert outages(out)[0]["to"] is not None
 
 
+def test_a_sale_of_a_till_that_does_not_wait_begins_the_outage(own_shop: Shop) -> None:
+    """No till is ever refused where all of them ask with Prefer: respond-async: the first sale that cannot be certified is in the outage."""
+    own_shop.machines[0].kill()
+    wait_for(lambda: not own_shop.is_ready(), "the machine's death")
+    key = fresh()
+    headers = {**own_shop.headers(key=key), "Prefer": "respond-async"}
+    assert own_shop.http.post(f"/v1/mcf/{NIM}/certify", json=invoice(fresh()), headers=headers).status_code == 202
+    (outage,) = outages(own_shop)
+    assert outage["sales"] == {"count": 1, "total": 15000}
+    own_shop.machines[0].start()
+    found = wait_for(
+        lambda: (body := own_shop.get(f"requests/{key}").json())["status"] == "certified" and body, "the certification"
+    )
+    deferred = found["receipt"]["deferred"]
+    assert (deferred["outage"], deferred["reason"]) == (outage["id"], outage["reason"])
+
+
 def test_who_was_notified_is_noted_once(out: Shop) -> None:
     """With its time or that of now; the same again, with or without a key, is the same; a fault names its field."""
     first = notify(out, 1, who="administration", reference="DGI-118", at="2026-01-02T08:30:00+00:00")

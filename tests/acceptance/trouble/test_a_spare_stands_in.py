@@ -146,6 +146,29 @@ def test_a_box_is_ready_with_the_machine_that_is_in_use(shop: PairShop) -> None:
         shop.take_back()
 
 
+def test_the_outage_of_a_dead_machine_is_declared_while_its_spare_stands_in(shop: PairShop) -> None:
+    """The register at the machine's path is the machine's: its outage is listed, declared and notified of; that of the spare is at the spare's own path."""
+    shop.first.kill()
+    wait_for(lambda: NIM not in shop.connected(), "the machine's death")
+    assert shop.certify(invoice(fresh())).status_code == 503
+    register = wait_for(lambda: shop.get("outages").json()["outages"], "the outage")
+    shop.take_over()
+    try:
+        listed = shop.get("outages").json()
+        assert (listed["nim"], listed["outages"]) == (NIM, register)
+        number = register[0]["id"]
+        assert NIM in shop.get(f"outages/{number}/declaration").text
+        notice = {"who": "administration", "reference": "DGI-118"}
+        noted = shop.http.post(f"/v1/mcf/{NIM}/outages/{number}/notified", json=notice, headers=shop.headers())
+        assert (noted.status_code, noted.json()["nim"]) == (201, NIM)
+        of_spare = shop.get("outages", nim=SPARE).json()
+        assert (of_spare["nim"], of_spare["outages"]) == (SPARE, [])
+    finally:
+        shop.first.start()
+        wait_for(lambda: NIM in shop.connected(), "the machine's return")
+        shop.take_back()
+
+
 def test_a_decision_that_does_not_fit_is_one_line(shop: PairShop) -> None:
     done = shop.mcfd("machine", "take-back", NIM, "--reason", "x")
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
