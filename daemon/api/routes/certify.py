@@ -20,6 +20,7 @@ from daemon.api.request.outcome import RequestOutcome, accepted, found_for
 from daemon.api.request.query import read_query
 from daemon.core.errors import CreditExceedsOriginal, FieldError, InvalidRequest
 from daemon.core.invoice.request import CertifyBody, CreditNoteBody
+from daemon.core.invoice.unknown import misspelt, refusals_of, unknown_of
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.deferred import KeyRequired, NumberWaits
 from daemon.core.ledger.take_over import MachineIsSpare
@@ -60,7 +61,9 @@ def _warned(request: ApiRequest, answer: Receipt | Preview) -> Receipt | Preview
 
 
 def _is_dry_run(request: ApiRequest) -> bool:
-    """A value that is neither true nor false is refused: it was sent to be on the safe side."""
+    """A value that is neither true nor false, and a name that is almost this one, are refused: they were sent to be on the safe side."""
+    if misspelt_names := misspelt(unknown_of(request.query_params, frozenset({"dry_run"}))):
+        raise InvalidRequest(refusals_of(misspelt_names))
     value = read_query(request, "dry_run").get("dry_run", "false")
     if value not in ("true", "false"):
         raise InvalidRequest([FieldError("dry_run", Text("has to be true or false"))])
