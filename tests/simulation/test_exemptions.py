@@ -71,9 +71,11 @@ def test_tc_is_later() -> None:
 
 
 def test_sales_are_named_alike() -> None:
-    """The first sale before a reset, and the first after it: name and FVC are the same."""
+    """The first sale before a reset, and the first after it: name and FVC are the same; so they are on paper that is entered without its name."""
     first, second = after("FV F-1", short_nim=True), after("FV F-1", "reset", "activation 2", "FV F-2", short_nim=True)
     assert (first[0], first[4]) == (second[0], second[4]) == (NIM, "1")
+    named = after("FV F-1", "reset", "activation 2", "FV F-2")
+    assert after("FV F-1")[4] == named[4]
 
 
 def test_is_lost() -> None:

@@ -40,6 +40,8 @@ class World:
         """The machine wrote a report of the day: TC moved alone."""
         self.decided = 0
         """Decisions of the operator."""
+        self.entered_as_printed = False
+        """One of them was of a paper whose time or counters do not fit."""
         self.foreign = 0
         """Invoices of somebody else, that the machine counted as such."""
         self.is_unsure_of_foreign = False

@@ -163,6 +163,7 @@ def test_the_outage_of_a_dead_machine_is_declared_while_its_spare_stands_in(shop
         assert (noted.status_code, noted.json()["nim"]) == (201, NIM)
         of_spare = shop.get("outages", nim=SPARE).json()
         assert (of_spare["nim"], of_spare["outages"]) == (SPARE, [])
+        assert f"spare machine {NIM}" in shop.mcfd("doctor").stdout
     finally:
         shop.first.start()
         wait_for(lambda: NIM in shop.connected(), "the machine's return")

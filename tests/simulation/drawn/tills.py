@@ -254,10 +254,11 @@ class Tills:
         tries = 0
         while True:
             tries += 1
-            with contextlib.suppress(errors.MachineError, errors.StorageError, Unreachable, errors.KeyReused):
+            with contextlib.suppress(
+                errors.MachineError, errors.StorageError, Unreachable, errors.KeyReused, errors.ZNumberUnknown
+            ):
                 seat = self.world.serving()
-                if not await self._said_last_z(seat):
-                    continue
+                await self._say_last_z(seat)
                 worker = seat.worker if own else seat.worker.in_use
                 closure = (await self.world.ask(close_period(worker, seat.call({}, key)), seat)).value
                 self.world.note(
@@ -267,12 +268,11 @@ class Tills:
                 return
             await asyncio.sleep(min(pause + 0.01 * 2**tries, 3.0))
 
-    async def _said_last_z(self, seat: Seat) -> bool:
-        """The last Z on paper, where the ledger asks for it."""
+    async def _say_last_z(self, seat: Seat) -> None:
+        """The last Z on paper, where the ledger asks for it; where it begins to ask only then, at the next try."""
         state = await self.world.ask(seat.store.ledger.state(seat.worker.book), seat)
         if state.z_asked:
             await self.world.ask(seat.store.decisions.say_last_z(seat.worker.book, self.told.last_z), seat)
-        return True
 
 
 def tells_nothing_was_done(error: Exception) -> bool:

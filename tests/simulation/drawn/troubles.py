@@ -447,6 +447,7 @@ class Troubles:
             }
             assert is_odd or obstacle in {None, "does not fit"}, f"{entry.number}: its paper is refused: {obstacle}"
             if is_odd:
+                self.world.entered_as_printed = True
                 self.world.note(f"{entry.number} is printed so: {obstacle}")
             return "certified", msgspec.structs.replace(paper, as_printed=is_odd)
         return (None if case.obstacle("not-certified") else "not-certified"), None

@@ -8,6 +8,7 @@ import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
+from typing import get_args
 
 import pytest
 from support.receivers.authority import Authority
@@ -19,7 +20,7 @@ from daemon.doctor.ledger import check_keys, check_upstream
 from daemon.doctor.line import User, check_clock, check_port, check_tax_server
 from daemon.doctor.paper import check_company
 from daemon.doctor.service import Service, check_front, check_service
-from daemon.doctor.wording import NAMES
+from daemon.doctor.wording import NAMES, CheckName
 from daemon.paper.shop import cadastral
 from daemon.settings import Place, Settings, load
 from daemon.tls.authority import create
@@ -92,6 +93,11 @@ def test_haproxy_is_looked_for_where_it_is_needed(tmp_path: Path, monkeypatch: p
             (finding,) = check_front(settings(tmp_path, f"[server]\n{server}").server)
             assert finding.state == state
             assert finding.check in NAMES
+
+
+def test_every_check_has_a_name_for_people() -> None:
+    """A finding without one could not be shown."""
+    assert set(NAMES) == set(get_args(CheckName))
 
 
 def test_a_certificate_of_the_operators(tmp_path: Path) -> None:
