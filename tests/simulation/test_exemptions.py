@@ -6,6 +6,7 @@ import ast
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 from simulation import exemptions
 
 from daemon.core.clock import Clocks, latest, tell
@@ -131,8 +132,12 @@ def test_outages_are_unsure() -> None:
 
 
 def test_latest_time() -> None:
-    """A box whose clock is right after ten days without a sale, or ten days ahead: nothing tells them apart, and the book follows both."""
+    """A box whose clock is right after ten days without a sale, or ten days ahead: nothing tells them apart, and the book follows both; so do a box that
+    is right after a month and its machine, which is right ten days later, and two that are wrong."""
     book = 1_772_600_000_000
     ahead = book + 10 * 86_400_000
     clocks = Clocks(box=ahead, synchronised=False, machine=None, book=book)
     assert ahead <= latest(clocks)
+    month = book + 30 * 86_400_000
+    alone = Clocks(box=book, synchronised=False, machine=ahead + month - book, book=book)
+    assert tell(alone).at < month < tell(msgspec.structs.replace(alone, book=month)).at

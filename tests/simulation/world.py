@@ -32,8 +32,8 @@ class World:
         """As the configuration has it."""
         self.machine_jump = 0.0
         self.box_was_wrong_at_first = self.was_restored = self.was_reset = self.was_activated = False
-        self.wrong_box_times = 0
-        """How often the box's clock was set to a wrong time."""
+        self.wrong_box_times = self.wrong_machine_times = 0
+        """How often the box's clock, and the machine's, was set to a wrong time."""
         self.clock_was_wrong = bool(part.options.clock_offset)
         """The machine's, or the box's: a time on paper need not be between an intent and now."""
         self.had_report = False

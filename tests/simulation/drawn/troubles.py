@@ -135,6 +135,7 @@ class Troubles:
     async def machine_clock(self, jump: float, seconds: float) -> None:
         async with self.lasting():
             self.world.machine_jump = jump
+            self.world.wrong_machine_times += 1
             self.world.clock_was_wrong = True
             await asyncio.sleep(seconds)
             self.world.machine_jump = 0.0
