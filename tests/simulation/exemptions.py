@@ -89,6 +89,12 @@ def outages_are_unsure(world: World) -> bool:
     )
 
 
+def length_is_by_a_wrong_clock(world: World) -> bool:
+    """How long a box was off it knows by its clock alone: one that is ahead at its start is like one that was off for longer. A repair of the time
+    moves the outage, with its length (seed 7770699)."""
+    return world.time_was_repaired
+
+
 def latest_time(world: World) -> int:
     """A box whose clock nothing confirms may be right or ahead: its book follows as far as its bound, each time that it is wrong (seed 51000506); from
     there on a machine that is further ahead may be right (881679)."""

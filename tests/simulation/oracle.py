@@ -254,7 +254,7 @@ def outages_are_right(told: Told, register: Sequence[Outage], ledger: Sequence[R
             for r in ledger
             if r.line_ms and outage.since < r.begun_at and r.ended_at < (outage.until or r.ended_at + 1)
         ]
-        assert not over, (
+        assert not over or exempt.length_is_by_a_wrong_clock(world), (
             f"{outage} lasts over certifications: {[(r.number, r.begun_at, r.ended_at, r.line_ms) for r in ledger if r.number in over][:2]}"
         )
     if not exempt.outages_are_unsure(world):

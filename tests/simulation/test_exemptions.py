@@ -131,6 +131,13 @@ def test_outages_are_unsure() -> None:
     assert written.at < refused.at
 
 
+def test_length_is_by_a_wrong_clock() -> None:
+    """A box that was off for two hours, or for none and is two hours ahead at its start: its clock and its book are the same."""
+    book = 1_772_600_000_000
+    clocks = Clocks(box=book + 7_200_000, synchronised=False, machine=None, book=book)
+    assert tell(clocks).at == book + 7_200_000
+
+
 def test_latest_time() -> None:
     """A box whose clock is right after ten days without a sale, or ten days ahead: nothing tells them apart, and the book follows both; so do a box that
     is right after a month and its machine, which is right ten days later, and two that are wrong."""

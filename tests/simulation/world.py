@@ -36,6 +36,8 @@ class World:
         """How often the box's clock, and the machine's, was set to a wrong time."""
         self.clock_was_wrong = bool(part.options.clock_offset)
         """The machine's, or the box's: a time on paper need not be between an intent and now."""
+        self.time_was_repaired = False
+        """By `mcfd time repair`, of a book that was ahead."""
         self.had_report = False
         """The machine wrote a report of the day: TC moved alone."""
         self.decided = 0

@@ -430,6 +430,7 @@ class Troubles:
             ahead = ahead_of((await store.ledger.state(book)).last_at, now)
             with contextlib.suppress(NotFound):
                 await store.decisions.repair_time(book, now=now, ahead=ahead, reason="the box was ahead")
+                self.world.time_was_repaired = True
                 self.box.note(f"the time of {self.world.nim} was repaired")
 
     def _decision(self, case: Case) -> tuple[Decision | None, PaperInvoice | None]:
