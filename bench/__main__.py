@@ -15,9 +15,8 @@ import msgspec
 import structlog
 
 from bench import RESULTS, keep_byte_code
-from bench.figures import LIMITS, Row, significant, table
-from bench.history import box, differences, kind_of, last_recorded, record, values_of
-from bench.rows import headquarters, large, relay, reports, sales, storage, waiting
+from bench.figures import LIMITS, Row, box, differences, kind_of, last_recorded, record, significant, table, values_of
+from bench.rows import network, reports, sales, storage
 
 PARTS: dict[str, Callable[[], Iterable[Row]]] = {
     "sale line-1 line-10 line-100 processor": sales.beside_the_line,
@@ -28,10 +27,10 @@ PARTS: dict[str, Callable[[], Iterable[Row]]] = {
     "bytes": storage.file_size,
     "memory": storage.memory,
     "x z a": reports.reports,
-    "start memory-large today first-load search command": large.large_ledger,
-    "relay relay-rate relay-idle": relay.relay,
-    "waiting start-waiting": waiting.waiting,
-    "hq": headquarters.intake,
+    "start memory-large today first-load search command": reports.large_ledger,
+    "relay relay-rate relay-idle": network.relay,
+    "waiting start-waiting": sales.waiting,
+    "hq": network.intake,
 }
 
 

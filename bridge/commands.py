@@ -39,9 +39,17 @@ from bridge.fields import (
     unescape,
 )
 from bridge.frame import MAX_REQUEST_DATA
-from bridge.replies.answers import Balance, Closed, Done, LineTotals, Opened, Pending, ServerLinkReply
-from bridge.replies.state import StateReply
-from bridge.replies.subtotal import SubtotalReply
+from bridge.replies.answers import (
+    Balance,
+    Closed,
+    Done,
+    LineTotals,
+    Opened,
+    Pending,
+    ServerLinkReply,
+    StateReply,
+    SubtotalReply,
+)
 
 R_co = TypeVar("R_co", covariant=True)
 Readable = TypeVar("Readable", Opened, LineTotals, Balance)

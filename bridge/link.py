@@ -19,7 +19,7 @@ import msgspec
 
 from bridge.errors import LineDown, LinkEnded, PortVanished
 from bridge.frame import MIN_SEQ, Decoder, Event, Garbage, MachineReply, Nak, Request, Syn, encode
-from bridge.recording.recorder import LinkRecord, Recorder
+from bridge.recording.recording import LinkRecord, Recorder
 from common.language import Text, sentence
 from common.language.reasons import CALLER_GAVE_UP, LINE_BUSY, LINK_CLOSED, NO_ANSWER
 

@@ -20,8 +20,7 @@ from bridge.commands import (
 from bridge.errors import Nonsense, Refused, UnknownCommand
 from bridge.frame import MachineReply
 from bridge.link import Link
-from bridge.replies.answers import Closed, ServerLinkReply
-from bridge.replies.state import StateReply
+from bridge.replies.answers import Closed, ServerLinkReply, StateReply
 from common.language.reasons import CALLER_GAVE_UP_CLOSING, CLOSE_PENDING
 
 T = TypeVar("T")

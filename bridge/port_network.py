@@ -17,8 +17,7 @@ from urllib.parse import urlsplit
 import serial
 
 from bridge.errors import PortUnavailable, Why
-from bridge.port import open_port
-from bridge.port_descriptor import DescriptorPort
+from bridge.port import DescriptorPort, open_port
 from common.language.reasons import ADDRESS_SILENT, CONNECTION_REFUSED, NAME_UNKNOWN, NETWORK_UNREACHABLE
 
 SCHEMES = ("tcp", "rfc2217")

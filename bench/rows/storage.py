@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from support.slow_disk import read_count
 
 from bench.figures import Row
-from bench.shop.invoices import bodies
 from bench.shop.shops import PACED, UNPACED, Bench, running
-from bench.shop.till import Crowd, Till
+from bench.shop.till import Crowd, Till, bodies
 from daemon.store.sqlite.connection import open_file
 
 MACHINES = 8

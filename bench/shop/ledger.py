@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 from support.shop import IFU
 
-from bench.shop.invoices import invoice
+from bench.shop.till import invoice
 from daemon.core.events import CLOSURE
 from daemon.core.invoice.intake import Defaults, read_invoice
 from daemon.core.invoice.invoice import PAYMENT_LABELS, Deferral, Invoice
@@ -37,7 +37,7 @@ from daemon.store.sqlite.migrations import migrate, migrations
 from daemon.store.tables.book import attempts, books, closures, deferred, entries, totals
 from daemon.store.tables.book.codec import invoice_bytes, pack, read_tally, tally_bytes
 from daemon.store.tables.events import DEFAULT_LANES, EventWriter
-from simulator.machine.taxes import DEFAULT_RATES
+from simulator.machine.options import DEFAULT_RATES
 
 NIM = "EL02000001-1"
 PER_DAY = 1000

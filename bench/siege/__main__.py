@@ -12,9 +12,8 @@ import msgspec
 
 from bench import RESULTS
 from bench.siege.attacks import ATTACKS
-from bench.siege.fortress import Fortress, standing, wait_until_calm
-from bench.siege.gauge import watched
-from bench.siege.till import InvoiceTimes
+from bench.siege.fortress import Fortress, standing, wait_until_calm, watched
+from bench.siege.target import InvoiceTimes
 
 TOGETHER = "all together"
 GRACE = 10.0

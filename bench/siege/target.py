@@ -1,13 +1,20 @@
-"""What an attacker knows of the box, and how it connects to it: from any address of the loopback network that it likes."""
+"""What an attacker knows of the box, and how it connects to it, from any address of the loopback network; and the till that has to go on:
+one invoice a second, each on a connection of its own and from an address that has not shown a key yet."""
 
 from __future__ import annotations
 
 import asyncio
+import http.client
+import itertools
+import json
 import socket
 import ssl
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from bench.figures import quantile
 
 BODY_TYPE = b"Content-Type: application/json\r\n"
 MEGABIT = 125_000
@@ -102,3 +109,70 @@ def reset_on_close(writer: asyncio.StreamWriter) -> None:
     """The end of this connection is a RST."""
     raw = writer.get_extra_info("socket")
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
+
+
+EVERY = 1.0
+PATIENCE = 20.0
+ITEMS = 3
+
+
+@dataclass
+class InvoiceTimes:
+    """Seconds from the first packet to the whole answer, of each invoice; and what went wrong instead."""
+
+    times: list[float] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    def quantile(self, share: float) -> float:
+        """The time within which that share was answered, errors counted as the whole patience."""
+        times = [*self.times, *(PATIENCE for _ in self.errors)]
+        return quantile(times, share) if times else float("nan")
+
+
+class SiegeTill:
+    def __init__(self, target: Target, key: str) -> None:
+        self._target = target
+        self._key = key
+        self._numbers = itertools.count(1)
+        self._addresses = itertools.count()
+        self._tls = trusting()
+
+    def work(self, seconds: float) -> InvoiceTimes:
+        """Certifies each second; an invoice that takes longer delays the next one."""
+        seen, ends, turn = InvoiceTimes(), time.monotonic() + seconds, time.monotonic()
+        while time.monotonic() < ends:
+            self.certify(seen)
+            turn = max(turn + EVERY, time.monotonic())
+            time.sleep(max(0.0, turn - time.monotonic()))
+        return seen
+
+    def certify(self, seen: InvoiceTimes) -> float:
+        body = json.dumps(sale(f"T-{next(self._numbers)}", ITEMS, 1500))
+        headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
+        began = time.perf_counter()
+        try:
+            connection = self._connect()
+            try:
+                connection.request("POST", self._target.certify_path, body, headers)
+                answer = connection.getresponse()
+                told = answer.read()
+            finally:
+                connection.close()
+        except (OSError, http.client.HTTPException) as error:
+            seen.errors.append(repr(error))
+            return PATIENCE
+        took = time.perf_counter() - began
+        if answer.status == http.HTTPStatus.OK:
+            seen.times.append(took)
+        else:
+            seen.errors.append(f"{answer.status} {told[:200].decode(errors='replace')}")
+        return took
+
+    def _connect(self) -> http.client.HTTPConnection:
+        at = next(self._addresses)
+        address, port = (f"127.{2 + at // 250 % 250}.0.{1 + at % 250}", 0), self._target.port
+        if self._target.tls:
+            return http.client.HTTPSConnection(
+                "127.0.0.1", port, timeout=PATIENCE, context=self._tls, source_address=address
+            )
+        return http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE, source_address=address)

@@ -16,7 +16,7 @@ import structlog
 from bridge.commands import USUAL, MachineHabits
 from bridge.link import LineStatistics, Timers
 from bridge.port_network import open_line
-from bridge.recording.recorder import Recorder
+from bridge.recording.recording import Recorder
 from common.language import Text
 from common.language.reasons import NOT_CONFIGURED, SWITCHED_OFF
 from daemon.app.control import control_path

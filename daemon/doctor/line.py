@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bridge.holders import find_holders
 from bridge.link import Timers
-from bridge.ports import find_ports
+from bridge.ports import find_holders, find_ports
 from common.language import tr
 from common.language.reasons import OTHER_MACHINE
 from daemon.core.clock import DAY, drift_seconds, machine_millis

@@ -22,10 +22,8 @@ from bridge.commands import (
 )
 from bridge.errors import BridgeError, LinkEnded, Nonsense, Refused, UnknownCommand, Unsendable
 from bridge.machine import LinkedMachine
-from bridge.replies.answers import Closed, Opened
+from bridge.replies.answers import Closed, Opened, StateReply, SubtotalReply
 from bridge.replies.numbers import francs
-from bridge.replies.state import StateReply
-from bridge.replies.subtotal import SubtotalReply
 from common.language import Text, sentence
 from common.language.reasons import CLOSE_OF_OTHER_INVOICE, OTHER_MACHINE
 from daemon.core.errors import CertifiedElsewhere, LineLost, MachineError, MachineNonsense, MachineRefused, McfdError

@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 
 from bridge.errors import BridgeError, PortUnavailable, PortVanished
-from bridge.holders import find_holders
 from bridge.link import Link, Timers
 from bridge.machine import LinkedMachine, handshake
 from bridge.port_network import is_network, open_line
+from bridge.ports import find_holders
 from common.language import sentence
 from common.language.reasons import NO_END, PORT_HANGS_UP, PORT_USED_BY
 from daemon.core.errors import MachineError, MachineNonsense, MachineRefused

@@ -13,7 +13,7 @@ from bridge.commands import USUAL, MachineHabits
 from bridge.errors import BridgeError
 from bridge.link import LineStatistics, Link, Port, Timers
 from bridge.machine import LinkedMachine, handshake
-from bridge.recording.recorder import Recorder
+from bridge.recording.recording import Recorder
 from common.language import Text, sentence
 from common.language.reasons import INTERNAL_ERROR, LEDGER_FAILED
 from daemon.core.errors import MachineError, StorageError

@@ -9,10 +9,9 @@ from pathlib import Path
 from bridge.command_table import STATE
 from bridge.errors import LinkEnded, PortUnavailable
 from bridge.frame import Request, encode
-from bridge.holders import find_holders
 from bridge.port_network import is_network, open_line
-from bridge.ports import find_ports
-from bridge.recording.recorder import Recorder
+from bridge.ports import find_holders, find_ports
+from bridge.recording.recording import Recorder
 from common.language import Text, sentence
 from daemon.probe.line import ProbeAnswer, ProbeLine
 

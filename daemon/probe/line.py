@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bridge.errors import LinkEnded
 from bridge.frame import Decoder, Event, Garbage, MachineReply, Nak, Request, Syn, encode
 from bridge.link import LAST_SEQ, Port
-from bridge.recording.recorder import Recorder
+from bridge.recording.recording import Recorder
 from common.language import sentence
 
 FIRST_SEQ = 0x20

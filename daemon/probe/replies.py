@@ -11,7 +11,7 @@ import msgspec
 from bridge.command_table import STATE
 from bridge.commands import MachineHabits, ReadServerLink, ReadState, ReadTaxpayer, understand
 from bridge.errors import Nonsense, Refused
-from bridge.replies.state import StateReply
+from bridge.replies.answers import StateReply
 from common.language import Text
 from daemon.core.ledger.test_mode import is_test_code
 from daemon.probe.line import ProbeAnswer, ProbeLine

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from bridge.errors import LinkEnded
-from bridge.recording.recorder import Recorder
-from bridge.recording.recording import LineEvent
+from bridge.recording.recording import LineEvent, Recorder
 from common.language import Text, sentence
 from daemon.probe.checks import check
 from daemon.probe.connect import SPEEDS, connect

@@ -16,8 +16,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from bridge.recording.recorder import Recorder
-from bridge.recording.recording import LineEvent, header, written
+from bridge.recording.recording import LineEvent, Recorder, header, written
 from daemon.recording.ring import BEFORE, Incident, RecordingRing
 
 log = structlog.get_logger(__name__)

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from bridge.frame import MAX_REPLY_DATA
 from simulator.machine import command_data
+from simulator.machine.command_data import MachineRefusal, bad_syntax, not_now, unknown_command
 from simulator.machine.fiscal_memory import RememberedInvoice
 from simulator.machine.options import digits14
-from simulator.machine.refusal import MachineRefusal, bad_syntax, not_now, unknown_command
 from simulator.machine.working_state import Mode, Stage, WorkingState
 
 STATE, SERVER, TAXPAYER, CUSTOMER = 0xC1, 0xC2, 0x2B, 0xC3

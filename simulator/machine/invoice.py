@@ -1,20 +1,167 @@
-"""The invoice on the machine between C0h and 38h."""
+"""The invoice on the machine between C0h and 38h; its VAT, exact and rounded half up on the total of a group, unless the machine has other
+habits (fiscal-rules.md); and how this machine writes numbers, times and texts."""
 
 from __future__ import annotations
 
-from simulator.machine.answer_format import AnswerFormat
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+import msgspec
+
 from simulator.machine.command_data import (
     GROUPS,
     CommentData,
     CustomerData,
     ItemData,
+    MachineRefusal,
     Opening,
     PaymentData,
+    escape,
     format_hundredths,
+    format_rate,
+    not_now,
 )
-from simulator.machine.options import SimulatorOptions
-from simulator.machine.refusal import MachineRefusal, not_now
-from simulator.machine.taxes import Share, add_up, check_line, split
+from simulator.machine.options import FirmwareHabits, SimulatorOptions, Vat
+
+_DASH_EVERY = 4
+_PAD = "  "
+_OWN_WORDS: Mapping[str, str] = {
+    "FV": "VENTE",
+    "FT": "ACOMPTE",
+    "EV": "EXPORT",
+    "ET": "EXPORT ACOMPTE",
+    "FA": "AVOIR",
+    "EA": "AVOIR EXPORT",
+}
+
+
+class AnswerFormat:
+    def __init__(self, habits: FirmwareHabits) -> None:
+        self._habits = habits
+
+    def amount(self, hundredths: int) -> str:
+        """Zero is `0` in every style that does not leave it empty: 33h would not fit a frame otherwise."""
+        style = self._habits.numbers
+        if not hundredths:
+            return "" if style == "empty" else "0"
+        whole = f"{hundredths // 100}"
+        if style == "decimals":
+            return f"{whole}.{hundredths % 100:02d}"
+        if style == "comma":
+            return f"{whole},{hundredths % 100:02d}"
+        text = format_hundredths(hundredths)
+        if style == "spaces":
+            return f"{hundredths // 100:,}".replace(",", " ") + text[len(whole) :]
+        return f"00{text}" if style == "zeros" else text
+
+    def francs(self, amount: int) -> str:
+        return self.amount(amount * 100)
+
+    def rate(self, rate: int) -> str:
+        if self._habits.numbers == "comma":
+            return format_rate(rate).replace(".", ",")
+        if self._habits.numbers == "empty":
+            return format_hundredths(rate) if rate else ""
+        return format_rate(rate)
+
+    def text(self, text: str) -> str:
+        style = self._habits.texts
+        if style == "capitals":
+            text = text.upper()
+        return escape(text) + (_PAD if style == "padded" else "")
+
+    def time(self, digits: str) -> str:
+        """Of 14 digits; empty stays empty."""
+        if self._habits.times == "digits" or not digits:
+            return digits
+        return f"{datetime.strptime(digits, '%Y%m%d%H%M%S'):%Y-%m-%d %H:%M:%S}"  # noqa: DTZ007  # only written otherwise
+
+    def type(self, invoice_type: str) -> str:
+        return _OWN_WORDS[invoice_type] if self._habits.odd_types else invoice_type
+
+    def code(self, code: str) -> str:
+        if not self._habits.dashed_codes:
+            return code
+        return "-".join(code[i : i + _DASH_EVERY] for i in range(0, len(code), _DASH_EVERY))
+
+    def last_code(self, code: str) -> str:
+        """Of C1h."""
+        return "" if self._habits.no_codes else self.code(code)
+
+    def fields(self, fields: Iterable[str]) -> str:
+        """Of a reply whose last field may be left out."""
+        known = list(fields)
+        if self._habits.fields == "fewer":
+            known.pop()
+        elif self._habits.fields == "more":
+            known += ["0", "NEUF"]
+        return ",".join(known)
+
+
+_PERCENT = 10_000  # a rate of 100 %
+_FRANC = 100
+_EXACT = 10**9  # price/100 × quantity/1000 × (1 + rate/10 000) is whole in these units
+
+
+class Share(msgspec.Struct, frozen=True):
+    """An amount in hundredths of a franc, split: `ht + tva = ttc`, but for cents that were rounded away from `ttc`."""
+
+    ht: int
+    tva: int
+    ttc: int
+
+
+def round_half_up(numerator: int, denominator: int) -> int:
+    return (2 * numerator + denominator) // (2 * denominator)
+
+
+def split(whole: int, rate: int, price_mode: str, rounding: Vat = "half-up", untaxed: int = 0) -> Share:
+    """`whole`, in hundredths, includes VAT in TTC mode, and excludes it in HT mode; `untaxed` of it bear none. Where it has cents, as some machines take
+    them, the total and what is before tax are whole francs, and the tax is what is between them."""
+    if whole % _FRANC:
+        total, before = _whole(round_half_up(whole * (_PERCENT + rate), _PERCENT)), _whole(whole)
+        return Share(before, total - before, total)
+    weight = _PERCENT + rate if price_mode == "TTC" else _PERCENT
+    if price_mode == "TTC" and rounding == "half-up":
+        ht = round_half_up(whole * _PERCENT, weight * _FRANC) * _FRANC
+        return Share(ht, whole - ht, whole)
+    tva = _rounded((whole - untaxed) * rate, weight, rounding)
+    return Share(whole - tva, tva, whole) if price_mode == "TTC" else Share(whole, tva, _whole(whole + tva))
+
+
+def _rounded(numerator: int, denominator: int, rounding: Vat) -> int:
+    """Hundredths of a franc, without cents unless those are told."""
+    if rounding == "cents":
+        return round_half_up(numerator, denominator)
+    denominator *= _FRANC
+    if rounding == "half-up":
+        return round_half_up(numerator, denominator) * _FRANC
+    return (numerator // denominator if rounding == "down" else -(-numerator // denominator)) * _FRANC
+
+
+def _whole(hundredths: int) -> int:
+    return round_half_up(hundredths, _FRANC) * _FRANC
+
+
+def add_up(shares: Iterable[Share]) -> Share:
+    """Of one group; its total is whole francs."""
+    parts = list(shares)
+    return Share(sum(s.ht for s in parts), sum(s.tva for s in parts), _whole(sum(s.ttc for s in parts)))
+
+
+def check_line(line: ItemData, rate: int, price_mode: str) -> None:
+    """What the machine verifies of a line before it takes it (protocol 3, 31h; protocol 4)."""
+    if line.rate != rate:
+        raise MachineRefusal("Wrong tax rate")
+    if line.hundredths <= 0 or line.price <= 0 or line.quantity <= 0:
+        raise MachineRefusal("Amount not above 0")
+    if line.unit_tax is not None and (line.tax <= 0 or line.unit_tax * line.quantity != line.tax * 1000):
+        raise MachineRefusal("No amount!")
+    weight = _PERCENT + rate if price_mode == "TTC" else _PERCENT
+    expected = line.price * line.quantity * _PERCENT + line.tax * 1000 * weight
+    if abs(line.hundredths * _EXACT // _FRANC - expected) > _EXACT:
+        raise MachineRefusal("No amount!" if line.unit_tax is not None else "Wrong amount")
+
 
 _NOTHING = Share(0, 0, 0)
 

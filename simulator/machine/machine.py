@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from simulator.machine import commands
+from simulator.machine.command_data import GENERAL_ERROR, MachineRefusal, status
 from simulator.machine.fiscal_memory import FiscalMemory, RememberedInvoice, Snapshot
 from simulator.machine.options import Clock, MachineClock, SimulatorOptions
-from simulator.machine.refusal import GENERAL_ERROR, MachineRefusal, status
 from simulator.machine.working_state import Mode, Stage, WorkingState
 
 

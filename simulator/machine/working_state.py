@@ -14,11 +14,10 @@ from typing import NamedTuple
 import msgspec
 
 from simulator.machine import command_data
-from simulator.machine.answer_format import AnswerFormat
+from simulator.machine.command_data import not_now
 from simulator.machine.fiscal_memory import CertifiedInvoice, FiscalMemory, RememberedInvoice
-from simulator.machine.invoice import InvoiceUnderway
+from simulator.machine.invoice import AnswerFormat, InvoiceUnderway
 from simulator.machine.options import SimulatorOptions
-from simulator.machine.refusal import not_now
 
 
 class Stage(Enum):

@@ -1,4 +1,5 @@
-"""One loop that blocks: a session on a pseudo-terminal, paced, with the control socket beside it."""
+"""One loop that blocks: a session on a pseudo-terminal behind a fixed path, with the control socket beside it. Bytes take the time they take
+on a real line: ten bits each, in both directions, by absolute deadlines."""
 
 from __future__ import annotations
 
@@ -6,17 +7,169 @@ import contextlib
 import os
 import select
 import socket
+import termios
 import time
+import tty
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 
 import msgspec
 
-from simulator.control.control_socket import Control
-from simulator.line.pacing import Lateness, PacedLine
+from simulator.control.control_orders import Control
 from simulator.line.replay import Replay
 from simulator.line.session import LineSession, Output, Paused, Sent
-from simulator.line.terminal import Terminal
+
+_BITS_PER_BYTE = 10  # start, eight data, stop
+_PIECE = 0.05  # seconds; a reply is handed over in pieces of at most that much line time
+_STEP = 0.000001
+_MOST = 0.0002
+_SURELY = 0.00004
+_LOOKED_BACK = 32
+
+
+class Lateness:
+    """How late this host is, in seconds. A real line has no such lateness, so it is made up for, but never by more than there was: nothing
+    is quicker than its line.
+
+    `least` of the last times, and no more than any host takes: so much can be taken off what was noticed late. `usual` is what three of four stay under: so much earlier somebody
+    gets up who then waits for the exact moment; at most a fifth of a millisecond, for meanwhile the core is nobody else's."""
+
+    def __init__(self, usual: float) -> None:
+        self.usual = usual
+        self._lately: deque[float] = deque([0.0], maxlen=_LOOKED_BACK)
+
+    @property
+    def least(self) -> float:
+        return min(_SURELY, *self._lately)
+
+    def learn(self, late: float) -> None:
+        self._lately.append(max(0.0, late))
+        step = 3 * _STEP if late > self.usual else -_STEP
+        self.usual = min(max(0.0, self.usual + step), _MOST)
+
+
+class PacedLine:
+    """Sans-I/O. `baud` 0 does not pace. Lateness of the host does not add up: each deadline is counted from the one
+    before it, or from the time the sender was ready."""
+
+    def __init__(self, baud: int) -> None:
+        self._byte_time = _BITS_PER_BYTE / baud if baud else 0.0
+        self._piece = max(1, int(_PIECE / self._byte_time)) if baud else 0
+        self._arriving: deque[tuple[float, bytes]] = deque()
+        self._leaving: deque[tuple[float, Output]] = deque()
+        self._in_busy_until = self._out_busy_until = float("-inf")
+
+    @property
+    def is_paced(self) -> bool:
+        return self._byte_time > 0
+
+    def enter(self, data: bytes, now: float) -> None:
+        """The client has written; the last byte arrives when the line has carried them all."""
+        self._in_busy_until = max(self._in_busy_until, now) + len(data) * self._byte_time
+        self._arriving.append((self._in_busy_until, data))
+
+    def arrived(self, now: float) -> Iterator[tuple[float, bytes]]:
+        """With the time at which each was complete."""
+        while self._arriving and self._arriving[0][0] <= now:
+            yield self._arriving.popleft()
+
+    def leave(self, output: Output) -> None:
+        """What is not bytes keeps its place among them."""
+        if not isinstance(output, Sent):
+            self._leaving.append((max(self._out_busy_until, output.at), output))
+            return
+        data = output.data
+        start = max(self._out_busy_until, output.at)
+        step = self._piece or len(data)
+        for offset in range(0, len(data), step):
+            piece = data[offset : offset + step]
+            due = start + (offset + len(piece)) * self._byte_time
+            self._leaving.append((due, Sent(due, piece)))
+        self._out_busy_until = start + len(data) * self._byte_time
+
+    def left(self, now: float) -> Iterator[Output]:
+        """What the client may see by now."""
+        while self._leaving and self._leaving[0][0] <= now:
+            yield self._leaving.popleft()[1]
+
+    def next_at(self) -> float | None:
+        times = [queue[0][0] for queue in (self._arriving, self._leaving) if queue]
+        return min(times, default=None)
+
+    def clear(self) -> None:
+        """The cable is out: what was on it is lost, what is not bytes stays."""
+        self._arriving.clear()
+        self._leaving = deque(entry for entry in self._leaving if not isinstance(entry[1], Sent))
+
+
+_CHUNK = 4096
+_OUTPUT_SPEED = 5  # in what tcgetattr gives
+
+
+class Terminal:
+    """Raw at both ends. Our own descriptor of the client's end stays open, or reading would fail as soon as a client
+    closes (field notes, "Serial"). `plug` and `unplug` may be repeated; each plug is a new pseudo-terminal at the same path.
+
+    `baud`: bytes to and from a client that has set another speed are rubbish; 0 does not look."""
+
+    def __init__(self, link: Path, baud: int = 0) -> None:
+        self.link = link
+        self._speed = getattr(termios, f"B{baud}") if baud else None
+        self._master = self._slave = -1
+        self._target = ""
+
+    @property
+    def is_plugged(self) -> bool:
+        return self._master >= 0
+
+    def fileno(self) -> int:
+        return self._master
+
+    def plug(self) -> None:
+        """FileExistsError when the path is something else than a link."""
+        if self.is_plugged:
+            return
+        if self.link.exists() and not self.link.is_symlink():
+            raise FileExistsError(f"{self.link} exists and is not a link")
+        self._master, self._slave = os.openpty()
+        tty.setraw(self._master)
+        tty.setraw(self._slave)
+        os.set_blocking(self._master, False)
+        self._target = os.ttyname(self._slave)
+        fresh = self.link.with_name(f".{self.link.name}.{os.getpid()}")
+        fresh.unlink(missing_ok=True)
+        fresh.symlink_to(self._target)
+        fresh.replace(self.link)
+
+    def unplug(self) -> None:
+        """The link goes first, unless somebody else has taken the path meanwhile."""
+        if not self.is_plugged:
+            return
+        with contextlib.suppress(OSError):
+            if str(self.link.readlink()) == self._target:
+                self.link.unlink()
+        os.close(self._slave)
+        os.close(self._master)
+        self._master = self._slave = -1
+
+    def read(self) -> bytes:
+        try:
+            return self._carried(os.read(self._master, _CHUNK))
+        except BlockingIOError:
+            return b""
+
+    def write(self, data: bytes) -> None:
+        """What does not fit is lost, as on a line whose other end does not listen."""
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._master, self._carried(data))
+
+    def _carried(self, data: bytes) -> bytes:
+        if self._speed is None or termios.tcgetattr(self._slave)[_OUTPUT_SPEED] == self._speed:
+            return data
+        return bytes(~byte & 0xFF | 0x80 for byte in data[::2])
+
 
 _SLACK = Path("/proc/self/timerslack_ns")
 _WAKING = 0.00004  # seconds; what to begin with

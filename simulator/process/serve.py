@@ -17,17 +17,14 @@ from msgspec import inspect
 
 from bridge.recording.recording import read
 from simulator.control.control_operator import Operator
-from simulator.control.control_socket import Control
+from simulator.control.control_orders import Control
 from simulator.line.faults import FaultPlan
-from simulator.line.pacing import PacedLine
 from simulator.line.replay import Replay
 from simulator.line.session import LineSession
-from simulator.line.terminal import Terminal
-from simulator.machine.habits import FirmwareHabits
 from simulator.machine.machine import SimulatedMachine
-from simulator.machine.options import MachineClock, SimulatorOptions
+from simulator.machine.options import FirmwareHabits, MachineClock, SimulatorOptions
 from simulator.machine.working_state import Mode
-from simulator.process.host import Host
+from simulator.process.host import Host, PacedLine, Terminal
 from simulator.process.state_file import StateFile, StateFileError
 
 _EXIT_UNUSABLE = 1

@@ -11,7 +11,7 @@ import pytest
 from support.habits.habit_flow import Day, options_of
 from support.habits.pairwise import pairwise
 
-from simulator.machine.habits import FirmwareHabits
+from simulator.machine.options import FirmwareHabits
 
 pytestmark = pytest.mark.quick_timers
 

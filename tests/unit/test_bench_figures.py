@@ -7,8 +7,23 @@ from pathlib import Path
 import pytest
 
 from bench.__main__ import PARTS
-from bench.figures import LIMITS, Row, median, milliseconds, quantile, significant, table
-from bench.history import RUNS, Recorded, box, differences, kind_of, last_recorded, record, values_of
+from bench.figures import (
+    LIMITS,
+    RUNS,
+    Recorded,
+    Row,
+    box,
+    differences,
+    kind_of,
+    last_recorded,
+    median,
+    milliseconds,
+    quantile,
+    record,
+    significant,
+    table,
+    values_of,
+)
 from bench.shop.shops import line_seconds
 from bench.shop.till import rate
 
@@ -69,7 +84,7 @@ def test_values_have_the_digits_that_count() -> None:
 
 def test_the_box_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures without the machine they were taken on mean nothing."""
-    monkeypatch.setattr("bench.history.RESULTS", tmp_path)
+    monkeypatch.setattr("bench.figures.RESULTS", tmp_path)
     assert {"cpu", "cores", "fsync_ms", "python", "sqlite", "revision"} <= set(box())
     assert kind_of({"cpu": "AMD EPYC (Milan)", "cores": 2}) == "amd-epyc-milan-2-cores"
 

@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from bench.siege.attacks import framing, hoarding, sandbox, storms
+from bench.siege.attacks import connections, sandbox
 from bench.siege.target import Target
 
 Attack: TypeAlias = Callable[[Target], Awaitable[None]]
 
 ATTACKS: dict[str, Attack] = {
-    "blank-lines": framing.blank_lines,
-    "tiny-chunks": framing.tiny_chunks,
-    "drops": framing.drops,
-    "header-bombs": framing.header_bombs,
-    "costly-heads": framing.costly_heads,
-    "key-updates": framing.key_updates,
-    "half-handshakes": hoarding.half_handshakes,
-    "idle": hoarding.idle,
-    "slow-headers": hoarding.slow_headers,
-    "slow-bodies": hoarding.slow_bodies,
-    "large-logins": hoarding.large_logins,
-    "slow-readers": hoarding.slow_readers,
-    "event-streams": hoarding.event_streams,
-    "resets": storms.resets,
-    "reconnects": storms.reconnects,
-    "eight-addresses": storms.eight_addresses,
-    "wrong-keys": storms.wrong_keys,
+    "blank-lines": connections.blank_lines,
+    "tiny-chunks": connections.tiny_chunks,
+    "drops": connections.drops,
+    "header-bombs": connections.header_bombs,
+    "costly-heads": connections.costly_heads,
+    "key-updates": connections.key_updates,
+    "half-handshakes": connections.half_handshakes,
+    "idle": connections.idle,
+    "slow-headers": connections.slow_headers,
+    "slow-bodies": connections.slow_bodies,
+    "large-logins": connections.large_logins,
+    "slow-readers": connections.slow_readers,
+    "event-streams": connections.event_streams,
+    "resets": connections.resets,
+    "reconnects": connections.reconnects,
+    "eight-addresses": connections.eight_addresses,
+    "wrong-keys": connections.wrong_keys,
     "sandbox-objects": sandbox.objects,
     "sandbox-json": sandbox.json_bombs,
     "sandbox-pages": sandbox.pages,

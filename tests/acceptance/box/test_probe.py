@@ -16,8 +16,7 @@ from support.line.ready import ready
 from support.line.states import chatty_line, held_by_another_program, raw_terminal, silent_line
 from support.shop import IFU, Machine, Shop, invoice
 
-from bridge.recording.recorder import Recorder
-from bridge.recording.recording import read
+from bridge.recording.recording import Recorder, read
 from daemon.probe import connect, line
 from daemon.settings import load
 

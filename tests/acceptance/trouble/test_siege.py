@@ -10,7 +10,7 @@ from support.processor import within
 
 from bench.siege.attacks import ATTACKS
 from bench.siege.fortress import Fortress, standing
-from bench.siege.till import InvoiceTimes
+from bench.siege.target import InvoiceTimes
 
 SECONDS = 0.4
 PAUSE = 0.04

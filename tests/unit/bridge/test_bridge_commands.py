@@ -24,9 +24,17 @@ from bridge.commands import (
 )
 from bridge.errors import Nonsense, Refused, Unsendable
 from bridge.frame import MAX_REQUEST_DATA, Request, encode
-from bridge.replies.answers import Balance, Closed, Done, LineTotals, Opened, Pending, ServerLinkReply
-from bridge.replies.state import LastInvoiceReply
-from bridge.replies.subtotal import SubtotalReply
+from bridge.replies.answers import (
+    Balance,
+    Closed,
+    Done,
+    LastInvoiceReply,
+    LineTotals,
+    Opened,
+    Pending,
+    ServerLinkReply,
+    SubtotalReply,
+)
 
 OPEN = OpenInvoice("FV", "F1", "00084440Y", "TTC", "1", "1", "Awa")
 ITEM = AddItem("Riz 25kg", "B", 1800, 15000, 1500000, 1000)

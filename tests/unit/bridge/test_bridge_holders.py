@@ -5,7 +5,7 @@ from pathlib import Path
 from support.line.states import held_by_another_program, silent_line
 from support.shop import wait_for
 
-from bridge.holders import Holder, find_holders
+from bridge.ports import Holder, find_holders
 
 
 def test_who_has_the_port_open(tmp_path):

@@ -15,8 +15,7 @@ from bridge.commands import AddComment, AddItem, OpenInvoice, Pay, ReadSubtotal,
 from bridge.errors import LineDown, Nonsense, Refused, UnknownCommand
 from bridge.link import Link
 from bridge.machine import LinkedMachine, handshake
-from bridge.replies.answers import Balance, Closed, LineTotals, Opened, ServerLinkReply
-from bridge.replies.subtotal import SubtotalReply
+from bridge.replies.answers import Balance, Closed, LineTotals, Opened, ServerLinkReply, SubtotalReply
 
 pytestmark = pytest.mark.quick_timers
 

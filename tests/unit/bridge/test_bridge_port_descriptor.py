@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bridge import port_descriptor
-from bridge.port_descriptor import DescriptorPort
+from bridge import port as serial_port
+from bridge.port import DescriptorPort
 
 
 class Pair(DescriptorPort):
@@ -42,13 +42,13 @@ async def pair() -> AsyncIterator[Pair]:
 def writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How long each was that the system was asked for."""
     asked: list[int] = []
-    real = port_descriptor.os.write
+    real = serial_port.os.write
 
     def write(fd: int, data: bytes) -> int:
         asked.append(len(data))
         return real(fd, data)
 
-    monkeypatch.setattr(port_descriptor.os, "write", write)
+    monkeypatch.setattr(serial_port.os, "write", write)
     return asked
 
 

@@ -159,7 +159,7 @@ async def test_what_waits_for_a_device_server_dies_with_the_link():
 async def test_a_server_that_hangs_up_is_a_loss(server, monkeypatch):
     """A connection that was taken over, politely or not, is a port that vanished; told once."""
     reads, read = [], os.read
-    monkeypatch.setattr("bridge.port_descriptor.os.read", lambda *asked: reads.append(asked) or read(*asked))
+    monkeypatch.setattr("bridge.port.os.read", lambda *asked: reads.append(asked) or read(*asked))
     for linger in (None, struct.pack("ii", 1, 0)):
         line = await open_line(place(server))
         ears = Ears(line)

@@ -9,9 +9,7 @@ from bridge import commands
 from bridge.commands import understand
 from bridge.errors import Refused
 from bridge.frame import Decoder, Garbage, MachineReply, Request, encode
-from bridge.replies.answers import Balance, Closed, LineTotals, Opened, ServerLinkReply
-from bridge.replies.state import StateReply
-from bridge.replies.subtotal import SubtotalReply
+from bridge.replies.answers import Balance, Closed, LineTotals, Opened, ServerLinkReply, StateReply, SubtotalReply
 
 VECTORS = load_vectors()
 FRAMES = {vector["name"]: vector for vector in VECTORS["frame"]}

@@ -10,7 +10,7 @@ import msgspec
 
 from simulator.control import control_orders
 from simulator.line.faults import KINDS
-from simulator.machine.habits import FirmwareHabits
+from simulator.machine.options import FirmwareHabits
 from simulator.process.serve import _parser, read_habits
 
 DOC = (Path(__file__).parents[3] / "docs" / "simulator.md").read_text(encoding="utf-8")

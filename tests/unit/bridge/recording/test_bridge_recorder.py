@@ -16,8 +16,20 @@ from bridge.commands import ReadState
 from bridge.errors import LineDown, Nonsense, Refused
 from bridge.link import Link
 from bridge.machine import LinkedMachine
-from bridge.recording.recorder import CLOCK_STEP, LONGEST_INCIDENT, MINUTE, MOST_EVENTS, Recorder
-from bridge.recording.recording import NOTE, RECEIVED, SENT, LineEvent, header, read, written
+from bridge.recording.recording import (
+    CLOCK_STEP,
+    LONGEST_INCIDENT,
+    MINUTE,
+    MOST_EVENTS,
+    NOTE,
+    RECEIVED,
+    SENT,
+    LineEvent,
+    Recorder,
+    header,
+    read,
+    written,
+)
 
 pytestmark = pytest.mark.quick_timers
 
@@ -120,7 +132,7 @@ def test_times_follow_a_clock_that_was_set_and_not_one_that_drifts(
 ) -> None:
     """So that what lies between two events is what has passed."""
     began = now = 10**15
-    monkeypatch.setattr("bridge.recording.recorder._epoch", lambda _: now)
+    monkeypatch.setattr("bridge.recording.recording._epoch", lambda _: now)
     notes = Recorder(lambda _: None, lambda: 7000)
     now += step
     notes.sent(b"x")

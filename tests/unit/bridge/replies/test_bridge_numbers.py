@@ -9,9 +9,8 @@ from support.processor import within
 
 from bridge.errors import Nonsense
 from bridge.replies import numbers
-from bridge.replies.rejoining import Rejoining
-from bridge.replies.state import _total_or_rate
-from bridge.replies.subtotal import SubtotalReply
+from bridge.replies.answers import SubtotalReply, _total_or_rate
+from bridge.replies.numbers import Rejoining
 
 FIFTEEN_THOUSAND = [
     "15000", "15000.0", "15000.00", "15000,00", "00015000", " 15000 ", "15 000", "15\u202f000,00", "15\u00a0000", "15'000",

@@ -6,10 +6,10 @@ import pytest
 from support.simulator.simulator_till import certification
 
 from bridge.frame import Request, encode
-from simulator.line.pacing import Lateness, PacedLine
 from simulator.line.session import LineSession, Paused, Point, Sent, Unplugged
 from simulator.machine.machine import SimulatedMachine
 from simulator.machine.options import SimulatorOptions
+from simulator.process.host import Lateness, PacedLine
 
 BYTE = 10 / 115_200
 

@@ -12,8 +12,7 @@ from bridge.commands import AddItem, OpenInvoice, Pay, ReadSubtotal, SetCustomer
 from bridge.errors import Refused
 from bridge.link import Link
 from bridge.machine import LinkedMachine, handshake
-from bridge.recording.recorder import Recorder
-from bridge.recording.recording import Recording, header, read, written
+from bridge.recording.recording import Recorder, Recording, header, read, written
 from simulator.line.faults import FaultPlan
 from simulator.line.memory_port import MemoryPort
 from simulator.line.replay import Replay

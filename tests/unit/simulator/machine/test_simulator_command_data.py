@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.machine import command_data
-from simulator.machine.refusal import MachineRefusal
+from simulator.machine.command_data import MachineRefusal
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.vat import PUT_ON, TAKEN_OUT
 
-from simulator.machine.command_data import GROUPS, ItemData
-from simulator.machine.refusal import MachineRefusal
-from simulator.machine.taxes import DEFAULT_RATES, Share, check_line, split
+from simulator.machine.command_data import GROUPS, ItemData, MachineRefusal
+from simulator.machine.invoice import Share, check_line, split
+from simulator.machine.options import DEFAULT_RATES
 
 RATES = st.sampled_from([0, 1000, 1800, 550])
 

@@ -8,12 +8,10 @@ import time
 
 from support.simulator.simulator_process import Serial
 
-from simulator.line.pacing import PacedLine
 from simulator.line.session import LineSession
-from simulator.line.terminal import Terminal
 from simulator.machine.machine import SimulatedMachine
 from simulator.machine.options import SimulatorOptions
-from simulator.process.host import Host
+from simulator.process.host import Host, PacedLine, Terminal
 
 BAUD = 115_200
 WARM_UP = 3
