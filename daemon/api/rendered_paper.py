@@ -11,10 +11,10 @@ from litestar.openapi.spec.enums import OpenAPIType
 
 from common.language import LANGUAGES, Language, Text
 from daemon.api.access.context import ApiRequest, deps_of
-from daemon.api.document.operation import choice, query
+from daemon.api.box import Paper
+from daemon.api.document.describe import choice, query
 from daemon.api.http.answers import Answer, Header
-from daemon.api.paper import Paper
-from daemon.api.request.query import read_query
+from daemon.api.request.body import read_query
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.paper.elements import Document
 from daemon.paper.escpos import as_escpos

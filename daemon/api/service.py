@@ -12,41 +12,17 @@ from litestar.types.internal_types import RouteHandlerMapItem
 
 from daemon.api.access.auth import admit
 from daemon.api.access.context import ApiDeps
-from daemon.api.document import docs
-from daemon.api.document.docs import DrawnOnce
-from daemon.api.document.openapi import document
-from daemon.api.http.cross_origin import CrossOrigin
-from daemon.api.http.middleware import OuterMiddleware
+from daemon.api.document import openapi
+from daemon.api.document.openapi import DrawnOnce, document
+from daemon.api.http.middleware import CrossOrigin, OuterMiddleware
 from daemon.api.page import downloads, entrance
 from daemon.api.page.deps import FirstStart, PageDeps
 from daemon.api.page.entrance import nowhere
 from daemon.api.page.rendering import Rendering
-from daemon.api.page.screens import (
-    account,
-    attention,
-    box,
-    closures,
-    files,
-    first_start,
-    invoices,
-    log,
-    pairing,
-    paper,
-    restore,
-    selling,
-    share,
-    spare,
-    today,
-    vat,
-    waiting,
-    welcome,
-)
-from daemon.api.page.screens import cash as cash_screen
+from daemon.api.page.screens import account, box, closures, files, first_start, invoices, paper, selling, spare, today
 from daemon.api.page.screens import outages as outages_screen
 from daemon.api.routes import (
-    articles,
     calendar,
-    cash,
     certify,
     customer,
     events,
@@ -54,57 +30,39 @@ from daemon.api.routes import (
     journal,
     machine,
     me,
-    metrics,
     outages,
-    qr,
     reports,
-    requests,
-    sandbox_clock,
     tickets,
 )
 from daemon.unneeded import without
 
 MACHINE_ROUTES = (
     *certify.HANDLERS,
-    *requests.HANDLERS,
     *reports.HANDLERS,
-    *cash.HANDLERS,
-    *outages.HANDLERS,
-    *articles.HANDLERS,
     *calendar.HANDLERS,
+    *outages.HANDLERS,
     *journal.HANDLERS,
-    *qr.HANDLERS,
     *tickets.HANDLERS,
     *events.HANDLERS,
     *machine.HANDLERS,
-    *sandbox_clock.HANDLERS,
 )
 KEY_ROUTES = me.HANDLERS
-OPEN_ROUTES = (*health.HANDLERS, *metrics.HANDLERS, *customer.HANDLERS)
+OPEN_ROUTES = (*health.HANDLERS, *customer.HANDLERS)
 
 
 PAGE_ROUTES = (
     *entrance.HANDLERS,
     *account.HANDLERS,
-    *pairing.HANDLERS,
     *downloads.HANDLERS,
     *spare.HANDLERS,
-    *waiting.HANDLERS,
+    *selling.HANDLERS,
     *today.HANDLERS,
     *invoices.HANDLERS,
-    *cash_screen.HANDLERS,
-    *outages_screen.HANDLERS,
     *closures.HANDLERS,
-    *attention.HANDLERS,
+    *outages_screen.HANDLERS,
     *box.HANDLERS,
-    *welcome.HANDLERS,
-    *log.HANDLERS,
-    *restore.HANDLERS,
     *files.HANDLERS,
     *paper.HANDLERS,
-    *selling.HANDLERS,
-    *share.HANDLERS,
-    *vat.HANDLERS,
 )
 
 
@@ -164,7 +122,7 @@ def drawn_routes(*, with_page: bool) -> Litestar:
         return Litestar(
             route_handlers=[
                 *api_routers(),
-                WholeRouter("/", route_handlers=list(docs.HANDLERS)),
+                WholeRouter("/", route_handlers=list(openapi.HANDLERS)),
                 *([OwnRouter("/", route_handlers=list(PAGE_ROUTES))] if with_page else []),
             ],
             openapi_config=None,

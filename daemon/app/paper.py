@@ -9,7 +9,7 @@ import msgspec
 import structlog
 
 from common.language import Language
-from daemon.api.paper import Paper
+from daemon.api.box import Paper
 from daemon.app.runtime import Runtime
 from daemon.company import shop_of
 from daemon.core.errors import McfdError

@@ -24,9 +24,8 @@ from common.http_server import HttpServer, ServerConfig
 from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import Logins
 from daemon.api.access.sandbox_share import SandboxShare
-from daemon.api.box import Box
-from daemon.api.http.cross_origin import CrossOrigin
-from daemon.api.paper import Paper
+from daemon.api.box import Box, Paper
+from daemon.api.http.middleware import CrossOrigin
 from daemon.api.service import create_api
 from daemon.app.announce import announce
 from daemon.app.control import controlled

@@ -15,9 +15,8 @@ from daemon.api.access.login import Logins
 from daemon.api.access.rehearsal import MetCases, SandboxControls
 from daemon.api.access.sandbox_share import SandboxShare
 from daemon.api.access.throttle import ConcurrencyLimit, WrongKeys
-from daemon.api.box import Box
-from daemon.api.http.cross_origin import CrossOrigin
-from daemon.api.paper import Paper
+from daemon.api.box import Box, Paper
+from daemon.api.http.middleware import CrossOrigin
 from daemon.core.audit import Actor
 from daemon.core.clock import Clock
 from daemon.core.delivery import Backlog

@@ -1,17 +1,28 @@
-"""What a route says of itself, as the keyword arguments that Litestar's OpenAPI generator reads: `@get(path, **described(...))`."""
+"""What a route says of itself, as the keyword arguments that Litestar's OpenAPI generator reads: `@get(path, **described(...))`; and the
+operation completed: parameters, body, headers, further forms of the answer. Litestar's generator reads those from a handler's signature; ours
+read the request themselves, strictly, and declare them here."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import UnionType
 from typing import Any, Final, Literal, get_args
 
 import msgspec
 from litestar.openapi import ResponseSpec
-from litestar.openapi.spec import Parameter
+from litestar.openapi.spec import (
+    OpenAPIMediaType,
+    OpenAPIResponse,
+    Operation,
+    Parameter,
+    Reference,
+    RequestBody,
+    Schema,
+)
+from litestar.openapi.spec.enums import OpenAPIFormat, OpenAPIType
 
 from daemon.api import refusals
-from daemon.api.document.operation import operation
 from daemon.api.problems import HTTP_CODES, KINDS, Problem
 from daemon.core import errors
 from daemon.core.ledger.attempt import DuplicateInvoice
@@ -120,3 +131,137 @@ def _security(access: Access, problems: Errors) -> list[dict[str, list[str]]]:
     if access != "open":
         return [{"key": []}]
     return [{}, {"key": []}] if refusals.Unauthenticated in problems else []
+
+
+STRING: Final = Schema(type=OpenAPIType.STRING)
+
+
+def operation(
+    parameters: tuple[Parameter, ...],
+    body: type | None,
+    example: object,
+    answers: tuple[str, ...],
+    media: tuple[str, ...],
+) -> type[Operation]:
+    """A body without an example may be left out. `answers` are the statuses that are no problem; the first has the forms `media` too."""
+
+    class Completed(Operation):
+        def __init__(self, **generated: Any) -> None:
+            super().__init__(**generated)
+            for each in generated["parameters"] or ():
+                each.description = PATH_TEXTS[each.name]
+            self.parameters = [*(generated["parameters"] or ()), *parameters, REQUEST_ID]
+            if ONCE in parameters:
+                self.parameters.append(REHEARSED_CASE)
+            if body is not None:
+                content = {"application/json": OpenAPIMediaType(schema=reference(body), example=example)}
+                self.request_body = RequestBody(content=content, required=example is not None)
+            for status, response in generated["responses"].items():
+                first = status == answers[0]
+                replayed = first and any(each.name == IDEMPOTENCY_KEY for each in parameters)
+                more = [REPLAYED] if replayed else () if status in answers else SENT_WITH.get(status, ())
+                _add_headers(response, "X-Request-ID", *more)
+                if first and media:
+                    forms = {form: OpenAPIMediaType(schema=_form(form)) for form in media}
+                    response.content = {**(response.content or {}), **forms}
+
+    return Completed
+
+
+def _add_headers(response: OpenAPIResponse, *names: str) -> None:
+    response.headers = {name: Reference(ref=f"#/components/headers/{name}") for name in names}
+
+
+def _form(media_type: str) -> Schema:
+    return STRING if media_type.startswith("text/") else Schema(type=OpenAPIType.STRING, content_media_type=media_type)
+
+
+def reference(kind: type) -> Reference:
+    return Reference(ref=f"#/components/schemas/{kind.__name__}")
+
+
+def whole_number(least: int, most: int, default: int) -> Schema:
+    return Schema(type=OpenAPIType.INTEGER, minimum=least, maximum=most, default=default)
+
+
+def matching(pattern: str) -> Schema:
+    return Schema(type=OpenAPIType.STRING, pattern=pattern)
+
+
+def choice(*values: str, default: str | None = None) -> Schema:
+    return Schema(type=OpenAPIType.STRING, enum=values, default=default)
+
+
+def query(name: str, text: str, schema: Schema = STRING, *, empty: bool = False) -> Parameter:
+    return Parameter(name, "query", schema, text, allow_empty_value=empty)
+
+
+def header(name: str, text: str, schema: Schema = STRING, *, required: bool = False) -> Parameter:
+    return Parameter(name, "header", schema, text, required)
+
+
+def paging(limit: str, after: str, *, most: int, last: int) -> tuple[Parameter, Parameter]:
+    """`limit` and `after` of a list by number; `most` entries of numbers up to `last`."""
+    return query("limit", limit, whole_number(1, most, most)), query("after", after, whole_number(0, last, 0))
+
+
+PATH_TEXTS: Final = {
+    "nim": "The key's NIM, exactly, as EL02000015-1",
+    "key": "The `Idempotency-Key` of the request, escaped as a path needs it",
+    "code": "With or without dashes",
+    "z": "Z number or `report_id`",
+    "number": "Number of the report",
+    "outage": "`id` of the outage",
+    "period": "Number of the closure, or its month or year",
+    "address": "As it stands on the slip",
+}
+
+_MOMENT = Schema(
+    type=OpenAPIType.STRING,
+    any_of=[Schema(format=OpenAPIFormat.DATE), Schema(format=OpenAPIFormat.DATE_TIME)],
+    examples=["2026-01-31", "2026-01-31T08:00:00Z"],
+)
+RANGE: Final = (
+    query(
+        "from",
+        "Start: a date (that whole day in the configured time zone) or an RFC 3339 timestamp with offset; default 31 days before `to`.",
+        _MOMENT,
+    ),
+    query("to", "End: a date (included) or an instant (excluded); default now.", _MOMENT),
+)
+
+IDEMPOTENCY_KEY: Final = "Idempotency-Key"
+REPLAYED: Final = "Idempotency-Replayed"
+ONCE: Final = header(
+    IDEMPOTENCY_KEY,
+    "Chosen by the till, one for each invoice; the same key with the same body gets the first answer again, for 30 days on which the shop "
+    "works, after a restart too.",
+    Schema(type=OpenAPIType.STRING, min_length=1, max_length=200, pattern="^[ -~]+$"),
+    required=True,
+)
+OPTIONAL_KEY: Final = replace(ONCE, required=False)
+"""Where a repeat changes nothing."""
+DRY_RUN: Final = query(
+    "dry_run",
+    "`true`: the totals and warnings, or the error, that the request would get; nothing is stored or sent",
+    choice("true", "false", default="false"),
+)
+STRICT: Final = header(
+    "Mcfd-Strict",
+    "`true`: a field that is not known is refused (422) instead of being named in `warnings`, as for a strict key.",
+    choice("true", "false", default="false"),
+)
+PREFER: Final = header(
+    "Prefer",
+    "`respond-async`: the till does not wait, the sale is certified later (202); an `Idempotency-Key` is needed then.",
+)
+REQUEST_ID: Final = header(
+    "X-Request-ID",
+    "Echoed in the answer and in the log when it is 1 to 128 printable ASCII characters; otherwise one is made up.",
+)
+REHEARSED_CASE: Final = header(
+    "Mcfd-Test",
+    "With a test key: the failure that this request is to meet, as `offline` or `slow:20` (the page *Testing your till*). With a live key it "
+    "does nothing.",
+)
+SENT_WITH: Final = {"401": ("WWW-Authenticate",), "429": ("Retry-After",), "503": ("Retry-After",)}

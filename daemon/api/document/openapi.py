@@ -1,22 +1,86 @@
-"""The OpenAPI document: Litestar's, of the routes as they are registered, with msgspec's schemas of the very structs that are sent."""
+"""The OpenAPI document: Litestar's, of the routes as they are registered, with msgspec's schemas of the very structs that are sent, and what mcfd
+posts to a `[[webhook]]`; and `/schema`, the document and its page. Everything comes from this box; the page works without internet."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
-from litestar import Litestar, Router
+from litestar import Litestar, Request, Router, get
+from litestar.exceptions import NotFoundException
 from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
-from litestar.openapi.spec import Components, OpenAPIHeader, Schema, SecurityScheme, Tag
+from litestar.openapi.spec import (
+    Components,
+    OpenAPIHeader,
+    OpenAPIMediaType,
+    OpenAPIResponse,
+    Operation,
+    PathItem,
+    RequestBody,
+    Schema,
+    SecurityScheme,
+    Tag,
+)
 from litestar.openapi.spec.enums import OpenAPIType
 from litestar.routes import HTTPRoute
 
-from daemon.api.document.operation import REPLAYED, STRING
-from daemon.api.document.webhooks import DATA, webhook
+from daemon.api.document.describe import REPLAYED, STRING, choice, header, reference
+from daemon.api.http.answers import Answer, Header, static_file
 from daemon.api.problems import Problem
+from daemon.core import events
 from daemon.core.events import Envelope
+from daemon.core.report.fiscal_reports import ZReport
+from daemon.core.report.receipt import Receipt
+
+DATA: Final = {
+    events.CERTIFIED: Receipt,
+    events.CLOSURE: ZReport,
+    events.DEFERRED: events.RequestEvent,
+    events.REFUSED: events.RequestEvent,
+    events.IN_DOUBT: events.RequestEvent,
+    events.CONNECTED: events.MachineEvent,
+    events.DISCONNECTED: events.MachineEvent,
+    events.SLOW: events.MachineEvent,
+    events.ATTENTION: events.MachineEvent,
+    events.TAX_SERVER: events.MachineEvent,
+    events.OUTAGE: events.OutageEvent,
+    events.BACK: events.OutageEvent,
+    events.PRINTER: events.MachineEvent,
+    events.TEST: events.MachineEvent,
+}
+"""By the type of an event what its `data` is."""
+
+SIGNED: Final = (
+    header("webhook-id", "The same for the same event: deduplicate by it", required=True),
+    header("webhook-timestamp", "Seconds, of this delivery", required=True),
+    header("webhook-signature", "Of Standard Webhooks", required=True),
+    header("X-Avepay-Signature", "`sha256=`, and HMAC-SHA256 of the body in hex", required=True),
+)
+
+
+def webhook(event: str) -> PathItem:
+    body = Schema(
+        all_of=[
+            reference(events.Envelope),
+            Schema(properties={"type": choice(event), "data": reference(DATA[event])}),
+        ]
+    )
+    return PathItem(
+        post=Operation(
+            tags=["events"],
+            summary=event,
+            operation_id=f"on_{event.replace('.', '_')}",
+            parameters=list(SIGNED),
+            request_body=RequestBody({"application/json": OpenAPIMediaType(schema=body)}, required=True),
+            responses={
+                "2XX": OpenAPIResponse("Taken; 400, 413 and 422 park the event, after all else it is sent again")
+            },
+        )
+    )
+
 
 INTRODUCTION: Final = """**mcfd** certifies each invoice exactly once on the fiscal machine (MCF) beside this box, and keeps the reports X, Z and A. Every
 request carries `Authorization: Bearer <key>`; a key is for one NIM. An `ak_test_…` key works on a simulated machine
@@ -102,3 +166,66 @@ def _adapt(node: object) -> None:
     elif isinstance(node, list):
         for below in node:
             _adapt(below)
+
+
+PACKAGE: Final = "daemon.api.document"
+FILES: Final = frozenset({"swagger-ui-bundle.js", "swagger-ui.css", "start.js", "page.css", "favicon.svg"})
+"""What may be asked for; nothing else under `static/` can be."""
+
+POLICY: Final[Header] = (
+    b"content-security-policy",
+    b"; ".join(
+        (
+            b"default-src 'none'",
+            b"script-src 'self'",
+            b"style-src 'self' 'unsafe-inline'",
+            b"img-src 'self' data:",
+            b"connect-src 'self'",
+            b"base-uri 'none'",
+            b"form-action 'none'",
+            b"frame-ancestors 'none'",
+        )
+    ),
+)
+"""Inline styles are Swagger UI's; scripts are files of ours only."""
+
+
+class DrawnOnce:
+    """What takes a tenth of a second to draw: in a thread when it is first asked for, once for all who wait for it, and kept."""
+
+    def __init__(self, draw: Callable[[], bytes]) -> None:
+        self._draw = draw
+        self._kept: bytes | None = None
+        self._turn = asyncio.Lock()
+
+    async def get(self) -> bytes:
+        async with self._turn:
+            if self._kept is None:
+                self._kept = await asyncio.to_thread(self._draw)
+        return self._kept
+
+
+@get("/schema")
+async def page(request: Request[Any, Any, Any]) -> Answer:
+    return static_file(request.scope["headers"], PACKAGE, "page.html", POLICY)
+
+
+@get(["/openapi.json", "/schema/openapi.json"])
+async def openapi(request: Request[Any, Any, Any]) -> Answer:
+    drawn: DrawnOnce = request.app.state["openapi"]
+    return Answer(await drawn.get())
+
+
+@get("/schema/{name:str}")
+async def asset(request: Request[Any, Any, Any]) -> Answer:
+    name = request.path_params["name"]
+    if name not in FILES:
+        raise NotFoundException
+    return static_file(request.scope["headers"], PACKAGE, name)
+
+
+HANDLERS = (
+    page,
+    openapi,
+    asset,
+)

@@ -1,20 +1,60 @@
-"""Files that the browser keeps."""
+"""Files that the browser keeps, and days and months as the calendar has them."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable
+from datetime import date
 from typing import Any, Final
 
+import msgspec
 from litestar import get
 from litestar.handlers import HTTPRouteHandler
 
-from daemon.api.http.answers import Answer, Reply
-from daemon.api.http.stream import Stream
+from common.web.formats import depth, is_month
+from daemon.api.http.answers import Answer, Reply, Stream
 from daemon.api.page.deps import Copy, PageDeps
-from daemon.api.page.shown.line_charts import qr_picture
+from daemon.api.page.shown.machine_shown import qr_picture
 from daemon.api.page.visit import AnyRequest, Visit, enter, fault_page
 from daemon.core.errors import NotFound
 from daemon.core.people import Right
+
+
+class Day(msgspec.Struct, frozen=True):
+    """`total` in whole XOF, net; `zs` are the numbers of its closures."""
+
+    date: date
+    total: int
+    zs: tuple[int, ...]
+    is_over: bool = True
+
+    def depth(self, most: int) -> int:
+        return depth(self.total, most)
+
+
+def month_of(asked: str, today: date) -> str:
+    """YYYY-MM; this month for anything else."""
+    return asked if is_month(asked) else f"{today:%Y-%m}"
+
+
+def day_of(text: str) -> date | None:
+    """YYYY-MM-DD of this century, as a month is; none for anything else."""
+    try:
+        return date.fromisoformat(text) if is_month(text[:7]) else None
+    except ValueError:
+        return None
+
+
+def change_in_percent(now: int, before: int) -> int | None:
+    """Rounded; None where there was nothing to compare with."""
+    return None if before <= 0 else ((now - before) * 200 + before) // (2 * before)
+
+
+def range_of_a(visit: Visit) -> tuple[date, date]:
+    """First and last day of the query; this month to today for what it does not say."""
+    first, last = day_of(visit.query.get("from", "")), day_of(visit.query.get("to", ""))
+    today = visit.today()
+    first, last = first or today.replace(day=1), last or today
+    return (first, last) if first <= last else (last, first)
 
 
 def as_file(name: str) -> tuple[bytes, bytes]:

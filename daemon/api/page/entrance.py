@@ -14,7 +14,7 @@ from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import DEVICE, device_cookie, session_cookie
 from daemon.api.http.answers import Reply, static_file
 from daemon.api.page.deps import PageDeps
-from daemon.api.page.faults import Foreign, fault_of
+from daemon.api.page.rendering import Foreign, fault_of
 from daemon.api.page.visit import (
     LANGUAGE_COOKIE,
     AnyRequest,

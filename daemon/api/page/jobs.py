@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from daemon.api.page.faults import Fault, fault_of
+from daemon.api.page.rendering import Fault, fault_of
 
 Kind = Literal["backup", "verify", "export"]
 State = Literal["running", "done", "failed"]

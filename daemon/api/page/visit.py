@@ -24,8 +24,7 @@ from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import token_of
 from daemon.api.http.answers import Answer, Header, Headers, Reply
 from daemon.api.page.deps import PageDeps
-from daemon.api.page.faults import Foreign, NotLoggedIn, fault_of
-from daemon.api.page.rendering import Rendering
+from daemon.api.page.rendering import Foreign, NotLoggedIn, Rendering, fault_of
 from daemon.api.page.shown.sales_state import sales_state
 from daemon.api.refusals import RoleNotAllowed
 from daemon.api.request.body import read_bytes

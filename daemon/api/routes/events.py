@@ -12,10 +12,8 @@ from litestar import get
 from common.language import Text
 from daemon.api.access.auth import in_force
 from daemon.api.access.context import ApiRequest, deps_of
-from daemon.api.document.describe import described
-from daemon.api.document.operation import header, matching
-from daemon.api.http.answers import Header
-from daemon.api.http.stream import Stream
+from daemon.api.document.describe import described, header, matching
+from daemon.api.http.answers import Header, Stream
 from daemon.api.refusals import TooManyRequests
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.events import MachineEvent, OutageEvent

@@ -14,13 +14,11 @@ from common.language import Text
 from daemon.api.access.auth import in_force
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.access.relayed import relayed
-from daemon.api.document.describe import described
-from daemon.api.document.operation import RANGE, choice, matching, query, whole_number
-from daemon.api.http.answers import Answer, Reply, encoded
+from daemon.api.document.describe import RANGE, choice, described, matching, query, whole_number
+from daemon.api.http.answers import Answer, Reply, Stream, encoded
 from daemon.api.http.middleware import language_of
-from daemon.api.http.stream import Stream
 from daemon.api.refusals import NotRelayed, RoleNotAllowed, TooManyRequests
-from daemon.api.request.query import MAX_LIMIT, integer, range_of, read_query
+from daemon.api.request.body import MAX_LIMIT, integer, range_of, read_query
 from daemon.core.clock import zone
 from daemon.core.errors import FieldError, InvalidRequest, LedgerUnusable
 from daemon.core.invoice.number import normalised

@@ -1,15 +1,24 @@
-"""The machine itself: what it says, and clearing an invoice that was left open on it."""
+"""What the machine says of itself, and the sandbox's own time: moved on by a test key, to see a Z of another day, a month, an alert (decision 40)."""
 
 from __future__ import annotations
 
-from litestar import get, post
+from typing import Annotated, Final, Literal
 
-from daemon.api.access.context import ApiRequest
-from daemon.api.document.describe import AT_THE_MACHINE, REPLAYABLE, STORED, EmptyBody, described
-from daemon.api.document.operation import ONCE
+import msgspec
+from litestar import get, post
+from msgspec import Meta
+
+from common.language import Text
+from daemon.api.access.context import ApiRequest, deps_of
+from daemon.api.access.rehearsal import SandboxClock
+from daemon.api.document.describe import AT_THE_MACHINE, ONCE, REPLAYABLE, STORED, EmptyBody, described
 from daemon.api.http.answers import Answer, encoded, sent
-from daemon.api.request.body import read_empty
-from daemon.api.request.call import call_of
+from daemon.api.request.body import json_of, read_bytes, read_empty
+from daemon.api.request.outcome import call_of
+from daemon.core.clock import DAY, HOUR
+from daemon.core.errors import FieldError, InvalidRequest, NotFound
+from daemon.core.invoice.fields import Fields
+from daemon.core.invoice.unknown import refusals_of, unknown_of
 from daemon.core.report.machine_info import MachineInfo
 from daemon.usecases.reports import inspect
 from daemon.usecases.reports.inspect import CancelAnswer
@@ -53,4 +62,79 @@ async def cancel_pending(request: ApiRequest) -> Answer:
     return sent(done.value, replayed=done.replayed)
 
 
-HANDLERS = (machine_info, cancel_pending)
+MOST_DAYS: Final = 400
+MOST_HOURS: Final = 48
+MOST_AHEAD: Final = 3660 * DAY
+_SERVERS: Final = ("reachable", "unreachable")
+
+Days = Annotated[int, Meta(ge=0, le=MOST_DAYS)]
+Hours = Annotated[int, Meta(ge=0, le=MOST_HOURS)]
+
+
+class ClockBody(msgspec.Struct, kw_only=True, rename="camel"):
+    """How far the sandbox's time moves on; it never goes back."""
+
+    days: Annotated[Days | None, Meta(description="Days")] = None
+    hours: Annotated[Hours | None, Meta(description="Hours, beside the days")] = None
+    tax_server: Annotated[
+        Literal["reachable", "unreachable"] | None,
+        Meta(
+            description="Whether the simulated machine reaches the tax server, from before the move until it is said again or mcfd is restarted"
+        ),
+    ] = None
+
+
+@post(
+    "/test/clock",
+    **described(
+        "move_test_clock",
+        tag="certification",
+        right="certify",
+        summary="Move the sandbox's time",
+        description="""With a test key alone: the time of the sandbox's book and of its machine goes on by that much, over restarts too. No live book
+and no clock of the box is touched. 404 for a live key.""",
+        answer=SandboxClock,
+        answer_text="Moved",
+        body=ClockBody,
+        example={"days": 8, "taxServer": "unreachable"},
+        problems=(InvalidRequest, *STORED),
+    ),
+)
+async def move_clock(request: ApiRequest) -> Answer:
+    sandbox = deps_of(request).sandboxes.get(request.auth.worker.book.id)
+    if sandbox is None:
+        raise NotFound(Text("only the sandbox's time can be moved: a test key is needed"))
+    headers = request.scope["headers"]
+    body = json_of(headers, await read_bytes(headers, request.receive))
+    hours, reachable = read_move_of_clock(body)
+    if sandbox.now() + hours * HOUR > deps_of(request).clock() + MOST_AHEAD:
+        raise InvalidRequest([FieldError("days", Text("the sandbox's time goes ten years ahead at the most"))])
+    return encoded(await sandbox.move_clock(hours * 3600, reachable=reachable))
+
+
+def read_move_of_clock(body: dict[str, object]) -> tuple[int, bool | None]:
+    """Hours, and whether the tax server is reachable (None: as it is)."""
+    errors = refusals_of(unknown_of(body, frozenset(ClockBody.__struct_encode_fields__)))
+    fields = Fields(body, "", errors)
+    hours = 24 * _whole(fields, "days", MOST_DAYS) + _whole(fields, "hours", MOST_HOURS)
+    server = fields.choice("taxServer", _SERVERS, "")
+    if errors:
+        raise InvalidRequest(errors)
+    return hours, server == "reachable" if server else None
+
+
+def _whole(fields: Fields, name: str, most: int) -> int:
+    value = fields.values.get(name)
+    if value is None:
+        return 0
+    if type(value) is int and 0 <= value <= most:
+        return value
+    fields.fault(name, Text("has to be a whole number from {least} to {most}", least=0, most=most))
+    return 0
+
+
+HANDLERS = (
+    machine_info,
+    cancel_pending,
+    move_clock,
+)

@@ -7,13 +7,11 @@ from typing import Final
 from litestar import get, post
 
 from daemon.api.access.context import ApiRequest, deps_of
-from daemon.api.document.describe import REPLAYABLE, STORED, described
-from daemon.api.document.operation import OPTIONAL_KEY, RANGE, STRICT, paging
+from daemon.api.document.describe import OPTIONAL_KEY, RANGE, REPLAYABLE, STORED, STRICT, described, paging
 from daemon.api.http.answers import Answer, encoded, sent
 from daemon.api.rendered_paper import SHAPE, read_wanted, rendered
-from daemon.api.request.body import json_of, read_bytes
-from daemon.api.request.call import call_of
-from daemon.api.request.query import MAX_LIMIT, integer, range_of, read_query
+from daemon.api.request.body import MAX_LIMIT, integer, json_of, range_of, read_bytes, read_query
+from daemon.api.request.outcome import call_of
 from daemon.core.errors import InvalidRequest, NotFound
 from daemon.core.report.outages import NotifiedBody, OutageList, OutageWord
 from daemon.paper.outage import outage_document

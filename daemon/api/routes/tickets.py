@@ -1,9 +1,11 @@
-"""Certified invoices and reports on paper: as text, as a page, as bytes for a receipt printer, or printed by the box itself."""
+"""Certified invoices and reports on paper: as text, as a page, as bytes for a receipt printer, or printed by the box itself; and the QR code of a
+receipt, ready for the ticket."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import msgspec
 from litestar import get, post
@@ -12,14 +14,12 @@ from litestar.openapi.spec import Parameter
 from msgspec import Meta
 
 from daemon.api.access.context import ApiRequest, deps_of
-from daemon.api.document.describe import EmptyBody, described
-from daemon.api.document.operation import RANGE
-from daemon.api.http.answers import Answer, encoded
+from daemon.api.document.describe import RANGE, EmptyBody, described
+from daemon.api.http.answers import Answer, Header, encoded
 from daemon.api.refusals import TooManyRequests
 from daemon.api.rendered_paper import SHAPE, STYLE, read_wanted, rendered
-from daemon.api.request.body import read_empty
-from daemon.api.request.call import call_of
-from daemon.api.request.query import range_of, read_query
+from daemon.api.request.body import range_of, read_empty, read_query
+from daemon.api.request.outcome import call_of
 from daemon.core.clock import millis_text
 from daemon.core.errors import InvalidRequest, PrinterFailed
 from daemon.core.ledger.attempt import Record
@@ -27,8 +27,10 @@ from daemon.core.ledger.entries import CalendarKind
 from daemon.core.people import Right
 from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import ZReport
+from daemon.core.report.receipt import receipt
 from daemon.paper.elements import Document
 from daemon.paper.invoice import invoice_document
+from daemon.paper.qr import draw_qr
 from daemon.paper.reports import articles_document, report_document
 from daemon.paper.shop import Shop, Style
 from daemon.usecases.reports import acts, inspect, journal, report
@@ -195,7 +197,49 @@ def _routes(
     return ticket, print_
 
 
-HANDLERS: Final = (
+UNCHANGING: Final[Header] = (b"cache-control", b"private, max-age=31536000, immutable")
+_TEXT = "The QR code of the receipt (`qrContent`), 34 mm wide, for an 80 mm ticket."
+
+
+@get(
+    "/certifications/{code:str}/qr.svg",
+    **described(
+        "get_qr_svg",
+        tag="journal",
+        right="look",
+        summary="QR code as SVG",
+        description=f"{_TEXT} Measured in millimetres.",
+        media=("image/svg+xml",),
+    ),
+)
+async def qr_svg(request: ApiRequest) -> Answer:
+    return await _answer(request, "svg", b"image/svg+xml")
+
+
+@get(
+    "/certifications/{code:str}/qr.png",
+    **described(
+        "get_qr_png",
+        tag="journal",
+        right="look",
+        summary="QR code as PNG",
+        description=f"{_TEXT} 270 dots, 203 dpi: 6 printer dots a module.",
+        media=("image/png",),
+    ),
+)
+async def qr_png(request: ApiRequest) -> Answer:
+    return await _answer(request, "png", b"image/png")
+
+
+async def _answer(request: ApiRequest, kind: Literal["svg", "png"], media_type: bytes) -> Answer:
+    worker = request.auth.worker
+    record = await journal.find(worker, request.path_params["code"])
+    content = receipt(record).qr_content
+    image = await asyncio.to_thread(draw_qr, content, kind)
+    return Answer(image, media_type=media_type, headers=(UNCHANGING,))
+
+
+HANDLERS = (
     *_routes("/certifications/{code:str}", "certification", "A certified invoice", _invoice, "look"),
     *_routes(
         "/reports/x",
@@ -223,4 +267,6 @@ HANDLERS: Final = (
     *_routes(
         "/reports/articles/{number:int}", "closed_articles", "A closed report of articles", _closed_articles, "report"
     ),
+    qr_svg,
+    qr_png,
 )

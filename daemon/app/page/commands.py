@@ -14,7 +14,7 @@ import structlog
 
 from common.language import Language
 from daemon.api.page.deps import Finding, Verified
-from daemon.api.page.faults import BoxFailed
+from daemon.api.page.rendering import BoxFailed
 from daemon.app.upkeep.box_clock import now_millis
 from daemon.core.audit import Actor
 from daemon.operations import NoteBackup

@@ -17,7 +17,7 @@ from common import notify
 from common.http_server import HttpServer, ServerConfig
 from common.language import Language, Text, ambient, tell
 from daemon.api.page.deps import PortChoice, Probed, SetupRequest
-from daemon.api.page.faults import BoxFailed, BoxRefused
+from daemon.api.page.rendering import BoxFailed, BoxRefused
 from daemon.api.page.screens.first_start import link
 from daemon.api.service import create_first_start
 from daemon.app.runtime import Runtime

@@ -10,7 +10,7 @@ from common import logs
 from common.language import Language
 from daemon import log_words
 from daemon.api.page.deps import HeadquartersShown, LogLine, PageDeps
-from daemon.api.page.faults import BoxRefused
+from daemon.api.page.rendering import BoxRefused
 from daemon.app.outward import joining
 from daemon.app.outward.replication import Replication
 from daemon.app.outward.webhooks import Webhooks

@@ -1,13 +1,31 @@
-"""Who is logged in, and their own password."""
+"""One's own password; a duplicate for a customer as a PDF by a link that needs no login, as a QR code in the shop's network; and the card of a
+till: address, machine and key as a QR code, on the screen once, and as a PDF from there."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+from litestar import get
+
 from common.passwords import SHORTEST, fault_of_password
 from daemon.api.access.login import device_cookie, session_cookie
-from daemon.api.http.answers import Reply
-from daemon.api.page.visit import Visit, redirect, screen, shown
+from daemon.api.http.answers import Answer, Reply
+from daemon.api.page.deps import PageDeps
+from daemon.api.page.downloads import PATH, address_here, authority_link
+from daemon.api.page.screens.invoices import record_of
+from daemon.api.page.screens.paper import pdf_answer
+from daemon.api.page.shown.machine_shown import qr_picture
+from daemon.api.page.visit import AnyRequest, Visit, fault_page, language_of, name_of, redirect, screen, shown
 from daemon.api.refusals import WrongPassword
-from daemon.core.errors import FieldError, InvalidRequest
+from daemon.core.errors import FieldError, InvalidRequest, NotFound
+from daemon.paper.elements import Document, Element, Pair, QrCode, Rule, TextLine
+from daemon.paper.invoice import invoice_document
+from daemon.paper.shop import Style
+from daemon.usecases.reports import acts, inspect, journal
 
 
 @screen("/ui/account", "look")
@@ -34,4 +52,110 @@ async def change_own_password(visit: Visit) -> Reply:
     return redirect(visit.link("/ui/account", done="password"), session_cookie(made, tls=tls), known)
 
 
-HANDLERS = (account, change_own_password)
+DAY_MS: Final = 86_400_000
+_SIGNATURE: Final = 24
+
+
+@screen("/ui/journal/{seq:int}/share", "look", change=True)
+async def share(visit: Visit) -> Reply:
+    """One copy is given out, however often the link is opened."""
+    record = await record_of(visit)
+    if record.state != "certified":
+        raise NotFound("only a certified invoice can be shared")
+    copy = await acts.make_copy(visit.worker, record, visit.call())
+    ends = visit.deps.clock() + DAY_MS
+    told = f"{name_of(visit.worker)}~{record.code}~{copy}~{ends}"
+    address = f"{address_here(visit)}/ui/shared/{told}~{_signed(visit.page, told)}"
+    picture = await qr_picture(address)
+    return await shown(visit, "share.html", record=record, address=address, picture=picture, ends=ends)
+
+
+@get("/ui/shared/{token:str}")
+async def shared(request: AnyRequest) -> Reply:
+    """The PDF, for whoever has the link."""
+    try:
+        return await _shared(request)
+    except Exception as error:  # noqa: BLE001  every error of a screen is a page
+        return await fault_page(request, error)
+
+
+async def _shared(request: AnyRequest) -> Answer:
+    deps, page = request.app.state["deps"], _page(request)
+    told, _, signature = str(request.path_params["token"]).rpartition("~")
+    parts = told.split("~")
+    if not hmac.compare_digest(_signed(page, told).encode(), signature.encode()) or deps.clock() > int(parts[3]):
+        raise NotFound("this link is no longer valid")
+    worker = next((each for each in deps.workers.all() if name_of(each) == parts[0]), None)
+    if worker is None:
+        raise NotFound("this link is no longer valid")
+    record, language = await journal.find(worker, parts[1]), language_of(request, page.language)
+    await inspect.learn_taxpayer(worker)
+    shop = await deps.paper.shop_by_letterhead(worker, language, record.invoice.letterhead)
+    style = msgspec.structs.replace(Style(language, is_duplicate=True), copy=int(parts[2]))
+    return await pdf_answer(deps, "shared", invoice_document(record, shop, style))
+
+
+def _page(request: AnyRequest) -> PageDeps:
+    page: PageDeps = request.app.state["page"]
+    return page
+
+
+def _signed(page: PageDeps, text: str) -> str:
+    return hmac.new(page.share_key, text.encode(), hashlib.sha256).hexdigest()[:_SIGNATURE]
+
+
+def for_till(visit: Visit, key: str) -> str:
+    """What a till scans, as JSON: where the box is, which machine, and its key."""
+    told = {"url": address_here(visit), "nim": visit.worker.book.nim, "key": key}
+    return msgspec.json.encode(told).decode()
+
+
+async def on_screen(visit: Visit, key: str) -> dict[str, Any]:
+    """For new_key.html."""
+    address = address_here(visit)
+    pages = f"{address}/ui/"
+    return {
+        "key": key,
+        "address": address,
+        "picture": await qr_picture(for_till(visit, key)),
+        "pages": (pages, await qr_picture(pages)),
+        "authority": await authority_link(visit),
+    }
+
+
+@screen("/ui/box/key/card", "administer", change=True)
+async def card(visit: Visit) -> Reply:
+    """The same on paper. The box keeps no key, so the form brings it; one that is not of this machine is no card."""
+    key = visit.form.get("key", "")
+    owner = visit.deps.keyring.find(key)
+    if owner is None or owner.nim != visit.worker.book.nim:
+        raise NotFound("this is no key of the machine")
+    elements = tuple(_elements(visit, key, owner.label))
+    return await pdf_answer(visit.deps, visit.holder, Document(owner.label, visit.language, elements))
+
+
+def _elements(visit: Visit, key: str, label: str) -> Iterator[Element]:
+    say, address = visit.say, address_here(visit)
+    yield TextLine(say("1. The till “{label}”", label=label), align="center", bold=True)
+    yield QrCode(for_till(visit, key))
+    yield Pair(say("Address"), address)
+    yield Pair(say("Machine"), visit.worker.book.nim)
+    yield Pair(say("Key"), key)
+    if visit.page.authority():
+        yield Rule()
+        yield TextLine(say("2. The box's authority, for tills to trust"), align="center", bold=True)
+        yield QrCode(address + PATH)
+        yield TextLine(address + PATH, align="center")
+    yield Rule()
+    yield TextLine(say("The shop's page"), align="center", bold=True)
+    yield QrCode(f"{address}/ui/")
+    yield TextLine(f"{address}/ui/", align="center")
+
+
+HANDLERS = (
+    account,
+    change_own_password,
+    share,
+    shared,
+    card,
+)

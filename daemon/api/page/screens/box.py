@@ -8,13 +8,11 @@ from typing import Any, Final
 from common.numbers import money
 from common.passwords import fault_of_password, hash_password
 from daemon.api.http.answers import Reply
-from daemon.api.page.days import day_of
-from daemon.api.page.downloads import authority_link, file_route
-from daemon.api.page.faults import BoxFailed
+from daemon.api.page.downloads import authority_link, day_of, file_route
 from daemon.api.page.jobs import Job
-from daemon.api.page.screens import pairing
-from daemon.api.page.shown.line_charts import line_charts
-from daemon.api.page.shown.machine_shown import machine_view
+from daemon.api.page.rendering import BoxFailed
+from daemon.api.page.screens import account
+from daemon.api.page.shown.machine_shown import line_charts, machine_view
 from daemon.api.page.visit import Visit, html, is_fetched, redirect, screen, shown
 from daemon.core.audit import deed, details, who, whom
 from daemon.core.certified_core import CORE_VERSION, core_digest, waiting_version
@@ -140,7 +138,7 @@ async def create_key(visit: Visit) -> Reply:
         terms=KeyTerms(role, expires_at, "strict" in visit.form),
         by=visit.actor,
     )
-    return await shown(visit, "new_key.html", label=label, **await pairing.on_screen(visit, text))
+    return await shown(visit, "new_key.html", label=label, **await account.on_screen(visit, text))
 
 
 @screen("/ui/box/key/{key:int}/revoke", "administer", change=True)

@@ -1,25 +1,35 @@
-"""Closures: a calendar of days, each Z in full, A of any range, files for spreadsheets."""
+"""Closures and periods; cash put into the drawer and taken out beside sales (decision 34); and the VAT of a month, ready to be declared, on the
+screen, as PDF and for a spreadsheet."""
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+import hashlib
+import secrets
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
 from typing import Any, Final, Literal
 
 import msgspec
 
-from common.numbers import money
+from common.numbers import amount, money
 from common.web import formats
 from common.web.formats import beside, days_of
-from daemon.api.http.answers import Reply
-from daemon.api.page.days import Day, change_in_percent, day_of, month_of
-from daemon.api.page.screens.paper import printed
-from daemon.api.page.visit import Visit, screen, shown
-from daemon.core.errors import NotFound
+from daemon.api.http.answers import Answer, Reply
+from daemon.api.page.downloads import Day, as_file, change_in_percent, day_of, month_of, range_of_a
+from daemon.api.page.rendering import fault_of
+from daemon.api.page.screens.files import csv_of
+from daemon.api.page.screens.paper import pdf_answer, printed
+from daemon.api.page.visit import Visit, redirect, screen, shown
+from daemon.core.clock import millis
+from daemon.core.errors import InvalidRequest, NotFound, TooManyCashMoves
 from daemon.core.ledger.entries import CalendarKind
 from daemon.core.report.calendar_report import CalendarReport
-from daemon.core.report.fiscal_reports import ZReport
-from daemon.usecases.reports import report
+from daemon.core.report.fiscal_reports import AReport, ZReport
+from daemon.core.report.journal_csv import Cell
+from daemon.paper.elements import Document, Element, Pair, Rule, Table, TextLine, Title
+from daemon.usecases.reports import inspect, report
 from daemon.usecases.reports.close_period import calendar_closure
+from daemon.usecases.reports.move_cash import cash_moves, move_cash
 
 DAYS_OF_A: Final = 92
 MONTHS_OF_A: Final = 120
@@ -171,14 +181,6 @@ def _under(each: Each, at: date, bars: int) -> str:
     return str(at.year) if bars < FEW or at.year % 5 == 0 else ""
 
 
-def range_of_a(visit: Visit) -> tuple[date, date]:
-    """First and last day of the query; this month to today for what it does not say."""
-    first, last = day_of(visit.query.get("from", "")), day_of(visit.query.get("to", ""))
-    today = visit.today()
-    first, last = first or today.replace(day=1), last or today
-    return (first, last) if first <= last else (last, first)
-
-
 async def _day(visit: Visit, day: date, found: Any) -> Day:
     start, end = visit.day_bounds(day)
     total = await _sold(visit, day)
@@ -198,4 +200,151 @@ def _weeks(cells: list[Day]) -> list[list[Day | None]]:
     return [padded[at : at + 7] for at in range(0, len(padded), 7)]
 
 
-HANDLERS = (closures, closure, a_screen)
+PER_PAGE: Final = 200
+LONGEST_KEY: Final = 64
+BLANKS: Final = str.maketrans("", "", " \u00a0\u202f")
+"""As people write thousands."""
+
+
+@screen("/ui/cash", "look")
+async def cash(visit: Visit) -> Reply:
+    return await _screen(visit)
+
+
+@screen("/ui/cash", "certify", change=True)
+async def note(visit: Visit) -> Reply:
+    """However often the form is sent, one movement; one that was changed meanwhile is another."""
+    form = visit.form
+    body = {
+        "kind": form.get("kind", ""),
+        "amount": _whole(form.get("amount", "")),
+        "reason": form.get("reason", ""),
+        "operatorName": visit.session.name,
+    }
+    key = form.get("key", "")[:LONGEST_KEY] or secrets.token_urlsafe(18)
+    said = f"page cash {visit.worker.book.id} {body['kind']} {body['amount']} {body['reason']}"
+    fingerprint = hashlib.sha256(said.encode()).digest()[:16]
+    try:
+        await move_cash(visit.worker, body, visit.call(f"page {key} {fingerprint.hex()}", fingerprint))
+    except (InvalidRequest, TooManyCashMoves) as error:
+        fault = fault_of(error)
+        return await _screen(visit, status=fault.status, problem=fault.told(visit.say))
+    return redirect(visit.link("/ui/cash", noted="1"))
+
+
+async def _screen(visit: Visit, *, status: int = 200, problem: str = "") -> Reply:
+    first, last = _range(visit)
+    start, end = visit.day_bounds(first)[0], visit.day_bounds(last)[1]
+    if not visit.may("report"):
+        start = max(start, await report.period_start(visit.worker))
+    after = visit.query.get("after", "")
+    known = int(after) if after.isascii() and after.isdigit() and len(after) < 10 else 0  # noqa: PLR2004  digits
+    found = await cash_moves(visit.worker, start, max(start, end), known, PER_PAGE)
+    more = {"from": first.isoformat(), "to": last.isoformat(), "after": found.movements[-1].id if found.count else 0}
+    return await shown(
+        visit,
+        "cash.html",
+        status=status,
+        problem=problem,
+        done=visit.say("Noted.") if visit.query.get("noted") else "",
+        found=found,
+        rows=[(millis(datetime.fromisoformat(each.at)), each) for each in reversed(found.movements)],
+        more=visit.link("/ui/cash", **more) if found.count == PER_PAGE else "",
+        period=await report.x_report(visit.worker) if visit.may("report") else None,
+        first=first,
+        last=last,
+        form=visit.form,
+        key=secrets.token_urlsafe(18),
+    )
+
+
+def _range(visit: Visit) -> tuple[date, date]:
+    """First and last day of the query; today for what it does not say."""
+    first, last = day_of(visit.query.get("from", "")), day_of(visit.query.get("to", ""))
+    first, last = first or last or visit.today(), last or visit.today()
+    return (first, last) if first <= last else (last, first)
+
+
+def _whole(text: str) -> Any:
+    """A whole number, also as people write it ("15 000"); anything else stays as it is, to be refused: it is money."""
+    plain = text.translate(BLANKS)
+    return int(plain) if plain.isascii() and plain.isdigit() and len(plain) <= 15 else text or None  # noqa: PLR2004  digits
+
+
+COLUMNS: Final = ("group", "base", "vat", "total")
+
+
+@screen("/ui/vat", "report")
+async def vat(visit: Visit) -> Reply:
+    month, found = await _month(visit)
+    return await shown(
+        visit,
+        "vat.html",
+        month_text=month,
+        report=found,
+        before=visit.link("/ui/vat", month=beside(month, -1)),
+        after=visit.link("/ui/vat", month=beside(month, 1)),
+        is_over=days_of(month)[-1] < visit.today(),
+    )
+
+
+@screen("/ui/vat/{form:str}", "report", whole=False)
+async def vat_file(visit: Visit) -> Reply:
+    month, found = await _month(visit)
+    name = f"tva-{visit.worker.book.nim}-{month}"
+    if visit.request.path_params["form"] == "csv":
+        rows: list[tuple[Cell, ...]] = [
+            COLUMNS,
+            *((each.group, each.ht, each.tva, each.ttc) for each in found.by_group),
+        ]
+        rows.append(("", found.total_ht, found.total_tva, found.total_ttc))
+        return Answer(csv_of(visit, rows), media_type=b"text/csv; charset=utf-8", headers=(as_file(f"{name}.csv"),))
+    if visit.request.path_params["form"] != "pdf":
+        raise NotFound("there is no such file")
+    await inspect.learn_taxpayer(visit.worker)
+    title = visit.say("VAT of {month}", month=formats.month(month, visit.language))
+    document = Document(title, visit.language, tuple(_document(visit, title, found)))
+    return await pdf_answer(visit.deps, visit.holder, document, name)
+
+
+async def _month(visit: Visit) -> tuple[str, AReport]:
+    month = month_of(visit.query.get("month", ""), visit.today())
+    first, *_, last = days_of(month)
+    start, _ = visit.day_bounds(first)
+    return month, await report.a_report(visit.worker, start, visit.day_bounds(last)[1])
+
+
+def _document(visit: Visit, title: str, found: AReport) -> Iterator[Element]:
+    say, language, shop = visit.say, visit.language, visit.deps.paper.shop(visit.worker, visit.language)
+    yield TextLine(shop.name, align="center", bold=True)
+    yield TextLine(f"IFU {shop.ifu}   NIM {shop.nim}", align="center")
+    yield Title(title)
+    yield Table(
+        (say("Group"), say("without VAT"), say("VAT"), say("with VAT")),
+        tuple((each.group, *_amounts(each, language)) for each in found.by_group),
+    )
+    yield Rule()
+    for words, value in (
+        (say("without VAT"), found.total_ht),
+        (say("VAT"), found.total_tva),
+        (say("with VAT"), found.total_ttc),
+    ):
+        yield Pair(words, amount(value, language), bold=True)
+    yield TextLine(
+        say("Made on {day}, in F CFA, net of credit notes", day=formats.day(date.isoformat(visit.today()), language))
+    )
+
+
+def _amounts(each: Any, language: Any) -> tuple[str, str, str]:
+    return amount(each.ht, language), amount(each.tva, language), amount(each.ttc, language)
+
+
+HANDLERS = (
+    closures,
+    closure,
+    a_screen,
+    cash,
+    note,
+    vat,
+    vat_file,
+)

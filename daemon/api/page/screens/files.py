@@ -1,4 +1,5 @@
-"""Files for accountants: A and Z closures at once, the journal of a year as long work."""
+"""Copies, archives and exports; the log in readable words, newest first; and a copy of the ledger put back in its place: what that means, a
+confirmation, and the wait for the daemon that comes after."""
 
 from __future__ import annotations
 
@@ -9,10 +10,9 @@ from typing import Any, Final
 import msgspec
 
 from daemon.api.http.answers import Answer, Reply
-from daemon.api.page.days import day_of
-from daemon.api.page.downloads import as_file, file_route, streamed
+from daemon.api.page.deps import Copy
+from daemon.api.page.downloads import as_file, day_of, file_route, range_of_a, streamed
 from daemon.api.page.jobs import Job
-from daemon.api.page.screens.closures import range_of_a
 from daemon.api.page.visit import Visit, html, redirect, screen, shown
 from daemon.core.clock import millis_text
 from daemon.core.errors import FieldError, InvalidRequest, NotFound
@@ -188,4 +188,59 @@ def _begun(lines: Lines, rows: Iterable[tuple[Cell, ...]]) -> bytes:
     return ((MARK if lines is excel_lines else "") + lines(rows)).encode()
 
 
-HANDLERS = (files, jobs, begin, download, totals, closures, calendar)
+SHOWN: Final = 200
+SERIOUS: Final = frozenset({"warning", "error", "critical"})
+
+
+@screen("/ui/log", "administer")
+async def log(visit: Visit) -> Reply:
+    """All of it, or what is serious, or what has a word in it."""
+    asked, only = visit.query.get("q", "")[:60], visit.query.get("only", "")
+    wanted = asked.casefold()
+    found = [
+        line
+        for line in visit.page.log_lines(visit.language)
+        if (only != "serious" or line.level in SERIOUS) and wanted in f"{line.words} {line.values}".casefold()
+    ]
+    return await shown(visit, "log.html", lines=found[:SHOWN], asked=asked, only=only)
+
+
+@screen("/ui/box/backup/{name:str}/restore", "administer")
+async def confirm(visit: Visit) -> Reply:
+    """With what was certified since, which the copy does not have."""
+    copy, now = _copy(visit), visit.worker.now()
+    live = [worker for worker in visit.deps.workers.all() if worker.book.mode == "live"]
+    since = [(worker.book.nim, (await report.a_report(worker, copy.at, now)).certs_count) for worker in live]
+    return await shown(visit, "restore.html", copy=copy, since=since)
+
+
+@screen("/ui/box/backup/{name:str}/restore", "administer", change=True)
+async def restore(visit: Visit) -> Reply:
+    """The last answer of this daemon."""
+    copy = _copy(visit)
+    if "sure" not in visit.form:
+        raise InvalidRequest([FieldError("sure", visit.say("is needed"))])
+    await visit.page.restore(copy.name, visit.actor)
+    return await shown(visit, "restoring.html", copy=copy)
+
+
+def _copy(visit: Visit) -> Copy:
+    name = str(visit.request.path_params["name"])
+    for copy in visit.page.backups():
+        if copy.name == name:
+            return copy
+    raise NotFound("there is no such copy")
+
+
+HANDLERS = (
+    files,
+    jobs,
+    begin,
+    download,
+    totals,
+    closures,
+    calendar,
+    log,
+    confirm,
+    restore,
+)

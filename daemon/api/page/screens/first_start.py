@@ -20,8 +20,8 @@ from daemon.api.access.login import session_cookie
 from daemon.api.access.throttle import WrongKeys
 from daemon.api.http.answers import Answer, Reply
 from daemon.api.page.deps import FirstStart, SetupRequest
-from daemon.api.page.faults import BoxFailed, Foreign, NotLoggedIn, fault_of
-from daemon.api.page.shown.line_charts import qr_picture
+from daemon.api.page.rendering import BoxFailed, Foreign, NotLoggedIn, fault_of
+from daemon.api.page.shown.machine_shown import qr_picture
 from daemon.api.page.visit import (
     POLICY,
     AnyRequest,

@@ -9,10 +9,10 @@ from typing import Any, Final, cast
 import msgspec
 
 from daemon.api.http.answers import Reply
-from daemon.api.page.days import day_of
-from daemon.api.page.faults import PeriodClosed
+from daemon.api.page.downloads import day_of
+from daemon.api.page.rendering import PeriodClosed
 from daemon.api.page.screens.paper import printed
-from daemon.api.page.shown.line_charts import qr_picture
+from daemon.api.page.shown.machine_shown import qr_picture
 from daemon.api.page.visit import Visit, screen, shown
 from daemon.core.errors import NotFound
 from daemon.core.invoice.invoice import CREDITS, SALES

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from daemon.api.http.answers import Reply
-from daemon.api.page.faults import fault_of
+from daemon.api.page.rendering import fault_of
 from daemon.api.page.visit import Visit, redirect, screen, shown
 from daemon.core.clock import DAY, millis, millis_text
 from daemon.core.errors import InvalidRequest, NotFound

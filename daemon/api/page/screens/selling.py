@@ -1,5 +1,5 @@
 """An invoice made by hand, for a shop without a till or whose till is broken, and a credit note from the invoice's own screen: certified as any
-other, once however often the form is sent."""
+other, once however often the form is sent; and sales that wait for their certification, with what people decide on them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from daemon.api.http.answers import Reply
-from daemon.api.page.faults import fault_of
+from daemon.api.page.rendering import fault_of
 from daemon.api.page.screens.invoices import EVER, can_credit, record_of
+from daemon.api.page.screens.today import REASON, SHORTEST_REASON
 from daemon.api.page.visit import Visit, name_of, redirect, screen, shown
-from daemon.core.errors import FieldError, InvalidRequest, McfdError
+from daemon.core.errors import FieldError, InvalidRequest, McfdError, NotFound
 from daemon.core.invoice.invoice import CLIENTS, GROUPS, NATURES, PAYMENT_METHODS, REBATE, Invoice, Item
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.money import divide_half_up
 from daemon.core.report.journal import Page
 from daemon.usecases.certification.certify import certify
+from daemon.usecases.deferred.look import backlog, find_sale, open_sales
+from daemon.usecases.deferred.take_back import release, withdraw
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 LINES: Final = 8
@@ -275,4 +278,44 @@ def _invoice(visit: Visit, worker: MachineWorker, record: Record, **query: str) 
     return redirect(visit.link(f"/ui/journal/{record.seq}", **({} if is_one else {"m": name_of(owner)}), **query))
 
 
-HANDLERS = (sale, certify_sale, credit, certify_credit)
+PER_PAGE = 100
+
+
+@screen("/ui/waiting", "look")
+async def waiting(visit: Visit) -> Reply:
+    worker, after = visit.worker, visit.query.get("after", "")
+    since = int(after) if after.isascii() and after.isdigit() and len(after) < 10 else 0  # noqa: PLR2004  digits
+    sales = await open_sales(worker, since, PER_PAGE)
+    return await shown(
+        visit,
+        "waiting.html",
+        sales=sales,
+        backlog=await backlog(worker),
+        now=worker.now(),
+        more=visit.link("/ui/waiting", after=str(sales[-1].id)) if len(sales) == PER_PAGE else "",
+    )
+
+
+@screen("/ui/waiting/{sale:int}", "close", change=True)
+async def decide_sale(visit: Visit) -> Reply:
+    """It is taken back, or, in doubt after a restore, was not certified and waits again."""
+    worker, form = visit.worker, visit.form
+    sale = await find_sale(worker, visit.request.path_params["sale"])
+    if sale is None:
+        raise NotFound("there is no such sale")
+    reason = form.get("reason", "").strip()
+    if len(reason) < SHORTEST_REASON:
+        raise InvalidRequest([FieldError("reason", REASON.told(visit.language))])
+    decide = release if form.get("decision") == "release" else withdraw
+    await decide(worker, sale, reason[:200], by=visit.actor)
+    return redirect(visit.link("/ui/waiting"))
+
+
+HANDLERS = (
+    sale,
+    certify_sale,
+    credit,
+    certify_credit,
+    waiting,
+    decide_sale,
+)

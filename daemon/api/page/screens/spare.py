@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from daemon.api.http.answers import Reply
-from daemon.api.page.screens.attention import REASON, SHORTEST_REASON
+from daemon.api.page.screens.today import REASON, SHORTEST_REASON
 from daemon.api.page.shown.machine_shown import machine_view
 from daemon.api.page.visit import Visit, redirect, screen, shown
 from daemon.core.errors import FieldError, InvalidRequest, NotFound

@@ -1,30 +1,33 @@
-"""Today: the machines, the sales of the day, the open period with X and Z."""
+"""The first screen: what was sold today, X and Z; attention: what was found, ledger and machine side by side, and the decisions that fit; and after
+the first start: does the machine answer, and a first invoice that costs nothing."""
 
 from __future__ import annotations
 
 import hashlib
 import secrets
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from litestar import get
 
-from common.language import Speaker
+from common.language import Speaker, Text, tell
 from common.numbers import money
-from daemon.api.http.answers import Reply
-from daemon.api.http.stream import Stream
-from daemon.api.page.days import change_in_percent
-from daemon.api.page.faults import fault_of
+from daemon.api.http.answers import Reply, Stream
+from daemon.api.page.downloads import change_in_percent
+from daemon.api.page.rendering import fault_of
 from daemon.api.page.screens.paper import printed
-from daemon.api.page.shown.machine_shown import machine_view
+from daemon.api.page.shown.machine_shown import in_plain_words, machine_view
 from daemon.api.page.shown.sales_state import sales_state
-from daemon.api.page.visit import POLICY, AnyRequest, Visit, enter, fault_page, html, redirect, screen, shown
+from daemon.api.page.visit import POLICY, AnyRequest, Visit, enter, fault_page, html, name_of, redirect, screen, shown
 from daemon.core.call import Call
 from daemon.core.errors import FieldError, InvalidRequest, MachineError, NotFound
+from daemon.core.ledger.decision import MEANINGS, SAID, Decision, DecisionRefused, Obstacle
+from daemon.core.ledger.paper import read_paper
 from daemon.core.money import MAX_AMOUNT
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.core.report.machine_info import tax_server
+from daemon.usecases.certification.certify import certify
 from daemon.usecases.delivery.events import has_come
 from daemon.usecases.reports import inspect, report
 from daemon.usecases.reports.close_period import close_period
@@ -233,4 +236,113 @@ async def _changes(visit: Visit) -> AsyncGenerator[bytes, None]:
             patience = AGAIN if told else BEAT
 
 
-HANDLERS = (today, today_part, state, x_screen, confirm_z, close_z, nowhere, live)
+OBSTACLES: dict[Obstacle, Text] = {
+    "does not fit": Text("this decision does not fit any more"),
+    "machine unknown": Text("it is not known what the machine says: plug it in"),
+    "not its last": Text(
+        "the machine's last invoice is not this one: its code and time have to come from the machine's paper"
+    ),
+    "its last": Text("the machine's last invoice is this one: it did certify it"),
+    **SAID,
+}
+REASON = Text("a reason is needed; it is kept in the ledger")
+SHORTEST_REASON = 4
+
+
+@screen("/ui/attention", "administer")
+async def attention(visit: Visit) -> Reply:
+    cases = [(worker, await visit.page.decisions.case(worker.book)) for worker in visit.deps.workers.all()]
+    return await shown(
+        visit,
+        "attention.html",
+        cases=[(worker, case) for worker, case in cases if case.is_open],
+        meanings=MEANINGS,
+        obstacles=OBSTACLES,
+        done=visit.say("Decided. The machine goes on within seconds.") if visit.query.get("done") else "",
+        plain=in_plain_words,
+    )
+
+
+@screen("/ui/attention", "administer", change=True)
+async def decide(visit: Visit) -> Reply:
+    case = await visit.page.decisions.case(visit.worker.book)
+    form = visit.form
+    decision, reason = cast("Decision", form.get("decision", "")), form.get("reason", "")
+    fields = form.get("code", ""), form.get("time", ""), form.get("counters", "")
+    as_printed = bool(form.get("as_printed"))
+    paper, errors = read_paper(*fields, as_printed=as_printed) if decision == "certified" else (None, [])
+    if errors:
+        raise InvalidRequest([FieldError(error.field, str(tell(error.message, visit.language))) for error in errors])
+    if len(reason) < SHORTEST_REASON:
+        raise InvalidRequest([FieldError("reason", REASON.told(visit.language))])
+    if form.get("case") != case.shown:
+        raise _refused("changed" if case.state.attention else "does not fit", visit)
+    at = visit.worker.now()
+    try:
+        async with visit.deps.workers.at_rest((visit.worker.book,)):
+            await visit.page.decisions.carry_out(case, decision, reason=reason, at=at, by=visit.actor, paper=paper)
+    except DecisionRefused as error:
+        raise _refused(error.obstacle, visit) from error
+    return redirect(visit.link("/ui/attention", done="1"))
+
+
+def _refused(obstacle: Obstacle, visit: Visit) -> InvalidRequest:
+    return InvalidRequest([FieldError("decision", OBSTACLES[obstacle].told(visit.language))])
+
+
+AMOUNT: Final = 100
+
+
+@screen("/ui/welcome", "administer")
+async def welcome(visit: Visit) -> Reply:
+    now = visit.deps.clock()
+    workers = visit.deps.workers.all()
+    return await shown(
+        visit,
+        "welcome.html",
+        machines=[machine_view(each, visit, now) for each in workers if each.book.mode == "live"],
+        test_machine=next((name_of(each) for each in workers if each.book.mode == "test"), ""),
+        key=secrets.token_urlsafe(9),
+    )
+
+
+@screen("/ui/box/test-invoice", "administer", change=True)
+async def test_invoice(visit: Visit) -> Reply:
+    """Through everything that a till's invoice goes through, but to the machine in the box itself; however often the form is sent,
+    one invoice."""
+    worker = visit.worker
+    if worker.book.mode != "test":
+        raise NotFound("this is no test machine")
+    key = visit.form.get("key", "")[:20] or secrets.token_urlsafe(9)
+    call = visit.call(f"page test {key}", _fingerprint(key))
+    done = await certify(worker, _body(f"TEST-{key}", visit.say("Test")), call)
+    return redirect(visit.link(f"/ui/journal/{done.value.seq}"))
+
+
+def _body(number: str, article: str) -> dict[str, Any]:
+    return {
+        "invoiceNumber": number,
+        "invoiceType": "FV",
+        "items": [{"name": article, "taxGroup": "B", "unitPrice": AMOUNT, "quantity": 1}],
+        "payments": [{"method": "E", "amount": AMOUNT}],
+    }
+
+
+def _fingerprint(key: str) -> bytes:
+    return hashlib.sha256(f"page test {key}".encode()).digest()[:16]
+
+
+HANDLERS = (
+    today,
+    today_part,
+    state,
+    x_screen,
+    confirm_z,
+    close_z,
+    nowhere,
+    live,
+    attention,
+    decide,
+    welcome,
+    test_invoice,
+)

@@ -1,17 +1,133 @@
-"""A machine in a word and a colour, as a person wants to know it."""
+"""A machine as a person wants to know it: in a word and a colour; what was found where attention is needed; what moved on its line in the last day, ten minutes a bar."""
 
 from __future__ import annotations
 
+import asyncio
+import base64
+from collections.abc import Sequence
+from typing import Final
+
 import msgspec
 
-from common.language import Text
-from common.language.reasons import TEST_MODE_REFUSED
-from daemon.api.page.shown.attention_words import in_plain_words
+from common.language import Language, Text
+from common.language.reasons import (
+    ACTIVATED_SINCE_BACKUP,
+    CERTIFIED_ELSEWHERE,
+    FOREIGN_INVOICE,
+    FOREIGN_INVOICES,
+    LEDGER_EMPTY,
+    MACHINE_BEHIND,
+    OUTCOME_UNKNOWN,
+    TEST_MODE_REFUSED,
+    WRITES_LOST,
+    WRITES_LOST_LOG_KEPT,
+    codes_of,
+)
+from daemon.api.box import LineSlot
 from daemon.api.page.shown.sales_state import AMBER_DAYS, DRIFT_AMBER, RED_DAYS
 from daemon.api.page.visit import Visit, name_of
 from daemon.core.errors import without_paths
 from daemon.core.report.machine_info import tax_server
+from daemon.paper.qr import draw_qr
 from daemon.usecases.worker.machine_worker import MachineWorker
+
+FOREIGN: Final = Text(
+    "The machine has certified invoices that this ledger does not know: another program used it, or an older copy of the ledger was put back."
+)
+LOST: Final = Text(
+    "What this box had written down is missing from its ledger: the disk has damaged it, or an older copy was put in its place. Compare paper "
+    "and tills with the journal."
+)
+PLAIN: Final = {
+    OUTCOME_UNKNOWN.code: Text(
+        "An invoice went to the machine and the answer was lost: it is not known whether it was certified."
+    ),
+    MACHINE_BEHIND.code: Text(
+        "The machine has counted less than the ledger knows: it is another machine, or it was reset."
+    ),
+    FOREIGN_INVOICE.code: FOREIGN,
+    FOREIGN_INVOICES.code: FOREIGN,
+    ACTIVATED_SINCE_BACKUP.code: Text(
+        "An older copy of the ledger was put back, and the machine has been activated anew since that copy was made: what it certified "
+        "in between is in no ledger."
+    ),
+    CERTIFIED_ELSEWHERE.code: Text(
+        "An invoice was certified by another machine than the one of this line: their cables were exchanged. It must not be certified again."
+    ),
+    WRITES_LOST.code: LOST,
+    WRITES_LOST_LOG_KEPT.code: LOST,
+    LEDGER_EMPTY.code: Text(
+        "This ledger is empty, but another one has worked with this machine: put that one back, or its newest copy (mcfd restore)."
+    ),
+}
+"""What a finding means, by its code."""
+
+
+def in_plain_words(found: Text, language: Language) -> str:
+    """The finding itself where it has another code, or none."""
+    return next((PLAIN[code] for code in codes_of(found) if code in PLAIN), found).told(language)
+
+
+SLOT_MS: Final = 600_000
+DAY_MS: Final = 86_400_000
+EDGE: Final = 4
+NAMED_HOURS: Final = 3
+"""Between two names under the bars."""
+
+Bar = tuple[str, int, str]
+"""As `common.web.charts.bars` takes it."""
+
+
+async def line_charts(visit: Visit, slots: Sequence[LineSlot]) -> list[tuple[str, list[Bar]]]:
+    """Pairs of heading and bars; none where there is no line. Oldest first. Tills are served between two of them."""
+    if not slots:
+        return []
+    known = {slot.at: slot for slot in slots}
+    times = range(slots[-1].at - DAY_MS + SLOT_MS, slots[-1].at + SLOT_MS, SLOT_MS)
+    quiet = [
+        known.get(at) or LineSlot(at=at, exchanges=0, retries=0, garbage=0, certified=0, line_ms=0) for at in times
+    ]
+    moved = _inside([_moved(visit, slot) for slot in quiet])
+    await asyncio.sleep(0)
+    timed = _inside([_timed(visit, slot) for slot in quiet])
+    return [
+        (visit.say("Exchanges, ten minutes a bar"), moved),
+        (visit.say("Time on the line of a certification, ms"), timed),
+    ]
+
+
+def _inside(bars: list[Bar]) -> list[Bar]:
+    """A name under the first or last bars would stand half outside."""
+    edge = {*range(EDGE), *range(len(bars) - EDGE, len(bars))}
+    return [("" if at in edge else name, value, words) for at, (name, value, words) in enumerate(bars)]
+
+
+def _moved(visit: Visit, slot: LineSlot) -> Bar:
+    words = visit.say(
+        "{at}: {exchanges} exchanges, {retries} tried again, {garbage} bytes of noise",
+        at=visit.clock(slot.at),
+        exchanges=slot.exchanges,
+        retries=slot.retries,
+        garbage=slot.garbage,
+    )
+    return _name(visit, slot.at), slot.exchanges, words
+
+
+def _timed(visit: Visit, slot: LineSlot) -> Bar:
+    words = visit.say(
+        "{at}: {count} certified, {took} ms each", at=visit.clock(slot.at), count=slot.certified, took=slot.line_ms
+    )
+    return _name(visit, slot.at), slot.line_ms, words
+
+
+def _name(visit: Visit, at: int) -> str:
+    hour, minute = visit.clock(at).split(":")
+    return f"{int(hour)} h" if minute == "00" and int(hour) % NAMED_HOURS == 0 else ""
+
+
+async def qr_picture(text: str) -> str:
+    """A `data:` address for an image; drawn in a thread, so that no till waits."""
+    return f"data:image/svg+xml;base64,{base64.b64encode(await asyncio.to_thread(draw_qr, text)).decode()}"
 
 
 class MachineView(msgspec.Struct, frozen=True):

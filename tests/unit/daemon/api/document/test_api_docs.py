@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from daemon.api.document.docs import DrawnOnce
+from daemon.api.document.openapi import DrawnOnce
 
 
 async def test_what_many_ask_for_at_once_is_drawn_once() -> None:

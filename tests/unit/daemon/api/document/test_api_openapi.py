@@ -20,16 +20,16 @@ from support.api import INVOICE, Ring, Served, record
 from support.core_samples import DEFAULTS, read
 
 from daemon.api.access.context import ApiDeps
-from daemon.api.document import docs
+from daemon.api.document import openapi
 from daemon.api.document.describe import EmptyBody
-from daemon.api.document.webhooks import DATA
+from daemon.api.document.openapi import DATA
 from daemon.api.problems import HTTP_CODES, KINDS, problem_answer
+from daemon.api.routes.calendar import EXAMPLE as CASH_EXAMPLE
 from daemon.api.routes.calendar import read_period
-from daemon.api.routes.cash import EXAMPLE as CASH_EXAMPLE
 from daemon.api.routes.certify import CREDIT_NOTE_EXAMPLE, INVOICE_EXAMPLE
+from daemon.api.routes.machine import read_move_of_clock
 from daemon.api.routes.outages import EXAMPLE as NOTIFIED_EXAMPLE
 from daemon.api.routes.reports import read_counted
-from daemon.api.routes.sandbox_clock import read_move_of_clock
 from daemon.api.service import create_api
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.events import CERTIFIED, CLOSURE, TEST, MachineEvent, OutageEvent, RequestEvent
@@ -389,7 +389,7 @@ async def test_only_the_page_s_own_files_are_given(served: Served, name: str) ->
 
 def test_the_vendored_files_are_the_ones_named() -> None:
     """Unchanged since they were taken over: their hashes stand beside them."""
-    static = Path(docs.__file__).parent / "static"
+    static = Path(openapi.__file__).parent / "static"
     told = (static / "README.md").read_text()
     for name in ("swagger-ui-bundle.js", "swagger-ui.css"):
         assert hashlib.sha256((static / name).read_bytes()).hexdigest() in told

@@ -10,7 +10,7 @@ import pytest
 from support.api import INVOICE, LIVE_KEY, NIM, Serve, Served, UseCases
 from support.wire import REQUEST
 
-from daemon.api.http.cross_origin import CrossOrigin
+from daemon.api.http.middleware import CrossOrigin
 from daemon.core.errors import MachineOffline
 
 ORIGIN = "https://till.example"

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from support.api import until
 
 from daemon.api.access.throttle import ConcurrencyLimit
-from daemon.api.http.stream import Stream
+from daemon.api.http.answers import Stream
 from daemon.api.refusals import TooManyRequests
 from daemon.core.errors import NotFound, StorageFull
 

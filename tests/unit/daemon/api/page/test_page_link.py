@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from daemon.api.page.screens import share
+from daemon.api.page.screens import account
 from daemon.core.errors import NotFound
 
 ENDS = 1_800_000_000_000
@@ -27,8 +27,8 @@ async def test_a_link_ends_after_its_day(now: int, reached: bool) -> None:
     page = cast("Any", SimpleNamespace(share_key=b"k" * 32))
     state = {"deps": deps, "page": page}
     request = SimpleNamespace(
-        app=SimpleNamespace(state=state), path_params={"token": f"{told}~{share._signed(page, told)}"}
+        app=SimpleNamespace(state=state), path_params={"token": f"{told}~{account._signed(page, told)}"}
     )
     with pytest.raises(NotFound):
-        await share._shared(cast("Any", request))
+        await account._shared(cast("Any", request))
     assert bool(asked) == reached

@@ -15,7 +15,7 @@ from jinja2.exceptions import UndefinedError
 from common.language import Speaker
 from common.numbers import money
 from daemon.api.page import rendering
-from daemon.api.page.days import Day
+from daemon.api.page.downloads import Day
 from daemon.api.page.rendering import Rendering, compile_template, environment
 
 TEMPLATES = Path(rendering.__file__).parent / "templates"

@@ -10,7 +10,7 @@ from litestar.handlers import HTTPRouteHandler
 
 from common.language import Speaker
 from daemon.api.http.answers import Answer, Headers
-from daemon.api.page.faults import fault_of
+from daemon.api.page.rendering import fault_of
 from daemon.api.page.screens.invoices import journal_screen
 from daemon.api.page.screens.today import today, today_part
 from daemon.core.errors import MachineOffline, MachineRefused, ZNumberUnknown

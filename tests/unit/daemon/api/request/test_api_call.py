@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from daemon.api.access.context import ApiRequest
-from daemon.api.request.call import MAX_IDEMPOTENCY_KEY, call_of
+from daemon.api.request.outcome import MAX_IDEMPOTENCY_KEY, call_of
 from daemon.core.audit import Actor
 from daemon.core.call import Call
 from daemon.core.errors import InvalidRequest

@@ -148,7 +148,7 @@ async def test_a_reader_that_does_not_read_is_cut(
 ) -> None:
     """It is not waited for: its connection ends, its place is free, and nothing has piled up for it meanwhile."""
     tamper(tmp_path / "ledger.sqlite3", MANY, till.book.id, "x" * 3000)
-    monkeypatch.setattr("daemon.api.http.stream.WRITE_SECONDS", 0.3)
+    monkeypatch.setattr("daemon.api.http.answers.WRITE_SECONDS", 0.3)
     served: Served = await serve(**deps)
     reader, writer = await asyncio.open_connection("127.0.0.1", served.port, limit=1024)
     try:

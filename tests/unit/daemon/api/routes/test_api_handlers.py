@@ -341,7 +341,7 @@ async def test_a_key_has_two_reports_by_article_at_a_time(served: Served, monkey
         await may_end.wait()
         return {}
 
-    monkeypatch.setattr("daemon.api.routes.articles.articles_report", report)
+    monkeypatch.setattr("daemon.api.routes.reports.articles_report", report)
     two = [asyncio.ensure_future(served.get("reports/articles?from=2026-01-01")) for _ in range(2)]
     for _ in two:
         await begun.acquire()

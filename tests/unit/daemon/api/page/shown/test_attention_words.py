@@ -13,7 +13,7 @@ from common.language.reasons import (
     from_stored,
     to_stored,
 )
-from daemon.api.page.shown.attention_words import PLAIN, in_plain_words
+from daemon.api.page.shown.machine_shown import PLAIN, in_plain_words
 from daemon.core.ledger.verdict import Disputed, activated_since, behind, judge, vanished
 from daemon.core.machine.state import FiscalCounters, LastInvoice, MachineState
 
