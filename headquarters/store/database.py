@@ -19,10 +19,6 @@ READ_AT_ONCE = 1000
 """Rows of a long answer that are in memory at a time."""
 BUSY_SECONDS = 20
 WAL_AGAIN_SECONDS = 0.02
-_FASTER_COMPRESSION = """
-SELECT set_config(name, 'lz4', false) FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals)
-"""
-"""For what boxes have sent, where this PostgreSQL has it (14 and newer, as Debian builds it): pglz takes ten times as long."""
 MIGRATING = 8_490_001
 """The advisory lock: two instances that start at once migrate one after the other."""
 
@@ -103,17 +99,6 @@ def _told() -> Iterator[None]:
         raise BadContent(_reason(error.orig)) from error
     except DBAPIError as error:
         raise StoreError(_reason(error.orig)) from error
-    except _copy_error("DataError") as error:  # a COPY goes past SQLAlchemy
-        raise BadContent(_reason(error)) from error
-    except _copy_error("Error") as error:
-        raise StoreError(_reason(error)) from error
-
-
-def _copy_error(name: str) -> type[Exception]:
-    import psycopg  # noqa: PLC0415  # a third of the start of a command, and nothing where the database is SQLite
-
-    kind: type[Exception] = getattr(psycopg, name)
-    return kind
 
 
 def _reason(error: BaseException | None) -> str:
@@ -155,9 +140,7 @@ def _use_wal(connection: Any, locked: type[Exception]) -> None:
 
 
 def _postgresql(url: URL) -> Engine:
-    from psycopg.types.array import ListBinaryDumper  # noqa: PLC0415  # see _copy_error
-
-    engine = create_engine(
+    return create_engine(
         url,
         pool_size=POOL,
         max_overflow=0,
@@ -168,12 +151,3 @@ def _postgresql(url: URL) -> Engine:
             "options": "-c lock_timeout=20s -c idle_in_transaction_session_timeout=60s",
         },
     )
-
-    @event.listens_for(engine, "connect")
-    def settle(connection: Any, _: Any) -> None:
-        # Lists of hundreds as binary arrays: the driver takes seven times as long to write them as text.
-        connection.adapters.register_dumper(list, ListBinaryDumper)
-        connection.execute(_FASTER_COMPRESSION)
-        connection.commit()
-
-    return engine

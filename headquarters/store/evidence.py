@@ -16,7 +16,7 @@ from headquarters.core.held import machine_of
 from headquarters.core.reception import Message, MessageRefused, Reason, Received, Via, day_of, is_junk
 from headquarters.core.wording import Fact
 from headquarters.store import tables
-from headquarters.store.bulk import among, insert_into
+from headquarters.store.bulk import insert_into
 from headquarters.store.database import Database
 from headquarters.store.findings import keep_fact
 
@@ -124,7 +124,7 @@ def _find(connection: Connection, refusals: Sequence[Refusal], now: int) -> None
     }
     machines = sorted({machine for machine, _, _ in found})
     table = tables.box.c
-    boxes = select(table.machine, table.nim).where(among(connection, table.machine, machines))
+    boxes = select(table.machine, table.nim).where(table.machine.in_(machines))
     nims = {row.machine: row.nim for row in connection.execute(boxes)} if machines else {}
     for machine, reason, day in sorted(found):
         if machine in nims:

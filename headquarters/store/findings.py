@@ -11,7 +11,7 @@ from sqlalchemy import Connection, RowMapping, Select, and_, case, func, or_, se
 from headquarters.core.reception import Received
 from headquarters.core.wording import PASSING, Fact, Facts, Kind
 from headquarters.store import tables
-from headquarters.store.bulk import among, is_sqlite, write_all
+from headquarters.store.bulk import is_sqlite, upsert
 from headquarters.store.database import Database
 
 NEW, TOLD, TOLD_SOLVED = range(3)
@@ -103,7 +103,7 @@ def settle_passing(
         return
     table = tables.finding.c
     machines = sorted({machine for machine, _ in facts})
-    open_ones = and_(among(connection, table.machine, machines), table.kind.in_(kinds), table.solved_at.is_(None))
+    open_ones = and_(table.machine.in_(machines), table.kind.in_(kinds), table.solved_at.is_(None))
     query = select(table.id, table.machine, table.mode, table.kind, table.key).where(open_ones)
     held = {(row.machine, row.mode, row.kind, row.key): row.id for row in connection.execute(query)}
     current = {(*book, fact.kind, fact.key): fact for book, found in facts.items() for fact in found}
@@ -246,7 +246,7 @@ def _telling(finding: int, teller: str, told: int, until: int, tries: int) -> di
 
 
 def _write_tellings(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
-    write_all(connection, tables.telling, rows, replaced=("told", "claimed_until", "tries"))
+    upsert(connection, tables.telling, rows, replaced=("told", "claimed_until", "tries"))
 
 
 def _with_label() -> Select[Any]:

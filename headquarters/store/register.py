@@ -21,7 +21,7 @@ from headquarters.core.wording import Kind
 from headquarters.store import tables
 from headquarters.store.book.books import ask_anew, take_back
 from headquarters.store.book.closures import withdraw
-from headquarters.store.bulk import among, insert_new, write_all
+from headquarters.store.bulk import insert_new, upsert
 from headquarters.store.database import READ_AT_ONCE, Database
 from headquarters.store.revision import (
     Settled,
@@ -207,7 +207,7 @@ class Register:
                 "accepted_at": max(now, (last or 0) + 1),
                 "accepted_by": who,
             }
-            write_all(connection, tables.ledger, [row], replaced=("accepted_at", "accepted_by"))
+            upsert(connection, tables.ledger, [row], replaced=("accepted_at", "accepted_by"))
             solved = {"solved_at": now, "solved_by": who, "note": f"ledger {ledger_id} accepted"}
             connection.execute(update(tables.finding).where(*lost).values(solved))
             ask_anew(connection, machine)
@@ -339,9 +339,7 @@ def _merge(connection: Connection, table: Table, rows: Sequence[Row], *, is_newe
     """Whether any has changed the database."""
     names, key = [column.name for column in table.columns], [column.name for column in table.primary_key]
     first = table.c[key[0]]
-    found = connection.execute(
-        select(table).where(among(connection, first, sorted({row[key[0]] for row in rows})))
-    ).mappings()
+    found = connection.execute(select(table).where(first.in_({row[key[0]] for row in rows}))).mappings()
     held = {tuple(row[name] for name in key): dict(row) for row in found}
     changed = []
     for row in rows:
@@ -354,7 +352,7 @@ def _merge(connection: Connection, table: Table, rows: Sequence[Row], *, is_newe
             merged = merge(theirs, ours) if is_newer else merge(ours, theirs)
         if merged != ours:
             changed.append(merged)
-    write_all(connection, table, changed, replaced=[name for name in names if name not in key])
+    upsert(connection, table, changed, replaced=[name for name in names if name not in key])
     return bool(changed)
 
 

@@ -12,7 +12,7 @@ from headquarters.core import checks
 from headquarters.core.checks import Missing
 from headquarters.core.held import Held
 from headquarters.store import tables
-from headquarters.store.bulk import among, insert_new, write_all
+from headquarters.store.bulk import insert_new, upsert
 from headquarters.store.findings import settle_passing
 
 Key = tuple[str, str]
@@ -79,10 +79,7 @@ def lock_books(connection: Connection, keys: Sequence[Key]) -> dict[Key, LockedB
 def _locked(connection: Connection, keys: Sequence[Key]) -> dict[Key, LockedBook]:
     table = tables.book.c
     modes = {mode for _, mode in keys}
-    of_mode = [
-        and_(table.mode == mode, among(connection, table.machine, [m for m, k in keys if k == mode]))
-        for mode in sorted(modes)
-    ]
+    of_mode = [and_(table.mode == mode, table.machine.in_([m for m, k in keys if k == mode])) for mode in sorted(modes)]
     query = select(tables.book).where(or_(*of_mode)).order_by(table.machine, table.mode).with_for_update()
     books = {}
     for row in connection.execute(query):
@@ -99,7 +96,7 @@ def _locked(connection: Connection, keys: Sequence[Key]) -> dict[Key, LockedBook
 def accepted_ledgers(connection: Connection, machines: Sequence[str]) -> dict[str, str]:
     """The newest of each machine that has any."""
     table = tables.ledger.c
-    query = select(table.machine, table.ledger_id).where(among(connection, table.machine, machines))
+    query = select(table.machine, table.ledger_id).where(table.machine.in_(machines))
     return {row.machine: row.ledger_id for row in connection.execute(query.order_by(table.accepted_at))}
 
 
@@ -151,7 +148,7 @@ def keep_books(connection: Connection, books: Sequence[LockedBook], received_at:
         }
         for book in books
     ]
-    write_all(connection, tables.book, rows, replaced=(*KEPT, "received_at") if received_at else KEPT)
+    upsert(connection, tables.book, rows, replaced=(*KEPT, "received_at") if received_at else KEPT)
 
 
 def settle_gaps(connection: Connection, books: Sequence[LockedBook], now: int) -> None:
@@ -211,7 +208,7 @@ def _is_gone(after: Held, first: int, last: int) -> bool:
 
 def numbered_closures(connection: Connection, book: LockedBook, numbers: set[int]) -> dict[int, Held]:
     table = tables.closure.c
-    query = select(table.z, table.held).where(of_book(book), among(connection, table.z, sorted(numbers)))
+    query = select(table.z, table.held).where(of_book(book), table.z.in_(numbers))
     return {z: read_held(held) for z, held in connection.execute(query)} if numbers else {}
 
 

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, and_, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, Text, and_, column, delete, func, select, update, values
 
 from common.wire.instants import instant_millis
 from headquarters.core import checks
@@ -28,7 +28,6 @@ from headquarters.store.book.books import (
     read_held,
     settle_gaps,
 )
-from headquarters.store.bulk import among, insert_all, with_keys
 from headquarters.store.database import READ_AT_ONCE, Database
 from headquarters.store.evidence import keep_fork, keep_withdrawn
 from headquarters.store.findings import ClosureFact, disown, keep_found
@@ -102,7 +101,7 @@ def _take_calendar(connection: Connection, received: ReceivedCalendar, now: int)
         "key_id": received.key_id,
         "via": received.message.via,
     }
-    insert_all(connection, table, [row])
+    connection.execute(table.insert(), row)
     return TakeOutcome.STORED
 
 
@@ -131,17 +130,20 @@ class _Taking:
 
     def _look(self, books: dict[Key, LockedBook]) -> None:
         """Loads which of them are known, and the closures beside those that do not simply come next."""
-        wanted_ids = [(received.machine, received.held.id) for received in self._batch]
+        ids = [(received.machine, received.held.id) for received in self._batch]
         table = tables.closure.c
-        known = with_keys(self._connection, (table.machine, table.id), wanted_ids, table.held)
+        # Joined, not `IN`: SQLite would read every closure.
+        wanted = values(column("machine", Text), column("id", Text), name="wanted").data(ids).cte().c
+        same = and_(table.machine == wanted.machine, table.id == wanted.id)
+        known = select(table.machine, table.id, table.held).where(same)
         for machine, id_, held in self._connection.execute(known):
             self._known[machine, id_] = read_held(held).digest
-        wanted: dict[Key, set[int]] = {}
+        around: dict[Key, set[int]] = {}
         for received in self._batch:
             book, z = books[received.machine, received.mode], received.held.z
             if (received.machine, received.held.id) not in self._known and z != book.max_z + 1:
-                wanted.setdefault(book.key, set()).update((z - 1, z, z + 1))
-        for key, numbers in wanted.items():
+                around.setdefault(book.key, set()).update((z - 1, z, z + 1))
+        for key, numbers in around.items():
             books[key].around |= numbered_closures(self._connection, books[key], numbers)
 
     def _one(self, received: Received, book: LockedBook) -> TakeOutcome:
@@ -212,10 +214,10 @@ class _Taking:
 
     def _write(self, books: dict[Key, LockedBook]) -> None:
         if self._new:
-            insert_all(self._connection, tables.message, [_message(received) for received in self._new])
+            self._connection.execute(tables.message.insert(), [_message(received) for received in self._new])
             arrival = next_arrival(self._connection, self._now)
             rows = [_row(received, self._now) | {"arrival": arrival} for received in self._new]
-            insert_all(self._connection, tables.closure, rows)
+            self._connection.execute(tables.closure.insert(), rows)
         touched = [books[key] for key in sorted({(received.machine, received.mode) for received in self._new})]
         keep_books(self._connection, touched, self._now)
         keep_found(self._connection, self._found, self._now)
@@ -292,6 +294,6 @@ def _taken_out(connection: Connection, book: LockedBook, theirs: ColumnElement[b
         keep_withdrawn(connection, rows, now)
         ids = [row["id"] for row in rows]
         for of in (tables.message, tables.closure):
-            connection.execute(delete(of).where(of.c.machine == book.machine, among(connection, of.c.id, ids)))
+            connection.execute(delete(of).where(of.c.machine == book.machine, of.c.id.in_(ids)))
         numbers.update(row["z"] for row in rows)
     return numbers

@@ -18,7 +18,7 @@ from headquarters.core.held import machine_of
 from headquarters.core.wording import Fact, Kind
 from headquarters.store import tables
 from headquarters.store.book.books import Key, LockedBook, keep_books, lock_books, missing_of, settle_gaps
-from headquarters.store.bulk import among, write_all
+from headquarters.store.bulk import upsert
 from headquarters.store.database import Database
 from headquarters.store.findings import keep_fact, settle_passing
 from headquarters.store.revision import hold_revision
@@ -96,7 +96,7 @@ class Presences:
         """The last word of each of them, as it came."""
         table = tables.presence.c
         with self._database.read() as connection:
-            query = select(table.machine, table.body).where(among(connection, table.machine, machines))
+            query = select(table.machine, table.body).where(table.machine.in_(machines))
             return {row.machine: row.body for row in connection.execute(query)}
 
     def last_words(self, machines: list[str] | None = None) -> dict[str, LastWord]:
@@ -118,7 +118,7 @@ def _keep_boots(connection: Connection, words: Sequence[HeardPresence], now: int
     table = tables.presence
     just_now = [word for word in words if word.heard_at is None and word.presence.mode == "live"]
     query = select(table.c.machine, table.c.boots).where(
-        among(connection, table.c.machine, sorted({word.machine for word in just_now}))
+        table.c.machine.in_(sorted({word.machine for word in just_now}))
     )
     held: dict[str, list[HeardBoot]] = {
         row.machine: msgspec.msgpack.decode(row.boots, type=list[HeardBoot])
@@ -153,7 +153,7 @@ def _newer(connection: Connection, words: Sequence[HeardPresence], now: int) -> 
     whose last was heard in a time that is still to come: our own clock was wrong."""
     table = tables.presence.c
     machines = sorted({word.machine for word in words})
-    query = select(tables.presence).where(among(connection, table.machine, machines))
+    query = select(tables.presence).where(table.machine.in_(machines))
     held = {row.machine: row for row in connection.execute(query)}
 
     def is_newer(word: HeardPresence) -> bool:
@@ -168,7 +168,7 @@ def _newer(connection: Connection, words: Sequence[HeardPresence], now: int) -> 
         {"machine": machine, "at": word.at, "received_at": _heard_at(word, now)} | _kept(word, held.get(machine))
         for machine, word in sorted(last.items())
     ]
-    write_all(connection, tables.presence, rows, replaced=("at", "received_at", "body", "key_id"))
+    upsert(connection, tables.presence, rows, replaced=("at", "received_at", "body", "key_id"))
     return list({word.book: word for word in fresh}.values())
 
 
@@ -225,7 +225,7 @@ def _wanted(connection: Connection, words: Sequence[HeardPresence], now: int) ->
     table = tables.book.c
     asking_words = {word.machine: word for word in words if word.quiet >= 0}
     lacks = or_(table.held < table.max_z, table.held < table.told_z)
-    query = select(tables.book).where(among(connection, table.machine, sorted(asking_words)), lacks)
+    query = select(tables.book).where(table.machine.in_(sorted(asking_words)), lacks)
     wanted: dict[str, list[WantedClosures]] = {}
     for row in connection.execute(query.order_by(table.machine, table.mode)).all():
         word = asking_words[row.machine]
