@@ -34,11 +34,8 @@ venv: $(STAMP) $(CATALOGUES)
 demo: $(RUN_STAMP) $(CATALOGUES)
 	@$(BIN)/python -m daemon.demo $(if $(ONCE),--once)
 
-demo-hq: $(STAMP)
+demo-hq demo-anywhere: $(STAMP)
 	@$(BIN)/python -m headquarters.demo $(if $(ONCE),--once)
-
-demo-anywhere: $(STAMP)
-	@$(BIN)/python -m headquarters.demo_anywhere $(if $(ONCE),--once)
 
 # Three workers more than there are cores: while boxes boot and timers run, others have something to do.
 # A worker that dies is not replaced: xdist with --dist loadfile would wait for it for ever.

@@ -1,14 +1,14 @@
-"""`make demo-hq`: a nats-server, three shops with their machines and daemons, headquarters and its page; one shop is cut off."""
+"""`make demo-hq`: a nats-server, headquarters with its page, the relay, three shops that join by a code, and a till outside of them; one shop is switched
+off and on again, another one is revoked."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import secrets
-import signal
 import ssl
+import subprocess
 import sys
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,23 +22,31 @@ from headquarters.intake.stream import call
 
 PORT = 8490
 PATIENCE = 90.0
-PLAIN = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""For HTTP without TLS: the authorities of the world are not read."""
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""For HTTP without TLS: the system's certificate authorities are not read."""
 SHOPS = (
     ("EL02000015-1", "Ouaga Centre", "Centre"),
     ("EL02000016-1", "Koudougou", "Centre"),
     ("EL02000017-1", "Bobo", "Ouest"),
 )
-CUT_OFF = "EL02000017-1"
 IFU = "00084440Y"
-
-HQ_CONFIG = """\
+CONFIG = Path(__file__).parents[1] / "config" / "nats"
+STREAMS = {"closures": "headquarters", "presence": "headquarters", "calls": "relay"}
+"""Each with the consumer that reads it."""
+NATS = (
+    'listen: "127.0.0.1:{port}"\nserver_name: demo\njetstream {{ store_dir: "{folder}/store" }}\ninclude "users.conf"\n'
+)
+HQ = """\
 [server]
 port = {port}
 [storage]
-url = "sqlite:///{state}/hq.sqlite3"
+url = "sqlite:///{folder}/hq.sqlite3"
 [nats]
 url = "nats://127.0.0.1:{nats}"
+credentials_file = "{folder}/keys/reader.creds"
+issuer_file = "{folder}/issuer.json"
+[boxes]
+url = "http://127.0.0.1:{port}"
 [findings]
 look_every = 0.5
 silent_after = 5
@@ -46,182 +54,210 @@ tell_after = 5
 [reports]
 timezone = "UTC"
 """
-SHOP_CONFIG = """\
+RELAY = '[server]\nport = {port}\n[nats]\nurl = "nats://127.0.0.1:{nats}"\ncredentials_file = "{folder}/relay.creds"\n'
+BOX = """\
 [server]
-port = {port}
+port = 0
 [storage]
-path = "{state}/mcfd.sqlite3"
+path = "{folder}/mcfd.sqlite3"
 [reports]
 aggregation_delay = 0.2
-[upstream]
-kind = "nats"
-url = "nats://127.0.0.1:{nats}"
-key_file = "{state}/upstream.key"
-retry_max = 1.0
-box = "{label}"
 [[machine]]
 nim = "{nim}"
-port = "{state}/machine"
-isf = "1"
-operator_id = "1"
-operator_name = "Caisse 1"
+port = "{folder}/machine"
 """
-NATS_CONFIG = 'listen: "127.0.0.1:{port}"\njetstream {{ store_dir: "{state}/nats" }}\n'
 
 
 def show(demo: Demo) -> None:
-    demo.print("starting nats-server and headquarters …")
-    nats_port = demo.free_port()
-    config = demo.folder / "nats.conf"
-    config.write_text(NATS_CONFIG.format(port=nats_port, state=demo.folder.resolve()))
-    demo.start("nats", "nats-server", "-c", str(config))
-    asyncio.run(_make_stream(nats_port))
-    hq = Headquarters(demo, nats_port)
-    shops = []
-    for nim, label, region in SHOPS:
-        demo.print(f"starting {label}: a simulated machine and its daemon …")
-        shop = DemoShop(demo, nim, label)
-        hq.add(shop, region)
-        shop.open(demo.free_port() if nim == CUT_OFF else nats_port)  # where nobody listens, or headquarters
-        shops.append(shop)
-    demo.print("a day of sales …")
+    site = DemoSite(demo)
+    shops = [DemoShop(site, nim, label, region) for nim, label, region in SHOPS]
+    first, second, third = shops
+    demo.print(f"the till is outside, and knows one address: {site.relay}")
     for number, shop in enumerate(shops, 1):
-        shop.sell(number * 2)
-    demo.print("Bobo is cut off: its line to headquarters is dead. The shops close their day.")
-    for shop in shops:
+        receipts = [shop.certify(f"WEB-{count}") for count in range(1, number + 1)]
+        demo.print(f"  {shop.label}: {receipts[-1]['codeSecef']}  {number} x {receipts[-1]['totalTtc']} XOF")
+    demo.print(f"{third.label} is switched off.")
+    third.switch_off()
+    demo.wait("the relay's answer", lambda: third.sell("OFF-1").status_code == httpx.codes.SERVICE_UNAVAILABLE)
+    demo.print(f"  a sale there is answered {third.sell('OFF-1').json()['code']}: nothing was certified")
+    later = third.sell("OFF-2", prefer="respond-async")
+    where = later.headers["location"]
+    demo.print(f"  one that may wait is answered {later.status_code}, and waits for the box at {where}")
+    demo.print("The other shops close their day.")
+    for shop in (first, second):
         shop.close_day()
-    hq.closing_was_two_hours_ago()
-    demo.wait("two closures", lambda: len(hq.closures()) == len(shops) - 1)
-    nims = sorted(str(row["nim"]) for row in hq.closures())
+    site.set_closing_time()
+    demo.wait("two closures", lambda: len(site.closures()) == len(shops) - 1)
+    nims = sorted(str(row["nim"]) for row in site.closures())
     demo.print(f"headquarters holds {len(nims)} closures, of {', '.join(nims)}")
     # On a busy box another's closure may be looked for before it has come, too.
-    demo.wait("the finding", lambda: any((one["kind"], one["nim"]) == ("late", CUT_OFF) for one in hq.findings()))
-    for found in hq.findings():
-        demo.print(f"finding: {found['kind']} – {found['nim']} – {found['detail']}")
-    demo.print("Bobo's line is there again.")
-    shops[-1].reach(nats_port)
-    demo.wait("Bobo's closure", lambda: len(hq.closures()) == len(shops))
-    demo.wait("the end of the finding", lambda: not hq.findings())
-    demo.print("the closure came by itself, and the finding is solved:")
-    for row in hq.closures():
+    demo.wait("the finding", lambda: any((one["kind"], one["nim"]) == ("late", third.nim) for one in site.findings()))
+    for finding in site.findings():
+        demo.print(f"finding: {finding['kind']} – {finding['nim']} – {finding['detail']}")
+    demo.print(f"{third.label} is switched on.")
+    third.switch_on()
+    demo.wait("the sale that waited", lambda: third.state("OFF-2") == "certified")
+    demo.print(f"  the sale that waited is certified: {third.request('OFF-2').json()['receipt']['codeSecef']}")
+    third.close_day()
+    demo.wait("the last closure", lambda: len(site.closures()) == len(shops))
+    demo.wait("the end of the finding", lambda: not site.findings())
+    demo.print("its day is closed, and the finding is solved:")
+    for row in site.closures():
         demo.print(f"  {row['nim']}  Z {row['z_number']}  {row['certs_count']} invoices  {row['total_ttc']} XOF")
-    demo.print(hq.page)
+    demo.print(f"{first.label} is revoked at headquarters.")
+    site.hq("boxes", "revoke", first.nim)
+    demo.wait("the cut", lambda: first.sell("CUT-1").status_code == httpx.codes.SERVICE_UNAVAILABLE)
+    demo.print("  its connection is cut: a sale there is answered BRIDGE_OFFLINE; the tills in the shop go on")
+    for shop in shops:
+        demo.print(f"  the machine of {shop.label} has made {shop.invoices()} invoices")
+    demo.print(site.page)
 
 
-class Headquarters:
-    def __init__(self, demo: Demo, nats_port: int) -> None:
-        self._demo = demo
-        port = demo.free_port(PORT)
-        self._config = demo.folder / "hq.toml"
-        self._config.write_text(HQ_CONFIG.format(port=port, state=demo.folder.resolve(), nats=nats_port))
-        base, password = f"http://127.0.0.1:{port}", secrets.token_urlsafe(9)
-        self.page = f"the page: {base}/ui/  name: siege  password: {password}"
-        self._run("users", "create", "siege", "--role", "admin", "--password-stdin", stdin=password)
-        key = self._run("keys", "create", "--role", "reader")
-        self._client = _client(demo, base, key)
+class DemoSite:
+    """nats-server with the accounts that `mcfd-hq nats` makes, headquarters, and the relay."""
+
+    def __init__(self, demo: Demo) -> None:
+        self.demo = demo
+        folder = demo.folder.resolve()
+        keys = folder / "keys"
+        ports = {"nats": demo.free_port(), "hq": demo.free_port(PORT), "relay": demo.free_port()}
+        base, self.relay = (f"http://127.0.0.1:{ports[name]}" for name in ("hq", "relay"))
+        self._config = folder / "hq.toml"
+        self._config.write_text(HQ.format(port=ports["hq"], nats=ports["nats"], folder=folder))
+        demo.print("keys of the NATS servers, of headquarters and of the relay …")
+        demo.run("mcfd-hq", "nats", "init", str(keys))
+        demo.run("mcfd-hq", "nats", "issuer", str(keys), "--to", str(folder / "issuer.json"))
+        demo.run("mcfd-hq", "nats", "relay", str(keys), "--to", str(folder / "relay.creds"))
+        (folder / "users.conf").write_text((keys / "users.conf").read_text().replace("/var/lib/nats", str(folder)))
+        (folder / "nats.conf").write_text(NATS.format(port=ports["nats"], folder=folder))
+        (folder / "relay.toml").write_text(RELAY.format(port=ports["relay"], nats=ports["nats"], folder=folder))
+        demo.print("starting nats-server, headquarters and the relay …")
+        demo.start("nats", "nats-server", "-c", str(folder / "nats.conf"))
+        demo.wait("nats-server", lambda: asyncio.run(_make_streams(ports["nats"], keys / "administrator.creds")))
+        password = secrets.token_urlsafe(9)
+        self.hq("users", "create", "siege", "--role", "admin", "--password-stdin", stdin=password)
+        headers = {"Authorization": f"Bearer {self.hq('keys', 'create', '--role', 'reader')}"}
+        self.http = demo.until_end.enter_context(httpx.Client(trust_env=False, timeout=100, verify=NO_TLS))
+        self._client = httpx.Client(base_url=base, headers=headers, trust_env=False, timeout=40, verify=NO_TLS)
+        demo.until_end.enter_context(self._client)
         demo.start("hq", "mcfd-hq", "run", "--config", str(self._config))
-        demo.wait("headquarters", lambda: _is_ready(self._client))
+        demo.start("relay", "mcfd-relay", "run", "--config", str(folder / "relay.toml"))
+        demo.wait("headquarters", lambda: self._is_ready(base))
+        demo.wait("the relay", lambda: self._is_ready(self.relay))
+        self.page = f"the page: {base}/ui/  name: siege  password: {password}"
         demo.print(self.page)
 
-    def _run(self, *arguments: str, stdin: str = "") -> str:
-        return self._demo.run("mcfd-hq", *arguments, "--config", str(self._config), stdin=stdin)
+    def hq(self, *arguments: str, stdin: str = "") -> str:
+        return self.demo.run("mcfd-hq", *arguments, "--config", str(self._config), stdin=stdin)
 
-    def add(self, shop: DemoShop, region: str) -> None:
-        key = ("--public-key", shop.public_key)
-        self._run("boxes", "add", shop.nim, *key, "--label", shop.label, "--region", region)
+    def _is_ready(self, base: str) -> bool:
+        try:
+            return self.http.get(f"{base}/health/ready").is_success
+        except httpx.HTTPError:
+            return False
 
-    def closing_was_two_hours_ago(self) -> None:
-        """The demo has no evening to wait for: each shop should have closed by then."""
+    def set_closing_time(self) -> None:
+        """The demo has no evening to wait for: each shop should have closed two hours ago."""
         at = datetime.now(UTC) - timedelta(hours=2)
         for nim, _, _ in SHOPS:
-            self._run("boxes", "closing", nim, f"{at:%H:%M}")
+            self.hq("boxes", "closing", nim, f"{at:%H:%M}")
 
     def closures(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._client.get("/v1/closures").raise_for_status().json()["closures"]
-        return found
+        return self._get("closures")
 
     def findings(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._client.get("/v1/findings?open=true").raise_for_status().json()["findings"]
-        return found
+        return self._get("findings", open="true")
+
+    def _get(self, what: str, **query: str) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self._client.get(f"/v1/{what}", params=query).raise_for_status().json()[what]
+        return rows
 
 
 class DemoShop:
-    def __init__(self, demo: Demo, nim: str, label: str) -> None:
+    """A box with its machine: it joins by a code, and has a key for the till outside."""
+
+    def __init__(self, site: DemoSite, nim: str, label: str, region: str) -> None:
         self.nim, self.label = nim, label
-        self._demo = demo
-        self._state = demo.folder / nim
-        self._state.mkdir()
-        self._config = self._state / "mcfd.toml"
-        self._port = demo.free_port()
-        self.public_key = demo.run("mcfd", "upstream", "keygen", str(self._state / "upstream.key")).split()[-1]
-
-    def open(self, nats_port: int) -> None:
-        demo, link = self._demo, self._state / "machine"
-        simulator = ("--ifu", IFU, "--link", str(link), "--state", str(self._state / "machine.json"))
-        demo.start(f"{self.nim}-machine", "mcf-simulator", "--nim", self.nim, *simulator)
+        self._site, self._folder = site, site.demo.folder.resolve() / nim
+        self._folder.mkdir()
+        demo, link = site.demo, self._folder / "machine"
+        self._config = self._folder / "mcfd.toml"
+        self._config.write_text(BOX.format(folder=self._folder, nim=nim))
+        state = ("--link", str(link), "--state", str(self._folder / "machine.json"))
+        demo.start(f"{nim}-machine", "mcf-simulator", "--nim", nim, "--ifu", IFU, *state)
         demo.wait("the machine", link.exists)
-        self._write_config(nats_port)
-        key = demo.run("mcfd", "keys", "create", "--nim", self.nim, "--config", str(self._config))
-        self._process = demo.start(f"{self.nim}-mcfd", "mcfd", "run", "--config", str(self._config))
-        self._client = _client(demo, f"http://127.0.0.1:{self._port}", key)
-        demo.wait(f"{self.label}'s daemon", lambda: _is_ready(self._client))
+        code = site.hq("boxes", "code", nim, "--label", label, "--region", region)
+        demo.print(f"{label} joins: mcfd upstream join {code}")
+        self._run("upstream", "join", code)
+        self._key = self._run("keys", "create", "--nim", nim, "--via", "relay", "--role", "manager").split()[-1]
+        self.switch_on()
 
-    def reach(self, nats_port: int) -> None:
-        """Headquarters is there from now on."""
-        self._write_config(nats_port)
-        self._process.send_signal(signal.SIGHUP)
+    def _run(self, *arguments: str) -> str:
+        return self._site.demo.run("mcfd", *arguments, "--config", str(self._config))
 
-    def _write_config(self, nats_port: int) -> None:
-        values = {"port": self._port, "state": self._state.resolve(), "nim": self.nim, "label": self.label}
-        self._config.write_text(SHOP_CONFIG.format(**values, nats=nats_port))
+    def switch_on(self) -> None:
+        demo, arguments = self._site.demo, ("run", "--config", str(self._config))
+        self._process: subprocess.Popen[str] = demo.start(f"{self.nim}-mcfd", "mcfd", *arguments)
+        demo.wait(self.label, lambda: self._send("GET", "info").is_success)
 
-    def sell(self, count: int) -> None:
-        for number in range(1, count + 1):
-            amount = 1500 * number
-            item = {"name": "Riz", "taxGroup": "B", "unitPrice": amount, "quantity": 1}
-            invoice = {"invoiceNumber": f"F-{number}", "invoiceType": "FV", "items": [item]}
-            self._post("certify", {**invoice, "payments": [{"method": "E", "amount": amount}]})
+    def switch_off(self) -> None:
+        self._site.demo.stop(self._process)
+
+    def certify(self, number: str) -> dict[str, Any]:
+        receipt: dict[str, Any] = self._accepted(self.sell(number)).json()
+        return receipt
 
     def close_day(self) -> None:
-        self._post("reports/z", {})
+        self._accepted(self._send("POST", "reports/z", {}, {"Idempotency-Key": "z-1"}))
 
-    def _post(self, path: str, body: dict[str, object]) -> None:
-        answer = self._client.post(f"/v1/mcf/{self.nim}/{path}", json=body)
+    def _accepted(self, answer: httpx.Response) -> httpx.Response:
         if answer.is_error:
-            raise DemoError(f"{self.label}: {path} answered {answer.status_code}: {answer.text}")
+            raise DemoError(f"{self.label} answered {answer.status_code}: {answer.text}")
+        return answer
+
+    def sell(self, number: str, **headers: str) -> httpx.Response:
+        item = {"name": "Riz 25 kg", "taxGroup": "B", "unitPrice": 15000, "quantity": 1}
+        payments = [{"method": "E", "amount": 15000}]
+        sale = {"invoiceNumber": number, "invoiceType": "FV", "items": [item], "payments": payments}
+        return self._send("POST", "certify", sale, {"Idempotency-Key": f"till-{number}", **headers})
+
+    def request(self, number: str) -> httpx.Response:
+        return self._send("GET", f"requests/till-{number}")
+
+    def state(self, number: str) -> str:
+        answer = self.request(number)
+        return str(answer.json()["status"]) if answer.is_success else ""
+
+    def invoices(self) -> int:
+        state: dict[str, Any] = json.loads((self._folder / "machine.json").read_text())
+        return int(state["fvc"])
+
+    def _send(
+        self, method: str, path: str, body: object = None, headers: dict[str, str] | None = None
+    ) -> httpx.Response:
+        url = f"{self._site.relay}/v1/mcf/{self.nim}/{path}"
+        own = {"Authorization": f"Bearer {self._key}", **(headers or {})}
+        return self._site.http.request(method, url, json=body, headers=own)
 
 
-def _client(demo: Demo, base: str, key: str) -> httpx.Client:
-    headers = {"Authorization": f"Bearer {key}"}
-    client = httpx.Client(base_url=base, headers=headers, trust_env=False, timeout=40, verify=PLAIN)
-    return demo.until_end.enter_context(client)
-
-
-def _is_ready(client: httpx.Client) -> bool:
+async def _make_streams(port: int, administrator: Path) -> bool:
+    """As config/nats has them for one server, with their consumers; False while the server does not answer."""
     try:
-        return client.get("/health/ready").is_success
-    except httpx.HTTPError:
+        client = await connected(NatsOptions(url=f"nats://127.0.0.1:{port}", credentials_file=administrator))
+    except (OSError, NatsError):
         return False
-
-
-async def _make_stream(port: int) -> None:
-    """The stream as config/nats has it for one server; headquarters makes its consumer itself."""
-    config = json.loads((Path(__file__).parents[1] / "config" / "nats" / "closures-one.json").read_text())
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        try:
-            client = await connected(NatsOptions(url=f"nats://127.0.0.1:{port}"))
-            try:
-                await call(client, "STREAM.CREATE.CLOSURES", config)
-            finally:
-                await client.close()
-        except (OSError, NatsError):
-            if time.monotonic() > deadline:
-                raise DemoError("nats-server did not start") from None
-            await asyncio.sleep(0.05)
-        else:
-            return
+    try:
+        for name, reader in STREAMS.items():
+            stream = name.upper()
+            await call(client, f"STREAM.CREATE.{stream}", json.loads((CONFIG / f"{name}-one.json").read_text()))
+            consumer = {"stream_name": stream, "config": json.loads((CONFIG / f"{reader}.json").read_text())}
+            await call(client, f"CONSUMER.CREATE.{stream}.{reader}", consumer)
+    except NatsError:
+        return False
+    finally:
+        await client.close()
+    return True
 
 
 if __name__ == "__main__":
-    sys.exit(Demo("demo-hq", "headquarters with three shops", show, PATIENCE).main())
+    sys.exit(Demo("demo-hq", "a chain of three shops: headquarters, a relay, a till outside", show, PATIENCE).main())

@@ -7,14 +7,22 @@ import sys
 
 
 def test_demo(tmp_path):
-    """Three shops, one cut off; the finding appears, the shop comes back, the finding is solved, and nothing is left running."""
+    """Three shops join, and sell through the relay; of one that is off the finding appears, its waiting sale is certified and its day closed once it is
+    on again, and the finding is solved; another one is revoked. Each machine has made exactly the invoices that were answered, and nothing is left
+    running."""
     command = [sys.executable, "-m", "headquarters.demo", "--once"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    lines = [line.removeprefix("demo-hq: ") for line in done.stdout.splitlines()]
+    lines = [line.removeprefix("demo-hq: ").strip() for line in done.stdout.splitlines()]
+    assert "a sale there is answered BRIDGE_OFFLINE: nothing was certified" in lines
+    assert any(line.startswith("one that may wait is answered 202") for line in lines)
     assert "headquarters holds 2 closures, of EL02000015-1, EL02000016-1" in lines
     assert any(line.startswith("finding: late – EL02000017-1") for line in lines)
+    assert any(line.startswith("the sale that waited is certified: ") for line in lines)
+    assert "EL02000017-1  Z 1  4 invoices  60000 XOF" in lines
     assert sum("  Z 1  " in line for line in lines) == 3
+    made = {"Ouaga Centre": 1, "Koudougou": 2, "Bobo": 4}
+    assert {f"the machine of {shop} has made {count} invoices" for shop, count in made.items()} <= set(lines)
     assert any("/ui/" in line for line in lines)
     running = subprocess.run(["pgrep", "-f", str(tmp_path)], capture_output=True, text=True, check=False)
     assert running.stdout == ""
