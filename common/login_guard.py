@@ -1,15 +1,176 @@
-"""Whether somebody is who they say: a password tried in a thread, in its turn, and no oftener than the limits have it."""
+"""Whether somebody is who they say: a password tried in a thread, in its turn, and no oftener than the limits have it.
+
+How often a password may be tried: by account and by address, without locking anybody out.
+
+Guesses at one account that come from anywhere share a small budget, however many addresses they come from. A device that has logged in to that
+account before is known by a cookie, an address by having logged in here; neither is subject to that budget, so that somebody else's guesses never
+keep the rightful person out of where they usually are. A device has a budget of its own, and an address one for all accounts, so that neither can
+be used to go on guessing, and no address takes anything from another. Nothing is ever locked: budgets fill up again by themselves."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import hmac
+import ipaddress
+import math
+import secrets
 import time
-from collections.abc import Callable
-from typing import NamedTuple
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any, Final, NamedTuple
 
-from common.login_limits import LoginLimits, LoginPlace, LoginRules, network_of, trusted_device
 from common.passwords import NOBODY, fits, hash_password
 from common.turns import Turns
+
+MOST_KEPT: Final = 4096
+"""Addresses, devices and names in memory, of each; what was quiet longest is forgotten first."""
+DEVICE_SECONDS: Final = 180 * 86_400
+_NONCE_BYTES: Final = 16
+_KNOWN_ADDRESSES: Final = 8
+"""Of one account."""
+_SCOPE: Final = "%"
+
+
+def network_of(host: str) -> str:
+    """Who is counted as one address: an IPv4 address, or the /64 in which a single computer on IPv6 may choose its own; empty for none."""
+    name, _, scope = host.partition(_SCOPE)
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return host
+    if isinstance(address, ipaddress.IPv4Address):
+        return str(address)
+    if address.ipv4_mapped:
+        return str(address.ipv4_mapped)
+    network = str(ipaddress.IPv6Address(int(address) >> 64 << 64))
+    return f"{network}{_SCOPE}{scope}" if scope else network
+
+
+class Budget(NamedTuple):
+    """So many tries at once, and one more each `seconds`."""
+
+    most: int
+    seconds: float
+
+
+class LoginRules(NamedTuple):
+    """`account`: tries of one name from places that it is not known from. `address`: of any name. `device`: of a known one."""
+
+    account: Budget
+    address: Budget
+    address_long: Budget = Budget(60, 60)
+    device: Budget = Budget(10, 60)
+
+
+class LoginPlace(NamedTuple):
+    """Where somebody is. `network` as `network_of` says it; empty where it is not known. `device` as `known_device` says it; empty where there is none."""
+
+    network: str
+    device: str = ""
+
+
+class LoginLimits:
+    """In bounded memory. A try is counted when it begins, and taken back when the password was right."""
+
+    def __init__(self, rules: LoginRules, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rules = rules
+        self._clock = clock
+        self._accounts = _Tries(clock)
+        self._decoy_names = _Tries(clock)
+        self._addresses = _Tries(clock)
+        self._addresses_long = _Tries(clock)
+        self._devices = _Tries(clock)
+        self._trusted: OrderedDict[str, OrderedDict[str, None]] = OrderedDict()
+
+    def is_known(self, name: str, place: LoginPlace) -> bool:
+        """Whether that account was logged in to from there before."""
+        return bool(place.device) or place.network in self._trusted.get(name, ())
+
+    def begin(self, name: str, place: LoginPlace, *, exists: bool) -> int:
+        """Whole seconds until it may be tried from there; 0 when it may now, which then counts. `exists`: made-up names are counted apart, so that
+        they push out no budget of an account."""
+        budgets = self._budgets(name, place, exists=exists)
+        wait = max((tries.wait(key, budget) for tries, key, budget in budgets), default=0.0)
+        if wait > 0:
+            return math.ceil(wait)
+        for tries, key, budget in budgets:
+            tries.add(key, budget, 1)
+        return 0
+
+    def take_back(self, name: str, place: LoginPlace, *, exists: bool) -> None:
+        """It was not tried after all."""
+        for tries, key, budget in self._budgets(name, place, exists=exists):
+            tries.add(key, budget, -1)
+
+    def right(self, name: str, place: LoginPlace) -> None:
+        """The password was right: the try does not count, and the address is known from now on."""
+        self.take_back(name, place, exists=True)
+        if place.network:
+            known = self._trusted.setdefault(name, OrderedDict())
+            known[place.network] = None
+            known.move_to_end(place.network)
+            _forget(known, _KNOWN_ADDRESSES)
+            self._trusted.move_to_end(name)
+            _forget(self._trusted, MOST_KEPT)
+
+    def _budgets(self, name: str, place: LoginPlace, *, exists: bool) -> list[tuple[_Tries, Hashable, Budget]]:
+        if place.device:
+            return [(self._devices, place.device, self._rules.device)]
+        found: list[tuple[_Tries, Hashable, Budget]] = []
+        if place.network:
+            found.append((self._addresses, place.network, self._rules.address))
+            found.append((self._addresses_long, place.network, self._rules.address_long))
+        if not self.is_known(name, place):
+            found.append((self._accounts if exists else self._decoy_names, name, self._rules.account))
+        return found
+
+
+class _Tries:
+    """Of each key: how many, less those that time has taken away."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._limited: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
+
+    def wait(self, key: Hashable, budget: Budget) -> float:
+        return max(0.0, (self._level(key, budget) + 1 - budget.most) * budget.seconds)
+
+    def add(self, key: Hashable, budget: Budget, count: int) -> None:
+        self._limited[key] = max(0.0, self._level(key, budget) + count), self._clock()
+        self._limited.move_to_end(key)
+        _forget(self._limited, MOST_KEPT)
+
+    def _level(self, key: Hashable, budget: Budget) -> float:
+        level, at = self._limited.get(key, (0.0, 0.0))
+        return max(0.0, level - (self._clock() - at) / budget.seconds)
+
+
+def _forget(kept: OrderedDict[Any, Any], most: int) -> None:
+    while len(kept) > most:
+        kept.popitem(last=False)
+
+
+def new_device(name: str, stored: str, now: float) -> str:
+    """What the cookie of a device holds that has just logged in to that account. It is signed with the stored hash of the password: nothing else has
+    to be kept, any instance and any start of the program knows it, and it ends with the password."""
+    nonce, ends = secrets.token_urlsafe(_NONCE_BYTES), int(now) + DEVICE_SECONDS
+    return f"{nonce}.{ends}.{_signed(name, stored, nonce, ends)}"
+
+
+def trusted_device(cookie: str, name: str, stored: str | None, now: float) -> str:
+    """Which device it is, of those that have logged in to that account; empty when it is none of them."""
+    nonce, _, rest = cookie.partition(".")
+    ends, _, signature = rest.partition(".")
+    if stored is None or not (ends.isascii() and ends.isdecimal()) or len(ends) > len(str(DEVICE_SECONDS)) + 4:
+        return ""
+    is_signed = hmac.compare_digest(signature.encode(), _signed(name, stored, nonce, int(ends)).encode())
+    return nonce if is_signed and now < int(ends) else ""
+
+
+def _signed(name: str, stored: str, nonce: str, ends: int) -> str:
+    said = "\0".join(("device", name, nonce, str(ends)))
+    return hmac.new(hashlib.sha256(stored.encode()).digest(), said.encode(), hashlib.sha256).hexdigest()
 
 
 class TooManyTries(Exception):

@@ -26,8 +26,7 @@ import structlog
 
 from common.wire.cancellation import ended
 from common.wire.credentials import Credentials, introduction
-from common.wire.nats_headers import Headers, format_headers, parse_headers
-from common.wire.nats_version import MINIMUM, is_outdated
+from common.wire.nats_headers import MINIMUM, Headers, format_headers, is_outdated, parse_headers
 
 log = structlog.get_logger(__name__)
 

@@ -1,10 +1,12 @@
-"""The header block of a NATS message. Whoever may publish may send any bytes as one: it is read without an error, and says whether it
-is as it has to be."""
+"""The header block of a NATS message. Whoever may publish may send any bytes as one: it is read without an error, and says whether it is as
+it has to be. Which nats-server is too old: eleven advisories of 2026 are mended in 2.11.15 and 2.12.6 (docs/upstream.md). The words of
+NATS: `mcf.<NIM>.<what>`."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 VERSION = b"NATS/1.0"
 STATUS_DIGITS = 3
@@ -52,3 +54,36 @@ def _is_utf8(value: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+MINIMUM = "2.11.15, 2.12.6"
+_VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
+
+
+def is_outdated(version: str) -> bool:
+    """As INFO says it; what cannot be read is not judged."""
+    found = _VERSION.match(version)
+    if found is None:
+        return False
+    of_server = tuple(map(int, found.groups()))
+    return of_server < ((2, 11, 15) if of_server < (2, 12) else (2, 12, 6))
+
+
+CLOSURE: Final = "closure"
+"""Kept by the stream CLOSURES; acknowledged before it counts as sent."""
+PRESENCE: Final = "presence"
+"""Kept by the stream PRESENCE, the last word of each subject only."""
+ASK: Final = "ask"
+"""A request with the presence in it; headquarters answers with `common.wire.presence.PresenceAnswer`."""
+CALL: Final = "call"
+"""A request of the relay, answered by the box (`common.wire.call`)."""
+LATER: Final = "later"
+"""Kept by the stream CALLS: sales for a box that is off."""
+LANE: Final = "Mcfd-Lane"
+"""Header of a presence: what the relay has to know of the box (`common.wire.seal.LaneWord`)."""
+
+CLOSURES_STREAM: Final = "CLOSURES"
+PRESENCE_STREAM: Final = "PRESENCE"
+CALLS_STREAM: Final = "CALLS"
+CALLS_CONSUMER: Final = "relay"
+"""Shared by all relays."""

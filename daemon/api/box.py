@@ -12,9 +12,8 @@ from common.language import Language, Text
 from daemon.core.delivery import Backlog
 from daemon.core.errors import NotFound
 from daemon.core.report.letterhead import Letterhead
-from daemon.paper.elements import Document
 from daemon.paper.escpos import CodePage, as_escpos
-from daemon.paper.layout import Width
+from daemon.paper.layout import Document, Width
 from daemon.paper.shop import Shop
 from daemon.usecases.reports.inspect import letterhead_of
 from daemon.usecases.worker.machine_worker import MachineWorker

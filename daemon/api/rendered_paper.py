@@ -16,10 +16,9 @@ from daemon.api.document.describe import choice, query
 from daemon.api.http.answers import Answer, Header
 from daemon.api.request.body import read_query
 from daemon.core.errors import FieldError, InvalidRequest
-from daemon.paper.elements import Document
 from daemon.paper.escpos import as_escpos
 from daemon.paper.html import as_html
-from daemon.paper.layout import WIDTHS, Width, as_text
+from daemon.paper.layout import WIDTHS, Document, Width, as_text
 from daemon.paper.pdf import as_pdf
 from daemon.paper.shop import Style
 

@@ -32,9 +32,8 @@ from daemon.app.control import controlled
 from daemon.app.outward.calls import Calls, answering_calls
 from daemon.app.outward.replication import Replication, replicating
 from daemon.app.outward.webhooks import Webhooks, posting
-from daemon.app.page.commands import MCFD
+from daemon.app.page.commands import MCFD, page_of
 from daemon.app.page.files import carry_out_order, is_ordered
-from daemon.app.page.wiring import page_of
 from daemon.app.paper import ZPrinting, paper_of
 from daemon.app.reload import ReloadedPart, Reloader
 from daemon.app.runtime import OtherTaxpayer, Runtime, build
@@ -51,7 +50,7 @@ from daemon.core.errors import StorageError
 from daemon.owner import remove_left
 from daemon.settings import Settings
 from daemon.store.sqlite.disk_failure import ending_on_failure
-from daemon.tls.home import AuthorityError
+from daemon.tls.names import AuthorityError
 from daemon.upstream.options import BadOptions
 from daemon.usecases.worker.machine_workers import MachineWorkers
 

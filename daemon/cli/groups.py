@@ -1,15 +1,18 @@
-"""A group whose commands are imported when they are called; what it lists of them stands in its table."""
+"""A group whose commands are imported when they are called; what it lists of them stands in its table. Click's own words in our catalogue:
+it asks gettext for them, which is told here where to look."""
 
 from __future__ import annotations
 
+import gettext
+import os
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import click
 from click import HelpFormatter
 
-from common.language import Text, tr
+from common.language import DOMAIN, FOLDER, Text, ambient, tr
 
 
 class Member(NamedTuple):
@@ -49,3 +52,56 @@ class LazyGroup(click.Group):
         if name in self.members:
             return click.Command(name, help=tr(self.members[name].help))
         return self.commands[name]
+
+
+WORDS: Final = (
+    Text("Usage:"),
+    Text("Options"),
+    Text("Commands"),
+    Text("Missing argument"),
+    Text("Missing option"),
+    Text("Missing parameter"),
+    Text("Missing command."),
+    Text("No such command {name!r}."),
+    Text("No such option {name!r}."),
+    Text("Option {name!r} does not take a value."),
+    Text("Invalid value for {param_hint}: {message}"),
+    Text("Invalid value: {message}"),
+    Text("Choose from:\n\t{choices}"),
+    Text("Show this message and exit."),
+    Text("default: {default}"),
+    Text("Error: invalid input"),
+    Text("Do you want to continue?"),
+    Text("directory"),
+    Text("file"),
+    Text("path"),
+    Text("{name} {filename!r} does not exist."),
+    Text("{name} {filename!r} is a directory."),
+    Text("{name} {filename!r} is a file."),
+    Text("{name} {filename!r} is not readable."),
+    Text("{name} {filename!r} is not writable."),
+    Text("{value!r} is not a valid {number_type}."),
+    Text("{value} is not in the range {range}."),
+)
+"""As they stand in click 8, so that the catalogue has them; one that click changes is English until it is changed here."""
+
+
+class Plural(NamedTuple):
+    """One sentence of click in its two forms; gettext chooses."""
+
+    one: str
+    several: str
+
+
+PLURALS: Final = (
+    Plural("{value!r} is not {choice}.", "{value!r} is not one of {choices}."),
+    Plural("Got unexpected extra argument ({args})", "Got unexpected extra arguments ({args})"),
+    Plural("Option {name!r} requires an argument.", "Option {name!r} requires {nargs} arguments."),
+    Plural("Did you mean {possibility}?", "(Did you mean one of: {possibilities}?)"),
+)
+
+
+def install() -> None:
+    gettext.bindtextdomain(DOMAIN, FOLDER)
+    gettext.textdomain(DOMAIN)
+    os.environ["LANGUAGE"] = ambient()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from common.language import Counted, Text, tr
-from common.web.terminal import visible
+from common.web.formats import visible
 
 if TYPE_CHECKING:
     from daemon.store.maintenance.verify import VerifyResult

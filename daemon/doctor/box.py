@@ -1,20 +1,33 @@
-"""The box itself: its disk and its clock."""
+"""The box itself: its disk and its clock. What tills are shown over the network. What stands on paper, and the printer it comes out of."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
 
-from common.language import tr
+from common.files import secret_path
+from common.language import Counted, ambient, sentence, tell, tr
 from common.language.reasons import from_stored
 from common.language.system import reason
+from common.sockets import is_loopback
+from daemon.core.certified_core import WAITING, waiting_version
+from daemon.core.errors import PrinterFailed
 from daemon.doctor.wording import CheckResult, fail, ok, warn
 from daemon.owner import as_owner
+from daemon.paper.logo import NotAPicture, read_png
+from daemon.paper.shop import is_cadastral
+from daemon.printer import ReceiptPrinter
 from daemon.settings import Settings
+from daemon.settings.check import secret_files
 from daemon.store.sqlite.disk_failure import disk_trouble, read_failures
-from daemon.tls.authority import YOUNGEST_CLOCK
+from daemon.tls.authority import RENEWED_BEFORE, YOUNGEST_CLOCK, Shown, read, shown
+from daemon.tls.names import SERVER, AuthorityError
+from daemon.upstream.options import BadOptions, read_keys
 
 MEGABYTE = 1024 * 1024
 ROOM_FOR_YEARS = 10
@@ -81,3 +94,180 @@ def check_box_clock(now: datetime | None = None) -> CheckResult:
             tr("sudo timedatectl set-ntp true, or without internet: sudo timedatectl set-time 'YYYY-MM-DD hh:mm'"),
         )
     return ok("box_clock", tr("it is {now}", now=told))
+
+
+def check_certificate(settings: Settings, now: datetime | None = None) -> CheckResult:
+    server = settings.server
+    if not (server.tls or server.tls_cert):
+        if is_loopback(server.host):
+            return ok("certificate", tr("not needed: this box alone"))
+        return warn(
+            "certificate",
+            tr("{host} in clear: keys cross the network in clear", host=server.host),
+            tr('sudo mcfd tls init, then tls = "internal" in [server]'),
+        )
+    file = server.tls_cert or settings.tls_home / SERVER
+    try:
+        found = shown(read(file))
+    except AuthorityError as error:
+        return fail("certificate", error, tr("sudo mcfd tls init, or correct tls_cert in [server]"))
+    return _dated(found, now or datetime.now(UTC), internal=bool(server.tls))
+
+
+def _dated(found: Shown, now: datetime, *, internal: bool) -> CheckResult:
+    days = (found.until - now).days
+    told = tr(
+        Counted(
+            "until {until} ({count} day) for {names}",
+            "until {until} ({count} days) for {names}",
+            days,
+            until=f"{found.until:%Y-%m-%d}",
+            names=", ".join(found.names),
+        )
+    )
+    todo = (
+        tr("the daemon renews it at its start: sudo systemctl restart mcfd")
+        if internal
+        else tr("have it renewed, replace both files, sudo systemctl reload mcfd")
+    )
+    if not found.since <= now < found.until:
+        return fail("certificate", told, todo)
+    # The internal one is renewed when a month is left; a few days of grace for a box that was off.
+    if now > found.until - (RENEWED_BEFORE * 0.8 if internal else RENEWED_BEFORE):
+        return warn("certificate", told, todo)
+    return ok("certificate", told)
+
+
+OTHERS = 0o077
+
+
+def check_secrets(settings: Settings) -> Iterator[CheckResult]:
+    """Readable by their owner alone, and the ones that sign are keys."""
+    found = []
+    for at, path in secret_files(settings):
+        file = secret_path(path)
+        if file.stat().st_mode & OTHERS:
+            found.append(
+                warn(
+                    "secrets",
+                    tr("{file} ({key}) can be read by others", file=file, key=at),
+                    tr("sudo chmod 600 {file}", file=file),
+                )
+            )
+    upstream = settings.upstream
+    if upstream is not None:
+        try:
+            read_keys([secret_path(path) for path in (upstream.secret_file, upstream.key_file) if path])
+        except BadOptions as error:
+            found.append(
+                fail(
+                    "secrets",
+                    error,
+                    tr("put back the secret that headquarters gave (one line whsec_…), or mcfd upstream keygen"),
+                )
+            )
+    yield from found or [ok("secrets", tr("readable by their owner alone"))]
+
+
+NO_ISF: Final = "1"
+"""What the examples have: no ISF that the tax authority has given out."""
+
+
+def check_isf(settings: Settings) -> Iterator[CheckResult]:
+    """An invented ISF on real invoices is a fault in the eyes of the tax authority."""
+    for machine in settings.machine:
+        if machine.enabled and machine.isf == NO_ISF:
+            yield warn(
+                "isf",
+                tr("the ISF is {isf}, which is only an example", isf=machine.isf),
+                tr("set isf in [[machine]] to the one that the tax authority gave the till software"),
+                nim=machine.nim,
+            )
+
+
+def check_homologation(settings: Settings, running: str) -> Iterator[CheckResult]:
+    """`running`: the digest of the core that runs. Each change of the core wants a new homologation (arrêté 2025-0047, art. 10 and 11)."""
+    approved = settings.homologation.core_digest
+    if approved is None:
+        return
+    if approved == running:
+        yield ok("homologation", tr("the certified core that runs is the one that was approved"))
+    else:
+        yield warn(
+            "homologation",
+            tr("the certified core that runs ({running}) is not the one that was approved", running=running[:12]),
+            tr(
+                "have this version homologated, and set core_digest in [homologation]; or go back to the approved version"
+            ),
+        )
+
+
+def check_upgrade(settings: Settings, note: Path = WAITING) -> Iterator[CheckResult]:
+    """A version that upgrade-mcfd.service did not take by itself, since its certified core is another one."""
+    waiting = waiting_version(note)
+    if not waiting:
+        return
+    found = tr("version {version} is there; its certified core is another one than that which runs", version=waiting)
+    if settings.homologation.core_digest:
+        todo = tr("sudo mcfd upgrade --core, once this version has been homologated")
+    else:
+        todo = tr("sudo mcfd upgrade --core, when the shop is closed")
+    yield warn("upgrade", found, todo)
+
+
+def check_company(settings: Settings) -> Iterator[CheckResult]:
+    """What the law wants on an invoice and only the shop knows (SFE 2.0, section 3)."""
+    company = settings.company
+    wanted = (
+        ("cadastral", company.cadastral, tr("the cadastral reference")),
+        ("regime", company.regime, tr("the tax regime")),
+        ("tax_office", company.tax_office, tr("the tax office")),
+    )
+    if missing := [(name, words) for name, value, words in wanted if not value]:
+        names, words = (", ".join(column) for column in zip(*missing, strict=True))
+        yield warn(
+            "company",
+            tr("invoices are printed without {missing}", missing=words),
+            tr("if mcfd prints your invoices, set in [company]: {names}", names=names),
+        )
+    is_odd = bool(company.cadastral) and not is_cadastral(company.cadastral)
+    if is_odd:
+        yield warn(
+            "company",
+            tr("{reference!r} is no cadastral reference (section, block, plot)", reference=company.cadastral),
+            tr("set cadastral in [company] as 1234 056 0078: four, three and four characters"),
+        )
+    if not missing and not is_odd:
+        yield ok("company", tr("everything that stands on an invoice is there"))
+
+
+def check_logo(settings: Settings) -> Iterator[CheckResult]:
+    if (path := settings.company.logo) is None:
+        return
+    todo = tr("a PNG that the daemon's user may read: logo in [company]")
+    try:
+        with as_owner(settings.storage.path.parent):
+            picture = read_png(path.read_bytes())
+    except OSError as error:
+        yield warn("logo", tr("{path} cannot be read: {why}", path=path, why=reason(error)), todo)
+    except NotAPicture as error:
+        yield warn("logo", tr("{path} cannot be printed: {why}", path=path, why=tell(error.text, ambient())), todo)
+    else:
+        size = f"{picture.width} × {picture.height}"
+        yield ok("logo", tr("{path} can be printed ({size})", path=path, size=size))
+
+
+async def check_printer(settings: Settings) -> list[CheckResult]:
+    """Asks the printer for its state; nothing is printed."""
+    printer = settings.printer
+    if printer is None:
+        return []
+    try:
+        await ReceiptPrinter(printer.address, min(printer.timeout, PATIENCE_SECONDS)).check()
+    except PrinterFailed as error:
+        why = tell(sentence(error), ambient())
+        return [fail("printer", why, tr("paper in, cover closed, switched on? its address: address in [printer]"))]
+    return [ok("printer", tr("{address} answers", address=printer.address))]
+
+
+PATIENCE_SECONDS: Final = 3.0

@@ -8,11 +8,20 @@ from collections.abc import AsyncGenerator
 from importlib.metadata import version
 
 from daemon.core.certified_core import core_digest
-from daemon.doctor.box import check_box_clock, check_disk
-from daemon.doctor.certificate import check_certificate, check_secrets
+from daemon.doctor.box import (
+    check_box_clock,
+    check_certificate,
+    check_company,
+    check_disk,
+    check_homologation,
+    check_isf,
+    check_logo,
+    check_printer,
+    check_secrets,
+    check_upgrade,
+)
 from daemon.doctor.ledger import check_ledger
 from daemon.doctor.line import check_line
-from daemon.doctor.paper import check_company, check_homologation, check_isf, check_logo, check_printer, check_upgrade
 from daemon.doctor.service import ask, check_front, check_service
 from daemon.doctor.wording import CheckResult
 from daemon.settings import Settings

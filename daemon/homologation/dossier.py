@@ -16,7 +16,7 @@ from common.language import Text
 from daemon.core.certified_core import CORE_VERSION, core_digest
 from daemon.homologation.cases import CaseResult, read_cases
 from daemon.homologation.manual import write_pages
-from daemon.paper.elements import Rule, TextLine, Title
+from daemon.paper.layout import Rule, TextLine, Title
 from daemon.paper.pdf import draw, new_pdf
 
 if TYPE_CHECKING:

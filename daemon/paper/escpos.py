@@ -8,8 +8,7 @@ import unicodedata
 from functools import lru_cache
 from typing import Final, Literal
 
-from daemon.paper.elements import Document, Logo, QrCode
-from daemon.paper.layout import PaperRow, rows
+from daemon.paper.layout import Document, Logo, PaperRow, QrCode, rows
 from daemon.paper.logo import raster
 
 CodePage = Literal["cp858", "cp1252", "cp850"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from base64 import b64encode
 from html import escape
 
-from daemon.paper.elements import Document, Element, Logo, Pair, QrCode, Rule, Table, TextLine, Title
-from daemon.paper.qr import draw_qr
+from daemon.paper.layout import Document, Element, Logo, Pair, QrCode, Rule, Table, TextLine, Title
+from daemon.paper.logo import draw_qr
 
 PAPER_MM = {32: 58, 42: 80, 48: 80}
 """Width of the roll by its columns."""

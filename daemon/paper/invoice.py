@@ -19,8 +19,7 @@ from daemon.core.ledger.test_mode import is_test_code
 from daemon.core.money import divide_half_up
 from daemon.core.report.receipt import counters_text, receipt
 from daemon.paper import shop as paper_shop
-from daemon.paper.elements import Document, Element, Pair, QrCode, Rule, Table, TextLine, Title
-from daemon.paper.figures import machine_moment, moment
+from daemon.paper.layout import Document, Element, Pair, QrCode, Rule, Table, TextLine, Title, machine_moment, moment
 from daemon.paper.letters import sum_of
 from daemon.paper.shop import Shop, Style
 

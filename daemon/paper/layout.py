@@ -1,15 +1,100 @@
-"""A document on paper of a fixed number of columns: rows of characters, and where the QR code stands."""
+"""A document on paper of a fixed number of columns: rows of characters, and where the QR code stands. Moments as documents have them, to the
+second. What a document is made of, whatever it is printed on. A template yields these; `layout`, `html` and `pdf` show them."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from datetime import datetime, tzinfo
 from typing import Literal
 
 import msgspec
 
-from daemon.paper.elements import Document, Element, Logo, Pair, QrCode, Rule, Table, TextLine, Title
-from daemon.paper.qr import qr_blocks
+from common.language import Language
+from daemon.core.clock import machine_millis, millis, millis_text
+from daemon.paper.logo import qr_blocks
+
+_MOMENTS = {"fr": "%d/%m/%Y %H:%M:%S", "en": "%Y-%m-%d %H:%M:%S"}
+
+
+def machine_moment(digits: str, language: Language) -> str:
+    """The machine's 14 digits; what is no time is shown as it came."""
+    at = machine_millis(digits)
+    return digits if at is None else _formatted(datetime.fromisoformat(millis_text(at)), language)
+
+
+def moment(text: str, zone: tzinfo, language: Language) -> str:
+    """An RFC 3339 timestamp, on the clock of the shop."""
+    return _formatted(datetime.fromisoformat(text).astimezone(zone), language)
+
+
+def last_moment(end: str) -> str:
+    """The last moment of a range that ends before `end`: a range of days ends with the last of them."""
+    return millis_text(millis(datetime.fromisoformat(end)) - 1)
+
+
+def _formatted(at: datetime, language: Language) -> str:
+    return at.strftime(_MOMENTS[language])
+
+
+Align = Literal["left", "center"]
+
+
+class Title(msgspec.Struct, frozen=True, tag=True):
+    """What the document is; centred, bold and tall."""
+
+    text: str
+
+
+class TextLine(msgspec.Struct, frozen=True, tag=True):
+    """Text that is broken between words where it is too long; empty is an empty line."""
+
+    text: str = ""
+    align: Align = "left"
+    bold: bool = False
+    indent: int = 0
+
+
+class Pair(msgspec.Struct, frozen=True, tag=True):
+    """A name at the left and its value at the right edge; on two lines where one is too narrow."""
+
+    left: str
+    right: str
+    bold: bool = False
+    indent: int = 0
+
+
+class Table(msgspec.Struct, frozen=True, tag=True):
+    """The first column is text, the others are figures. Where the paper is too narrow each row becomes pairs."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+class Rule(msgspec.Struct, frozen=True, tag=True):
+    """A line from edge to edge."""
+
+
+class QrCode(msgspec.Struct, frozen=True, tag=True):
+    content: str
+
+
+class Logo(msgspec.Struct, frozen=True, tag=True):
+    """A PNG; a document as text has none."""
+
+    png: bytes
+
+
+Element = Title | TextLine | Pair | Table | Rule | QrCode | Logo
+
+
+class Document(msgspec.Struct, frozen=True):
+    """`name` for a browser's tab; `language` as `fr`."""
+
+    name: str
+    language: str
+    elements: tuple[Element, ...]
+
 
 WIDTHS = (32, 42, 48)
 """Columns of 58 mm paper, and of 80 mm paper in its two usual fonts."""

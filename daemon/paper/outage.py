@@ -11,8 +11,7 @@ from daemon.core.clock import HOUR, millis_text
 from daemon.core.ledger.entries import OutageReason, Recipient
 from daemon.core.ledger.outage import Outage
 from daemon.paper import shop as paper_shop
-from daemon.paper.elements import Document, Element, Pair, Rule, TextLine, Title
-from daemon.paper.figures import moment
+from daemon.paper.layout import Document, Element, Pair, Rule, TextLine, Title, moment
 from daemon.paper.shop import Shop, Style
 
 TITLE: Final = Text("DECLARATION OF AN OUTAGE")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import msgspec
 
-from daemon.paper.elements import Document, Element, Logo, Pair, QrCode, Rule, Table, TextLine, Title
+from daemon.paper.layout import Document, Element, Logo, Pair, QrCode, Rule, Table, TextLine, Title
 from daemon.paper.logo import WHITE, NotAPicture, read_png
 
 if TYPE_CHECKING:

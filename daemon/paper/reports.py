@@ -16,9 +16,8 @@ from daemon.core.report.articles import ArticlesReport, ArticleTotal
 from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import AReport, Period, Totals, XReport, ZReport
 from daemon.paper import shop as paper_shop
-from daemon.paper.elements import Document, Element, Pair, Rule, Table, TextLine, Title
-from daemon.paper.figures import last_moment, moment
 from daemon.paper.invoice import DUPLICATE, NATURES, STAMP_DUTY, TITLES
+from daemon.paper.layout import Document, Element, Pair, Rule, Table, TextLine, Title, last_moment, moment
 from daemon.paper.shop import Shop, Style
 
 Report = XReport | ZReport | AReport | CalendarReport

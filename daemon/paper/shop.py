@@ -10,7 +10,7 @@ import msgspec
 
 from common.language import Language, Speaker, Text
 from daemon.core.invoice.invoice import CLIENTS, COMMENT_NAMES, NATURES
-from daemon.paper.elements import Element, Logo, Pair, Rule, TextLine
+from daemon.paper.layout import Element, Logo, Pair, Rule, TextLine
 
 
 class Shop(msgspec.Struct, frozen=True, kw_only=True):

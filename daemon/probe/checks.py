@@ -16,8 +16,7 @@ from common.language import Text
 from common.language.reasons import from_stored
 from daemon.core.clock import machine_millis
 from daemon.core.invoice.invoice import CREDITS, GROUPS, SALES
-from daemon.probe.connect import SPEEDS
-from daemon.probe.line import ProbeAnswer, ProbeLine
+from daemon.probe.connect import SPEEDS, ProbeAnswer, ProbeLine
 from daemon.probe.replies import (
     STATE_FIELDS,
     STATE_WITHOUT_LAST,

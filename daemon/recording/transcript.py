@@ -13,7 +13,7 @@ from bridge.frame import Decoder, Event, Garbage, MachineReply, Nak, Request, Sy
 from bridge.recording.masking import masked
 from bridge.recording.recording import LINK_BEGINS, NOTE, SENT, LineEvent, Recording, header, read, written
 from common.language import Text, tr
-from daemon.recording.ring import listed, path_of, segments
+from daemon.recording.writer import listed, path_of, segments
 
 _CANCEL = Text("cancel the open invoice")
 _STATUS = (

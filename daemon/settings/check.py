@@ -17,9 +17,8 @@ from common.sockets import is_loopback
 from daemon.core.clock import zone
 from daemon.core.invoice.number import is_pattern
 from daemon.core.upstream_kinds import KINDS
-from daemon.settings.invoices import LETTERS
 from daemon.settings.model import Machine, Reports, Server, Settings, Upstream, Webhook
-from daemon.settings.paper import LABELS
+from daemon.settings.paper import LABELS, LETTERS
 
 NIM = re.compile(r"[A-Z]{2}[0-9]{8}(-[0-9]+)?")
 ORIGIN = re.compile(

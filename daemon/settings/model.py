@@ -18,8 +18,7 @@ from daemon.core.invoice.rules import Rules
 from daemon.core.ledger.outage import LIMIT
 from daemon.core.machine.nim import same_machine
 from daemon.core.upstream_kinds import UpstreamKindName
-from daemon.settings.invoices import Invoices, Numbering, StampDutySection, rules_of
-from daemon.settings.paper import LABELS, Company, Language, Printer
+from daemon.settings.paper import LABELS, Company, Invoices, Language, Numbering, Printer, StampDutySection, rules_of
 
 
 class Place(str):

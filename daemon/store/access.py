@@ -13,7 +13,7 @@ import msgspec
 from common.language import Text
 from daemon.core.errors import StorageFull
 from daemon.store.sqlite.connection import SqliteConnection
-from daemon.store.sqlite.faults import storage_error
+from daemon.store.sqlite.disk_failure import storage_error
 from daemon.store.sqlite.free_space import FreeSpace
 from daemon.store.sqlite.high_water import HighWater
 from daemon.store.sqlite.writer import Writer

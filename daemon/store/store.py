@@ -29,7 +29,6 @@ from daemon.store.maintenance.renewal import renew_after_failure
 from daemon.store.outbox import Outbox
 from daemon.store.people import ApiKeys, AuditLog, PeopleAccess
 from daemon.store.retention import Retention
-from daemon.store.sqlite.commit_mark import CommitMark, read_mark
 from daemon.store.sqlite.connection import (
     Mode,
     SqliteConnection,
@@ -38,9 +37,9 @@ from daemon.store.sqlite.connection import (
     connect_writer,
     open_to_read,
 )
-from daemon.store.sqlite.faults import storage_error
+from daemon.store.sqlite.disk_failure import storage_error
 from daemon.store.sqlite.free_space import RESERVE_BYTES, FreeSpace
-from daemon.store.sqlite.lock import LedgerLock
+from daemon.store.sqlite.lock import CommitMark, LedgerLock, read_mark
 from daemon.store.sqlite.migrations import is_current, migrate, migrations
 from daemon.store.sqlite.writer import Marking, Writer, bring_in
 from daemon.store.tables.events import DEFAULT_LANES, UPSTREAM, EventWriter, Lanes

@@ -26,8 +26,7 @@ from common.files import sync_path, write_whole
 from common.language import tr
 from common.language.system import reason
 from daemon.settings.check import AUTHORITY
-from daemon.tls.home import KEY, SERVER, AuthorityError
-from daemon.tls.names import address_of
+from daemon.tls.names import KEY, SERVER, AuthorityError, address_of
 
 NEXT = "ca.pem.next"
 ROOT_LASTS = timedelta(days=20 * 365)

@@ -1,4 +1,5 @@
-"""By which names and addresses a till reaches this box."""
+"""By which names and addresses a till reaches this box. What lies in the folder of a box's own authority, and what can be wrong with it;
+without the weight of what reads it."""
 
 from __future__ import annotations
 
@@ -8,6 +9,14 @@ from collections.abc import Iterable, Iterator
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from itertools import pairwise
 from pathlib import Path
+
+KEY = "ca.key"
+SERVER = "server.pem"
+
+
+class AuthorityError(Exception):
+    """One line that says what is wrong with the authority, and what to do."""
+
 
 NET = Path("/proc/self/net")
 LABELS = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)(\.(?!-)[a-z0-9-]{1,63}(?<!-))*", re.ASCII)

@@ -22,12 +22,9 @@ from common.wire.closure import CONTENT_TYPE
 from common.wire.keys import SigningKey
 from common.wire.presence import CONTENT_TYPE as PRESENCE_TYPE
 from common.wire.presence import PresenceAnswer, read_answer
-from common.wire.receipt import is_receipt
-from common.wire.signing import sign
+from common.wire.signing import is_receipt, sign
 from daemon.core.delivery import Again, Delivery
-from daemon.upstream.options import BadOptions, Options, tls_context
-from daemon.upstream.signing import read_keys, signing_time
-from daemon.upstream.verdict import verdict
+from daemon.upstream.options import BadOptions, Options, read_keys, signing_time, tls_context, verdict
 
 JSON = {"content-type": PRESENCE_TYPE}
 ANSWER_LIMIT = 16 * 1024

@@ -45,16 +45,14 @@ from common.wire.nats_client import (
     NotNats,
     open_client,
 )
-from common.wire.nats_version import MINIMUM
+from common.wire.nats_headers import ASK, LANE, MINIMUM, PRESENCE
 from common.wire.nkey import decode_public
 from common.wire.presence import PresenceAnswer, read_answer
 from common.wire.seal import LaneWord
 from common.wire.signing import sign
-from common.wire.subjects import ASK, LANE, PRESENCE
 from daemon.core.delivery import Again, Delivered, Delivery, DeliveryRefused
 from daemon.core.upstream_kinds import KINDS
-from daemon.upstream.options import BadOptions, Options, tls_context
-from daemon.upstream.signing import read_keys, signing_time
+from daemon.upstream.options import BadOptions, Options, read_keys, signing_time, tls_context
 
 TOO_LARGE = 10054  # JSStreamMessageExceedsMaximumErr: the stream's own limit on one message
 SERVER_TIMEOUT = 5
@@ -228,7 +226,7 @@ class NatsReceiver:
 
 
 def _failure(error: Exception, topic: str) -> Delivery:
-    """The same table as over HTTP (`daemon.upstream.verdict`): parked is only what is wrong in the event itself."""
+    """The same table as over HTTP (`daemon.upstream.options`): parked is only what is wrong in the event itself."""
     match error:
         case MessageTooLarge():
             return DeliveryRefused(SERVER_TOO_LARGE)

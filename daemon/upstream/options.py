@@ -1,17 +1,28 @@
-"""What a receiver is opened with: values and paths only; secrets stay in their files until an adapter reads them."""
+"""What a receiver is opened with: values and paths only; secrets stay in their files until an adapter reads them.
+
+The files that keys stand in; what they sign, and how, is `common.wire.signing`'s, the same for every way out.
+
+What becomes of one try: the one table of what is delivered, what is parked and what is tried again, for every way out.
+
+Parked is only what is wrong in the event itself, and would be as wrong at the next try. What is wrong at the other side (a key, an
+address, a full disk, a page of a hotel's network) is set right there, and then everything comes by itself, with nobody
+typing anything at ten thousand boxes."""
 
 from __future__ import annotations
 
+import os
 import ssl
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
+from common.language.reasons import ANSWERED, ANSWERED_WITHOUT_RECEIPT
+from common.wire.keys import KEY_BYTES, BadKey, PrivateKey, SharedKey, private_line, signing_key
 from common.wire.presence import PresenceAnswer
-from daemon.core.delivery import Delivery
+from daemon.core.delivery import Again, Delivered, Delivery, DeliveryRefused
 from daemon.core.upstream_kinds import KINDS
 
 
@@ -26,7 +37,7 @@ def no_keys(nim: str) -> Sequence[str]:
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """`timeout` in seconds for one try. Every file in `key_files` signs each event. With `receipt` an answer counts only when it
-    proves that the event was read (`common.wire.receipt`). `lane_keys`: the ids of a NIM's keys for the relay, asked at each presence."""
+    proves that the event was read (`common.wire.signing`). `lane_keys`: the ids of a NIM's keys for the relay, asked at each presence."""
 
     url: str
     key_files: tuple[Path, ...] = ()
@@ -88,3 +99,60 @@ def open_receiver(kind: str, options: Options) -> UpstreamReceiver:
         raise BadOptions(f"upstream.kind: {kind!r} is none of {', '.join(KINDS)}")
     receiver: UpstreamReceiver = import_module(KINDS[kind].module).open_receiver(options)
     return receiver
+
+
+WRITTEN = 1_764_547_200
+"""2025-12-01."""
+
+
+def read_keys(paths: Sequence[Path]) -> list[SharedKey | PrivateKey]:
+    """One key a line; two lines while a key is being replaced: both sign."""
+    keys = []
+    for path in paths:
+        lines = read_file(path, "upstream key").split()
+        if not lines:
+            raise BadOptions(f"upstream key {path}: empty")
+        keys += [parse_key(line, str(path)) for line in lines]
+    return keys
+
+
+def parse_key(line: str, where: str) -> SharedKey | PrivateKey:
+    """`where` is what an error names; the key itself is never shown."""
+    try:
+        return signing_key(line)
+    except BadKey as error:
+        raise BadOptions(f"upstream key {where}: {error}") from None
+
+
+def signing_time(now: float, since: int) -> int:
+    """Seconds. `since` is when the event was made (ms). A clock that shows a time before this program was written has lost the date: then
+    the time of the event is nearer to the truth. Any other clock is taken as it is, since an event may be from a day on which
+    it was ahead."""
+    return int(now) if now >= WRITTEN else max(WRITTEN, since // 1000)
+
+
+def generate(path: Path) -> str:
+    """Make a key pair, write the private key to `path` (0600, never over an existing file), give back the public one."""
+    seed = os.urandom(KEY_BYTES)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        file.write(private_line(seed) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    return PrivateKey(seed).public
+
+
+TAKEN: Final = frozenset({*range(200, 300), 409})
+"""409: it has that event already."""
+PARKED: Final = frozenset({400, 413, 422})
+"""It is no event, it is too large, or it says what cannot be: headquarters cannot read it now and will not later."""
+
+
+def verdict(status: int, text: str, retry_after: float | None, *, has_receipt: bool = True) -> Delivery:
+    """Of an answer over HTTP. `text` is its beginning, for people; `has_receipt` is whether it proves that it read the event,
+    where that is asked for."""
+    if status in TAKEN:
+        told = ANSWERED_WITHOUT_RECEIPT(answer=f"{status} {text}".rstrip())
+        return Delivered() if has_receipt else Again(told, retry_after)
+    error = ANSWERED(answer=f"{status} {text}".rstrip())
+    return DeliveryRefused(error) if status in PARKED else Again(error, retry_after)

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from common.wire.keys import SHARED, SharedKey, SigningKey
 from daemon.upstream.https import HttpsReceiver, check_url
-from daemon.upstream.options import BadOptions, Options, tls_context
-from daemon.upstream.signing import parse_key
+from daemon.upstream.options import BadOptions, Options, parse_key, tls_context
 
 CONTENT_TYPE = "application/json"
 SIGNATURE = "x-avepay-signature"

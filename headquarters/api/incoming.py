@@ -8,8 +8,7 @@ import msgspec
 from litestar import Request, Response, post
 
 from common.wire.closure import MOST_BYTES
-from common.wire.receipt import receipt_of
-from common.wire.signing import ID
+from common.wire.signing import ID, receipt_of
 from common.wire.trial import read_trial
 from headquarters.api.access import STATUS, known, problem
 from headquarters.core.reception import Message, MessageRefused

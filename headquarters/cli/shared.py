@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from common.settings import SettingsError
-from common.web.terminal import visible
+from common.web.formats import visible
 from headquarters.app.settings import DEFAULT, HqSettings, load
 from headquarters.store.database import BadUrl, StoreError
 from headquarters.store.store import HqStore

@@ -14,8 +14,8 @@ import structlog
 from common.wire.cancellation import ended
 from common.wire.credentials import BadCredentials
 from common.wire.nats_client import Client, Msg, NatsError, NoAnswer
+from common.wire.nats_headers import CLOSURES_STREAM
 from common.wire.nats_pull import NatsOptions, Pull, connected, pulling
-from common.wire.subjects import CLOSURES_STREAM
 from headquarters.intake.gather import AT_ONCE
 from headquarters.intake.presence_nats import PresenceEvents, PresenceIntake
 from headquarters.intake.questions_nats import Floods, Questions

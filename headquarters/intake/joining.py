@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from common.login_limits import Budget, LoginLimits, LoginPlace, LoginRules, network_of
+from common.login_guard import Budget, LoginLimits, LoginPlace, LoginRules, network_of
 from common.wire.errors import BadEvent
 from common.wire.joining import JoinAnswer, JoinLink, JoinRequest, read_code, read_request
 from common.wire.keys import BadKey, PublicKey, verifying_key

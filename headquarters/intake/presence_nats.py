@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import structlog
 
 from common.wire.nats_client import Client, NatsError
+from common.wire.nats_headers import PRESENCE, PRESENCE_STREAM
 from common.wire.nats_pull import NatsOptions, pulling
-from common.wire.subjects import PRESENCE, PRESENCE_STREAM
 from headquarters.core.reception import Message, MessageRefused
 from headquarters.intake.reception import Reception
 from headquarters.intake.stream import NoSuchStream, call, message_of_consumer, read_stream

@@ -16,9 +16,9 @@ from msgspec import UNSET
 
 from common.wire.cancellation import ended
 from common.wire.nats_client import Client, Msg, NatsError, NoAnswer
+from common.wire.nats_headers import ASK, CLOSURE, CLOSURES_STREAM
 from common.wire.nats_pull import NatsOptions
 from common.wire.presence import MOST_BYTES, PresenceAnswer, read_presence
-from common.wire.subjects import ASK, CLOSURE, CLOSURES_STREAM
 from headquarters.core.reception import Message, MessageRefused
 from headquarters.intake.reception import Reception
 from headquarters.intake.stream import MOST_HEADERS, message_of, nim_of_subject, read_stream, stream_info

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from common.wire.nats_client import Client, Msg, NatsError, NoAnswer
-from common.wire.nats_headers import Headers
-from common.wire.subjects import CLOSURE, CLOSURES_STREAM
+from common.wire.nats_headers import CLOSURE, CLOSURES_STREAM, Headers
 from headquarters.core.reception import Message
 
 BATCH = 250

@@ -13,8 +13,7 @@ from litestar.response import Redirect
 
 from common.cookies import cookie_of, name_of
 from common.language import LANGUAGES, Text
-from common.login_guard import Attempted, TooManyTries
-from common.login_limits import DEVICE_SECONDS, new_device
+from common.login_guard import DEVICE_SECONDS, Attempted, TooManyTries, new_device
 from common.passwords import is_of_today
 from common.turns import Busy
 from common.web.asked import redirect_after_login, set_cookie

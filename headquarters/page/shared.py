@@ -18,8 +18,7 @@ from litestar.exceptions import HTTPException, NotFoundException
 from common import numbers
 from common.cookies import cookie_of
 from common.language import Counted, Language, Speaker, Text, chosen
-from common.login_guard import LoginGuard
-from common.login_limits import Budget, LoginRules
+from common.login_guard import Budget, LoginGuard, LoginRules
 from common.web import charts, formats
 from common.web.icons import MenuItem, icon, is_here
 from common.web.security import HEADERS, is_own_form

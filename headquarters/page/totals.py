@@ -13,7 +13,7 @@ from typing import IO, Any
 from litestar import Response, get
 from litestar.response import Stream
 
-from common.spreadsheet import plain_cell
+from common.numbers import plain_cell
 from common.web.asked import RIGHT
 from common.web.formats import day, moment
 from common.web.security import HEADERS

@@ -21,8 +21,7 @@ from support.receivers.vectors import event_of
 from support.shop import PLAIN
 
 from common.wire.keys import PrivateKey, signing_key
-from common.wire.receipt import is_receipt
-from common.wire.signing import sign
+from common.wire.signing import is_receipt, sign
 from common.wire.trial import Trial, TrialData, encode_trial
 from headquarters.store.store import HqStore
 

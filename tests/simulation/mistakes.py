@@ -359,7 +359,7 @@ MISTAKES = (
     Mistake(
         449,
         "a failed sync is tried again",
-        "daemon.store.sqlite.faults",
+        "daemon.store.sqlite.disk_failure",
         "        disk_failed(error.sqlite_errorname, is_sync=error.sqlite_errorcode in _SYNC)\n",
         "        pass\n",
     ),

@@ -331,7 +331,7 @@ def speak() -> None:
         from common.language import ambient  # noqa: PLC0415
 
         sys.modules.update(SPOKEN[ambient()])
-        importlib.import_module("daemon.cli.click_texts").install()  # click's words follow the environment
+        importlib.import_module("daemon.cli.groups").install()  # click's words follow the environment
 
 
 def cheapen() -> None:

@@ -2,7 +2,7 @@
 
 A session is known by the SHA-256 of what the cookie holds, and ends by logout, by `IDLE_MS` without a request, and at once when the
 person is disabled or gets another password. Passwords are tried one after the other, in a thread, and no oftener than
-`common.login_limits` has it: guessing costs the box neither memory nor the tills' time, and keeps nobody out.
+`common.login_guard` has it: guessing costs the box neither memory nor the tills' time, and keeps nobody out.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ import structlog
 
 from common.cookies import cookie_of, set_cookie
 from common.language import Text
-from common.login_guard import Attempted, LoginGuard, TooManyTries
-from common.login_limits import DEVICE_SECONDS, Budget, LoginRules, new_device
+from common.login_guard import DEVICE_SECONDS, Attempted, Budget, LoginGuard, LoginRules, TooManyTries, new_device
 from common.turns import Busy
 from daemon.api.http.answers import Header, Headers
 from daemon.api.refusals import TooManyRequests, WrongPassword

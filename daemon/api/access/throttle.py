@@ -8,7 +8,7 @@ import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator
 
-from common.login_limits import network_of
+from common.login_guard import network_of
 from daemon.api.refusals import TooManyRequests
 
 

@@ -19,8 +19,8 @@ from daemon.core.errors import FieldError, InvalidRequest, MachineAttention, Per
 from daemon.core.ledger.entries import CalendarKind
 from daemon.core.report.acts import CashBody, CashMovements, Moved
 from daemon.core.report.calendar_report import CalendarReport
+from daemon.usecases.reports.acts import cash_moves, move_cash
 from daemon.usecases.reports.close_period import body_of, calendar_closure, close_calendar
-from daemon.usecases.reports.move_cash import cash_moves, move_cash
 
 MAX_NUMBER: Final = 999_999_999
 EXAMPLES: Final = {"month": "2026-01", "year": "2026"}

@@ -28,9 +28,9 @@ from daemon.core.people import Right
 from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.core.report.receipt import receipt
-from daemon.paper.elements import Document
 from daemon.paper.invoice import invoice_document
-from daemon.paper.qr import draw_qr
+from daemon.paper.layout import Document
+from daemon.paper.logo import draw_qr
 from daemon.paper.reports import articles_document, report_document
 from daemon.paper.shop import Shop, Style
 from daemon.usecases.reports import acts, inspect, journal, report

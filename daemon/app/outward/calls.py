@@ -25,8 +25,8 @@ from common.wire.call import MOST_CALL, MOST_HEADERS, MOST_REPLY, Headers, Relay
 from common.wire.cancellation import ended
 from common.wire.credentials import Credentials
 from common.wire.errors import BadEvent
+from common.wire.nats_headers import CALL, PRESENCE
 from common.wire.seal import NotSealed, unseal
-from common.wire.subjects import CALL, PRESENCE
 from daemon.api.access.relayed import RELAYED, RelayedRequest
 from daemon.api.http.answers import Answer, new_request_id
 from daemon.api.problems import problem_answer

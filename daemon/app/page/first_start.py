@@ -28,7 +28,7 @@ from daemon.setup.carry_out import carry_out
 from daemon.setup.plan import NETWORKS, SetupPlan
 from daemon.setup.request import FirstPerson, SetupResult
 from daemon.setup.search import PortResult, candidates, machines, search
-from daemon.tls.home import AuthorityError
+from daemon.tls.names import AuthorityError
 
 __all__ = ["SetupInPage", "link", "serve_first_start"]
 

@@ -14,8 +14,7 @@ from common.language import Text
 from common.language.system import reason
 from daemon.app.reload import BringIntoForce
 from daemon.settings import Settings
-from daemon.tls.home import SERVER, AuthorityError
-from daemon.tls.names import box_names
+from daemon.tls.names import SERVER, AuthorityError, box_names
 
 log = structlog.get_logger(__name__)
 

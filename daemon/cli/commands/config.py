@@ -53,8 +53,7 @@ def _check_signing_keys(settings: Settings) -> None:
     upstream = settings.upstream
     if upstream is None or upstream.kind != "https":
         return
-    from daemon.upstream.options import BadOptions
-    from daemon.upstream.signing import read_keys
+    from daemon.upstream.options import BadOptions, read_keys
 
     paths = [secret_path(path) for path in (upstream.secret_file, upstream.key_file) if path]
     try:

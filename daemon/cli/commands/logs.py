@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from common.language import ambient, tr
-from common.web.terminal import visible
+from common.web.formats import visible
 from daemon import log_words
 from daemon.cli.failures import Unavailable
 from daemon.cli.options import examples

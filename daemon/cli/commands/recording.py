@@ -17,8 +17,8 @@ from daemon.cli.failures import Failure, Unavailable
 from daemon.cli.options import examples, settings_option
 from daemon.cli.output import say, warn
 from daemon.owner import as_owner
-from daemon.recording.ring import listed
 from daemon.recording.transcript import as_file, read_incident, read_ring, since, transcript, without_people
+from daemon.recording.writer import listed
 from daemon.settings import Settings
 
 _AGO = re.compile(r"([0-9]{1,6})([smhd])")

@@ -12,7 +12,7 @@ import click
 
 from common.language import ambient, tell, tr
 from common.language.system import reason
-from common.web.terminal import visible
+from common.web.formats import visible
 from daemon.cli.commands.backup import prompt_passphrase, read_passphrase
 from daemon.cli.failures import NO_ROOM, Failure, Unavailable, not_restored
 from daemon.cli.options import config_option, examples, file_option, json_option, last_z_option

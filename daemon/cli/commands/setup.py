@@ -154,7 +154,7 @@ def command(**flags: Any) -> int:
     from daemon.setup.plan import checked, tables
     from daemon.setup.request import FirstPerson
     from daemon.setup.search import candidates, machines, search
-    from daemon.tls.home import AuthorityError
+    from daemon.tls.names import AuthorityError
 
     place = check_place(wanted)
     ports = candidates(wanted.ports)

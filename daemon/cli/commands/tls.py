@@ -37,7 +37,7 @@ command = click.Group("tls")
 @json_option
 def init(settings: Settings, force: bool, as_json: bool) -> None:
     from daemon.setup.carry_out import make_authority, note_authority
-    from daemon.tls.home import AuthorityError
+    from daemon.tls.names import AuthorityError
 
     try:
         made = make_authority(settings, replace=force)
@@ -73,7 +73,7 @@ def init(settings: Settings, force: bool, as_json: bool) -> None:
 def export_ca(settings: Settings, file: Path | None) -> None:
     from daemon.settings.check import AUTHORITY
     from daemon.tls.authority import read, shown
-    from daemon.tls.home import AuthorityError
+    from daemon.tls.names import AuthorityError
 
     home = settings.tls_home
     root = home / AUTHORITY
@@ -100,7 +100,7 @@ def export_ca(settings: Settings, file: Path | None) -> None:
 @json_option
 def show(settings: Settings, as_json: bool) -> None:
     from daemon.tls.authority import read, shown
-    from daemon.tls.home import SERVER, AuthorityError
+    from daemon.tls.names import SERVER, AuthorityError
 
     file = settings.server.tls_cert or settings.tls_home / SERVER
     try:

@@ -194,7 +194,7 @@ def _not_written(settings: Settings, error: OSError) -> Failure:
 )
 @click.argument("file", type=click.Path(path_type=Path), metavar=tr("FILE"))
 def keygen(file: Path) -> None:
-    from daemon.upstream.signing import generate
+    from daemon.upstream.options import generate
 
     try:
         with as_owner(file.parent):

@@ -7,7 +7,7 @@ must still find today's hashes right.
 
 from __future__ import annotations
 
-from common.wire.chain import GENESIS, ChainLink, chained, closure_head
+from common.wire.closure import GENESIS, ChainLink, chained, closure_head
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Closure
 from daemon.core.ledger.entries import Placed

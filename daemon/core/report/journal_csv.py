@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from common.language import Language
-from common.spreadsheet import plain_cell
+from common.numbers import plain_cell
 from daemon.core.clock import machine_millis, millis_text
 from daemon.core.invoice.invoice import PAYMENT_LABELS, Invoice
 from daemon.core.ledger.attempt import Record

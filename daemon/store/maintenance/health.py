@@ -15,7 +15,7 @@ from common.language import Text
 from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger import chain
 from daemon.core.ledger.book import Book
-from daemon.store.sqlite.faults import DAMAGED, is_rubbish
+from daemon.store.sqlite.disk_failure import DAMAGED, is_rubbish
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.book_start import read_start
 from daemon.store.tables.book.books import BookHead, all_books, read_head

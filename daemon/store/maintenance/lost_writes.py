@@ -14,7 +14,7 @@ from common.language.reasons import WRITES_LOST, WRITES_LOST_LOG_KEPT, from_stor
 from common.language.system import reason
 from daemon.core.errors import StorageFull
 from daemon.store.maintenance.housekeeping import LOST_WRITES, mark_restored
-from daemon.store.sqlite.commit_mark import MarkRow
+from daemon.store.sqlite.lock import MarkRow
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.lineage import begin_epoch, read_lineage
 from daemon.store.tables.meta import read_meta, write_meta

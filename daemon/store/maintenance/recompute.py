@@ -21,7 +21,7 @@ from daemon.core.ledger.outage import RegisterOfOutages
 from daemon.core.report import fiscal_reports
 from daemon.store.maintenance.recompute_calendar import CalendarCheck
 from daemon.store.maintenance.recompute_known import KnownCheck, OriginalCheck
-from daemon.store.sqlite.faults import storage_error
+from daemon.store.sqlite.disk_failure import storage_error
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.attempts import tally_of
 from daemon.store.tables.book.book_start import read_start

@@ -29,8 +29,14 @@ from daemon.core.errors import LedgerUnusable, StorageFull
 from daemon.store.maintenance.backup import complete_copy, in_the_making, keep_as
 from daemon.store.maintenance.health import examine
 from daemon.store.sqlite.connection import open_to_read
-from daemon.store.sqlite.disk_failure import file_failed, is_copy_due, note_copied, read_failures
-from daemon.store.sqlite.faults import is_unreadable, storage_error
+from daemon.store.sqlite.disk_failure import (
+    file_failed,
+    is_copy_due,
+    is_unreadable,
+    note_copied,
+    read_failures,
+    storage_error,
+)
 from daemon.store.sqlite.migrations import is_current, migrations
 
 OLD = ".failed-"

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from common.language import Text
 from daemon.core.errors import StorageFull
-from daemon.store.sqlite.faults import storage_error
+from daemon.store.sqlite.disk_failure import storage_error
 
 T = TypeVar("T")
 Job = Callable[[sqlite3.Connection], T]

@@ -15,7 +15,7 @@ from pathlib import Path
 from common.language import Text
 from common.language.system import reason
 from daemon.core.errors import LedgerUnusable, StorageError, StorageFull
-from daemon.store.sqlite.faults import DAMAGED
+from daemon.store.sqlite.disk_failure import DAMAGED
 
 RESERVE_BYTES = 16 * 1024 * 1024
 SANDBOX_RESERVES = 4

@@ -19,8 +19,7 @@ from common.language import Text
 from common.language.system import reason
 from daemon.core.errors import StorageError, StorageFull
 from daemon.store.sqlite.connection import BUSY_SECONDS, Job, SqliteConnection
-from daemon.store.sqlite.disk_failure import file_failed
-from daemon.store.sqlite.faults import storage_error
+from daemon.store.sqlite.disk_failure import file_failed, storage_error
 
 T = TypeVar("T")
 

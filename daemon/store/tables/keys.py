@@ -12,7 +12,7 @@ from daemon.core.audit import Actor
 from daemon.core.errors import NotFound
 from daemon.core.keys import ApiKey, hash_key, is_key_id, may_be_one
 from daemon.core.machine.nim import same_machine
-from daemon.store.sqlite.faults import storage_faults
+from daemon.store.sqlite.disk_failure import storage_faults
 from daemon.store.sqlite.queries import load
 from daemon.store.tables import audit
 

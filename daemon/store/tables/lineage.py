@@ -11,7 +11,7 @@ import uuid
 import msgspec
 
 from daemon.core.errors import LedgerUnusable
-from daemon.store.sqlite.faults import DAMAGED
+from daemon.store.sqlite.disk_failure import DAMAGED
 from daemon.store.tables.meta import read_meta, write_meta
 
 LEDGER_ID = "ledger_id"

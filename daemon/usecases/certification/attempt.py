@@ -41,7 +41,7 @@ from daemon.core.ledger.verdict import strangers
 from daemon.core.machine.state import Certified, FiscalCounters
 from daemon.machines.adapter import ConnectedMachine
 from daemon.store.tables.book import attempts
-from daemon.usecases.certification import credit, enter_invoice, recover, slow_close
+from daemon.usecases.certification import credit, enter_invoice, recover
 from daemon.usecases.certification.announce import announce
 from daemon.usecases.certification.idempotency import outcome_of
 from daemon.usecases.worker.attempts import LiveAttempt
@@ -200,7 +200,7 @@ async def _on_the_line(job: AttemptRun, machine: ConnectedMachine) -> tuple[Invo
         raise
     job.step(Step.CLOSING)
     try:
-        with slow_close.watching(worker, agreed.number, is_credit=agreed.is_credit):
+        with enter_invoice.watching(worker, agreed.number, is_credit=agreed.is_credit):
             certified = await enter_invoice.close(worker, machine, agreed)
     except enter_invoice.OutcomeUnknown as unknown:
         await _doubt(job, machine, unknown)

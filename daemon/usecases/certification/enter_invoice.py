@@ -1,10 +1,12 @@
-"""The order of commands for one invoice (protocol 3): C3h, C0h, 31h for each item, 36h, 33h, 35h, and then 38h."""
+"""The order of commands for one invoice (protocol 3): C3h, C0h, 31h for each item, 36h, 33h, 35h, and then 38h. A 38h that takes longer than
+it takes on this machine: told at once, before any time limit, and nothing is sent for it."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import structlog
 
@@ -25,6 +27,7 @@ from daemon.core.errors import (
     RequestExpired,
     StorageError,
 )
+from daemon.core.events import SLOW
 from daemon.core.invoice.invoice import Invoice, Payment
 from daemon.core.ledger.verdict import fc_moved
 from daemon.core.machine.agreement import agree, vat_habit
@@ -165,3 +168,42 @@ async def _cancel(worker: MachineWorker, machine: ConnectedMachine) -> bool | No
     except MachineError as error:
         worker.drop(machine, INVOICE_NOT_CANCELLED(error=error))
         return None
+
+
+TIMES = 3
+"""As long as the longest so far."""
+BOUNDS = {False: (1.0, 3.0), True: (20.0, 60.0)}
+"""Seconds, at the least and at the most, for a sale, and for a credit note, which the tax server checks first."""
+
+
+def patience(longest: float, *, is_credit: bool) -> float:
+    """Seconds after which somebody is told; `longest`: that 38h has taken here since the start, 0 before the first."""
+    least, most = BOUNDS[is_credit]
+    return min(max(least, TIMES * longest), most)
+
+
+@contextmanager
+def watching(worker: MachineWorker, number: str, *, is_credit: bool) -> Iterator[None]:
+    """While 38h is under way. What ends otherwise than by an answer is no measure of how long an answer takes."""
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    wait = patience(worker.longest_close.get(is_credit, 0.0), is_credit=is_credit)
+    timer = loop.call_later(wait, _announce, worker, number, wait)
+    try:
+        yield
+        worker.longest_close[is_credit] = max(worker.longest_close.get(is_credit, 0.0), loop.time() - began)
+    finally:
+        timer.cancel()
+
+
+def _announce(worker: MachineWorker, number: str, waited: float) -> None:
+    book = worker.book
+    log.warning(
+        "certification.slow",
+        nim=book.nim,
+        mode=book.mode,
+        invoice_number=number,
+        waited=waited,
+        incident=worker.note_odd("38h is slow") or None,
+    )
+    worker.publish(SLOW, detail=f"38h of invoice {number} has no answer after {waited:g} s; it is waited for")

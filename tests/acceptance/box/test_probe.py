@@ -17,7 +17,7 @@ from support.line.states import chatty_line, held_by_another_program, raw_termin
 from support.shop import IFU, Machine, Shop, invoice
 
 from bridge.recording.recording import Recorder, read
-from daemon.probe import connect, line
+from daemon.probe import connect
 from daemon.settings import load
 
 TIMED = {"reply_time", "reply_gap"}
@@ -121,7 +121,7 @@ def test_the_settings_it_writes_make_a_shop_work(tmp_path, machine):
 async def test_what_is_no_machine_is_named(tmp_path, monkeypatch, place, told):
     """One clear line each."""
     monkeypatch.setattr(connect, "SPEEDS", (115_200, 9_600))
-    for module, name in ((connect, "WAKING"), (connect, "_STRANGER"), (line, "_ALIVE")):
+    for module, name in ((connect, "WAKING"), (connect, "_STRANGER"), (connect, "_ALIVE")):
         monkeypatch.setattr(module, name, getattr(module, name) / 4)
     port = tmp_path / "port"
     with place(port), pytest.raises(connect.NoMachine) as none:

@@ -18,7 +18,7 @@ from support.receivers.authority import Authority
 from support.receivers.headquarters import HttpHeadquarters, upstream_section, z_numbers
 from support.shop import NIM, Shop, invoice, wait_for
 
-from daemon.upstream.signing import generate
+from daemon.upstream.options import generate
 
 OK = httpx.codes.OK
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"  # noqa: S105  anybody's

@@ -28,8 +28,7 @@ from daemon.app.upkeep.certificate import Certificate
 from daemon.settings import load
 from daemon.tls import authority
 from daemon.tls.authority import check_key, create, read, renew, renew_if_due, shown
-from daemon.tls.home import AuthorityError
-from daemon.tls.names import box_addresses, box_names
+from daemon.tls.names import AuthorityError, box_addresses, box_names
 
 NAMES = ("localhost", "caisse.lan", "127.0.0.1")
 NOW = datetime(2026, 1, 15, tzinfo=UTC)

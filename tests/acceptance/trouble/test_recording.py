@@ -10,7 +10,7 @@ from support.processor import within
 from support.shop import NIM, Machine, Shop, invoice, wait_for
 
 from bridge.recording.recording import NOTE, Recording, read
-from daemon.recording.ring import listed, path_of, segments
+from daemon.recording.writer import listed, path_of, segments
 
 
 def folder_of(shop: Shop):

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from support.shop import Shop, invoice, wait_for
 
-from daemon.usecases.certification.slow_close import patience
+from daemon.usecases.certification.enter_invoice import patience
 
 
 def test_silence_at_38h_is_told_while_it_is_waited_for(tmp_path) -> None:

@@ -10,8 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from support.ledgers.ledger import START, Till, invoice, opened, tamper
 
-from common.wire.chain import GENESIS
-from common.wire.closure import ClosureData, proves_itself, read_closure
+from common.wire.closure import GENESIS, ClosureData, proves_itself, read_closure
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.maintenance.backup import backup, restore
 from daemon.upstream.event import compose

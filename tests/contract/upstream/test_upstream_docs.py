@@ -28,8 +28,7 @@ from support.shop import PLAIN
 from common.wire.closure import Counters
 from common.wire.instants import instant_text
 from common.wire.keys import PrivateKey, private_line
-from common.wire.receipt import is_receipt
-from common.wire.signing import sign
+from common.wire.signing import is_receipt, sign
 from daemon.core.delivery import Again, Delivered, DeliveryRefused
 from daemon.upstream.options import Options, open_receiver
 

@@ -25,9 +25,8 @@ from simulation.storage.durable import DurableFiles, the_vfs, unwatched, watched
 from daemon.store.maintenance import renewal
 from daemon.store.sqlite import connection as real
 from daemon.store.sqlite import high_water
-from daemon.store.sqlite.commit_mark import CommitMark
-from daemon.store.sqlite.faults import storage_error
-from daemon.store.sqlite.lock import LedgerLock
+from daemon.store.sqlite.disk_failure import storage_error
+from daemon.store.sqlite.lock import CommitMark, LedgerLock
 from daemon.store.sqlite.migrations import migrations
 
 MEMORY = Path("/dev/shm")  # noqa: S108  each history has a folder of its own in it

@@ -10,14 +10,7 @@ from typing import Any
 import msgspec
 from support.receivers.vectors import event_of, proven
 
-from common.wire.chain import GENESIS
-from common.wire.closure import (
-    ClosureData,
-    Counters,
-    ZGroupTotal,
-    ZPaymentTotal,
-    ZTypeTotal,
-)
+from common.wire.closure import GENESIS, ClosureData, Counters, ZGroupTotal, ZPaymentTotal, ZTypeTotal
 from common.wire.instants import instant_text
 from common.wire.keys import PrivateKey
 from common.wire.presence import TYPE, Presence, encode_presence

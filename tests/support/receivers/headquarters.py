@@ -22,8 +22,7 @@ from support.ports import free_port
 from support.receivers.nats_server import NatsServer, NatsSite, add_stream, read_events
 from support.shop import PLAIN
 
-from daemon.upstream.options import Options
-from daemon.upstream.signing import generate
+from daemon.upstream.options import Options, generate
 
 RECEIVER = Path(__file__).with_name("receiver.py")
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from common.wire.chain import GENESIS, closure_head
 from common.wire.closure import (
+    GENESIS,
     TYPES,
     ClosureData,
     ClosureEvent,
@@ -25,6 +25,7 @@ from common.wire.closure import (
     ZPaymentTotal,
     ZTypeGroupTotal,
     ZTypeTotal,
+    closure_head,
     encode_closure,
     link_of,
 )

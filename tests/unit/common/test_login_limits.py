@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 
-from common.login_limits import (
+from common.login_guard import (
     DEVICE_SECONDS,
     MOST_KEPT,
     Budget,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from common.spreadsheet import plain_cell
+from common.numbers import plain_cell
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from daemon.core.certified_core import CORE_VERSION, RECORD, ROOT, core_digest, problem, sources
-from daemon.doctor.paper import check_homologation
+from daemon.doctor.box import check_homologation
 from daemon.settings import load
 
 

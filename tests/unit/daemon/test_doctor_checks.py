@@ -14,11 +14,9 @@ import pytest
 from support.receivers.authority import Authority
 
 from daemon.core.delivery import Backlog
-from daemon.doctor.box import check_box_clock, check_disk
-from daemon.doctor.certificate import check_certificate, check_secrets
+from daemon.doctor.box import check_box_clock, check_certificate, check_company, check_disk, check_secrets
 from daemon.doctor.ledger import check_keys, check_upstream
 from daemon.doctor.line import User, check_clock, check_port, check_tax_server
-from daemon.doctor.paper import check_company
 from daemon.doctor.service import Service, check_front, check_service
 from daemon.doctor.wording import NAMES, CheckName
 from daemon.paper.shop import cadastral

@@ -5,7 +5,7 @@ import pytest
 from support.paper.png import png
 from support.receivers.receipt_printer import NO_PAPER, ReceiptPrinter
 
-from daemon.doctor.paper import check_company, check_isf, check_logo, check_printer, check_upgrade
+from daemon.doctor.box import check_company, check_isf, check_logo, check_printer, check_upgrade
 from daemon.settings import Machine, Place, Settings
 from daemon.settings.model import Homologation
 from daemon.settings.paper import Company, Printer

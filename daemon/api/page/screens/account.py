@@ -22,8 +22,8 @@ from daemon.api.page.shown.machine_shown import qr_picture
 from daemon.api.page.visit import AnyRequest, Visit, fault_page, language_of, name_of, redirect, screen, shown
 from daemon.api.refusals import WrongPassword
 from daemon.core.errors import FieldError, InvalidRequest, NotFound
-from daemon.paper.elements import Document, Element, Pair, QrCode, Rule, TextLine
 from daemon.paper.invoice import invoice_document
+from daemon.paper.layout import Document, Element, Pair, QrCode, Rule, TextLine
 from daemon.paper.shop import Style
 from daemon.usecases.reports import acts, inspect, journal
 

@@ -26,10 +26,10 @@ from daemon.core.ledger.entries import CalendarKind
 from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import AReport, ZReport
 from daemon.core.report.journal_csv import Cell
-from daemon.paper.elements import Document, Element, Pair, Rule, Table, TextLine, Title
+from daemon.paper.layout import Document, Element, Pair, Rule, Table, TextLine, Title
 from daemon.usecases.reports import inspect, report
+from daemon.usecases.reports.acts import cash_moves, move_cash
 from daemon.usecases.reports.close_period import calendar_closure
-from daemon.usecases.reports.move_cash import cash_moves, move_cash
 
 DAYS_OF_A: Final = 92
 MONTHS_OF_A: Final = 120

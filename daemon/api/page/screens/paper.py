@@ -19,10 +19,9 @@ from daemon.core.errors import NotFound
 from daemon.core.ledger.attempt import Record
 from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import ZReport
-from daemon.paper.elements import Document
 from daemon.paper.html import as_html
 from daemon.paper.invoice import invoice_document
-from daemon.paper.layout import Width
+from daemon.paper.layout import Document, Width
 from daemon.paper.outage import outage_document
 from daemon.paper.pdf import PaperSize, as_pdf, poster
 from daemon.paper.reports import report_document

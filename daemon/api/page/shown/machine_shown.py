@@ -28,7 +28,7 @@ from daemon.api.page.shown.sales_state import AMBER_DAYS, DRIFT_AMBER, RED_DAYS
 from daemon.api.page.visit import Visit, name_of
 from daemon.core.errors import without_paths
 from daemon.core.report.machine_info import tax_server
-from daemon.paper.qr import draw_qr
+from daemon.paper.logo import draw_qr
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 FOREIGN: Final = Text(

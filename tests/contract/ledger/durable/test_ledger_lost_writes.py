@@ -13,7 +13,7 @@ from support.ledgers.ledger import NIM, Till, opened, query
 from common.language.reasons import from_stored
 from daemon.core.ledger.book import BookState
 from daemon.store.maintenance.verify import verify
-from daemon.store.sqlite.commit_mark import mark_path
+from daemon.store.sqlite.lock import mark_path
 
 SALES = 6
 FRAME = 4096 + 24

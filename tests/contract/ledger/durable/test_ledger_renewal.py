@@ -20,9 +20,8 @@ from daemon.core.errors import LedgerUnusable, StorageFull
 from daemon.store.maintenance import renewal
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite import disk_failure, high_water
-from daemon.store.sqlite.commit_mark import CommitMark
-from daemon.store.sqlite.disk_failure import DiskFailure, disk_trouble, ending_on_failure, read_failures
-from daemon.store.sqlite.faults import storage_error
+from daemon.store.sqlite.disk_failure import DiskFailure, disk_trouble, ending_on_failure, read_failures, storage_error
+from daemon.store.sqlite.lock import CommitMark
 
 SOLD = 5
 

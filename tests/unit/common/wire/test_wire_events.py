@@ -12,7 +12,7 @@ from support.receivers.vectors import closure, event_of, vectors
 from common.wire.closure import MOST_BYTES, proves_itself, read_closure
 from common.wire.errors import BadEvent
 from common.wire.presence import PresenceAnswer, WantedClosures, read_answer, read_presence
-from common.wire.receipt import is_receipt, receipt_of
+from common.wire.signing import is_receipt, receipt_of
 
 GOOD = event_of(closure("Z 1", entry="record 2"))
 PRESENCE = vectors()["presence"]["content"].encode()

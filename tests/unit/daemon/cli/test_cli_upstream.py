@@ -5,7 +5,7 @@ from support.cli.command import CONFIG, NIM, Command, audited
 from support.ledgers.ledger import Till, opened
 from support.receivers.hooks import Receiver
 
-from daemon.upstream.signing import PrivateKey, read_keys
+from daemon.upstream.options import PrivateKey, read_keys
 
 UPSTREAM = '[upstream]\nkind = "https"\nurl = "https://hq.example"\nsecret_file = "s"\n'
 

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from daemon.cli import root
-from daemon.paper.elements import Document, Pair, QrCode, Rule, Table, TextLine, Title
+from daemon.paper.layout import Document, Pair, QrCode, Rule, Table, TextLine, Title
 from daemon.paper.pdf import as_pdf
 
 

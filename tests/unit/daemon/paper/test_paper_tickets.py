@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from paper_samples import CREDIT, SALE, documents, record, shop
 from support.paper.escpos import printed
 
-from daemon.paper.elements import Document, Element, Logo, Pair, QrCode, Table, TextLine, Title
 from daemon.paper.escpos import CODE_PAGES, as_escpos
 from daemon.paper.html import as_html
 from daemon.paper.invoice import invoice_document
-from daemon.paper.layout import WIDTHS, as_text, rows
+from daemon.paper.layout import WIDTHS, Document, Element, Logo, Pair, QrCode, Table, TextLine, Title, as_text, rows
 from daemon.paper.letters import sum_of
 from daemon.paper.shop import Style
 

@@ -13,8 +13,7 @@ import pytest
 from support.shop import wait_for
 
 from bridge.recording.recording import RECEIVED, SENT, LineEvent, read
-from daemon.recording.ring import INCIDENTS_KEPT, listed, path_of, segments
-from daemon.recording.writer import LineFiles, RecordingPlace, Recordings
+from daemon.recording.writer import INCIDENTS_KEPT, LineFiles, RecordingPlace, Recordings, listed, path_of, segments
 
 ABOUT = {"nim": "EL02000015-1"}
 MINUTE = 60_000_000

@@ -14,8 +14,7 @@ import pytest
 
 from daemon.core.delivery import Delivered
 from daemon.upstream import https
-from daemon.upstream.options import Options
-from daemon.upstream.signing import generate
+from daemon.upstream.options import Options, generate
 
 THERE = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
 

@@ -14,8 +14,7 @@ import structlog
 
 from daemon.core.delivery import Again, Delivered, Delivery, DeliveryRefused
 from daemon.upstream import nats as jetstream
-from daemon.upstream.options import BadOptions, Options
-from daemon.upstream.signing import generate
+from daemon.upstream.options import BadOptions, Options, generate
 
 NIM = "EL02000015-1"
 TOPIC = f"mcf.{NIM}.closure"

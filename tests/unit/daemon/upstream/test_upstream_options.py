@@ -14,8 +14,7 @@ from daemon.core.upstream_kinds import KINDS, UpstreamKind
 from daemon.upstream import https, webhook
 from daemon.upstream.https import HttpsReceiver
 from daemon.upstream.nats import NatsReceiver
-from daemon.upstream.options import BadOptions, Options, open_receiver
-from daemon.upstream.signing import generate
+from daemon.upstream.options import BadOptions, Options, generate, open_receiver
 
 
 @pytest.fixture

@@ -12,8 +12,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 
 from common.wire.keys import PrivateKey
 from common.wire.signing import sign
-from daemon.upstream.options import BadOptions
-from daemon.upstream.signing import WRITTEN, generate, parse_key, read_keys, signing_time
+from daemon.upstream.options import WRITTEN, BadOptions, generate, parse_key, read_keys, signing_time
 
 BODY = '{"total":"16 000 F É"}'.encode()
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"  # noqa: S105  # the published example of the specification

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from daemon.core.delivery import Again, Delivered, DeliveryRefused
-from daemon.upstream.verdict import verdict
+from daemon.upstream.options import verdict
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 
 from daemon.core.events import SLOW
 from daemon.core.ledger.book import Book
-from daemon.usecases.certification import slow_close
-from daemon.usecases.certification.slow_close import patience, watching
+from daemon.usecases.certification import enter_invoice
+from daemon.usecases.certification.enter_invoice import patience, watching
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 
@@ -44,7 +44,7 @@ class Watched:
 
 async def test_what_was_answered_in_time_is_told_of_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """The longest answer is kept, of sales and of credit notes apart; what ends otherwise is no measure."""
-    monkeypatch.setattr(slow_close, "BOUNDS", {False: (60.0, 60.0), True: (60.0, 60.0)})
+    monkeypatch.setattr(enter_invoice, "BOUNDS", {False: (60.0, 60.0), True: (60.0, 60.0)})
     watched = Watched()
     with watching(watched.worker, "F-1", is_credit=False):
         await asyncio.sleep(0.01)
@@ -61,7 +61,7 @@ async def test_what_was_answered_in_time_is_told_of_nobody(monkeypatch: pytest.M
 
 async def test_what_takes_too_long_is_told_once_with_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
     """While it is waited for, to screens and to the recording of the line."""
-    monkeypatch.setattr(slow_close, "BOUNDS", {False: (0.01, 0.01)})
+    monkeypatch.setattr(enter_invoice, "BOUNDS", {False: (0.01, 0.01)})
     watched = Watched()
     async with asyncio.timeout(60):
         with watching(watched.worker, "F-1", is_credit=False):
