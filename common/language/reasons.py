@@ -169,6 +169,11 @@ SPARE_OF_OTHER_TAXPAYER: Final = Reason(
     "spare_of_other_taxpayer",
     "the spare has another taxpayer than the machine for which it stands; it certifies nothing",
 )
+PAIR_NOT_COMPARED: Final = Reason(
+    "pair_not_compared",
+    "an older copy of the ledger was put back, and it is not known what {other} has certified since: {nim} certifies "
+    "nothing before {other} was connected once, or a person has decided that it is lost (mcfd machine settle {other})",
+)
 SANDBOX_ATTENTION: Final = Reason("sandbox_attention", "a test asked for it: nothing is wrong")
 
 # Deliveries to headquarters and webhooks, and the printer.

@@ -17,7 +17,14 @@ from daemon.core import errors
 from daemon.core.errors import FieldError, without_paths
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.deferred import KeyRequired, NotWaiting, NumberWaits
-from daemon.core.ledger.take_over import MachineIsSpare, NotInUse, NumberReserved, TakeOverRefused, UnknownElsewhere
+from daemon.core.ledger.take_over import (
+    MachineIsSpare,
+    NotInUse,
+    NumberReserved,
+    PairNotCompared,
+    TakeOverRefused,
+    UnknownElsewhere,
+)
 from daemon.core.report.receipt import Receipt, receipt
 
 log = structlog.get_logger(__name__)
@@ -43,6 +50,7 @@ Code = Literal[
     "MISDIRECTED_REQUEST",
     "NIM_NOT_IN_SCOPE",
     "NOT_FOUND",
+    "PAIR_NOT_COMPARED",
     "PERIOD_NOT_OVER",
     "PRINTER_UNAVAILABLE",
     "REQUEST_EXPIRED",
@@ -127,6 +135,9 @@ KINDS: Final[dict[type[Exception], Kind]] = {
     TakeOverRefused: Kind(409, "INVALID_REQUEST", Text("The request cannot be accepted")),
     NotInUse: Kind(503, "BRIDGE_OFFLINE", Text("The machine cannot be reached"), retry_after=OFFLINE_RETRY),
     NumberReserved: Kind(503, "MACHINE_ATTENTION", Text("An operator has to settle what was found on the machine")),
+    PairNotCompared: Kind(
+        503, "PAIR_NOT_COMPARED", Text("The other machine of the pair has to be asked what it has certified")
+    ),
     UnknownElsewhere: Kind(
         503, "BRIDGE_OFFLINE", Text("The outcome is not known yet"), OUTCOME_UNKNOWN, retry_after=OFFLINE_RETRY
     ),

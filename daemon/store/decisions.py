@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from common.language import Text
-from common.language.reasons import SPARE_OF_OTHER_TAXPAYER
+from common.language.reasons import SALE_RESTORED, SPARE_OF_OTHER_TAXPAYER
 from daemon.core.audit import DAEMON, Action, Actor
 from daemon.core.events import CERTIFIED
 from daemon.core.ledger.attempt import Outcome, Record
@@ -22,7 +22,7 @@ from daemon.core.machine.state import Certified, MachineState
 from daemon.store.access import LedgerAccess
 from daemon.store.maintenance import numbers
 from daemon.store.tables import audit
-from daemon.store.tables.book import attempts, books, entries, settlements, take_overs, time_repair
+from daemon.store.tables.book import attempts, books, deferred, entries, settlements, take_overs, time_repair
 from daemon.store.tables.book.settlements import Settlement
 
 
@@ -82,6 +82,8 @@ class OperatorDecisions(LedgerAccess):
         elif decision == "certified" and attempt is not None and word is not None:
             after = None if paper is None or case.is_last else case.after(paper)
             self._certify(connection, book, attempt.id, word, given=given, after=after)
+        elif decision == "lost":
+            _give_up(connection, book, given)
         elif case.evidence is not None:
             self._adopt(connection, book, case.evidence.state, case.foreign(), given)
 
@@ -238,7 +240,19 @@ def _case(connection: sqlite3.Connection, book: Book, fresh: Evidence | None = N
         attempts.standing_of(connection, book, last),
         settlements.decided(connection, book),
         is_replaced,
+        take_overs.is_awaited(connection, book),
     )
+
+
+def _give_up(connection: sqlite3.Connection, book: Book, given: DecisionNote) -> None:
+    """What waits may be among what the lost machine has certified: a person decides on each."""
+    take_overs.lost(connection, book, given.at)
+    deferred.doubt(connection, book, SALE_RESTORED)
+    others = take_overs.sharing(connection, book)
+    entries.append(connection, book, SpareDecided("lost", book.nim, others[0].nim, given.reason), given.at)
+    for other in others:
+        entries.append(connection, other, SpareDecided("lost", book.nim, other.nim, given.reason), given.at)
+    _note(connection, book, "lost", None, given)
 
 
 def _note_take_over(

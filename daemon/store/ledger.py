@@ -27,7 +27,17 @@ from daemon.store.maintenance.numbers import catch_up, name_of, question_at_firs
 from daemon.store.outages import OutageAccess
 from daemon.store.sqlite.high_water import HighWater, book_name
 from daemon.store.tables import audit
-from daemon.store.tables.book import attempts, books, closures, deferred, epochs, outages, settlements, totals
+from daemon.store.tables.book import (
+    attempts,
+    books,
+    closures,
+    deferred,
+    epochs,
+    outages,
+    settlements,
+    take_overs,
+    totals,
+)
 from daemon.store.tables.book.attempts import FailedState
 from daemon.store.tables.damage import read_damage
 from daemon.store.tables.meta import read_meta, write_meta
@@ -41,6 +51,17 @@ class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
 
     async def open_book(self, nim: str, mode: Mode) -> Book:
         return await self.write(books.open_book, nim=nim, mode=mode)
+
+    async def open_pair(self, first: str, spare: str) -> None:
+        """The live books of a machine and its spare, before either is asked anything; two taxpayers are no pair."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            pair = [books.open_book(connection, nim, "live") for nim in (first, spare)]
+            ours, theirs = (books.book_state(connection, book).ifu for book in pair)
+            if ours == theirs or not (ours and theirs):
+                take_overs.pair(connection, *pair)
+
+        await self.write(job)
 
     async def state(self, book: Book) -> BookState:
         return self.peek(books.book_state, book=book)

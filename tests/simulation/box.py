@@ -99,6 +99,8 @@ class Life:
 
     async def begin(self) -> None:
         self.store = await Store.open(self.box.ledger, timezone=zone("UTC"), reserve_bytes=0)
+        if self.box.has_spare:
+            await self.store.ledger.open_pair(*(machine.nim for machine in self.box.machines))
         for machine in self.box.machines:
             seat = Seat(self, machine)
             await seat.begin(self.store)

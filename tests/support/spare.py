@@ -69,13 +69,20 @@ class PairedShop:
             await self.store.decisions.take_back(self.first.worker.book, reason=reason, at=self.in_use.now(), by=PERSON)
 
     async def first_dies(self) -> None:
-        self.first.session.unplug(asyncio.get_running_loop().time(), 1e9)
-        self.first.port.pump()
-        await self.first.until(lambda: not self.first.worker.connected, "the machine away")
+        await self.unplug(self.first)
+
+    async def unplug(self, machine: MemoryShop) -> None:
+        machine.session.unplug(asyncio.get_running_loop().time(), 1e9)
+        machine.port.pump()
+        await machine.until(lambda: not machine.worker.connected, "the machine away")
 
     async def first_returns(self) -> None:
         self.first.session.plug()
         await self.first.connected()
+
+    async def first_returns_in_attention(self) -> None:
+        self.first.session.plug()
+        await self.first.until(lambda: self.first.worker.attention, "what the machine has certified found")
 
     async def dies_in_doubt(self, number: str, key: str = "", *, certified: bool) -> asyncio.Task[Answered[Record]]:
         """The first machine dies at 38h of that invoice; the till waits."""
@@ -91,17 +98,32 @@ class PairedShop:
 
 
 @asynccontextmanager
-async def paired(path: Path) -> AsyncIterator[PairedShop]:
+async def paired(path: Path, on: PairedShop | MemoryShop | None = None) -> AsyncIterator[PairedShop]:
+    """`on`: the machines of a shop that was there before, plugged in or not as it has left them."""
     store = await Store.open(path, timezone=zone("UTC"), reserve_bytes=0)
     async with store:
+        await store.ledger.open_pair(NIM, SPARE)
         limits = Limits(doubt_patience=0.3, patience=5.0, aggregation_delay=0.01)
-        first, spare = (MemoryShop(path, nim=nim, limits=limits) for nim in (NIM, SPARE))
+        before = (
+            (on.session, None)
+            if isinstance(on, MemoryShop)
+            else (on.first.session, on.spare.session)
+            if on
+            else (None, None)
+        )
+        first, spare = (
+            MemoryShop(path, nim=nim, limits=limits, on=session)
+            for nim, session in zip((NIM, SPARE), before, strict=True)
+        )
         await first.begin(store)
         await spare.begin(store)
         first.worker.spare, spare.worker.first = spare.worker, first.worker
         waiting = [asyncio.ensure_future(SalesThatWait(each.worker).run()) for each in (first, spare)]
-        await first.connected()
-        await spare.connected()
+        for each in (first, spare):
+            if each.session.is_plugged(asyncio.get_running_loop().time()):
+                await each.until(
+                    lambda each=each: each.worker.connected or each.worker.attention, "the machine looked at"
+                )
         try:
             yield PairedShop(store, first, spare, MachineWorkers((first.worker, spare.worker)))
         finally:

@@ -252,7 +252,7 @@ async def fault_page(request: AnyRequest, error: Exception, visit: Visit | None 
 
 async def shown(visit: Visit, template: str, *, status: int = 200, **values: Any) -> Reply:
     """A screen with its frame: menu, machine, person."""
-    attention = [worker for worker in visit.deps.workers.all() if worker.attention]
+    attention = [worker for worker in visit.deps.workers.all() if worker.attention or worker.is_awaited]
     here = visit.request.scope["path"]
     menu = [
         MenuItem(

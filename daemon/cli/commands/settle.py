@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     "--decision",
     type=click.Choice(DECISIONS),
     help=tr(
-        "certified: the machine did certify it; not-certified: it did not; adopt: take over what the machine says."
+        "certified: the machine did certify it; not-certified: it did not; adopt: take over what the machine says; lost: it cannot be asked any more."
     ),
 )
 @click.option("--reason", default="", help=tr("Why; kept in the ledger."))
@@ -116,9 +116,9 @@ def command(settings: Settings, nim: str | None, as_json: bool, as_printed: bool
 
 def _find(settings: Settings, nim: str | None) -> tuple[Case | None, Evidence | None]:
     """The book asked for, or the one in attention; with the machine's word as fresh as it can be had, and that alone."""
-    if nim and settings.find_machine(nim) is None:
-        raise Failure(tr("which one? {nims}", nims=", ".join(machine.nim for machine in settings.machine)))
     cases = read_ledger(settings, lambda store: _cases(store, nim))
+    if nim and settings.find_machine(nim) is None and not cases:
+        raise Failure(tr("which one? {nims}", nims=", ".join(machine.nim for machine in settings.machine)))
     if len(cases) > 1:
         raise Failure(tr("which one? {nims}", nims=", ".join(case.state.book.nim for case in cases)))
     if not cases:
@@ -148,8 +148,12 @@ async def _read_machine(machine: Machine) -> Evidence | None:
 
 def _show(case: Case, settings: Settings) -> None:
     zone = settings.reports.zone
-    found = from_stored(case.state.attention) if case.state.attention else tr("its spare has taken over from it")
-    say(tr("{nim}: {found}", nim=case.state.book.nim, found=found))
+    reasons = [tr(from_stored(case.state.attention))] if case.state.attention else []
+    if case.is_replaced:
+        reasons.append(tr("its spare has taken over from it"))
+    if case.is_awaited:
+        reasons.append(tr("it was not asked yet what it has certified since the copy that was put back"))
+    say(tr("{nim}: {found}", nim=case.state.book.nim, found="; ".join(reasons)))
     say(tr("case: {shown}", shown=case.shown))
     if attempt := case.attempt:
         began = moment(attempt.begun_at, zone)

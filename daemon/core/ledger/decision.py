@@ -16,8 +16,8 @@ from daemon.core.ledger.verdict import Evidence, Verdict, strangers, verdicts, w
 from daemon.core.machine.nim import new_name
 from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState
 
-Decision = Literal["certified", "not-certified", "adopt"]
-DECISIONS: tuple[Decision, ...] = ("certified", "not-certified", "adopt")
+Decision = Literal["certified", "not-certified", "adopt", "lost"]
+DECISIONS: tuple[Decision, ...] = ("certified", "not-certified", "adopt", "lost")
 
 Obstacle = Literal[
     "does not fit",
@@ -51,6 +51,9 @@ MEANINGS: dict[Decision, Text] = {
     "certified": Text("The machine did certify it: its code enters the ledger."),
     "not-certified": Text("The machine did not certify it: the number is free again."),
     "adopt": Text("Take over the machine's counters and last invoice: its number is never given out again."),
+    "lost": Text(
+        "The machine is lost for good, and its paper was looked at: what it has certified since the copy is not sent again."
+    ),
 }
 SAID: dict[Obstacle, Text] = {
     "changed": Text("the case is not the one that was shown any more: look at it again"),
@@ -85,7 +88,7 @@ class After(msgspec.Struct, frozen=True):
 
 
 class Case(msgspec.Struct, frozen=True):
-    """One book in attention, or whose machine is replaced, with all that there is to decide on. `attempt` is the one whose outcome is unknown, if any; `last` what the ledger
+    """One book in attention, whose machine is replaced, or for whose machine the other one of a pair waits, with all that there is to decide on. `attempt` is the one whose outcome is unknown, if any; `last` what the ledger
     knows of the last invoice in the evidence; `decided` counts the decisions so far."""
 
     state: BookState
@@ -95,15 +98,29 @@ class Case(msgspec.Struct, frozen=True):
     decided: int = 0
     is_replaced: bool = False
     """Its spare certifies in its place: what is in doubt there may be decided without the machine and without attention."""
+    is_awaited: bool = False
+    """An older ledger was put back, and the other machine of its pair certifies nothing before this one was asked."""
 
     @property
     def is_open(self) -> bool:
         """Whether there is anything to decide."""
+        return self._is_in_question or self._may_be_lost
+
+    @property
+    def _is_in_question(self) -> bool:
         return bool(self.state.attention) or (self.is_replaced and self.attempt is not None)
 
     @property
+    def _may_be_lost(self) -> bool:
+        """Not so once it has said something: that is to be looked at."""
+        return self.is_awaited and self.evidence is None
+
+    @property
     def choices(self) -> tuple[Decision, ...]:
-        return ("certified", "not-certified") if self.attempt else ("adopt",)
+        found: tuple[Decision, ...] = ()
+        if self._is_in_question or not self._may_be_lost:
+            found = ("certified", "not-certified") if self.attempt else ("adopt",)
+        return (*found, "lost") if self._may_be_lost else found
 
     @property
     def shown(self) -> str:
@@ -140,6 +157,8 @@ class Case(msgspec.Struct, frozen=True):
             return self._obstacle_to_paper(paper, is_taken=is_taken) if paper else self._obstacle_to_certified()
         if paper is not None:
             return "paper not needed"
+        if decision == "lost":
+            return None
         if decision == "not-certified":
             return "its last" if self.is_last else None
         return "machine unknown" if self.evidence is None else None

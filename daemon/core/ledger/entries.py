@@ -156,8 +156,8 @@ class OutageNotified(msgspec.Struct, frozen=True, tag="outage.notified"):
 
 
 class SpareDecided(msgspec.Struct, frozen=True, tag="spare"):
-    """What a person decided while a machine was out of order, in its book and in that of its spare alike; `number` is that of the invoice which was
-    in doubt, where it was not certified."""
+    """What a person decided on a machine that is out of order, or is lost, in its book and in that of the other one of the pair alike; `nim` is the
+    machine, `spare` the other one; `number` is that of the invoice which was in doubt, where it was not certified."""
 
     step: TakeOverStep
     nim: str

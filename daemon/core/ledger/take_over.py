@@ -21,8 +21,11 @@ class TakeOver(msgspec.Struct, frozen=True):
     reason: str
 
 
-TakeOverStep = Literal["taken over", "taken back", "not certified"]
-"""`not certified`: a person said so of an invoice that was in doubt at the machine that is out of order."""
+TakeOverStep = Literal["taken over", "taken back", "not certified", "lost"]
+"""
+not certified  a person said so of an invoice that was in doubt at the machine that is out of order
+lost           an older copy of the ledger was put back, and a person said that the machine cannot be asked any more what it has certified since
+"""
 
 
 class NotInUse(MachineOffline):
@@ -31,6 +34,10 @@ class NotInUse(MachineOffline):
 
 class NumberReserved(MachineAttention):
     """It is in doubt at the other machine of the pair, which is out of order."""
+
+
+class PairNotCompared(MachineAttention):
+    """An older copy of the ledger was put back: what the other machine of the pair has certified since is not known."""
 
 
 class UnknownElsewhere(LineLost):

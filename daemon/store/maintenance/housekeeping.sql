@@ -29,7 +29,7 @@ DELETE FROM outbox WHERE id IN (
 );
 
 -- name: mark_restored
-UPDATE book SET restored_at = ?;
+UPDATE book SET restored_at = ?, lost_at = 0;
 
 -- name: forget_evidence
 -- What machines said when the copy was made; `settlements` keeps it.

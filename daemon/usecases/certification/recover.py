@@ -227,6 +227,7 @@ async def _take_taxpayer(worker: MachineWorker, machine: ConnectedMachine, state
         await _settle_before_another_taxpayer(worker, machine, nim)
         worker.change_book(await worker.ledger.write(epochs.book_of_taxpayer, book, nim, state.ifu))
         await worker.begin()
+        await worker.note_pair()
 
 
 async def _settle_before_another_taxpayer(worker: MachineWorker, machine: ConnectedMachine, nim: str) -> None:
@@ -276,7 +277,8 @@ async def _take_over(worker: MachineWorker, state: MachineState) -> None:
     numbers may have been used that it does not know."""
     book, known = worker.book, worker.known
     stored, last = await worker.ledger.state(book), worker.ledger.peek(attempts.standing_of, book, state.last)
-    is_lost = stored.known is None and book.mode == "live" and await worker.ledger.is_remembered(book, state.ifu)
+    is_lost = stored.known is None and book.mode == "live"
+    is_lost = is_lost and (stored.is_restored or await worker.ledger.is_remembered(book, state.ifu))
     met = worker.attempts.met_machine
     if found := disagreement(stored, known, state, last, met=met, is_lost=is_lost):
         await _attend(worker, found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Self
 
 from common.language import NO_TEXT, Text
-from common.language.reasons import SPARE_OF_OTHER_TAXPAYER
+from common.language.reasons import PAIR_NOT_COMPARED, SPARE_OF_OTHER_TAXPAYER
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.take_over import NotInUse, TakeOver
 from daemon.store.ledger import Ledger
@@ -64,6 +64,23 @@ class MachinePair:
         any more."""
         book_id = self.ledger.peek(attempts.book_of, attempt_id)
         return next((each for each in (self, self.spare, self.first) if each and each.book.id == book_id), None)
+
+    async def note_pair(self) -> None:
+        """In the ledger, of the books of now."""
+        first, spare = self.first or self, self if self.first else self.spare
+        if spare is not None and not spare.wrong_taxpayer:
+            await self.ledger.write(take_overs.pair, first.book, spare.book)
+
+    @property
+    def not_compared(self) -> Text:
+        """Why it certifies nothing where an older ledger was put back and the other machine of the pair was not asked yet; empty otherwise."""
+        other = self.ledger.peek(take_overs.not_compared, self.book)
+        return PAIR_NOT_COMPARED(nim=self.book.nim, other=other.nim) if other else NO_TEXT
+
+    @property
+    def is_awaited(self) -> bool:
+        """The same of the other one: it certifies nothing before this machine was asked, or is said to be lost."""
+        return self.ledger.peek(take_overs.is_awaited, self.book)
 
     @property
     def wrong_taxpayer(self) -> Text:

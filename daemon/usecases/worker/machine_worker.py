@@ -29,6 +29,7 @@ from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Aggregate, Book, BookState
 from daemon.core.ledger.entries import OutageReason
 from daemon.core.ledger.outage import LIMIT
+from daemon.core.ledger.take_over import PairNotCompared
 from daemon.core.ledger.test_mode import is_test_code
 from daemon.core.machine.state import FiscalCounters, MachineState, ServerLink
 from daemon.core.report.fiscal_reports import Labels
@@ -239,6 +240,11 @@ class MachineWorker(MachinePair):
     @property
     def obstacle(self) -> Text:
         """Why an operator has to say something before anything is certified; empty when nothing is in the way."""
+        return self._question or self.not_compared
+
+    @property
+    def _question(self) -> Text:
+        """The same of the machine itself."""
         return self.attention or self.time.question() or self.refused_test_mode or self.wrong_taxpayer
 
     @property
@@ -265,8 +271,10 @@ class MachineWorker(MachinePair):
 
     def ready(self) -> ConnectedMachine:
         """The machine, if it may be given work now."""
-        if obstacle := self.obstacle:
-            raise MachineAttention(obstacle)
+        if question := self._question:
+            raise MachineAttention(question)
+        if why := self.not_compared:
+            raise PairNotCompared(why)
         return self.present()
 
     def present(self) -> ConnectedMachine:

@@ -85,7 +85,8 @@ def _stopped(visit: Visit, stopped: list[MachineWorker], live: int) -> SalesStat
     if live > 1:
         words = say("{name}: {found}", name=", ".join(each.book.nim for each in stopped), found=words)
     if first.connected:
-        href = "/ui/attention" if first.attention and visit.may("administer") else ""
+        is_asked = bool(first.attention or first.not_compared)
+        href = "/ui/attention" if is_asked and visit.may("administer") else ""
         cause = say("a decision is needed") if first.attention else first.obstacle.told(visit.language)
         return SalesState("bad", words, _call(visit, cause), href)
     if any(each.spare for each in stopped) and visit.may("administer"):

@@ -42,7 +42,7 @@ SELECT tc, fvc, frc, rates, ifu, seen, restored_at FROM book WHERE id = ?;
 
 -- name: reconcile
 UPDATE book SET tc = ?, fvc = ?, frc = ?, rates = ?, ifu = ?, seen = ?, unexplained = unexplained + ?,
-                last_at = max(last_at, ?), restored_at = 0
+                last_at = max(last_at, ?), restored_at = 0, lost_at = 0
 WHERE id = ?;
 
 -- name: raise_fvc

@@ -1,4 +1,4 @@
-"""Which spare stands for which machine, and which books have their numbers and keys together since. Functions on a connection."""
+"""Which spare is which machine's and stands for it, and which books have their numbers and keys together by that. Functions on a connection."""
 
 from __future__ import annotations
 
@@ -14,8 +14,33 @@ COLUMNS = "book_id, nim, mode, spare_id, spare_nim, spare_mode, began_at, coales
 _SQL = load(__name__, columns=COLUMNS)
 
 
+def pair(connection: sqlite3.Connection, first: Book, spare: Book) -> None:
+    """From here on a number or a key of one stands in the book of the other too. Where a copy of the ledger was put back that is older than the pair, a
+    machine that is new to the ledger has to be compared with it as well."""
+    if connection.execute(_SQL["pair"], (first.id, spare.id)).rowcount:
+        connection.execute(_SQL["doubt_new"], (first.id, spare.id))
+
+
+def not_compared(connection: sqlite3.Connection, book: Book) -> Book | None:
+    """The other book of its pair where an older copy of the ledger was put back and its machine was not asked since what it has certified, nor said to be
+    lost."""
+    row = connection.execute(_SQL["not_compared"], (book.id,)).fetchone()
+    return None if row is None else Book(*row)
+
+
+def is_awaited(connection: sqlite3.Connection, book: Book) -> bool:
+    """The same, of the book itself: the other machine of its pair certifies nothing meanwhile."""
+    return bool(connection.execute(_SQL["is_awaited"], (book.id,)).fetchone()[0])
+
+
+def lost(connection: sqlite3.Connection, book: Book, at: int) -> None:
+    """A person has said that its machine is lost for good; it is compared all the same, should it answer again."""
+    connection.execute(_SQL["lost"], (at, book.id))
+
+
 def begin(connection: sqlite3.Connection, first: Book, spare: Book, *, at: int, reason: str) -> None:
     """No other one lasts of either machine: whoever calls has looked in the same transaction."""
+    pair(connection, first, spare)
     connection.execute(_SQL["begin"], (first.id, spare.id, at, reason))
 
 
@@ -40,7 +65,7 @@ def stands_for(connection: sqlite3.Connection, spare: Book, start: int, end: int
 
 
 def sharing(connection: sqlite3.Connection, book: Book) -> list[Book]:
-    """The other books in which its numbers and keys may stand: of its spares, or of the machines for which it has stood."""
+    """The other books in which its numbers and keys may stand: of its spares, or of the machines whose spare it is or was."""
     return [Book(*row) for row in connection.execute(_SQL["sharing"], (book.id,))]
 
 

@@ -14,5 +14,23 @@ SELECT {columns} FROM take_over_of WHERE ended_at IS NULL ORDER BY id;
 SELECT {columns} FROM take_over_of
 WHERE spare_id = ?1 AND coalesce(ended_at, ?2) >= ?2 AND began_at <= ?3 ORDER BY id DESC LIMIT 1;
 
+-- name: pair
+INSERT OR IGNORE INTO machine_pair (book_id, spare_id) VALUES (?, ?);
+
+-- name: doubt_new
+-- The copy is older than the pair: what a machine has certified that it does not know, it has certified since.
+UPDATE book SET restored_at = (SELECT max(restored_at) FROM book WHERE id IN (?1, ?2)) WHERE id IN (?1, ?2) AND tc IS NULL;
+
+-- name: not_compared
+SELECT book.id, nim, mode FROM shared_book JOIN book ON book.id = other_id
+WHERE shared_book.book_id = ?1 AND other_id <> ?1 AND restored_at > 0 AND lost_at = 0 AND in_use = 1 LIMIT 1;
+
+-- name: is_awaited
+SELECT EXISTS (SELECT 1 FROM book WHERE id = ?1 AND restored_at > 0 AND lost_at = 0 AND in_use = 1)
+   AND EXISTS (SELECT 1 FROM shared_book WHERE book_id = ?1 AND other_id <> ?1);
+
+-- name: lost
+UPDATE book SET lost_at = ? WHERE id = ?;
+
 -- name: sharing
 SELECT id, nim, mode FROM shared_book JOIN book ON book.id = other_id WHERE shared_book.book_id = ?1 AND other_id <> ?1;

@@ -1,0 +1,238 @@
+"""An older copy of the ledger is put back into a shop with a spare: what either machine has certified since the copy is certified by neither again."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from support.memory_shop import MemoryShop
+from support.spare import PERSON, PairedShop, paired
+
+from daemon.core.ledger.attempt import DuplicateInvoice
+from daemon.core.ledger.decision import DecisionRefused
+from daemon.core.ledger.entries import SpareDecided
+from daemon.core.ledger.take_over import PairNotCompared
+from daemon.store.maintenance.backup import backup, restore
+from daemon.store.maintenance.verify import verify
+from daemon.store.tables.book import deferred, entries, settlements
+
+pytestmark = pytest.mark.quick_timers
+
+
+class Shop:
+    """`copy` is taken of the shop that runs; `restored` is the shop after it was put back."""
+
+    def __init__(self, folder: Path) -> None:
+        self.ledger, self.saved = folder / "ledger", folder / "saved"
+
+    def copy(self) -> None:
+        assert backup(self.ledger, self.saved, at=1).clean
+
+    @contextlib.asynccontextmanager
+    async def restored(self, before: PairedShop) -> AsyncIterator[PairedShop]:
+        restore(self.saved, self.ledger, at=2)
+        async with paired(self.ledger, on=before) as shop:
+            yield shop
+        assert verify(self.ledger).clean
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    return Shop(tmp_path)
+
+
+def count(shop: PairedShop, number: str) -> int:
+    return [entry.number for at in (shop.first, shop.spare) for entry in at.on_machine].count(number)
+
+
+async def settle(shop: PairedShop, at: MemoryShop) -> None:
+    """The operator takes over what the machine says."""
+    await at.until(
+        lambda: shop.store.ledger.peek(settlements.read_evidence, at.worker.book), "the machine's word in the ledger"
+    )
+    case = await shop.store.decisions.case(at.worker.book)
+    await shop.store.decisions.carry_out(case, "adopt", reason="its paper was looked at", at=at.worker.now())
+    await at.until(lambda: not at.worker.attention, "the decision in force")
+
+
+async def said_lost(shop: PairedShop, at: MemoryShop) -> None:
+    case = await shop.store.decisions.case(at.worker.book)
+    assert case.is_open
+    assert case.choices == ("lost",)
+    await shop.store.decisions.carry_out(
+        case, "lost", reason="burnt; its paper was looked at", at=at.worker.now(), by=PERSON
+    )
+
+
+async def refused(shop: PairedShop, *numbers: str) -> None:
+    """Each is held, with a word that names both machines."""
+    for number in numbers:
+        with pytest.raises(PairNotCompared) as told:
+            await shop.certify(number, key=number)
+        for nim in (shop.first.nim, shop.spare.nim):
+            assert nim in str(told.value)
+
+
+async def test_taken_over_after_the_restore_of_a_copy_without_what_the_dead_machine_certified(shop: Shop) -> None:
+    """Copy; the machine certifies and dies; the copy is put back; the spare takes over: it certifies nothing before that machine was asked."""
+    async with paired(shop.ledger) as before:
+        await before.certify("A")
+        shop.copy()
+        await before.certify("B", key="B")
+        await before.first_dies()
+    async with shop.restored(before) as after:
+        await after.take_over()
+        await refused(after, "B", "C")
+        await after.first_returns_in_attention()
+        await settle(after, after.first)
+        with pytest.raises(DuplicateInvoice):
+            await after.certify("B", key="B")
+        await after.certify("C")
+        assert (count(after, "B"), [entry.number for entry in after.spare.on_machine]) == (1, ["C"])
+
+
+async def test_a_take_over_that_lasted_at_the_time_of_the_copy(shop: Shop) -> None:
+    """The spare itself is asked at once; the dead machine may have been taken back since."""
+    async with paired(shop.ledger) as before:
+        await before.first_dies()
+        await before.take_over()
+        await before.certify("A")
+        shop.copy()
+        await before.certify("B", key="B")
+    async with shop.restored(before) as after:
+        assert after.spare.worker.attention
+        await settle(after, after.spare)
+        await refused(after, "C")
+        await said_lost(after, after.first)
+        with pytest.raises(DuplicateInvoice):
+            await after.certify("B", key="B")
+        await after.certify("C")
+        assert count(after, "B") == 1
+
+
+async def test_a_take_over_after_the_copy(shop: Shop) -> None:
+    """The ledger that was put back does not know that the spare has certified: the repaired machine certifies nothing before the spare was asked."""
+    async with paired(shop.ledger) as before:
+        await before.certify("A")
+        shop.copy()
+        await before.first_dies()
+        await before.take_over()
+        await before.certify("B", key="B")
+        await before.unplug(before.spare)
+        before.first.session.plug()
+    async with shop.restored(before) as after:
+        assert not after.first.worker.attention
+        await refused(after, "B", "C")
+        after.spare.session.plug()
+        await after.spare.until(lambda: after.spare.worker.attention, "what the spare has certified found")
+        await refused(after, "B")  # until somebody has said what that was
+        await settle(after, after.spare)
+        with pytest.raises(DuplicateInvoice):
+            await after.certify("B", key="B")
+        await after.certify("C")
+        assert count(after, "B") == 1
+
+
+async def test_taken_back_since_the_copy(shop: Shop) -> None:
+    """The ledger that was put back has the spare in use, and does not know what the machine has certified after it was taken back."""
+    async with paired(shop.ledger) as before:
+        await before.take_over()
+        await before.certify("A")
+        shop.copy()
+        await before.take_back()
+        await before.certify("B", key="B")
+        await before.first_dies()
+    async with shop.restored(before) as after:
+        await refused(after, "B", "C")
+        await after.first_returns_in_attention()
+        await refused(after, "B")
+        await settle(after, after.first)
+        with pytest.raises(DuplicateInvoice):
+            await after.certify("B", key="B")
+        assert (await after.certify("C")).value.nim == after.spare.nim
+        assert count(after, "B") == 1
+
+
+async def test_a_copy_that_is_older_than_the_spare(shop: Shop) -> None:
+    """Nothing in it says that there is one; what it has certified counts all the same."""
+    async with MemoryShop(shop.ledger) as alone:
+        await alone.connected()
+        await alone.certify("A")
+        shop.copy()
+    async with paired(shop.ledger, on=alone) as before:
+        await before.take_over()
+        await before.certify("B", key="B")
+        await before.unplug(before.spare)
+    for file in shop.ledger.parent.glob("ledger*"):  # on another disk, which remembers nothing
+        file.unlink()
+    async with shop.restored(before) as after:
+        await refused(after, "B", "C")
+        after.spare.session.plug()
+        await after.spare.until(lambda: after.spare.worker.attention, "what the spare has certified found")
+        await settle(after, after.spare)
+        with pytest.raises(DuplicateInvoice):
+            await after.certify("B", key="B")
+
+
+async def test_once_both_machines_were_asked_nothing_is_held(shop: Shop) -> None:
+    """Neither has certified since the copy: no person is needed."""
+    async with paired(shop.ledger) as before:
+        await before.certify("A")
+        shop.copy()
+    async with shop.restored(before) as after:
+        await after.certify("B")
+        assert not (await after.store.decisions.case(after.first.worker.book)).is_open
+
+
+async def test_a_machine_that_is_said_to_be_lost_is_in_both_chains_and_is_asked_when_it_answers_all_the_same(
+    shop: Shop,
+) -> None:
+    async with paired(shop.ledger) as before:
+        shop.copy()
+        await before.certify("A")
+        await before.first_dies()
+    async with shop.restored(before) as after:
+        await after.take_over()
+        await said_lost(after, after.first)
+        for at in (after.first, after.spare):
+            said = [each.entry for each in after.store.ledger.peek(entries.entries, at.worker.book)]
+            last = said[-1]
+            assert isinstance(last, SpareDecided)
+            assert (last.step, last.nim, last.reason) == ("lost", after.first.nim, "burnt; its paper was looked at")
+        (noted,) = await after.store.audit.newest(1)
+        assert (noted.action, noted.actor, noted.detail["decision"]) == ("attempt.settled", "user:awa", "lost")
+        await after.certify("B")
+        case = await after.store.decisions.case(after.first.worker.book)
+        with pytest.raises(DecisionRefused):
+            await after.store.decisions.carry_out(case, "lost", reason="again", at=1)
+        await after.first_returns_in_attention()
+
+
+async def test_a_machine_that_was_asked_cannot_be_said_to_be_lost(shop: Shop) -> None:
+    """What it says is to be looked at."""
+    async with paired(shop.ledger) as before:
+        shop.copy()
+        await before.certify("A")
+    async with shop.restored(before) as after:
+        first = after.first.worker.book
+        await after.first.until(lambda: after.store.ledger.peek(settlements.read_evidence, first), "its word")
+        case = await after.store.decisions.case(first)
+        assert case.choices == ("adopt",)
+        assert case.obstacle("lost") == "does not fit"
+
+
+async def test_a_sale_that_waits_is_looked_at_by_a_person_once_a_machine_is_said_to_be_lost(shop: Shop) -> None:
+    """It may be one that the lost machine has certified since the copy."""
+    async with paired(shop.ledger) as before:
+        shop.copy()
+        await before.certify("A")
+        await before.first_dies()
+    async with shop.restored(before) as after:
+        await after.take_over()
+        await after.unplug(after.spare)
+        await after.defer("A", "a")
+        await said_lost(after, after.first)
+        after.spare.session.plug()
+        await after.spare.connected()
+        (sale,) = after.store.ledger.peek(deferred.open_sales, after.spare.worker.book, 0, 10)
+        assert sale.state == "doubtful"
