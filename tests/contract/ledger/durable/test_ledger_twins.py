@@ -49,11 +49,12 @@ async def old_ledger(path: Path) -> None:
             connection.execute(f"DROP VIEW {view}")
         for column in ("lane", "public_key"):
             connection.execute(f"ALTER TABLE api_key DROP COLUMN {column}")
-        for table in ("letterhead", "deferred", "take_over"):
+        for table in ("letterhead", "deferred", "machine_pair", "take_over"):
             connection.execute(f"DROP TABLE {table}")
         for column in ("number_key", "twin", "isf", "number_year"):
             connection.execute(f"ALTER TABLE certification DROP COLUMN {column}")
-        connection.execute("ALTER TABLE book DROP COLUMN seen")
+        for column in ("seen", "lost_at"):
+            connection.execute(f"ALTER TABLE book DROP COLUMN {column}")
         connection.execute("CREATE INDEX certification_code ON certification (book_id, code) WHERE code IS NOT NULL")
         connection.execute("DROP INDEX certification_number")
         held = "WHERE state IN ('begun', 'certified', 'disputed')"
