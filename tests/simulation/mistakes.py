@@ -498,7 +498,7 @@ MISTAKES = (
     Mistake(
         7,
         "a till that is refused begins no outage",
-        "daemon.usecases.worker.out_of_order",
+        "daemon.usecases.worker.machine_workers",
         '            worker.spawn(_register(worker, error), "outage")\n',
         "            pass\n",
     ),

@@ -18,8 +18,8 @@ from prometheus_client.registry import Collector
 from daemon.api.box import BoxFigures, LineFigures
 from daemon.core.clock import machine_millis
 from daemon.core.ledger.deferred import DeferredBacklog
+from daemon.usecases.worker.attempts import Histogram
 from daemon.usecases.worker.machine_worker import MachineWorker
-from daemon.usecases.worker.statistics import Histogram
 
 MEDIA_TYPE = CONTENT_TYPE_PLAIN_0_0_4.encode()
 BOOK = ("nim", "mode")

@@ -14,7 +14,7 @@ from daemon.core.errors import NotFound
 from daemon.paper.html import as_html
 from daemon.paper.invoice import invoice_document, waiting_document
 from daemon.paper.shop import Style
-from daemon.usecases.deferred.look import certified_record
+from daemon.usecases.deferred.take_back import certified_record
 
 NOTHING = Text("there is no invoice at this address; ask the shop")
 

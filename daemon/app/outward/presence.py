@@ -16,7 +16,7 @@ from daemon.core.clock import millis_text
 from daemon.core.delivery import Backlog, BookStanding
 from daemon.core.report.machine_info import tax_server
 from daemon.store.tables.standing import standing
-from daemon.usecases.deferred import look
+from daemon.usecases.deferred import take_back
 from daemon.usecases.delivery.presence import MachinePresence
 from daemon.usecases.outages.look import open_outage
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -42,7 +42,7 @@ class PresenceWords:
 
     async def _word(self, worker: MachineWorker, backlog: Backlog | None, key_id: str) -> bytes:
         now = await worker.ledger.read(standing, worker.book)
-        waiting = await look.backlog(worker)
+        waiting = await take_back.backlog(worker)
         presence = msgspec.structs.replace(
             self._presence(worker, now, backlog, key_id),
             sold=_instant(waiting.oldest_at),

@@ -20,7 +20,7 @@ from daemon.usecases.certification.attempt import AttemptRun, attempt
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.worker.attempts import LiveAttempt
 from daemon.usecases.worker.machine_worker import MachineWorker
-from daemon.usecases.worker.out_of_order import registering_refusal
+from daemon.usecases.worker.machine_workers import registering_refusal
 
 
 async def certify(worker: MachineWorker, body: object, call: Call, *, credit: bool = False) -> Answered[Record]:

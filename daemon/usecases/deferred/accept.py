@@ -21,7 +21,7 @@ from daemon.usecases.certification import numbering
 from daemon.usecases.certification.certify import certify_body, number_decided, read_body, refuse_duplicate
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.worker.machine_worker import MachineWorker
-from daemon.usecases.worker.out_of_order import out_of_order, registering_refusal
+from daemon.usecases.worker.machine_workers import out_of_order, registering_refusal
 
 log = structlog.get_logger(__name__)
 

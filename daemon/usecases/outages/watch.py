@@ -21,7 +21,7 @@ from daemon.core.ledger.entries import OutageReason
 from daemon.core.ledger.outage import Outage
 from daemon.store.tables.book import outages
 from daemon.usecases.worker.machine_worker import MachineWorker
-from daemon.usecases.worker.out_of_order import out_of_order
+from daemon.usecases.worker.machine_workers import out_of_order
 
 log = structlog.get_logger(__name__)
 

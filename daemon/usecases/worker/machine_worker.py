@@ -39,11 +39,10 @@ from daemon.store.event_log import EventLog
 from daemon.store.journal import Journal
 from daemon.store.ledger import Ledger
 from daemon.store.tables.book import attempts
-from daemon.usecases.worker.attempts import Attempts
+from daemon.usecases.worker.attempts import Attempts, WorkerStatistics
 from daemon.usecases.worker.book_clock import BookClock, BoxClock
 from daemon.usecases.worker.machine_pair import MachinePair
 from daemon.usecases.worker.machine_queue import MachineQueue, QueueEntry
-from daemon.usecases.worker.statistics import WorkerStatistics
 
 log = structlog.get_logger(__name__)
 

@@ -21,8 +21,7 @@ from daemon.usecases.certification.certify import certify
 from daemon.usecases.certification.idempotency import Answered
 from daemon.usecases.certification.requests import FoundRequest, find_request
 from daemon.usecases.deferred.accept import certify_or_defer
-from daemon.usecases.deferred.look import open_sales
-from daemon.usecases.deferred.take_back import take_back
+from daemon.usecases.deferred.take_back import open_sales, take_back
 from daemon.usecases.reports.close_period import close_period
 
 REFUSALS = 3

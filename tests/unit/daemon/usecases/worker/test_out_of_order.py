@@ -20,7 +20,7 @@ from common.language.reasons import (
 )
 from daemon.core.errors import LineLost, StorageFull
 from daemon.core.ledger.entries import OutageReason
-from daemon.usecases.worker.out_of_order import OUTAGES, outage_of
+from daemon.usecases.worker.machine_workers import OUTAGES, outage_of
 
 CASES: list[tuple[object, str]] = [
     (NO_ANSWER(after="C1h"), "no_answer"),

@@ -2,7 +2,7 @@
 
 from support.core_samples import record
 
-from daemon.usecases.worker.statistics import WorkerStatistics
+from daemon.usecases.worker.attempts import WorkerStatistics
 
 
 def test_each_certification_counts_in_both_times_once() -> None:
