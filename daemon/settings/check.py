@@ -14,9 +14,9 @@ from common.language import tr
 from common.language.system import reason
 from common.settings import named_paths
 from common.sockets import is_loopback
+from common.wire.upstream_kinds import KINDS
 from daemon.core.clock import zone
 from daemon.core.invoice.number import is_pattern
-from daemon.core.upstream_kinds import KINDS
 from daemon.settings.model import Machine, Reports, Server, Settings, Upstream, Webhook
 from daemon.settings.paper import LABELS, LETTERS
 

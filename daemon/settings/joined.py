@@ -12,7 +12,7 @@ import msgspec
 from common.language import tr
 from common.language.system import reason
 from common.settings import SettingsError
-from daemon.core.upstream_kinds import KINDS, UpstreamKindName
+from common.wire.upstream_kinds import KINDS, UpstreamKindName
 from daemon.owner import as_owner
 from daemon.settings.model import Settings, Upstream
 

@@ -12,12 +12,12 @@ import msgspec
 from common.language import Text
 from common.settings import Section
 from common.sockets import is_loopback
+from common.wire.upstream_kinds import UpstreamKindName
 from daemon.core.clock import zone
 from daemon.core.invoice.number import NumberScope, Series
 from daemon.core.invoice.rules import Rules
 from daemon.core.ledger.outage import LIMIT
 from daemon.core.machine.nim import same_machine
-from daemon.core.upstream_kinds import UpstreamKindName
 from daemon.settings.paper import LABELS, Company, Invoices, Language, Numbering, Printer, StampDutySection, rules_of
 
 

@@ -50,8 +50,8 @@ from common.wire.nkey import decode_public
 from common.wire.presence import PresenceAnswer, read_answer
 from common.wire.seal import LaneWord
 from common.wire.signing import sign
+from common.wire.upstream_kinds import KINDS
 from daemon.core.delivery import Again, Delivered, Delivery, DeliveryRefused
-from daemon.core.upstream_kinds import KINDS
 from daemon.upstream.options import BadOptions, Options, read_keys, signing_time, tls_context
 
 TOO_LARGE = 10054  # JSStreamMessageExceedsMaximumErr: the stream's own limit on one message

@@ -22,8 +22,8 @@ import msgspec
 from common.language.reasons import ANSWERED, ANSWERED_WITHOUT_RECEIPT
 from common.wire.keys import KEY_BYTES, BadKey, PrivateKey, SharedKey, private_line, signing_key
 from common.wire.presence import PresenceAnswer
+from common.wire.upstream_kinds import KINDS
 from daemon.core.delivery import Again, Delivered, Delivery, DeliveryRefused
-from daemon.core.upstream_kinds import KINDS
 
 
 class BadOptions(ValueError):
@@ -97,7 +97,7 @@ def open_receiver(kind: str, options: Options) -> UpstreamReceiver:
     """BadOptions when it cannot be opened as configured; whether anybody answers there is found out at delivery."""
     if kind not in KINDS:
         raise BadOptions(f"upstream.kind: {kind!r} is none of {', '.join(KINDS)}")
-    receiver: UpstreamReceiver = import_module(KINDS[kind].module).open_receiver(options)
+    receiver: UpstreamReceiver = import_module(f"daemon.upstream.{kind}").open_receiver(options)
     return receiver
 
 

@@ -17,8 +17,8 @@ from common.wire.credentials import credentials_text
 from common.wire.joining import JoinAnswer, JoinLink, read_link
 from common.wire.keys import KEY_BYTES, private_line
 from common.wire.nkey import decode_seed, encode_seed
+from common.wire.upstream_kinds import KINDS
 from daemon.core.errors import JoinFailed, KeyRevoked
-from daemon.core.upstream_kinds import KINDS
 from daemon.owner import as_owner
 from daemon.settings import Settings
 from daemon.settings.joined import (

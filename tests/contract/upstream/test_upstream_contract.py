@@ -18,9 +18,9 @@ from support.ledgers.outbox import make_outgoing
 from support.processor import within
 from support.receivers.headquarters import KINDS, Headquarters, closures, started, until, upstream_section, z_numbers
 
+from common.wire.upstream_kinds import KINDS as ADAPTERS
+from common.wire.upstream_kinds import UpstreamKindName
 from daemon.core.delivery import Again, Delivered
-from daemon.core.upstream_kinds import KINDS as ADAPTERS
-from daemon.core.upstream_kinds import UpstreamKindName
 from daemon.settings import load
 from daemon.upstream.event import compose
 from daemon.upstream.options import UpstreamReceiver, open_receiver

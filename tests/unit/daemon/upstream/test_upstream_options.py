@@ -9,8 +9,9 @@ import httpx
 import pytest
 from support.receivers.authority import Authority
 
+import daemon.upstream
+from common.wire.upstream_kinds import KINDS, UpstreamKind
 from daemon.core.delivery import Delivered
-from daemon.core.upstream_kinds import KINDS, UpstreamKind
 from daemon.upstream import https, webhook
 from daemon.upstream.https import HttpsReceiver
 from daemon.upstream.nats import NatsReceiver
@@ -139,9 +140,9 @@ class Folder:
 
 async def test_a_third_kind_is_one_file_and_one_line(tmp_path, monkeypatch):
     """A module with `open_receiver` and its line in the table are all that another kind of headquarters takes."""
-    (tmp_path / "third_kind.py").write_text(THIRD)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setitem(KINDS, "folder", UpstreamKind("third_kind", ("file",)))
+    (tmp_path / "folder.py").write_text(THIRD)
+    monkeypatch.setattr(daemon.upstream, "__path__", [*daemon.upstream.__path__, str(tmp_path)])
+    monkeypatch.setitem(KINDS, "folder", UpstreamKind(("file",)))
     receiver = open_receiver("folder", Options(url="/mnt/closures"))
     assert await receiver.deliver(b"{}", report_id="r", subject="closure", nim="EL02000015-1") == Delivered()
 

@@ -1,4 +1,5 @@
-"""The kinds of headquarters. Another one is an entry here, its name in `UpstreamKindName`, and a module with `open_receiver(options)`."""
+"""The kinds of headquarters. Another one is an entry here, its name in `UpstreamKindName`, and the module `daemon.upstream.NAME` with
+`open_receiver(options)`."""
 
 from __future__ import annotations
 
@@ -9,8 +10,6 @@ UpstreamKindName = Literal["https", "nats"]
 
 
 class UpstreamKind(NamedTuple):
-    module: str
-    """Imported only where it is configured."""
     schemes: tuple[str, ...]
     """Of an address, the usual one first."""
     takes_servers: bool = False
@@ -20,6 +19,6 @@ class UpstreamKind(NamedTuple):
 
 
 KINDS: Final[dict[str, UpstreamKind]] = {
-    "https": UpstreamKind("daemon.upstream.https", ("https", "http")),
-    "nats": UpstreamKind("daemon.upstream.nats", ("nats", "tls"), takes_servers=True, takes_credentials=True),
+    "https": UpstreamKind(("https", "http")),
+    "nats": UpstreamKind(("nats", "tls"), takes_servers=True, takes_credentials=True),
 }
