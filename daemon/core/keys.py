@@ -15,7 +15,9 @@ from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import msgspec
 
+from common.language import Text
 from common.wire.keys import PUBLIC, PrivateKey, decode, private_line
+from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.ledger.attempt import Mode
 from daemon.core.people import USUAL, Role
 
@@ -45,6 +47,15 @@ class KeyTerms(NamedTuple):
 
 
 USUAL_TERMS: Final = KeyTerms()
+
+
+def check_terms(terms: KeyTerms) -> None:
+    """InvalidRequest for a key that cannot be: one for the relay has one of `RELAY_ROLES`, and only such a one signs."""
+    if terms.lane == "relay" and terms.role not in RELAY_ROLES:
+        choices = ", ".join(RELAY_ROLES)
+        raise InvalidRequest([FieldError("role", Text("a key for the relay is one of {choices}", choices=choices))])
+    if terms.signed and terms.lane != "relay":
+        raise InvalidRequest([FieldError("signed", Text("a key that signs is for the relay"))])
 
 
 class ApiKey(msgspec.Struct, frozen=True):

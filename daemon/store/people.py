@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from daemon.core.audit import DAEMON, Action, Actor, AuditEntry
-from daemon.core.keys import USUAL_TERMS, ApiKey, KeyTerms, make_key
+from daemon.core.keys import USUAL_TERMS, ApiKey, KeyTerms, check_terms, make_key
 from daemon.core.ledger.attempt import Mode
 from daemon.core.people import Person, Role, Session
 from daemon.store.access import LedgerAccess
@@ -55,7 +55,8 @@ class ApiKeys(LedgerAccess):
     async def create(
         self, nim: str, mode: Mode, label: str, *, at: int, terms: KeyTerms = USUAL_TERMS, by: Actor = DAEMON
     ) -> str:
-        """The key itself: the only time that it is seen."""
+        """The key itself: the only time that it is seen. InvalidRequest for terms that no key has."""
+        check_terms(terms)
         made = make_key(mode, signed=terms.signed)
         key = ApiKey(
             *(0, nim, mode, label, at, 0, terms.role, terms.expires_at),

@@ -18,6 +18,7 @@ from support.ledgers.ledger import NIM, START, Till, invoice, opened
 from common.sockets import unix_address
 from daemon.app.control import control_path, controlled
 from daemon.core.errors import InvalidRequest, LedgerInUse, LedgerUnusable, McfdError, NotFound, StorageError
+from daemon.core.keys import KeyTerms
 from daemon.core.ledger.decision import DecisionRefused
 from daemon.core.ledger.verdict import Evidence
 from daemon.ledger_access import change
@@ -92,6 +93,24 @@ async def test_what_a_command_asks_for_is_done_by_the_daemon(box: Box) -> None:
     entries = await box.store.audit.newest(10)
     assert {entry.action for entry in entries} >= {"key.created", "key.revoked", "user.created"}
     assert all(entry.actor.startswith("shell:") for entry in entries)
+
+
+@pytest.mark.parametrize(
+    ("terms", "field"),
+    [
+        (KeyTerms("technician", lane="relay"), "role"),
+        (KeyTerms("technician", lane="relay", signed=True), "role"),
+        (KeyTerms("seller", signed=True), "signed"),
+    ],
+)
+async def test_no_way_in_makes_a_key_that_cannot_be(box: Box, terms: KeyTerms, field: str) -> None:
+    """A technician is at the box, and only a key for the relay signs: whoever asks for another key is refused, and none is made."""
+    with pytest.raises(InvalidRequest) as refused:
+        await box.ask(CreateKey(NIM, "live", "ERP", terms))
+    assert [fault.field for fault in refused.value.errors] == [field]
+    with pytest.raises(InvalidRequest):
+        await box.store.api_keys.create(NIM, "live", "ERP", at=START, terms=terms)
+    assert not await box.store.api_keys.list_keys()
 
 
 async def test_a_decision_is_taken_for_the_case_that_was_shown(box: Box) -> None:

@@ -8,7 +8,7 @@ import click
 from common.language import tr
 from daemon.cli.options import described, json_option, nim_option, settings_option
 from daemon.cli.output import moment, print_json, print_table, say, stamp, warn
-from daemon.core.keys import LANES, RELAY_ROLES, KeyTerms, Lane
+from daemon.core.keys import LANES, KeyTerms, Lane
 from daemon.core.ledger.attempt import Mode
 from daemon.core.machine.nim import same_machine
 from daemon.core.people import ROLES, USUAL, Role
@@ -79,10 +79,6 @@ def create(
     via: Lane,
     signed: bool,
 ) -> None:
-    if via == "relay" and role not in RELAY_ROLES:
-        raise click.UsageError(tr("a key for the relay is one of {choices}", choices=", ".join(RELAY_ROLES)))
-    if signed and via != "relay":
-        raise click.UsageError(tr("--signed goes with --via relay"))
     end = _end(expires, settings.reports.zone)
     machine = settings.find_machine(nim)
     if machine is not None:
