@@ -1,8 +1,9 @@
 // Certify invoices through mcfd: one request, repeated with the same key until there is an answer. Node 18 or newer, or a browser. See README.md.
 
-const AGAIN = new Set([408, 429, 502, 503, 504, 507]);
+const AGAIN = new Set([408, 410, 429, 502, 503, 504, 507]);
 const ONCE_MORE = new Set(["BRIDGE_ERROR", "INTERNAL_ERROR"]); // repeated once, then for a person
 const FOR_A_PERSON = new Set(["MACHINE_ATTENTION", "LEDGER_DAMAGED", "Z_NUMBER_UNKNOWN", ...ONCE_MORE]);
+const LOST = new Set(["GATEWAY_TIMEOUT", "OUTCOME_UNKNOWN"]); // it may be certified
 const WAIT = 2; // seconds, where the answer does not say
 
 /** Root of all errors. Whatever a retry mends is none. */
@@ -70,19 +71,56 @@ function retryAfter(answer) {
   return /^\d+$/.test(text) ? Number(text) : WAIT;
 }
 
+const PRIVATE = "whsk_"; // a key that signs (RFC 9421, Ed25519): 32 bytes of it, and 32 of its public half
+const PKCS8 = [48, 46, 2, 1, 0, 48, 5, 6, 3, 43, 101, 112, 4, 34, 4, 32]; // what stands before an Ed25519 key (RFC 8410)
+const COVERED = ["content-digest", "content-type", "idempotency-key", "mcfd-not-after", "mcfd-test"];
+
+const bytesOf = (text) => new TextEncoder().encode(text);
+const sha256 = async (bytes) => new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+const base64 = (bytes) => btoa(String.fromCharCode(...new Uint8Array(bytes)));
+
+/** The key of `whsk_…`, and the id by which signatures name it. */
+async function signingKey(text) {
+  const bytes = Uint8Array.from(atob(text.slice(PRIVATE.length)), (character) => character.charCodeAt(0));
+  const pkcs8 = new Uint8Array([...PKCS8, ...bytes.subarray(0, 32)]);
+  const key = await crypto.subtle.importKey("pkcs8", pkcs8, "Ed25519", false, ["sign"]);
+  const id = [...(await sha256(bytes.subarray(32, 64))).subarray(0, 8)];
+  return { key, id: id.map((byte) => byte.toString(16).padStart(2, "0")).join("") };
+}
+
+/** `headers` with those of a signature that counts for so many `seconds`: a later one is refused by the box (410), and sent again. */
+async function signed({ key, id }, method, url, headers, body, seconds) {
+  const until = new Date(Date.now() + seconds * 1000);
+  const all = { ...headers, "mcfd-not-after": `${until.toISOString().slice(0, 19)}Z` };
+  if (body !== undefined) all["content-digest"] = `sha-256=:${base64(await sha256(bytesOf(body)))}:`;
+  const covered = [["@method", method], ["@path", url.pathname]];
+  if (url.search) covered.push(["@query", url.search]);
+  covered.push(...COVERED.filter((name) => name in all).map((name) => [name, all[name]]));
+  const names = covered.map(([name]) => `"${name}"`).join(" ");
+  const parameters = `(${names});created=${Math.floor(Date.now() / 1000)};keyid="${id}";alg="ed25519"`;
+  const lines = [...covered.map(([name, value]) => `"${name}": ${value}`), `"@signature-params": ${parameters}`];
+  const signature = await crypto.subtle.sign("Ed25519", key, bytesOf(lines.join("\n")));
+  return { ...all, "signature-input": `mcf=${parameters}`, signature: `mcf=:${base64(signature)}:` };
+}
+
 /** One till at one machine. */
 export class Mcf {
   #base;
   #headers;
   #options;
+  #signingKey = null;
 
-  /** `till` begins each key, so that no two tills of a shop use the same one. `patience` and `timeout` in seconds: of a call, and of one try of it. */
+  /** `till` begins each key, so that no two tills of a shop use the same one. `patience` and `timeout` in seconds: of a call, and of one try of it.
+   * A `key` that signs (`whsk_…`, through the relay) is not sent. */
   constructor({ url, key, nim, till, patience = 120, timeout = 60, language = "fr", test = "" }) {
     for (const [name, value] of Object.entries({ url, key, nim, till })) {
       if (!value) throw new TypeError(`${name} is needed`);
     }
     this.#base = `${url.replace(/\/+$/, "")}/v1/mcf/${nim}`;
-    this.#headers = { Authorization: `Bearer ${key}`, "Accept-Language": language };
+    this.#headers = { "accept-language": language };
+    if (key.startsWith(PRIVATE)) this.#signingKey = signingKey(key);
+    else this.#headers.authorization = `Bearer ${key}`;
+    this.#signingKey?.catch(() => {}); // whoever signs with it hears of it
     this.#options = { till, patience, timeout, test };
   }
 
@@ -99,7 +137,8 @@ export class Mcf {
   /** The totals and warnings that it would get; nothing is certified. */
   async preview(invoice) {
     const path = ["FA", "EA"].includes(invoice.invoiceType) ? "/credit-note" : "/certify";
-    return (await this.#send("POST", `${path}?dry_run=true`, invoice)).json();
+    const key = `${this.#options.till}-preview-${Math.random().toString(36).slice(2)}`; // the relay wants one with each POST
+    return (await this.#send("POST", `${path}?dry_run=true`, invoice, key)).json();
   }
 
   /** What became of the request with that key; null for one that is not known. */
@@ -127,7 +166,8 @@ export class Mcf {
 
   /** Any other reading: `info`, `reports/x`, `certifications`. */
   async get(path, query = {}) {
-    return (await this.#send("GET", `/${path}?${new URLSearchParams(query)}`)).json();
+    const asked = String(new URLSearchParams(query));
+    return (await this.#send("GET", asked ? `/${path}?${asked}` : `/${path}`)).json();
   }
 
   async #receipt(path, invoice, given) {
@@ -153,6 +193,7 @@ export class Mcf {
   }
 
   async #send(method, path, body, key = "") {
+    await this.#signingKey; // an engine without Ed25519, or what is no key, is not mended by a retry
     const deadline = this.#deadline();
     let onceMore = true;
     for (;;) {
@@ -170,7 +211,7 @@ export class Mcf {
         const isMended = AGAIN.has(answer.status) && !FOR_A_PERSON.has(problem.code);
         if (!isMended && !(onceMore && ONCE_MORE.has(problem.code))) throw errorOf(problem, answer.status);
         onceMore = onceMore && !ONCE_MORE.has(problem.code);
-        [wait, last, isLost] = [retryAfter(answer), problem.code, problem.code === "GATEWAY_TIMEOUT"];
+        [wait, last, isLost] = [retryAfter(answer), problem.code, LOST.has(problem.code)];
       }
       await this.#wait(wait, deadline, key, last);
       const found = isLost && key && (path === "/certify" || path === "/credit-note") ? await this.#look(key) : null;
@@ -188,18 +229,22 @@ export class Mcf {
   }
 
   async #try(method, path, body, key) {
-    const headers = { ...this.#headers };
-    if (body !== undefined) headers["Content-Type"] = "application/json";
-    if (key) headers["Idempotency-Key"] = key;
-    if (this.#options.test && method === "POST") headers["Mcfd-Test"] = this.#options.test;
-    const answer = await fetch(this.#base + path, {
+    const { test, timeout } = this.#options;
+    const url = new URL(this.#base + path);
+    const content = body === undefined ? undefined : JSON.stringify(body);
+    let headers = { ...this.#headers };
+    if (content !== undefined) headers["content-type"] = "application/json";
+    if (key) headers["idempotency-key"] = key;
+    if (test && method === "POST") headers["mcfd-test"] = test;
+    if (this.#signingKey) headers = await signed(await this.#signingKey, method, url, headers, content, timeout);
+    const answer = await fetch(url, {
       method,
       headers,
-      body: body === undefined ? undefined : JSON.stringify(body),
-      signal: AbortSignal.timeout(this.#options.timeout * 1000),
+      body: content,
+      signal: AbortSignal.timeout(timeout * 1000),
     });
-    const content = await answer.arrayBuffer(); // an answer that breaks off is none
-    return new Response(content, { status: answer.status, headers: answer.headers });
+    const whole = await answer.arrayBuffer(); // an answer that breaks off is none
+    return new Response(whole, { status: answer.status, headers: answer.headers });
   }
 
   #deadline() {

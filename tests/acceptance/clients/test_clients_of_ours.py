@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import threading
@@ -16,9 +17,11 @@ import avepay_mcf
 import httpx
 import pytest
 from avepay_mcf import Mcf, McfError
+from support.relay_site import RelaySite
 from support.shop import NIM, Machine, Shop, invoice
 from support.tools import need
 
+from common.wire.keys import private_line
 from daemon.api.access.rehearsal import CASES
 
 CLIENTS = Path(__file__).parents[3] / "clients"
@@ -244,4 +247,44 @@ def test_errors_say_what_to_do(shop: Shop) -> None:
         "status": "certified",
         "z": "Z",
         "preview": 15000,
+    }
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_javascript_through_the_relay(tmp_path: Path, signed: bool) -> None:
+    """It previews, certifies, reads and closes, by a key that is sent and by one that signs; a key that signs and is of no box is refused."""
+    site = RelaySite(tmp_path)
+    try:
+        asyncio.run(site.up())
+        key = site.key(signed=signed)
+        stranger = private_line(b"\1" * 32) if signed else f"{key[:-1]}x"
+        script = f"""
+          const sales = await till().get("certifications");
+          found.before = sales.count;
+          found.preview = (await till().preview(sale("JS-1"))).totalTtc;
+          found.ok = await outcome(() => till().certify(sale("JS-1")));
+          found.again = await outcome(() => till().certify(sale("JS-1")));
+          found.found = (await till().get("certifications", {{ invoiceNumber: "JS-1" }})).count;
+          found.status = (await till().findRequest("js-certify-JS-1")).status;
+          found.none = await till().findRequest("js certify/é?");
+          found.ticket = (await till().ticket(found.ok)).includes("JS-1");
+          found.cash = (await till().moveCash("deposit", 5000, "fond de caisse", "1")).amount;
+          found.z = (await till().closePeriod("1")).certs_count;
+          found.stranger = await outcome(() => till({{ key: {json.dumps(stranger)} }}).certify(sale("JS-2")));
+        """
+        found = in_node(script, site.relays[0].base, key, NIM, {})
+        (certified,) = site.shop.machines[0].certified()
+    finally:
+        site.down()
+    assert found.pop("ok") == found.pop("again") == certified["code"]
+    assert found == {
+        "before": 0,
+        "preview": 15000,
+        "found": 1,
+        "status": "certified",
+        "none": None,
+        "ticket": True,
+        "cash": 5000,
+        "z": 1,
+        "stranger": ["NotAllowed", "UNAUTHENTICATED"],
     }
