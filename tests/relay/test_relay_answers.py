@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from datetime import UTC, datetime, timedelta
 
 import httpx
 from support.receivers.nats_server import NIM
-from support.relay_site import RelaySite
+from support.relay_site import RelaySite, bearer, in_seconds
 from support.shop import invoice
 
 PATIENCE = 60.0
@@ -22,14 +21,6 @@ async def answering(site: RelaySite, http: httpx.AsyncClient, key: str, relay: i
             assert answer.status_code == 503, answer.text
             await asyncio.sleep(0.1)
     return base
-
-
-def bearer(key: str, once: str = "", **more: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {key}", **({"Idempotency-Key": once} if once else {}), **more}
-
-
-def in_seconds(seconds: float) -> str:
-    return (datetime.now(UTC) + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 SAME = ("date", "x-request-id")

@@ -7,14 +7,18 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import time
 from collections.abc import AsyncIterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
+from support.nursery import First
 from support.receivers.nats_server import NIM, OTHER, NatsServer, NatsSite, add_stream
-from support.shop import PLAIN, Machine, Process, Shop, start_program
+from support.shop import PLAIN, Launch, Machine, Process, Shop, start_program
 
 from daemon.core.keys import KeyTerms
 from daemon.core.ledger.attempt import Mode
@@ -36,11 +40,15 @@ class RunningRelay:
         self._log = directory / "relay.log"
         self._process: Process | None = None
         self.base = ""
+        self.first: First | None = None
+        """Done in the process before it becomes a relay."""
 
     def start(self) -> None:
         before = self._log.stat().st_size if self._log.exists() else 0
         self._log.touch()
-        self._process = start_program("mcfd-relay", ["run", "--config", str(self._config)], self._log, os.environ)
+        self._process = start_program(
+            "mcfd-relay", ["run", "--config", str(self._config)], self._log, os.environ, self.first
+        )
         self.base = self._address(before)
         deadline = time.monotonic() + 60
         while httpx.get(f"{self.base}/health/ready", verify=PLAIN).status_code != 200:
@@ -73,18 +81,29 @@ class RunningRelay:
 
 
 class RelaySite:
-    """One nats-server, the box of `NIM`, that of `OTHER` where it is asked for, and two relays."""
+    """One nats-server, the box of `NIM`, that of `OTHER` where it is asked for, and two relays. `launch` starts the first box."""
 
-    def __init__(self, directory: Path, *, jwt: bool = False, two: bool = False, config: Any = None) -> None:
+    def __init__(
+        self, directory: Path, *, jwt: bool = False, two: bool = False, config: Any = None, launch: Launch | None = None
+    ) -> None:
         self.directory = directory
         self.nats = NatsSite(directory / "nats", jwt)
         self.server = NatsServer(self.nats)
-        self.shop = self.box(directory / "box", NIM, self.nats.shop, config=config)
+        self.shop = self.box(directory / "box", NIM, self.nats.shop, config=config, launch=launch)
         self.other = self.box(directory / "other", OTHER, self.nats.other_shop) if two else None
         self.relays = [RunningRelay(directory / f"relay-{n}", self.server.url, self.nats) for n in (1, 2)]
         self.keys: dict[tuple[str, str, Mode], str] = {}
 
-    def box(self, folder: Path, nim: str, credentials: Path, url: str = "", config: Any = None) -> Shop:
+    def box(
+        self,
+        folder: Path,
+        nim: str,
+        credentials: Path,
+        url: str = "",
+        *,
+        config: Any = None,
+        launch: Launch | None = None,
+    ) -> Shop:
         folder.mkdir(exist_ok=True)
         upstream = {
             "kind": "nats",
@@ -92,7 +111,9 @@ class RelaySite:
             "credentials_file": str(credentials),
             "tls_ca": str(self.nats.authority.path),
         }
-        return Shop(folder, machines=(Machine(folder, nim),), config={"upstream": upstream, **(config or {})})
+        return Shop(
+            folder, machines=(Machine(folder, nim),), config={"upstream": upstream, **(config or {})}, launch=launch
+        )
 
     async def up(self) -> None:
         await self.server.up()
@@ -134,3 +155,23 @@ async def running(directory: Path, **options: Any) -> AsyncIterator[RelaySite]:
         yield site
     finally:
         site.down()
+
+
+def bearer(key: str, once: str = "", **more: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}", **({"Idempotency-Key": once} if once else {}), **more}
+
+
+def in_seconds(seconds: float) -> str:
+    return (datetime.now(UTC) + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def ledger_codes(ledger: Path) -> list[str]:
+    with closing(sqlite3.connect(f"file:{ledger}?mode=ro", uri=True)) as connection:
+        return [code for (code,) in connection.execute("SELECT code FROM certification WHERE state = 'certified'")]
+
+
+def check_once(shop: Shop, receipts: dict[str, dict]) -> None:
+    """The machine's counters are the number of distinct keys with 200; every code stands once in the ledger."""
+    codes = ledger_codes(shop.ledger)
+    assert sorted(codes) == sorted(receipt["codeSecef"] for receipt in receipts.values())
+    assert shop.machines[0].counters[1] == len(receipts)

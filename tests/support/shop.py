@@ -91,10 +91,13 @@ Launch = Callable[[list[str], Path, Mapping[str, str]], Process]
 """Starts `mcfd` with those arguments, its output in that log, in that environment."""
 
 
-def start_program(name: str, arguments: list[str], log_file: Path, environ: Mapping[str, str]) -> Process:
-    """One of ours, its output appended to that file: from the nursery where there is one, else as it is installed."""
+def start_program(
+    name: str, arguments: list[str], log_file: Path, environ: Mapping[str, str], first: First | None = None
+) -> Process:
+    """One of ours, its output appended to that file: from the nursery where there is one, else as it is installed. Only a nursery knows of `first`."""
     if nursery := warm(name):
-        return nursery.start(name, arguments, environ, stdout=log_file, stderr=log_file)
+        return nursery.start(name, arguments, environ, stdout=log_file, stderr=log_file, first=first)
+    assert first is None
     with log_file.open("ab") as log:
         return subprocess.Popen([str(BIN / name), *arguments], stderr=log, stdout=log, env=environ)
 

@@ -3,7 +3,7 @@ child of the nursery that becomes it.
 
 **crash**: while that file exists, it holds `{"commit":N,"when":"before"|"after"}`: SIGKILL at the N-th commit that writes something from
 when the daemon first saw the file, with everything written and not committed, or committed and nobody told. The file is
-removed first, so that the next start lives. `{"sync":N}`: the N-th sync of a file or folder from then on fails, once, with an error of
+removed first, so that the next start lives. With `"pid":P` another process dies there. `{"sync":N}`: the N-th sync of a file or folder from then on fails, once, with an error of
 the disk.
 
 **clock**: unless it is null, the box's clock is wrong by so many seconds, or by those in the file `PATH.clock` once there is one.
@@ -105,7 +105,7 @@ def arm_commits(orders: Path) -> None:
         count += when == "before"
         if (count, when) == (order.get("commit"), order.get("when")):
             orders.unlink()
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(order.get("pid", os.getpid()), signal.SIGKILL)
 
     def transact(jobs: list[Any], connection: sqlite3.Connection, **more: Any) -> tuple[list[Any], bool]:
         begun = connection.total_changes
