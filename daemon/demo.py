@@ -159,10 +159,6 @@ def _print_receipt(receipt: dict[str, object]) -> None:
         sys.stdout.write(f"    {name:<22} {value}\n")
 
 
-if __name__ == "__main__":
-    sys.exit(Demo("demo", "mcfd on a simulated machine", show, PATIENCE).main())
-
-
 IFU: Final = "00084440Y"
 DAYS: Final = 21
 DAY: Final = 86_400_000
@@ -234,3 +230,7 @@ def set_counters(control: Path, counters: FiscalCounters) -> None:
         client.connect(str(control))
         client.sendall(json.dumps(order).encode() + b"\n")
         client.recv(1)
+
+
+if __name__ == "__main__":
+    sys.exit(Demo("demo", "mcfd on a simulated machine", show, PATIENCE).main())
