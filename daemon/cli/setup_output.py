@@ -93,10 +93,10 @@ def _show_codes(machines: Sequence[MachineAccess]) -> None:
 
 
 def _print_qr(access: MachineAccess) -> None:
-    import segno
+    from daemon.paper.logo import qr_for_terminal
 
     compact = (sys.stdout.encoding or "").lower().startswith("utf")  # half blocks, where the terminal knows them
-    segno.make(for_till(access), error="l", micro=False).terminal(sys.stdout, compact=compact)
+    sys.stdout.write(qr_for_terminal(for_till(access), "l", compact=compact))
 
 
 def result_json(result: SetupResult, ports: Sequence[PortResult], chosen: Sequence[PortResult]) -> dict[str, object]:

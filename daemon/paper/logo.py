@@ -7,12 +7,15 @@ import struct
 import warnings
 import zlib
 from functools import lru_cache
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 import png
 
 from common.language import Text
+
+if TYPE_CHECKING:
+    import segno
 
 LARGEST: Final = 512 * 1024
 """Bytes of the file."""
@@ -159,11 +162,27 @@ QUIET_ZONE: Final = 4
 DPI: Final = 203
 
 
-def draw_qr(content: str, kind: Literal["svg", "png"] = "svg") -> bytes:
-    """Some milliseconds of work: in a thread, where a till may wait."""
+def _qr(content: str, error: Literal["l", "m"] = "m") -> segno.QRCode:
     import segno  # noqa: PLC0415  half a megabyte that most boxes never need
 
-    code = segno.make_qr(content, error="m")
+    return segno.make_qr(content, error=error)
+
+
+def qr_modules(content: str) -> list[list[bool]]:
+    """Rows of modules, dark or light, without the quiet zone."""
+    return [[bool(module) for module in row] for row in _qr(content).matrix]
+
+
+def qr_for_terminal(content: str, error: Literal["l", "m"] = "m", *, compact: bool = True) -> str:
+    """`compact`: in half blocks, where the terminal knows them. `error`: the level of correction."""
+    text = io.StringIO()
+    _qr(content, error).terminal(text, compact=compact)
+    return text.getvalue()
+
+
+def draw_qr(content: str, kind: Literal["svg", "png"] = "svg") -> bytes:
+    """Some milliseconds of work: in a thread, where a till may wait."""
+    code = _qr(content)
     image = io.BytesIO()
     if kind == "svg":
         code.save(image, kind=kind, scale=MODULE_MM, unit="mm", border=QUIET_ZONE, light="white", xmldecl=False)
@@ -177,9 +196,7 @@ _HALVES: Final = {(0, 0): " ", (1, 0): "\N{UPPER HALF BLOCK}", (0, 1): "\N{LOWER
 
 def qr_blocks(content: str, width: int) -> list[str]:
     """In characters, a module wide and two high, centred; nothing where the code and a margin of two modules are wider than that."""
-    import segno  # noqa: PLC0415  as above
-
-    code = segno.make_qr(content, error="m")
+    code = _qr(content)
     border = min(QUIET_ZONE, (width - len(code.matrix)) // 2)
     if border < QUIET_ZONE // 2:
         return []

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 import msgspec
 
 from daemon.paper.layout import Document, Element, Logo, Pair, QrCode, Rule, Table, TextLine, Title
-from daemon.paper.logo import WHITE, NotAPicture, read_png
+from daemon.paper.logo import WHITE, NotAPicture, qr_modules, read_png
 
 if TYPE_CHECKING:
     from fpdf import FPDF
@@ -145,15 +145,13 @@ def _table(pdf: FPDF, head: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) 
 
 
 def _qr(pdf: FPDF, content: str) -> None:
-    import segno  # noqa: PLC0415  half a megabyte that most boxes never need
-
-    matrix = segno.make_qr(content, error="m").matrix
+    matrix = qr_modules(content)
     dot = 1.0
     side = dot * len(matrix)
     if pdf.will_page_break(side + 6):
         pdf.add_page()
     top, left = pdf.y + 3, (pdf.w - side) / 2
-    _rects(pdf, [[bool(module) for module in row] for row in matrix], left, top, dot)
+    _rects(pdf, matrix, left, top, dot)
     pdf.set_y(top + side + 3)
 
 

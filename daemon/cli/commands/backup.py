@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 from collections.abc import Sequence
@@ -277,17 +276,14 @@ def signing_key(settings: Settings) -> BoxKey:
 
 def print_new_key(settings: Settings) -> None:
     """A recovery key for paper; the box keeps its public half alone."""
-    import segno
-
+    from daemon.paper.logo import qr_for_terminal
     from daemon.whole_box.sealed import new_identity
     from daemon.whole_box.signature import fingerprint
 
     identity, recipient = new_identity()
     say(tr("Recovery key of this box's backups: print it, keep it where the box is not. It is shown this once."))
     say(f"\n{identity}\n")
-    code = io.StringIO()
-    segno.make_qr(identity, error="m").terminal(code, compact=True)
-    say(code.getvalue())
+    say(qr_for_terminal(identity))
     if settings.storage.path.exists():
         say(
             tr(
