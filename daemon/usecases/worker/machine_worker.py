@@ -239,12 +239,8 @@ class MachineWorker(MachinePair):
     @property
     def obstacle(self) -> Text:
         """Why an operator has to say something before anything is certified; empty when nothing is in the way."""
-        return self._question or self.not_compared
-
-    @property
-    def _question(self) -> Text:
-        """The same of the machine itself."""
-        return self.attention or self.time.question() or self.refused_test_mode or self.wrong_taxpayer
+        of_the_machine = self.attention or self.time.question() or self.refused_test_mode or self.wrong_taxpayer
+        return of_the_machine or self.not_compared
 
     @property
     def refuses_all(self) -> bool:
@@ -270,10 +266,8 @@ class MachineWorker(MachinePair):
 
     def ready(self) -> ConnectedMachine:
         """The machine, if it may be given work now."""
-        if question := self._question:
-            raise MachineAttention(question)
-        if why := self.not_compared:
-            raise PairNotCompared(why)
+        if obstacle := self.obstacle:
+            raise (PairNotCompared if obstacle == self.not_compared else MachineAttention)(obstacle)
         return self.present()
 
     def present(self) -> ConnectedMachine:

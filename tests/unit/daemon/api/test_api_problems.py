@@ -16,7 +16,14 @@ from daemon.core import errors
 from daemon.core.errors import FieldError, without_paths
 from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.ledger.deferred import KeyRequired, NotWaiting, NumberWaits
-from daemon.core.ledger.take_over import MachineIsSpare, NotInUse, NumberReserved, TakeOverRefused, UnknownElsewhere
+from daemon.core.ledger.take_over import (
+    MachineIsSpare,
+    NotInUse,
+    NumberReserved,
+    PairNotCompared,
+    TakeOverRefused,
+    UnknownElsewhere,
+)
 
 
 def tree(root: type[Exception]) -> Iterator[type[Exception]]:
@@ -42,6 +49,7 @@ EXAMPLES = [
     (MachineIsSpare("EL02000099-1", "EL02000015-1"), 409, "MACHINE_IS_SPARE"),
     (NotInUse("its spare certifies"), 503, "BRIDGE_OFFLINE"),
     (NumberReserved("in doubt"), 503, "MACHINE_ATTENTION"),
+    (PairNotCompared("not compared"), 503, "PAIR_NOT_COMPARED"),
     (UnknownElsewhere("in doubt"), 503, "BRIDGE_OFFLINE"),
     (errors.JoinFailed("the code is used"), 409, "INVALID_REQUEST"),
     (errors.KeyRevoked("another key"), 409, "INVALID_REQUEST"),

@@ -143,6 +143,7 @@ def test_a_released_migration_never_changes() -> None:
         "0014_outages",
         "0015_take_over",
         "0016_relay_keys",
+        "0017_machine_pair",
     ]
 
 
