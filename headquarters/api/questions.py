@@ -12,7 +12,7 @@ from litestar.exceptions import ClientException, NotFoundException
 
 from common.wire.instants import instant_text
 from headquarters.api.access import asked
-from headquarters.core.held import machine_of
+from headquarters.core.closure_record import machine_of
 from headquarters.core.reception import DAY_BEGINS
 from headquarters.core.wording import Facts, Kind, sentence
 from headquarters.intake.threads import Threads

@@ -23,7 +23,7 @@ from common.wire.nats_pull import NatsOptions
 from headquarters.app.register_copy import RegisterCopy
 from headquarters.app.service import create_service
 from headquarters.app.settings import HqSettings, Nats, join_terms, register_copy
-from headquarters.findings.tell import MailTeller, Teller, WebhookTeller
+from headquarters.findings.notify import MailNotifier, Notifier, WebhookNotifier
 from headquarters.findings.watch import Watch, WatchPace
 from headquarters.intake.jetstream import JetStreamIntake
 from headquarters.intake.joining import JoinTerms
@@ -157,12 +157,12 @@ def _server_config(settings: HqSettings, front: FrontServer | None) -> ServerCon
     )
 
 
-def _tellers(settings: HqSettings) -> list[Teller]:
-    tellers: list[Teller] = [WebhookTeller(hook.url, hook.secret_file) for hook in settings.findings.webhook]
+def _tellers(settings: HqSettings) -> list[Notifier]:
+    tellers: list[Notifier] = [WebhookNotifier(hook.url, hook.secret_file) for hook in settings.findings.webhook]
     mail = settings.findings.mail
     if mail is not None:
         named = {name: getattr(mail, name) for name in mail.__struct_fields__}
-        tellers.append(MailTeller(**named, language=settings.reports.language))
+        tellers.append(MailNotifier(**named, language=settings.reports.language))
     return tellers
 
 

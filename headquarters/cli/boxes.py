@@ -13,7 +13,7 @@ from common.settings import SettingsError
 from common.wire.keys import PRIVATE, SHARED, BadKey
 from headquarters.app.settings import HqSettings, join_terms
 from headquarters.cli.shared import configured, now, opened, print_row, refusal
-from headquarters.core.held import machine_of
+from headquarters.core.closure_record import machine_of
 from headquarters.intake.joining import MINUTES, MOST_MINUTES
 from headquarters.store.register import is_nim
 from headquarters.store.store import HqStore

@@ -16,7 +16,7 @@ MOST_RANGES = 20
 """In one answer."""
 
 
-class AskedRange(msgspec.Struct, frozen=True, array_like=True):
+class RequestedRange(msgspec.Struct, frozen=True, array_like=True):
     """A range is known by its first number: its end may move on each day."""
 
     first: int
@@ -25,24 +25,24 @@ class AskedRange(msgspec.Struct, frozen=True, array_like=True):
     """ms, of the last time"""
 
 
-def due(asked: Sequence[AskedRange], missing: Sequence[Missing], now: int) -> list[Missing]:
+def due(asked: Sequence[RequestedRange], missing: Sequence[Missing], now: int) -> list[Missing]:
     """What may be asked for now. A last time that is still to come is none: the clock was wrong."""
     before = {one.first: one for one in asked}
     return [one for one in missing if _is_due(before.get(one.first), now)][:MOST_RANGES]
 
 
 def counted(
-    asked: Sequence[AskedRange], missing: Sequence[Missing], now_asked: Sequence[Missing], now: int
-) -> list[AskedRange]:
+    asked: Sequence[RequestedRange], missing: Sequence[Missing], now_asked: Sequence[Missing], now: int
+) -> list[RequestedRange]:
     """What was asked, after those were; of what is missing still."""
     before = {one.first: one for one in asked}
     for one in now_asked:
         times = before[one.first].times if one.first in before else 0
-        before[one.first] = AskedRange(one.first, times + 1, now)
+        before[one.first] = RequestedRange(one.first, times + 1, now)
     return [before[one.first] for one in missing if one.first in before]
 
 
-def _is_due(last: AskedRange | None, now: int) -> bool:
+def _is_due(last: RequestedRange | None, now: int) -> bool:
     if last is None:
         return True
     wait = FIRST_MILLIS << (last.times - 1)

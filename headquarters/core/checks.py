@@ -9,11 +9,11 @@ import msgspec
 
 from common.wire.instants import instant_millis
 from common.wire.presence import Presence
-from headquarters.core.held import Held
+from headquarters.core.closure_record import ClosureRecord
 from headquarters.core.wording import GONE, Fact, Facts
 
 
-def alone(held: Held) -> Iterator[Fact]:
+def alone(held: ClosureRecord) -> Iterator[Fact]:
     """What one closure shows by itself."""
     z = held.z
     if held.proven is False:
@@ -28,7 +28,7 @@ def alone(held: Held) -> Iterator[Fact]:
         yield Fact("counters", f"{z}:sum", {"z": z, "what": "sum", "grown": grown, "told": told})
 
 
-def pair(before: Held, after: Held) -> Iterator[Fact]:
+def pair(before: ClosureRecord, after: ClosureRecord) -> Iterator[Fact]:
     """What a closure and the next one of the same book show; `after.z` is `before.z + 1`."""
     z = after.z
     if not joined(before, after):
@@ -46,20 +46,20 @@ def pair(before: Held, after: Held) -> Iterator[Fact]:
         yield Fact("counters", f"{z}:fvc", facts)
 
 
-def joined(before: Held, after: Held) -> bool:
+def joined(before: ClosureRecord, after: ClosureRecord) -> bool:
     """Whether `after` names `before` as the closure before it. A box too old to name one is taken at its word."""
     if not after.ledger_id:
         return True
     return after.previous_id == before.id and (not before.head or after.previous_head == before.head)
 
 
-def _fallen(before: Held, after: Held) -> str:
+def _fallen(before: ClosureRecord, after: ClosureRecord) -> str:
     names = ("TC", "FVC", "FRC")
     fallen = [name for name, was, now in zip(names, before.counters, after.counters, strict=True) if now < was]
     return ", ".join(fallen)
 
 
-def _fvc_joined(before: Held, after: Held) -> bool:
+def _fvc_joined(before: ClosureRecord, after: ClosureRecord) -> bool:
     """An empty period, or one of credit notes alone, begins at the last FVC known; any other at the next one."""
     if after.fvc_end < after.fvc_start:
         return False
@@ -99,7 +99,7 @@ DEFERRED_HOURS = 40
 
 
 def facts_of(
-    presence: Presence, *, at: int, now: int, newest: str, last: Held | None, closed_at: int
+    presence: Presence, *, at: int, now: int, newest: str, last: ClosureRecord | None, closed_at: int
 ) -> Iterator[Fact]:
     """`at` and `now` are the box's clock and ours in milliseconds, `last` the last closure we hold, made at `closed_at`;
     `newest` the version that boxes should have, empty when it does not matter."""
@@ -118,7 +118,7 @@ def facts_of(
         yield from _against_held(presence, at, last, closed_at)
 
 
-def _against_held(presence: Presence, at: int, last: Held, closed_at: int) -> Iterator[Fact]:
+def _against_held(presence: Presence, at: int, last: ClosureRecord, closed_at: int) -> Iterator[Fact]:
     """A box that does not know what it has sent was put back, or has a new ledger; one that knows it otherwise was altered."""
     if last.ledger_id and presence.ledger != last.ledger_id:
         facts: Facts = {"z": last.z, "what": "ledger", "ledger": presence.ledger, "held": last.ledger_id}

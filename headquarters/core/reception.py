@@ -14,7 +14,7 @@ from common.wire.errors import BadEvent
 from common.wire.instants import instant_millis
 from common.wire.keys import VerifyingKey
 from common.wire.signing import ID, NotSigned, WrongTime, verify
-from headquarters.core.held import Held, held_of, machine_of
+from headquarters.core.closure_record import ClosureRecord, machine_of, record_of
 
 Via = Literal["https", "nats"]
 Reason = Literal["malformed", "oversized", "unsigned", "unknown", "foreign", "time", "fork", "withdrawn"]
@@ -46,7 +46,7 @@ class Received(msgspec.Struct, frozen=True, kw_only=True):
     message: Message
     data: ClosureData
     machine: str
-    held: Held
+    held: ClosureRecord
     created_at: int
     day: str
     """Of the shop, as YYYY-MM-DD."""
@@ -148,7 +148,7 @@ def _received(message: Message, event: ClosureEvent, key_id: str, zone: tzinfo) 
         message=message,
         data=event.data,
         machine=machine_of(event.nim),
-        held=held_of(event.data),
+        held=record_of(event.data),
         created_at=created,
         day=day_of(created, zone),
         key_id=key_id,

@@ -14,7 +14,7 @@ import structlog
 from common.wire.instants import instant_text
 from headquarters.core.lateness import LOOK_BACK, Habit, from_clock, learn, overdue_day
 from headquarters.core.wording import Fact
-from headquarters.findings.tell import NotTold, Teller
+from headquarters.findings.notify import NotificationFailed, Notifier
 from headquarters.store.database import StoreError
 from headquarters.store.findings import StoredFinding
 from headquarters.store.store import HqStore
@@ -43,7 +43,7 @@ class WatchPace:
 class Watch:
     """Methods that block run on a thread; `run` is for ever."""
 
-    def __init__(self, store: HqStore, zone: tzinfo, pace: WatchPace, tellers: Sequence[Teller]) -> None:
+    def __init__(self, store: HqStore, zone: tzinfo, pace: WatchPace, tellers: Sequence[Notifier]) -> None:
         self._store = store
         self._zone = zone
         self._pace = pace
@@ -101,13 +101,13 @@ class Watch:
         """Each teller what it has to tell; of one that fails, the findings come again."""
         await asyncio.gather(*(self._tell(teller, now) for teller in self._tellers))
 
-    async def _tell(self, teller: Teller, at: int | None = None) -> None:
+    async def _tell(self, teller: Notifier, at: int | None = None) -> None:
         """The worst first, also before those that were found earlier; until there is none left, or nobody listens."""
         store, failures = self._store.findings, 0
         while failures < FAILURES:
             now = at if at is not None else time.time_ns() // 1_000_000
             findings: list[StoredFinding] = await asyncio.to_thread(
-                store.claim_untold,
+                store.claim_notifications,
                 older_than=now - int(self._pace.tell_after * 1000),
                 now=now,
                 lease=LEASE_MILLIS,
@@ -116,26 +116,26 @@ class Watch:
             )
             if not findings:
                 return
-            error = await _not_told(teller, findings)
+            error = await _failure_of(teller, findings)
             if error is None:
                 failures = 0
                 await asyncio.to_thread(store.told, findings, teller.name)
             else:
                 log.warning("finding.not_told", reason=str(error), count=len(findings))
                 failures = 0 if error.is_listening else failures + 1
-                again = functools.partial(store.not_told, now=now, again=AGAIN_MILLIS, is_refused=error.is_refused)
+                again = functools.partial(store.postpone, now=now, again=AGAIN_MILLIS, is_refused=error.is_refused)
                 await asyncio.to_thread(again, findings, teller.name)
 
 
-async def _not_told(teller: Teller, findings: Sequence[StoredFinding]) -> NotTold | None:
+async def _failure_of(teller: Notifier, findings: Sequence[StoredFinding]) -> NotificationFailed | None:
     """Why they did not go; None when they went."""
     try:
         await teller.tell(findings)
-    except NotTold as error:
+    except NotificationFailed as error:
         return error
     except Exception as error:  # of a library, or a file that is no text
         log.exception("finding.teller_failed", teller=teller.name)
-        return NotTold(f"{teller.name}: {type(error).__name__}")
+        return NotificationFailed(f"{teller.name}: {type(error).__name__}")
     return None
 
 

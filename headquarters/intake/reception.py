@@ -17,7 +17,7 @@ from common.wire.cancellation import ended
 from common.wire.errors import BadEvent
 from common.wire.presence import MOST_BYTES, PresenceAnswer, WantedClosures, read_presence
 from common.wire.trial import Trial
-from headquarters.core.held import machine_of
+from headquarters.core.closure_record import machine_of
 from headquarters.core.reception import Message, MessageRefused, Received, ReceivedCalendar, receive, signer
 from headquarters.intake.gather import Gatherer
 from headquarters.intake.threads import Threads

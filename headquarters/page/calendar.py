@@ -13,7 +13,7 @@ from litestar.exceptions import NotFoundException
 from common.web.asked import RIGHT
 from common.web.formats import depth
 from common.wire.closure import read_closure
-from headquarters.core.held import machine_of
+from headquarters.core.closure_record import machine_of
 from headquarters.page.shared import AnyRequest, Screens, days_of, month_of, page_of, text_of, with_those_beside
 from headquarters.store.figures import Cell, Total
 from headquarters.store.store import HqStore

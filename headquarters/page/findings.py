@@ -16,7 +16,7 @@ from common.passwords import fault_of_password
 from common.turns import Busy
 from common.web.asked import RIGHT
 from common.wire.joining import MOST_MACHINES
-from headquarters.core.held import machine_of
+from headquarters.core.closure_record import machine_of
 from headquarters.intake.joining import JoinService
 from headquarters.page.shared import THROTTLED, AnyRequest, Screens, page_of, text_of
 from headquarters.store.people import ROLES

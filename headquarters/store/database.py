@@ -63,13 +63,13 @@ class Database:
     @contextlib.contextmanager
     def write(self) -> Iterator[Connection]:
         """One transaction, on disk when it ends; on SQLite the only one that writes."""
-        with _told(), self.engine.begin() as connection:
+        with _store_errors(), self.engine.begin() as connection:
             yield connection
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Connection]:
         """One snapshot, which waits for no writer."""
-        with _told(), self._reading.begin() as connection:
+        with _store_errors(), self._reading.begin() as connection:
             yield connection
 
     def migrate(self) -> None:
@@ -90,7 +90,7 @@ class Database:
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
+def _store_errors() -> Iterator[None]:
     try:
         yield
     except PoolTimeout as error:

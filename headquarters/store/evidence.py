@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 from sqlalchemy import Connection, RowMapping, delete, select
 
-from headquarters.core.held import machine_of
+from headquarters.core.closure_record import machine_of
 from headquarters.core.reception import Message, MessageRefused, Reason, Received, Via, day_of, is_junk
 from headquarters.core.wording import Fact
 from headquarters.store import tables

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 from sqlalchemy import ColumnElement, Integer, RowMapping, Select, func, literal, select, tuple_
 
-from headquarters.core.held import Held
+from headquarters.core.closure_record import ClosureRecord
 from headquarters.store import tables
 from headquarters.store.database import READ_AT_ONCE, Database
 
@@ -201,7 +201,7 @@ class Figures:
             for machine, rows in groupby(connection.execute(query), key=itemgetter(0)):
                 yield machine, [at for _, at in rows]
 
-    def last_held(self, machine: str) -> Held | None:
+    def last_held(self, machine: str) -> ClosureRecord | None:
         """What is kept in mind of its last closure; None when there is none."""
         table = tables.closure.c
         query = (
@@ -209,7 +209,7 @@ class Figures:
         )
         with self._database.read() as connection:
             found = connection.scalar(query)
-        return msgspec.msgpack.decode(found, type=Held) if found is not None else None
+        return msgspec.msgpack.decode(found, type=ClosureRecord) if found is not None else None
 
     def count(self) -> int:
         with self._database.read() as connection:

@@ -115,7 +115,7 @@ def settle_passing(
             keep_fact(connection, key[:2], nim_of(connection, key[0]), fact, now)
 
 
-def disown(connection: Connection, book: tuple[str, str], numbers: set[int], note: str, now: int) -> None:
+def invalidate(connection: Connection, book: tuple[str, str], numbers: set[int], note: str, now: int) -> None:
     """What stands in the books of closures with these numbers is solved by that note: they are in the table no more. What the true ones show, when
     they come, is found anew."""
     table = tables.finding.c
@@ -184,7 +184,7 @@ class FindingStore:
         with self._database.write() as connection:
             settle_passing(connection, kinds, {book: facts}, now)
 
-    def claim_untold(
+    def claim_notifications(
         self, *, older_than: int, now: int, lease: int, limit: int = 50, teller: str = ""
     ) -> list[StoredFinding]:
         """Those that this teller has to tell, the worst first, for this instance alone until `lease` milliseconds are over: open ones, of which
@@ -227,7 +227,7 @@ class FindingStore:
         with self._database.write() as connection:
             _write_tellings(connection, rows)
 
-    def not_told(
+    def postpone(
         self, findings: Sequence[StoredFinding], teller: str, *, now: int, again: int, is_refused: bool
     ) -> None:
         """They come again after `again` milliseconds; those that were refused as they are, each time after twice as long."""

@@ -15,11 +15,11 @@ from sqlalchemy import ColumnElement, Connection, Select, Table, and_, delete, e
 
 from common.wire.closure import Id, Nim
 from common.wire.keys import VerifyingKey, verifying_key
-from headquarters.core.held import machine_of
+from headquarters.core.closure_record import machine_of
 from headquarters.core.register_merge import MERGED, Row
 from headquarters.core.wording import Kind
 from headquarters.store import tables
-from headquarters.store.book.books import ask_anew, take_back
+from headquarters.store.book.books import ask_anew, withdraw_statements
 from headquarters.store.book.closures import withdraw
 from headquarters.store.bulk import insert_new, upsert
 from headquarters.store.database import READ_AT_ONCE, Database
@@ -150,7 +150,7 @@ class Register:
         with changing(self._database) as connection:
             done = _revoke(connection, and_(*one), now)
             if done:
-                take_back(connection, machine, key_id, now)
+                withdraw_statements(connection, machine, key_id, now)
                 ask_anew(connection, machine)
             return bool(done)
 
@@ -290,7 +290,7 @@ class Register:
                 connection.execute(update(tables.book).values(asked=None))
             connection.execute(delete(tables.session))  # one that was ended may be there again
             for machine, key_id in connection.execute(_revoked_that_spoke()).all():
-                take_back(connection, machine, key_id, now)
+                withdraw_statements(connection, machine, key_id, now)
             for machine, key_id, since in connection.execute(_stolen()).all():
                 withdraw(connection, machine, key_id, since, now)
             return changed or is_newer
@@ -320,7 +320,7 @@ def revoke_keys(connection: Connection, which: ColumnElement[bool], now: int) ->
     found = connection.execute(select(table.machine, table.key_id).where(which)).all()
     _revoke(connection, which, now)
     for machine, key_id in found:
-        take_back(connection, machine, key_id, now)
+        withdraw_statements(connection, machine, key_id, now)
         ask_anew(connection, machine)
 
 

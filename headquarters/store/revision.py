@@ -99,7 +99,7 @@ ARRIVAL = "arrival"
 
 
 def next_arrival(connection: Connection, now: int) -> int:
-    """Held until the transaction ends."""
+    """ClosureRecord until the transaction ends."""
     meta = tables.meta
     following = after(cast(meta.c.value, BigInteger), now)
     statement = insert_into(connection, meta).values(name=ARRIVAL, value=str(now))

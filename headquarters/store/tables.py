@@ -84,7 +84,7 @@ join_code = Table(
 )
 
 # held: closures of it in the table, fewer than max_z when some are missing. told_z: the box says it has closed that one; told_by: the key that has
-# said it last; None: said before that was kept, as key_id of a presence. last: the Held of max_z, made at closed_at. ledger: the accepted ledger
+# said it last; None: said before that was kept, as key_id of a presence. last: the ClosureRecord of max_z, made at closed_at. ledger: the accepted ledger
 # that it follows; None: the one it began with. asked, in MessagePack: what the box was asked for, each with its times (`core.asking`).
 book = Table(
     "book",
@@ -108,7 +108,7 @@ ledger = Table(
     PrimaryKeyConstraint("machine", "ledger_id"),
 )
 
-# In MessagePack: groups [[group, ht, tva, ttc], …], payments [[label, amount], …], held `core.held.Held`. The key is not the id alone: nobody
+# In MessagePack: groups [[group, ht, tva, ttc], …], payments [[label, amount], …], held `core.closure_record.ClosureRecord`. The key is not the id alone: nobody
 # takes another shop's id first. arrival: the number of the transaction that kept it; 0: before there were numbers.
 closure = Table(
     "closure",

@@ -14,7 +14,7 @@ from support.hq.store import NOW, UTC, take
 
 from headquarters.core import wording
 from headquarters.core.wording import KINDS
-from headquarters.findings.tell import MailTeller, WebhookTeller
+from headquarters.findings.notify import MailNotifier, WebhookNotifier
 from headquarters.findings.watch import LEASE_MILLIS, Watch, WatchPace
 from headquarters.store.store import HqStore
 
@@ -91,7 +91,7 @@ async def test_webhook(store, gap, tmp_path):
     (tmp_path / "secret").write_text(secret)
     status = iter([500, 200, 200])
     async with Listener(http(lambda: next(status))) as listener:
-        teller = WebhookTeller(f"http://127.0.0.1:{listener.port}/hook", tmp_path / "secret")
+        teller = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", tmp_path / "secret")
         watch = Watch(store, UTC, WatchPace(every=1, tell_after=60), [teller])
         await watch.tell(NOW + 59_000)
         assert listener.heard == []
@@ -112,9 +112,9 @@ async def test_mail(store, gap):
     async with Listener(smtp) as listener:
         mail = {"to": ("compta@chaine.example",), "sender": "hq@chaine.example", "host": "127.0.0.1", "starttls": True}
         rest = {"user": "", "password_file": None, "language": "fr"}
-        away = Watch(store, UTC, WatchPace(every=1, tell_after=0), [MailTeller(**mail, port=1, **rest)])
+        away = Watch(store, UTC, WatchPace(every=1, tell_after=0), [MailNotifier(**mail, port=1, **rest)])
         await away.tell(NOW)
-        watch = Watch(store, UTC, WatchPace(every=1, tell_after=0), [MailTeller(**mail, port=listener.port, **rest)])
+        watch = Watch(store, UTC, WatchPace(every=1, tell_after=0), [MailNotifier(**mail, port=listener.port, **rest)])
         await watch.tell(NOW + LEASE_MILLIS)
         await watch.tell(NOW + 2 * LEASE_MILLIS)
     [text] = listener.heard
@@ -159,14 +159,14 @@ async def test_nobody_listens_and_the_mail_goes(store, many, tmp_path):
     """A webhook that is dead keeps the mail from nobody; a few tries later, when it is back, it gets all of them, and the mail is not sent again."""
     mail = {"to": ("compta@chaine.example",), "sender": "hq@chaine.example", "host": "127.0.0.1", "starttls": True}
     async with Listener(smtp) as server, Listener(http(lambda: 200)) as listener:
-        by_mail = MailTeller(**mail, port=server.port, user="", password_file=None, language="fr")
-        dead = WebhookTeller("http://127.0.0.1:1/hook", secret_in(tmp_path))
+        by_mail = MailNotifier(**mail, port=server.port, user="", password_file=None, language="fr")
+        dead = WebhookNotifier("http://127.0.0.1:1/hook", secret_in(tmp_path))
         watch = Watch(store, UTC, WatchPace(every=1, tell_after=0), [dead, by_mail])
         for minute in range(3):
             await watch.tell(NOW + minute * 60_000)
         [text] = server.heard
         assert "Subject: mcfd : 10 constats" in text
-        back = WebhookTeller(f"http://127.0.0.1:{listener.port}/hook", dead.secret_file)
+        back = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", dead.secret_file)
         await Watch(store, UTC, WatchPace(every=1, tell_after=0), [back, by_mail]).tell(NOW + 600_000)
         assert sorted(nims(listener)) == [box.nim for box in many]
         assert len(server.heard) == 1
@@ -176,7 +176,7 @@ async def test_one_that_is_refused(store, many, tmp_path):
     """The others go all the same, each once; that one is tried again less and less often."""
     refused = many[0].nim
     async with Listener(http(lambda: 400 if nims(listener)[-1] == refused else 200)) as listener:
-        teller = WebhookTeller(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
+        teller = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
         watch = Watch(store, UTC, WatchPace(every=1, tell_after=0), [teller])
         await watch.tell(NOW)
         assert sorted(nims(listener)) == [box.nim for box in many]
@@ -189,7 +189,7 @@ async def test_many_that_are_refused(store, many, tmp_path):
     """Nine are refused for what they say, and they are the worst: the tenth goes with the first look."""
     taken = many[-1].nim
     async with Listener(http(lambda: 200 if nims(listener)[-1] == taken else 422)) as listener:
-        teller = WebhookTeller(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
+        teller = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
         await Watch(store, UTC, WatchPace(every=1, tell_after=0), [teller]).tell(NOW)
         assert sorted(nims(listener)) == [box.nim for box in many]
 
@@ -198,7 +198,7 @@ async def test_many_that_are_refused(store, many, tmp_path):
 async def test_a_receiver_that_takes_nothing(store, many, tmp_path, status):
     """Three tries in a look: that answer is of the receiver's own trouble, not of the finding."""
     async with Listener(http(lambda: status)) as listener:
-        teller = WebhookTeller(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
+        teller = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
         await Watch(store, UTC, WatchPace(every=1, tell_after=0), [teller]).tell(NOW)
         assert len(listener.heard) == 3
 
@@ -206,10 +206,10 @@ async def test_a_receiver_that_takes_nothing(store, many, tmp_path, status):
 async def test_a_teller_that_fails_in_another_way(store, many, tmp_path):
     """A secret that is no text, a password that SMTP cannot carry: the others are told, and the watch goes on."""
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")
-    broken = WebhookTeller("http://127.0.0.1:1/hook", tmp_path / "bytes")
-    no_url = WebhookTeller("http://[::1", secret_in(tmp_path))
+    broken = WebhookNotifier("http://127.0.0.1:1/hook", tmp_path / "bytes")
+    no_url = WebhookNotifier("http://[::1", secret_in(tmp_path))
     async with Listener(http(lambda: 200)) as listener:
-        good = WebhookTeller(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
+        good = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
         watch = Watch(store, UTC, WatchPace(every=0.01, tell_after=0), [broken, no_url, good])
         running = asyncio.ensure_future(watch.run())
         while len(listener.heard) < len(many) and not running.done():  # noqa: ASYNC110  each is told on its own
@@ -226,7 +226,7 @@ async def test_two_instances_and_a_slow_webhook(store, many, tmp_path):
     go_on = asyncio.Event()
     other = HqStore(store.url)
     async with Listener(http(lambda: 200, go_on)) as listener:
-        teller = WebhookTeller(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
+        teller = WebhookNotifier(f"http://127.0.0.1:{listener.port}/hook", secret_in(tmp_path))
         watches = [Watch(each, UTC, WatchPace(every=1, tell_after=0), [teller]) for each in (store, other)]
         telling = [asyncio.ensure_future(watch.tell(NOW)) for watch in watches]
         while len(listener.heard) < 2:  # noqa: ASYNC110  both wait for an answer

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, and_, delete, func, or_, selec
 
 from headquarters.core import checks
 from headquarters.core.checks import Missing
-from headquarters.core.held import Held
+from headquarters.core.closure_record import ClosureRecord
 from headquarters.store import tables
 from headquarters.store.bulk import insert_new, upsert
 from headquarters.store.findings import settle_passing
@@ -35,7 +35,7 @@ class LockedBook(msgspec.Struct):
     ledger: str | None = None
     told_by: str | None = None
     """the key under which it was named last"""
-    around: dict[int, Held] = {}
+    around: dict[int, ClosureRecord] = {}
     was_whole: bool = True
     is_newly_followed: bool = False
 
@@ -48,7 +48,7 @@ class LockedBook(msgspec.Struct):
         return max(self.max_z, self.told_z)
 
     @property
-    def last(self) -> Held | None:
+    def last(self) -> ClosureRecord | None:
         return self.around.get(self.max_z)
 
     @property
@@ -88,7 +88,7 @@ def _locked(connection: Connection, keys: Sequence[Key]) -> dict[Key, LockedBook
         )
         book.was_whole = book.is_whole
         if row.last is not None:
-            book.around[row.max_z] = read_held(row.last)
+            book.around[row.max_z] = read_record(row.last)
         books[book.key] = book
     return books
 
@@ -120,7 +120,7 @@ def count_closures(connection: Connection, book: LockedBook) -> None:
             select(table.held, table.created_at).where(of_book(book), table.z == book.max_z)
         ).first()
         if row is not None:
-            book.around[book.max_z], book.closed_at = read_held(row.held), row.created_at
+            book.around[book.max_z], book.closed_at = read_record(row.held), row.created_at
 
 
 def of_book(book: LockedBook) -> ColumnElement[bool]:
@@ -163,7 +163,7 @@ def ask_anew(connection: Connection, machine: str) -> None:
     connection.execute(update(tables.book).where(tables.book.c.machine == machine).values(asked=None))
 
 
-def take_back(connection: Connection, machine: str, key_id: str, now: int) -> None:
+def withdraw_statements(connection: Connection, machine: str, key_id: str, now: int) -> None:
     """What that key alone has said of the machine is no longer believed: the last Z it has named, and its last word. Who is there says it
     again within minutes. What was said before headquarters kept by whom goes with any key."""
     table, word = tables.book.c, tables.presence.c
@@ -202,15 +202,15 @@ def missing_of(connection: Connection, book: LockedBook) -> list[Missing]:
     return [one for one in found if not (one.is_gone and book.ledger)]
 
 
-def _is_gone(after: Held, first: int, last: int) -> bool:
+def _is_gone(after: ClosureRecord, first: int, last: int) -> bool:
     return any(begin <= first and last <= end for begin, end in after.gone)
 
 
-def numbered_closures(connection: Connection, book: LockedBook, numbers: set[int]) -> dict[int, Held]:
+def numbered_closures(connection: Connection, book: LockedBook, numbers: set[int]) -> dict[int, ClosureRecord]:
     table = tables.closure.c
     query = select(table.z, table.held).where(of_book(book), table.z.in_(numbers))
-    return {z: read_held(held) for z, held in connection.execute(query)} if numbers else {}
+    return {z: read_record(held) for z, held in connection.execute(query)} if numbers else {}
 
 
-def read_held(content: bytes) -> Held:
-    return msgspec.msgpack.decode(content, type=Held)
+def read_record(content: bytes) -> ClosureRecord:
+    return msgspec.msgpack.decode(content, type=ClosureRecord)

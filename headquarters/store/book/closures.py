@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, Text, and_, column, delete, fu
 
 from common.wire.instants import instant_millis
 from headquarters.core import checks
-from headquarters.core.held import Held
+from headquarters.core.closure_record import ClosureRecord
 from headquarters.core.reception import Received, ReceivedCalendar
 from headquarters.core.wording import Fact, Facts
 from headquarters.store import tables
@@ -25,12 +25,12 @@ from headquarters.store.book.books import (
     keep_books,
     lock_books,
     numbered_closures,
-    read_held,
+    read_record,
     settle_gaps,
 )
 from headquarters.store.database import READ_AT_ONCE, Database
 from headquarters.store.evidence import keep_fork, keep_withdrawn
-from headquarters.store.findings import ClosureFact, disown, keep_found
+from headquarters.store.findings import ClosureFact, invalidate, keep_found
 from headquarters.store.revision import hold_revision, next_arrival
 from headquarters.store.taken import Taken, keep_taken
 
@@ -137,7 +137,7 @@ class _Taking:
         same = and_(table.machine == wanted.machine, table.id == wanted.id)
         known = select(table.machine, table.id, table.held).where(same)
         for machine, id_, held in self._connection.execute(known):
-            self._known[machine, id_] = read_held(held).digest
+            self._known[machine, id_] = read_record(held).digest
         around: dict[Key, set[int]] = {}
         for received in self._batch:
             book, z = books[received.machine, received.mode], received.held.z
@@ -184,7 +184,7 @@ class _Taking:
         self._keep(received)
         return TakeOutcome.STORED
 
-    def _pair(self, book: LockedBook, before: Held, after: Held) -> Iterable[Fact]:
+    def _pair(self, book: LockedBook, before: ClosureRecord, after: ClosureRecord) -> Iterable[Fact]:
         for fact in checks.pair(before, after):
             sibling = self._sibling(book, after) if fact.kind == "chain" else None
             if sibling is None:
@@ -192,7 +192,7 @@ class _Taking:
             else:
                 yield Fact("fork", f"{after.z}:previous", {"z": after.z, "what": "previous", "other": sibling})
 
-    def _sibling(self, book: LockedBook, held: Held) -> int | None:
+    def _sibling(self, book: LockedBook, held: ClosureRecord) -> int | None:
         """Another closure of the book that says it follows the same one: the ledger was put back in between."""
         if held.previous_id is None:
             return None
@@ -272,7 +272,7 @@ def withdraw(connection: Connection, machine: str, key_id: str, since: int, now:
         book.was_whole = False  # whatever was missing before is looked at again
     keep_books(connection, books, None)
     for key, found in numbers.items():
-        disown(connection, key, found | {z + 1 for z in found}, f"withdrawn with key {key_id}", now)
+        invalidate(connection, key, found | {z + 1 for z in found}, f"withdrawn with key {key_id}", now)
     settle_gaps(connection, books, now)
     # Nothing is on its way, and nothing was asked: the box is asked in the answer to its next word.
     soon = and_(tables.book.c.machine == machine, tables.book.c.mode.in_(modes))

@@ -11,10 +11,10 @@ from sqlalchemy import Connection, func, or_, select, update
 from common.wire.instants import instant_millis
 from common.wire.presence import Presence, WantedClosures
 from headquarters.core import asking
-from headquarters.core.asking import AskedRange
+from headquarters.core.asking import RequestedRange
 from headquarters.core.boots import HeardBoot, heard, two_at_once
 from headquarters.core.checks import facts_of
-from headquarters.core.held import machine_of
+from headquarters.core.closure_record import machine_of
 from headquarters.core.wording import Fact, Kind
 from headquarters.store import tables
 from headquarters.store.book.books import Key, LockedBook, keep_books, lock_books, missing_of, settle_gaps
@@ -23,7 +23,7 @@ from headquarters.store.database import Database
 from headquarters.store.findings import keep_fact, settle_passing
 from headquarters.store.revision import hold_revision
 
-TOLD_BY_PRESENCE: tuple[Kind, ...] = ("tax-server", "version", "clock", "deferred")
+PRESENCE_KINDS: tuple[Kind, ...] = ("tax-server", "version", "clock", "deferred")
 FORGETS_MILLIS = 3_600_000
 
 
@@ -193,13 +193,13 @@ def _settle(
     keep_books(connection, sorted(told, key=lambda book: book.key), None)
     settle_gaps(connection, [books[word.book] for word in words], now)
     facts = {word.book: list(_facts(books[word.book], word, now, newest)) for word in words}
-    passing = {book: [fact for fact in found if fact.kind in TOLD_BY_PRESENCE] for book, found in facts.items()}
-    settle_passing(connection, TOLD_BY_PRESENCE, passing, now)
+    passing = {book: [fact for fact in found if fact.kind in PRESENCE_KINDS] for book, found in facts.items()}
+    settle_passing(connection, PRESENCE_KINDS, passing, now)
     signs = {word.book: () for word in words if _heard_at(word, now) > now - FORGETS_MILLIS}
     settle_passing(connection, ("late",), signs, now)
     for word in words:
         for fact in facts[word.book]:
-            if fact.kind not in TOLD_BY_PRESENCE:
+            if fact.kind not in PRESENCE_KINDS:
                 keep_fact(connection, word.book, word.presence.nim, fact, now)
 
 
@@ -233,7 +233,7 @@ def _wanted(connection: Connection, words: Sequence[HeardPresence], now: int) ->
             continue
         book = LockedBook(row.machine, row.mode, row.max_z, row.held, row.told_z, row.closed_at, row.ledger)
         missing = [one for one in missing_of(connection, book) if not one.is_gone]
-        asked = [] if row.asked is None else msgspec.msgpack.decode(row.asked, type=list[AskedRange])
+        asked = [] if row.asked is None else msgspec.msgpack.decode(row.asked, type=list[RequestedRange])
         due = asking.due(asked, missing, now)
         wanted.setdefault(row.machine, []).extend(WantedClosures(row.mode, one.first, one.last) for one in due)
         if due and word.counts:

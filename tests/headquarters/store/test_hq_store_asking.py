@@ -6,7 +6,7 @@ from support.hq.store import NOW, open_findings, said, take
 
 from common.wire.presence import WantedClosures
 from headquarters.core.asking import MOST_RANGES, MOST_TIMES
-from headquarters.core.held import machine_of
+from headquarters.core.closure_record import machine_of
 from headquarters.core.wording import Fact
 
 MINUTE = 60_000
@@ -103,8 +103,8 @@ def test_a_finding_while_our_clock_was_ahead(store, box):
     closures = [box.close() for _ in range(5)]
     take(store, box, closures[0], closures[2], now=NOW + YEAR)
     take(store, box, closures[4], now=NOW)
-    assert len(store.findings.claim_untold(older_than=NOW + YEAR, now=NOW + YEAR, lease=MINUTE, limit=1)) == 1
-    told = store.findings.claim_untold(older_than=NOW, now=NOW, lease=MINUTE)
+    assert len(store.findings.claim_notifications(older_than=NOW + YEAR, now=NOW + YEAR, lease=MINUTE, limit=1)) == 1
+    told = store.findings.claim_notifications(older_than=NOW, now=NOW, lease=MINUTE)
     assert [finding.facts["first"] for finding in told] == [2, 4]
 
 

@@ -345,7 +345,7 @@ def test_findings_are_told_once_and_once_more(store, box):
     """One instance tells it, another does not; a claim that was never told goes to the next; and once more when it is solved."""
     closures = [box.close() for _ in range(3)]
     take(store, box, closures[0], closures[2])
-    claim = store.findings.claim_untold
+    claim = store.findings.claim_notifications
     assert claim(older_than=NOW - 1, now=NOW, lease=1000) == []
     [mine] = claim(older_than=NOW, now=NOW, lease=1000)
     assert claim(older_than=NOW, now=NOW, lease=1000) == []
@@ -364,7 +364,7 @@ def test_gap_that_was_short_is_never_told(store, box):
     closures = [box.close() for _ in range(3)]
     take(store, box, closures[0], closures[2])
     take(store, box, closures[1])
-    assert store.findings.claim_untold(older_than=NOW + 1000, now=NOW + 1000, lease=1) == []
+    assert store.findings.claim_notifications(older_than=NOW + 1000, now=NOW + 1000, lease=1) == []
 
 
 def test_a_person_sees_and_solves(store, box):

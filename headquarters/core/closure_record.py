@@ -21,7 +21,7 @@ _figures = attrgetter(
 update is no fork."""
 
 
-class Held(msgspec.Struct, frozen=True, array_like=True):
+class ClosureRecord(msgspec.Struct, frozen=True, array_like=True):
     """Heads are hex, empty where the box is too old to send them; `digest` is over the figures."""
 
     z: int
@@ -53,9 +53,9 @@ def digest_of(data: ClosureData) -> bytes:
     return hashlib.sha256(msgspec.msgpack.encode(_figures(data))).digest()
 
 
-def held_of(data: ClosureData) -> Held:
+def record_of(data: ClosureData) -> ClosureRecord:
     end, opening = data.mcf_counters, data.opening_counters
-    return Held(
+    return ClosureRecord(
         z=data.z_number,
         id=data.report_id,
         digest=digest_of(data),

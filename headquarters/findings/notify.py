@@ -30,7 +30,7 @@ NOT_OF_THE_FINDING = frozenset({401, 403, 404, 405, 407, 408, 410, 421, 425, 429
 """Statuses below 500 by which a receiver takes nothing at all, at this moment or for its configuration."""
 
 
-class NotTold(Exception):
+class NotificationFailed(Exception):
     """Who could not be told, and why. `is_refused`: an answer came, so that it may be these findings that are not taken; `is_listening`: it says
     that others would be."""
 
@@ -40,7 +40,7 @@ class NotTold(Exception):
         self.is_listening = is_listening
 
 
-class Teller(Protocol):
+class Notifier(Protocol):
     @property
     def name(self) -> str:
         """The same after a restart: what it has told is known by it."""
@@ -52,12 +52,12 @@ class Teller(Protocol):
         ...
 
     async def tell(self, findings: Sequence[StoredFinding]) -> None:
-        """NotTold when they did not go; all or none of them went."""
+        """NotificationFailed when they did not go; all or none of them went."""
         ...
 
 
 @dataclass(frozen=True)
-class WebhookTeller:
+class WebhookNotifier:
     """One POST for each, signed as closures are (Standard Webhooks). Any 2xx is an answer."""
 
     url: str
@@ -72,7 +72,7 @@ class WebhookTeller:
         try:
             key = signing_key(read_secret(self.secret_file).decode())
         except (OSError, ValueError) as error:
-            raise NotTold(f"{self.secret_file}: {error}") from None
+            raise NotificationFailed(f"{self.secret_file}: {error}") from None
         async with httpx.AsyncClient(timeout=SECONDS, trust_env=False, verify=_trusted()) as client:
             for finding in findings:
                 body = msgspec.json.encode(_event(finding))
@@ -81,15 +81,15 @@ class WebhookTeller:
                     async with asyncio.timeout(SECONDS):
                         answer = await client.post(self.url, content=body, headers=headers)
                 except (httpx.HTTPError, TimeoutError) as error:
-                    raise NotTold(f"{self.url}: {type(error).__name__}") from None
+                    raise NotificationFailed(f"{self.url}: {type(error).__name__}") from None
                 if not answer.is_success:
                     is_listening = answer.is_client_error and answer.status_code not in NOT_OF_THE_FINDING
                     reason = f"{self.url} answers {answer.status_code}"
-                    raise NotTold(reason, is_refused=True, is_listening=is_listening)
+                    raise NotificationFailed(reason, is_refused=True, is_listening=is_listening)
 
 
 @dataclass(frozen=True, kw_only=True)
-class MailTeller:
+class MailNotifier:
     """One mail for all of them."""
 
     to: Sequence[str]
@@ -110,7 +110,7 @@ class MailTeller:
         try:
             await asyncio.to_thread(self._send, self._mail(findings))
         except (OSError, smtplib.SMTPException) as error:
-            raise NotTold(f"mail by {self.host}: {error}") from None
+            raise NotificationFailed(f"mail by {self.host}: {error}") from None
 
     def _mail(self, findings: Sequence[StoredFinding]) -> EmailMessage:
         mail = EmailMessage()
