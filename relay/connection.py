@@ -7,7 +7,7 @@ import random
 
 import structlog
 
-from common.wire.credentials import BadCredentials
+from common.wire.keys import BadCredentials
 from common.wire.nats_client import Client, NatsError, NoAnswer
 from common.wire.nats_pull import NatsOptions, connected
 from relay.problems import BoxOffline

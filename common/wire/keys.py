@@ -1,4 +1,6 @@
-"""Keys that sign and keys that verify: a shared `whsec_…`, our own `whsk_…`, its public half `whpk_…`, a NATS user's `U…`."""
+"""Keys that sign and keys that verify: a shared `whsec_…`, our own `whsk_…`, its public half `whpk_…`, a NATS user's `U…`. Keys as NATS
+writes them: Ed25519 in base32, with a prefix that shows as a letter and a checksum. A NATS credentials file: `.creds` as `nsc` writes it,
+or the seed of an nkey alone."""
 
 from __future__ import annotations
 
@@ -6,9 +8,62 @@ import base64
 import binascii
 import hashlib
 import hmac
-from typing import Protocol
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import SplitResult
 
-from common.wire.nkey import decode_public
+from common.files import read_secret
+
+USER, ACCOUNT, OPERATOR = 20 << 3, 0, 14 << 3
+"""The prefixes that show as U, A and O."""
+
+_SEED = 18 << 3  # the prefix that shows as S
+_SEED_BYTES = 36  # two of prefix, 32 of key, two of checksum
+_PUBLIC_BYTES = 35  # one of prefix
+
+
+def encode_nkey(prefix: bytes, key: bytes) -> str:
+    data = prefix + key
+    data += binascii.crc_hqx(data, 0).to_bytes(2, "little")
+    return base64.b32encode(data).decode("ascii").rstrip("=")
+
+
+def encode_seed(seed: bytes, kind: int = USER) -> str:
+    """The seed of a user, `SU…`, or of what `kind` says."""
+    return encode_nkey(_seed_prefix(kind), seed)
+
+
+def decode_seed(text: str, kind: int = USER) -> bytes:
+    """The 32 bytes in the seed of a user, or of what `kind` says; ValueError, which shows nothing of it."""
+    data = _decode(text)
+    if len(data) != _SEED_BYTES or data[:2] != _seed_prefix(kind):
+        raise ValueError("not such a seed")
+    return data[2:-2]
+
+
+def _seed_prefix(kind: int) -> bytes:
+    return bytes([_SEED | kind >> 5, kind << 3 & 0xFF])
+
+
+def decode_public(text: str) -> bytes:
+    """The 32 bytes of a user's public key, `U…`; ValueError when it is none."""
+    data = _decode(text)
+    if len(data) != _PUBLIC_BYTES or data[0] != USER:
+        raise ValueError("not the public key of a user")
+    return data[1:-2]
+
+
+def _decode(text: str) -> bytes:
+    try:
+        data = base64.b32decode(text + "=" * (-len(text) % 8))
+    except binascii.Error:
+        raise ValueError("not base32") from None
+    if data[-2:] != binascii.crc_hqx(data[:-2], 0).to_bytes(2, "little"):
+        raise ValueError("wrong checksum")
+    return data
+
 
 SHARED = "whsec_"
 PRIVATE = "whsk_"
@@ -160,3 +215,76 @@ def _shared(line: str) -> SharedKey:
 
 def _public_id(public: bytes) -> str:
     return hashlib.sha256(public).hexdigest()[:ID_DIGITS]
+
+
+_BLOCK = re.compile(r"-{3,}BEGIN ([A-Z ]+)-{3,}\s+(\S+)\s+-{3,}END [A-Z ]+-{3,}")
+
+
+class BadCredentials(Exception):
+    """Says which key of the configuration, which file, and what is wrong; shows nothing of the file."""
+
+
+class Credentials:
+    """`public` is the user's public nkey, `U…`; `jwt` is empty where the server knows the public key itself."""
+
+    def __init__(self, jwt: str, seed: bytes) -> None:
+        self.jwt = jwt
+        self.seed = seed
+        """Opens what was sealed for this key (`common.wire.seal`)."""
+        self.signing_key = PrivateKey(seed)
+        """The same key, for what is sent: headquarters knows its public half already."""
+        self.public = encode_nkey(bytes([USER]), decode(self.signing_key.public.removeprefix(PUBLIC)))
+
+    def sign(self, nonce: str) -> bytes:
+        return self.signing_key.sign(nonce.encode()).partition(",")[2].encode()
+
+
+def read_credentials(path: Path, option: str) -> Credentials:
+    """`option`: the key of the configuration that names the file, for BadCredentials."""
+    try:
+        text = read_secret(path).decode("ascii")
+    except OSError as error:
+        raise BadCredentials(f"{option} {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise BadCredentials(f"{option} {path}: not text") from None
+    try:
+        return credentials_of(text)
+    except ValueError:
+        raise BadCredentials(f"{option} {path}: no NATS credentials in it") from None
+
+
+def credentials_of(text: str) -> Credentials:
+    """From what stands in such a file; ValueError."""
+    blocks = dict(_BLOCK.findall(text))
+    return Credentials(blocks.get("NATS USER JWT", ""), decode_seed(blocks.get("USER NKEY SEED", text)))
+
+
+def credentials_text(jwt: str, seed: str) -> str:
+    """The file of a user with that seed, `SU…`."""
+    blocks = (("NATS USER JWT", jwt), ("USER NKEY SEED", seed))
+    return "\n".join(f"-----BEGIN {name}-----\n{text}\n------END {name}------\n" for name, text in blocks)
+
+
+def introduction(
+    url: SplitResult, signer: Credentials | None, info: Mapping[str, Any], name: str
+) -> dict[str, str | bool | int]:
+    """The fields of CONNECT: who the client is, by user and password or token of the address, or by its key."""
+    fields: dict[str, str | bool | int] = {
+        "verbose": False,
+        "pedantic": False,
+        "echo": False,
+        "headers": True,
+        "no_responders": True,
+        "lang": "python",
+        "version": "1",
+        "protocol": 1,
+        "name": name,
+    }
+    if url.password is not None:
+        fields |= {"user": url.username or "", "pass": url.password}
+    elif url.username:
+        fields["auth_token"] = url.username
+    if signer is not None:
+        fields["sig"] = signer.sign(str(info.get("nonce", ""))).decode()
+        fields |= {"jwt": signer.jwt} if signer.jwt else {"nkey": signer.public}
+    return fields

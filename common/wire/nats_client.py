@@ -25,7 +25,7 @@ import msgspec
 import structlog
 
 from common.wire.cancellation import ended
-from common.wire.credentials import Credentials, introduction
+from common.wire.keys import Credentials, introduction
 from common.wire.nats_headers import MINIMUM, Headers, format_headers, is_outdated, parse_headers
 
 log = structlog.get_logger(__name__)

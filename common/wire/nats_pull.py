@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from common.wire.credentials import read_credentials
+from common.wire.keys import read_credentials
 from common.wire.nats_client import Client, Msg, NatsError, NoAnswer, open_client
 
 EXPIRES_SECONDS = 5.0

@@ -41,10 +41,9 @@ from daemon.app.sandbox import sandbox_answers
 from daemon.app.status import report
 from daemon.app.upkeep.access_records import keep_uses, note_configuration, noting_configuration, write_uses
 from daemon.app.upkeep.box_clock import now_millis
-from daemon.app.upkeep.box_figures import box
 from daemon.app.upkeep.certificate import Certificate
 from daemon.app.upkeep.housekeeping import keep_sandbox_small, keep_tidy
-from daemon.app.upkeep.line_history import LineHistory
+from daemon.app.upkeep.line_history import LineHistory, box
 from daemon.core.certified_core import CORE_VERSION, core_digest
 from daemon.core.errors import StorageError
 from daemon.owner import remove_left

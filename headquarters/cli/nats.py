@@ -14,7 +14,7 @@ import msgspec
 
 from common.files import write_whole
 from common.wire.closure import NIM
-from common.wire.nkey import decode_public
+from common.wire.keys import decode_public
 from headquarters.cli.shared import refusal
 from headquarters.core import nats_accounts
 from headquarters.core.nats_accounts import NatsSeeds

@@ -14,9 +14,18 @@ from typing import Any
 
 import msgspec
 
-from common.wire.credentials import credentials_text
-from common.wire.keys import PUBLIC, PrivateKey, decode
-from common.wire.nkey import ACCOUNT, OPERATOR, USER, decode_seed, encode_nkey, encode_seed
+from common.wire.keys import (
+    ACCOUNT,
+    OPERATOR,
+    PUBLIC,
+    USER,
+    PrivateKey,
+    credentials_text,
+    decode,
+    decode_seed,
+    encode_nkey,
+    encode_seed,
+)
 
 READER_PUBLISHES = (
     "$JS.API.STREAM.INFO.CLOSURES",

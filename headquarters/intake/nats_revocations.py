@@ -12,7 +12,7 @@ import time
 import msgspec
 import structlog
 
-from common.wire.credentials import credentials_of
+from common.wire.keys import credentials_of
 from common.wire.nats_client import Client, NatsError, open_client
 from common.wire.nats_pull import CONNECT_SECONDS, NatsOptions
 from headquarters.core.nats_accounts import LOOKUP, UPDATE, NatsIssuer

@@ -15,8 +15,7 @@ from support.hq.store import KINDS
 from support.receivers.headquarters import until
 from support.receivers.nats_server import NIM, OTHER, NatsServer, NatsSite, add_stream
 
-from common.wire.keys import PrivateKey
-from common.wire.nkey import decode_seed
+from common.wire.keys import PrivateKey, decode_seed
 
 EARLY, LATE = 5, 10
 A_WEEK_AGO = "UPDATE book SET received_at = received_at - 604800000"

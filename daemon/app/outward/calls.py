@@ -23,8 +23,8 @@ import structlog
 from common.language import Text, preferred
 from common.wire.call import MOST_CALL, MOST_HEADERS, MOST_REPLY, Headers, RelayedCall, RelayedReply, encode, read_call
 from common.wire.cancellation import ended
-from common.wire.credentials import Credentials
 from common.wire.errors import BadEvent
+from common.wire.keys import Credentials
 from common.wire.nats_headers import CALL, PRESENCE
 from common.wire.seal import NotSealed, unseal
 from daemon.api.access.relayed import RELAYED, RelayedRequest

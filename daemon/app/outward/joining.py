@@ -13,10 +13,8 @@ import msgspec
 
 from common.files import sync_path, write_whole
 from common.language import Text
-from common.wire.credentials import credentials_text
 from common.wire.joining import JoinAnswer, JoinLink, read_link
-from common.wire.keys import KEY_BYTES, private_line
-from common.wire.nkey import decode_seed, encode_seed
+from common.wire.keys import KEY_BYTES, credentials_text, decode_seed, encode_seed, private_line
 from common.wire.upstream_kinds import KINDS
 from daemon.core.errors import JoinFailed, KeyRevoked
 from daemon.owner import as_owner

@@ -1,17 +1,25 @@
-"""What each line did in the last day, ten minutes at a time; since the start, in memory."""
+"""What each line did in the last day, ten minutes at a time; since the start, in memory. The box's own figures for `GET /metrics`."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from bridge.link import LineStatistics
-from daemon.api.box import LineSlot
+from daemon.api.box import Box, BoxFigures, LineFigures, LineSlot
+from daemon.app.outward.replication import Replication
+from daemon.app.outward.webhooks import Webhooks
 from daemon.app.runtime import Runtime
 from daemon.app.upkeep.box_clock import now_millis
+from daemon.core.delivery import Backlog
+from daemon.store.store import Store
+from daemon.store.tables.events import UPSTREAM
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 SLOT_MS: Final = 600_000
@@ -69,3 +77,38 @@ class LineHistory:
 
 def _slot_of(at: int) -> int:
     return at - at % SLOT_MS
+
+
+def box(runtime: Runtime, replication: Replication, webhooks: Webhooks, history: LineHistory) -> Box:
+    def destinations() -> list[str]:
+        """By their names: a URL may be a secret."""
+        return [*([UPSTREAM] if replication.configured else []), *webhooks.lanes]
+
+    async def figures() -> BoxFigures:
+        path = runtime.settings.storage.path
+        disk = os.statvfs(path)
+        return BoxFigures(
+            outbox=await _outbox(runtime.store, destinations()),
+            disk_free_bytes=disk.f_bavail * disk.f_frsize,
+            ledger_bytes=sum(_size(path.with_name(path.name + suffix)) for suffix in ("", "-wal")),
+            verified_at=await runtime.store.retention.verified_at(),
+            damaged=len(runtime.store.retention.damage().all),
+            commits=runtime.store.retention.commits,
+        )
+
+    def line(worker: MachineWorker) -> LineFigures | None:
+        counters = runtime.counters.get(worker.book.id)
+        return None if counters is None else LineFigures(**msgspec.structs.asdict(counters))
+
+    return Box(figures=figures, line=line, history=history.of)
+
+
+async def _outbox(store: Store, destinations: Sequence[str]) -> dict[str, tuple[Backlog, ...]]:
+    return {name: tuple(await store.outbox_for(name).backlog()) for name in destinations}
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

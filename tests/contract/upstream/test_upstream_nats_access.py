@@ -15,7 +15,7 @@ from support.receivers.authority import Authority
 from support.receivers.headquarters import until
 from support.receivers.nats_server import CONFIG, binary
 
-from common.wire.nkey import encode_nkey, encode_seed
+from common.wire.keys import encode_nkey, encode_seed
 from daemon.core.delivery import Again
 from daemon.upstream.options import Options
 

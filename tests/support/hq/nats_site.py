@@ -12,8 +12,7 @@ from support.hq.running import RunningHq
 from support.receivers.nats_server import NIM, OTHER, NatsServer, NatsSite, add_stream
 from support.receivers.raw_nats import OpenServer, RawClient, raw_client
 
-from common.wire.keys import PrivateKey
-from common.wire.nkey import decode_seed
+from common.wire.keys import PrivateKey, decode_seed
 from headquarters.store.store import HqStore
 
 

@@ -19,8 +19,7 @@ from nats.js.errors import ServiceUnavailableError
 from support.ports import free_port
 from support.receivers.authority import Authority
 
-from common.wire.credentials import read_credentials
-from common.wire.nkey import USER, encode_nkey, encode_seed
+from common.wire.keys import USER, encode_nkey, encode_seed, read_credentials
 from daemon.upstream.options import tls_context
 
 CONFIG = Path(__file__).parents[3] / "config" / "nats"

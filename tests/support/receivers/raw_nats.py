@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from support.ports import free_port
 from support.receivers.nats_server import CONFIG, binary
 
-from common.wire.credentials import read_credentials
+from common.wire.keys import read_credentials
 from common.wire.nats_client import Client, open_client
 from headquarters.intake.stream import call
 

@@ -30,8 +30,18 @@ from common.wire.closure import (
     link_of,
 )
 from common.wire.instants import instant_text
-from common.wire.keys import PUBLIC, PrivateKey, SharedKey, decode, encode, private_line, signing_key
-from common.wire.nkey import USER, encode_nkey, encode_seed
+from common.wire.keys import (
+    PUBLIC,
+    USER,
+    PrivateKey,
+    SharedKey,
+    decode,
+    encode,
+    encode_nkey,
+    encode_seed,
+    private_line,
+    signing_key,
+)
 from common.wire.presence import Presence, encode_presence
 from common.wire.signing import sign
 

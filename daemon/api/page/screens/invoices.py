@@ -21,7 +21,7 @@ from daemon.core.ledger.tally import contribution
 from daemon.core.report.journal import Page, reason_text
 from daemon.core.report.receipt import receipt
 from daemon.usecases.reports import journal, report
-from daemon.usecases.reports.search import Search, search
+from daemon.usecases.reports.journal import Search, search
 
 PER_PAGE: Final = 50
 BLANKS: Final = str.maketrans("", "", " .\u00a0\u202f")

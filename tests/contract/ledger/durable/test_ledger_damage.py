@@ -24,7 +24,7 @@ from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import attempts
 from daemon.store.tables.book.codec import unpack
 from daemon.usecases.reports import journal, journal_files
-from daemon.usecases.reports.search import Search, search
+from daemon.usecases.reports.journal import Search, search
 
 EVER = 1 << 53
 SALES = 40

@@ -7,8 +7,7 @@ import base64
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from common.wire.credentials import BadCredentials, read_credentials
-from common.wire.nkey import decode_seed, encode_seed
+from common.wire.keys import BadCredentials, decode_seed, encode_seed, read_credentials
 
 # The example pair of the server's documentation.
 SEED = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY"

@@ -16,9 +16,8 @@ from daemon.core.invoice.invoice import Customer
 from daemon.core.ledger.attempt import Record
 from daemon.core.report.journal import Page
 from daemon.usecases.reports import journal
-from daemon.usecases.reports import search as searching
-from daemon.usecases.reports.journal import make_way
-from daemon.usecases.reports.search import Search, search
+from daemon.usecases.reports import journal as searching
+from daemon.usecases.reports.journal import Search, make_way, search
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 EVER = Page(0, 1 << 53, limit=2)
@@ -56,7 +55,7 @@ async def test_amounts_and_customers_are_found_in_any_pieces(
     for a state neither."""
     monkeypatch.setattr(journal, "STRETCH", stretch)
     monkeypatch.setattr(searching, "SIFTED", 2 * stretch)
-    monkeypatch.setattr(searching, "SLICE", stretch)
+    monkeypatch.setattr(searching, "SEARCH_SLICE", stretch)
     monkeypatch.setattr(searching, "BUDGET", 2 * stretch)
     async with opened(tmp_path / "ledger.sqlite3") as store:
         till = await Till.of(store)
@@ -107,7 +106,7 @@ async def test_a_search_makes_way_after_each_piece(
         return []
 
     monkeypatch.setattr(journal, "STRETCH", 1)
-    monkeypatch.setattr(searching, "SLICE", 1)
+    monkeypatch.setattr(searching, "SEARCH_SLICE", 1)
     monkeypatch.setattr(searching, "make_way", way)
     async with opened(tmp_path / "ledger.sqlite3") as store:
         till = await Till.of(store)
