@@ -26,6 +26,7 @@ from daemon.api import refusals
 from daemon.api.problems import HTTP_CODES, KINDS, Problem
 from daemon.core import errors
 from daemon.core.ledger.attempt import DuplicateInvoice
+from daemon.core.ledger.take_over import PairNotCompared
 from daemon.core.people import Right
 
 Errors = tuple[type[Exception], ...]
@@ -49,6 +50,7 @@ AT_THE_MACHINE: Final[Errors] = (
     errors.LineLost,
     errors.NothingDone,
     errors.MachineAttention,
+    PairNotCompared,
     errors.MachineNonsense,
     errors.MachineRefused,
 )
