@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 import signal
-import sqlite3
-from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
@@ -15,23 +15,16 @@ import pytest
 from support.line.network import Relay as LossyLine
 from support.receivers.headquarters import until as until_true
 from support.receivers.nats_server import NIM
-from support.relay_site import RelaySite
+from support.relay_site import RelaySite, bearer, check_once, in_seconds
 from support.shop import invoice
 from support.signing_client import signed
 
 from common.wire.call import RelayedCall, encode, read_reply
 from common.wire.nats_client import Client
+from daemon.app.outward.calls import TILLS_FIRST_SECONDS
 
 PATIENCE = 60.0
 TRY_SECONDS = 20.0
-
-
-def bearer(key: str, once: str = "", **more: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {key}", **({"Idempotency-Key": once} if once else {}), **more}
-
-
-def in_seconds(seconds: float) -> str:
-    return (datetime.now(UTC) + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 async def until_answered(http: httpx.AsyncClient, method: str, url: str, **request) -> httpx.Response:
@@ -57,18 +50,6 @@ async def answering(site: RelaySite, http: httpx.AsyncClient, key: str) -> str:
     return base(site)
 
 
-def ledger_codes(ledger: Path) -> list[str]:
-    with closing(sqlite3.connect(f"file:{ledger}?mode=ro", uri=True)) as connection:
-        return [code for (code,) in connection.execute("SELECT code FROM certification WHERE state = 'certified'")]
-
-
-def check_once(site: RelaySite, receipts: dict[str, dict]) -> None:
-    """The machine's counters are the number of distinct keys with 200; every code stands once in the ledger."""
-    codes = ledger_codes(site.shop.ledger)
-    assert sorted(codes) == sorted(receipt["codeSecef"] for receipt in receipts.values())
-    assert site.shop.machines[0].counters[1] == len(receipts)
-
-
 async def test_a_box_that_is_off(site: RelaySite, http: httpx.AsyncClient) -> None:
     """503 BRIDGE_OFFLINE with Retry-After, at once; after its start it answers again, and what was certified before is replayed."""
     key = site.key()
@@ -84,7 +65,7 @@ async def test_a_box_that_is_off(site: RelaySite, http: httpx.AsyncClient) -> No
     site.shop.start_daemon()
     again = await until_answered(http, "POST", f"{url}/certify", **sale)
     assert (again.status_code, again.content, again.headers["idempotency-replayed"]) == (200, first.content, "true")
-    check_once(site, {"k-1": first.json()})
+    check_once(site.shop, {"k-1": first.json()})
 
 
 async def has_begun(site: RelaySite, key: str) -> bool:
@@ -120,7 +101,7 @@ async def test_a_relay_that_dies(site: RelaySite, http: httpx.AsyncClient) -> No
     machine.order("resume")
     again = await until_answered(http, "POST", f"{base(site, 1)}/certify", **sale)
     assert again.status_code == 200, again.text
-    check_once(site, {"k-1": again.json()})
+    check_once(site.shop, {"k-1": again.json()})
 
 
 @pytest.mark.parametrize("victim", ["box", "nats"])
@@ -153,7 +134,7 @@ async def test_kills_at_any_moment(site: RelaySite, http: httpx.AsyncClient, vic
 
     await asyncio.gather(sell(0), sell(1), kill())
     assert len(receipts) == 16
-    check_once(site, receipts)
+    check_once(site.shop, receipts)
 
 
 async def test_two_boxes_with_one_identity(site: RelaySite, http: httpx.AsyncClient, tmp_path: Path) -> None:
@@ -180,6 +161,31 @@ async def test_two_boxes_with_one_identity(site: RelaySite, http: httpx.AsyncCli
         copy.__exit__(None, None, None)
 
 
+async def test_a_box_restored_between_two_tries(site: RelaySite, http: httpx.AsyncClient, tmp_path: Path) -> None:
+    """The ledger that was put back does not know of the sale: 503 MACHINE_ATTENTION until a person has decided, then 409 with the receipt of
+    what the machine had certified; it is certified once."""
+    key = site.key()
+    url = await answering(site, http, key)
+    saved = tmp_path / "saved"
+    await asyncio.to_thread(site.shop.mcfd, "backup", str(saved), check=True)
+    sale = {"json": invoice("F-1"), "headers": bearer(key, "k-1")}
+    first = await http.post(f"{url}/certify", **sale)
+    assert first.status_code == 200, first.text
+    site.shop.kill_daemon()
+    await asyncio.to_thread(site.shop.mcfd, "restore", str(saved), "--yes", check=True)
+    await asyncio.to_thread(site.shop.start_daemon, ready=False)
+    async with asyncio.timeout(PATIENCE):
+        while (again := await http.post(f"{url}/certify", **sale)).json()["code"] != "MACHINE_ATTENTION":
+            assert again.status_code == 503, again.text
+            await asyncio.sleep(0.1)
+    settle = ("machine", "settle", NIM, "--decision", "adopt", "--reason", "put back")
+    await asyncio.to_thread(site.shop.mcfd, *settle, check=True)
+    again = await until_answered(http, "POST", f"{url}/certify", **sale)
+    assert (again.status_code, again.json()["code"]) == (409, "DUPLICATE_INVOICE")
+    assert again.json()["certification"]["codeSecef"] == first.json()["codeSecef"]
+    check_once(site.shop, {"k-1": first.json()})
+
+
 async def test_too_many_at_once(site: RelaySite, http: httpx.AsyncClient) -> None:
     """Two requests of a key are carried out at a time; the third is 503 MACHINE_BUSY at once, and nothing was sent for it."""
     key = site.key()
@@ -197,6 +203,41 @@ async def test_too_many_at_once(site: RelaySite, http: httpx.AsyncClient) -> Non
     machine.order("resume")
     answers = await asyncio.gather(*sending)
     assert [answer.status_code for answer in answers] == [200, 200]
+
+
+async def test_strangers_lock_nobody_out(site: RelaySite, http: httpx.AsyncClient) -> None:
+    """Strangers who guess keys, while a till of the shop is at the machine: each is refused at once, soon with 429, and holds no place of those
+    who have a key, which are answered all the while; not even by the id of a key that signs."""
+    key, signing = site.key(), site.key(signed=True)
+    url = await answering(site, http, key)
+    machine = site.shop.machines[0]
+    machine.order("pause-at", next=1, when="before", direction="in")
+    with ThreadPoolExecutor() as pool:
+        tills = [pool.submit(site.shop.certify, invoice(f"LAN-{number}"), key=f"lan-{number}") for number in range(2)]
+        await until_true(lambda: has_begun(site, "lan-0"))
+        await until_true(lambda: has_begun(site, "lan-1"))
+        taken = signed(signing, "POST", f"{url}/certify", {"mcfd-not-after": in_seconds(60), "idempotency-key": "s-1"})
+        guesses = [
+            *(bearer(f"ak_live_{number:038}", f"s-{number}") for number in range(20)),
+            *({**taken, "idempotency-key": f"s-{number}"} for number in range(4)),
+        ]
+        guessing = [
+            asyncio.create_task(http.post(f"{url}/certify", json=invoice("S-1"), headers=guess)) for guess in guesses
+        ]
+        await asyncio.sleep(0)
+        async with asyncio.timeout(TILLS_FIRST_SECONDS / 2):
+            for _ in range(10):
+                answer = await until_answered(http, "GET", f"{url}/reports", headers=bearer(key))
+                assert answer.status_code == 200, answer.text
+            refused = await asyncio.gather(*guessing)
+        machine.order("resume")
+        assert [till.result().status_code for till in tills] == [200, 200]
+    statuses = Counter(answer.status_code for answer in refused)
+    assert statuses.keys() <= {401, 429, 503}
+    assert 0 < statuses[401] <= 10
+    last = await http.get(f"{url}/info", headers=bearer(f"{key[:-1]}x"))
+    assert (last.status_code, last.json()["code"]) == (429, "TOO_MANY_REQUESTS")
+    assert machine.counters == (2, 2, 0)
 
 
 async def test_a_sale_for_a_box_that_is_off(site: RelaySite, http: httpx.AsyncClient) -> None:
@@ -234,7 +275,7 @@ async def test_a_sale_for_a_box_that_is_off(site: RelaySite, http: httpx.AsyncCl
             if found.status_code == 200 and found.json()["status"] == "certified":
                 break
             await asyncio.sleep(0.2)
-    check_once(site, {"k-1": found.json()["receipt"]})
+    check_once(site.shop, {"k-1": found.json()["receipt"]})
 
 
 async def test_signed_requests(site: RelaySite, http: httpx.AsyncClient) -> None:
@@ -271,7 +312,7 @@ async def test_signed_requests(site: RelaySite, http: httpx.AsyncClient) -> None
     assert (again.content, again.headers["idempotency-replayed"]) == (first.content, "true")
     late = signed(key, "GET", f"{url}/info", {"mcfd-not-after": in_seconds(-5)})
     assert (await http.get(f"{url}/info", headers=late)).json()["code"] == "REQUEST_EXPIRED"
-    check_once(site, {"k-1": first.json()})
+    check_once(site.shop, {"k-1": first.json()})
 
 
 async def test_a_relay_in_wrong_hands(site: RelaySite, http: httpx.AsyncClient) -> None:
@@ -365,6 +406,6 @@ async def test_a_line_that_drops_and_stalls(tmp_path: Path, http: httpx.AsyncCli
             selling = False
             await troubling
             assert len(receipts) == 20
-            check_once(site, receipts)
+            check_once(site.shop, receipts)
         finally:
             site.down()

@@ -52,6 +52,7 @@ async def admit(request: Request[Any, Any, Any]) -> None:
     expires = 0.0
     if found_lane is not None:
         check_operation(request)
+        await found_lane.turn()
         expires = expiry(deps, scope, found_lane)
     deps.uses[key.id] = deps.clock()
     if key.mode == "live":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import msgspec
@@ -37,12 +38,14 @@ PASSING: Final = frozenset(
 
 class RelayedRequest(msgspec.Struct, frozen=True):
     """`nim`: the machine that the relay was asked for; `not_after` as the relay says it, in milliseconds since 1970; `offset`: by how many of them this box's clock is ahead of the time
-    that limits are counted in; `body` as it came."""
+    that limits are counted in; `body` as it came; `turn`
+    waits until no till of the shop's network does, once it is known that the request may come in: a stranger's waits for nothing."""
 
     nim: str
     not_after: int
     offset: int
     body: bytes
+    turn: Callable[[], Awaitable[None]]
 
     def expires(self, now: int, limits: list[int]) -> float:
         """On the loop's clock, which no step of the box's moves."""

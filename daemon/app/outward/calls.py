@@ -256,14 +256,7 @@ class Calls:
         return RelayedReply(boot=self._runtime.boot, line=self._line, status=status, headers=headers, body=body)
 
     async def _answer(self, client: Client, nim: str, call: RelayedCall, msg: Msg) -> None:
-        offset = self._clock.offset(call.sent_at)
-        if call.method == "POST":
-            await self._let_tills_pass(nim)
-        self._inside[nim] += 1
-        try:
-            _reply(client, msg, await self.carry_out(nim, call, offset))
-        finally:
-            self._inside[nim] -= 1
+        _reply(client, msg, await self.carry_out(nim, call, self._clock.offset(call.sent_at)))
 
     async def _let_tills_pass(self, nim: str) -> None:
         loop = asyncio.get_running_loop()
@@ -275,9 +268,20 @@ class Calls:
 
     async def carry_out(self, nim: str, call: RelayedCall, offset: int) -> RelayedReply:
         """As the API answers it; `offset` is `LaneClock`'s."""
-        found = _Reply()
-        scope = _scope(nim, call, offset)
-        await self._app(scope, found.receive_of(call.body), found.send)
+        found, inside = _Reply(), 0
+
+        async def turn() -> None:
+            nonlocal inside
+            if call.method == "POST":
+                await self._let_tills_pass(nim)
+            inside = 1
+            self._inside[nim] += inside
+
+        scope = _scope(call, RelayedRequest(nim, call.not_after, offset, call.body, turn))
+        try:
+            await self._app(scope, found.receive_of(call.body), found.send)
+        finally:
+            self._inside[nim] -= inside
         reply = self._replied(found.status, tuple(found.headers), bytes(found.body))
         if len(reply.body) <= MOST_REPLY - MOST_HEADERS:
             return reply
@@ -313,7 +317,7 @@ class _Reply:
             self.body += message.get("body", b"")
 
 
-def _scope(nim: str, call: RelayedCall, offset: int) -> dict[str, Any]:
+def _scope(call: RelayedCall, relayed: RelayedRequest) -> dict[str, Any]:
     path, _, query = call.path.partition("?")
     headers = [(b"host", b"localhost"), (b"content-length", b"%d" % len(call.body))]
     headers += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in call.headers]
@@ -330,7 +334,7 @@ def _scope(nim: str, call: RelayedCall, offset: int) -> dict[str, Any]:
         "headers": headers,
         "client": ("relay", 0),
         "server": None,
-        "state": {RELAYED: RelayedRequest(nim, call.not_after, offset, call.body)},
+        "state": {RELAYED: relayed},
     }
 
 
