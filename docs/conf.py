@@ -1,5 +1,9 @@
 """The documentation site (`make docs`): Sphinx, the theme Furo, Markdown by MyST; nothing is loaded from a network."""
 
+from sphinx.application import Sphinx
+
+from daemon.settings.describe import render
+
 project = "mcfd"
 extensions = ["myst_parser"]
 html_theme = "furo"
@@ -10,3 +14,13 @@ html_last_updated_fmt = None
 myst_heading_anchors = 4
 # `sudo` prompts and elided answers in examples are not of any language.
 suppress_warnings = ["misc.highlighting_failure"]
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("source-read", _add_keys)
+
+
+def _add_keys(_: Sphinx, page: str, source: list[str]) -> None:
+    """The page of the configuration has every key in the site; in the tree it has what holds for all of them."""
+    if page == "configuration":
+        source[0] = render()

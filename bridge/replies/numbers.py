@@ -1,4 +1,4 @@
-"""Numbers, times and codes of a reply, in every spelling that a machine in good order may use (first-contact.md), and numbers that were cut in
+"""Numbers, times and codes of a reply, in every spelling that a machine in good order may use (first-contact.fr.md), and numbers that were cut in
 two by their own comma.
 
 How a machine writes a number is a habit: decimals or none, a comma for the point, thousands set apart, leading zeros, empty

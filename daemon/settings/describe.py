@@ -1,5 +1,5 @@
 """What each key is, read from the structs and the docstrings below their fields: for the environment, the manual and
-`docs/configuration.md` (`mcfd config doc > docs/configuration.md`)."""
+the page of the site (`mcfd config doc`, docs/conf.py)."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ from daemon.settings.model import RELOADED, Settings
 HEAD = """\
 # Configuration
 
-Made from `daemon/settings/model.py` by `mcfd config doc`; a test holds the two together.
+`mcfd config doc` prints this page with every key, its values, its default and its meaning; so does the documentation
+site (`make docs`). A commented example of all keys: `config/mcfd.toml`, on a box `/etc/mcfd/mcfd.toml.example`.
 
-- **File.** `--config FILE`, or `MCFD_CONFIG`, or `/etc/mcfd/mcfd.toml`, or `./mcfd.toml`: the first of them. It is TOML.
-  Relative paths are taken from the file's directory. A commented example: `config/mcfd.toml`.
-- **Environment.** `MCFD_<SECTION>_<KEY>` overrides a key, as `MCFD_SERVER_PORT=9000`; the names are in the tables. Lists are
-  separated by commas. An empty value unsets a key that may be left out. A section that the file leaves out is made
-  (`MCFD_UPSTREAM_KIND`). `[[machine]]`, `[machine.habits]` and `[[webhook]]` are set in the file only.
-- **Checked at the start.** An unknown or misspelt key, a wrong type, a value that cannot be stops the start with one line
-  that names the key and says why, and exit code 2. `mcfd config check` does the same without starting. Arrays count from 0:
-  `machine[1]` is the second `[[machine]]`.
-- **Secrets** are in files of their own, never here. Under systemd, a credential of the same file name (`LoadCredential=`)
-  goes before the file: `$CREDENTIALS_DIRECTORY/upstream.secret` serves for
-  `secret_file = "/etc/mcfd/credentials/upstream.secret"`. systemd hands them over at the start: a changed one wants a restart.
-- **Reload.** `systemctl reload mcfd` (SIGHUP) brings keys marked *reload* into force; the others need a restart, and the
-  daemon's log says which of them had changed.
+- **File.** `--config FILE`, or `MCFD_CONFIG`, or `/etc/mcfd/mcfd.toml`, or `./mcfd.toml`: the first of them, in TOML.
+  Relative paths are taken from the file's directory.
+- **Environment.** `MCFD_<SECTION>_<KEY>` overrides a key, as `MCFD_SERVER_PORT=9000`. Lists are separated by commas. An
+  empty value unsets a key that may be left out. `[[machine]]`, `[machine.habits]` and `[[webhook]]` are set in the file
+  only.
+- **Checked at the start.** An unknown or misspelt key, a wrong type or an impossible value stops the start with one
+  line that names the key and says why (exit code 2). `mcfd config check` does the same without starting. Arrays count
+  from 0: `machine[1]` is the second `[[machine]]`.
+- **Secrets** are in files of their own. Under systemd, a credential of the same file name (`LoadCredential=`) goes
+  before the file: `$CREDENTIALS_DIRECTORY/upstream.secret` serves for
+  `secret_file = "/etc/mcfd/credentials/upstream.secret"`. systemd hands them over at the start.
+- **Reload.** `systemctl reload mcfd` (SIGHUP) brings `[upstream]`, `[[webhook]]` and the other keys marked *reload*
+  into force; the rest needs a restart, and the log says which of them had changed.
 """
 
 

@@ -1,4 +1,4 @@
-"""The keys of the configuration, each with its meaning; `docs/configuration.md` is made from this file."""
+"""The keys of the configuration, each with its meaning; `mcfd config doc` is made from this file."""
 
 from __future__ import annotations
 
@@ -193,18 +193,18 @@ class Machine(Section, frozen=True):
     tries: Tries = 3
     """Times that one frame is sent before the line counts as lost."""
     recording_mb: RecordingSize = 8
-    """MB of what moved on the line last that are kept (docs/first-contact.md), in `recordings` beside the ledger; incidents come on top of that. 0
+    """MB of what moved on the line last that are kept (docs/first-contact.fr.md), in `recordings` beside the ledger; incidents come on top of that. 0
     switches the recorder off."""
     spare_for: str | None = None
     """NIM of the machine whose spare this one is: greeted and watched, it certifies nothing until a person decides that it takes over
-    (`mcfd machine take-over`, docs/spare.md). Both have the same taxpayer; operator, ISF and `when_out_of_order` are those of that machine."""
+    (`mcfd machine take-over`, docs/spare.fr.md). Both have the same taxpayer; operator, ISF and `when_out_of_order` are those of that machine."""
     enabled: bool = True
     """`false` leaves the line alone: the sandbox works, live keys of this NIM get 503."""
     test_mode: bool = False
     """`true` lets a machine in test mode certify (its codes begin with TESTFACT): what it certifies has no fiscal value, and receipts, paper and
     reports say so. Otherwise it is refused from the first such code on."""
     habits: Habits = Habits()
-    """What the machine above wants otherwise than others (docs/first-contact.md); all of it may be left out. It stands behind the keys of its
+    """What the machine above wants otherwise than others (docs/first-contact.fr.md); all of it may be left out. It stands behind the keys of its
     `[[machine]]`."""
 
 

@@ -1,5 +1,5 @@
 """What kind of machine is simulated: its identity, its clock, how it treats credit notes, and what firmwares do differently where nothing
-forbids it (docs/protocol.md, B and C; first-contact.md): one field for each habit."""
+forbids it (docs/protocol.md, B and C; first-contact.fr.md): one field for each habit."""
 
 from __future__ import annotations
 

@@ -110,15 +110,13 @@ def height(package: str, to: Arrows) -> int:
 
 
 def picture() -> str:
-    """The packages from the top, where everything is put together, to those that stand on nothing; inner packages under theirs."""
-    to, packages = arrows(), folders()
+    """The packages from the top, where everything is put together, to those that stand on nothing."""
+    to = arrows()
     lines = []
     for package in sorted(to, key=lambda name: (-height(name, to), name)):
         lines.append(f"{package + '/':{WIDTH}}{purpose(package)}".rstrip())
         if stands_on := direct(package, to):
             lines.append(f"{'':{WIDTH}}▶ {', '.join(stands_on)}")
-        inner = [name for name in packages if outer(name) == package and name != package]
-        lines += [f"   {name.removeprefix(package + '/') + '/':{WIDTH - 3}}{purpose(name)}".rstrip() for name in inner]
     return "\n".join(lines)
 
 

@@ -102,7 +102,7 @@ def add_command_of_the_machine(place: Path, tests: Path) -> str:
 
 
 def add_key(place: Path, tests: Path) -> str:
-    """The key with its text and its default, the example, and the page made from it."""
+    """The key with its text and its default, and the example."""
     tree = place.parents[2]
     replace(
         place,
@@ -110,8 +110,6 @@ def add_key(place: Path, tests: Path) -> str:
         '    archive: bool = False\n    """Whether an archive is kept."""\n    reserve_mb: ',
     )
     replace(tree / "config/mcfd.toml", "# reserve_mb", "# archive = false\n# reserve_mb")
-    page = run(tree, "-c", "from daemon.settings.describe import render; print(render(), end='')")
-    (tree / "docs/configuration.md").write_text(page)
     return str(tests)
 
 

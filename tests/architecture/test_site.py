@@ -14,7 +14,8 @@ LOADED = re.compile(
 
 
 def test_the_site_builds_without_a_warning_and_loads_nothing_from_a_network(tmp_path: Path) -> None:
-    """Every page is reached from the index by its reader's heading, every link and anchor leads somewhere, and search works from a file."""
+    """Every page is reached from the index by its reader's heading, every link and anchor leads somewhere, search works from a file,
+    and the page of the configuration has every key."""
     site = tmp_path / "site"
     built = subprocess.run(
         [
@@ -40,4 +41,5 @@ def test_the_site_builds_without_a_warning_and_loads_nothing_from_a_network(tmp_
     pages = {page.stem for page in site.glob("*.html")}
     assert {page.stem for page in (TREE / "docs").glob("*.md")} <= pages
     assert (site / "searchindex.js").is_file()
+    assert "reserve_mb" in (site / "configuration.html").read_text(encoding="utf-8")
     assert [page.name for page in site.glob("*.html") if LOADED.search(page.read_text(encoding="utf-8"))] == []

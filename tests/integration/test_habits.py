@@ -1,4 +1,4 @@
-"""All habits on all paths (first-contact.md): one day at a machine with each pair of habits. Exactly once holds in each."""
+"""All habits on all paths (first-contact.fr.md): one day at a machine with each pair of habits. Exactly once holds in each."""
 
 from __future__ import annotations
 

@@ -17,15 +17,11 @@ def typed(page: str) -> list[str]:
     return [command.replace("CLE=", "KEY=") for command in commands]
 
 
-CONTACT = [(DOCS / name).read_text() for name in ("first-contact.md", "first-contact.fr.md")]
-
-
-def test_first_contact_is_the_same_in_both_languages() -> None:
-    """The same commands, each of which there is, with options that there are."""
-    english, french = (re.findall(r"^    (sudo .+)$", page, re.MULTILINE) for page in CONTACT)
-    assert english == french
-    assert len(english) == 4
-    for line in english:
+def test_each_command_of_the_first_contact_exists() -> None:
+    """With options that there are."""
+    lines = re.findall(r"^    (sudo .+)$", (DOCS / "first-contact.fr.md").read_text(), re.MULTILINE)
+    assert len(lines) == 4
+    for line in lines:
         words = line.split()
         command = {"probe": probe, "recording": recording}[words[3]]
         assert words[1:3] == ["mcfd", "machine"]

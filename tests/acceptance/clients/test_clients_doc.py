@@ -1,10 +1,9 @@
-"""The programs of docs/clients.md, run as they stand on the page."""
+"""The programs that docs/clients.md names, run as they stand."""
 
 from __future__ import annotations
 
 import base64
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -21,13 +20,14 @@ from support.shop import BIN, Shop, wait_for
 
 from daemon.settings.model import EventType
 
-PAGE = (Path(__file__).parents[3] / "docs/clients.md").read_text()
+DOCS = Path(__file__).parents[3] / "docs"
+PAGE = (DOCS / "clients.md").read_text()
 
 
 def program(name: str) -> str:
-    """The block of Python that begins with its name."""
-    (found,) = re.findall(rf"```python\n(# {re.escape(name)}\n.*?)```", PAGE, re.DOTALL)
-    return str(found)
+    """One of the programs that the page names."""
+    assert f"(receivers/{name})" in PAGE
+    return (DOCS / "receivers" / name).read_text()
 
 
 @pytest.fixture
@@ -45,8 +45,8 @@ def run(name: str, shop: Shop) -> str:
 
 
 RECEIVERS = {
-    "receiver.py": ("any text will do", {"x-avepay-signature": "sha256=00"}),
-    "standard.py": (
+    "webhook_avepay.py": ("any text will do", {"x-avepay-signature": "sha256=00"}),
+    "webhook_standard.py": (
         "whsec_" + base64.b64encode(b"k" * 32).decode(),
         {"webhook-id": "1", "webhook-timestamp": "1", "webhook-signature": "v1,AAAA"},
     ),
@@ -70,7 +70,7 @@ def test_the_till_and_the_receiver(shop: HookedShop, tmp_path: Path, name: str) 
         )
         try:
             shop.start()
-            code, total, mode = run("till.py", shop).split()
+            code, total, mode = run("avepay_till.py", shop).split()
             assert (len(code), total, mode) == (24, "15000", "live")
             wait_for(lambda: f"cert.issued {code}" in heard.read_text(), "the event at the receiver")
             assert httpx.post(f"http://127.0.0.1:{port}/", content=b"{}", headers=forged).status_code == 401

@@ -1,0 +1,62 @@
+"""Closures into a table: nothing is believed that no key of its machine has signed (docs/upstream.md)."""
+
+import json
+import sqlite3
+import time
+from pathlib import Path
+
+from common.wire.closure import proves_itself, read_closure
+from common.wire.errors import BadEvent
+from common.wire.keys import verifying_key
+from common.wire.signing import verify
+
+TABLES = """
+CREATE TABLE IF NOT EXISTS shop (nim TEXT PRIMARY KEY, since REAL);
+CREATE TABLE IF NOT EXISTS closure (
+    nim TEXT, mode TEXT, z INTEGER, id TEXT, at TEXT, total INTEGER, unexplained INTEGER, moved INTEGER, counted INTEGER,
+    ledger TEXT, epoch INTEGER, previous TEXT, head TEXT, came REAL, event TEXT, PRIMARY KEY (id, head));
+CREATE INDEX IF NOT EXISTS closure_z ON closure (nim, mode, z);
+CREATE TABLE IF NOT EXISTS quarantine (came REAL, place TEXT PRIMARY KEY, why TEXT);
+"""
+
+
+def open_table(path="closures.sqlite3", keys="keys.json"):
+    """The table, and the keys of each machine: {"EL02000015-1": ["whpk_…", "U…", "whsec_…"]}."""
+    known = {nim: [verifying_key(line) for line in lines] for nim, lines in json.loads(Path(keys).read_text()).items()}
+    table = sqlite3.connect(path)
+    table.executescript(TABLES)
+    with table:
+        table.executemany("INSERT OR IGNORE INTO shop VALUES (?, ?)", [(nim, time.time()) for nim in known])
+    return table, known
+
+
+def take(table, known, headers, body, subject=None):
+    """One closure into the table. BadEvent or NotSigned when it is none, and then nothing is written."""
+    event = read_closure(body)
+    # Any time: a closure that comes a second time is known by its id, so there is nothing to gain by sending an old one again.
+    verify(known.get(event.nim, []), headers, body, now=time.time(), window=None)
+    if headers["webhook-id"] != event.id or subject not in (None, f"mcf.{event.nim}.closure"):
+        raise BadEvent("id", "is not what was signed or where it was sent")
+    z = event.data
+    if z.body and not proves_itself(z):
+        raise BadEvent("data.chain_head", "is not the hash of this closure")
+    opening, now = z.opening_counters, z.mcf_counters
+    moved = now.fvc + now.frc - opening.fvc - opening.frc if opening else None
+    row = (
+        z.nim,
+        z.mode,
+        z.z_number,
+        event.id,
+        event.time,
+        z.total_ttc,
+        z.unexplained,
+        moved,
+        z.certs_count + z.unexplained,
+    )
+    row += (z.ledger_id, z.epoch, z.previous_chain_head, z.chain_head, time.time(), body.decode())
+    table.execute(f"INSERT OR IGNORE INTO closure VALUES ({', '.join('?' * len(row))})", row)
+
+
+def put_aside(table, place, why):
+    """What cannot be kept: where it lies, and why."""
+    table.execute("INSERT OR IGNORE INTO quarantine VALUES (?, ?, ?)", (time.time(), place, str(why)))
