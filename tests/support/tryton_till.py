@@ -20,17 +20,16 @@ from trytond.tests import tools
 TRIES = 200
 
 
-def set_up(url: str, nim: str, key: str) -> tuple[Any, Any, Any]:
-    """A point of sale at that address, an article at 118 F with 18 % of VAT, payment in cash."""
-    tools.activate_modules("mcf")
-    currency = get_currency("XOF")
+def set_up(config: Any) -> None:
+    """A company that sells one article at 118 F with 18 % of VAT, and is paid in cash."""
+    currency = get_currency("XOF", config=config)
     currency.digits, currency.rounding = 0, Decimal(1)
     currency.save()
-    create_company(currency=currency)
-    create_chart()
-    set_fiscalyear_invoice_sequences(create_fiscalyear()).click("create_period")
-    accounts = get_accounts()
-    tax = create_tax(Decimal(".18"))
+    create_company(currency=currency, config=config)
+    create_chart(config=config)
+    set_fiscalyear_invoice_sequences(create_fiscalyear(config=config), config=config).click("create_period")
+    accounts = get_accounts(config=config)
+    tax = create_tax(Decimal(".18"), config=config)
     tax.mcf_group = "B"
     tax.save()
     category = Model.get("product.category")(name="Vivres", accounting=True)
@@ -42,6 +41,10 @@ def set_up(url: str, nim: str, key: str) -> tuple[Any, Any, Any]:
     template.account_category = category
     template.gross_price = Decimal(118)
     template.save()
+    Model.get("sale.point.payment.method")(name="Cash", account=accounts["cash"], cash=True).save()
+
+
+def point_of_sale(url: str, nim: str, key: str) -> Any:
     locations = Model.get("stock.location")
     pos = Model.get("sale.point")(name="Caisse 1", mcf_url=url, mcf_nim=nim, mcf_key=key)
     (pos.journal,) = Model.get("account.journal").find([("type", "=", "revenue")], limit=1)
@@ -51,9 +54,7 @@ def set_up(url: str, nim: str, key: str) -> tuple[Any, Any, Any]:
     (pos.storage_location,) = locations.find([("code", "=", "STO")])
     (pos.customer_location,) = locations.find([("code", "=", "CUS")])
     pos.save()
-    cash = Model.get("sale.point.payment.method")(name="Cash", account=accounts["cash"], cash=True)
-    cash.save()
-    return pos, template.products[0], cash
+    return pos
 
 
 def sell(pos: Any, product: Any, cash: Any, quantity: int) -> Any:
@@ -71,7 +72,11 @@ def sell(pos: Any, product: Any, cash: Any, quantity: int) -> Any:
 
 def main() -> None:
     asked = json.loads(sys.argv[1])
-    pos, product, cash = set_up(asked["url"], asked["nim"], asked["key"])
+    config = tools.activate_modules("mcf", set_up)
+    tools.set_user(config=config)
+    pos = point_of_sale(asked["url"], asked["nim"], asked["key"])
+    (product,) = Model.get("product.product").find([("template.name", "=", "Riz")])
+    (cash,) = Model.get("sale.point.payment.method").find([("cash", "=", True)])
     sales = [sell(pos, product, cash, 1 + number % 3) for number in range(asked["count"])]
     for sale in sales:
         for _ in range(TRIES):

@@ -4,6 +4,7 @@ line that loses requests and answers. `TRYTON_SALES` says how many it sells (30)
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 import random
@@ -17,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.box.kept import keep
+from support.box.package import KEPT
 from support.relay_site import RelaySite
 from support.shop import NIM, Shop
 
@@ -30,24 +33,41 @@ pytestmark = pytest.mark.timeout(SECONDS + 300)
 
 @pytest.fixture(scope="module")
 def tryton(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of an environment with Tryton and the module, from the locked requirements."""
+    """The Python of an environment with Tryton and the module. What the locked requirements install is kept."""
     folder = tmp_path_factory.mktemp("tryton")
-    subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)
-    python = folder / "venv/bin/python"
-    pip = [str(python), "-m", "pip", "--disable-pip-version-check", "--quiet", "--quiet", "install"]
-    done = subprocess.run(
-        [*pip, "--require-hashes", "-r", str(MODULE / "requirements.txt")], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    with keep(f"tryton-{_hash(MODULE / 'requirements.txt')}", KEPT) as (installed, half):
+        if half is not None:
+            pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "--quiet", "install"]
+            done = subprocess.run(
+                [*pip, "--target", str(half), "--require-hashes", "-r", str(MODULE / "requirements.txt")],
+                capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            assert done.returncode == 0, done.stderr
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")], check=True)
     (packages,) = (folder / "venv/lib").glob("python3*/site-packages")
+    packages.rmdir()
+    for place in ("", "trytond", "trytond/modules"):
+        (packages / place).unlink(missing_ok=True)
+        (packages / place).mkdir()
+        for each in (installed / place).iterdir():
+            (packages / place / each.name).symlink_to(each)
     shutil.copytree(MODULE, packages / "trytond/modules/mcf")
     shutil.copytree(TREE / "clients/python/avepay_mcf", packages / "avepay_mcf")
-    return python
+    return folder / "venv/bin/python"
+
+
+def _hash(*files: Path) -> str:
+    return hashlib.sha256(b"".join([sys.version.encode(), *(file.read_bytes() for file in files)])).hexdigest()[:16]
 
 
 def sold(python: Path, url: str, key: str, **more: Any) -> dict[str, Any]:
     asked = json.dumps({"url": url, "nim": NIM, "key": key, "count": SALES, **more})
-    environ = {**os.environ, "DB_NAME": ":memory:", "TRYTOND_CONFIG": str(python.parents[2] / "trytond.conf")}
+    environ = {
+        **os.environ,
+        "DB_NAME": ":memory:",
+        "DB_CACHE": str(python.parents[2] / "set-up"),  # made by the first test, for both
+        "TRYTOND_CONFIG": str(python.parents[2] / "trytond.conf"),
+    }
     (python.parents[2] / "trytond.conf").write_text("[database]\nuri = sqlite://\n[mcf]\npatience = 3\n")
     script = TREE / "tests/support/tryton_till.py"
     done = subprocess.run(
