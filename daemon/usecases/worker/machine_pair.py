@@ -20,6 +20,8 @@ class MachinePair:
     ifu: str
     spare: Self | None
     first: Self | None
+    _compared: tuple[int, ...] = ()
+    """The books of a pair that is compared: it stays so as long as this process lives."""
 
     @property
     def take_over(self) -> TakeOver | None:
@@ -70,12 +72,18 @@ class MachinePair:
         first, spare = self.first or self, self if self.first else self.spare
         if spare is not None and not spare.wrong_taxpayer:
             await self.ledger.write(take_overs.pair, first.book, spare.book)
+            first._compared = spare._compared = ()  # noqa: SLF001  # the other worker of the same pair
 
     @property
     def not_compared(self) -> Text:
         """Why it certifies nothing where an older ledger was put back and the other machine of the pair was not asked yet; empty otherwise."""
-        other = self.ledger.peek(take_overs.not_compared, self.book)
-        return PAIR_NOT_COMPARED(nim=self.book.nim, other=other.nim) if other else NO_TEXT
+        pair = tuple(each.book.id for each in (self, self.spare, self.first) if each)
+        if pair == self._compared:
+            return NO_TEXT
+        if other := self.ledger.peek(take_overs.not_compared, self.book):
+            return PAIR_NOT_COMPARED(nim=self.book.nim, other=other.nim)
+        self._compared = pair
+        return NO_TEXT
 
     @property
     def is_awaited(self) -> bool:
