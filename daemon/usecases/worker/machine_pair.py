@@ -20,7 +20,7 @@ class MachinePair:
     ifu: str
     spare: Self | None
     first: Self | None
-    _compared: tuple[int, ...] = ()
+    compared_books: tuple[int, ...] = ()
     """The books of a pair that is compared: it stays so as long as this process lives."""
 
     @property
@@ -72,17 +72,17 @@ class MachinePair:
         first, spare = self.first or self, self if self.first else self.spare
         if spare is not None and not spare.wrong_taxpayer:
             await self.ledger.write(take_overs.pair, first.book, spare.book)
-            first._compared = spare._compared = ()  # noqa: SLF001  # the other worker of the same pair
+            first.compared_books = spare.compared_books = ()
 
     @property
     def not_compared(self) -> Text:
         """Why it certifies nothing where an older ledger was put back and the other machine of the pair was not asked yet; empty otherwise."""
         pair = tuple(each.book.id for each in (self, self.spare, self.first) if each)
-        if pair == self._compared:
+        if pair == self.compared_books:
             return NO_TEXT
         if other := self.ledger.peek(take_overs.not_compared, self.book):
             return PAIR_NOT_COMPARED(nim=self.book.nim, other=other.nim)
-        self._compared = pair
+        self.compared_books = pair
         return NO_TEXT
 
     @property
