@@ -60,6 +60,7 @@ class History:
         if script.has_spare:
             first, spare = self.told
             first.other, spare.other = spare.world, first.world
+            spare.lost = first.lost  # a number is one at both
         self.tills = [Tills(told) for told in self.told]
         self.troubles = [Troubles(told, self.told) for told in self.told]
 

@@ -429,6 +429,14 @@ MISTAKES = (
         ),
     ),
     Mistake(
+        3305,
+        "one machine of a pair certifies before the other one was compared with an older ledger",
+        "daemon.usecases.worker.machine_pair",
+        "        if other := self.ledger.peek(take_overs.not_compared, self.book):\n"
+        "            return PAIR_NOT_COMPARED(nim=self.book.nim, other=other.nim)\n",
+        "",
+    ),
+    Mistake(
         113,
         "a number that the other machine of a pair has certified is free",
         ATTEMPTS,

@@ -11,8 +11,10 @@ from daemon.store.tables.meta import read_meta
 
 
 def restored_at(ledger: Path) -> str:
-    with contextlib.closing(sqlite3.connect(ledger)) as connection:
+    """Empty for a ledger that was never put back, and for one that a disk did not take."""
+    with contextlib.closing(sqlite3.connect(ledger)) as connection, contextlib.suppress(sqlite3.OperationalError):
         return read_meta(connection, "restored_at")
+    return ""
 
 
 def kept_numbers(ledger: Path, nim: str) -> tuple[set[str], set[str]]:

@@ -209,7 +209,7 @@ def _with_deferred_sales(draw: random.Random, script: Script, length: float) -> 
 
 SPARE_DAYS = 0.2
 """On how many of the days that are left of a box with one machine it has a spare beside it."""
-NOT_OF_SPARE_DAYS = ("restore", "new_disk", "activate", "foreign", "rates", "second_operator")
+NOT_OF_SPARE_DAYS = ("new_disk", "activate", "foreign", "rates", "second_operator")
 """What an operator has to decide by itself: what is looked at is which of the two machines certifies."""
 SPARE = "EL02000099-1"
 
@@ -247,11 +247,28 @@ def _with_spare(draw: random.Random, script: Script, length: float) -> Script:
             how = {name: value for name, value in again.how.items() if name != "takes_back"}
             how |= {"keyed": draw.random() < 0.5 and bool(how["keyed"]), "is_twin": True, "hangs_up": 0.0}
             more.append(Event(over + 0.5 * draw.random(), "sell", how))
+    if draw.random() < 0.3:
+        more += _put_back_before_a_take_over(draw, sales)
     events = sorted((*kept, *more), key=lambda event: event.at)
     placed = tuple(event._replace(at=round(max(0.0, event.at), 3)) for event in events)
     part = script.machines[0]
     spare = part._replace(options=msgspec.structs.replace(part.options, nim=SPARE))
     return script._replace(machines=(part, spare), events=placed, has_spare=True)
+
+
+def _put_back_before_a_take_over(draw: random.Random, sales: Sequence[Event]) -> list[Event]:
+    """A copy of before a sale is put back after it, the machine is dead, its spare takes over, and the till comes again with the number."""
+    sale = draw.choice(sales)
+    made, dies = max(0.0, sale.at - 0.1), sale.at + 3.0 * draw.random()
+    back, over = dies + 0.5, dies + 1.5 + draw.random()
+    how = {name: value for name, value in sale.how.items() if name != "takes_back"}
+    again = Event(over + draw.random(), "sell", {**how, "is_twin": True, "hangs_up": 0.0})
+    return [
+        Event(made, "restore", {"age": round(back - made, 3), "vanishes": False}),
+        Event(dies, "unplug", {"seconds": round(draw.choice((5.0, 30.0)) * draw.random() + 3.0, 3)}),
+        Event(over, "take_over", {}),
+        again,
+    ]
 
 
 def _z(at: float) -> Event:

@@ -26,6 +26,7 @@ from daemon.core.errors import LedgerInUse, MachineError, NotFound, StorageError
 from daemon.core.invoice.invoice import CREDITS
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.decision import Case, Decision, DecisionRefused
+from daemon.core.ledger.deferred import NotWaiting
 from daemon.core.ledger.paper import PaperInvoice
 from daemon.core.ledger.take_over import TakeOverRefused
 from daemon.store.maintenance.backup import backup, restore
@@ -36,6 +37,7 @@ from daemon.store.tables.meta import write_meta
 from daemon.usecases.deferred.take_back import open_sales, release, withdraw
 from daemon.usecases.reports import inspect
 from simulator.machine.fiscal_memory import CertifiedInvoice, Snapshot
+from simulator.machine.working_state import Stage
 
 STILL_AT_WORK = 10.0
 """Seconds in which a machine that lost its line may come to the end of what it was sent."""
@@ -248,6 +250,8 @@ class Troubles:
             attempt = case.attempt
             if attempt is None or seat.worker.attention or self.told.on_machine(attempt.number):
                 return
+            if self.world.session.machine.stage is Stage.CHECKING:
+                return  # the tax server may still say yes
 
             async def decide() -> None:
                 async with life.workers.at_rest((seat.worker.book,)):
@@ -355,7 +359,7 @@ class Troubles:
         """Looks every few seconds whether mcfd asks for a decision, and takes it from the machine's own paper."""
         while True:
             await asyncio.sleep(3.0)
-            with contextlib.suppress(Unreachable, MachineError, StorageError, DecisionRefused):
+            with contextlib.suppress(Unreachable, MachineError, StorageError, DecisionRefused, NotWaiting):
                 await self._operate(self.world.serving())
 
     async def _operate(self, seat: Seat) -> None:
@@ -399,9 +403,11 @@ class Troubles:
             return
         at, actor = seat.worker.now(), Actor(f"shell:{by}")
         carry_out = seat.store.decisions.carry_out(case, decision, reason="seen", at=at, by=actor, paper=paper)
+        self.told.owed_a_question = (
+            False  # it was asked, also where the daemon dies before it says that the decision is written
+        )
         await self.world.ask(carry_out, seat)
         self.world.decided += 1
-        self.told.owed_a_question = False
         self.world.note(f"decided by {by}: {decision}")
 
     async def _repair_time(self) -> None:
@@ -454,5 +460,7 @@ class Troubles:
         return (None if case.obstacle("not-certified") else "not-certified"), None
 
     def _on_paper(self, record: Record) -> CertifiedInvoice | None:
-        entries = [entry for entry in self.told.on_machine(record.number) if entry.total == record.total_ttc]
+        printed = self.world.session.machine.fiscal.log  # by this machine: its spare may have the number too
+        wanted = (record.number, record.total_ttc, False)
+        entries = [entry for entry in printed if (entry.number, entry.total, entry.foreign) == wanted]
         return entries[-1] if entries else None
