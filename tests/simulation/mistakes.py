@@ -414,7 +414,7 @@ MISTAKES = (
         "        call = Call(sale.request_id)\n",
     ),
     Mistake(
-        2457,
+        3903,
         "taken over without looking at doubts",
         ATTEMPTS,
         '        row = connection.execute(_SQL["insert"], values).fetchone()\n',
@@ -475,7 +475,7 @@ MISTAKES = (
         '_SQL["next"].replace("(SELECT other_id FROM served_book WHERE book_id = ?)", "(?)"), (book.id',
     ),
     Mistake(
-        601,
+        656,
         "a doubt of the machine that is out of order is taken for one of its spare",
         "daemon.usecases.certification.idempotency",
         "    owner = worker.worker_of(attempt_id)\n",
