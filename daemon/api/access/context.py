@@ -121,7 +121,7 @@ class RequestContext(msgspec.Struct, frozen=True):
     def selling(self) -> MachineWorker:
         """The same for what tills sell; MachineIsSpare for a key of a spare, whatever that stands for now."""
         worker = self.worker
-        if worker.first is not None and same_machine(self.key.nim, worker.book.nim):
+        if worker.first is not None and self.named is worker:
             raise MachineIsSpare(worker.book.nim, worker.first.book.nim)
         return worker
 

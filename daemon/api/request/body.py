@@ -257,6 +257,14 @@ def range_of(request: ApiRequest, query: dict[str, str]) -> tuple[int, int]:
     return read_range(query.get("from"), query.get("to"), now=now, timezone=timezone)
 
 
+def read_page(request: ApiRequest, *, last: int) -> tuple[int, int, int, int]:
+    """`start` and `end` of a list that is read page by page, and after which number (up to `last`) how many of it: `from`, `to`, `after`, `limit`."""
+    query = read_query(request, "from", "to", "limit", "after")
+    start, end = range_of(request, query)
+    limit = integer(query, "limit", default=MAX_LIMIT, least=1, most=MAX_LIMIT)
+    return start, end, integer(query, "after", default=0, least=0, most=last), limit
+
+
 def integer(query: dict[str, str], name: str, *, default: int, least: int, most: int) -> int:
     text = query.get(name)
     if text is None:

@@ -13,7 +13,7 @@ from common.language import Text
 from daemon.api.access.context import ApiRequest
 from daemon.api.document.describe import ONCE, RANGE, REPLAYABLE, STORED, STRICT, described, paging
 from daemon.api.http.answers import Answer, encoded, sent
-from daemon.api.request.body import MAX_LIMIT, integer, json_of, parse, range_of, read_bytes, read_empty, read_query
+from daemon.api.request.body import MAX_LIMIT, integer, json_of, parse, read_bytes, read_empty, read_page, read_query
 from daemon.api.request.outcome import call_of
 from daemon.core.errors import FieldError, InvalidRequest, MachineAttention, PeriodNotOver, TooManyCashMoves
 from daemon.core.ledger.entries import CalendarKind
@@ -177,11 +177,7 @@ last `id` received.""",
     ),
 )
 async def listed(request: ApiRequest) -> Answer:
-    query = read_query(request, "from", "to", "limit", "after")
-    start, end = range_of(request, query)
-    limit = integer(query, "limit", default=MAX_LIMIT, least=1, most=MAX_LIMIT)
-    after = integer(query, "after", default=0, least=0, most=MAX_ID)
-    return encoded(await cash_moves(request.auth.worker, start, end, after, limit))
+    return encoded(await cash_moves(request.auth.worker, *read_page(request, last=MAX_ID)))
 
 
 HANDLERS = (

@@ -10,7 +10,7 @@ from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.document.describe import OPTIONAL_KEY, RANGE, REPLAYABLE, STORED, STRICT, described, paging
 from daemon.api.http.answers import Answer, encoded, sent
 from daemon.api.rendered_paper import SHAPE, read_wanted, rendered
-from daemon.api.request.body import MAX_LIMIT, integer, json_of, range_of, read_bytes, read_query
+from daemon.api.request.body import MAX_LIMIT, json_of, read_bytes, read_page
 from daemon.api.request.outcome import call_of
 from daemon.core.errors import InvalidRequest, NotFound
 from daemon.core.report.outages import NotifiedBody, OutageList, OutageWord
@@ -42,11 +42,7 @@ received. While a spare stands for the machine, the register is still that of th
     ),
 )
 async def listed(request: ApiRequest) -> Answer:
-    query = read_query(request, "from", "to", "limit", "after")
-    start, end = range_of(request, query)
-    limit = integer(query, "limit", default=MAX_LIMIT, least=1, most=MAX_LIMIT)
-    after = integer(query, "after", default=0, least=0, most=MAX_ID)
-    return encoded(await look.list_outages(request.auth.named, start, end, after, limit))
+    return encoded(await look.list_outages(request.auth.named, *read_page(request, last=MAX_ID)))
 
 
 @post(

@@ -14,7 +14,7 @@ from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.document.describe import AT_THE_MACHINE, ONCE, RANGE, REPLAYABLE, STORED, EmptyBody, described, paging
 from daemon.api.http.answers import Answer, encoded, sent
 from daemon.api.refusals import TooManyRequests
-from daemon.api.request.body import MAX_LIMIT, integer, parse, range_of, read_empty, read_query
+from daemon.api.request.body import MAX_LIMIT, parse, range_of, read_empty, read_page, read_query
 from daemon.api.request.outcome import call_of
 from daemon.core.errors import FieldError, InvalidRequest, ZNumberUnknown
 from daemon.core.money import MAX_AMOUNT
@@ -141,11 +141,7 @@ async def a_report(request: ApiRequest) -> Answer:
 )
 async def history(request: ApiRequest) -> Answer:
     worker = request.auth.worker
-    query = read_query(request, "from", "to", "limit", "after")
-    start, end = range_of(request, query)
-    limit = integer(query, "limit", default=MAX_LIMIT, least=1, most=MAX_LIMIT)
-    after = integer(query, "after", default=0, least=0, most=MAX_Z_NUMBER)
-    records = await report.history(worker, start, end, after, limit)
+    records = await report.history(worker, *read_page(request, last=MAX_Z_NUMBER))
     return encoded(History(nim=worker.book.nim, count=len(records), reports=tuple(records)))
 
 
