@@ -21,6 +21,8 @@ import structlog
 
 from bridge.recording.recording import LineEvent, Recorder, header, written
 
+log = structlog.get_logger(__name__)
+
 SEGMENTS = 8
 MODE = 0o600
 PATTERN = "ring-*.rec"
@@ -141,8 +143,6 @@ def _time_of(line: bytes) -> int:
     text = line.partition(b" ")[0]
     return int(text) if text.isdigit() else 0
 
-
-log = structlog.get_logger(__name__)
 
 EVERY = 0.75
 """Seconds; with the writing itself, less than one is lost by a kill."""

@@ -22,6 +22,8 @@ from litestar.types import Receive, Scope, Send
 
 from daemon.core.errors import StorageError
 
+log = structlog.get_logger(__name__)
+
 Header: TypeAlias = tuple[bytes, bytes]
 Headers: TypeAlias = Iterable[Header]
 
@@ -148,8 +150,6 @@ def _read(package: str, name: str, *, packed: bool) -> tuple[bytes, bytes]:
         body = gzip.compress(body, mtime=0)
     return body, b'"%s"' % hashlib.sha256(body).hexdigest()[:16].encode()
 
-
-log = structlog.get_logger(__name__)
 
 WRITE_SECONDS: Final = 30.0
 

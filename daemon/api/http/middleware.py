@@ -20,6 +20,8 @@ from daemon.api.http.answers import SAFETY, Header, Headers, Reply, request_id
 from daemon.api.problems import problem_answer
 from daemon.api.refusals import Misdirected
 
+log = structlog.get_logger(__name__)
+
 PATHS: Final = ("/v1/", "/health/", "/schema/")
 METHODS: Final = b"GET, POST"
 SENT: Final = b"Authorization, Content-Type, Idempotency-Key, X-Request-ID, Mcfd-Strict, Last-Event-ID, Accept-Language"
@@ -75,8 +77,6 @@ class CrossOrigin:
         origins = [value for name, value in sent if name == b"origin"]
         return origins[0] if len(origins) == 1 and origins[0] in self._origins else None
 
-
-log = structlog.get_logger(__name__)
 
 AFTERWARDS = "afterwards"
 """In the state of a request: what is to be called once it is over, however it ends."""

@@ -27,6 +27,8 @@ from daemon.core.ledger.take_over import TakeOverRefused
 if TYPE_CHECKING:  # loaded by the first screen, in its thread: many a box is never looked at
     from jinja2 import Environment
 
+log = structlog.get_logger(__name__)
+
 SLICE: Final = 0.0003
 """Seconds of the loop that a screen takes at a time; a certification comes back to it a dozen times."""
 
@@ -99,9 +101,6 @@ def environment() -> Environment:
     }
     made.globals |= {"bars": charts.bars, "icon": icon, "Counted": Counted, "value_word": value_word}
     return made
-
-
-log = structlog.get_logger(__name__)
 
 
 class NotLoggedIn(Exception):

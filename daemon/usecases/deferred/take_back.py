@@ -16,6 +16,8 @@ from daemon.store.tables.book import attempts, deferred
 from daemon.usecases.certification.requests import FoundRequest, find_request
 from daemon.usecases.worker.machine_worker import MachineWorker
 
+log = structlog.get_logger(__name__)
+
 
 async def backlog(worker: MachineWorker) -> DeferredBacklog:
     return await worker.ledger.read(deferred.backlog, worker.book)
@@ -32,9 +34,6 @@ async def find_sale(worker: MachineWorker, sale_id: int) -> DeferredSale | None:
 
 async def certified_record(worker: MachineWorker, sale: DeferredSale) -> Record:
     return worker.ledger.peek(attempts.find_record, worker.book, sale.attempt_id)
-
-
-log = structlog.get_logger(__name__)
 
 
 async def take_back(worker: MachineWorker, key: str, *, by: Actor) -> FoundRequest | None:

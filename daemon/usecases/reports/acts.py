@@ -16,6 +16,8 @@ from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.reports.articles import articles_since
 from daemon.usecases.worker.machine_worker import MachineWorker
 
+log = structlog.get_logger(__name__)
+
 _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
@@ -66,9 +68,6 @@ def body_of(placed: Placed) -> bytes:
     if not isinstance(placed.entry, ReportGiven):
         raise TypeError(f"entry {placed.id} is no report")
     return placed.entry.body.encode()
-
-
-log = structlog.get_logger(__name__)
 
 
 async def move_cash(worker: MachineWorker, body: dict[str, object], call: Call) -> Answered[bytes]:
