@@ -1,8 +1,9 @@
-"""What the documents say of the tree's files."""
+"""What the documents say of the tree's files, and where their links lead."""
 
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ TOP = [
 DOCUMENTS = [path for path in sorted([*TREE.glob("*.md"), *TREE.glob("docs/*.md")]) if path.name != "CHANGELOG.md"]
 """The changelog tells of what was, too."""
 NAMED = re.compile(rf"`((?:{'|'.join(TOP)})/[\w./*-]+)`")
+LINK = re.compile(r"\]\((?!https?:)([^()\s#]*)(?:#([^()\s]+))?\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 PLACEHOLDERS = {"daemon/store/schema/NNNN_name.sql"}
 
 
@@ -32,3 +35,51 @@ def test_paths_are_found_in_documents() -> None:
     found = NAMED.findall("`tests/unit`, `bridge/*.py` and `docs/x.md`, not `/etc/mcfd/mcfd.toml` or tests/conftest.py")
     assert found == ["tests/unit", "bridge/*.py", "docs/x.md"]
     assert NAMED.search((TREE / "docs/testing.md").read_text(encoding="utf-8"))
+
+
+def pages() -> dict[Path, str]:
+    """Every page of the tree, vendored ones apart, with its text outside of code."""
+    listed = subprocess.run(["git", "ls-files", "-z", "*.md"], cwd=TREE, check=True, capture_output=True, text=True)
+    found = (TREE / name for name in listed.stdout.split("\0") if name)
+    return {page: re.sub(r"(?ms)^```.*?^```", "", page.read_text("utf-8")) for page in found if page.exists()}
+
+
+def anchors(text: str) -> set[str]:
+    """Of its headings, as a forge and the site make them."""
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in HEADING.findall(text)}
+
+
+def dead_links(texts: dict[Path, str]) -> set[str]:
+    """Links to a file that is not there, or to a heading that its page does not have."""
+    dead = set()
+    for page, text in texts.items():
+        for place, anchor in LINK.findall(text):
+            target = (page.parent / place).resolve() if place else page
+            if not (target in texts or target.exists()) or (anchor and anchor not in anchors(texts.get(target, ""))):
+                dead.add(f"{page.name}: {place}#{anchor}")
+    return dead
+
+
+def test_each_link_leads_to_a_file_and_to_a_heading() -> None:
+    """Of every page, those beside clients and packages too, which the site does not have."""
+    assert dead_links(pages()) == set()
+
+
+def test_a_dead_link_is_seen() -> None:
+    """To a file, to a heading of another page, to one of its own."""
+    page = TREE / "page.md"
+    text = "# A title, with `code`\n[a](#a-title-with-code) [b](#b) [c](docs/index.md#mcfd) [d](docs/index.md#d) [e](none.txt)"
+    index = TREE / "docs/index.md"
+    assert dead_links({page: text, index: index.read_text()}) - dead_links({index: index.read_text()}) == {
+        "page.md: #b",
+        "page.md: docs/index.md#d",
+        "page.md: none.txt#",
+    }
+
+
+def test_ten_questions_of_a_newcomer_have_their_place() -> None:
+    """Each names a page and, unless the whole page is the answer, the heading."""
+    questions = (TREE / "CONTRIBUTING.md").read_text("utf-8").partition("## Ten questions of a newcomer\n")[2]
+    rows = re.findall(r"^\| ([^|]+\?) \| (.+) \|$", questions, re.MULTILINE)
+    assert len(rows) == 10
+    assert [question for question, answer in rows if not any(anchor for _, anchor in LINK.findall(answer))] == []
