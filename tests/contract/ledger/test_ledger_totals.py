@@ -52,6 +52,7 @@ class History:
         if kind == "sell":
             type_, lines, method = rest
             sale = invoice(f"N-{number}", type_=type_, amounts=lines, method=method)
+            sale = msgspec.structs.replace(sale, isf=f"ISF{number // 3 % 3}")
             self.ended.append(await self.till.certify(sale))
         elif kind == "fail":
             self.ended.append(await self.till.fail(invoice(f"N-{number}"), *rest))
@@ -61,6 +62,10 @@ class History:
             self.closures.append(await self.till.close())
         else:
             self.till.at += rest[0] * HOUR
+
+
+def isfs_of(records: Iterable[Record]) -> tuple[str, ...]:
+    return tuple(sorted({record.invoice.isf for record in records if record.state == "certified"}))
 
 
 def summed(records: Iterable[Record]) -> Tally:
@@ -89,6 +94,7 @@ async def _reports_are_sums(path: Path, history: list[tuple], instants: list[tup
         aggregate = await store.ledger.aggregate(done.till.book)
         open_period = done.ended[done.closures[-1].last_seq if done.closures else 0 :]
         assert subtract(aggregate.running, aggregate.closed) == summed(open_period)
+        assert await store.ledger.isfs_of_period(done.till.book) == isfs_of(open_period)
         _check_x(done, aggregate, open_period)
         _check_closures(done)
         await _check_ranges(store, done, instants)
@@ -127,6 +133,7 @@ async def _check_ranges(store: Store, done: History, instants: list[tuple[float,
         expected = [record for record in done.ended if start <= record.ended_at < end]
         tally = await store.ledger.tally_between(book, start, end)
         assert tally == summed(expected)
+        assert await store.ledger.isfs_between(book, start, end) == isfs_of(expected)
         listed = await store.ledger.closures(book, start=start, end=end, limit=None)
         assert listed == [closure for closure in done.closures if start <= closure.created_at < end]
         report = a_report(book, tally, listed, start, end)
@@ -153,8 +160,9 @@ async def test_a_long_history_with_checkpoints(tmp_path: Path, seed: int) -> Non
         times = [record.ended_at for record in done.ended]
         for _ in range(200):
             start, end = sorted(dice.choice(times) + dice.randrange(-2, 3) for _ in range(2))
-            expected = summed(record for record in done.ended if start <= record.ended_at < end)
-            assert await store.ledger.tally_between(done.till.book, start, end) == expected, (seed, start, end)
+            expected = [record for record in done.ended if start <= record.ended_at < end]
+            assert await store.ledger.tally_between(done.till.book, start, end) == summed(expected), (seed, start, end)
+            assert await store.ledger.isfs_between(done.till.book, start, end) == isfs_of(expected), (seed, start, end)
     assert verify(path).clean
     [(least,)] = query(path, "SELECT count(*) FROM checkpoint")
     assert least > 1000 // 64

@@ -113,17 +113,20 @@ def aggregate_between(connection: sqlite3.Connection, book: Book, start: int, en
 def isfs_of_period(connection: sqlite3.Connection, book: Book) -> tuple[str, ...]:
     """Under which the certifications of the open period were made, as far as the last tick has brought them in."""
     totals = read_totals(connection, book.id)
-    return _isfs(connection, (book.id, totals.closed_seq, totals.seq, 0, _NEVER))
+    return _isfs(connection, book, (totals.closed_seq, totals.seq), (0, _NEVER))
 
 
 def isfs_between(connection: sqlite3.Connection, book: Book, start: int, end: int) -> tuple[str, ...]:
     """The same of `start <= t < end` (ms)."""
     totals = read_totals(connection, book.id)
     after, upto = bracket(connection, book, start, end)
-    return _isfs(connection, (book.id, after, totals.seq if upto is None else min(upto, totals.seq), start, end))
+    return _isfs(connection, book, (after, totals.seq if upto is None else min(upto, totals.seq)), (start, end))
 
 
-def _isfs(connection: sqlite3.Connection, place: tuple[int, ...]) -> tuple[str, ...]:
+def _isfs(connection: sqlite3.Connection, book: Book, seqs: tuple[int, int], times: tuple[int, int]) -> tuple[str, ...]:
+    """Of what has a seq after the first and up to the second, and ended at the first time or later and before the second."""
+    (after, upto), (start, end) = seqs, times
+    place = {"book": book.id, "after": after, "upto": upto, "start": start, "end": end}
     return tuple(isf for (isf,) in connection.execute(_SQL["isfs"], place))
 
 

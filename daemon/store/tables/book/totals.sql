@@ -49,6 +49,15 @@ WHERE book_id = ? AND seq <= ? AND ended_at < ? AND state = 'certified' ORDER BY
 SELECT fvc FROM closure WHERE book_id = ? AND created_at < ? ORDER BY z_number DESC LIMIT 1;
 
 -- name: isfs
-SELECT DISTINCT isf FROM certification
-WHERE book_id = ? AND seq > ? AND seq <= ? AND state = 'certified' AND isf IS NOT NULL AND ended_at >= ? AND ended_at < ?
-ORDER BY isf;
+WITH RECURSIVE known (isf) AS (
+    SELECT min(isf) FROM certification WHERE book_id = :book AND state = 'certified' AND isf IS NOT NULL
+    UNION ALL
+    SELECT (SELECT min(isf) FROM certification WHERE book_id = :book AND state = 'certified' AND isf > known.isf)
+    FROM known WHERE known.isf IS NOT NULL
+)
+SELECT isf FROM known
+WHERE isf IS NOT NULL AND EXISTS (
+    SELECT 1 FROM certification INDEXED BY certification_isf
+    WHERE book_id = :book AND state = 'certified' AND certification.isf = known.isf
+          AND seq > :after AND seq <= :upto AND ended_at >= :start AND ended_at < :end
+);

@@ -144,6 +144,7 @@ def test_a_released_migration_never_changes() -> None:
         "0015_take_over",
         "0016_relay_keys",
         "0017_machine_pair",
+        "0018_isf_index",
     ]
 
 
