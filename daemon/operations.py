@@ -11,11 +11,13 @@ import msgspec
 from common.language import Language, sentence, tell
 from daemon.core import errors
 from daemon.core.audit import Action, Actor
+from daemon.core.call import Call
 from daemon.core.errors import FieldError, InvalidRequest, McfdError
 from daemon.core.keys import KeyTerms
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.decision import Decision, DecisionRefused, Obstacle
+from daemon.core.ledger.outage import Notice
 from daemon.core.ledger.paper import PaperInvoice
 from daemon.core.ledger.take_over import TakeOverRefused
 from daemon.core.ledger.verdict import Evidence
@@ -165,6 +167,18 @@ class TakeBackMachine(_SpareDecision, frozen=True, tag="machine.take-back"):
         await store.decisions.take_back(self.first, reason=self.reason, at=self.decided_at, by=by)
 
 
+class NoteNotified(OperationMessage, frozen=True, tag="outages.notified"):
+    """Who was notified of an outage of that book, as the API's use case notes it."""
+
+    book: Book
+    outage: int
+    notice: Notice
+
+    async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
+        await store.ledger.check_free_space(self.book)
+        await store.ledger.note_notified(self.book, self.outage, self.notice, at=at, call=Call(by=by))
+
+
 class SayLastZ(OperationMessage, frozen=True, tag="machine.last-z"):
     book: Book
     number: int
@@ -272,6 +286,7 @@ AnyOperation: TypeAlias = (
     | Settle
     | TakeOverMachine
     | TakeBackMachine
+    | NoteNotified
     | SayLastZ
     | AcceptTime
     | RepairTime

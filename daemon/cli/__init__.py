@@ -64,6 +64,12 @@ COMMANDS = {
             "The electronic journal, newest first: every attempt to certify, what became of it, and the cash that was moved."
         ),
     ),
+    "outages": Member(
+        "daemon.cli.commands.outages",
+        Text(
+            "The register of outages, newest first: when a machine could not certify and why, what was sold meanwhile, who was notified; and to note who was."
+        ),
+    ),
     "logs": Member(
         "daemon.cli.commands.logs",
         Text("What the daemon has written to the system's journal, one readable line each."),

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from common.language import tr
 from common.language.reasons import from_stored
+from daemon.cli.output import moment, stamp
 from daemon.core.clock import drift_seconds, millis_text
 from daemon.core.ledger.book import Book, BookState
+from daemon.core.ledger.take_over import TakeOver
+from daemon.core.machine.nim import same_machine
 from daemon.core.machine.state import FiscalCounters
 from daemon.core.report.machine_info import MachineInfo, last_contact, machine_info
 from daemon.doctor.service import MachineHealth
 from daemon.ledger_access import now
 from daemon.machines.port_reading import PortReading
+from daemon.settings import Settings
 
 
 def health_pairs(health: MachineHealth) -> list[tuple[object, object]]:
@@ -76,3 +82,30 @@ def ledger_pairs(state: BookState | None) -> list[tuple[object, object]]:
 
 def counted(counters: FiscalCounters) -> str:
     return f"TC {counters.tc}  FVC {counters.fvc}  FRC {counters.frc}"
+
+
+# -- a machine and its spare ----------------------------------------------------------------------------------------------------
+
+
+def pair_lines(settings: Settings, lasting: Sequence[TakeOver]) -> Iterator[str]:
+    """Of each take-over that lasts since when and why, and of each other spare which machine it is for."""
+    for each in lasting:
+        yield (
+            tr(
+                "{spare} certifies in the place of {nim} since {moment}: {reason}",
+                spare=each.spare.nim,
+                nim=each.first.nim,
+                moment=moment(each.began_at, settings.reports.zone),
+                reason=each.reason,
+            )
+            + f"\n  → mcfd machine take-back {each.first.nim}"
+        )
+    for machine in settings.machine:
+        if machine.spare_for and not any(same_machine(machine.nim, each.spare.nim) for each in lasting):
+            yield tr("{spare} is the spare of {nim}", spare=machine.nim, nim=machine.spare_for)
+
+
+def take_over_word(lasting: TakeOver) -> dict[str, object]:
+    """For scripts: `spare` certifies in the place of `nim`."""
+    began = stamp(lasting.began_at)
+    return {"nim": lasting.first.nim, "spare": lasting.spare.nim, "since": began, "reason": lasting.reason}

@@ -128,7 +128,7 @@ class OperatorDecisions(LedgerAccess):
             entry = SpareDecided(
                 "not certified", lasting.first.nim, lasting.spare.nim, given.reason, number=settled.number
             )
-            for each in (lasting.first, lasting.spare):
+            for each in lasting.pair:
                 entries.append(connection, each, entry, given.at)
         _note(connection, book, "not-certified", settled, given)
         return settled
@@ -175,10 +175,9 @@ class OperatorDecisions(LedgerAccess):
             ours, theirs = (books.book_state(connection, book).ifu for book in (first, spare))
             if ours and theirs and ours != theirs:
                 raise TakeOverRefused(SPARE_OF_OTHER_TAXPAYER)
-            take_overs.begin(connection, first, spare, at=at, reason=reason)
-            _note_take_over(
-                connection, SpareDecided("taken over", first.nim, spare.nim, reason), (first, spare), at, by
-            )
+            decided = SpareDecided("taken over", first.nim, spare.nim, reason)
+            began_at = _note_take_over(connection, decided, (first, spare), at, by)
+            take_overs.begin(connection, first, spare, at=began_at, reason=reason)
 
         await self.write(job)
 
@@ -189,10 +188,8 @@ class OperatorDecisions(LedgerAccess):
             lasting = take_overs.lasting(connection, first)
             if lasting is None or lasting.first.id != first.id:
                 raise TakeOverRefused(Text("no spare stands for {nim}", nim=first.nim))
-            take_overs.end(connection, first, at=at)
-            pair = (lasting.first, lasting.spare)
             decided = SpareDecided("taken back", lasting.first.nim, lasting.spare.nim, reason)
-            _note_take_over(connection, decided, pair, at, by)
+            take_overs.end(connection, first, at=_note_take_over(connection, decided, lasting.pair, at, by))
 
         await self.write(job)
 
@@ -257,13 +254,13 @@ def _give_up(connection: sqlite3.Connection, book: Book, given: DecisionNote) ->
 
 def _note_take_over(
     connection: sqlite3.Connection, decided: SpareDecided, pair: tuple[Book, Book], at: int, by: Actor
-) -> None:
-    """In the chains of both books, and in the audit log."""
-    for book in pair:
-        entries.append(connection, book, decided, at)
+) -> int:
+    """In the chains of both books, and in the audit log; the time (ms) that it has in the first of them."""
+    decided_at, _ = (entries.append(connection, book, decided, at).at for book in pair)
     action: Action = "machine.taken_over" if decided.step == "taken over" else "machine.taken_back"
     detail = {"spare": decided.spare, "reason": decided.reason}
     audit.add(connection, action, f"{decided.nim} live", at=at, by=by, detail=detail)
+    return decided_at
 
 
 def _note(

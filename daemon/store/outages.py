@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from daemon.core.call import Call
 from daemon.core.events import BACK, OUTAGE
 from daemon.core.ledger.book import Book
-from daemon.core.ledger.entries import OutageReason, Recipient
-from daemon.core.ledger.outage import Outage
+from daemon.core.ledger.entries import OutageReason
+from daemon.core.ledger.outage import Notice, Outage
 from daemon.store.access import LedgerAccess
 from daemon.store.tables import audit
 from daemon.store.tables.book import attempts, outages
@@ -43,21 +43,19 @@ class OutageAccess(LedgerAccess):
         self,
         book: Book,
         number: int,
-        who: Recipient,
-        reference: str,
+        notice: Notice,
         *,
-        notified_at: int,
         at: int,
         call: Call,
-        answer: Callable[[Outage], bytes],
+        answer: Callable[[Outage], bytes] = lambda _: b"",
     ) -> bytes:
         """What `answer` makes of the outage then. The same person and reference are noted once; NotFound."""
 
         def job(connection: sqlite3.Connection) -> bytes:
-            placed = outages.notify(connection, book, number, who, reference, notified_at=notified_at, at=at)
+            placed = outages.notify(connection, book, number, notice, at=at)
             told = answer(outages.find_outage(connection, book, number))
             if placed is not None:
-                detail = {"outage": str(number), "who": who, "reference": reference}
+                detail = {"outage": str(number), "who": notice.who, "reference": notice.reference}
                 audit.add(
                     connection, "outage.notified", f"{book.nim} {book.mode}", at=placed.at, by=call.by, detail=detail
                 )
@@ -70,3 +68,7 @@ class OutageAccess(LedgerAccess):
     async def outages_between(self, book: Book, *, start: int, end: int, after: int, limit: int) -> Sequence[Outage]:
         """Those that lasted at some moment of `start <= t < end` (ms), oldest first, from the one after the number `after`."""
         return await self.read(outages.outages_between, book, start=start, end=end, after=after, limit=limit)
+
+    async def newest_outages(self, book: Book, *, start: int, end: int, limit: int) -> Sequence[Outage]:
+        """Those of that time among the `limit` newest of all, the newest first."""
+        return await self.read(outages.newest_outages, book, start=start, end=end, limit=limit)

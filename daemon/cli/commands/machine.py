@@ -11,11 +11,19 @@ from common.language.reasons import from_stored
 from daemon.cli.book import live_states
 from daemon.cli.failures import Failure, find_machine
 from daemon.cli.groups import LazyGroup, Member
-from daemon.cli.machine_output import health_pairs, info_of, ledger_pairs, reading_pairs
+from daemon.cli.machine_output import (
+    health_pairs,
+    info_of,
+    ledger_pairs,
+    pair_lines,
+    reading_pairs,
+    take_over_word,
+)
 from daemon.cli.options import described, json_option, settings_option
 from daemon.cli.output import print_json, print_pairs, print_table, say, warn
 from daemon.core.clock import Clocks, tell
 from daemon.core.ledger.book import BookState
+from daemon.core.ledger.take_over import TakeOver
 from daemon.core.machine.nim import same_machine
 from daemon.doctor.service import MachineHealth, ask
 from daemon.ledger_access import change, now, read_ledger
@@ -67,10 +75,10 @@ def command() -> None:
 @settings_option
 @json_option
 def list_machines(settings: Settings, as_json: bool) -> None:
-    known, service = _live_books(settings), ask(settings.server)
+    known, lasting, service = _live_books(settings), _take_overs(settings), ask(settings.server)
     configured = {machine.nim: machine for machine in settings.machine}
     nims = [*configured, *(nim for nim in known if nim not in configured)]
-    found = [_status(nim, configured.get(nim), known.get(nim), service.machine(nim)) for nim in nims]
+    found = [_status(nim, configured.get(nim), known.get(nim), service.machine(nim), lasting) for nim in nims]
     if as_json:
         print_json(found)
         return
@@ -78,6 +86,8 @@ def list_machines(settings: Settings, as_json: bool) -> None:
         warn(tr("the daemon does not answer at {address}; this is what the ledger knows", address=service.address))
     heads = ("NIM", tr("PORT"), tr("STATE"), "Z", "TC", "FVC", "FRC", tr("LAST INVOICE"))
     print_table(heads, [_row(each) for each in found])
+    for line in pair_lines(settings, lasting):
+        say(f"\n{line}")
     for state in known.values():
         if state.attention:
             say(f"\n{state.book.nim}: {tr(from_stored(state.attention))}\n  → mcfd machine settle {state.book.nim}")
@@ -272,6 +282,13 @@ def _live_books(settings: Settings) -> Mapping[str, BookState]:
     return {_named(state.book.nim, settings): state for state in read_ledger(settings, live_states)}
 
 
+def _take_overs(settings: Settings) -> Sequence[TakeOver]:
+    """Those that last; nothing before the first start."""
+    if not settings.storage.path.exists():
+        return ()
+    return read_ledger(settings, lambda store: store.decisions.take_overs())
+
+
 def _named(nim: str, settings: Settings) -> str:
     """As the configuration has it: the machine may have been activated anew since."""
     machine = settings.find_machine(nim)
@@ -302,12 +319,18 @@ def _condition(machine: Machine | None, state: BookState | None, health: Machine
 
 
 def _status(
-    nim: str, machine: Machine | None, state: BookState | None, health: MachineHealth | None
+    nim: str,
+    machine: Machine | None,
+    state: BookState | None,
+    health: MachineHealth | None,
+    lasting: Sequence[TakeOver],
 ) -> dict[str, object]:
     return {
         "nim": nim,
         "port": str(machine.port) if machine else None,
         "condition": _condition(machine, state, health),
+        "spare_for": machine.spare_for if machine else None,
+        "take_over": next((take_over_word(each) for each in lasting if state and state.book in each.pair), None),
         "live": None if health is None else _live(health),
         **_ledger(state),
     }

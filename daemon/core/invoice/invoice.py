@@ -208,6 +208,8 @@ class Invoice(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     """Of the rules by which it was read: 0 are those of 0.1, whose totals stay as they were."""
     deferred: Deferral | None = None
     """Where it was sold before it was certified."""
+    number_year: int | None = None
+    """The year in which its number is taken, 0 for ever; None in what was written before 0.6."""
 
     @property
     def is_rebate(self) -> bool:

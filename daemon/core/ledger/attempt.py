@@ -43,8 +43,6 @@ class Attempt(msgspec.Struct, frozen=True):
     """SHA-256 of method, path and body, cut to 16 bytes."""
     deferred_id: int = 0
     """The sale that waited for it (`core.ledger.deferred`), 0 for none."""
-    number_year: int = 0
-    """The year in which its number is taken, 0 for ever."""
 
 
 class Outcome(msgspec.Struct, frozen=True):

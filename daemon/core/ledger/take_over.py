@@ -20,6 +20,10 @@ class TakeOver(msgspec.Struct, frozen=True):
     ended_at: int
     reason: str
 
+    @property
+    def pair(self) -> tuple[Book, Book]:
+        return self.first, self.spare
+
 
 TakeOverStep = Literal["taken over", "taken back", "not certified", "lost"]
 """

@@ -1,14 +1,18 @@
-"""What stands beside a book's chain and follows from it: what the book knows of its machine, attempts that have not ended, keys of requests, events, and
-what is to go to headquarters."""
+"""What stands beside a book's chain and follows from it: what the book knows of its machine, attempts that have not ended, keys of requests, take-overs,
+events, and what is to go to headquarters."""
 
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Callable
+from typing import NamedTuple
 
 from common.language import Counted, Text
 from daemon.core.events import CERTIFIED, CLOSURE
 from daemon.core.ledger.book import Book
+from daemon.core.machine.nim import short_nim
+from daemon.store.maintenance.recompute_known import is_number_year
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.codec import RECORD_COLUMNS, record_of
 from daemon.store.tables.events import UPSTREAM
@@ -22,6 +26,7 @@ def check_beside_chain(connection: sqlite3.Connection, book: Book, note: Note) -
     _check_unended(connection, book, note)
     _check_keys(connection, book, note)
     if book.mode == "live":  # of a sandbox they are let go of with what they are about
+        _check_take_overs(connection, book, note)
         _check_outbox(connection, book, note)
         _check_events(connection, book, note)
 
@@ -30,11 +35,19 @@ def _check_unended(connection: sqlite3.Connection, book: Book, note: Note) -> No
     """Of a begun or disputed attempt, which no chain holds yet, row and invoice say the same."""
     disputed = False
     for row in connection.execute(_SQL["unended"], (book.id,)).fetchall():
-        record, told = record_of(row), row[1]
+        *columns, number_year = row
+        record, told = record_of(tuple(columns)), row[1]
         disputed = disputed or record.state == "disputed"
         invoice = record.invoice
         if (invoice.number, invoice.type, invoice.total_ttc) != (record.number, record.type, record.total_ttc):
             note(Text("the attempt {number!r}, which has not ended, is for another invoice than it holds", number=told))
+        if not is_number_year(record, number_year):
+            note(
+                Text(
+                    "the attempt {number!r}, which has not ended, holds its number in another year than it was given for",
+                    number=told,
+                )
+            )
     (attention,) = connection.execute(_SQL["attention"], (book.id,)).fetchone()
     if disputed and not attention:
         note(Text("an attempt is disputed, and nobody is asked about it"))
@@ -50,6 +63,34 @@ def _check_keys(connection: sqlite3.Connection, book: Book, note: Note) -> None:
                 count,
             )
         )
+
+
+class TakeOverRow(NamedTuple):
+    """A take-over or its end, as the ledger's table has it, or an entry of a chain. NIMs without activation; no reason of an end, which the table has
+    not; `at` is 0 in the book of the spare, the table has the times of the machine's chain."""
+
+    step: str
+    nim: str
+    spare: str
+    reason: str
+    at: int
+
+
+def _check_take_overs(connection: sqlite3.Connection, book: Book, note: Note) -> None:
+    """Those of the machine, or by it, are the same in its chain."""
+    ledger, chain = (
+        Counter(map(_step, connection.execute(_SQL[name], (book.id,)))) for name in ("take_overs", "chained_take_overs")
+    )
+    for nim, spare in sorted({(row.nim, row.spare) for row in (ledger - chain) + (chain - ledger)}):
+        note(Text("the take-overs of {nim} by {spare} are not those of the chain", nim=nim, spare=spare))
+    (alone,) = connection.execute(_SQL["not_paired"], (book.id,)).fetchone()
+    if alone:
+        note(Text("a spare has stood for the machine, and is not paired with it any more"))
+
+
+def _step(row: tuple[str, str, str, str, int]) -> TakeOverRow:
+    step, nim, spare, reason, at = row
+    return TakeOverRow(step, short_nim(nim), short_nim(spare), reason, at)
 
 
 def _check_outbox(connection: sqlite3.Connection, book: Book, note: Note) -> None:

@@ -1,5 +1,5 @@
 -- name: unended
-SELECT {columns} FROM certification WHERE book_id = ? AND seq IS NULL;
+SELECT {columns}, number_year FROM certification WHERE book_id = ? AND seq IS NULL;
 
 -- name: attention
 SELECT attention FROM book WHERE id = ?;
@@ -13,6 +13,26 @@ WHERE book_id = ? AND (
     OR z_number IS NOT NULL
         AND NOT EXISTS (SELECT 1 FROM closure WHERE closure.book_id = idempotency.book_id AND closure.z_number = idempotency.z_number)
 );
+
+-- name: take_overs
+SELECT 'taken over', nim, spare_nim, reason, iif(book_id = ?1, began_at, 0) FROM take_over_of WHERE ?1 IN (book_id, spare_id)
+UNION ALL
+SELECT 'taken back', nim, spare_nim, '', iif(book_id = ?1, ended_at, 0) FROM take_over_of WHERE ?1 IN (book_id, spare_id) AND ended_at IS NOT NULL;
+
+-- name: chained_take_overs
+SELECT step, entry_nim, spare, iif(step = 'taken over', reason, ''), iif(entry_nim GLOB substr(nim, 1, 10) || '*', at, 0)
+FROM (
+    SELECT book.nim, at, json_extract(CAST(body AS TEXT), '$.step') AS step, json_extract(CAST(body AS TEXT), '$.nim') AS entry_nim,
+           json_extract(CAST(body AS TEXT), '$.spare') AS spare, json_extract(CAST(body AS TEXT), '$.reason') AS reason
+    FROM entry JOIN book ON book.id = book_id
+    WHERE book_id = ?1 AND iif(json_valid(CAST(body AS TEXT)), json_extract(CAST(body AS TEXT), '$.type') = 'spare', 0)
+)
+WHERE step IN ('taken over', 'taken back');
+
+-- name: not_paired
+SELECT count(*) FROM take_over
+WHERE ?1 IN (book_id, spare_id)
+    AND NOT EXISTS (SELECT 1 FROM machine_pair AS pair WHERE pair.book_id = take_over.book_id AND pair.spare_id = take_over.spare_id);
 
 -- name: outbox
 SELECT ref_id FROM outbox WHERE destination = ? AND book_id = ? AND type = ?;

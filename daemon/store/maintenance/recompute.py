@@ -20,7 +20,7 @@ from daemon.core.ledger.entries import NO_CASH, CashMove, Epoch, Gap, Placed, Ti
 from daemon.core.ledger.outage import RegisterOfOutages
 from daemon.core.report import fiscal_reports
 from daemon.store.maintenance.recompute_calendar import CalendarCheck
-from daemon.store.maintenance.recompute_known import KnownCheck, OriginalCheck
+from daemon.store.maintenance.recompute_known import KnownCheck, OriginalCheck, is_number_year
 from daemon.store.sqlite.disk_failure import storage_error
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.attempts import tally_of
@@ -145,7 +145,7 @@ class BookRecomputation:
                 self._hash = row[_HASH]
 
     def _take_record(self, row: tuple[Any, ...]) -> None:
-        *columns, stored_tally, epoch, original_id, _ = row
+        *columns, stored_tally, epoch, original_id, _, number_year = row
         content = unpack(row[PAYLOAD]) if isinstance(row[PAYLOAD], bytes) else b""
         record = record_of(tuple(columns), content)
         if record.seq != self._seq + 1:
@@ -162,38 +162,8 @@ class BookRecomputation:
         if record.ended_at < self._at:
             self._note(Text("record {seq} is older than the one before it", seq=record.seq))
         tally = read_tally(stored_tally)
-        if record.state in OPEN:
-            self._note(
-                Text(
-                    "record {seq} (invoice {number!r}) has a place in the book without having ended",
-                    seq=record.seq,
-                    number=record.number,
-                )
-            )
-        elif tally != tally_of(record):
-            self._note(
-                Text(
-                    "record {seq} (invoice {number!r}) counts for other amounts than it has",
-                    seq=record.seq,
-                    number=record.number,
-                )
-            )
-        elif record.state == "certified" and epoch != self._epoch:
-            self._note(
-                Text(
-                    "record {seq} (invoice {number!r}) is not of the activation that it stands in",
-                    seq=record.seq,
-                    number=record.number,
-                )
-            )
-        elif not self._original.fits(record.invoice, original_id):
-            self._note(
-                Text(
-                    "record {seq} (invoice {number!r}) is entered as a credit of another sale than it names",
-                    seq=record.seq,
-                    number=record.number,
-                )
-            )
+        if problem := self._wrong_beside(record, tally, epoch, original_id, number_year):
+            self._note(problem(seq=record.seq, number=record.number))
         accumulate(self._running, tally)
         self._hash, self._seq, self._at = record.hash, record.seq, record.ended_at
         self._note_certified(record)
@@ -205,8 +175,24 @@ class BookRecomputation:
         if self.records % _STEP == 0:
             self._progress(self.records)
 
+    def _wrong_beside(
+        self, record: Record, tally: Tally, epoch: int, original_id: int | None, number_year: int
+    ) -> Text | None:
+        """What of its row, beside what is chained, does not follow from that; with `seq` and `number`."""
+        if record.state in OPEN:
+            return Text("record {seq} (invoice {number!r}) has a place in the book without having ended")
+        if tally != tally_of(record):
+            return Text("record {seq} (invoice {number!r}) counts for other amounts than it has")
+        if record.state == "certified" and epoch != self._epoch:
+            return Text("record {seq} (invoice {number!r}) is not of the activation that it stands in")
+        if not self._original.fits(record.invoice, original_id):
+            return Text("record {seq} (invoice {number!r}) is entered as a credit of another sale than it names")
+        if not is_number_year(record, number_year):
+            return Text("record {seq} (invoice {number!r}) holds its number in another year than it was given for")
+        return None
+
     def _check_key(self, row: tuple[Any, ...]) -> None:
-        seq, number, key = row[_SEQ], row[1], row[-1]
+        seq, number, key = row[_SEQ], row[1], row[-2]
         if (key or number) != number_key(number):
             self._note(
                 Text("record {seq} (invoice {number!r}) is looked for under another number", seq=seq, number=number)

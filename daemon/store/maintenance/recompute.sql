@@ -1,11 +1,11 @@
 -- name: records
-SELECT {record}, tally, epoch, original_id, number_key FROM certification WHERE book_id = ? AND seq > ? ORDER BY seq;
+SELECT {record}, tally, epoch, original_id, number_key, number_year FROM certification WHERE book_id = ? AND seq > ? ORDER BY seq;
 
 -- name: places
 SELECT id, seq FROM certification INDEXED BY certification_seq WHERE book_id = ? AND seq > ? ORDER BY seq;
 
 -- name: record
-SELECT {record}, tally, epoch, original_id, number_key FROM certification WHERE id = ?;
+SELECT {record}, tally, epoch, original_id, number_key, number_year FROM certification WHERE id = ?;
 
 -- name: closures
 SELECT {closure} FROM closure WHERE book_id = ? ORDER BY z_number;

@@ -1,13 +1,17 @@
-"""What a recomputation knows beside the chain: which sale a credit note is entered for, and how far the machine had counted."""
+"""What a recomputation knows beside the chain: which sale a credit note is entered for, in which year a number is taken, and how far the machine had
+counted."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from datetime import UTC
 
 from common.language import Text
+from daemon.core.clock import DAY
 from daemon.core.invoice.invoice import CREDITS, Invoice
-from daemon.core.invoice.number import read_reference
+from daemon.core.invoice.number import NumberScope, read_reference
+from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.entries import Epoch
 from daemon.core.machine.nim import same_machine
@@ -40,6 +44,15 @@ class OriginalCheck:
             and same_machine(reference.machine, nim)
             and reference.counter in (fvc, fc)
         )
+
+
+def is_number_year(record: Record, number_year: int) -> bool:
+    """`certification.number_year` is that of its invoice. Before 0.6 the invoice did not say it: 0, or not before the year of the sale, on a clock of any
+    zone (a wrong clock that was set right since may have been ahead)."""
+    if record.invoice.number_year is not None:
+        return number_year == record.invoice.number_year
+    sold_at = record.invoice.deferred.sold_at if record.invoice.deferred else record.begun_at
+    return not number_year or number_year >= NumberScope(UTC).year_of(sold_at - DAY)
 
 
 class KnownCheck:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
+import msgspec
 import structlog
 
 from common.language import Text, sentence
@@ -130,9 +131,11 @@ async def attempt(job: AttemptRun, entry: QueueEntry) -> Record:
 
 
 def _intent(job: AttemptRun) -> Attempt:
+    """From here on the invoice says in which year its number is taken."""
     worker = job.worker
     begun_at = worker.now()
     sold_at = job.invoice.deferred.sold_at if job.invoice.deferred else begun_at
+    job.invoice = msgspec.structs.replace(job.invoice, number_year=worker.defaults.numbers.year_of(sold_at))
     return Attempt(
         invoice=job.invoice,
         base=worker.known,
@@ -141,7 +144,6 @@ def _intent(job: AttemptRun) -> Attempt:
         key_hash=job.call.key_hash,
         fingerprint=job.call.fingerprint,
         deferred_id=job.deferred_id,
-        number_year=worker.defaults.numbers.year_of(sold_at),
     )
 
 

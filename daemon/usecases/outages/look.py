@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 import msgspec
@@ -30,14 +29,6 @@ async def list_outages(worker: MachineWorker, start: int, end: int, after: int, 
     return outage_list(worker.book.nim, start, end, found)
 
 
-async def newest_outages(worker: MachineWorker, start: int, end: int, limit: int) -> Sequence[Outage]:
-    """Those of that time, the newest `limit` of them first."""
-    last = worker.ledger.peek(outages.last_outage, worker.book)
-    after = max(0, last.number - limit) if last else 0
-    found = await worker.ledger.outages_between(worker.book, start=start, end=end, after=after, limit=limit)
-    return list(reversed(found))
-
-
 async def find_outage(worker: MachineWorker, number: int) -> Outage:
     """NotFound."""
     return await worker.ledger.read(outages.find_outage, worker.book, number)
@@ -59,9 +50,7 @@ async def _note(worker: MachineWorker, number: int, notice: Notice, call: Call) 
         worker.ledger.note_notified(
             worker.book,
             number,
-            notice.who,
-            notice.reference,
-            notified_at=notice.at,
+            notice,
             at=worker.now(),
             call=call,
             answer=lambda outage: msgspec.json.encode(outage_word(outage)),

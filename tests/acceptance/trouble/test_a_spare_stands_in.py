@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 import time
 from collections.abc import Iterator
@@ -161,6 +162,21 @@ def test_the_outage_of_a_dead_machine_is_declared_while_its_spare_stands_in(shop
         notice = {"who": "administration", "reference": "DGI-118"}
         noted = shop.http.post(f"/v1/mcf/{NIM}/outages/{number}/notified", json=notice, headers=shop.headers())
         assert (noted.status_code, noted.json()["nim"]) == (201, NIM)
+        typed = (
+            "outages",
+            str(number),
+            "--nim",
+            NIM,
+            "--notified",
+            "distributor",
+            "--reference",
+            "by telephone",
+            "--json",
+        )
+        (outage,) = json.loads(shop.mcfd(*typed, check=True).stdout)
+        assert shop.get("outages").json()["outages"] == [outage]
+        assert [notice["who"] for notice in outage["notified"]] == ["administration", "distributor"]
+        assert f"{SPARE} certifies in the place of {NIM} since" in shop.mcfd("machine", "list").stdout
         of_spare = shop.get("outages", nim=SPARE).json()
         assert (of_spare["nim"], of_spare["outages"]) == (SPARE, [])
         assert f"spare machine {NIM}" in shop.mcfd("doctor").stdout

@@ -32,9 +32,7 @@ async def notify(till: Till, number: int, who: str = "administration", reference
     return await till.store.ledger.note_notified(
         till.book,
         number,
-        who,
-        reference,
-        notified_at=till.at,
+        Notice(who, reference, till.at),
         at=till.at,
         call=Call(by=Actor("user:awa")),
         answer=lambda outage: str(len(outage.notices)).encode(),

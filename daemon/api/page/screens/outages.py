@@ -42,7 +42,7 @@ async def note(visit: Visit) -> Reply:
 
 async def _screen(visit: Visit, *, status: int = 200, problem: str = "") -> Reply:
     worker, now = visit.worker, visit.worker.now()
-    found = await look.newest_outages(worker, now - SHOWN, now + 1, PER_PAGE)
+    found = await worker.ledger.newest_outages(worker.book, start=now - SHOWN, end=now + 1, limit=PER_PAGE)
     return await shown(
         visit,
         "outages.html",

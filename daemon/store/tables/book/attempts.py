@@ -69,14 +69,14 @@ def begin(connection: sqlite3.Connection, book: Book, attempt: Attempt) -> int:
         pack(invoice_bytes(invoice)),
         stored_key(invoice.number),
         invoice.isf,
-        attempt.number_year,
+        invoice.number_year or 0,
         number_key(invoice.number),
         attempt.deferred_id,
     )
     try:
         row = connection.execute(_SQL["insert"], values).fetchone()
     except sqlite3.IntegrityError:
-        taken = TakenFrom(attempt.number_year)
+        taken = TakenFrom(attempt.invoice.number_year or 0)
         holder = find_number(connection, book, invoice.number, taken, include_begun=True)
         if holder is None:
             raise
@@ -104,7 +104,7 @@ def _why_not(
     """What stood in the way of the intent; MachineOffline where a spare certifies instead."""
     take_overs.check_in_use(connection, book)
     number = attempt.invoice.number
-    holder = find_elsewhere(connection, book, number, TakenFrom(attempt.number_year))
+    holder = find_elsewhere(connection, book, number, TakenFrom(attempt.invoice.number_year or 0))
     return NumberWaits(number) if holder is None else _taken(holder)
 
 

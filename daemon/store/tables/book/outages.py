@@ -17,9 +17,8 @@ from daemon.core.ledger.entries import (
     OutageNotified,
     OutageReason,
     Placed,
-    Recipient,
 )
-from daemon.core.ledger.outage import Outage, read_outage
+from daemon.core.ledger.outage import Notice, Outage, read_outage
 from daemon.store.sqlite.queries import load, read_as
 from daemon.store.tables.book import entries
 from daemon.store.tables.meta import read_meta, write_meta
@@ -65,20 +64,11 @@ def end(connection: sqlite3.Connection, book: Book, *, at: int, until: int) -> O
     return find_outage(connection, book, last.number)
 
 
-def notify(
-    connection: sqlite3.Connection,
-    book: Book,
-    number: int,
-    who: Recipient,
-    reference: str,
-    *,
-    notified_at: int,
-    at: int,
-) -> Placed | None:
+def notify(connection: sqlite3.Connection, book: Book, number: int, notice: Notice, *, at: int) -> Placed | None:
     """None where that was noted before; NotFound."""
-    if find_outage(connection, book, number).has_notice(who, reference):
+    if find_outage(connection, book, number).has_notice(notice.who, notice.reference):
         return None
-    return entries.append(connection, book, OutageNotified(number, who, reference, notified_at), at)
+    return entries.append(connection, book, OutageNotified(number, notice.who, notice.reference, notice.at), at)
 
 
 def last_outage(connection: sqlite3.Connection, book: Book) -> Outage | None:
@@ -112,6 +102,13 @@ def outages_between(
         if outage.is_open or outage.until > start or outage.since >= start:
             listed.append(outage)
     return listed
+
+
+def newest_outages(connection: sqlite3.Connection, book: Book, *, start: int, end: int, limit: int) -> list[Outage]:
+    """Those of that time among the `limit` newest of all, the newest first."""
+    last = last_outage(connection, book)
+    after = max(0, last.number - limit) if last else 0
+    return outages_between(connection, book, start=start, end=end, after=after, limit=limit)[::-1]
 
 
 def _after(connection: sqlite3.Connection, book: Book, number: int) -> Iterator[Outage]:

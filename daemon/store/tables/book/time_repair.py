@@ -37,6 +37,8 @@ def repair(connection: sqlite3.Connection, book: Book, *, now: int, ahead: int, 
     change = {"book": book.id, "now": now, "ahead": ahead, "floor": floor, "seq": entry.first_seq, "z": entry.first_z}
     for name in (
         "entries",
+        "take_over_begins",
+        "take_over_ends",
         "records",
         "period_starts",
         "closures",

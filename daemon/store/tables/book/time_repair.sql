@@ -14,6 +14,12 @@ UPDATE entry
 SET chained_at = coalesce(chained_at, at), at = min(max(at - :ahead, :floor), :now)
 WHERE book_id = :book AND at > :now;
 
+-- name: take_over_begins
+UPDATE take_over SET began_at = min(max(began_at - :ahead, :floor), :now) WHERE book_id = :book AND began_at > :now;
+
+-- name: take_over_ends
+UPDATE take_over SET ended_at = min(max(ended_at - :ahead, :floor), :now) WHERE book_id = :book AND ended_at > :now;
+
 -- name: records
 UPDATE certification
 SET chained_at = coalesce(chained_at, ended_at), ended_at = min(max(ended_at - :ahead, :floor), :now)

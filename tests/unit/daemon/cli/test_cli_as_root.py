@@ -65,6 +65,8 @@ TYPED: tuple[tuple[str, ...], ...] = (
     ("report", "a"),
     ("report", "z"),
     ("journal",),
+    ("outages",),
+    ("outages", "1", "--notified", "distributor", "--reference", "x"),
     ("verify",),
     ("tls", "init"),
     ("tls", "init", "--force"),
@@ -134,6 +136,7 @@ async def mcfd(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[C
         await till.sell()
         await till.close()
         await till.sell()
+        await store.ledger.begin_outage(till.book, "disk", at=till.at, lasted=0, refused=True, incident="")
     files = LineFiles(RecordingPlace(folder / "var/recordings/EL02000015", 80_000, 0, {"nim": NIM}))
     files.write([LineEvent(1, SENT, b"\x01frame\x03")], "")
     files.close()
@@ -166,7 +169,7 @@ def test_root_leaves_the_files_of_others_alone(mcfd: Command) -> None:
             wrote.add(command[0])
             assert "free" not in writes, command
     assert wrong == []
-    assert wrote == {"keys", "users", "time", "tls", "upstream", "verify", "backup", "restore"}
+    assert wrote == {"keys", "users", "outages", "time", "tls", "upstream", "verify", "backup", "restore"}
     theirs = [path for path in (mcfd.folder / "var").rglob("*") if path.lstat().st_uid != NOBODY]
     assert theirs == []
 

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 from support.cli.command import NIM, Command, audited
-from support.ledgers.ledger import Till, invoice, opened
+from support.ledgers.ledger import START, Till, invoice, opened
 from support.shop import BIN, Machine
 
 from bridge.port import open_port
@@ -38,6 +38,8 @@ async def test_the_machines_and_what_the_ledger_knows(mcfd):
         "nim": NIM,
         "port": str(mcfd.folder / f"machine-{NIM}"),
         "condition": "known",
+        "spare_for": None,
+        "take_over": None,
         "live": None,
         "attention": None,
         "counters": {"tc": 1, "fvc": 1, "frc": 0},
@@ -57,6 +59,28 @@ async def test_a_machine_in_attention_stands_out(mcfd):
         await store.ledger.set_attention(await store.ledger.open_book(NIM, "live"), "found this", at=1)
     assert mcfd.json("machine", "list")[0]["attention"] == "found this"
     assert f"{NIM}: found this\n  → mcfd machine settle {NIM}\n" in mcfd.ok("machine", "list")
+
+
+async def test_a_spare_and_a_take_over_are_named(mcfd):
+    """Which machine a spare is for; while it has taken over, since when and why, at both machines."""
+    with mcfd.config.open("a") as config:
+        config.write(f'[[machine]]\nnim = "{OTHER}"\nport = "spare"\nspare_for = "{NIM}"\n')
+    async with opened(mcfd.ledger) as store:
+        pair = [await store.ledger.open_book(nim, "live") for nim in (NIM, OTHER)]
+    assert f"\n{OTHER} is the spare of {NIM}\n" in mcfd.ok("machine", "list")
+    first, spare = mcfd.json("machine", "list")
+    assert (first["spare_for"], spare["spare_for"]) == (None, NIM)
+    assert (first["take_over"], spare["take_over"]) == (None, None)
+    async with opened(mcfd.ledger) as store:
+        await store.decisions.take_over(*pair, reason="it fell", at=START)
+    said = mcfd.ok("machine", "list")
+    assert (
+        f"{OTHER} certifies in the place of {NIM} since 2025-12-06 05:46:40: it fell\n  → mcfd machine take-back"
+        in said
+    )
+    assert "is the spare of" not in said
+    lasts = {"nim": NIM, "spare": OTHER, "since": "2025-12-06T05:46:40.000Z", "reason": "it fell"}
+    assert [each["take_over"] for each in mcfd.json("machine", "list")] == [lasts, lasts]
 
 
 def test_a_machine_is_read_when_nobody_else_does(mcfd, machine):

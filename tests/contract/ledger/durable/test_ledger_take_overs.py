@@ -1,0 +1,132 @@
+"""`mcfd verify` compares the take-overs of the ledger with the chains of both machines, and the year of a number with its invoice."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import sqlite3
+from pathlib import Path
+
+import msgspec
+import pytest
+from support.ledgers.ledger import MINUTE, NIM, Till, invoice, opened, query, tamper
+
+from daemon.core.clock import HOUR
+from daemon.store.maintenance.verify import verify
+from daemon.store.sqlite.migrations import migrations
+
+SPARE = "EL02000099-1"
+DIFFERS = f"the take-overs of {NIM[:-2]} by {SPARE[:-2]} are not those of the chain"
+STEP = next(step.number for step in migrations() if step.name == "take_over_times")
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A spare has stood for a machine, and does so again; a sale in each book is newer than the decisions that were taken meanwhile."""
+    path = tmp_path_factory.mktemp("pair") / "ledger.sqlite3"
+    asyncio.run(fill(path))
+    return path
+
+
+async def fill(path: Path) -> None:
+    async with opened(path) as store:
+        first, spare = await Till.of(store), await Till.of(store, SPARE)
+        await sell(first, "F-1")
+        await store.decisions.take_over(first.book, spare.book, reason="burnt", at=first.at - MINUTE)
+        await sell(spare, "F-2")
+        await store.decisions.take_back(first.book, reason="repaired", at=spare.at)
+        await store.decisions.take_over(first.book, spare.book, reason="burnt again", at=first.at + HOUR)
+
+
+async def sell(till: Till, number: str) -> None:
+    await till.certify(msgspec.structs.replace(invoice(number), number_year=2025))
+
+
+@pytest.fixture
+def path(original: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(original, tmp_path / "ledger.sqlite3"))
+
+
+def test_a_ledger_with_take_overs_is_clean(path: Path) -> None:
+    assert verify(path).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "books"),
+    [
+        ("DELETE FROM take_over WHERE id = 1", {NIM, SPARE}),
+        ("DELETE FROM take_over WHERE id = 2", {NIM, SPARE}),
+        ("UPDATE take_over SET reason = 'stolen' WHERE id = 1", {NIM, SPARE}),
+        ("UPDATE take_over SET ended_at = began_at WHERE id = 2", {NIM, SPARE}),
+        ("UPDATE take_over SET began_at = began_at - 1 WHERE id = 1", {NIM}),
+        ("UPDATE take_over SET ended_at = ended_at + 1 WHERE id = 1", {NIM}),
+        ("INSERT INTO take_over (book_id, spare_id, began_at, ended_at, reason) VALUES (1, 2, 5, 6, '')", {NIM, SPARE}),
+    ],
+)
+def test_a_take_over_that_is_changed_in_the_ledger_is_found(path: Path, change: str, books: set[str]) -> None:
+    """By the chains of both machines; its times by that of the machine that is out of order."""
+    tamper(path, change)
+    told = verify(path).problems
+    assert set(told) == {f"{nim} (live): {DIFFERS}" for nim in books}
+
+
+def test_a_machine_and_its_spare_that_are_not_paired_any_more_are_found(path: Path) -> None:
+    """A number of one would be free in the other."""
+    tamper(path, "DELETE FROM machine_pair")
+    assert [problem for problem in verify(path).problems if "not paired" in problem] != []
+
+
+async def test_a_take_over_has_the_time_of_its_entry_also_after_a_repair(path: Path) -> None:
+    """One that was decided while the box's clock was ahead is set right with the book of its machine."""
+    async with opened(path) as store:
+        first = (await Till.of(store)).book
+        before = query(path, "SELECT began_at FROM take_over WHERE id = 2")[0][0]
+        await store.decisions.repair_time(first, now=before - HOUR // 2, ahead=HOUR, reason="a wrong clock")
+    ((after,),) = query(path, "SELECT began_at FROM take_over WHERE id = 2")
+    assert before - HOUR <= after <= before - HOUR // 2
+    assert verify(path).problems == ()
+
+
+async def test_a_ledger_of_before_is_brought_up_to_the_times_of_the_chain(path: Path) -> None:
+    """Where a decision was written down a moment after it was taken, the ledger had the earlier time."""
+    times = query(path, "SELECT began_at, ended_at FROM take_over ORDER BY id")
+    tamper(path, "UPDATE take_over SET began_at = began_at - 7, ended_at = ended_at - 3")
+    assert verify(path).problems != ()
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA user_version = {STEP - 1}")
+    async with opened(path):
+        pass
+    assert query(path, "SELECT began_at, ended_at FROM take_over ORDER BY id") == times
+    assert verify(path).problems == ()
+
+
+YEARS = "UPDATE certification SET number_year = {year} WHERE number = 'F-1'"
+
+
+@pytest.mark.parametrize("year", [0, 2024, 2026])
+def test_the_year_of_a_number_is_that_of_its_invoice(path: Path, year: int) -> None:
+    """Another one would let the number in again, or keep it for too long."""
+    tamper(path, YEARS.format(year=year))
+    (told,) = verify(path).problems
+    assert "record 1 (invoice 'F-1') holds its number in another year" in told
+
+
+@pytest.mark.parametrize(("year", "is_clean"), [(0, True), (2025, True), (2024, False)])
+async def test_the_year_of_a_number_of_before_is_not_before_its_sale(tmp_path: Path, year: int, is_clean: bool) -> None:
+    """An invoice of 0.5 does not say it."""
+    path = tmp_path / "ledger.sqlite3"
+    async with opened(path) as store:
+        await (await Till.of(store)).certify(invoice("F-1"))
+    tamper(path, YEARS.format(year=year))
+    assert verify(path).clean is is_clean
+
+
+async def test_the_year_of_an_attempt_that_has_not_ended(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite3"
+    async with opened(path) as store:
+        till = await Till.of(store)
+        await till.begin(msgspec.structs.replace(invoice("F-1"), number_year=2025))
+    assert verify(path).clean
+    tamper(path, YEARS.format(year=0))
+    assert "the attempt 'F-1', which has not ended, holds its number in another year" in verify(path).problems[0]
