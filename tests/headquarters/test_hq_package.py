@@ -16,6 +16,8 @@ from support.shop import wait_for
 
 from headquarters.cli.main import cli
 
+pytestmark = pytest.mark.long
+
 TREE = Path(__file__).parents[2]
 PYTHON = "/usr/bin/python3"
 UNIT = "mcfd-hq.service"

@@ -36,14 +36,6 @@ async def test_a_machine_with_a_wrong_clock_does_not_move_the_book(tmp_path: Pat
     assert verify(tmp_path / "ledger").clean
 
 
-async def test_a_box_that_wakes_up_in_1970_takes_the_machines_time(tmp_path: Path) -> None:
-    """As long as nobody vouches for its own."""
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        shop.box_offset = -now()
-        await shop.connected()
-        assert abs((await shop.certify("A")).value.ended_at - now()) < MINUTE
-
-
 async def test_time_that_nobody_vouches_for_is_asked_about(tmp_path: Path) -> None:
     """Box and machine two years after the book: nothing is certified until an operator has said that this is right, and then it goes on
     by itself."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.shop import NIM, PLAIN, Machine, Shop, invoice, wait_for
+from support.shop import NIM, Machine, Shop, invoice, wait_for
 from support.till import PROBLEM_MEMBERS, certified, fresh, invalid, problem, rows, untouched
 
 from daemon.core.keys import generate
@@ -91,16 +91,6 @@ def test_reports_are_isolated_per_tenant(shop: Shop) -> None:
     assert shop.get("reports/a", nim=OTHER).json()["closures"] == []
 
 
-def test_400_says_where_the_json_ends_to_be_json(shop: Shop) -> None:
-    """`INVALID_JSON`."""
-    for content in (b"", b"{", b"[]", b"null", b'"x"', b'{"a": 1,}', b"{'a': 1}", b"\xff\xfe{}"):
-        problem(
-            call(shop, "POST", "certify", content=content, headers={"Content-Type": "application/json"}),
-            400,
-            "INVALID_JSON",
-        )
-
-
 def test_404_for_a_path_that_is_not_there(shop: Shop) -> None:
     """`NOT_FOUND` as problem+json, with and without a key, and for another version: the version is the path's prefix."""
     for path in ("/", "/v1", "/v2/mcf/x/certify", f"/v1/mcf/{NIM}/reports/y", f"/v1/mcf/{NIM}", "/v1/mcf//certify"):
@@ -120,21 +110,6 @@ def test_405_says_what_is_allowed(shop: Shop) -> None:
         answer = call(shop, method, path)
         problem(answer, 405, "METHOD_NOT_ALLOWED")
         assert allowed in answer.headers["allow"]
-
-
-def test_409_duplicate_invoice_shows_the_certification_it_had(shop: Shop) -> None:
-    """`DUPLICATE_INVOICE` with the first answer in it."""
-    number = fresh()
-    receipt = certified(shop.certify(invoice(number)))
-    body = problem(shop.certify(invoice(number)), 409, "DUPLICATE_INVOICE")
-    assert body["certification"] == receipt
-
-
-def test_409_for_a_key_that_stands_for_another_request(shop: Shop) -> None:
-    """`IDEMPOTENCY_KEY_REUSED`."""
-    key = fresh()
-    certified(shop.certify(invoice(fresh()), key=key))
-    problem(shop.certify(invoice(fresh()), key=key), 409, "IDEMPOTENCY_KEY_REUSED")
 
 
 def test_413_for_more_than_a_mebibyte(shop: Shop) -> None:
@@ -246,20 +221,6 @@ def test_503_when_an_operator_has_to_settle(shop: Shop) -> None:
         assert "FVC 1" in detail
     assert rows(shop) == before
     certified(shop.certify(invoice(fresh())))
-
-
-def test_429_for_whoever_guesses_keys(shop: Shop) -> None:
-    """`TOO_MANY_REQUESTS` with `Retry-After` after ten wrong keys from an address; the tills behind it go on working."""
-    with httpx.Client(
-        base_url=shop.http.base_url, transport=httpx.HTTPTransport(local_address="127.0.0.9", verify=PLAIN), timeout=60
-    ) as guesser:
-        guesses = ({"Authorization": f"Bearer {generate('live')}"} for _ in range(12))
-        answers = [guesser.get("/v1/me", headers=each) for each in guesses]
-    assert {answer.status_code for answer in answers} == {401, 429}
-    assert 1 <= int(answers[-1].headers["retry-after"]) <= 60
-    problem(answers[-1], 429, "TOO_MANY_REQUESTS")
-    certified(shop.certify(invoice(fresh())))
-    assert shop.http.get("/v1/me", headers=shop.headers()).status_code == 200
 
 
 def test_507_when_there_is_no_room(tmp_path: Path) -> None:

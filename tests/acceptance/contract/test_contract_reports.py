@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -171,17 +170,6 @@ def test_a_aggregates_a_range_and_lists_its_closures(shop: Shop) -> None:
     assert [entry["group"] for entry in report["by_group"]] == ["A", "B"]
     assert all(has(GROUP_FIELDS, entry) for entry in report["by_group"])
     assert report["closures"] == [{name: z[name] for name in SUMMARY_FIELDS}]
-
-
-def test_the_default_range_of_a_is_the_last_31_days(shop: Shop) -> None:
-    """Without `from` and `to`, everything of this module is in it, and the range it names is 31 days long."""
-    shop.closed()
-    certified(shop.certify(invoice(fresh())))
-    shop.x_with(1)
-    report = shop.get("reports/a").json()
-    start, end = (datetime.fromisoformat(report[name]) for name in ("from", "to"))
-    assert end - start == timedelta(days=31)
-    assert report["certs_count"] > 0
 
 
 def test_the_history_lists_the_stored_closures(shop: Shop) -> None:

@@ -27,25 +27,13 @@ def post(shop: Shop, content: bytes, path: str = "certify") -> Any:
 
 NOT_JSON = {
     "nested 100 000 deep": b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
-    "nested in lists": b'{"items":' + b"[" * 50_000 + b"]" * 50_000 + b"}",
-    "nested just too deep": b'{"a":' + b"[" * 40 + b"]" * 40 + b"}",
-    "a key twice": GOOD[:-1] + b',"invoiceNumber":"H"}',
     "a key twice deep inside": GOOD.replace(b'"quantity": 1', b'"quantity": 1, "quantity": 2'),
     "a key twice, once escaped": GOOD[:-1] + b',"invoice\\u004eumber":"H"}',
     "NaN": GOOD.replace(b"15000", b"NaN"),
-    "Infinity": GOOD.replace(b"15000", b"-Infinity"),
     "invalid UTF-8": GOOD.replace(b"Article", b"Artic\xff"),
-    "UTF-16": GOOD.decode().encode("utf-16"),
     "half a surrogate pair": GOOD.replace(b"Article", b"\\ud800"),
-    "an overlong encoding": GOOD.replace(b"Article", b"\xc0\x80"),
-    "a raw control character": GOOD.replace(b"Article", b"Artic\x01le"),
-    "a leading zero": GOOD.replace(b"15000", b"015000"),
-    "hexadecimal": GOOD.replace(b"15000", b"0x3A98"),
-    "two documents": GOOD + GOOD,
-    "a comment": b"/* a till */" + GOOD,
     "a list": b"[" + GOOD + b"]",
     "nothing": b"",
-    "spaces": b"   ",
 }
 
 
@@ -119,27 +107,6 @@ def refused(answer: bytes, status: int) -> None:
     assert not LEAKS.search(body.decode())
 
 
-BROKEN = {
-    "no HTTP at all": (b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", 400),
-    "an AT command": (b"AT\r\n\r\n", 400),
-    "no version": (b"GET /\r\nHost: localhost\r\n\r\n", 400),
-    "a header without a name": (b"GET / HTTP/1.1\r\nHost: localhost\r\n: x\r\n\r\n", 400),
-    "a NUL in a header": (b"GET / HTTP/1.1\r\nHost: localhost\r\nX: a\x00b\r\n\r\n", 400),
-    "no Host": (b"GET /v1/me HTTP/1.1\r\n\r\n", 400),
-    "headers without end": (b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 100_000, 400),
-    "two lengths": (b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", 400),
-    "a length that is none": (b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n", 400),
-}
-
-
-@pytest.mark.parametrize("case", BROKEN)
-def test_what_is_no_http(shop: Shop, case: str) -> None:
-    """An answer that says so, and the connection ends."""
-    data, status = BROKEN[case]
-    with untouched(shop):
-        assert talk(shop, data, end=True).startswith(b"HTTP/1.1 %d " % status)
-
-
 def test_a_body_that_stops_half_way(shop: Shop) -> None:
     """The till goes away in the middle of its invoice, told by length or in chunks: nothing is begun."""
     body = json.dumps(invoice(fresh())).encode()
@@ -162,13 +129,6 @@ def test_a_body_and_a_request_behind_it(shop: Shop) -> None:
     answer = talk(shop, head(shop, JSON, f"Content-Length: {len(body)}") + body + b"AT\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 200 ")
     assert b"HTTP/1.1 400 " in answer
-
-
-def test_a_chunked_body_may_not_grow_past_the_limit(shop: Shop) -> None:
-    """413 while it still arrives, without a length that told it beforehand."""
-    chunk = b"%x\r\n" % 65536 + b" " * 65536 + b"\r\n"
-    with untouched(shop):
-        refused(talk(shop, head(shop, JSON, "Transfer-Encoding: chunked", "Connection: close") + chunk * 17), 413)
 
 
 @pytest.fixture

@@ -64,15 +64,6 @@ def test_the_nature_of_a_credit_note_is_chosen(shop: Shop) -> None:
         assert [*invalid(strict(shop, body, "credit-note"))] == ["creditNoteNature"]
 
 
-def test_an_advance_in_export_is_credited_by_its_own_family(shop: Shop) -> None:
-    """SECeF 2.12.4: FA of an ET, and EA of an FV, are refused."""
-    sold = {kind: certified(shop.certify(invoice(fresh(), 5000, invoiceType=kind))) for kind in ("ET", "FV")}
-    for kind, credited_by in (("ET", "FA"), ("FV", "EA")):
-        reference = f"{sold[kind]['nim']}-{sold[kind]['fvc']}"
-        answer = credit(shop, invoiceType=credited_by, creditNoteRef=reference, creditNoteNature="COR")
-        assert [*invalid(answer)] == ["creditNoteRef"]
-
-
 def test_decision_41_a_specific_tax_on_a_price_without_tax(shop: Shop) -> None:
     """SFE 6.9: (2 × 1 000 + 100) with 18 % is 2 478, certified with its tax at the till's own price."""
     item = {"name": "Bière", "taxGroup": "B", "unitPrice": 1000, "quantity": 2, "amountTtc": 2478}

@@ -103,18 +103,6 @@ def test_a_box_with_a_clock_in_the_future_is_corrected_once_the_machine_is_met(
         assert abs(age(box.close()["created_at"])) < CLOSE
 
 
-def test_a_key_is_not_let_go_of_by_a_clock_that_jumps(tmp_path: Path, nursery: Nursery) -> None:
-    """Ten years ahead for a while, and tidied meanwhile: the key of a Z made a moment ago still gives that Z, and no second one."""
-    with opened(tmp_path, nursery, 0.0) as box:
-        box.sell("F-1")
-        first = box.shop.close_period(key="Z of today")
-        box.jump(3653 * 24 * HOUR)
-        tidied = len(box.shop.events("ledger.tidied"))
-        wait_for(lambda: len(box.shop.events("ledger.tidied")) > tidied + 1, "two days' tidying", patience=60)
-        again = box.shop.close_period(key="Z of today")
-        assert (again.content, again.headers["idempotency-replayed"]) == (first.content, "true")
-
-
 @pytest.mark.parametrize("off", [-180.0, 180.0])
 def test_a_drift_of_more_than_two_minutes_is_logged_and_shown(tmp_path: Path, nursery: Nursery, off: float) -> None:
     """The box's own clock still counts: it is less than an hour off."""

@@ -137,24 +137,3 @@ def hang_up(lane: Lane, body: dict[str, Any], key: str, after: float | None) -> 
 def ended(lane: Lane) -> int:
     """Requests for a certification that the daemon is done with, whether anybody waited for the answer or not."""
     return sum(line["route"].endswith("/certify") for line in lane.shop.events("request.answered"))
-
-
-def test_one_key_many_times_at_once_is_one_invoice(lane: Lane) -> None:
-    """The first runs, the others wait for it, and all get the same bytes."""
-    lane.machine.order("think", ms=10)
-    answers = at_once(lane, [lane.next_invoice()] * 20)
-    assert {answer.status_code for answer in answers} == {200}
-    assert len({answer.content for answer in answers}) == 1
-    assert Counter(answer.headers.get("idempotency-replayed") for answer in answers) == {None: 1, "true": 19}
-    lane.check()
-    assert len(lane.certified) == 1
-
-
-def test_one_number_many_times_at_once_is_one_invoice(lane: Lane) -> None:
-    """Without a key: one is certified, the others are told with its certification (decision 5)."""
-    body, _ = lane.next_invoice()
-    answers = at_once(lane, [(body, "")] * 20)
-    assert Counter(answer.status_code for answer in answers) == {200: 1, 409: 19}
-    codes = {a.json()["codeSecef"] if a.is_success else a.json()["certification"]["codeSecef"] for a in answers}
-    assert len(codes) == 1
-    lane.check()

@@ -43,15 +43,3 @@ def test_a_damaged_page_is_refused_and_the_backup_put_back_goes_on(tmp_path: Pat
         assert shop.certify(invoice("F-3")).status_code == 409
         assert [entry["number"] for entry in lane.machine.certified()] == ["F-1", "F-2", "F-3", "F-4"]
         assert lane.mcfd("verify")[0] == 0
-
-
-def test_a_second_daemon_is_refused_and_the_first_does_not_notice(tmp_path: Path, nursery: Nursery) -> None:
-    """Also when it would be the only one that asks: the ledger is the first one's."""
-    with Lane(tmp_path / "lane", nursery) as lane:
-        log = tmp_path / "second.log"
-        environ = {**lane.shop.environ, "MCFD_SERVER_PORT": "0"}
-        second = nursery.start("mcfd", ["run", "--config", str(lane.shop.config_file)], environ, stdout=log, stderr=log)
-        assert second.wait(20) == UNUSABLE
-        assert str(lane.shop.pid) in log.read_text()
-        assert lane.shop.certify(invoice("F-1")).status_code == 200
-        lane.check()

@@ -66,16 +66,14 @@ async def replicate(ledger, options, done):
     await receiver.aclose()
 
 
-@pytest.mark.parametrize("status", [200, 201, 202, 204, 299, 409])
+@pytest.mark.parametrize("status", [200, 204, 409])
 async def test_taken(headquarters, deliver, status):
     """2xx and 409 mean that headquarters has it."""
     await headquarters.script({"status": status, "body": "thanks"})
     assert await deliver() == Delivered()
 
 
-@pytest.mark.parametrize(
-    "status", [401, 402, 403, 404, 405, 406, 408, 410, 411, 415, 418, 425, 429, 431, 451, 499, 500, 502, 503, 504, 599]
-)
+@pytest.mark.parametrize("status", [401, 404, 429, 503])
 async def test_try_again(headquarters, deliver, status):
     """Trouble over there is tried again, a wrong key or address too: it is put right there, and then all comes by itself."""
     await headquarters.script({"status": status, "body": "not now"})
@@ -158,7 +156,7 @@ async def test_redirects_are_not_followed(headquarters, deliver, status):
     ("value", "seconds"),
     [
         ("7", 7.0),
-        ("0", 0.0),
+        (" 0 ", 0.0),
         ("-3", None),
         ("soon", None),
         ("", None),
@@ -179,9 +177,10 @@ async def test_retry_after_date(headquarters, deliver):
     """Retry-After as a date is counted from the answer's own Date, whatever the box's clock says."""
     over_there = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
     headers = {"date": format_datetime(over_there, usegmt=True)}
-    headers["retry-after"] = format_datetime(over_there + timedelta(seconds=90), usegmt=True)
-    await headquarters.script({"status": 503, "headers": headers})
-    assert await deliver() == Again("answered 503", 90.0)
+    for later, seconds in ((90, 90.0), (0, 0.0), (-90, 0.0)):
+        headers["retry-after"] = format_datetime(over_there + timedelta(seconds=later), usegmt=True)
+        await headquarters.script({"status": 503, "headers": headers})
+        assert await deliver() == Again("answered 503", seconds)
 
 
 async def test_slow_answer(headquarters, deliver):

@@ -11,6 +11,8 @@ import pytest
 from support.box.package import uncompressed
 from support.box.shop import LEDGER, PATIENCE_SECONDS, Shop, open_shop, until
 
+pytestmark = pytest.mark.long
+
 LINK = "/run/mcfd-first-start/link"
 
 

@@ -24,6 +24,8 @@ from support.box.package import (
 )
 from support.tools import need
 
+pytestmark = pytest.mark.long
+
 PYTHONS = ("311", "312", "313", "314")
 MOST_BYTES = 12_000_000
 HEAVY_BYTES = 500_000

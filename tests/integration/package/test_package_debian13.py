@@ -11,6 +11,8 @@ from support.box.debian import BOOKWORM, TRIXIE, dist_upgrade
 from support.box.package import LIB, built, other_version, uncompressed
 from support.box.shop import Shop, new_shop
 
+pytestmark = pytest.mark.long
+
 
 def as_it_was_first(root: Path) -> None:
     """The layout of the first packages: everything in /opt."""

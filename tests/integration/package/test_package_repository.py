@@ -15,6 +15,8 @@ from support.box.repository import publish, secret_key
 from support.box.shop import Shop, open_shop, until
 from support.simulator.control import ordered
 
+pytestmark = pytest.mark.long
+
 STICK = "/media/stick"
 SOURCES = "/etc/apt/sources.list.d/mcfd.sources"
 UNIT = "/etc/systemd/system/machine.service"

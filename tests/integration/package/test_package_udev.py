@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from support.box.debian import Debian, debian, need_debian
 
+pytestmark = pytest.mark.long
+
 RULES = Path(__file__).resolve().parents[3] / "systemd/70-mcfd.rules"
 HUB = "/devices/pci0000:00/0000:00:14.0/usb1"
 DEVICE = f"{HUB}/1-2"

@@ -10,6 +10,8 @@ import pytest
 from support.box.package import LIB, other_version
 from support.box.shop import LEDGER, Shop, open_shop, until
 
+pytestmark = pytest.mark.long
+
 KEPT = "/usr/lib/mcfd.previous"
 BACKUPS = "/var/lib/mcfd/backups"
 COPY = f"{BACKUPS}/before-upgrade.sqlite3"

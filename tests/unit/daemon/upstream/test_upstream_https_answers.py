@@ -4,60 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from daemon.core.delivery import Delivered
 from daemon.upstream import https
 from daemon.upstream.options import Options, generate
-
-THERE = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
-
-
-def http_date(seconds: int) -> str:
-    return format_datetime(THERE + timedelta(seconds=seconds), usegmt=True)
-
-
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({}, None),
-        ({"retry-after": " 7 "}, 7.0),
-        ({"retry-after": "0"}, 0.0),
-        ({"retry-after": "-3"}, None),
-        ({"retry-after": "1.5"}, None),
-        ({"retry-after": "soon"}, None),
-        ({"retry-after": http_date(90), "date": http_date(0)}, 90.0),
-        ({"retry-after": http_date(-90), "date": http_date(0)}, 0.0),
-        ({"retry-after": http_date(0), "date": http_date(0)}, 0.0),
-        ({"retry-after": http_date(0), "date": "yesterday"}, None),
-        ({"retry-after": "Tue, 06 May 2031 07:08:09 -0000", "date": http_date(0)}, None),
-        ({"retry-after": "Mon, 06 May 1991 07:08:09 GMT"}, 0.0),
-    ],
-)
-def test_how_long_headquarters_wants_to_be_left_alone(headers: dict[str, str], seconds: float | None) -> None:
-    """In seconds, or until a date by its own clock, or else by ours; what is over is now, and what cannot be read is nothing."""
-    assert https._retry_after(httpx.Headers(headers)) == seconds
-
-
-@pytest.mark.parametrize(
-    ("received", "shown"),
-    [
-        (b"", ""),
-        (b" no\r\n\troom\x00 \x1b[31m", "no room [31m"),
-        ("Éts fermé".encode(), "Éts fermé"),
-        (b"caf\xe9", "caf\ufffd"),
-        (b"x" * 201, "x" * 200),
-    ],
-)
-def test_what_is_shown_of_an_answer(received: bytes, shown: str) -> None:
-    """Its beginning as one line of printable letters: it comes to a terminal and into a log."""
-    assert https._excerpt(bytearray(received)) == shown
 
 
 async def test_a_connection_that_was_closed_meanwhile_is_not_used_again(tmp_path: Path) -> None:

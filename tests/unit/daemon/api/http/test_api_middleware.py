@@ -48,23 +48,6 @@ async def test_what_an_answer_says_by_itself_is_said_once() -> None:
     assert sorted(sent[0]["headers"]) == sorted(expected.items())
 
 
-@pytest.mark.parametrize("sent", [None, "", "x" * 129, "a\tb"])
-async def test_a_request_id_is_made_up_when_there_is_none_to_echo(served: Served, sent: str | None) -> None:
-    """None was sent, or one that is too long or cannot be printed; two requests never share one."""
-    headers = {} if sent is None else {"x-request-id": sent}
-    first = (await served.client.get("/health/live", headers=headers)).headers["x-request-id"]
-    second = (await served.client.get("/health/live", headers=headers)).headers["x-request-id"]
-    assert first
-    assert first != second
-    assert sent not in (first, second)
-
-
-async def test_an_error_names_the_request_in_its_body(served: Served) -> None:
-    """The same id in header and body."""
-    answer = await served.client.get("/nowhere", headers={"x-request-id": "r-5"})
-    assert answer.json()["request_id"] == answer.headers["x-request-id"] == "r-5"
-
-
 async def test_one_line_for_each_request(served: Served, lines: list) -> None:
     """Id, method, route, status, duration, the peer's address, NIM; never the key, the query's values or the customer."""
     body = {**INVOICE, "customer": {"clientType": "PP", "name": "Awa Sawadogo"}}
