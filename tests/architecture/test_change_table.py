@@ -140,6 +140,7 @@ CHANGES: dict[str, Callable[[Path, Path], str]] = {
 }
 
 
+@pytest.mark.long
 def test_changes_are_made_where_the_table_says(copy: Path) -> None:
     """With what one place needs for each of five changes, and no other package touched, the tests of those rooms pass."""
     selected = [

@@ -5,6 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.long
+
 
 def test_demo(tmp_path):
     """Three shops join, and sell through the relay; of one that is off the finding appears, its waiting sale is certified and its day closed once it is

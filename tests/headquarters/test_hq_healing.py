@@ -17,6 +17,8 @@ from support.receivers.nats_server import NIM, OTHER, NatsServer, NatsSite, add_
 
 from common.wire.keys import PrivateKey, decode_seed
 
+pytestmark = pytest.mark.long
+
 EARLY, LATE = 5, 10
 A_WEEK_AGO = "UPDATE book SET received_at = received_at - 604800000"
 

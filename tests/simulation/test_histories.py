@@ -13,6 +13,8 @@ from simulation.virtual_loop import VirtualLoop
 
 SEEDS = 500
 TOGETHER = 50
+SOON = 100
+"""So many seeds without the mark `long`."""
 AGAIN = range(9)
 
 
@@ -25,7 +27,9 @@ def failure_of(seed: int) -> str:
     return f"{outcome.failure}\n{in_words(script, cut_down(script))}"
 
 
-@pytest.mark.parametrize("first", range(0, SEEDS, TOGETHER))
+@pytest.mark.parametrize(
+    "first", [pytest.param(first, marks=[pytest.mark.long] * (first >= SOON)) for first in range(0, SEEDS, TOGETHER)]
+)
 def test_nothing_is_lost_and_nothing_doubled(first: int) -> None:
     """Tills, closures, kills, power cuts, disks, clocks, lines, restores: what tills were told and what the ledger holds is what the machine did,
     once; and when it is over, everybody is served."""

@@ -61,7 +61,7 @@ FRENCH_PHONE, FRENCH_DESKTOP = View("fr", PHONE, is_touched=True), View("fr", DE
 ENGLISH_DESKTOP = View("en", DESKTOP, "dark")
 BOTH_VIEWS = (
     pytest.param(FRENCH_PHONE, id="fr-phone"),
-    pytest.param(ENGLISH_DESKTOP, id="en-desktop"),
+    pytest.param(ENGLISH_DESKTOP, id="en-desktop", marks=pytest.mark.long),
 )
 """Each language, each size and each scheme once: what is said depends on the language alone, what fits on the size. French is the longer,
 so it has the phone."""

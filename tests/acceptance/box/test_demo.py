@@ -19,6 +19,8 @@ import httpx
 import pytest
 from support.tools import need
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[3]
 PORT = 8480
 DEMO_SECONDS = 120

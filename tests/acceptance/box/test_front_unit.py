@@ -20,6 +20,8 @@ from support.tools import need
 
 from common.front_config import program
 
+pytestmark = pytest.mark.long
+
 
 class Unit:
     """`systemd/front-mcfd.service`, without systemd."""

@@ -10,10 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
+import pytest
 from support.ports import free_port
 from support.shop import NIM, PLAIN, invoice, wait_for
 
 from daemon.core.keys import inspect
+
+pytestmark = pytest.mark.long
 
 TREE = Path(__file__).resolve().parents[3]
 

@@ -16,6 +16,8 @@ from support.cli.command import CONFIG, NIM, Command
 from support.ledgers.ledger import Till, opened
 from support.shop import BIN
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[3]
 UNIT = ROOT / "systemd/stick-mcfd@.service"
 MEGABYTE = 1024 * 1024

@@ -14,6 +14,8 @@ import pytest
 from support.shop import NIM, Machine, Shop
 from support.tools import need
 
+pytestmark = pytest.mark.long
+
 HERE = Path(__file__).parent / "generated"
 BIN = Path(sys.executable).parent
 NODE_PACKAGES = ("@hey-api/openapi-ts@0.99.0", "typescript@5.9.3")

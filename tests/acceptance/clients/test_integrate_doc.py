@@ -92,6 +92,7 @@ def test_a_till_outlives_its_machine(tmp_path: Path, language: str) -> None:
         assert [entry["number"] for entry in shop.machines[0].certified()] == ["T-1", "T-1-A"]
 
 
+@pytest.mark.long
 def test_each_till_meets_every_case_of_the_page(tmp_path: Path) -> None:
     """With `MCFD_TEST` each till of the page ends with its invoice certified, or says what a person has to do; never in a wait."""
     nims = {language: f"EL0200001{at}-1" for at, language in enumerate(TILLS)}

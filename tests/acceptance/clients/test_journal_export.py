@@ -21,6 +21,8 @@ from support.processor import measured
 from support.shop import IFU, NIM, PLAIN, Machine, Shop, invoice, wait_for
 from support.till import certified, problem
 
+pytestmark = pytest.mark.long
+
 COUNT = 20_000
 FLAT_KB = 12_000
 """What caches and a few buffers may add; all of the journal in memory would be 40 MB."""

@@ -20,6 +20,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from support.shop import NIM, Machine, Shop
 from support.tools import cannot, need
 
+pytestmark = pytest.mark.long
+
 DOCS = Path(__file__).parents[3] / "docs" / "tills"
 GROUP = "224.0.0.251"
 QUESTION = b"\x05_mcfd\x04_tcp\x05local\0\0\x0c\0\x01"

@@ -28,7 +28,7 @@ MODULE = TREE / "integrations/tryton"
 SALES = int(os.environ.get("TRYTON_SALES", "30"))
 SECONDS = 400 + SALES * 8
 
-pytestmark = pytest.mark.timeout(SECONDS + 300)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(SECONDS + 300)]
 
 
 @pytest.fixture(scope="module")

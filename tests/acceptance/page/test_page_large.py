@@ -12,6 +12,8 @@ from support.browser import BOTH_VIEWS, PATIENCE_MS, Person, View, create_users
 from support.ledgers.bulk import PER_DAY, write_bulk
 from support.shop import NIM, Shop
 
+pytestmark = pytest.mark.long
+
 DAYS = 200
 COUNT = DAYS * PER_DAY
 PAGE = 50

@@ -16,6 +16,8 @@ from support.crash.lane import Lane
 from support.nursery import Nursery
 from support.shop import NIM, wait_for
 
+pytestmark = pytest.mark.long
+
 TILLS = 200
 FLAT_MB = 8
 Sale = tuple[dict[str, Any], str]

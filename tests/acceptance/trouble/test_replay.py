@@ -5,7 +5,10 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from support.shop import IFU, NIM, Machine, Shop, invoice
+
+pytestmark = pytest.mark.long
 
 FAULTS = "drop-reply@31h#2,flip-request@33h#2,nak@35h#1,drop-reply@38h#3"
 """A recording of a line without faults would show nothing."""

@@ -12,6 +12,8 @@ from bench.siege.attacks import ATTACKS
 from bench.siege.fortress import Fortress, standing
 from bench.siege.target import InvoiceTimes
 
+pytestmark = pytest.mark.long
+
 SECONDS = 0.4
 PAUSE = 0.04
 """Between two invoices: a till has a customer, and the processor is the attack's."""

@@ -52,6 +52,7 @@ def test_a_name_stays_as_it_is():
     assert row["Client"] == "O'Brien & Fils; Ouaga"
 
 
+@pytest.mark.long
 def test_libreoffice_opens_it_and_runs_nothing(tmp_path):
     """Cells as a French LibreOffice has them: amounts are numbers, dates are dates, a name that looks like a formula is a text."""
     need("soffice")
