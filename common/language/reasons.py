@@ -107,6 +107,11 @@ SUBTOTAL_DIFFERS: Final = Reason(
 
 # How an attempt ended that certified nothing.
 NOT_SENT: Final = Reason("not_sent", "not sent")
+NOT_SENT_BECAUSE: Final = Reason("not_sent_because", "not sent: {cause}")
+CANCELLED_BECAUSE: Final = Reason("cancelled_because", "cancelled before 38h: {cause}")
+REQUEST_EXPIRED: Final = Reason(
+    "request_expired", "the time that was given for this request is over; nothing was certified"
+)
 NOT_CERTIFIED: Final = Reason("not_certified", "the machine did not certify it")
 INVOICE_LOST: Final = Reason("invoice_lost", "the machine lost the invoice in the middle")
 GONE_BEFORE_CLOSE: Final = Reason("gone_before_close", "the machine went away before 38h")

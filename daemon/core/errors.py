@@ -38,7 +38,13 @@ import msgspec
 from msgspec import Meta
 
 from common.language import Language, Text
-from common.language.reasons import CERTIFIED_ELSEWHERE, CREDIT_EXCEEDS_ORIGINAL, KEY_REUSED, from_stored
+from common.language.reasons import (
+    CERTIFIED_ELSEWHERE,
+    CREDIT_EXCEEDS_ORIGINAL,
+    KEY_REUSED,
+    REQUEST_EXPIRED,
+    from_stored,
+)
 
 
 class FieldError(msgspec.Struct, frozen=True):
@@ -110,7 +116,7 @@ class TooManyCashMoves(McfdError):
 
 class RequestExpired(McfdError):
     def __init__(self) -> None:
-        super().__init__(Text("the time that was given for this request is over; nothing was sent to the machine"))
+        super().__init__(REQUEST_EXPIRED)
 
 
 class NotFound(McfdError):

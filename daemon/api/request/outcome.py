@@ -21,9 +21,9 @@ from daemon.core.call import Call
 from daemon.core.clock import millis_text
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.ledger.deferred import DeferredSale
+from daemon.core.ledger.failure import failure_of
 from daemon.core.machine.nim import short_nim
 from daemon.core.report.receipt import Receipt, receipt
-from daemon.usecases.certification.attempt import failure_of
 from daemon.usecases.certification.requests import FoundRequest, RequestStatus, find_request
 
 MAX_IDEMPOTENCY_KEY: Final = 200

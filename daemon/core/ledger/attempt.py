@@ -6,7 +6,15 @@ from typing import Final, Literal
 
 import msgspec
 
-from common.language.reasons import NOT_CERTIFIED, NOT_SENT, NUMBER_CERTIFIED, to_stored
+from common.language.reasons import (
+    NOT_CERTIFIED,
+    NOT_SENT,
+    NOT_SENT_BECAUSE,
+    NUMBER_CERTIFIED,
+    codes_of,
+    from_stored,
+    to_stored,
+)
 from daemon.core.errors import McfdError
 from daemon.core.invoice.invoice import Invoice
 from daemon.core.machine.state import Certified, FiscalCounters
@@ -28,6 +36,11 @@ OPEN: tuple[OpenState, ...] = ("begun", "disputed")
 REASONS_NOT_SENT: Final = (to_stored(NOT_SENT), "not sent")
 REASONS_NOT_CERTIFIED: Final = (to_stored(NOT_CERTIFIED), "the machine did not certify it")
 """Where 38h may have been sent, and the machine was asked. As `Record.reason` holds it, and as 0.2 and earlier wrote it."""
+
+
+def was_not_sent(reason: str) -> bool:
+    """Whether a stored reason says that the machine has seen nothing of the attempt."""
+    return reason in REASONS_NOT_SENT or NOT_SENT_BECAUSE.code in codes_of(from_stored(reason))[:1]
 
 
 class Attempt(msgspec.Struct, frozen=True):

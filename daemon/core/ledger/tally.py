@@ -17,7 +17,7 @@ No key ever holds zero, so two tallies that mean the same are equal.
 
 from __future__ import annotations
 
-from daemon.core.ledger.attempt import REASONS_NOT_SENT, Record
+from daemon.core.ledger.attempt import Record, was_not_sent
 from daemon.core.ledger.book import Tally
 from daemon.core.ledger.test_mode import is_marked
 
@@ -27,7 +27,7 @@ def contribution(record: Record) -> Tally:
     if record.state == "certified":
         return _certified(record)
     if record.state in ("refused", "abandoned"):
-        return {} if record.reason in REASONS_NOT_SENT else {"incomplete": 1}
+        return {} if was_not_sent(record.reason) else {"incomplete": 1}
     raise ValueError(f"an attempt in state {record.state} adds to no total")
 
 

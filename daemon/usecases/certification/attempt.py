@@ -19,7 +19,7 @@ import msgspec
 import structlog
 
 from common.language import Text, sentence
-from common.language.reasons import INVOICE_INTERRUPTED, NOT_SENT, OTHER_TAXPAYER, from_stored
+from common.language.reasons import CANCELLED_BECAUSE, INVOICE_INTERRUPTED, NOT_SENT_BECAUSE, OTHER_TAXPAYER
 from daemon.core.call import Call
 from daemon.core.errors import (
     CertifiedElsewhere,
@@ -36,6 +36,7 @@ from daemon.core.events import IN_DOUBT
 from daemon.core.invoice.invoice import Invoice
 from daemon.core.ledger.attempt import Attempt, Outcome, Record
 from daemon.core.ledger.book import Book
+from daemon.core.ledger.failure import MAY_BE_SENT_AGAIN, failure_of, reason_of
 from daemon.core.ledger.last_invoice import is_last
 from daemon.core.ledger.phases import Phase, Step
 from daemon.core.ledger.verdict import strangers
@@ -51,7 +52,6 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 
 log = structlog.get_logger(__name__)
 
-MAY_BE_SENT_AGAIN = Text("nothing was certified, and the invoice may be sent again")
 STORE_RETRY = 1.0
 STORE_PATIENCE = 10.0
 """Seconds: how often an end is tried to be stored again, and how long a till waits for that of its certification."""
@@ -110,8 +110,8 @@ async def attempt(job: AttemptRun, entry: QueueEntry) -> Record:
                 if job.invoice.is_credit:
                     await job.intent
                     job.invoice = await credit.claim(job.worker, job.id, job.invoice)
-            except McfdError:
-                await _end(job, "abandoned", NOT_SENT)
+            except McfdError as error:
+                await _end(job, "abandoned", reason_of(error, NOT_SENT_BECAUSE))
                 raise
             outcome = await _on_the_line(job, machine)
         except McfdError:
@@ -198,7 +198,7 @@ async def _on_the_line(job: AttemptRun, machine: ConnectedMachine) -> tuple[Invo
         await _end(job, "abandoned", sentence(error))
         raise NothingDone(error, MAY_BE_SENT_AGAIN) from error
     except McfdError as error:
-        await _end(job, "abandoned", sentence(error))
+        await _end(job, "abandoned", reason_of(error, CANCELLED_BECAUSE))
         raise
     job.step(Step.CLOSING)
     try:
@@ -276,13 +276,6 @@ async def _settled(job: AttemptRun) -> Record:
     if record.state == "certified":
         return record
     raise failure_of(record)
-
-
-def failure_of(record: Record) -> McfdError:
-    """What a till is told of an attempt that ended refused or abandoned."""
-    if record.state == "refused":
-        return MachineRefused(record.reason)
-    return NothingDone(LineLost(from_stored(record.reason)), MAY_BE_SENT_AGAIN)
 
 
 async def _store(job: AttemptRun, invoice: Invoice, certified: Certified, unexplained: int) -> Record:

@@ -17,7 +17,7 @@ import msgspec
 from common.language.reasons import PREVIOUS_NOT_STORED
 from daemon.core.errors import StorageFull
 from daemon.core.invoice.number import number_key
-from daemon.core.ledger.attempt import REASONS_NOT_SENT, Record
+from daemon.core.ledger.attempt import Record, was_not_sent
 from daemon.core.ledger.book import BookState
 from daemon.core.ledger.phases import TABLE, Phase, Step, after
 from daemon.core.machine.state import FiscalCounters
@@ -202,7 +202,7 @@ class WorkerStatistics(msgspec.Struct):
 
     def note(self, record: Record) -> None:
         """Of an attempt that has just ended."""
-        self.outcomes["not_sent" if record.reason in REASONS_NOT_SENT else record.state] += 1
+        self.outcomes["not_sent" if was_not_sent(record.reason) else record.state] += 1
         if record.state == "certified" and record.line_ms:  # else the machine was asked afterwards
             self.line.note(record.line_ms / 1000)
             self.total.note(record.duration_ms / 1000)

@@ -67,6 +67,28 @@ def test_decision_36_a_request_that_failed(shop: Shop) -> None:
     assert found(shop, key)["status"] == "certified"
 
 
+def test_decision_36_what_was_refused_before_38h_says_why(shop: Shop) -> None:
+    """A credit note that exceeds its sale, or that fits no sale of the number it names: what the POST was answered, with its figures; and in the journal."""
+    sale = certified(shop.certify(invoice(fresh())))
+    note = {"invoiceType": "FA", "creditNoteNature": "COR", "creditNoteRef": f"{sale['nim']}-{sale['fvc']}"}
+    key = fresh()
+    answered = problem(
+        shop.certify({**invoice(key, 15_001), **note}, key=key, path="credit-note"), 409, "CREDIT_EXCEEDS_ORIGINAL"
+    )
+    outcome = found(shop, key)
+    told = {name: value for name, value in outcome["problem"].items() if name != "request_id"}
+    assert (outcome["status"], told) == ("abandoned", {name: answered[name] for name in told})
+    assert (told["original_ttc"], told["credited_ttc"]) == (15_000, 15_001)
+    lines = shop.get("certifications").json()["certifications"]
+    (line,) = (each for each in lines if each["invoiceNumber"] == key)
+    assert line["reason"] == f"not sent: {answered['detail']}"
+    export = {**note, "invoiceType": "EA"}
+    answer = shop.certify({**invoice(fresh()), **export}, key=(other := fresh()), path="credit-note")
+    assert answer.status_code == 422
+    told = found(shop, other)["problem"]
+    assert (told["code"], told["errors"]) == ("INVALID_REQUEST", answer.json()["errors"])
+
+
 def test_decision_36_a_request_that_is_under_way(shop: Shop) -> None:
     """On the line while the machine is closing it, and waiting behind it; certified in the end."""
     machine, first, second = shop.machines[0], fresh(), fresh()

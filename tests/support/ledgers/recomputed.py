@@ -39,7 +39,7 @@ def report(records):
     specific = incomplete = 0
     for record in records:
         if record["state"] != "certified":
-            incomplete += record["reason"] != "not sent"
+            incomplete += not record["reason"].startswith("not sent")
             continue
         kind, request, sign = record["invoiceType"], record["request"], -1 if record["invoiceType"] in CREDIT else 1
         types.setdefault(kind, Counter()).update(n=1, ttc=record["totalTtc"])

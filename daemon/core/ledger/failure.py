@@ -1,0 +1,65 @@
+"""Why an attempt ended that certified nothing: as the ledger holds it, and as whoever asks later is told it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from common.language import Text, sentence
+from common.language.reason import Reason
+from common.language.reasons import FRAME_OVERFLOW, code_of, codes_of, from_stored
+from daemon.core.errors import (
+    CreditExceedsOriginal,
+    FieldError,
+    InvalidRequest,
+    LineLost,
+    MachineAttention,
+    MachineBusy,
+    MachineNonsense,
+    MachineOffline,
+    MachineRefused,
+    McfdError,
+    NothingDone,
+    RequestExpired,
+    StorageFull,
+)
+from daemon.core.ledger.attempt import Record, was_not_sent
+from daemon.core.ledger.take_over import NumberReserved, PairNotCompared
+
+MAY_BE_SENT_AGAIN: Final = Text("nothing was certified, and the invoice may be sent again")
+NEVER_SENT: Final = Text("nothing was sent to the machine, and the invoice may be sent again")
+KINDS: Final[dict[str, type[McfdError]]] = {
+    kind.__name__: kind for kind in (MachineAttention, MachineBusy, NumberReserved, PairNotCompared, StorageFull)
+}
+"""Errors before 38h that need no more than their sentence, by the names that stored reasons have for them."""
+
+
+def reason_of(error: McfdError, how: Reason) -> Reason:
+    """`how` with what the error says and its kind, from which `failure_of` makes it again."""
+    return how(cause=sentence(error), kind=type(error).__name__)
+
+
+def failure_of(record: Record) -> McfdError:
+    """What the request of an attempt that ended refused or abandoned was answered."""
+    reason = from_stored(record.reason)
+    if record.state == "refused":
+        of_machine = not codes_of(reason) or code_of(reason) == FRAME_OVERFLOW.code
+        return MachineRefused(reason) if of_machine else MachineNonsense(reason)
+    cause, kind = reason.values.get("cause"), reason.values.get("kind")
+    if isinstance(cause, str) and isinstance(kind, str):
+        return _error_of(kind, cause)
+    if was_not_sent(record.reason):
+        return MachineOffline(NEVER_SENT)
+    return NothingDone(LineLost(reason), MAY_BE_SENT_AGAIN)
+
+
+def _error_of(kind: str, cause: str) -> McfdError:
+    """MachineOffline for any other kind: nothing was certified, and it may be tried again."""
+    match kind, cause:
+        case "CreditExceedsOriginal", Reason(values=sums):
+            return CreditExceedsOriginal(**sums)
+        case "InvalidRequest", fault:
+            field, _, message = fault.partition(": ")
+            return InvalidRequest([FieldError(field, message)])
+        case "RequestExpired", _:
+            return RequestExpired()
+    return KINDS.get(kind, MachineOffline)(cause)
