@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import socket
 import stat
 from pathlib import Path
@@ -37,6 +38,7 @@ PAPER_END: Final = 0x60
 STATE_PATIENCE: Final = 0.7
 """Seconds for an answer to a state command; a printer that knows it answers within milliseconds."""
 DEFAULT_PORT: Final = 9100
+ESC_POS: Final = re.compile(r"ESC[/-]?POS", re.IGNORECASE)
 
 
 class ReceiptPrinter:
@@ -90,6 +92,16 @@ def _open_device(path: Path) -> int:
     if not stat.S_ISCHR(path.stat().st_mode):
         raise PrinterFailed(PRINTER_NOT_A_DEVICE)
     return os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+
+
+def usb_printers(known: Path = Path("/sys/class/usbmisc")) -> list[str]:
+    """Devices of the printers on USB that name ESC/POS in what they say of themselves (IEEE 1284); another kind would print it as text."""
+    found = []
+    for printer in sorted(known.glob("lp*")):
+        with contextlib.suppress(OSError):
+            if ESC_POS.search((printer / "device/ieee1284_id").read_text("ascii", "replace")):
+                found.append(f"/dev/usb/{printer.name}")
+    return found
 
 
 async def _until_taken(writer: asyncio.StreamWriter) -> None:

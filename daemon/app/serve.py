@@ -6,7 +6,6 @@ import asyncio
 import gc
 import os
 import signal
-import socket
 import sys
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
@@ -49,7 +48,7 @@ from daemon.core.errors import StorageError
 from daemon.owner import remove_left
 from daemon.settings import Settings
 from daemon.store.sqlite.disk_failure import ending_on_failure
-from daemon.tls.names import AuthorityError
+from daemon.tls.names import AuthorityError, host_names
 from daemon.upstream.options import BadOptions
 from daemon.usecases.worker.machine_workers import MachineWorkers
 
@@ -225,7 +224,7 @@ def _api_deps(
         keyring=runtime.store.key_ring,
         timezone=settings.reports.timezone,
         clock=now_millis,
-        allowed_hosts=(*settings.server.allowed_hosts, socket.gethostname().lower()),
+        allowed_hosts=(*settings.server.allowed_hosts, *host_names()),
         public_url=settings.server.public_url or "",
         cross_origin=CrossOrigin(settings.server.allowed_origins),
         upstream=replication.figures,

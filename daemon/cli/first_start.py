@@ -2,75 +2,105 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
 import click
 
+from common import logs
 from common.files import write_whole
+from common.front import BadCertificate, FrontError, withdraw
 from common.language import tr
-from daemon.app.page.first_start import SetupInPage, link, serve_first_start
+from common.sockets import is_loopback
+from daemon.app.page.first_start import FirstAddress, FirstAuthority, SetupInPage, link, serve_first_start
 from daemon.cli.failures import Unavailable
 from daemon.cli.output import say, warn
 from daemon.setup.plan import SetupPlan
 from daemon.time_sync import BOOTED
+from daemon.tls.names import AuthorityError
 
 SERVICE_CONFIG = Path("/etc/mcfd/mcfd.toml")
 LINK = Path("/run/mcfd-first-start/link")
-"""Of the page that systemd/first-start-mcfd.service serves; there as long as it does."""
+"""Of the page that systemd/first-start-mcfd.service serves, a line for each of the box's addresses; there as long as the page is."""
 LOOPBACK = "127.0.0.1"
 
 
 def serve(plan: SetupPlan, ports: Sequence[str], label: str, place: Path, address: str) -> int:
-    """Until the box is set up and mcfd runs in its place; where systemd is the one that starts it, it is asked to."""
-    host, port = _split(address, plan.port)
-    if place == SERVICE_CONFIG and host == LOOPBACK and (served := _served_already()):
-        say(tr("Open this in a browser: {link}", link=served))
+    """Until the box is set up and mcfd runs in its place; where systemd is the one that starts it, it is asked to. A page that the unit
+    serves already is shown instead."""
+    if place == SERVICE_CONFIG and (served := _served_already()):
+        for each in served:
+            say(tr("Open this in a browser: {link}", link=each))
         return 0
-    _serve(SetupInPage(plan, ports, label, place), host, port)
+    with tempfile.TemporaryDirectory(prefix="mcfd-first-start-") as folder:
+        at = _address(plan, address, Path(folder))
+        first = SetupInPage(plan, ports, label, place, at.authority)
+        _serve(first, at, lambda urls: _show(first, urls), lambda: False)
     return _start(place)
 
 
 def hand_over(plan: SetupPlan, ports: Sequence[str], label: str, folder: Path, address: str) -> int:
-    """As the package's unit (systemd/first-start-mcfd.service): the link is in a file that only the box's own people read, what the person
+    """As the package's unit (systemd/first-start-mcfd.service): the links are in a file that only the box's own people read, what the person
     decided is left in `folder` for the unit to put in its place, and a box that is set up in another way meanwhile ends it."""
-    host, port = _split(address, plan.port)
-    _serve(SetupInPage(plan, ports, label, folder / SERVICE_CONFIG.name), host, port, link_file=folder / LINK.name)
+    front = Path(os.environ["FRONT_FOLDER"])
+    at = _address(plan, address, folder, front)
+    try:
+        if at.authority:
+            at.authority.pem()
+    except (AuthorityError, BadCertificate, OSError) as error:
+        # As on a box whose clock begins in 1970: what cannot be encrypted stays on the box.
+        warn(tr("the page is on this box alone, because it cannot be encrypted: {why}", why=error))
+        at = FirstAddress(LOOPBACK, at.port)
+    if at.authority is None:
+        asyncio.run(withdraw(front, at.host, at.port))
+    first = SetupInPage(plan, ports, label, folder / SERVICE_CONFIG.name, at.authority)
+
+    def announce(urls: Sequence[str]) -> None:
+        links = "".join(f"{link(url, first.code)}\n" for url in urls)
+        write_whole(folder / LINK.name, links.encode(), 0o600)
+        _show(first, urls)
+
+    _serve(first, at, announce, SERVICE_CONFIG.exists)
     return 0
 
 
-def _serve(first: SetupInPage, host: str, port: int, *, link_file: Path | None = None) -> None:
-    from common import logs
+def _address(plan: SetupPlan, address: str, scratch: Path, front: Path | None = None) -> FirstAddress:
+    """Encrypted wherever others can listen."""
+    host, port = _split(address, plan.port)
+    if is_loopback(host):
+        return FirstAddress(host, port)
+    return FirstAddress(host, port, FirstAuthority(plan.ledger.parent / "tls", scratch / "tls", host), front)
 
+
+def _show(first: SetupInPage, urls: Sequence[str]) -> None:
+    for url in urls:
+        say(tr("Open this in a browser: {link}", link=link(url, first.code)))
+    say(tr("or {base} with the code {code}", base=urls[0], code=first.code))
+
+
+def _serve(
+    first: SetupInPage, at: FirstAddress, announce: Callable[[Sequence[str]], None], is_over: Callable[[], bool]
+) -> None:
     logs.configure("warning", "auto")
-    base = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-    shown = link(base, first.code)
-
-    def listening() -> None:
-        """Nobody is told of a page that is not there yet."""
-        if link_file:
-            write_whole(link_file, f"{shown}\n".encode(), 0o600)
-        say(tr("Open this in a browser: {link}", link=shown))
-        say(tr("or {base} with the code {code}", base=base, code=first.code))
-
-    is_over = SERVICE_CONFIG.exists if link_file else None
     try:
-        serve_first_start(first, host, port, listening=listening, is_over=is_over)
-    except OSError as error:
+        serve_first_start(first, at, announce=announce, is_over=is_over)
+    except (AuthorityError, BadCertificate, FrontError, OSError) as error:
         raise Unavailable(error) from None
 
 
-def _served_already() -> str:
-    """The link of the page that the package's unit serves; empty without one, or for who may not read it."""
+def _served_already() -> list[str]:
+    """The links of the page that the package's unit serves; none without one, or for who may not read them."""
     try:
-        return LINK.read_text("utf-8").strip()
+        return LINK.read_text("utf-8").split()
     except OSError:
-        return ""
+        return []
 
 
 def _split(address: str, port: int) -> tuple[str, int]:

@@ -68,9 +68,9 @@ def show_result(result: SetupResult) -> None:
         pairs.append((tr("ADDRESS"), f"{each.address}/v1/mcf/{each.nim}"))
         if each.key:
             pairs.append((tr("KEY"), each.key))
+    pairs += [(tr("PAGE"), f"{url}/ui/") for url in result.urls]
     if person := result.person:
-        page = f"{machines[0].address}/ui/"
-        pairs += [(tr("PAGE"), page), (tr("PERSON"), person.name), (tr("PASSWORD"), person.password)]
+        pairs += [(tr("PERSON"), person.name), (tr("PASSWORD"), person.password)]
     print_pairs(pairs)
     _show_codes(machines)
     if old := [key for each in machines for key in each.older_keys]:

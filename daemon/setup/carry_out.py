@@ -17,7 +17,7 @@ from daemon.operations import CreateFirstPerson, CreateKey, NoteAuthority
 from daemon.owner import as_owner
 from daemon.settings import Settings
 from daemon.settings.check import AUTHORITY
-from daemon.setup.plan import SetupPlan, base_url, checked, write
+from daemon.setup.plan import SetupPlan, base_urls, checked, write
 from daemon.setup.request import FirstPerson, MachineAccess, SetupResult
 from daemon.tls.names import box_names
 
@@ -26,12 +26,16 @@ if TYPE_CHECKING:
     from daemon.tls.authority import Shown
 
 
-def carry_out(plan: SetupPlan, place: Path, *, label: str | None, person: FirstPerson | None) -> SetupResult:
-    """Authority, keys with that label (None: no keys), first person, configuration. SettingsError, AuthorityError, StorageError, OSError."""
+def carry_out(
+    plan: SetupPlan, place: Path, *, label: str | None, person: FirstPerson | None, authority: Path | None = None
+) -> SetupResult:
+    """Authority, keys with that label (None: no keys), first person, configuration. `authority` is the folder of one that browsers have seen
+    already: a box that has none yet takes it over. SettingsError, AuthorityError, StorageError, OSError."""
     settings = checked(plan)
-    root = ensure_authority(settings) if settings.server.tls else None
+    root = ensure_authority(settings, authority) if settings.server.tls else None
     older = read_ledger(settings, lambda store: store.api_keys.list_keys()) if settings.storage.path.exists() else ()
-    machines = tuple(_access(settings, plan, nim, older, label) for nim, _ in plan.machines)
+    urls = base_urls(plan.scheme, plan.address, plan.port)
+    machines = tuple(_access(settings, urls[0], nim, older, label) for nim, _ in plan.machines)
     made, session = _first_person(settings, person) if person else (None, "")
     return SetupResult(
         config=place,
@@ -43,17 +47,18 @@ def carry_out(plan: SetupPlan, place: Path, *, label: str | None, person: FirstP
         scheme=plan.scheme,
         host=plan.address,
         port=plan.port,
+        urls=urls,
     )
 
 
-def _access(settings: Settings, plan: SetupPlan, nim: str, older: Sequence[ApiKey], label: str | None) -> MachineAccess:
+def _access(settings: Settings, url: str, nim: str, older: Sequence[ApiKey], label: str | None) -> MachineAccess:
     key = "" if label is None else change(settings, CreateKey(nim, "live", label), make=True)
     names = [
         f"{each.id} ({each.label})" if each.label else str(each.id)
         for each in older
         if same_machine(each.nim, nim) and not each.revoked_at
     ]
-    return MachineAccess(nim, base_url(plan.scheme, plan.address, plan.port), key, tuple(names))
+    return MachineAccess(nim, url, key, tuple(names))
 
 
 def _first_person(settings: Settings, person: FirstPerson) -> tuple[FirstPerson | None, str]:
@@ -74,16 +79,21 @@ def make_authority(settings: Settings, *, replace: bool = False) -> Shown:
         return create(settings.tls_home, _names(settings), datetime.now(UTC), replace=replace)
 
 
-def ensure_authority(settings: Settings) -> Path:
-    """The authority's certificate; made, or its server certificate renewed, where that is needed. AuthorityError, StorageError."""
-    from daemon.tls.authority import renew_if_due  # noqa: PLC0415  # cryptography, which a daemon without TLS does not need
+def ensure_authority(settings: Settings, ready: Path | None = None) -> Path:
+    """The authority's certificate; taken over from `ready`, made, or its server certificate renewed, where that is needed. AuthorityError,
+    StorageError, OSError."""
+    from daemon.tls.authority import renew_if_due, take_over  # noqa: PLC0415  # cryptography, which a daemon without TLS does not need
 
     root = settings.tls_home / AUTHORITY
     with as_owner(settings.tls_home):
-        if exists := root.exists():
+        is_new = not root.exists()
+        if is_new and ready:
+            take_over(ready, settings.tls_home)
+        if root.exists():
             renew_if_due(settings.tls_home, _names(settings), datetime.now(UTC))
-    if not exists:
+    if not root.exists():
         make_authority(settings)
+    if is_new:
         note_authority(settings)
     return root
 

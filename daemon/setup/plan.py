@@ -16,7 +16,7 @@ from common.files import sync_path, write_whole
 from common.language import tr
 from daemon.settings import Settings, SettingsError, load
 from daemon.setup.kept import Table, merged, written
-from daemon.tls.names import address_of, box_addresses
+from daemon.tls.names import address_of, box_addresses, host_names
 
 Network = Literal["local", "https", "plain"]
 NETWORKS: tuple[Network, ...] = ("local", "https", "plain")
@@ -108,20 +108,32 @@ def _planned_table(plan: SetupPlan) -> Table:
     return {"server": server, "storage": {"path": str(plan.ledger)}, "machine": machines}
 
 
+AVAHI = Path("/etc/avahi/services")
 ELSEWHERE = "192.0.2.1"
 """An address of nobody (RFC 5737): the route to it tells which of our own addresses the network sees. No byte is sent."""
 
 
-def base_url(scheme: str, host: str, port: int) -> str:
-    name = _for_tills(host)
-    return f"{scheme}://{f'[{name}]' if isinstance(address_of(name), IPv6Address) else name}:{port}"
+def base_urls(scheme: str, host: str, port: int) -> tuple[str, ...]:
+    """By which a till or a browser reaches what listens on `host`: first the address that the shop's network sees, last the host name."""
+    return tuple(
+        f"{scheme}://{f'[{name}]' if isinstance(address_of(name), IPv6Address) else name}:{port}"
+        for name in _reachable_names(host)
+    )
 
 
-def _for_tills(host: str) -> str:
-    address = address_of(host)
-    if address is None or not address.is_unspecified:
-        return host
-    return _routed() or next(map(str, box_addresses()), socket.gethostname())
+def _reachable_names(host: str) -> tuple[str, ...]:
+    listening = address_of(host)
+    if listening is None or not listening.is_unspecified:
+        return (host,)
+    own = [str(address) for address in box_addresses() if address.version == listening.version]
+    routed = [_routed()] if listening.version == 4 else []  # noqa: PLR2004
+    return tuple(dict.fromkeys((*filter(None, routed), *own, _network_name())))
+
+
+def _network_name() -> str:
+    """By which the shop's network knows the box: mDNS's where Avahi is installed."""
+    own, local = host_names()
+    return local if AVAHI.is_dir() else own
 
 
 def _routed() -> str:

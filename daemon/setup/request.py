@@ -40,6 +40,8 @@ class SetupResult:
     scheme: str
     host: str
     port: int
+    urls: tuple[str, ...]
+    """By which tills and browsers reach it: addresses, then the host name."""
 
 
 def for_till(access: MachineAccess) -> str:

@@ -81,6 +81,14 @@ def create(folder: Path, names: Sequence[str], now: datetime, *, replace: bool =
         raise AuthorityError(tr("{path} cannot be written: {why}", path=folder, why=reason(error))) from error
 
 
+def take_over(source: Path, folder: Path) -> None:
+    """What was made in `source` becomes the authority of `folder`. The root comes last: without it none of the rest counts. OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o755)
+    for name, mode in ((KEY, 0o600), (SERVER, 0o600), (AUTHORITY, 0o644)):
+        write_whole(folder / name, (source / name).read_bytes(), mode)
+
+
 def renew(folder: Path, names: Sequence[str], now: datetime) -> Shown:
     """A new certificate for those of `names` that the root may vouch for; OSError as it comes."""
     root, signer = _load(folder)

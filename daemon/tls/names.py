@@ -28,8 +28,7 @@ Address = IPv4Address | IPv6Address
 
 def box_names(host: str, allowed_hosts: Iterable[str]) -> tuple[str, ...]:
     """What a certificate has to stand for when mcfd listens on `host`: host names first, then addresses; each once."""
-    own = socket.gethostname().lower()
-    names = ["localhost", own, f"{own.partition('.')[0]}.local", *(name.lower().rstrip(".") for name in allowed_hosts)]
+    names = ["localhost", *host_names(), *(name.lower().rstrip(".") for name in allowed_hosts)]
     addresses: list[Address] = [ip_address("127.0.0.1"), ip_address("::1")]
     listening = address_of(host)
     if listening is None:
@@ -40,6 +39,12 @@ def box_names(host: str, allowed_hosts: Iterable[str]) -> tuple[str, ...]:
         addresses.append(listening)
     dns = [name for name in names if LABELS.fullmatch(name) and address_of(name) is None]
     return tuple(dict.fromkeys([*dns, *map(str, addresses)]))
+
+
+def host_names() -> tuple[str, str]:
+    """The box's own name, and the one that mDNS (Avahi) makes of it."""
+    own = socket.gethostname().lower()
+    return own, f"{own.partition('.')[0]}.local"
 
 
 def address_of(text: str) -> Address | None:

@@ -19,22 +19,23 @@ class EmptyBox(Shop):
     def _write_config(self) -> None:
         """Nobody but the page."""
 
-    def set_up_in_page(self) -> None:
+    def set_up_in_page(self, address: str = "127.0.0.1") -> None:
+        """`address` is what `--page` names."""
         for machine in self.machines:
             machine.start()
         where = ("--config", str(self.config_file), "--ledger", str(self.ledger), "--http-port", str(self.port))
         ports = [word for machine in self.machines for word in ("--port", str(machine.link))]
         environ = {**self.environ, "LC_ALL": "en_US.UTF-8"}
         self.log_file.touch()
-        self._process = start_program("mcfd", ["setup", "--page", *where, *ports], self.log_file, environ)
+        self._process = start_program("mcfd", ["setup", "--page", address, *where, *ports], self.log_file, environ)
         self.link = wait_for(self._shown, "the link", 60)
 
     def _shown(self) -> str:
-        found = re.search(r"http://\S+code=\S+", self.log_file.read_text())
+        found = re.search(r"https?://\S+code=\S+", self.log_file.read_text())
         return found.group() if found and self._answers_at_all() else ""
 
     def _answers_at_all(self) -> bool:
         try:
-            return self.http.get("/ui/setup/code").status_code == 200
+            return self.http.get("/ui/setup/code").status_code in {200, 308}
         except httpx.HTTPError:
             return False

@@ -52,10 +52,10 @@ def test_systemd_has_nothing_to_say_about_the_units(root: Path) -> None:
 
 def test_the_units_start_an_older_program_too() -> None:
     """After an upgrade that was interrupted or that went back, the version before runs under the units of this one: `mcfd.service` has no
-    argument that 0.1.0 does not know and no group that 0.1.0's package did not make, and makes users before the folders that name them."""
+    argument that 0.1.0 does not know and no group but Debian's own, and makes users before the folders that name them."""
     unit = (SYSTEMD / "mcfd.service").read_text()
     assert re.findall("^ExecStart=(.*)$", unit, re.MULTILINE) == ["/usr/bin/mcfd run --config /etc/mcfd/mcfd.toml"]
-    assert re.findall("^SupplementaryGroups=(.*)$", unit, re.MULTILINE) == ["dialout"]
+    assert re.findall("^SupplementaryGroups=(.*)$", unit, re.MULTILINE) == ["dialout lp"]
     assert unit.index("systemd-sysusers") < unit.index("systemd-tmpfiles")
 
 

@@ -7,49 +7,105 @@ import base64
 import contextlib
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
+import structlog
 import uvloop
 
 from common import notify
+from common.front import BadCertificate, FrontError, FrontServer, check_pair
 from common.http_server import HttpServer, ServerConfig
-from common.language import Language, Text, ambient, tell
+from common.language import Language, Text, ambient, tell, tr
+from common.sockets import is_loopback
 from daemon.api.page.deps import PortChoice, Probed, SetupRequest
 from daemon.api.page.rendering import BoxFailed, BoxRefused
 from daemon.api.page.screens.first_start import link
 from daemon.api.service import create_first_start
 from daemon.app.runtime import Runtime
-from daemon.core.errors import InvalidRequest, McfdError
+from daemon.core.errors import InvalidRequest, McfdError, PrinterFailed
 from daemon.machines.port_reading import PortReading
+from daemon.owner import as_owner
+from daemon.paper.escpos import as_escpos
+from daemon.paper.layout import Document, QrCode, TextLine, Title
+from daemon.printer import ReceiptPrinter, usb_printers
 from daemon.settings import SettingsError
+from daemon.settings.check import AUTHORITY
 from daemon.setup.carry_out import carry_out
-from daemon.setup.plan import NETWORKS, SetupPlan
+from daemon.setup.plan import NETWORKS, SetupPlan, base_urls
 from daemon.setup.request import FirstPerson, SetupResult
 from daemon.setup.search import PortResult, candidates, machines, search
-from daemon.tls.names import AuthorityError
+from daemon.tls.names import SERVER, AuthorityError, box_names, host_names
 
-__all__ = ["SetupInPage", "link", "serve_first_start"]
+__all__ = ["FirstAddress", "FirstAuthority", "SetupInPage", "link", "serve_first_start"]
+
+log = structlog.get_logger(__name__)
 
 LAST_ANSWER: Final = 5.0
 """Seconds left to the answer that says that mcfd is starting."""
 LOOK_SECONDS: Final = 0.5
 CODE_BYTES: Final = 5
-"""Forty bits, guessed five times a minute at the most."""
+"""Forty bits, guessed five times a minute from an address at the most."""
+PRINTER_SECONDS: Final = 10.0
+NARROW: Final = 32
+"""Columns that every receipt printer has."""
+
+
+class FirstAuthority:
+    """What vouches for a page that the shop's network sees: the authority in `home`, or, on a box that has none, a new one in `scratch`. That
+    one becomes the box's own when the box is set up with it, so that browsers which took its certificate go on with it; until then nothing is
+    in the place of a backup that may be put back."""
+
+    def __init__(self, home: Path, scratch: Path, host: str) -> None:
+        self.folder = home if (home / AUTHORITY).exists() else scratch
+        self._host = host
+
+    def pem(self) -> bytes:
+        """Certificate and key for the box's names and addresses of now. AuthorityError, BadCertificate, OSError."""
+        from daemon.tls.authority import create, renew_if_due  # noqa: PLC0415  # cryptography, which loopback does not need
+
+        names, now = box_names(self._host, ()), datetime.now(UTC)
+        with as_owner(self.folder):
+            if (self.folder / AUTHORITY).exists():
+                renew_if_due(self.folder, names, now)
+            else:
+                create(self.folder, names, now)
+            return check_pair(self.folder / SERVER, self.folder / SERVER)
+
+
+@dataclass(frozen=True)
+class FirstAddress:
+    """Where the page is. With an `authority` HAProxy is in front, which encrypts and bounds what a network sends: that of the unit, which
+    shares the folder `front`, or, without one, a child. Loopback has neither."""
+
+    host: str
+    port: int
+    authority: FirstAuthority | None = None
+    front: Path | None = None
+
+    def urls(self) -> tuple[str, ...]:
+        """Those of now: a network may come after the box has started."""
+        return base_urls("https" if self.authority else "http", self.host, self.port)
 
 
 class SetupInPage:
     """`plan` has what the page does not ask for, `ports` those of the command line, `place` is the configuration to be written. `made` is
     what the one setup has made; asked for again, it is given again and nothing is made twice."""
 
-    def __init__(self, plan: SetupPlan, ports: Sequence[str], label: str, place: Path) -> None:
+    def __init__(
+        self, plan: SetupPlan, ports: Sequence[str], label: str, place: Path, authority: FirstAuthority | None = None
+    ) -> None:
         code = base64.b32encode(secrets.token_bytes(CODE_BYTES)).decode()
         self.code = f"{code[:4]}-{code[4:]}"
         self.language: Language = ambient()
         self.made: SetupResult | None = None
         self.left = asyncio.Event()
         self._plan, self._ports, self._label, self._place = plan, tuple(ports), label, place
+        self._authority = authority
         self._found: dict[str, PortResult] = {}
         self._line = asyncio.Lock()
 
@@ -73,8 +129,10 @@ class SetupInPage:
             if self.made is None:
                 plan = self._planned(request)
                 person = FirstPerson(request.name, request.password)
+                shown = self._authority.folder if self._authority else None
+                work = partial(carry_out, plan, self._place, label=self._label, person=person, authority=shown)
                 try:
-                    self.made = await asyncio.to_thread(carry_out, plan, self._place, label=self._label, person=person)
+                    self.made = await asyncio.to_thread(work)
                 except InvalidRequest:
                     raise
                 except (AuthorityError, SettingsError, OSError, McfdError) as error:
@@ -107,33 +165,66 @@ def _port_choice(asked: PortResult, language: Language) -> PortChoice:
 
 
 def serve_first_start(
-    first: SetupInPage,
-    host: str,
-    port: int,
-    *,
-    listening: Callable[[], None],
-    is_over: Callable[[], bool] | None = None,
+    first: SetupInPage, at: FirstAddress, *, announce: Callable[[Sequence[str]], None], is_over: Callable[[], bool]
 ) -> None:
-    """Until the person leaves it, or `is_over` says that the box was set up in another way; `listening` is called when the page is there.
-    OSError when the address cannot be had."""
-    uvloop.run(_serve(first, host, port, listening, is_over))
+    """Until the person leaves it, or `is_over` says that the box was set up in another way. `announce` gets the URLs of the page when it is
+    there, and again when the box gets other addresses. OSError when the address cannot be had, FrontError without HAProxy."""
+    uvloop.run(_serve(first, at, announce, is_over))
 
 
 async def _serve(
-    first: SetupInPage, host: str, port: int, listening: Callable[[], None], is_over: Callable[[], bool] | None
+    first: SetupInPage, at: FirstAddress, announce: Callable[[Sequence[str]], None], is_over: Callable[[], bool]
 ) -> None:
-    server = HttpServer(create_first_start(first), ServerConfig(host=host, port=port, grace=LAST_ANSWER))
-    await server.start()
-    try:
-        listening()
+    app = create_first_start(first, host_names())
+    async with contextlib.AsyncExitStack() as stack:
+        front = None
+        if at.authority:
+            front = FrontServer(at.front, at.host, at.port, pem=await asyncio.to_thread(at.authority.pem))
+            stack.push_async_callback(front.stop)
+            await front.start()
+        behind = front.socket if front else None
+        server = HttpServer(app, ServerConfig(host=at.host, port=at.port, behind=behind, grace=LAST_ANSWER))
+        await server.start()
+        stack.push_async_callback(server.stop)
+        urls = at.urls()
+        announce(urls)
         notify.ready()
-        while is_over is None or not is_over():
+        printing = asyncio.create_task(_print_code(first, urls))
+        stack.callback(printing.cancel)
+        while not is_over():
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(None if is_over is None else LOOK_SECONDS):
+                async with asyncio.timeout(LOOK_SECONDS):
                     await first.left.wait()
-                    break
-    finally:
-        await server.stop()
+                    return
+            if (now := at.urls()) != urls:
+                urls = now
+                if front and at.authority:
+                    await _renew(front, at.authority)
+                announce(urls)
+
+
+async def _renew(front: FrontServer, authority: FirstAuthority) -> None:
+    """For the new addresses; without it the one before is shown, of which a browser warns in any case."""
+    try:
+        await front.renew(await asyncio.to_thread(authority.pem))
+    except (AuthorityError, BadCertificate, FrontError, OSError) as error:
+        log.warning("certificate.not_renewed", reason=str(error))
+
+
+async def _print_code(first: SetupInPage, urls: Sequence[str]) -> None:
+    """On each receipt printer that USB shows, for a box without a screen."""
+    if is_loopback(urlsplit(urls[0]).hostname or ""):
+        return  # who can use the link has a screen
+    lines = [TextLine(tr("First start"), align="center"), TextLine(), TextLine(tr("Open this in a browser:"))]
+    lines += [TextLine(url) for url in urls]
+    lines += [TextLine(), TextLine(tr("Code: {code}", code=first.code), align="center", bold=True), TextLine()]
+    document = Document("mcfd", first.language, (Title("mcfd"), *lines, QrCode(link(urls[0], first.code))))
+    data = await asyncio.to_thread(as_escpos, document, NARROW)
+    for device in usb_printers():
+        try:
+            await ReceiptPrinter(device, PRINTER_SECONDS).print(data)
+        except PrinterFailed as error:
+            log.warning("printer.failed", device=device, cause=str(error))
 
 
 IN_USE = Text(

@@ -175,8 +175,9 @@ def test_the_unit_of_a_stick_writes_the_whole_box_and_lets_go(shop: Shop) -> Non
 
 def test_a_purge_leaves_the_ledger_alone_and_a_browser_sets_the_box_up_again(shop: Shop) -> None:
     """Configuration, secrets, copies, user and program go. The ledger stays, root's own; a new installation is not in its way. Without a
-    configuration it serves the first start by itself: on the box alone, not as root, to who has the code, which is root's to read and
-    `mcfd setup --page` shows again. What was decided becomes the configuration, the daemon takes its place, and the ledger goes on."""
+    configuration it serves the first start by itself: on the network, encrypted, not as root, to who has the code, which is root's to read,
+    in the journal, and shown again by `mcfd setup --page`. What was decided becomes the configuration, the daemon takes its place, on this box
+    alone as was decided, and the ledger goes on."""
     shop.sell()
     shop.unplug()
     said = shop.box.run("apt-get", "purge", "-y", "mcfd").stdout
@@ -213,14 +214,23 @@ def test_a_purge_leaves_the_ledger_alone_and_a_browser_sets_the_box_up_again(sho
     process = shop.box.run("systemctl", "show", "--value", "--property=MainPID", unit).stdout.strip()
     assert shop.box.run("stat", "-c", "%U", f"/proc/{process}").stdout == "mcfd\n"
     assert shop.box.run("stat", "-c", "%U %a", LINK).stdout == "mcfd 600\n"
-    sockets = [line.split() for line in shop.box.run("cat", "/proc/net/tcp", "/proc/net/tcp6").stdout.splitlines()]
-    # 127.0.0.1:8480.
-    assert [each[1] for each in sockets if each[1].endswith(":2120") and each[3] == "0A"] == ["0100007F:2120"]
-    link = shop.box.run("cat", LINK).stdout.strip()
+    assert listening(shop) == ["00000000:2120"]
+    front = shop.box.run("systemctl", "show", "--value", "--property=MainPID", "front-mcfd.service").stdout.strip()
+    assert shop.box.run("stat", "-c", "%U", f"/proc/{front}").stdout == "mcfd-front\n"
+    link = shop.box.run("cat", LINK).stdout.split()[0]
     assert link in shop.box.run("mcfd", "setup", "--page").stdout
+    assert link in shop.box.run("journalctl", "--no-pager", f"--unit={unit}").stdout
     shop.plug_in()
     shop.set_up_in_browser(link)
+    assert listening(shop) == ["0100007F:2120"]
+    assert not shop.box.path("/var/lib/mcfd/tls").exists()
     assert shop.box.run("stat", "-c", "%U %G %a", "/etc/mcfd/mcfd.toml").stdout == "root mcfd 640\n"
     until(lambda: states(shop, "mcfd.service", unit), lambda found: found == ["active", "inactive"])
     shop.assert_nothing_is_lost()
     shop.set_up_upstream()
+
+
+def listening(shop: Shop) -> list[str]:
+    """Where somebody listens on port 8480, as the kernel spells it."""
+    sockets = [line.split() for line in shop.box.run("cat", "/proc/net/tcp", "/proc/net/tcp6").stdout.splitlines()]
+    return [each[1] for each in sockets if each[1].endswith(":2120") and each[3] == "0A"]

@@ -36,10 +36,14 @@ ExecStart=/usr/bin/python3 -IS -c "import sys; sys.path[:0] = ['/usr/lib/mcfd', 
 ExecStartPost=/bin/sh -c 'until [ -e /run/machine/line ]; do sleep 0.1; done'
 """
 FIRST_START = """
-import http.cookiejar, re, sys, urllib.parse, urllib.request
+import http.cookiejar, re, ssl, sys, urllib.parse, urllib.request
 link, place, nim = sys.argv[1:]
-base = link.partition("/ui/")[0]
-browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar()))
+# The name of the box is known on its network, and this is the box.
+base, link = "https://localhost:8480", link[link.index("/ui/") :]
+anyone = ssl.create_default_context()
+anyone.check_hostname, anyone.verify_mode = False, ssl.CERT_NONE
+cookies = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
+browser = urllib.request.build_opener(cookies, urllib.request.HTTPSHandler(context=anyone))
 browser.addheaders = [("Origin", base)]
 def ask(path, **form):
     body = urllib.parse.urlencode(form).encode() or None
@@ -123,7 +127,7 @@ class Shop:
     sold: list[str] = field(default_factory=list)
 
     def call(self, method: str, path: str, body: object = None) -> tuple[int, dict[str, object]]:
-        """The status and the answer; 0 while nobody listens, because the daemon is down or on its way."""
+        """The status and the answer, empty where that has no body; 0 while nobody listens, because the daemon is down or on its way."""
         text = json.dumps(body) if body is not None else None
         headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
         try:
@@ -131,7 +135,7 @@ class Shop:
                 connection.sock = self.box.connect(PORT, ANSWER_SECONDS)
                 connection.request(method, f"/v1/mcf/{NIM}{path}", text, headers)
                 answer = connection.getresponse()
-                return answer.status, json.loads(answer.read())
+                return answer.status, json.loads(answer.read() or "{}")
         except OSError as error:
             return 0, {"refused": str(error)}
 

@@ -22,6 +22,18 @@ def socket_printer():
         yield one
 
 
+def test_the_printers_on_usb_that_know_the_commands(tmp_path):
+    """Those that name ESC/POS, however they spell it; a laser printer would print the commands as text."""
+    told = ("MFG:EPSON;CMD:ESC/POS;MDL:TM-T20II;CLS:PRINTER;", "MFG:HP;CMD:PCL,PJL;MDL:LaserJet;", "MFG:X;CMD:Esc-Pos;")
+    for number, text in enumerate(told):
+        (tmp_path / f"lp{number}/device").mkdir(parents=True)
+        (tmp_path / f"lp{number}/device/ieee1284_id").write_text(text)
+    (tmp_path / "lp3/device").mkdir(parents=True)
+    (tmp_path / "hiddev0").mkdir()
+    assert ours.usb_printers(tmp_path) == ["/dev/usb/lp0", "/dev/usb/lp2"]
+    assert ours.usb_printers(tmp_path / "without USB") == []
+
+
 async def test_what_is_sent_is_printed(socket_printer):
     """Every byte arrives, in order, and `print` returns once the printer has taken it."""
     await ours.ReceiptPrinter(socket_printer.address, 5).print(TICKET)

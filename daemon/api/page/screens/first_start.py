@@ -111,7 +111,8 @@ async def _let_in(request: AnyRequest, code: str) -> Reply:
         return await html(
             request, first, "setup_code.html", status=401, problem=say("This is not the code that the box shows.")
         )
-    cookie = f"{COOKIE}={first.code}; Path=/ui; HttpOnly; SameSite=Strict"
+    secure = "; Secure" if request.scope["scheme"] == "https" else ""
+    cookie = f"{COOKIE}={first.code}; Path=/ui; HttpOnly; SameSite=Strict{secure}"
     return redirect(START, (b"set-cookie", cookie.encode()))
 
 
@@ -137,7 +138,7 @@ async def _form(
         found=found,
         form=usual,
         problem=problem,
-        clear=here not in LOOPBACK,
+        is_local=here in LOOPBACK,
     )
 
 
@@ -227,7 +228,16 @@ async def start(request: AnyRequest, first: FirstStart, form: dict[str, str]) ->
     (name, policy), *others = POLICY
     wider = policy.replace(b"connect-src 'self'", b"connect-src 'self' " + origin.encode())
     headers = ((name, wider), *others)
-    answer = await html(request, first, "setup_starting.html", headers=headers, opens=f"{origin}/ui/welcome")
+    is_new_certificate = route.scheme == "https" != request.scope["scheme"]
+    answer = await html(
+        request,
+        first,
+        "setup_starting.html",
+        headers=headers,
+        opens=f"{origin}/ui/welcome",
+        is_out_of_reach=route.host in LOOPBACK and _host_of(request) not in LOOPBACK,
+        is_new_certificate=is_new_certificate,
+    )
     first.leave()
     return answer
 
