@@ -23,23 +23,28 @@ def found(piece: Piece) -> Found:
 
 
 @pieces
-def test_nothing_is_lost_and_nothing_doubled(piece: Piece) -> None:
+@pytest.mark.parametrize("fewer", [1, pytest.param(0, marks=pytest.mark.long)])
+def test_nothing_is_lost_and_nothing_doubled(piece: Piece, fewer: int) -> None:
     """Nothing certified twice, nothing entered twice or under another number or taxpayer, no certified number free, no Z number twice, no true decision
     refused: after each event of every history."""
-    assert not found(piece).faults, "\n".join(map(str, found(piece).faults[:10]))
+    faults = (search(piece, piece.bound - fewer) if fewer else found(piece)).faults
+    assert not faults, "\n".join(map(str, faults[:10]))
 
 
+@pytest.mark.long
 @pieces
 def test_an_operator_is_asked_where_two_truths_give_the_same_evidence(piece: Piece) -> None:
     """And nowhere else, as far as the other truth is at most two events longer."""
     assert not needless(found(piece), together(map(found, PIECES)), piece.bound - 2)
 
 
+@pytest.mark.long
 def test_the_page_has_what_cannot_be_decided() -> None:
     """docs/reliability.md shows what the search gives."""
     assert described(together(map(found, PIECES))) in UNDECIDABLE.read_text()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "mistake"), FOUND_BY, ids=lambda value: getattr(value, "name", ""))
 def test_a_deliberate_mistake_is_found(name: str, mistake: Mistake) -> None:
     """The search can fail."""

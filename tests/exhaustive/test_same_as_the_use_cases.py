@@ -35,7 +35,7 @@ def drawn(piece: Piece, draw: random.Random) -> tuple[World, list[tuple[Event, W
 @pytest.mark.parametrize(
     "piece", [piece for piece in PIECES if "no last" not in piece.name], ids=lambda piece: piece.name
 )
-@pytest.mark.parametrize("seed", range(HISTORIES))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, HISTORIES))])
 async def test_a_drawn_history_ends_alike(tmp_path: Path, piece: Piece, seed: int) -> None:
     """After every event: the machine's counters, the book's head, every attempt with its state and code, and whether an operator is asked."""
     begun, steps = drawn(piece, random.Random(f"{piece.name} {seed}"))

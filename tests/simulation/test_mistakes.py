@@ -12,6 +12,7 @@ QUICK = [mistake for mistake in MISTAKES if mistake.seed < SOON]
 RARE = [mistake for mistake in MISTAKES if mistake.seed >= SHORT_DAYS]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mistake", QUICK, ids=lambda mistake: mistake.name)
 def test_a_deliberate_mistake_is_found(mistake: Mistake) -> None:
     """By the seed that found it last, or by one of the first three hundred: any change of ours may move it."""

@@ -250,6 +250,7 @@ def test_errors_say_what_to_do(shop: Shop) -> None:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("signed", [False, True])
 def test_javascript_through_the_relay(tmp_path: Path, signed: bool) -> None:
     """It previews, certifies, reads and closes, by a key that is sent and by one that signs; a key that signs and is of no box is refused."""

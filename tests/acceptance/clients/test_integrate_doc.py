@@ -69,6 +69,7 @@ def test_a_whole_till(shop: Shop, language: str) -> None:
     assert [entry["number"] for entry in shop.machines[0].certified(before)] == [number, f"{number}-A"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("language", TILLS)
 def test_a_till_outlives_its_machine(tmp_path: Path, language: str) -> None:
     """With the cable out at the first try, the till sends the same again until the machine is back: certified once."""

@@ -9,10 +9,13 @@ from collections import Counter
 from pathlib import Path
 
 import httpx
+import pytest
 from support import distinct_keys
 from support.box.package import KEPT
 from support.shop import BIN, NIM, Shop, invoice
 from support.till import certified, fresh
+
+pytestmark = pytest.mark.long
 
 SEED = 20260201
 SECONDS = 240

@@ -14,6 +14,8 @@ from playwright.sync_api import Browser, Page, expect
 from support.browser import PATIENCE_MS, create_users, session_of
 from support.shop import NIM, Shop, invoice
 
+pytestmark = pytest.mark.long
+
 FETCH = """async ([url, init]) => {
   try {
     const answer = await fetch(url, init);

@@ -5,8 +5,11 @@ from __future__ import annotations
 import random
 
 import httpx
+import pytest
 from support.browser import session_of
 from support.shop import PLAIN, Shop
+
+pytestmark = pytest.mark.long
 
 SCREENS = (
     "/ui/", "/ui/today", "/ui/journal", "/ui/journal/1", "/ui/cash", "/ui/closures", "/ui/a", "/ui/x", "/ui/z", "/ui/attention",

@@ -10,10 +10,13 @@ from pathlib import Path
 
 import httpx
 import pypdf
+import pytest
 from PIL import Image, ImageDraw
 from support.browser import session_of
 from support.shop import NIM, PLAIN, Shop
 from support.tools import need
+
+pytestmark = pytest.mark.long
 
 CARD = "/ui/box/key/card"
 

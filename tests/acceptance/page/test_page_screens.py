@@ -250,6 +250,7 @@ def backups_of(shop: Shop) -> list[str]:
     return [entry.actor for entry in reversed(entries) if entry.action == "backup.taken"]
 
 
+@pytest.mark.long
 def test_the_ledger_is_verified_from_the_page(person: People) -> None:
     """All records of it, and the screen says so; what doctor finds comes after the rest of the screen."""
     tech = person("technician")
@@ -271,6 +272,7 @@ def test_the_log_reads(person: People) -> None:
     expect(tech.go("/ui/log?q=mcfd+started").get_by_test_id("log-line")).to_have_count(1)
 
 
+@pytest.mark.long
 @in_both_views
 def test_every_screen_can_be_used_by_everybody(person: People, view: View) -> None:
     """WCAG 2.2 AA by axe-core without a violation, nothing wider than the screen or too small for a finger, the longest menu on one line: in

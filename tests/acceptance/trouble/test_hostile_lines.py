@@ -8,9 +8,12 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
 from support.crash.lane import QUICK_LINE, Lane, insist
 from support.nursery import Nursery
 from support.shop import invoice
+
+pytestmark = pytest.mark.long
 
 INVOICES = 25
 LINES = {

@@ -22,7 +22,7 @@ from headquarters.store.store import HqStore
 
 UTC = ZoneInfo("UTC")
 NOW = EVENING + 1000
-KINDS = ("sqlite", "postgresql")
+KINDS = ("sqlite", pytest.param("postgresql", marks=pytest.mark.long))
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from bridge.recording.recording import SENT, LineEvent
 from daemon.cli import root
 from daemon.recording.writer import LineFiles, RecordingPlace
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be misled")
+pytestmark = [pytest.mark.long, pytest.mark.skipif(os.geteuid() != 0, reason="only root can be misled")]
 
 NOBODY = 65534
 PHRASE = ("--passphrase-file", "phrase")
