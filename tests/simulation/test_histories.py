@@ -13,7 +13,7 @@ from simulation.virtual_loop import VirtualLoop
 
 SEEDS = 500
 TOGETHER = 50
-SOON = 100
+SOON = 50
 """So many seeds without the mark `long`."""
 AGAIN = range(3)
 

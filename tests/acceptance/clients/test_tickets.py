@@ -97,6 +97,7 @@ def test_every_document_in_every_form(shop: Shop) -> None:
         assert "text/html" in shop.http.get(f"/v1/mcf/{NIM}/{path}/ticket", headers=headers).headers["content-type"]
 
 
+@pytest.mark.long
 def test_a_scanner_reads_the_code_of_a_ticket(shop: Shop, tmp_path: Path) -> None:
     """The page as a browser prints it shows the logo and carries a QR code that a scanner reads as the receipt's `qrContent`."""
     need("zbarimg")

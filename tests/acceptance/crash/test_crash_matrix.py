@@ -76,6 +76,7 @@ def test_killed_at_every_commit_of_an_invoice(tried: Tried) -> None:
     assert tried("certify, commits", every_commit(3), Lane.certify_through) == 6
 
 
+@pytest.mark.long
 def test_killed_while_three_tills_wait(tried: Tried) -> None:
     """From the 38h of the first invoice to that of the second, while the outcome of one and the intents of others are being written."""
     frames = [at for at in every_frame(12) if at.frame >= 6 and not at.power]

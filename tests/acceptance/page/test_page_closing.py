@@ -147,6 +147,7 @@ def test_an_answer_that_was_lost_makes_one_z(person: People, shop: Shop, view: V
     awa.complaints.clear()  # Chromium notes the answer that did not come
 
 
+@pytest.mark.long
 def test_a_years_journal_is_made_and_downloaded(person: People, shop: Shop) -> None:
     """In the background, as the French spreadsheet wants it; closures and totals come as files at once."""
     assert shop.certify(invoice("EXPORT-1", 2222)).status_code == 200

@@ -122,6 +122,7 @@ def test_a_machine_that_is_unplugged_is_seen(person: People, shop: Shop, view: V
             expect(state).to_have_text(re.compile(r"\((since|depuis) .*\d\d:\d\d\)$"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("days", "name", "is_drawn"),
     [
@@ -261,6 +262,7 @@ def test_the_ledger_is_verified_from_the_page(person: People) -> None:
     expect(tech.page.get_by_text(re.compile("Le registre est en ordre"))).to_be_visible(timeout=PATIENCE_MS)
 
 
+@pytest.mark.long
 def test_the_log_reads(person: People) -> None:
     """What happened since the start, in the person's language; a wrong password is found among what is serious."""
     tech = person(view=ENGLISH_DESKTOP)
@@ -286,6 +288,7 @@ def test_every_screen_can_be_used_by_everybody(person: People, view: View) -> No
     assert places == 5 * places[:1]
 
 
+@pytest.mark.long
 def test_the_banner_stays_on_a_long_screen(person: People) -> None:
     """Whether the tills can sell is seen at the end of the screen too."""
     page = person("technician", FRENCH_PHONE).go("/ui/")
@@ -293,6 +296,7 @@ def test_the_banner_stays_on_a_long_screen(person: People) -> None:
     assert page.get_by_test_id("state").evaluate("banner => banner.getBoundingClientRect().top") == 0
 
 
+@pytest.mark.long
 def test_the_longest_names_fit(person: People, shop: Shop) -> None:
     """On a phone, a person's name and an invoice's number of as many letters as they may have, without a space, make no screen wider than it is; the head keeps its two
     lines, and an article's name stands in its table, which scrolls."""
@@ -313,7 +317,7 @@ def test_the_longest_names_fit(person: People, shop: Shop) -> None:
     fits(reader.page)
 
 
-@pytest.mark.parametrize("view", [FRENCH_PHONE, ENGLISH_DESKTOP], ids=["fr", "en"])
+@in_both_views
 def test_reading_needs_no_script(browser: Browser, shop: Shop, view: View) -> None:
     """With JavaScript switched off, log in, and every screen that is for reading reads: the journal is searched by its button, totals have
     their chart."""
@@ -358,6 +362,7 @@ def test_the_first_load_is_small(browser: Browser, shop: Shop) -> None:
     awa.context.close()
 
 
+@pytest.mark.long
 def test_an_invoice_opens_beside_the_journal_on_a_desk(person: People, shop: Shop) -> None:
     """Also by the keyboard; Escape closes it and one is in the list again. What it offers leads on as on the invoice's own screen. On a phone that is where one goes."""
     number = "BESIDE-1"

@@ -155,6 +155,7 @@ def test_a_machine_in_use_is_not_probed(person: People) -> None:
     assert (answer.status, "est en service" in answer.text()) == (409, True)
 
 
+@pytest.mark.long
 def test_what_was_refused_is_sent_again_and_noted_once(
     person: People, shop: Shop, headquarters: HttpHeadquarters
 ) -> None:

@@ -130,6 +130,7 @@ def found_in(content: bytes) -> list[str]:
     return named
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300 + FLIPS)
 def test_every_byte_that_is_changed_is_found_and_its_part_named(
     box: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -10,27 +10,6 @@ def mcfd(tmp_path):
     return Command(tmp_path)
 
 
-def test_a_key_stands_alone_on_stdout(mcfd):
-    """`KEY=$(mcfd keys create …)` is all a script needs; mode and label are as asked."""
-    live = mcfd.run("keys", "create", "--nim", NIM, "--label", "till 1")
-    test = mcfd.run("keys", "create", "--nim", NIM, "--test")
-    assert inspect(live.stdout.removesuffix("\n")) == "live"
-    assert inspect(test.stdout.removesuffix("\n")) == "test"
-    assert live.stderr == test.stderr == ""
-    keys = mcfd.json("keys", "list")
-    assert [(key["id"], key["nim"], key["mode"], key["label"]) for key in keys] == [
-        (1, NIM, "live", "till 1"),
-        (2, NIM, "test", ""),
-    ]
-    assert all(key["created_at"].endswith("Z") and key["revoked_at"] is None for key in keys)
-
-
-def test_the_list_never_shows_a_key(mcfd):
-    """Neither the table nor the JSON carries a key or its hash."""
-    key = mcfd.ok("keys", "create", "--nim", NIM).strip()
-    assert key[8:] not in mcfd.ok("keys", "list") + mcfd.ok("keys", "list", "--json")
-
-
 async def test_revoked_at_once(mcfd):
     """A revoked key is no longer found by an open ledger, is listed only with --all, and cannot be revoked again."""
     key = mcfd.ok("keys", "create", "--nim", NIM).strip()

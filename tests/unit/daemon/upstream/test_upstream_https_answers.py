@@ -41,7 +41,7 @@ async def test_a_connection_that_was_closed_meanwhile_is_not_used_again(tmp_path
 
 
 @pytest.mark.parametrize("keeps", [True, False])
-@pytest.mark.parametrize("at_once", [1, 12])
+@pytest.mark.parametrize("at_once", [1, pytest.param(12, marks=pytest.mark.long)])
 async def test_a_try_that_is_given_up_at_any_moment_leaves_nothing_behind(
     tmp_path: Path, at_once: int, keeps: bool
 ) -> None:

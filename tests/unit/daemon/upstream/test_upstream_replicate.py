@@ -13,7 +13,7 @@ from support.receivers.headquarters import until
 from daemon.core.delivery import Again, Delivered, DeliveryRefused
 from daemon.core.errors import StorageFull
 from daemon.usecases.delivery.lane import DAY_MS, HOUR_MS, LONGEST_RETRY_AFTER, WIDEST_SPREAD, Backoff
-from daemon.usecases.delivery.replicate import FOR_EVER, REST_MS, Replicator
+from daemon.usecases.delivery.replicate import Replicator
 
 NIM, OTHER = "EL02000015-1", "EL02000016-1"
 SEED = 15
@@ -234,26 +234,6 @@ async def test_machines_do_not_wait_for_each_other():
     await rig.until(lambda: set(outbox.states(OTHER)) == {"sent"})
     assert outbox.states(NIM) == ["waiting"] * 2
     assert receiver.taken == [(OTHER, 1), (OTHER, 2), (OTHER, 3)]
-
-
-async def test_what_was_refused_is_offered_again_at_the_start_and_after_deliveries():
-    """Once each: a lane on which nothing goes asks for nothing."""
-    asked, rounds = [], 0
-
-    class Rounds(MemoryOutbox):
-        async def offer_again(self, nim, mode, *, before):
-            asked.append(before)
-            return await super().offer_again(nim, mode, before=before)
-
-        async def waiting(self, nim, mode, limit):
-            nonlocal rounds
-            rounds += 1
-            return await super().waiting(nim, mode, limit)
-
-    outbox = Rounds()
-    outbox.add(NIM, 2)
-    await Rig(outbox, Scripted(), poll=0.0).until(lambda: rounds >= 20)
-    assert asked == [FOR_EVER, START - REST_MS]
 
 
 async def test_the_sandbox_stays_at_home():
