@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import re
 import subprocess
 import sys
@@ -13,6 +14,7 @@ LOADED = re.compile(
 )
 
 
+@pytest.mark.long
 def test_the_site_builds_without_a_warning_and_loads_nothing_from_a_network(tmp_path: Path) -> None:
     """Every page is reached from the index by its reader's heading, every link and anchor leads somewhere, search works from a file,
     and the page of the configuration has every key."""
