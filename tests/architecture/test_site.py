@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 TREE = Path(__file__).parents[2]
 LOADED = re.compile(
