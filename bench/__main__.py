@@ -16,18 +16,16 @@ import structlog
 
 from bench import RESULTS, keep_byte_code
 from bench.figures import LIMITS, Row, box, differences, kind_of, last_recorded, record, significant, table, values_of
-from bench.rows import network, reports, sales, storage
+from bench.rows import network, reports, sales
 
 PARTS: dict[str, Callable[[], Iterable[Row]]] = {
     "sale line-1 line-10 line-100 processor": sales.beside_the_line,
     "slow-disk": sales.slow_disk,
     "machines": sales.machines,
     "upstream": sales.upstream,
-    "syncs": storage.syncs,
-    "bytes": storage.file_size,
-    "memory": storage.memory,
-    "x z a": reports.reports,
-    "start memory-large today first-load search command": reports.large_ledger,
+    "syncs": sales.syncs,
+    "memory": sales.memory,
+    "start reports memory-large today first-load search command": reports.large_ledger,
     "relay relay-rate relay-idle": network.relay,
     "waiting start-waiting": sales.waiting,
     "hq": network.intake,

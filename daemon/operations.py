@@ -250,7 +250,7 @@ class NoteVerified(OperationMessage, frozen=True, tag="verify.note"):
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
         del by
         if self.file or self.entries:
-            from daemon.store.tables.damage import Damage  # noqa: PLC0415  a command that is only parsed loads no store
+            from daemon.store.tables.meta import Damage  # noqa: PLC0415  a command that is only parsed loads no store
 
             await store.retention.note_damage(Damage(self.file, self.entries))
         else:

@@ -224,7 +224,7 @@ async def _kept(parts: RelayParts, request: AnyRequest, nim: str, call: RelayedC
 
 
 def _key_id(request: AnyRequest) -> str:
-    """As the box names the key in its presence (`common.wire.seal.LaneWord`); empty for what can be none."""
+    """As the box names the key in its presence (`common.wire.keys.LaneWord`); empty for what can be none."""
     if signed := _KEY_ID.search(request.headers.get("signature-input", "")):
         return signed[1]
     scheme, _, token = request.headers.get("authorization", "").partition(" ")

@@ -17,10 +17,10 @@ import structlog
 
 from common.wire.call import ANSWER_SECONDS, MOST_REPLY, RelayedCall, RelayedReply, encode, read_reply
 from common.wire.errors import BadEvent
+from common.wire.keys import LaneWord
 from common.wire.nats_client import NO_RESPONDERS, Client, Msg, NatsError, NoAnswer
 from common.wire.nats_headers import CALL, LANE, PRESENCE, PRESENCE_STREAM
 from common.wire.presence import read_presence
-from common.wire.seal import LaneWord
 from relay.connection import Connection
 from relay.problems import BoxAmbiguous, BoxOffline, BoxSilent, TooManyCalls
 

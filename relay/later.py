@@ -22,10 +22,10 @@ from common.wire.call import (
 )
 from common.wire.cancellation import heed_cancellation
 from common.wire.errors import BadEvent
+from common.wire.keys import seal
 from common.wire.nats_client import Msg, NatsError
 from common.wire.nats_headers import CALLS_CONSUMER, CALLS_STREAM, LATER
 from common.wire.nats_pull import pulling
-from common.wire.seal import seal
 from relay.boxes import Boxes
 from relay.connection import Connection
 from relay.problems import BoxAmbiguous, BoxOffline, QueueFull, RelayProblem

@@ -1,5 +1,5 @@
-"""What a sale takes beside the time its bytes need on the line, and what 10 000 sales that wait for their certification cost the tills
-and the start."""
+"""What a sale takes beside the time its bytes need on the line, what it asks of disk and memory, and what 10 000 sales that wait for their
+certification cost the tills and the start."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from itertools import islice
 
 from support.receivers.headquarters import HttpHeadquarters
 from support.shop import IFU, Machine
+from support.slow_disk import read_count
 
 from bench.figures import Row, median, milliseconds, quantile
 from bench.shop.ledger import add_waiting
-from bench.shop.shops import PACED, Bench, folder, line_seconds, nim, running, seconds_to_ready
+from bench.shop.shops import PACED, UNPACED, Bench, folder, line_seconds, nim, running, seconds_to_ready
 from bench.shop.till import BareScript, Crowd, Till, bodies, rate
 from daemon.store.sqlite.connection import open_to_read
 
@@ -24,9 +25,16 @@ BARE_SALES = 60
 WARM_UP = 8
 SLOW_SYNC_MS = 20.0
 QUEUE = 6
-TOGETHER = 8
 TILLS_EACH = 3
 UPSTREAM_SALES = 100
+MACHINES = 8
+TILLS = 64
+COUNT = 10_000
+SALES = 300
+RUSH = 8
+"""Sales one after the other; then nobody comes for a moment, in which one that waits may be certified."""
+PAUSE = (1.0, 1.6)
+STARTS = 5
 
 
 class SalesAtTill(Iterator[float]):
@@ -123,11 +131,11 @@ def slow_disk(count: int = 40) -> Iterator[Row]:
 
 def machines(seconds: float = 4.0) -> Iterator[Row]:
     """Sales of one item, the hardest for the daemon."""
-    with running(TOGETHER, *PACED) as bench:
+    with running(MACHINES, *PACED) as bench:
         alone = median(_rates(bench, [number], 1.2)[number] for number in (1, 4, 6))
-        together = _rates(bench, range(TOGETHER), seconds)
+        together = _rates(bench, range(MACHINES), seconds)
     shares = [found / alone for found in together.values()]
-    note = f"slowest of {TOGETHER}, median {median(shares):.3f}; {sum(together.values()):.0f}/s in all"
+    note = f"slowest of {MACHINES}, median {median(shares):.3f}; {sum(together.values()):.0f}/s in all"
     yield Row("machines", min(shares), note, {"shares": shares})
 
 
@@ -174,12 +182,32 @@ def _selling(*, gone: bool) -> Iterator[Iterator[float]]:
             headquarters.kill()
 
 
-COUNT = 10_000
-SALES = 300
-RUSH = 8
-"""Sales one after the other; then nobody comes for a moment, in which one that waits may be certified."""
-PAUSE = (1.0, 1.6)
-STARTS = 5
+def syncs(count: int = 150) -> Iterator[Row]:
+    """One till at a paced machine, one item; ticks and checkpoints are counted too."""
+    with running(1, *PACED, disk=0) as bench:
+        till = Till(bench.till())
+        requests = bodies(1, series="S")
+        for _ in range(20):
+            till.post(next(requests))
+        before = read_count(bench.syncs)
+        for _ in range(count):
+            till.post(next(requests))
+        counted = read_count(bench.syncs) - before
+        till.close()
+    yield Row("syncs", counted / count, f"{counted} syncs, {count} sales")
+
+
+def memory(count: int = 10_000) -> Iterator[Row]:
+    """64 tills at 8 machines without pace."""
+    with running(MACHINES, *UNPACED) as bench:
+        crowd = Crowd()
+        for number in range(MACHINES):
+            requests = bodies(1, series=f"M{number}")
+            for _ in range(TILLS // MACHINES):
+                crowd.join(bench.till(number), requests)
+        crowd.run_until(count)
+        crowd.close()
+        yield Row("memory", bench.resident(), f"{MACHINES} machines, {TILLS} tills, {count} sales")
 
 
 def waiting() -> Iterator[Row]:

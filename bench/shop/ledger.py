@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import sqlite3
 import time
 from contextlib import closing
 from datetime import UTC, datetime
@@ -35,7 +34,7 @@ from daemon.core.machine.state import FiscalCounters, LastInvoice
 from daemon.store.sqlite.connection import open_file
 from daemon.store.sqlite.migrations import migrate, migrations
 from daemon.store.tables.book import attempts, books, closures, deferred, entries, totals
-from daemon.store.tables.book.codec import invoice_bytes, pack, read_tally, tally_bytes
+from daemon.store.tables.book.codec import invoice_bytes, pack, tally_bytes
 from daemon.store.tables.events import DEFAULT_LANES, EventWriter
 from simulator.machine.options import DEFAULT_RATES
 
@@ -240,15 +239,3 @@ def add_waiting(path: Path, count: int) -> None:
             entries.append(connection, book, entry, sold_at)
             deferred.insert(connection, book, sale)
         connection.execute("COMMIT")
-
-
-def summed(connection: sqlite3.Connection, book: Book, first: int, last: int) -> dict[str, int]:
-    """The baseline of X and A: the tallies of these seqs, added up."""
-    running: dict[str, int] = {}
-    rows = connection.execute(
-        "SELECT tally FROM certification WHERE book_id = ? AND seq BETWEEN ? AND ?", (book.id, first, last)
-    )
-    for (tally,) in rows:
-        for key, value in read_tally(tally).items():
-            running[key] = running.get(key, 0) + value
-    return running

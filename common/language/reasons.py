@@ -1,21 +1,41 @@
-"""Why something failed or stopped, as a code with values: what is stored and what decides.
-
-A sentence is made of it where people read, in their language. In a column it is JSON, `{"code": "no_answer", "values": {"after": "C0h"}}`;
-a value may be a reason itself. A code that was released stays here: rows that have it are read for ever. A column may also hold
-the machine's own words, or an English sentence of mcfd 0.2 and earlier: both are shown as they are."""
+"""Sentences with a code: what is stored or decided by, with their values."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, Self
 
-from common.language import Text, invoice_warnings, sentence
-from common.language.reason import Reason
+from common.language import Text, sentence
 
 MAX_LENGTH = 20_000
 """Characters of a stored reason that are parsed."""
 MAX_DEPTH = 4
+
+
+class Reason(Text):
+    """`code` in snake case, unique; the message is English and names its values in braces."""
+
+    __slots__ = ("code",)
+
+    code: str
+
+    def __new__(cls, code: str, message: str, /, **values: object) -> Self:
+        reason = super().__new__(cls, message, **values)
+        reason.code = code
+        return reason
+
+    def __call__(self, **values: object) -> Reason:
+        return Reason(self.code, self.message, **values)
+
+    def codes(self) -> Iterator[str]:
+        """Its own, then those of the reasons among its values."""
+        yield self.code
+        for value in self.values.values():
+            cause = sentence(value) if isinstance(value, Exception) else value
+            if isinstance(cause, Reason):
+                yield from cause.codes()
 
 
 # The line. `port` is a path or an address, `cause` the reason beneath or the system's words, `after` the command without an answer.
@@ -245,11 +265,64 @@ ENTRY_UNREADABLE: Final = Reason(
     "{nim} ({mode}): entry {seq} (invoice {number!r}) cannot be read",
 )
 
-REASONS: Final = {
-    reason.code: reason
-    for reason in (*globals().values(), *vars(invoice_warnings).values())
-    if isinstance(reason, Reason)
-}
+# What was adjusted in a certified invoice instead of being refused (`Warn.message`); `fold`: why a specific tax was folded.
+TEST_MODE: Final = Reason("test_mode", "the machine works in test mode: this invoice has no fiscal value")
+CODE_NOT_TOLD: Final = Reason(
+    "code_not_told",
+    "the machine certified this invoice and does not tell its code any more",
+)
+ORIGINAL_NOT_CHECKED: Final = Reason(
+    "original_not_checked",
+    "{reference} is not an invoice of this ledger; the sum of its credit notes is not checked",
+)
+NATURE_ASSUMED: Final = Reason("nature_assumed", "creditNoteNature is not given: {assumed} is assumed")
+LINES_ROUNDED: Final = Reason(
+    "lines_rounded",
+    "each line without VAT is rounded to whole francs: the total is {total}, the exact one {exact}, a difference "
+    "of {difference}",
+)
+PSVB_LEFT_OUT: Final = Reason("psvb_left_out", "a rebate (RRR) carries no withholding: psvbGroup is left out")
+TEXT_CUT: Final = Reason("text_cut", "{field}: cut to the {length} characters that the machine stores")
+PAYMENT_ADJUSTED: Final = Reason("payment_adjusted", "the largest payment is adjusted to the total {total}")
+PAYMENT_ADJUSTED_TO_MACHINE: Final = Reason(
+    "payment_adjusted_to_machine",
+    "the largest payment is adjusted to the machine's total {total}",
+)
+STAMP_DUTY_LEFT_OUT: Final = Reason("stamp_duty_left_out", "stamp duty is left out: nothing is paid in cash (E)")
+STAMP_DUTY_DIFFERS: Final = Reason("stamp_duty_differs", "the table has a stamp duty of {due} on {cash}")
+TAX_FOLDED_AND_ROUNDED: Final = Reason(
+    "tax_folded_and_rounded",
+    "the specific tax is folded into the price and amountTtc rounded to {amount}: {fold}",
+)
+AMOUNT_ROUNDED: Final = Reason("amount_rounded", "unitPrice × quantity is {exact}: rounded to {amount}")
+TAX_FOLDED: Final = Reason("tax_folded", "the specific tax is folded into the price: {fold}")
+QUANTITY_AS_ONE: Final = Reason(
+    "quantity_as_one",
+    "no price with 2 decimals gives the amount at this quantity: certified as one piece",
+)
+UNIT_PRICE_DERIVED: Final = Reason(
+    "unit_price_derived",
+    "unitPrice × quantity is not amountTtc: the unit price is derived from amountTtc",
+)
+UNKNOWN_FIELD: Final = Reason("unknown_field", "{field}: is not a known field")
+UNKNOWN_FIELD_NEAR: Final = Reason("unknown_field_near", "{field}: is not a known field; did you mean {near}?")
+MORE_UNKNOWN_FIELDS: Final = Reason("more_unknown_fields", "there are more fields that are not known")
+FOLD_HT_MODE: Final = Reason("fold_ht_mode", "this machine has no VAT on it in HT mode")
+FOLD_NO_PRICE: Final = Reason("fold_no_price", "unitPrice is not given")
+NUMBER_INEXACT: Final = Reason("number_inexact", "is a number that JSON cannot carry exactly")
+NUMBER_EXPECTED: Final = Reason("number_expected", "must be a number")
+FOLD_UNREADABLE: Final = Reason("fold_unreadable", "{field} {fault}")
+FOLD_NEGATIVE: Final = Reason("fold_negative", "{field} is negative")
+FOLD_ONE_MISSING: Final = Reason("fold_one_missing", "specificTax and specificTaxRate must both be given")
+FOLD_NOT_WHOLE: Final = Reason("fold_not_whole", "amountTtc and specificTax must be whole numbers")
+FOLD_RATE_DIFFERS: Final = Reason("fold_rate_differs", "specificTaxRate × quantity is not specificTax")
+FOLD_AMOUNT_DIFFERS: Final = Reason(
+    "fold_amount_differs",
+    "amountTtc is not unitPrice × quantity + specificTax × (1 + taxRate / 100)",
+)
+FOLD_DECIMALS: Final = Reason("fold_decimals", "specificTaxRate has more than 2 decimals")
+
+REASONS: Final = {reason.code: reason for reason in globals().values() if isinstance(reason, Reason)}
 
 
 def codes_of(text: object) -> tuple[str, ...]:

@@ -1,9 +1,19 @@
-"""What every page needs against other sites and guessers."""
+"""What a page needs against other sites and guessers; and the screen that somebody asked for and was shown the login instead, which their
+browser keeps in a cookie until they have logged in. What comes back in it is never believed: it has to lead to a screen of this page, and to
+one that the role may see. A handler that answers with a whole screen has in its `opt`, as `RIGHT`, what that screen needs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from urllib.parse import urlsplit
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, unquote, urlsplit
+
+from litestar.exceptions import HTTPException
+
+from common.cookies import cookie_of
+
+if TYPE_CHECKING:
+    from litestar import Request
 
 HEADERS = {
     "content-security-policy": (
@@ -14,6 +24,11 @@ HEADERS = {
     "referrer-policy": "same-origin",
     "cache-control": "no-store",
 }
+
+FIRST: Final = "/ui/"
+RIGHT: Final = "screen_right"
+LONGEST: Final = 1000
+KEPT_SECONDS: Final = 3600
 
 
 def is_own_form(headers: Mapping[str, str]) -> bool:
@@ -32,3 +47,39 @@ def is_own_origin(headers: Mapping[str, str]) -> bool:
     if site is not None:
         return site in ("same-origin", "none")
     return origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
+
+
+def return_url(request: Request[Any, Any, Any]) -> str:
+    """Path and query; empty where they are too long. What a screen asked for by itself, and a form, stand for the screen they are of."""
+    asked = request.scope["raw_path"].decode("latin-1")
+    if query := request.scope["query_string"].decode("latin-1"):
+        asked = f"{asked}?{query}"
+    if "hx-request" in request.headers or request.scope["method"] != "GET":
+        screen: str = request.headers.get("hx-current-url") or request.headers.get("referer") or ""
+        asked = urlsplit(screen)._replace(scheme="", netloc="", fragment="").geturl()
+    return asked if len(asked) <= LONGEST else ""
+
+
+def set_cookie(name: str, asked: str) -> str:
+    """The content of `Set-Cookie` beside the way to the login; nothing asked takes it back."""
+    age = KEPT_SECONDS if asked else 0
+    return f"{name}={quote(asked, safe='/')}; Path=/ui/login; HttpOnly; SameSite=Strict; Max-Age={age}"
+
+
+def redirect_after_login(request: Request[Any, Any, Any], name: str, may: Callable[[Any], bool]) -> str:
+    """Where somebody goes who has just logged in and `may` what is permitted to them; the first screen where they asked for nothing that they may see."""
+    asked = unquote(cookie_of(request.scope["headers"], name))
+    right = _right_of(request, asked)
+    return asked if right is not None and may(right) else FIRST
+
+
+def _right_of(request: Request[Any, Any, Any], asked: str) -> Any:
+    """What the screen at this address needs; None where there is no such screen, or where it is none of ours."""
+    if not (asked.startswith(FIRST) and asked.isascii() and asked.isprintable()):
+        return None
+    path = unquote(asked.partition("?")[0])
+    try:
+        handler = request.app.asgi_router.handle_routing(path=path.rstrip("/"), method="GET")[1]
+    except HTTPException:
+        return None
+    return handler.opt.get(RIGHT)

@@ -75,7 +75,7 @@ class RelayedCall(Shape, frozen=True, omit_defaults=True):
 
 class LaterCall(Shape, frozen=True, omit_defaults=True):
     """A sale for a box that is off, as the stream CALLS keeps it on `mcf.<NIM>.later`: `sealed` is an age file for the box's key
-    (`common.wire.seal`) with an encoded `RelayedCall` in it."""
+    (`common.wire.keys`) with an encoded `RelayedCall` in it."""
 
     not_after: Millis
     sealed: bytes

@@ -1,6 +1,6 @@
 """Keys that sign and keys that verify: a shared `whsec_…`, our own `whsk_…`, its public half `whpk_…`, a NATS user's `U…`. Keys as NATS
 writes them: Ed25519 in base32, with a prefix that shows as a letter and a checksum. A NATS credentials file: `.creds` as `nsc` writes it,
-or the seed of an nkey alone."""
+or the seed of an nkey alone. What is sealed for the box that has such a key, while it is off: an age file, as age takes a key of OpenSSH."""
 
 from __future__ import annotations
 
@@ -22,6 +22,19 @@ USER, ACCOUNT, OPERATOR = 20 << 3, 0, 14 << 3
 _SEED = 18 << 3  # the prefix that shows as S
 _SEED_BYTES = 36  # two of prefix, 32 of key, two of checksum
 _PUBLIC_BYTES = 35  # one of prefix
+
+SHARED = "whsec_"
+PRIVATE = "whsk_"
+PUBLIC = "whpk_"
+KEY_BYTES = 32
+SIGNATURE_BYTES = 64
+SECRET_BYTES = range(24, 65)
+"""What Standard Webhooks asks of a shared secret: fewer can be guessed, more is a mistake."""
+ID_DIGITS = 16
+
+_BLOCK = re.compile(r"-{3,}BEGIN ([A-Z ]+)-{3,}\s+(\S+)\s+-{3,}END [A-Z ]+-{3,}")
+
+_KIND = b"ssh-ed25519"
 
 
 def encode_nkey(prefix: bytes, key: bytes) -> str:
@@ -63,16 +76,6 @@ def _decode(text: str) -> bytes:
     if data[-2:] != binascii.crc_hqx(data[:-2], 0).to_bytes(2, "little"):
         raise ValueError("wrong checksum")
     return data
-
-
-SHARED = "whsec_"
-PRIVATE = "whsk_"
-PUBLIC = "whpk_"
-KEY_BYTES = 32
-SIGNATURE_BYTES = 64
-SECRET_BYTES = range(24, 65)
-"""What Standard Webhooks asks of a shared secret: fewer can be guessed, more is a mistake."""
-ID_DIGITS = 16
 
 
 class BadKey(ValueError):
@@ -217,9 +220,6 @@ def _public_id(public: bytes) -> str:
     return hashlib.sha256(public).hexdigest()[:ID_DIGITS]
 
 
-_BLOCK = re.compile(r"-{3,}BEGIN ([A-Z ]+)-{3,}\s+(\S+)\s+-{3,}END [A-Z ]+-{3,}")
-
-
 class BadCredentials(Exception):
     """Says which key of the configuration, which file, and what is wrong; shows nothing of the file."""
 
@@ -230,7 +230,7 @@ class Credentials:
     def __init__(self, jwt: str, seed: bytes) -> None:
         self.jwt = jwt
         self.seed = seed
-        """Opens what was sealed for this key (`common.wire.seal`)."""
+        """Opens what was sealed for this key (`common.wire.keys`)."""
         self.signing_key = PrivateKey(seed)
         """The same key, for what is sent: headquarters knows its public half already."""
         self.public = encode_nkey(bytes([USER]), decode(self.signing_key.public.removeprefix(PUBLIC)))
@@ -288,3 +288,57 @@ def introduction(
         fields["sig"] = signer.sign(str(info.get("nonce", ""))).decode()
         fields |= {"jwt": signer.jwt} if signer.jwt else {"nkey": signer.public}
     return fields
+
+
+class NotSealed(ValueError):
+    """What came is not sealed for this key."""
+
+
+def seal(content: bytes, public: bytes) -> bytes:
+    """For the Ed25519 key with that public half."""
+    import pyrage  # noqa: PLC0415  # 4 MB, for sales of boxes that are off
+
+    blob = b"".join(len(part).to_bytes(4) + part for part in (_KIND, public))
+    recipient = pyrage.ssh.Recipient.from_str(f"{_KIND.decode()} {base64.b64encode(blob).decode()}")
+    sealed: bytes = pyrage.encrypt(content, [recipient])
+    return sealed
+
+
+def unseal(sealed: bytes, seed: bytes) -> bytes:
+    """With the 32 bytes of the private key; NotSealed when it is for another one, or damaged."""
+    import pyrage  # noqa: PLC0415  # see above
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415  # see common.wire.keys
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415  # see above
+
+    key = Ed25519PrivateKey.from_private_bytes(seed).private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
+    )
+    try:
+        content: bytes = pyrage.decrypt(sealed, [pyrage.ssh.Identity.from_buffer(key)])
+    except pyrage.DecryptError as error:
+        raise NotSealed(str(error)) from None
+    return content
+
+
+class LaneWord:
+    """What a box says of the lane beside its presence, in the NATS header `Mcfd-Lane`: the public half of the key that sales are sealed for,
+    and the ids of the keys that it knows, by which a stranger is told from a client while the box is off."""
+
+    MOST_KEYS = 32
+
+    def __init__(self, public: bytes, key_ids: tuple[str, ...]) -> None:
+        self.public = public
+        self.key_ids = key_ids
+
+    def header(self) -> str:
+        return " ".join((encode(self.public), *self.key_ids[: self.MOST_KEYS]))
+
+    @classmethod
+    def read(cls, text: str) -> LaneWord | None:
+        """None for what is none: such a box takes no sales for later."""
+        first, *key_ids = text.split(" ") if text else [""]
+        try:
+            public = decode(first)
+        except BadKey:
+            return None
+        return cls(public, tuple(key_ids)) if len(public) == KEY_BYTES else None

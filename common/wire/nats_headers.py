@@ -80,7 +80,7 @@ CALL: Final = "call"
 LATER: Final = "later"
 """Kept by the stream CALLS: sales for a box that is off."""
 LANE: Final = "Mcfd-Lane"
-"""Header of a presence: what the relay has to know of the box (`common.wire.seal.LaneWord`)."""
+"""Header of a presence: what the relay has to know of the box (`common.wire.keys.LaneWord`)."""
 
 CLOSURES_STREAM: Final = "CLOSURES"
 PRESENCE_STREAM: Final = "PRESENCE"

@@ -21,19 +21,7 @@ from daemon.api.page.entrance import nowhere
 from daemon.api.page.rendering import Rendering
 from daemon.api.page.screens import account, box, closures, files, first_start, invoices, paper, selling, spare, today
 from daemon.api.page.screens import outages as outages_screen
-from daemon.api.routes import (
-    calendar,
-    certify,
-    customer,
-    events,
-    health,
-    journal,
-    machine,
-    me,
-    outages,
-    reports,
-    tickets,
-)
+from daemon.api.routes import calendar, certify, events, health, journal, machine, outages, reports, tickets
 from daemon.unneeded import without
 
 MACHINE_ROUTES = (
@@ -46,8 +34,8 @@ MACHINE_ROUTES = (
     *events.HANDLERS,
     *machine.HANDLERS,
 )
-KEY_ROUTES = me.HANDLERS
-OPEN_ROUTES = (*health.HANDLERS, *customer.HANDLERS)
+KEY_ROUTES = machine.KEY_HANDLERS
+OPEN_ROUTES = (*health.HANDLERS, *tickets.OPEN_HANDLERS)
 
 
 PAGE_ROUTES = (

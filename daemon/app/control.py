@@ -17,7 +17,7 @@ import structlog
 from common.language import Language, Text
 from common.language.reasons import INTERNAL_ERROR
 from common.sockets import bind_unix, peer_user
-from daemon.app.upkeep.box_clock import now_millis
+from daemon.app.upkeep.housekeeping import now_millis
 from daemon.core.errors import McfdError
 from daemon.core.ledger.decision import DecisionRefused
 from daemon.ledger_access import shell_actor

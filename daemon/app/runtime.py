@@ -21,9 +21,8 @@ from common.language import Text
 from common.language.reasons import NOT_CONFIGURED, SWITCHED_OFF
 from daemon.app.control import control_path
 from daemon.app.outward.event_bus import EventBus
-from daemon.app.sandbox import SandboxMachine, SandboxTime, sandbox_ledger, sandbox_limits
-from daemon.app.tills_first import TillsFirst
-from daemon.app.upkeep.box_clock import ClockWatch, now_millis
+from daemon.app.sandbox import SandboxMachine, SandboxTime, TillsFirst, sandbox_ledger, sandbox_limits
+from daemon.app.upkeep.housekeeping import ClockWatch, now_millis
 from daemon.company import letterhead_of
 from daemon.core.clock import zone
 from daemon.core.invoice.intake import Defaults

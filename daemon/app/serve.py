@@ -22,11 +22,10 @@ from common.front import BadCertificate, FrontError, FrontServer, withdraw
 from common.http_server import HttpServer, ServerConfig
 from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import Logins
-from daemon.api.access.sandbox_share import SandboxShare
+from daemon.api.access.throttle import SandboxShare
 from daemon.api.box import Box, Paper
 from daemon.api.http.middleware import CrossOrigin
 from daemon.api.service import create_api
-from daemon.app.announce import announce
 from daemon.app.control import controlled
 from daemon.app.outward.calls import Calls, answering_calls
 from daemon.app.outward.replication import Replication, replicating
@@ -37,11 +36,10 @@ from daemon.app.paper import ZPrinting, paper_of
 from daemon.app.reload import ReloadedPart, Reloader
 from daemon.app.runtime import OtherTaxpayer, Runtime, build
 from daemon.app.sandbox import sandbox_answers
-from daemon.app.status import report
+from daemon.app.status import announce, report
 from daemon.app.upkeep.access_records import keep_uses, note_configuration, noting_configuration, write_uses
-from daemon.app.upkeep.box_clock import now_millis
 from daemon.app.upkeep.certificate import Certificate
-from daemon.app.upkeep.housekeeping import keep_sandbox_small, keep_tidy
+from daemon.app.upkeep.housekeeping import keep_sandbox_small, keep_tidy, now_millis
 from daemon.app.upkeep.line_history import LineHistory, box
 from daemon.core.certified_core import CORE_VERSION, core_digest
 from daemon.core.errors import StorageError

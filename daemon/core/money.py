@@ -10,7 +10,7 @@ from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow
 from fractions import Fraction
 
 from common.language import Text
-from common.language.invoice_warnings import NUMBER_EXPECTED, NUMBER_INEXACT
+from common.language.reasons import NUMBER_EXPECTED, NUMBER_INEXACT
 
 MAX_AMOUNT = 10**12
 """The largest amount, price or total, in francs."""

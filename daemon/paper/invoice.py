@@ -13,9 +13,8 @@ from common.numbers import amount, percentage, scaled
 from daemon.core.clock import millis_text
 from daemon.core.invoice.invoice import Customer, Invoice, Item, TaxLine
 from daemon.core.invoice.taxes import WHOLE, without_vat
-from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.attempt import Record, is_test_code
 from daemon.core.ledger.deferred import DeferredSale
-from daemon.core.ledger.test_mode import is_test_code
 from daemon.core.money import divide_half_up
 from daemon.core.report.receipt import counters_text, receipt
 from daemon.paper import shop as paper_shop

@@ -13,7 +13,7 @@ from bridge.commands import MachineHabits, ReadServerLink, ReadState, ReadTaxpay
 from bridge.errors import Nonsense, Refused
 from bridge.replies.answers import StateReply
 from common.language import Text
-from daemon.core.ledger.test_mode import is_test_code
+from daemon.core.ledger.attempt import is_test_code
 from daemon.probe.connect import ProbeAnswer, ProbeLine
 
 STATE_FIELDS, STATE_WITHOUT_LAST = 27, 22

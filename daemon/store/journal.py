@@ -16,7 +16,7 @@ from daemon.store.access import LedgerAccess
 from daemon.store.sqlite.connection import Job
 from daemon.store.tables import journal
 from daemon.store.tables.book import books, closures, counters, originals
-from daemon.store.tables.damage import MOST, add_entries, damaged_entries, read_damage
+from daemon.store.tables.meta import MOST, add_entries, damaged_entries, read_damage
 
 
 class Journal(LedgerAccess):

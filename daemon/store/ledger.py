@@ -39,8 +39,7 @@ from daemon.store.tables.book import (
     totals,
 )
 from daemon.store.tables.book.attempts import FailedState
-from daemon.store.tables.damage import read_damage
-from daemon.store.tables.meta import read_meta, write_meta
+from daemon.store.tables.meta import read_damage, read_meta, write_meta
 
 T = TypeVar("T")
 P = ParamSpec("P")

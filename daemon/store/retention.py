@@ -12,8 +12,7 @@ from daemon.store.maintenance import housekeeping, sandbox
 from daemon.store.maintenance.housekeeping import LedgerSize
 from daemon.store.maintenance.lost_writes import read_lost
 from daemon.store.outbox import Resettled
-from daemon.store.tables.damage import Damage, read_damage, write_damage
-from daemon.store.tables.meta import read_meta, write_meta
+from daemon.store.tables.meta import Damage, read_damage, read_meta, write_damage, write_meta
 
 VERIFIED_AT = "verified_at"
 AWAY_AT = "away_at"

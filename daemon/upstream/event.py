@@ -8,6 +8,7 @@ import msgspec
 
 from common.wire.calendar_closure import TYPES as CALENDAR_TYPES
 from common.wire.closure import TYPES
+from common.wire.trial import Trial, TrialData, encode_trial
 from daemon.core.delivery import Outgoing, Proof
 
 
@@ -59,3 +60,9 @@ def _proven(proof: Proof) -> dict[str, object]:
         else dict(zip(("tc", "fvc", "frc"), proof.opening, strict=True)),
         "gaps": [{"first": gap.first, "last": gap.last, "known_from": gap.known_from} for gap in proof.gaps],
     }
+
+
+def compose_trial(event_id: str, nim: str, *, at: str, box: str, key_id: str) -> bytes:
+    """The message of `mcfd upstream test`, which says nothing. `at` in RFC 3339; `box` and `key_id` as in a closure's event."""
+    data = TrialData(nim, box, key_id)
+    return encode_trial(Trial(id=event_id, source=f"/mcf/{nim}", time=at, data=data))

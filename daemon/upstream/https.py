@@ -1,9 +1,13 @@
-"""Headquarters behind a URL: one signed POST per closure (Standard Webhooks headers, CloudEvents body)."""
+"""Headquarters behind a URL: one signed POST per closure (Standard Webhooks headers, CloudEvents body). A webhook for events, signed twice, as
+Standard Webhooks wants it and as clients of the hosted service verify it: `X-Avepay-Signature: sha256=<hex>` is HMAC-SHA256 of the raw body
+with the secret as it stands in the file."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
+import hmac
 import ssl
 import time
 import uuid
@@ -12,6 +16,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
+from pathlib import Path
 
 import httpx
 
@@ -19,18 +24,23 @@ from common.language import NO_TEXT
 from common.language.reasons import CONNECTION_FAILED, NO_REPLY_IN_SECONDS
 from common.sockets import is_loopback
 from common.wire.closure import CONTENT_TYPE
-from common.wire.keys import SigningKey
+from common.wire.keys import SHARED, SharedKey, SigningKey
 from common.wire.presence import CONTENT_TYPE as PRESENCE_TYPE
 from common.wire.presence import PresenceAnswer, read_answer
 from common.wire.signing import is_receipt, sign
 from daemon.core.delivery import Again, Delivery
-from daemon.upstream.options import BadOptions, Options, read_keys, signing_time, tls_context, verdict
+from daemon.upstream.options import BadOptions, Options, parse_key, read_keys, signing_time, tls_context, verdict
 
 JSON = {"content-type": PRESENCE_TYPE}
 ANSWER_LIMIT = 16 * 1024
 EXCERPT = 200
 KEEPALIVE = 10
 """Connections that wait for the next request."""
+
+JSON_TYPE = "application/json"
+SIGNATURE = "x-avepay-signature"
+LEAST_TEXT = 16
+"""Bytes of a secret that is not a `whsec_…`: clients of the hosted service have made their own so far."""
 
 
 def open_receiver(options: Options) -> HttpsReceiver:
@@ -185,3 +195,46 @@ def check_url(options: Options) -> httpx.URL:
     if url.scheme == "http" and not (options.allow_plain or is_loopback(url.host)):
         raise BadOptions("upstream.url: plain http beyond loopback needs allow_plain_http = true")
     return url
+
+
+def open_webhook(options: Options) -> HttpsReceiver:
+    """`options.key_files` is the one file of the secret. BadOptions when it cannot be opened as configured."""
+    url = check_url(options)
+    (path,) = options.key_files
+    secret = read_secret(path)
+
+    def beside(body: bytes) -> Mapping[str, str]:
+        return {SIGNATURE: "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()}
+
+    return HttpsReceiver(
+        options.url,
+        [standard_key(secret, path)],
+        tls=tls_context(options.tls_ca, is_used=url.scheme == "https"),
+        timeout=options.timeout,
+        content_type=JSON_TYPE,
+        beside=beside,
+        receipt=options.receipt,
+    )
+
+
+def read_secret(path: Path) -> str:
+    """The one line of the file."""
+    try:
+        lines = path.read_text("utf-8").split("\n")
+    except OSError as error:
+        raise BadOptions(f"webhook secret {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise BadOptions(f"webhook secret {path}: not text") from None
+    found = [line.strip() for line in lines if line.strip()]
+    if len(found) != 1:
+        raise BadOptions(f"webhook secret {path}: one line is needed")
+    return found[0]
+
+
+def standard_key(secret: str, path: Path) -> SigningKey:
+    """A secret that is not written as `whsec_…` signs as the text that it is."""
+    if secret.startswith(SHARED):
+        return parse_key(secret, str(path))
+    if len(secret.encode()) < LEAST_TEXT:
+        raise BadOptions(f"webhook secret {path}: shorter than {LEAST_TEXT} bytes, which can be guessed")
+    return SharedKey(secret.encode())

@@ -33,7 +33,7 @@ from common.language.reasons import (
     TOPIC_NO_STREAM,
 )
 from common.sockets import is_loopback
-from common.wire.keys import BadCredentials, Credentials, SigningKey, decode_public, read_credentials
+from common.wire.keys import BadCredentials, Credentials, LaneWord, SigningKey, decode_public, read_credentials
 from common.wire.nats_client import (
     Client,
     Denied,
@@ -46,7 +46,6 @@ from common.wire.nats_client import (
 )
 from common.wire.nats_headers import ASK, LANE, MINIMUM, PRESENCE
 from common.wire.presence import PresenceAnswer, read_answer
-from common.wire.seal import LaneWord
 from common.wire.signing import sign
 from common.wire.upstream_kinds import KINDS
 from daemon.core.delivery import Again, Delivered, Delivery, DeliveryRefused

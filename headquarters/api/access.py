@@ -14,7 +14,7 @@ from litestar.exceptions import NotAuthorizedException, PermissionDeniedExceptio
 from common.cookies import cookie_of
 from common.http_server import SHOWN
 from headquarters.core.reception import Reason
-from headquarters.intake.threads import Threads
+from headquarters.intake.gather import Threads
 from headquarters.store.people import ROLES
 from headquarters.store.store import HqStore
 

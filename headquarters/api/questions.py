@@ -15,7 +15,7 @@ from headquarters.api.access import asked
 from headquarters.core.closure_record import machine_of
 from headquarters.core.reception import DAY_BEGINS
 from headquarters.core.wording import Facts, Kind, sentence
-from headquarters.intake.threads import Threads
+from headquarters.intake.gather import Threads
 from headquarters.store.figures import ClosureLine, CursorPlace, Order
 from headquarters.store.findings import StoredFinding
 from headquarters.store.store import HqStore

@@ -12,7 +12,7 @@ import msgspec
 import structlog
 
 from common.files import replacing
-from headquarters.intake.threads import Threads
+from headquarters.intake.gather import Threads
 from headquarters.store.database import StoreError
 from headquarters.store.register import Register, RegisterContent
 from headquarters.store.revision import PutBack

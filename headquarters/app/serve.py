@@ -25,11 +25,11 @@ from headquarters.app.service import create_service
 from headquarters.app.settings import HqSettings, Nats, join_terms, register_copy
 from headquarters.findings.notify import MailNotifier, Notifier, WebhookNotifier
 from headquarters.findings.watch import Watch, WatchPace
+from headquarters.intake.gather import Threads
 from headquarters.intake.jetstream import JetStreamIntake
 from headquarters.intake.joining import JoinTerms
 from headquarters.intake.nats_revocations import NatsRevocations
 from headquarters.intake.reception import Reception
-from headquarters.intake.threads import Threads
 from headquarters.page.shared import RULES, Screens
 from headquarters.store.database import StoreError
 from headquarters.store.store import HqStore

@@ -14,12 +14,12 @@ from litestar.exceptions import HTTPException
 from litestar.response import Redirect
 
 from common.language import Text
-from common.web.asked import return_url, set_cookie
-from headquarters.api import incoming, joining, questions
+from common.web.security import return_url, set_cookie
+from headquarters.api import incoming, questions
 from headquarters.api.access import problem
+from headquarters.intake.gather import Threads
 from headquarters.intake.joining import JoinService, JoinTerms
 from headquarters.intake.reception import Reception
-from headquarters.intake.threads import Threads
 from headquarters.page import calendar, entrance, findings, totals
 from headquarters.page.shared import ASKED_COOKIE, FOREIGN, NOT_PERMITTED, NoSession, Screens
 from headquarters.store.database import BadContent, StoreError
@@ -96,7 +96,7 @@ def drawn_routes() -> Litestar:
     """An application without a state, so that each of a process is a copy with its own: drawing the routes is most of what one costs."""
     return Litestar(
         [
-            *(incoming.take_closure, incoming.take_presence, joining.join),
+            *(incoming.take_closure, incoming.take_presence, incoming.join),
             *(questions.closures, questions.findings, questions.see, questions.solve),
             *(root, live, ready, metrics),
             *PAGE,

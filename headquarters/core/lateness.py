@@ -1,12 +1,12 @@
-"""When a shop usually closes, and whether it should have by now.
-
-A shop's day begins at 04:00 (`reception.DAY_BEGINS`); minutes are counted from there, so that one that closes at 00:30 is not
-early."""
+"""When a shop usually closes, and whether it should have by now. A shop's day begins at 04:00 (`reception.DAY_BEGINS`); minutes are counted from
+there, so that one that closes at 00:30 is not early. Two boxes with one identity, as of a card that was copied: each start of a daemon has a
+name of its own (`boot` of its presence), and a start that is heard again after another one has begun is a second box."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from itertools import permutations
 
 import msgspec
 
@@ -21,6 +21,13 @@ GRACE_MINUTES = 60
 MINUTES_A_DAY = 1440
 _START = datetime(1970, 1, 1, tzinfo=UTC)
 _BEGINS = int(DAY_BEGINS.total_seconds()) // 60
+
+MOST = 4
+"""Starts that are remembered of a machine."""
+MARGIN_MILLIS = 60_000
+"""The last word of a daemon that ends may come after the first one of its next start; never that long after."""
+FORGETS_MILLIS = 3_600_000
+"""Who was not heard for so long is there no more."""
 
 
 class Habit(msgspec.Struct, frozen=True):
@@ -71,3 +78,27 @@ def _deadline(day: date, habit: Habit, zone: tzinfo) -> int:
 def _minute(at: int, zone: tzinfo) -> int:
     local = (_START + timedelta(milliseconds=at)).astimezone(zone)
     return from_clock(local.hour * 60 + local.minute)
+
+
+class HeardBoot(msgspec.Struct, frozen=True, array_like=True):
+    """Times by our clock, in ms."""
+
+    boot: str
+    first: int
+    last: int
+
+
+def heard(boots: Sequence[HeardBoot], boot: str, at: int) -> list[HeardBoot]:
+    """With that word, the start that was heard last behind the others."""
+    known = next((one for one in boots if one.boot == boot), HeardBoot(boot, at, at))
+    others = [one for one in boots if one.boot != boot]
+    return [*others[-(MOST - 1) :], HeardBoot(boot, known.first, max(known.last, at))]
+
+
+def two_at_once(boots: Sequence[HeardBoot], now: int) -> tuple[str, str] | None:
+    """The names of two starts that speak in turn; None where there is one box."""
+    recent = [one for one in boots if abs(now - one.last) <= FORGETS_MILLIS]
+    for older, newer in permutations(recent, 2):
+        if older.first < newer.first <= older.last - MARGIN_MILLIS:
+            return older.boot, newer.boot
+    return None

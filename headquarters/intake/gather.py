@@ -1,10 +1,12 @@
-"""What comes one by one, gathered: while one transaction is on its way to the disk, the next one fills up."""
+"""Work that blocks, on threads of its own: the database's waits, and signatures by the hundred. What comes one by one, gathered: while one transaction
+is on its way to the disk, the next one fills up."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Generic, TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from typing import Generic, ParamSpec, TypeVar
 
 from headquarters.store.database import BadContent, StoreError
 from headquarters.store.revision import StaleRing
@@ -13,6 +15,10 @@ AT_ONCE = 500
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+P = ParamSpec("P")
+
+THREADS = 4
 
 
 class Gatherer(Generic[T, R]):
@@ -66,3 +72,15 @@ class Gatherer(Generic[T, R]):
         """One of them has a fault of its own, which holds up no other."""
         for one in batch:
             await self._settle([one])
+
+
+class Threads:
+    def __init__(self, count: int = THREADS) -> None:
+        self._executor = ThreadPoolExecutor(count, thread_name_prefix="hq")
+
+    async def run(self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+        """What is once begun goes on to its end, also when nobody waits for it any more."""
+        return await asyncio.get_running_loop().run_in_executor(self._executor, lambda: work(*arguments, **named))
+
+    def close(self) -> None:
+        self._executor.shutdown(wait=True)

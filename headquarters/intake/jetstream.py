@@ -16,7 +16,7 @@ from common.wire.keys import BadCredentials
 from common.wire.nats_client import Client, Msg, NatsError, NoAnswer
 from common.wire.nats_headers import CLOSURES_STREAM
 from common.wire.nats_pull import NatsOptions, Pull, connected, pulling
-from headquarters.intake.gather import AT_ONCE
+from headquarters.intake.gather import AT_ONCE, Threads
 from headquarters.intake.presence_nats import PresenceEvents, PresenceIntake
 from headquarters.intake.questions_nats import Floods, Questions
 from headquarters.intake.reception import Batch, Reception
@@ -28,7 +28,6 @@ from headquarters.intake.stream import (
     read_stream,
     stream_info,
 )
-from headquarters.intake.threads import Threads
 from headquarters.store.database import StoreError
 from headquarters.store.store import HqStore
 from headquarters.store.taken import StreamName

@@ -17,7 +17,7 @@ from common.wire.joining import JoinAnswer, JoinLink, JoinRequest, read_code, re
 from common.wire.keys import BadKey, PublicKey, verifying_key
 from common.wire.signing import verify
 from headquarters.core.nats_accounts import NatsIssuer, user_of
-from headquarters.intake.threads import Threads
+from headquarters.intake.gather import Threads
 from headquarters.store.joining import JoinRefused
 from headquarters.store.store import HqStore
 

@@ -16,7 +16,7 @@ from common.wire.keys import credentials_of
 from common.wire.nats_client import Client, NatsError, open_client
 from common.wire.nats_pull import CONNECT_SECONDS, NatsOptions
 from headquarters.core.nats_accounts import LOOKUP, UPDATE, NatsIssuer
-from headquarters.intake.threads import Threads
+from headquarters.intake.gather import Threads
 from headquarters.store.database import StoreError
 from headquarters.store.store import HqStore
 

@@ -19,8 +19,7 @@ from common.wire.presence import MOST_BYTES, PresenceAnswer, WantedClosures, rea
 from common.wire.trial import Trial
 from headquarters.core.closure_record import machine_of
 from headquarters.core.reception import Message, MessageRefused, Received, ReceivedCalendar, receive, signer
-from headquarters.intake.gather import Gatherer
-from headquarters.intake.threads import Threads
+from headquarters.intake.gather import Gatherer, Threads
 from headquarters.store.book.closures import TakeOutcome
 from headquarters.store.book.presences import HeardPresence
 from headquarters.store.database import BadContent, StoreError

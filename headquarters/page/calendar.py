@@ -10,8 +10,8 @@ from typing import Any
 from litestar import Response, get
 from litestar.exceptions import NotFoundException
 
-from common.web.asked import RIGHT
 from common.web.formats import depth
+from common.web.security import RIGHT
 from common.wire.closure import read_closure
 from headquarters.core.closure_record import machine_of
 from headquarters.page.shared import AnyRequest, Screens, days_of, month_of, page_of, text_of, with_those_beside

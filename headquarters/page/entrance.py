@@ -16,8 +16,7 @@ from common.language import LANGUAGES, Text
 from common.login_guard import DEVICE_SECONDS, Attempted, TooManyTries, new_device
 from common.passwords import is_of_today
 from common.turns import Busy
-from common.web.asked import redirect_after_login, set_cookie
-from common.web.security import HEADERS, is_own_origin
+from common.web.security import HEADERS, is_own_origin, redirect_after_login, set_cookie
 from headquarters.api.access import COOKIE, address_of_request, person_of_token
 from headquarters.page.shared import ASKED_COOKIE, FOREIGN, LANGUAGE_COOKIE, THROTTLED, AnyRequest, Screens
 

@@ -14,7 +14,7 @@ from litestar.response import Redirect
 from common.language import Text
 from common.passwords import fault_of_password
 from common.turns import Busy
-from common.web.asked import RIGHT
+from common.web.security import RIGHT
 from common.wire.joining import MOST_MACHINES
 from headquarters.core.closure_record import machine_of
 from headquarters.intake.joining import JoinService

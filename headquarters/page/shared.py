@@ -25,7 +25,7 @@ from common.web.security import HEADERS, is_own_form
 from headquarters.api.access import Caller, person_of
 from headquarters.core.reception import day_of
 from headquarters.core.wording import KIND, Facts, Kind, sentence
-from headquarters.intake.threads import Threads
+from headquarters.intake.gather import Threads
 from headquarters.store.store import HqStore
 
 AnyRequest = Request[Any, Any, Any]

@@ -14,9 +14,8 @@ from litestar import Response, get
 from litestar.response import Stream
 
 from common.numbers import plain_cell
-from common.web.asked import RIGHT
 from common.web.formats import day, moment
-from common.web.security import HEADERS
+from common.web.security import HEADERS, RIGHT
 from headquarters.page.shared import AnyRequest, Screens, days_of, month_of, text_of, with_those_beside
 from headquarters.store.figures import ClosureLine
 from headquarters.store.register import RegisteredBox

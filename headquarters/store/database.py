@@ -1,13 +1,15 @@
-"""One database, SQLite or PostgreSQL: its connections, transactions that are durable when they end, and its migrations."""
+"""One database, SQLite or PostgreSQL: its connections, transactions that are durable when they end, its migrations, and many rows in one
+statement."""
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy import Connection, Engine, Table, create_engine, event, text
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -21,6 +23,8 @@ BUSY_SECONDS = 20
 WAL_AGAIN_SECONDS = 0.02
 MIGRATING = 8_490_001
 """The advisory lock: two instances that start at once migrate one after the other."""
+
+Row = dict[str, Any]
 
 
 class StoreError(Exception):
@@ -151,3 +155,26 @@ def _postgresql(url: URL) -> Engine:
             "options": "-c lock_timeout=20s -c idle_in_transaction_session_timeout=60s",
         },
     )
+
+
+def is_sqlite(connection: Connection) -> bool:
+    return connection.dialect.name == "sqlite"
+
+
+def insert_into(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
+    """With `on_conflict_…`, which both have, each in its own dialect."""
+    return sqlite.insert(table) if is_sqlite(connection) else postgresql.insert(table)
+
+
+def insert_new(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
+    """Those that are there already stay as they are."""
+    if rows:
+        connection.execute(insert_into(connection, table).on_conflict_do_nothing(), rows)
+
+
+def upsert(connection: Connection, table: Table, rows: Sequence[Row], replaced: Sequence[str]) -> None:
+    """New rows, or where there is one with that primary key, its columns `replaced`. Each key once."""
+    if rows:
+        statement = insert_into(connection, table)
+        values = {name: statement.excluded[name] for name in replaced}
+        connection.execute(statement.on_conflict_do_update(index_elements=list(table.primary_key), set_=values), rows)

@@ -16,8 +16,7 @@ from headquarters.core.closure_record import machine_of
 from headquarters.core.reception import Message, MessageRefused, Reason, Received, Via, day_of, is_junk
 from headquarters.core.wording import Fact
 from headquarters.store import tables
-from headquarters.store.bulk import insert_into
-from headquarters.store.database import Database
+from headquarters.store.database import Database, insert_into
 from headquarters.store.findings import keep_fact
 
 LIVE = "live"

@@ -11,8 +11,7 @@ from sqlalchemy import Connection, RowMapping, Select, and_, case, func, or_, se
 from headquarters.core.reception import Received
 from headquarters.core.wording import PASSING, Fact, Facts, Kind
 from headquarters.store import tables
-from headquarters.store.bulk import is_sqlite, upsert
-from headquarters.store.database import Database
+from headquarters.store.database import Database, is_sqlite, upsert
 
 NEW, TOLD, TOLD_SOLVED = range(3)
 WORST_FIRST: tuple[Kind, ...] = (

@@ -7,7 +7,6 @@ from typing import Final
 from sqlalchemy import Connection, inspect, text
 
 from headquarters.store import tables
-from headquarters.store.bulk import is_sqlite
 
 STEPS: Final[dict[str, tuple[str, ...]]] = {
     "0001": (),
@@ -68,7 +67,7 @@ def upgrade(connection: Connection, head: str = HEAD) -> None:
         connection.exec_driver_sql(f"CREATE TABLE {_VERSION} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
         connection.exec_driver_sql(f"INSERT INTO {_VERSION} VALUES ('{HEAD}')")  # noqa: S608  as above
         return
-    kind = "BLOB" if is_sqlite(connection) else "BYTEA"
+    kind = "BLOB" if connection.dialect.name == "sqlite" else "BYTEA"
     for step in (step for step in STEPS if version < step <= head):
         for statement in STEPS[step]:
             connection.exec_driver_sql(statement.format(bytes=kind))

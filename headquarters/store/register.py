@@ -21,8 +21,7 @@ from headquarters.core.wording import Kind
 from headquarters.store import tables
 from headquarters.store.book.books import ask_anew, withdraw_statements
 from headquarters.store.book.closures import withdraw
-from headquarters.store.bulk import insert_new, upsert
-from headquarters.store.database import READ_AT_ONCE, Database
+from headquarters.store.database import READ_AT_ONCE, Database, insert_new, upsert
 from headquarters.store.revision import (
     Settled,
     after,

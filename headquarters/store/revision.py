@@ -14,8 +14,7 @@ from sqlalchemy import BigInteger, Case, ColumnElement, Connection, case, cast, 
 from sqlalchemy import Text as SqlText
 
 from headquarters.store import tables
-from headquarters.store.bulk import insert_into, insert_new, is_sqlite
-from headquarters.store.database import Database, StoreError
+from headquarters.store.database import Database, StoreError, insert_into, insert_new, is_sqlite
 
 REVISION, TRAIL = "revision", "trail"
 MOST_TRAIL = 100

@@ -155,7 +155,7 @@ message = Table(
     PrimaryKeyConstraint("machine", "id"),
 )
 
-# at: by the box's clock. body: JSON as it came. boots, in MessagePack: the last starts of its daemon that were heard (`core.boots`).
+# at: by the box's clock. body: JSON as it came. boots, in MessagePack: the last starts of its daemon that were heard (`core.lateness`).
 presence = Table(
     "presence",
     metadata,

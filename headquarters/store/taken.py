@@ -12,8 +12,7 @@ import msgspec
 from sqlalchemy import Connection, select, update
 
 from headquarters.store import tables
-from headquarters.store.bulk import insert_new
-from headquarters.store.database import Database
+from headquarters.store.database import Database, insert_new
 
 APART = 20_000
 """As far below its position a database of an older version may lack some: what its instances had in hand."""

@@ -9,8 +9,8 @@ from support.hq.paper_box import PaperBox
 from support.hq.store import UTC
 
 from headquarters.core.reception import Message, MessageRefused
+from headquarters.intake.gather import Threads
 from headquarters.intake.reception import Reception
-from headquarters.intake.threads import Threads
 from headquarters.store.book.closures import TakeOutcome
 from headquarters.store.database import BadContent
 from headquarters.store.taken import StreamName

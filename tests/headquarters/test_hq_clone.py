@@ -7,7 +7,7 @@ import pytest
 from support.hq.paper_box import PaperBox
 from support.hq.store import NOW, said
 
-from headquarters.core.boots import HeardBoot, heard, two_at_once
+from headquarters.core.lateness import HeardBoot, heard, two_at_once
 from headquarters.core.wording import sentence
 
 MINUTE = 60_000

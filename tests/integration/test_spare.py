@@ -17,8 +17,8 @@ from daemon.core.ledger.take_over import TakeOverRefused
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import entries
-from daemon.usecases.certification.requests import find_request
-from daemon.usecases.deferred.take_back import take_back
+from daemon.usecases.certification.idempotency import find_request
+from daemon.usecases.deferred.accept import take_back
 from daemon.usecases.reports import journal, report
 from daemon.usecases.reports.close_period import close_period
 

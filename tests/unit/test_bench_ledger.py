@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.rows.reports import range_of_all, x_of_period
 from bench.shop import ledger
-from bench.shop.ledger import DAY, Maker, make, summed
+from bench.shop.ledger import DAY, Maker
 from daemon.core.invoice.invoice import PAYMENT_LABELS
 from daemon.core.ledger.attempt import Attempt, Outcome
 from daemon.core.machine.state import Certified, FiscalCounters
@@ -110,19 +109,3 @@ def test_a_ledger_made_in_parts_is_one_ledger(tmp_path):
     for table in ("total", "checkpoint"):
         assert rows_of(tmp_path / "parts.sqlite3", table) == rows_of(whole, table)
     assert verify(tmp_path / "parts.sqlite3").clean
-
-
-async def test_both_ways_to_a_report_agree(tmp_path):
-    """The bench compares answers before it compares times, and would fail on a difference."""
-    path = made(tmp_path / "bulk.sqlite3")
-    assert min(await range_of_all(path, 3, START + 4 * DAY)) > 0
-    make(tmp_path / "open.sqlite3", COUNT, start=START, closing=False)
-    assert min(await x_of_period(tmp_path / "open.sqlite3", COUNT, START + 4 * DAY)) > 0
-
-
-def test_the_baseline_adds_up_what_the_ledger_adds_up(tmp_path):
-    """Over all seqs, the sum of the tallies is the running total."""
-    path = made(tmp_path / "bulk.sqlite3")
-    with closing(open_file(path, "rw")) as connection:
-        (book,) = books.all_books(connection)
-        assert summed(connection, book, 1, COUNT) == totals.read_totals(connection, book.id).running

@@ -13,8 +13,7 @@ from litestar.datastructures import State
 from common.language import Text
 from daemon.api.access.login import Logins
 from daemon.api.access.rehearsal import MetCases, SandboxControls
-from daemon.api.access.sandbox_share import SandboxShare
-from daemon.api.access.throttle import ConcurrencyLimit, WrongKeys
+from daemon.api.access.throttle import ConcurrencyLimit, SandboxShare, WrongKeys
 from daemon.api.box import Box, Paper
 from daemon.api.http.middleware import CrossOrigin
 from daemon.core.audit import Actor

@@ -16,10 +16,9 @@ from litestar.handlers import HTTPRouteHandler
 from common.cookies import cookie_of
 from common.language import Language, Speaker, Text, chosen
 from common.language.reasons import from_stored
-from common.web import asked, formats
-from common.web.asked import RIGHT
+from common.web import formats, security
 from common.web.icons import MenuItem, is_here
-from common.web.security import is_own_form
+from common.web.security import RIGHT, is_own_form
 from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import token_of
 from daemon.api.http.answers import Answer, Header, Headers, Reply
@@ -111,8 +110,8 @@ class Visit(msgspec.Struct, frozen=True):
     def worker(self) -> MachineWorker:
         """The machine that is looked at: `m` of the query or the form (`NIM`, or `NIM:test`), or else the first, or its spare while that stands for it."""
         workers = self.deps.workers.all()
-        asked = self.form.get("m") or self.query.get("m") or ""
-        return next((worker for worker in workers if name_of(worker) == asked), workers[0].in_use)
+        security = self.form.get("m") or self.query.get("m") or ""
+        return next((worker for worker in workers if name_of(worker) == security), workers[0].in_use)
 
     def moment(self, at: int) -> str:
         return formats.moment(at, self.page.zone, self.language)
@@ -233,10 +232,10 @@ async def fault_page(request: AnyRequest, error: Exception, visit: Visit | None 
     there."""
     page: Configured = request.app.state["page"]
     if isinstance(error, NotLoggedIn):
-        asked = remember_return_url(request)
+        security = remember_return_url(request)
         if is_fetched(request):
-            return Answer(b"", media_type=HTML, headers=(TO_LOGIN, asked))
-        return redirect("/ui/login", asked)
+            return Answer(b"", media_type=HTML, headers=(TO_LOGIN, security))
+        return redirect("/ui/login", security)
     fault = fault_of(error)
     told: dict[str, Any] = {
         "answered": fault.status,
@@ -333,13 +332,15 @@ ASKED_COOKIE: Final = "mcfd_asked"
 
 def remember_return_url(request: Request[Any, Any, Any]) -> Header:
     """`Set-Cookie` beside the way to the login."""
-    return b"set-cookie", asked.set_cookie(ASKED_COOKIE, asked.return_url(request)).encode()
+    return b"set-cookie", security.set_cookie(ASKED_COOKIE, security.return_url(request)).encode()
 
 
 def redirect_after_login(request: Request[Any, Any, Any], session: Session | None) -> str:
     """Where somebody goes who has just logged in."""
-    return asked.redirect_after_login(request, ASKED_COOKIE, partial(may, session.role)) if session else asked.FIRST
+    return (
+        security.redirect_after_login(request, ASKED_COOKIE, partial(may, session.role)) if session else security.FIRST
+    )
 
 
 def forget_return_url() -> Header:
-    return b"set-cookie", asked.set_cookie(ASKED_COOKIE, "").encode()
+    return b"set-cookie", security.set_cookie(ASKED_COOKIE, "").encode()

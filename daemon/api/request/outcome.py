@@ -24,7 +24,7 @@ from daemon.core.ledger.deferred import DeferredSale
 from daemon.core.ledger.failure import failure_of
 from daemon.core.machine.nim import short_nim
 from daemon.core.report.receipt import Receipt, receipt
-from daemon.usecases.certification.requests import FoundRequest, RequestStatus, find_request
+from daemon.usecases.certification.idempotency import FoundRequest, RequestStatus, find_request
 
 MAX_IDEMPOTENCY_KEY: Final = 200
 

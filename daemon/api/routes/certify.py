@@ -35,10 +35,8 @@ from daemon.core.ledger.take_over import MachineIsSpare
 from daemon.core.report.receipt import Preview, Receipt, preview, receipt
 from daemon.paper.invoice import invoice_document, waiting_document
 from daemon.usecases.certification.certify import certify, dry_run
-from daemon.usecases.certification.idempotency import Answered
-from daemon.usecases.certification.requests import FoundRequest, find_request
-from daemon.usecases.deferred.accept import certify_or_defer
-from daemon.usecases.deferred.take_back import take_back
+from daemon.usecases.certification.idempotency import Answered, FoundRequest, find_request
+from daemon.usecases.deferred.accept import certify_or_defer, take_back
 from daemon.usecases.reports import inspect
 
 INVOICE_EXAMPLE: Final[dict[str, Any]] = {

@@ -1,4 +1,5 @@
-"""What the machine says of itself, and the sandbox's own time: moved on by a test key, to see a Z of another day, a month, an alert (decision 40)."""
+"""What a key is for, and what its machine says of itself; the sandbox's own time: moved on by a test key, to see a Z of another day, a month, an
+alert (decision 40)."""
 
 from __future__ import annotations
 
@@ -15,13 +16,22 @@ from daemon.api.document.describe import AT_THE_MACHINE, ONCE, REPLAYABLE, STORE
 from daemon.api.http.answers import Answer, encoded, sent
 from daemon.api.request.body import json_of, read_bytes, read_empty
 from daemon.api.request.outcome import call_of
-from daemon.core.clock import DAY, HOUR
+from daemon.core.clock import DAY, HOUR, millis_text
 from daemon.core.errors import FieldError, InvalidRequest, NotFound
 from daemon.core.invoice.fields import Fields
 from daemon.core.invoice.unknown import refusals_of, unknown_of
+from daemon.core.people import USUAL, Role
 from daemon.core.report.machine_info import MachineInfo
 from daemon.usecases.reports import inspect
 from daemon.usecases.reports.inspect import CancelAnswer
+
+MOST_DAYS: Final = 400
+MOST_HOURS: Final = 48
+MOST_AHEAD: Final = 3660 * DAY
+_SERVERS: Final = ("reachable", "unreachable")
+
+Days = Annotated[int, Meta(ge=0, le=MOST_DAYS)]
+Hours = Annotated[int, Meta(ge=0, le=MOST_HOURS)]
 
 
 @get(
@@ -60,15 +70,6 @@ async def cancel_pending(request: ApiRequest) -> Answer:
     raw = await read_empty(request.scope["headers"], request.receive)
     done = await inspect.cancel_pending(worker, call_of(request, raw))
     return sent(done.value, replayed=done.replayed)
-
-
-MOST_DAYS: Final = 400
-MOST_HOURS: Final = 48
-MOST_AHEAD: Final = 3660 * DAY
-_SERVERS: Final = ("reachable", "unreachable")
-
-Days = Annotated[int, Meta(ge=0, le=MOST_DAYS)]
-Hours = Annotated[int, Meta(ge=0, le=MOST_HOURS)]
 
 
 class ClockBody(msgspec.Struct, kw_only=True, rename="camel"):
@@ -133,8 +134,42 @@ def _whole(fields: Fields, name: str, most: int) -> int:
     return 0
 
 
-HANDLERS = (
-    machine_info,
-    cancel_pending,
-    move_clock,
+class Me(msgspec.Struct, frozen=True, rename={"expires_at": "expiresAt"}):
+    id: Annotated[str, Meta(description="As `mcfd keys list` shows it")]
+    label: Annotated[str, Meta(description="As given when the key was made")]
+    mode: Annotated[Literal["live", "test"], Meta(description="live, or test for the sandbox")]
+    nim: Annotated[str, Meta(description="The one NIM this key is for")]
+    connected: Annotated[bool, Meta(description="Whether its machine answers")]
+    role: Annotated[Role, Meta(description="What it may do: seller, reader, manager or technician")] = USUAL
+    expires_at: Annotated[str | None, Meta(description="When it ends; null for never")] = None
+
+
+@get(
+    "/v1/me",
+    **described(
+        "get_me",
+        tag="key",
+        right="look",
+        summary="The key",
+        description="What this key is for, and whether its machine answers.",
+        answer=Me,
+        access="key",
+    ),
 )
+async def me(request: ApiRequest) -> Answer:
+    key, worker = request.auth.key, request.auth.found
+    return encoded(
+        Me(
+            id=str(key.id),
+            label=key.label,
+            mode=key.mode,
+            nim=key.nim,
+            connected=worker is not None and worker.connected,
+            role=key.role,
+            expires_at=millis_text(key.expires_at) if key.expires_at else None,
+        )
+    )
+
+
+HANDLERS = (machine_info, cancel_pending, move_clock)
+KEY_HANDLERS = (me,)

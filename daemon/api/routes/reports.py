@@ -21,8 +21,8 @@ from daemon.core.money import MAX_AMOUNT
 from daemon.core.report.articles import ArticlesReport
 from daemon.core.report.fiscal_reports import AReport, HistoryRecord, XReport, ZReport
 from daemon.usecases.reports import acts, report
-from daemon.usecases.reports.articles import articles_report, articles_since
 from daemon.usecases.reports.close_period import close_period
+from daemon.usecases.reports.report import articles_report, articles_since
 
 MAX_Z_NUMBER = 999_999_999
 

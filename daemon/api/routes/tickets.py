@@ -1,5 +1,5 @@
-"""Certified invoices and reports on paper: as text, as a page, as bytes for a receipt printer, or printed by the box itself; and the QR code of a
-receipt, ready for the ticket."""
+"""Certified invoices and reports on paper: as text, as a page, as bytes for a receipt printer, or printed by the box itself; the QR code of a
+receipt, ready for the ticket; and the customer's page of a sale that waited, at an address that nobody can guess."""
 
 from __future__ import annotations
 
@@ -13,40 +13,47 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.spec import Parameter
 from msgspec import Meta
 
+from common.language import Text
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.document.describe import RANGE, EmptyBody, described
 from daemon.api.http.answers import Answer, Header, encoded
 from daemon.api.refusals import TooManyRequests
-from daemon.api.rendered_paper import SHAPE, STYLE, read_wanted, rendered
+from daemon.api.rendered_paper import ALONE, MEDIA, SHAPE, STYLE, read_wanted, rendered
 from daemon.api.request.body import range_of, read_empty, read_query
-from daemon.api.request.outcome import call_of
+from daemon.api.request.outcome import call_of, customer_url
 from daemon.core.clock import millis_text
-from daemon.core.errors import InvalidRequest, PrinterFailed
+from daemon.core.errors import InvalidRequest, NotFound, PrinterFailed
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.entries import CalendarKind
 from daemon.core.people import Right
 from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.core.report.receipt import receipt
-from daemon.paper.invoice import invoice_document
+from daemon.paper.html import as_html
+from daemon.paper.invoice import invoice_document, waiting_document
 from daemon.paper.layout import Document
 from daemon.paper.logo import draw_qr
 from daemon.paper.reports import articles_document, report_document
 from daemon.paper.shop import Shop, Style
+from daemon.usecases.deferred.accept import certified_record
 from daemon.usecases.reports import acts, inspect, journal, report
 from daemon.usecases.reports.acts import articles_of
-from daemon.usecases.reports.articles import articles_report, articles_since
 from daemon.usecases.reports.close_period import calendar_closure
+from daemon.usecases.reports.report import articles_report, articles_since
+
+Template = Callable[[ApiRequest, Shop, Style], Awaitable[Document]]
+"""One document of the request's book."""
+
+UNCHANGING: Final[Header] = (b"cache-control", b"private, max-age=31536000, immutable")
+_TEXT = "The QR code of the receipt (`qrContent`), 34 mm wide, for an 80 mm ticket."
+
+NOTHING = Text("there is no invoice at this address; ask the shop")
 
 
 class Printed(msgspec.Struct, frozen=True):
     """`printed` names the document: the invoice's number, or the report's title."""
 
     printed: Annotated[str, Meta(description="What was printed: the invoice's number, or the report's title")]
-
-
-Template = Callable[[ApiRequest, Shop, Style], Awaitable[Document]]
-"""One document of the request's book."""
 
 
 async def _invoice(request: ApiRequest, _shop: Shop, style: Style) -> Document:
@@ -197,10 +204,6 @@ def _routes(
     return ticket, print_
 
 
-UNCHANGING: Final[Header] = (b"cache-control", b"private, max-age=31536000, immutable")
-_TEXT = "The QR code of the receipt (`qrContent`), 34 mm wide, for an 80 mm ticket."
-
-
 @get(
     "/certifications/{code:str}/qr.svg",
     **described(
@@ -239,16 +242,42 @@ async def _answer(request: ApiRequest, kind: Literal["svg", "png"], media_type: 
     return Answer(image, media_type=media_type, headers=(UNCHANGING,))
 
 
+@get(
+    "/f/{address:str}",
+    **described(
+        "get_customer_page",
+        tag="paper",
+        summary="The customer's page of a sale that waited",
+        description="""Its address stands on the slip, and nobody can guess it. The slip without fiscal value until the sale is certified, then the
+certified invoice; 404 for one that was taken back or refused.""",
+        media=("text/html",),
+        problems=(NotFound,),
+        access="open",
+    ),
+)
+async def customer_page(request: ApiRequest) -> Answer:
+    deps = deps_of(request)
+    worker, sale = await deps.workers.deferred_at(request.path_params["address"])
+    if worker is None or sale is None:
+        raise NotFound(NOTHING)
+    paper, style = deps.paper, Style(deps.paper.language)
+    if sale.state == "certified" and sale.attempt_id:
+        record = await certified_record(worker, sale)
+        shop = await paper.shop_by_letterhead(worker, style.language, record.invoice.letterhead)
+        document = invoice_document(record, shop, style)
+    elif sale.is_open and sale.invoice is not None:
+        shop = paper.shop(worker, style.language)
+        document = waiting_document(sale, sale.invoice, shop, style, customer_url(request, sale.address))
+    else:
+        raise NotFound(NOTHING)
+    headers = (ALONE, (b"cache-control", b"no-store"), (b"referrer-policy", b"no-referrer"))
+    return Answer(as_html(document, paper.width).encode(), media_type=MEDIA["html"], headers=headers)
+
+
 HANDLERS = (
     *_routes("/certifications/{code:str}", "certification", "A certified invoice", _invoice, "look"),
     *_routes(
-        "/reports/x",
-        "x_report",
-        "X report",
-        _x,
-        "report",
-        parameters=RANGE,
-        more="With `from` or `to`: a periodic X.",
+        "/reports/x", "x_report", "X report", _x, "report", parameters=RANGE, more="With `from` or `to`: a periodic X."
     ),
     *_routes("/reports/z/{z:str}", "closure", "Z report", _z, "report"),
     *_routes("/reports/month/{period:str}", "month", "Closure of a month", _calendar("month"), "report"),
@@ -270,3 +299,4 @@ HANDLERS = (
     qr_svg,
     qr_png,
 )
+OPEN_HANDLERS = (customer_page,)

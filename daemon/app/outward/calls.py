@@ -24,9 +24,8 @@ from common.language import Text, preferred
 from common.wire.call import MOST_CALL, MOST_HEADERS, MOST_REPLY, Headers, RelayedCall, RelayedReply, encode, read_call
 from common.wire.cancellation import ended
 from common.wire.errors import BadEvent
-from common.wire.keys import Credentials
+from common.wire.keys import Credentials, NotSealed, unseal
 from common.wire.nats_headers import CALL, PRESENCE
-from common.wire.seal import NotSealed, unseal
 from daemon.api.access.relayed import RELAYED, RelayedRequest
 from daemon.api.http.answers import Answer, new_request_id
 from daemon.api.problems import problem_answer
@@ -35,7 +34,7 @@ from daemon.app.outward.presence import PresenceWords
 from daemon.app.outward.receivers import calls as calls_receiver
 from daemon.app.reload import BringIntoForce
 from daemon.app.runtime import Runtime
-from daemon.app.upkeep.box_clock import now_millis
+from daemon.app.upkeep.housekeeping import now_millis
 from daemon.core.errors import MachineBusy
 from daemon.settings import Settings
 from daemon.usecases.worker.machine_worker import MachineWorker

@@ -11,12 +11,12 @@ import msgspec
 
 from common.wire.presence import HEAD_DIGITS, MOST_BYTES, Presence, encode_presence
 from daemon.app.runtime import Runtime
-from daemon.app.upkeep.box_clock import now_millis
+from daemon.app.upkeep.housekeeping import now_millis
 from daemon.core.clock import millis_text
 from daemon.core.delivery import Backlog, BookStanding
 from daemon.core.report.machine_info import tax_server
-from daemon.store.tables.standing import standing
-from daemon.usecases.deferred import take_back
+from daemon.store.tables.lineage import standing
+from daemon.usecases.deferred import accept
 from daemon.usecases.delivery.presence import MachinePresence
 from daemon.usecases.outages.look import open_outage
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -42,7 +42,7 @@ class PresenceWords:
 
     async def _word(self, worker: MachineWorker, backlog: Backlog | None, key_id: str) -> bytes:
         now = await worker.ledger.read(standing, worker.book)
-        waiting = await take_back.backlog(worker)
+        waiting = await accept.backlog(worker)
         presence = msgspec.structs.replace(
             self._presence(worker, now, backlog, key_id),
             sold=_instant(waiting.oldest_at),

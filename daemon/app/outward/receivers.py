@@ -42,7 +42,7 @@ def _options(upstream: Upstream, lane_keys: Callable[[str], Sequence[str]]) -> O
 
 def webhook_receiver(number: int, webhook: Webhook) -> UpstreamReceiver:
     """`number` names the section when BadOptions is raised."""
-    from daemon.upstream.webhook import open_webhook  # noqa: PLC0415  # with its HTTP client: most boxes have no webhook
+    from daemon.upstream.https import open_webhook  # noqa: PLC0415  # with its HTTP client: most boxes have no webhook
 
     options = Options(
         url=webhook.url,

@@ -13,7 +13,7 @@ from daemon.app.outward.presence import PresenceWords
 from daemon.app.outward.receivers import headquarters
 from daemon.app.reload import BringIntoForce
 from daemon.app.runtime import Runtime
-from daemon.app.upkeep.box_clock import now_millis
+from daemon.app.upkeep.housekeeping import now_millis
 from daemon.core.audit import Actor
 from daemon.core.delivery import Backlog, Outgoing
 from daemon.core.ledger.attempt import Mode

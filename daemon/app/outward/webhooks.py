@@ -13,7 +13,7 @@ import structlog
 from daemon.app.outward.receivers import webhook_receiver
 from daemon.app.reload import BringIntoForce
 from daemon.app.runtime import Runtime
-from daemon.app.upkeep.box_clock import now_millis
+from daemon.app.upkeep.housekeeping import now_millis
 from daemon.core.audit import Actor
 from daemon.core.delivery import Posting
 from daemon.core.errors import StorageError

@@ -17,7 +17,7 @@ from common import notify
 from common.files import sync_path, write_whole
 from common.language import Language
 from daemon.api.page.deps import Copy
-from daemon.app.upkeep.box_clock import now_millis
+from daemon.app.upkeep.housekeeping import now_millis
 from daemon.core.audit import Actor
 from daemon.core.clock import zone
 from daemon.core.errors import LedgerUnusable, NotFound, StorageError

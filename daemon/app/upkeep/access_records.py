@@ -12,7 +12,7 @@ import structlog
 from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import IDLE_MS
 from daemon.app.reload import BringIntoForce, Take
-from daemon.app.upkeep.box_clock import now_millis
+from daemon.app.upkeep.housekeeping import now_millis
 from daemon.core.audit import DAEMON
 from daemon.core.errors import StorageError
 from daemon.settings import Settings

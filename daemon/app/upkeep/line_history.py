@@ -16,7 +16,7 @@ from daemon.api.box import Box, BoxFigures, LineFigures, LineSlot
 from daemon.app.outward.replication import Replication
 from daemon.app.outward.webhooks import Webhooks
 from daemon.app.runtime import Runtime
-from daemon.app.upkeep.box_clock import now_millis
+from daemon.app.upkeep.housekeeping import now_millis
 from daemon.core.delivery import Backlog
 from daemon.store.store import Store
 from daemon.store.tables.events import UPSTREAM

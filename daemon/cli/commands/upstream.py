@@ -118,15 +118,15 @@ def test(settings: Settings, nim: str, as_json: bool) -> int:
     known = find_machine(settings, nim or settings.machine[0].nim).nim
     from daemon.app.outward.receivers import headquarters
     from daemon.cli.commands.webhook import print_results, send, sent_at
+    from daemon.upstream.event import compose_trial
     from daemon.upstream.options import BadOptions
-    from daemon.upstream.trial import compose
 
     try:
         receiver = headquarters(upstream)
     except BadOptions as error:
         raise Failure(error) from None
     event_id = str(uuid.uuid4())
-    event = compose(event_id, known, at=sent_at(), box=upstream.box, key_id=receiver.key_id)
+    event = compose_trial(event_id, known, at=sent_at(), box=upstream.box, key_id=receiver.key_id)
     return print_results([(UPSTREAM, upstream.url, send(receiver, event, event_id, known))], as_json=as_json)
 
 

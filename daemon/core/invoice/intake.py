@@ -14,8 +14,7 @@ from typing import Any, NamedTuple, cast, get_args
 import msgspec
 
 from common.language import Text, sentence
-from common.language.invoice_warnings import LINES_ROUNDED, NATURE_ASSUMED, PSVB_LEFT_OUT
-from common.language.reasons import to_stored
+from common.language.reasons import LINES_ROUNDED, NATURE_ASSUMED, PSVB_LEFT_OUT, to_stored
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.invoice.fields import Fields
 from daemon.core.invoice.invoice import (

@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import NamedTuple, get_args
 
 from common.language import Text, sentence
-from common.language.invoice_warnings import (
+from common.language.reasons import (
     AMOUNT_ROUNDED,
     FOLD_HT_MODE,
     FOLD_NO_PRICE,
@@ -25,8 +25,8 @@ from common.language.invoice_warnings import (
     TAX_FOLDED,
     TAX_FOLDED_AND_ROUNDED,
     UNIT_PRICE_DERIVED,
+    to_stored,
 )
-from common.language.reasons import to_stored
 from daemon.core import money
 from daemon.core.invoice import specific_tax
 from daemon.core.invoice.fields import Fields

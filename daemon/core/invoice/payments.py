@@ -12,8 +12,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from common.language import Text
-from common.language.invoice_warnings import PAYMENT_ADJUSTED
-from common.language.reasons import to_stored
+from common.language.reasons import PAYMENT_ADJUSTED, to_stored
 from daemon.core.errors import FieldError
 from daemon.core.invoice.fields import Fields
 from daemon.core.invoice.invoice import PAYMENT_METHODS, Payment, Warn

@@ -9,8 +9,7 @@ from functools import lru_cache
 import msgspec
 
 from common.language import Text
-from common.language.invoice_warnings import STAMP_DUTY_DIFFERS, STAMP_DUTY_LEFT_OUT
-from common.language.reasons import to_stored
+from common.language.reasons import STAMP_DUTY_DIFFERS, STAMP_DUTY_LEFT_OUT, to_stored
 from daemon.core.errors import FieldError
 from daemon.core.invoice.invoice import CASH, Payment, Warn
 

@@ -18,7 +18,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from common.language import sentence
-from common.language.invoice_warnings import (
+from common.language.reasons import (
     FOLD_AMOUNT_DIFFERS,
     FOLD_DECIMALS,
     FOLD_NEGATIVE,

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from common.language import Text
-from common.language.invoice_warnings import TEXT_CUT
-from common.language.reasons import to_stored
+from common.language.reasons import TEXT_CUT, to_stored
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.invoice.invoice import BUSINESSES, NO_ITEM, Invoice, Warn
 

@@ -11,8 +11,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from common.language import Text
-from common.language.invoice_warnings import MORE_UNKNOWN_FIELDS, UNKNOWN_FIELD, UNKNOWN_FIELD_NEAR
-from common.language.reasons import to_stored
+from common.language.reasons import MORE_UNKNOWN_FIELDS, UNKNOWN_FIELD, UNKNOWN_FIELD_NEAR, to_stored
 from daemon.core.errors import FieldError
 from daemon.core.invoice.invoice import NO_ITEM, Warn
 from daemon.core.invoice.request import (

@@ -11,12 +11,13 @@ from common.language.reasons import (
     NOT_SENT,
     NOT_SENT_BECAUSE,
     NUMBER_CERTIFIED,
+    TEST_MODE,
     codes_of,
     from_stored,
     to_stored,
 )
 from daemon.core.errors import McfdError
-from daemon.core.invoice.invoice import Invoice
+from daemon.core.invoice.invoice import Invoice, Warn
 from daemon.core.machine.state import Certified, FiscalCounters
 
 Mode = Literal["live", "test"]
@@ -36,6 +37,12 @@ OPEN: tuple[OpenState, ...] = ("begun", "disputed")
 REASONS_NOT_SENT: Final = (to_stored(NOT_SENT), "not sent")
 REASONS_NOT_CERTIFIED: Final = (to_stored(NOT_CERTIFIED), "the machine did not certify it")
 """Where 38h may have been sent, and the machine was asked. As `Record.reason` holds it, and as 0.2 and earlier wrote it."""
+
+UNTOLD = -1
+"""A counter that neither the machine told nor the ledger makes certain."""
+
+TEST_CODE = "TESTFACT"
+WARNING = "TEST_MODE"
 
 
 def was_not_sent(reason: str) -> bool:
@@ -70,10 +77,6 @@ class Outcome(msgspec.Struct, frozen=True):
     duration_ms: int = 0
     unexplained: int = 0
     reason: str = ""
-
-
-UNTOLD = -1
-"""A counter that neither the machine told nor the ledger makes certain."""
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -111,3 +114,19 @@ class DuplicateInvoice(McfdError):
     def __init__(self, record: Record) -> None:
         self.record = record
         super().__init__(NUMBER_CERTIFIED(number=record.number))
+
+
+def is_test_code(code: str) -> bool:
+    return code.startswith(TEST_CODE)
+
+
+def marked(invoice: Invoice, code: str, mode: Mode) -> Invoice:
+    """With a warning where a live book has got a test code; a sandbox has no others."""
+    if mode != "live" or not is_test_code(code) or is_marked(invoice):
+        return invoice
+    warn = Warn(WARNING, to_stored(TEST_MODE))
+    return msgspec.structs.replace(invoice, warnings=(*invoice.warnings, warn))
+
+
+def is_marked(invoice: Invoice) -> bool:
+    return any(warn.code == WARNING for warn in invoice.warnings)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from common.language import Text, sentence
-from common.language.reason import Reason
-from common.language.reasons import FRAME_OVERFLOW, code_of, codes_of, from_stored
+from common.language.reasons import FRAME_OVERFLOW, Reason, code_of, codes_of, from_stored
 from daemon.core.errors import (
     CreditExceedsOriginal,
     FieldError,

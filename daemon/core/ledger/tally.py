@@ -17,9 +17,8 @@ No key ever holds zero, so two tallies that mean the same are equal.
 
 from __future__ import annotations
 
-from daemon.core.ledger.attempt import Record, was_not_sent
+from daemon.core.ledger.attempt import Record, is_marked, was_not_sent
 from daemon.core.ledger.book import Tally
-from daemon.core.ledger.test_mode import is_marked
 
 
 def contribution(record: Record) -> Tally:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from common.language.invoice_warnings import PAYMENT_ADJUSTED_TO_MACHINE
-from common.language.reasons import SUBTOTAL_DIFFERS, to_stored
+from common.language.reasons import PAYMENT_ADJUSTED_TO_MACHINE, SUBTOTAL_DIFFERS, to_stored
 from daemon.core.errors import MachineNonsense
 from daemon.core.invoice.invoice import Invoice, Payment, Warn
 from daemon.core.invoice.taxes import WHOLE, withheld_again, without_vat

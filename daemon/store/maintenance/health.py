@@ -17,12 +17,11 @@ from daemon.core.ledger import chain
 from daemon.core.ledger.book import Book
 from daemon.store.sqlite.disk_failure import DAMAGED, is_rubbish
 from daemon.store.sqlite.queries import load
-from daemon.store.tables.book.book_start import read_start
-from daemon.store.tables.book.books import BookHead, all_books, read_head
+from daemon.store.tables.book.books import BookHead, all_books, read_head, read_start
 from daemon.store.tables.book.closures import COLUMNS, closure_of
 from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, record_of, unpack
 from daemon.store.tables.book.entries import last_entry, link_after
-from daemon.store.tables.damage import read_damage
+from daemon.store.tables.meta import read_damage
 
 SMALL_BYTES = 16 * 1024 * 1024
 """A file that is checked in 0.2 s on a PC, and in a second or so on a small box. SQLite 3.40 does not let its check be interrupted."""

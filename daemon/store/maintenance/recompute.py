@@ -24,8 +24,7 @@ from daemon.store.maintenance.recompute_known import KnownCheck, OriginalCheck, 
 from daemon.store.sqlite.disk_failure import storage_error
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.attempts import tally_of
-from daemon.store.tables.book.book_start import read_start
-from daemon.store.tables.book.books import book_state
+from daemon.store.tables.book.books import book_state, read_start
 from daemon.store.tables.book.closures import COLUMNS, closure_of
 from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, read_tally, record_of, unpack
 from daemon.store.tables.book.entries import entries

@@ -11,7 +11,7 @@ from common.language import Text
 from daemon.core.ledger.book import Book, Closure, Tally
 from daemon.core.ledger.entries import CalendarClosed, CalendarKind, CashTotal, Entry, Placed, TimeRepair
 from daemon.core.report.calendar_report import CalendarReport, calendar_report, following
-from daemon.store.tables.book.book_start import BookStart
+from daemon.store.tables.book.books import BookStart
 
 # As in a Z, texts are the chain's business.
 _FIGURES = (

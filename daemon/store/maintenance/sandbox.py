@@ -16,8 +16,7 @@ from daemon.core.invoice.invoice import CREDITS
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import NO_CASH, CashMove, Gap, Placed
 from daemon.store.sqlite.queries import load, read_as
-from daemon.store.tables.book.book_start import BookStart, read_start, write_start
-from daemon.store.tables.book.books import all_books, book_state
+from daemon.store.tables.book.books import BookStart, all_books, book_state, read_start, write_start
 from daemon.store.tables.book.codec import read_tally
 from daemon.store.tables.book.entries import COLUMNS as ENTRY_COLUMNS
 from daemon.store.tables.book.totals import accumulate, read_totals

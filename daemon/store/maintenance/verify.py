@@ -25,8 +25,7 @@ from daemon.store.maintenance.beside_chain import check_beside_chain
 from daemon.store.maintenance.health import examine, file_faults
 from daemon.store.maintenance.lost_writes import look_for_lost, read_lost
 from daemon.store.maintenance.recompute import BookRecomputation, count_records
-from daemon.store.maintenance.series_gaps import series_gaps
-from daemon.store.maintenance.twins import twins
+from daemon.store.maintenance.verify_notes import series_gaps, twins
 from daemon.store.sqlite.connection import open_to_read
 from daemon.store.sqlite.disk_failure import DAMAGED, is_unreadable, storage_error
 from daemon.store.sqlite.lock import read_mark
@@ -34,7 +33,7 @@ from daemon.store.sqlite.migrations import is_current, migrations
 from daemon.store.tables.audit import broken_entry, is_cut_off
 from daemon.store.tables.book.books import all_books
 from daemon.store.tables.book.damaged import lenient
-from daemon.store.tables.damage import Damage
+from daemon.store.tables.meta import Damage
 
 OLDER = Text("{path}: the ledger is of an older version; start mcfd once to bring it up to date")
 MOST = 100

@@ -1,4 +1,5 @@
-"""Which ledger this is, and how often it was put back: by both, headquarters tells a ledger that goes on from one that began again.
+"""Which ledger this is, and how often it was put back: by both, headquarters tells a ledger that goes on from one that began again. How a book
+stands at this moment, for the box's presence.
 
 An epoch begins with each restore. Its number goes up, and is the time of the restore (in seconds) wherever the clock allows, so that
 two restores of one backup are two epochs and not one with two contents."""
@@ -10,12 +11,18 @@ import uuid
 
 import msgspec
 
+from daemon.core.delivery import BookStanding
 from daemon.core.errors import LedgerUnusable
+from daemon.core.ledger.book import Book
 from daemon.store.sqlite.disk_failure import DAMAGED
+from daemon.store.sqlite.queries import load
+from daemon.store.tables.book.codec import counters_of
 from daemon.store.tables.meta import read_meta, write_meta
 
 LEDGER_ID = "ledger_id"
 EPOCHS = "epochs"
+
+_SQL = load(__name__)
 
 
 class ClosureEpoch(msgspec.Struct, frozen=True, array_like=True):
@@ -61,3 +68,10 @@ def begin_epoch(connection: sqlite3.Connection, at: int) -> None:
     (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM closure").fetchone()
     begun = ClosureEpoch(last, max(lineage.epoch + 1, at // 1000))
     write_meta(connection, EPOCHS, msgspec.json.encode([*lineage.epochs, begun]).decode())
+
+
+def standing(connection: sqlite3.Connection, book: Book) -> BookStanding:
+    lineage = read_lineage(connection)
+    *heads, tc, fvc, frc, certified_at, z_asked = connection.execute(_SQL["standing"], (book.id,)).fetchone()
+    values = (lineage.ledger_id, lineage.epoch, *heads, counters_of(tc, fvc, frc), certified_at, z_asked > 0)
+    return BookStanding(*values)

@@ -44,8 +44,8 @@ from daemon.core.machine.state import Certified, FiscalCounters
 from daemon.machines.adapter import ConnectedMachine
 from daemon.store.tables.book import attempts
 from daemon.usecases.certification import credit, enter_invoice, recover
-from daemon.usecases.certification.announce import announce
 from daemon.usecases.certification.idempotency import outcome_of
+from daemon.usecases.worker.aggregate import announce
 from daemon.usecases.worker.attempts import LiveAttempt
 from daemon.usecases.worker.machine_queue import QueueEntry
 from daemon.usecases.worker.machine_worker import MachineWorker

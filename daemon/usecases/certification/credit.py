@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from common.language.invoice_warnings import ORIGINAL_NOT_CHECKED
-from common.language.reasons import to_stored
+from common.language.reasons import ORIGINAL_NOT_CHECKED, to_stored
 from daemon.core.invoice.invoice import Invoice, Warn
 from daemon.core.invoice.number import read_reference
 from daemon.core.ledger.original import (

@@ -12,8 +12,14 @@ import msgspec
 import structlog
 
 from common.language import NO_TEXT, Text, sentence
-from common.language.invoice_warnings import CODE_NOT_TOLD
-from common.language.reasons import ACTIVATED_ANEW, NOT_ACTIVATED, OUTCOME_NOT_SETTLED, RECORDED_INCIDENT, to_stored
+from common.language.reasons import (
+    ACTIVATED_ANEW,
+    CODE_NOT_TOLD,
+    NOT_ACTIVATED,
+    OUTCOME_NOT_SETTLED,
+    RECORDED_INCIDENT,
+    to_stored,
+)
 from daemon.core.errors import CertifiedElsewhere, LineLost, MachineError, StorageError
 from daemon.core.invoice.invoice import Invoice, Warn
 from daemon.core.ledger.attempt import Outcome, Record
@@ -34,8 +40,7 @@ from daemon.core.machine.nim import new_name, present_nim
 from daemon.core.machine.state import Certified, MachineState
 from daemon.machines.adapter import ConnectedMachine
 from daemon.store.tables.book import attempts, epochs
-from daemon.usecases.certification.announce import announce
-from daemon.usecases.worker.aggregate import tick
+from daemon.usecases.worker.aggregate import announce, tick
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 log = structlog.get_logger(__name__)

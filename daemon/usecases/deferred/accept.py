@@ -1,25 +1,29 @@
-"""A sale is taken on to be certified later: for a till that does not wait, or while its machine is out of order."""
+"""A sale is taken on to be certified later: for a till that does not wait, or while its machine is out of order; and what a person decides on
+one that waits."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Sequence
 
 import msgspec
 import structlog
 
 from common.language import Text
-from daemon.core.call import Call
+from common.language.reasons import SALE_TAKEN_BACK
+from daemon.core.audit import Actor
+from daemon.core.call import Call, key_hash_of
 from daemon.core.errors import FieldError, MachineOffline, NothingDone
 from daemon.core.events import DEFERRED
 from daemon.core.invoice.invoice import Deferral, Invoice
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
-from daemon.core.ledger.deferred import REQUESTED, DeferredSale, KeyRequired, NumberWaits
+from daemon.core.ledger.deferred import REQUESTED, DeferredBacklog, DeferredSale, KeyRequired, NotWaiting, NumberWaits
 from daemon.core.ledger.entries import OutageReason
-from daemon.store.tables.book import outages
+from daemon.store.tables.book import attempts, deferred, outages
 from daemon.usecases.certification import numbering
 from daemon.usecases.certification.certify import certify_body, number_decided, read_body, refuse_duplicate
-from daemon.usecases.certification.idempotency import Answered, once
+from daemon.usecases.certification.idempotency import Answered, FoundRequest, find_request, once
 from daemon.usecases.worker.machine_worker import MachineWorker
 from daemon.usecases.worker.machine_workers import out_of_order, registering_refusal
 
@@ -109,3 +113,44 @@ def _sale(invoice: Invoice, call: Call, reason: OutageReason | None, outage: int
         outage=outage,
         invoice=msgspec.structs.replace(invoice, deferred=Deferral(sold_at, reason or REQUESTED, outage)),
     )
+
+
+async def backlog(worker: MachineWorker) -> DeferredBacklog:
+    return await worker.ledger.read(deferred.backlog, worker.book)
+
+
+async def open_sales(worker: MachineWorker, after: int, limit: int) -> Sequence[DeferredSale]:
+    """Those that are not certified yet, oldest first, from the one after the id `after`."""
+    return await worker.ledger.read(deferred.open_sales, worker.book, after, limit)
+
+
+async def find_sale(worker: MachineWorker, sale_id: int) -> DeferredSale | None:
+    return worker.ledger.peek(deferred.by_id, worker.book, sale_id)
+
+
+async def certified_record(worker: MachineWorker, sale: DeferredSale) -> Record:
+    return worker.ledger.peek(attempts.find_record, worker.book, sale.attempt_id)
+
+
+async def take_back(worker: MachineWorker, key: str, *, by: Actor) -> FoundRequest | None:
+    """None for a key that is not known; NotWaiting for what cannot be taken back any more. Done twice, it is done once."""
+    sale = worker.ledger.peek(deferred.by_key, worker.book, key_hash_of(key))
+    if sale is None or not sale.is_open:
+        found = await find_request(worker, key)
+        if found is None or found.status == "abandoned":
+            return found
+        raise NotWaiting
+    await withdraw(worker, sale, str(SALE_TAKEN_BACK), by=by)
+    return await find_request(worker, key)
+
+
+async def withdraw(worker: MachineWorker, sale: DeferredSale, reason: str, *, by: Actor) -> None:
+    await worker.ledger.withdraw_sale(worker.book, sale, reason, at=worker.now(), by=by)
+    worker.series_floor.clear()  # its number may be given again
+    log.info("sale.withdrawn", **worker.names, invoice_number=sale.number, reason=reason)
+
+
+async def release(worker: MachineWorker, sale: DeferredSale, reason: str, *, by: Actor) -> None:
+    """A person has looked: the machine has not certified it."""
+    await worker.ledger.release_sale(worker.book, sale, reason, at=worker.now(), by=by)
+    log.info("sale.released", **worker.names, invoice_number=sale.number, reason=reason)

@@ -13,7 +13,7 @@ from daemon.core.ledger.entries import Placed, ReportGiven, ReportKind
 from daemon.core.report.acts import MOST_AN_HOUR, CashMovements, moved, movements, read_move
 from daemon.core.report.articles import ArticlesReport
 from daemon.usecases.certification.idempotency import Answered, once
-from daemon.usecases.reports.articles import articles_since
+from daemon.usecases.reports.report import articles_since
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 log = structlog.get_logger(__name__)

@@ -25,12 +25,11 @@ from common.language.reasons import (
 from daemon.core.errors import LineLost, MachineAttention, MachineBusy, MachineOffline
 from daemon.core.invoice.intake import Defaults
 from daemon.core.invoice.invoice import PAYMENT_LABELS
-from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.attempt import Record, is_test_code
 from daemon.core.ledger.book import Aggregate, Book, BookState
 from daemon.core.ledger.entries import OutageReason
 from daemon.core.ledger.outage import LIMIT
 from daemon.core.ledger.take_over import PairNotCompared
-from daemon.core.ledger.test_mode import is_test_code
 from daemon.core.machine.state import FiscalCounters, MachineState, ServerLink
 from daemon.core.report.fiscal_reports import Labels
 from daemon.core.report.letterhead import Letterhead

@@ -12,7 +12,7 @@ from headquarters.core import checks
 from headquarters.core.checks import Missing
 from headquarters.core.closure_record import ClosureRecord
 from headquarters.store import tables
-from headquarters.store.bulk import insert_new, upsert
+from headquarters.store.database import insert_new, upsert
 from headquarters.store.findings import settle_passing
 
 Key = tuple[str, str]

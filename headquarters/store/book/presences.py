@@ -12,14 +12,13 @@ from common.wire.instants import instant_millis
 from common.wire.presence import Presence, WantedClosures
 from headquarters.core import asking
 from headquarters.core.asking import RequestedRange
-from headquarters.core.boots import HeardBoot, heard, two_at_once
 from headquarters.core.checks import facts_of
 from headquarters.core.closure_record import machine_of
+from headquarters.core.lateness import HeardBoot, heard, two_at_once
 from headquarters.core.wording import Fact, Kind
 from headquarters.store import tables
 from headquarters.store.book.books import Key, LockedBook, keep_books, lock_books, missing_of, settle_gaps
-from headquarters.store.bulk import upsert
-from headquarters.store.database import Database
+from headquarters.store.database import Database, upsert
 from headquarters.store.findings import keep_fact, settle_passing
 from headquarters.store.revision import hold_revision
 

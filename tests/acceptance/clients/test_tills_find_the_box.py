@@ -30,7 +30,7 @@ ANSWER = (
     b"\xc0.\0\x10\0\x01\0\0\0\n\0\x1e\x08path=/v1\x0eschema=/schema\x05tls=1\xc0.\0!\0\x01\0\0\0\n\0\x0f\0\0\0\0!3\x06caisse\xc0\x17"
     b"\xc0{\0\x1c\0\x01\0\0\0\n\0\x10\xfe\x80\0\0\0\0\0\0\xbc\xeb\xbb\xff\xfe\xc8F\xcb\xc0{\0\x01\0\x01\0\0\0\n\0\x04\n\t\0\x01"
 )
-"""Of avahi-daemon 0.8 to that question, for the service file of `daemon/app/announce.py` with port 8499."""
+"""Of avahi-daemon 0.8 to that question, for the service file of `daemon/app/status.py` with port 8499."""
 TLS_HANDSHAKE = b"\x16"
 IN_A_NETWORK = 'ip link set lo up multicast on && ip route add 224.0.0.0/4 dev lo && exec "$@"'
 TILLS = {

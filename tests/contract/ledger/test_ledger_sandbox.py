@@ -22,7 +22,7 @@ from daemon.store import Store
 from daemon.store.maintenance import sandbox
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import attempts, request_keys
-from daemon.store.tables.book.book_start import BookStart, read_start
+from daemon.store.tables.book.books import BookStart, read_start
 
 BATCH = 7
 NEWEST = 5

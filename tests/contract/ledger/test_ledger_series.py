@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from support.ledgers.ledger import Till, invoice, opened
 
-from daemon.store.maintenance.series_gaps import gaps_of
 from daemon.store.maintenance.verify import verify
+from daemon.store.maintenance.verify_notes import gaps_of
 
 
 async def test_verify_names_the_numbers_that_are_missing(path: Path) -> None:

@@ -20,8 +20,8 @@ from common.language.reasons import from_stored
 from daemon.core.delivery import Again, Delivered, DeliveryRefused
 from daemon.upstream.event import compose
 from daemon.upstream.https import open_receiver as open_https
+from daemon.upstream.https import open_webhook
 from daemon.upstream.options import open_receiver
-from daemon.upstream.webhook import open_webhook
 from daemon.usecases.delivery.lane import Backoff
 from daemon.usecases.delivery.replicate import Replicator
 

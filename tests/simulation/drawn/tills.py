@@ -18,10 +18,8 @@ from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.deferred import DeferredSale, NotWaiting
 from daemon.core.ledger.take_over import NotInUse, NumberReserved, UnknownElsewhere
 from daemon.usecases.certification.certify import certify
-from daemon.usecases.certification.idempotency import Answered
-from daemon.usecases.certification.requests import FoundRequest, find_request
-from daemon.usecases.deferred.accept import certify_or_defer
-from daemon.usecases.deferred.take_back import open_sales, take_back
+from daemon.usecases.certification.idempotency import Answered, FoundRequest, find_request
+from daemon.usecases.deferred.accept import certify_or_defer, open_sales, take_back
 from daemon.usecases.reports.close_period import close_period
 
 REFUSALS = 3

@@ -34,7 +34,7 @@ from daemon.store.store import Store
 from daemon.store.tables.book.time_repair import ahead_of
 from daemon.store.tables.events import DEFAULT_LANES
 from daemon.store.tables.meta import write_meta
-from daemon.usecases.deferred.take_back import open_sales, release, withdraw
+from daemon.usecases.deferred.accept import open_sales, release, withdraw
 from daemon.usecases.reports import inspect
 from simulator.machine.fiscal_memory import CertifiedInvoice, Snapshot
 from simulator.machine.working_state import Stage

@@ -125,14 +125,14 @@ def arm_commits(orders: Path) -> None:
 def shift_clock(seconds: float, orders: Path) -> None:
     """`time.time_ns` as the daemon sees it, with nobody to vouch for it; the monotonic clock stays what it is. What is done once a day is done
     every `DAY` seconds."""
-    from daemon.app.upkeep import box_clock, housekeeping  # noqa: PLC0415
+    from daemon.app.upkeep import housekeeping  # noqa: PLC0415
 
     housekeeping.keep_tidy.__defaults__ = (DAY, DAY)
 
     async def nobody() -> bool:
         return False
 
-    box_clock.is_synchronised = nobody
+    housekeeping.is_synchronised = nobody
     real = time.time_ns
 
     def time_ns() -> int:

@@ -21,7 +21,7 @@ from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.money import divide_half_up
 from daemon.core.report.journal import Page
 from daemon.usecases.certification.certify import certify
-from daemon.usecases.deferred.take_back import backlog, find_sale, open_sales, release, withdraw
+from daemon.usecases.deferred.accept import backlog, find_sale, open_sales, release, withdraw
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 LINES: Final = 8

@@ -7,7 +7,7 @@ from daemon.api.page.screens.today import REASON, SHORTEST_REASON
 from daemon.api.page.shown.machine_shown import machine_view
 from daemon.api.page.visit import Visit, redirect, screen, shown
 from daemon.core.errors import FieldError, InvalidRequest, NotFound
-from daemon.usecases.deferred.take_back import backlog
+from daemon.usecases.deferred.accept import backlog
 
 LONGEST_REASON = 200
 

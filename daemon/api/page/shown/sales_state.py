@@ -10,7 +10,7 @@ from common.language import Counted
 from common.language.reasons import from_stored
 from daemon.core.errors import StorageError, StorageFull
 from daemon.core.report.machine_info import tax_server
-from daemon.usecases.deferred.take_back import backlog
+from daemon.usecases.deferred.accept import backlog
 
 if TYPE_CHECKING:
     from daemon.api.page.visit import Visit

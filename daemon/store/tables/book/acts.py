@@ -11,7 +11,7 @@ from daemon.core.errors import NotFound
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import NO_CASH, CashTotal, Placed
 from daemon.store.sqlite.queries import load, read_as
-from daemon.store.tables.book.book_start import read_start
+from daemon.store.tables.book.books import read_start
 from daemon.store.tables.book.entries import COLUMNS
 
 _SQL = load(__name__, columns=COLUMNS)

@@ -57,3 +57,13 @@ UPDATE book SET attention = ?, last_at = max(last_at, ?) WHERE id = ?;
 
 -- name: accept_time
 UPDATE book SET accepted_to = ?;
+
+-- name: read
+SELECT seq, z_number, entry_id, at, hash, running, closed, closed_seq, period_start, fvc_start, deposits, withdrawals,
+       counted_seq, counted_z, counted_id, bytes
+FROM book_start WHERE book_id = ?;
+
+-- name: write
+INSERT OR REPLACE INTO book_start (seq, z_number, entry_id, at, hash, running, closed, closed_seq, period_start, fvc_start, deposits,
+                                   withdrawals, counted_seq, counted_z, counted_id, bytes, book_id)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);

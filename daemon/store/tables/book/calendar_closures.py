@@ -22,8 +22,7 @@ from daemon.core.ledger.entries import CalendarClosed, CalendarKind, CashTotal, 
 from daemon.core.report.calendar_report import bounds_of, calendar_report, following, month_of, months_from
 from daemon.store.sqlite.queries import load, read_as
 from daemon.store.tables.book import letterheads
-from daemon.store.tables.book.book_start import read_start
-from daemon.store.tables.book.books import read_head
+from daemon.store.tables.book.books import read_head, read_start
 from daemon.store.tables.book.entries import COLUMNS, append
 from daemon.store.tables.book.totals import running_at
 

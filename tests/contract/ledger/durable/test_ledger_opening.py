@@ -20,7 +20,7 @@ from daemon.store.sqlite import migrations
 from daemon.store.sqlite.connection import open_to_read
 from daemon.store.sqlite.lock import LedgerLock
 from daemon.store.sqlite.migrations import Migration
-from daemon.store.tables.damage import Damage
+from daemon.store.tables.meta import Damage
 
 
 async def fill(path: Path, count: int = 3) -> None:

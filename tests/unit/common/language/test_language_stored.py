@@ -3,8 +3,15 @@
 import pytest
 from support.ledgers.ledger import invoice
 
-from common.language.invoice_warnings import FOLD_NO_PRICE, TAX_FOLDED, UNKNOWN_FIELD_NEAR
-from common.language.reasons import NOT_SENT, RECORDED_INCIDENT, from_stored, to_stored
+from common.language.reasons import (
+    FOLD_NO_PRICE,
+    NOT_SENT,
+    RECORDED_INCIDENT,
+    TAX_FOLDED,
+    UNKNOWN_FIELD_NEAR,
+    from_stored,
+    to_stored,
+)
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.verdict import Disputed, activated_since, behind, judge, vanished
 from daemon.core.machine.state import FiscalCounters, LastInvoice, MachineState

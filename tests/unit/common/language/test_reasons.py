@@ -8,7 +8,6 @@ import string
 import pytest
 
 from common.language import LANGUAGES, Text
-from common.language.reason import Reason
 from common.language.reasons import (
     CERTIFIED_ELSEWHERE,
     MAX_DEPTH,
@@ -17,6 +16,7 @@ from common.language.reasons import (
     PORT_BUSY,
     PORT_UNAVAILABLE,
     REASONS,
+    Reason,
     codes_of,
     from_stored,
     to_stored,

@@ -22,8 +22,7 @@ from common.wire.call import (
     read_reply,
 )
 from common.wire.errors import BadEvent
-from common.wire.keys import PUBLIC, PrivateKey, decode
-from common.wire.seal import LaneWord, NotSealed, seal, unseal
+from common.wire.keys import PUBLIC, LaneWord, NotSealed, PrivateKey, decode, seal, unseal
 
 NAMES = st.text(string.ascii_lowercase + string.digits + "-", min_size=1, max_size=20)
 VALUES = st.text(st.characters(min_codepoint=32, max_codepoint=255, exclude_characters="\x7f"), max_size=100)

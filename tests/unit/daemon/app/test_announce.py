@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from daemon.app.announce import FILE, announce
+from daemon.app.status import FILE, announce
 from daemon.settings import Server
 
 LAN = Server(host="0.0.0.0", port=8443, tls="internal")  # noqa: S104  a shop's network

@@ -11,9 +11,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from daemon.app import sandbox, tills_first
-from daemon.app.sandbox import sandbox_answers
-from daemon.app.tills_first import REST, TillsFirst
+from daemon.app import sandbox
+from daemon.app.sandbox import REST, TillsFirst, sandbox_answers
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
 from daemon.store.store import Store
@@ -79,7 +78,7 @@ async def test_a_long_reading_rests_for_a_till_at_any_machine(monkeypatch: pytes
 
 async def test_a_shop_that_never_stops_selling_does_not_stop_the_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
     """It has let tills go first for long enough."""
-    monkeypatch.setattr(tills_first, "LONGEST", 0.02)
+    monkeypatch.setattr(sandbox, "LONGEST", 0.02)
     await asyncio.wait_for(first_of(Worker("live", waiting=1)).let_pass(), 60)
 
 

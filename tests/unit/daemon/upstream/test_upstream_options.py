@@ -12,7 +12,7 @@ from support.receivers.authority import Authority
 import daemon.upstream
 from common.wire.upstream_kinds import KINDS, UpstreamKind
 from daemon.core.delivery import Delivered
-from daemon.upstream import https, webhook
+from daemon.upstream import https
 from daemon.upstream.https import HttpsReceiver
 from daemon.upstream.nats import NatsReceiver
 from daemon.upstream.options import BadOptions, Options, generate, open_receiver
@@ -174,7 +174,7 @@ async def test_whom_a_connection_trusts(tmp_path, monkeypatch, url, has_own, tru
     monkeypatch.setattr(httpx, "AsyncClient", contexts := Contexts(httpx.AsyncClient))
     (tmp_path / "till.secret").write_text("whsec_" + "a" * 44)
     options = Options(url=url, key_files=(tmp_path / "till.secret",), tls_ca=own.path if has_own else None)
-    for opened in (https.open_receiver, webhook.open_webhook):
+    for opened in (https.open_receiver, https.open_webhook):
         await opened(options).aclose()
         context = contexts.pop()
         assert context.check_hostname

@@ -13,9 +13,8 @@ from avepay.mcf.webhooks import Webhooks
 from standardwebhooks import Webhook
 
 from common.wire.signing import sign
-from daemon.upstream.https import HttpsReceiver
+from daemon.upstream.https import SIGNATURE, HttpsReceiver, open_webhook, read_secret, standard_key
 from daemon.upstream.options import BadOptions, Options
-from daemon.upstream.webhook import SIGNATURE, open_webhook, read_secret, standard_key
 
 BODY = '{"type":"cert.issued","data":{"name":"Éts"}}'.encode()
 STANDARD = "whsec_" + base64.b64encode(b"k" * 32).decode()

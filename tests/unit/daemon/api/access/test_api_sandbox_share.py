@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 from support.api import LIVE_KEY, NIM, TEST_KEY, Serve, until
 
-from daemon.api.access import sandbox_share
-from daemon.api.access.sandbox_share import APART, AT_ONCE, CREDIT, LIVE_FOR, SHARE, SandboxShare
+from daemon.api.access import throttle
+from daemon.api.access.throttle import APART, AT_ONCE, CREDIT, LIVE_FOR, SHARE, SandboxShare
 
 
 class Clock:
@@ -23,7 +23,7 @@ class Clock:
 def busy(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The processor time of the process, as the test sets it."""
     time = [0.0]
-    monkeypatch.setattr(sandbox_share.time, "process_time", lambda: time[0])
+    monkeypatch.setattr(throttle.time, "process_time", lambda: time[0])
     return time
 
 

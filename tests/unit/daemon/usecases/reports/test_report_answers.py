@@ -12,8 +12,7 @@ from support.ledgers.worker import worker_of
 from daemon.core.call import Call
 from daemon.core.errors import KeyReused, NotFound, StorageFull
 from daemon.usecases.reports.acts import cash_moves, move_cash
-from daemon.usecases.reports.articles import articles_report
-from daemon.usecases.reports.report import a_report, closure, history, net_total, x_between, x_report
+from daemon.usecases.reports.report import a_report, articles_report, closure, history, net_total, x_between, x_report
 
 EVER = START + 365 * 24 * 60 * MINUTE
 DEPOSIT = {"kind": "deposit", "amount": 500, "reason": "float"}

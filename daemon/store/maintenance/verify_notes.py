@@ -1,5 +1,7 @@
-"""Numbers that are missing in the tills' own series (SFE 2.18: unbroken), where a series can be recognised: many numbers that end in digits after the same
-words, nearly all of them there. A number that was never certified may have been a sale that was given up: this is a note, no damage."""
+"""What `mcfd verify` notes and what is no damage. What 0.1.0 wrote twice, and what stays as it is: two spellings of a number as two
+certifications, and a code of one entered for another. Numbers that are missing in the tills' own series (SFE 2.18: unbroken), where a series can
+be recognised: many numbers that end in digits after the same words, nearly all of them there. One that was never certified may have been a sale
+that was given up."""
 
 from __future__ import annotations
 
@@ -24,13 +26,37 @@ SHOWN: Final = 5
 _NUMBER: Final = re.compile(r"(.*?)([0-9]{1,15})", re.ASCII | re.DOTALL)
 
 
+def twins(connection: sqlite3.Connection) -> Iterator[str]:
+    """A sentence for each; they are no damage."""
+    for nim, mode, seq, number, earlier, same in connection.execute(_SQL["numbers"]):
+        yield Text(
+            "{nim} ({mode}): record {seq} has the number {number!r}, which is equal to {same!r} of record {earlier} (written by 0.1.0)",
+            nim=nim,
+            mode=mode,
+            seq=seq,
+            number=number,
+            same=same,
+            earlier=earlier,
+        )
+    for nim, mode, seq, number, earlier, same in connection.execute(_SQL["codes"]):
+        yield Text(
+            "{nim} ({mode}): record {seq} ({number!r}) has the code of record {earlier} ({same!r}) (written by 0.1.0): ask for a correction",
+            nim=nim,
+            mode=mode,
+            seq=seq,
+            number=number,
+            same=same,
+            earlier=earlier,
+        )
+
+
 def series_gaps(connection: sqlite3.Connection) -> Iterator[str]:
     """A sentence for each series of a live book with gaps."""
     for book in all_books(connection):
         if book.mode != "live":
             continue
         series: defaultdict[tuple[str, int], array[int]] = defaultdict(lambda: array("q"))
-        for number, year in connection.execute(_SQL["numbers"], (book.id,)):
+        for number, year in connection.execute(_SQL["series_numbers"], (book.id,)):
             if (found := _NUMBER.fullmatch(number)) is not None:
                 series[found[1], year].append(int(found[2]))
         for (name, _), numbers in sorted(series.items()):

@@ -11,3 +11,6 @@ SELECT book.nim, book.mode, twin.seq, twin.number, first.seq, first.number
 FROM certification AS twin JOIN book ON book.id = twin.book_id
 JOIN certification AS first ON first.book_id = twin.book_id AND first.code = twin.code AND first.twin & 2 = 0
 WHERE twin.twin & 2 = 2 ORDER BY twin.id;
+
+-- name: series_numbers
+SELECT number, number_year FROM certification WHERE book_id = ? AND state IN ('begun', 'certified', 'disputed');

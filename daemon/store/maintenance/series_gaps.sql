@@ -1,2 +1,0 @@
--- name: numbers
-SELECT number, number_year FROM certification WHERE book_id = ? AND state IN ('begun', 'certified', 'disputed');
