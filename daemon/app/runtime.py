@@ -132,9 +132,8 @@ async def build(settings: Settings) -> AsyncIterator[Runtime]:
         stack.push_async_callback(_take_down, runtime)
         await runtime.clock_watch.look()
         runtime.lines.append(asyncio.get_running_loop().create_task(runtime.clock_watch.run(), name="clock"))
-        for machine in settings.machine:
-            if first := settings.first_of(machine):
-                await store.ledger.open_pair(first.nim, machine.nim)
+        firsts = ((settings.first_of(machine), machine) for machine in settings.machine)
+        await store.ledger.open_pairs([(first.nim, spare.nim) for first, spare in firsts if first])
         for machine in sorted(
             settings.machine, key=lambda machine: bool(machine.spare_for)
         ):  # a spare after its machine

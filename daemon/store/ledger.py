@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -51,14 +51,19 @@ class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
     async def open_book(self, nim: str, mode: Mode) -> Book:
         return await self.write(books.open_book, nim=nim, mode=mode)
 
-    async def open_pair(self, first: str, spare: str) -> None:
-        """The live books of a machine and its spare, before either is asked anything; two taxpayers are no pair."""
+    async def open_pairs(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """The live books of all machines with a spare, and of their spares, before any is asked anything; two taxpayers are no pair. One that is not
+        configured any more is none either, where neither machine has stood for the other."""
 
         def job(connection: sqlite3.Connection) -> None:
-            pair = [books.open_book(connection, nim, "live") for nim in (first, spare)]
-            ours, theirs = (books.book_state(connection, book).ifu for book in pair)
-            if ours == theirs or not (ours and theirs):
-                take_overs.pair(connection, *pair)
+            configured = []
+            for first, spare in pairs:
+                pair = (books.open_book(connection, first, "live"), books.open_book(connection, spare, "live"))
+                ours, theirs = (books.book_state(connection, book).ifu for book in pair)
+                if ours == theirs or not (ours and theirs):
+                    take_overs.pair(connection, *pair)
+                    configured.append(pair)
+            take_overs.keep_pairs(connection, configured)
 
         await self.write(job)
 

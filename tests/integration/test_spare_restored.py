@@ -4,9 +4,11 @@ import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
+from support.ledgers.ledger import IFU, NIM, Till, invoice, opened
 from support.memory_shop import MemoryShop
-from support.spare import PERSON, PairedShop, paired
+from support.spare import PERSON, SPARE, PairedShop, paired
 
 from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.ledger.decision import DecisionRefused
@@ -14,7 +16,7 @@ from daemon.core.ledger.entries import SpareDecided
 from daemon.core.ledger.take_over import PairNotCompared
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
-from daemon.store.tables.book import deferred, entries, settlements
+from daemon.store.tables.book import deferred, entries, settlements, take_overs
 
 pytestmark = pytest.mark.quick_timers
 
@@ -236,3 +238,62 @@ async def test_a_sale_that_waits_is_looked_at_by_a_person_once_a_machine_is_said
         await after.spare.connected()
         (sale,) = after.store.ledger.peek(deferred.open_sales, after.spare.worker.book, 0, 10)
         assert sale.state == "doubtful"
+
+
+OTHER, THIRD = "00099999Z", "EL02000077-1"
+
+
+async def test_two_taxpayers_that_were_taken_for_a_pair_hold_each_other_up_in_nothing(tmp_path: Path) -> None:
+    """Paired by the configuration before the spare had said its taxpayer: a number is free at the other, and after a restore neither waits for the
+    other one."""
+    async with opened(tmp_path / "ledger") as store:
+        await store.ledger.open_pairs([(NIM, SPARE)])
+        first, spare = await Till.of(store), await Till.of(store, SPARE)
+        await first.certify(invoice("F-1"))
+        with pytest.raises(DuplicateInvoice):
+            await spare.begin(invoice("F-1"))
+        await know_taxpayer(first, IFU)
+        await know_taxpayer(spare, OTHER)
+        await spare.begin(invoice("F-1"))
+    restored_to_itself(tmp_path)
+    async with opened(tmp_path / "ledger") as store:
+        for nim in (NIM, SPARE):
+            book = await store.ledger.open_book(nim, "live")
+            assert store.ledger.peek(take_overs.not_compared, book) is None
+            assert not store.ledger.peek(take_overs.is_awaited, book)
+
+
+async def test_a_pair_that_is_not_configured_any_more_is_none_unless_one_has_stood_for_the_other(
+    tmp_path: Path,
+) -> None:
+    """Also of one taxpayer: each machine numbers for itself again from the next start on. Not while it is unknown, after a restore, what they did."""
+    async with opened(tmp_path / "ledger") as store:
+        await store.ledger.open_pairs([(NIM, SPARE), (NIM, THIRD)])
+        first, spare, third = [await Till.of(store, nim) for nim in (NIM, SPARE, THIRD)]
+        await store.decisions.take_over(first.book, third.book, reason="burnt", at=first.at)
+        await store.decisions.take_back(first.book, reason="repaired", at=first.at)
+        await first.certify(invoice("F-1"))
+    restored_to_itself(tmp_path)
+    async with opened(tmp_path / "ledger") as store:
+        first, spare, third = [await Till.of(store, nim) for nim in (NIM, SPARE, THIRD)]
+        await store.ledger.open_pairs([])
+        with pytest.raises(DuplicateInvoice):
+            await spare.begin(invoice("F-1"))
+        for till in (first, spare, third):
+            await know_taxpayer(till, IFU)
+        await store.ledger.open_pairs([])
+        await spare.certify(invoice("F-1"))
+        with pytest.raises(DuplicateInvoice):
+            await third.begin(invoice("F-1"))
+    assert verify(tmp_path / "ledger").clean
+
+
+async def know_taxpayer(till: Till, ifu: str) -> None:
+    """The machine is greeted, and agrees with the ledger."""
+    state = msgspec.structs.replace(till.state(), nim=till.book.nim, ifu=ifu)
+    await till.store.ledger.reconcile(till.book, state, unexplained=0, at=till.at)
+
+
+def restored_to_itself(folder: Path) -> None:
+    assert backup(folder / "ledger", folder / "saved", at=1).clean
+    restore(folder / "saved", folder / "ledger", at=2)

@@ -100,7 +100,8 @@ class Life:
     async def begin(self) -> None:
         self.store = await Store.open(self.box.ledger, timezone=zone("UTC"), reserve_bytes=0)
         if self.box.has_spare:
-            await self.store.ledger.open_pair(*(machine.nim for machine in self.box.machines))
+            first, spare = (machine.nim for machine in self.box.machines)
+            await self.store.ledger.open_pairs([(first, spare)])
         for machine in self.box.machines:
             seat = Seat(self, machine)
             await seat.begin(self.store)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from typing import Any
 
 from common.language import Text
@@ -19,6 +20,14 @@ def pair(connection: sqlite3.Connection, first: Book, spare: Book) -> None:
     machine that is new to the ledger has to be compared with it as well."""
     if connection.execute(_SQL["pair"], (first.id, spare.id)).rowcount:
         connection.execute(_SQL["doubt_new"], (first.id, spare.id))
+
+
+def keep_pairs(connection: sqlite3.Connection, configured: Iterable[tuple[Book, Book]]) -> None:
+    """Any other is none any more, but where one has stood for the other, or an older copy of the ledger was put back: it may have, since that copy."""
+    kept = {(first.id, spare.id) for first, spare in configured}
+    for pair in connection.execute(_SQL["pairs_without_take_over"]).fetchall():
+        if pair not in kept:
+            connection.execute(_SQL["part"], pair)
 
 
 def not_compared(connection: sqlite3.Connection, book: Book) -> Book | None:

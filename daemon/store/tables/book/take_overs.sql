@@ -17,6 +17,14 @@ WHERE spare_id = ?1 AND coalesce(ended_at, ?2) >= ?2 AND began_at <= ?3 ORDER BY
 -- name: pair
 INSERT OR IGNORE INTO machine_pair (book_id, spare_id) VALUES (?, ?);
 
+-- name: pairs_without_take_over
+SELECT book_id, spare_id FROM machine_pair AS pair
+WHERE NOT EXISTS (SELECT 1 FROM take_over WHERE take_over.book_id = pair.book_id AND take_over.spare_id = pair.spare_id)
+    AND NOT EXISTS (SELECT 1 FROM book WHERE id IN (pair.book_id, pair.spare_id) AND restored_at > 0);
+
+-- name: part
+DELETE FROM machine_pair WHERE book_id = ? AND spare_id = ?;
+
 -- name: doubt_new
 -- The copy is older than the pair: what a machine has certified that it does not know, it has certified since.
 UPDATE book SET restored_at = (SELECT max(restored_at) FROM book WHERE id IN (?1, ?2)) WHERE id IN (?1, ?2) AND tc IS NULL;

@@ -146,6 +146,7 @@ def test_a_released_migration_never_changes() -> None:
         "0017_machine_pair",
         "0018_isf_index",
         "0019_take_over_times",
+        "0020_pair_taxpayer",
     ]
 
 
