@@ -1,4 +1,4 @@
-"""`mcf-simulator`: a fiscal machine on a pseudo-terminal (every option in docs/simulator.md)."""
+"""`mcf-simulator`: a fiscal machine on a pseudo-terminal (docs/simulator.md)."""
 
 from __future__ import annotations
 
@@ -133,12 +133,17 @@ def _parser() -> argparse.ArgumentParser:
     add("--nim", default="EL02000015-1", help="machine number, with its suffix")
     add("--ifu", default="00084440Y", help="taxpayer number")
     add("--link", type=Path, required=True, metavar="PATH", help="where the port appears, as a link")
-    add("--state", type=Path, metavar="FILE", help="keeps counters and last invoice across restarts")
+    add(
+        "--state",
+        type=Path,
+        metavar="FILE",
+        help="counters and last invoice, durable before an answer; FILE.log: the invoices, a line of JSON each",
+    )
     add("--baud", type=_natural, default=115_200, help="line speed; 0 does not pace (default 115200)")
     add("--strict-baud", action="store_true", help="a client at another speed hears and sends rubbish")
-    add("--think-ms", type=_duration, default=0.0, help="time every command takes")
+    add("--think-ms", type=_duration, default=0.0, help="time every command takes; above 100 with SYN every 100 ms")
     add("--test-mode", action="store_true", help="codes begin with TESTFACT")
-    add("--mode", choices=[mode.value for mode in Mode], default=Mode.ACTIVE.value)
+    add("--mode", choices=[mode.value for mode in Mode], default=Mode.ACTIVE.value, help="what it begins as")
     _add_firmware(parser)
     add("--faults", default="", metavar="SPEC", help="what goes wrong, as spoil=3%% or drop-reply@38h#1")
     add("--seed", type=int, default=0, help="of the faults")
@@ -155,7 +160,12 @@ def _parser() -> argparse.ArgumentParser:
 def _add_firmware(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("firmware habits").add_argument
     add("--credit-check-ms", type=_duration, default=0.0, help="how long the tax server checks a credit note")
-    add("--credit-style", choices=("pending", "silent", "syn"), default="pending", help="and what is heard meanwhile")
+    add(
+        "--credit-style",
+        choices=("pending", "silent", "syn"),
+        default="pending",
+        help="38h is answered P: meanwhile, not at all, or with SYN",
+    )
     add_habits(add)
 
 
