@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ TOP = [
 DOCUMENTS = [path for path in sorted([*TREE.glob("*.md"), *TREE.glob("docs/*.md")]) if path.name != "CHANGELOG.md"]
 """The changelog tells of what was, too."""
 NAMED = re.compile(rf"`((?:{'|'.join(TOP)})/[\w./*-]+)`")
+SHORT = re.compile(r"`((?:[a-z_]\w*/)*[a-z_]\w*\.(?:py|sql))`")
+"""A module by the end of its path, as `app/sandbox.py`."""
 LINK = re.compile(r"\]\((?!https?:)([^()\s#]*)(?:#([^()\s]+))?\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 PLACEHOLDERS = {"daemon/store/schema/NNNN_name.sql"}
@@ -30,6 +33,14 @@ def test_files_that_a_document_names_are_there(document: Path) -> None:
     assert [each for each in sorted(named) if not any(TREE.glob(each))] == []
 
 
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_modules_that_a_document_names_in_short_are_there(document: Path) -> None:
+    """The end of a path is that of a tracked file."""
+    tracked = ["/" + name for name in _listed("*.py", "*.sql")]
+    named = set(SHORT.findall(document.read_text(encoding="utf-8")))
+    assert [each for each in sorted(named) if not any(path.endswith("/" + each) for path in tracked)] == []
+
+
 def test_paths_are_found_in_documents() -> None:
     """With a star and without, files and folders; the table of tests has some."""
     found = NAMED.findall("`tests/unit`, `bridge/*.py` and `docs/x.md`, not `/etc/mcfd/mcfd.toml` or tests/conftest.py")
@@ -37,10 +48,15 @@ def test_paths_are_found_in_documents() -> None:
     assert NAMED.search((TREE / "docs/testing.md").read_text(encoding="utf-8"))
 
 
+@cache
+def _listed(*kinds: str) -> list[str]:
+    done = subprocess.run(["git", "ls-files", "-z", *kinds], cwd=TREE, check=True, capture_output=True, text=True)
+    return [name for name in done.stdout.split("\0") if name]
+
+
 def pages() -> dict[Path, str]:
     """Every page of the tree, vendored ones apart, with its text outside of code."""
-    listed = subprocess.run(["git", "ls-files", "-z", "*.md"], cwd=TREE, check=True, capture_output=True, text=True)
-    found = (TREE / name for name in listed.stdout.split("\0") if name)
+    found = (TREE / name for name in _listed("*.md"))
     return {page: re.sub(r"(?ms)^```.*?^```", "", page.read_text("utf-8")) for page in found if page.exists()}
 
 
