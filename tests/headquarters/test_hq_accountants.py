@@ -11,6 +11,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from html import unescape
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from support.hq.in_process import log_in, pages
@@ -83,6 +84,7 @@ def put(store, ledger, begin):
         store.register.withdraw(machine, stolen.id, 0, 20)
 
 
+@pytest.mark.long
 @settings(
     deadline=None,
     phases=[Phase.explicit, Phase.generate],
@@ -158,6 +160,7 @@ async def test_two_payments_of_one_label(store):
     assert (row["'=1"], row["''=1"]) == ("2", "3")
 
 
+@pytest.mark.long
 def test_a_day_of_more_than_a_number_of_the_database_holds(store):
     """1 030 closures of the greatest amount, and of the smallest, in a day: their sums are exact."""
     box = PaperBox()

@@ -50,6 +50,7 @@ def shops(store):
     return shops
 
 
+@pytest.mark.long
 async def test_more_of_one_instant_than_a_page_has(store, shops):
     """Each is there, once: to the end, of one shop, and up to a day."""
     async with pages(store) as client:

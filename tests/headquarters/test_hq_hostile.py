@@ -15,6 +15,8 @@ from support.receivers.raw_nats import BLOCKS, REPLIES
 from common.wire.nats_client import NatsError
 from common.wire.signing import sign
 
+pytestmark = pytest.mark.long
+
 ACCOUNTS = {"as shipped": Site, "one account": OpenSite}
 PAYLOADS = (b"", b"\xff\xfe", b"[" * 20_000, b'{"z":' + b"9" * 5000 + b"}", b"x" * 100_000)
 

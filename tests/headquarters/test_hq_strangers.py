@@ -21,6 +21,8 @@ from headquarters.core.reception import Message, MessageRefused
 from headquarters.intake.gather import Threads
 from headquarters.intake.reception import Reception
 
+pytestmark = pytest.mark.long
+
 FORM = b"Content-Type: application/x-www-form-urlencoded"
 
 

@@ -39,6 +39,7 @@ async def test_every_invoice_once_over_every_hostile_line(tmp_path: Path) -> Non
             lines.create_task(one_line(tmp_path / str(at), line, plan, seeds.randrange(10**6)))
 
 
+@pytest.mark.long
 async def test_a_thousand_invoices_over_a_line_that_spoils_three_frames_in_a_hundred(tmp_path: Path) -> None:
     """All right, none twice."""
     seed = random.SystemRandom().randrange(10**6)

@@ -10,6 +10,8 @@ from playwright.sync_api import Page, expect
 from support.browser import PATIENCE_MS, chromium
 from support.shop import Shop
 
+pytestmark = pytest.mark.long
+
 
 class Watched:
     """The page, and what it asked for and complained of."""

@@ -107,7 +107,10 @@ BETWEEN = [at for at in every_frame(5) if at.when == "after" and at.direction ==
     ("situation", "first", "points"),
     [
         ("certified, its answer lost", AtFrame(6, "after", "in"), RECOVERY),
-        ("not certified, the invoice left open", AtFrame(6, "before", "in", power=True), RECOVERY),
+        pytest.param(
+            *("not certified, the invoice left open", AtFrame(6, "before", "in", power=True), RECOVERY),
+            marks=pytest.mark.long,
+        ),
         ("still in the machine's hands", AtFrame(6, "before", "in"), BETWEEN),
         ("half entered", AtFrame(4, "after", "in"), BETWEEN),
     ],

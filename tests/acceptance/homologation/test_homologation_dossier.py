@@ -90,6 +90,7 @@ def test_a_machine_in_use_is_left_alone(shop: Shop) -> None:
         wait_for(lambda: shop.get("reports/x").json()["certs_count"] == 1, "the totals")
 
 
+@pytest.mark.long
 def test_the_dossier_is_made(tmp_path: Path) -> None:
     """A run on a machine in test mode, its documents, then the folder: PDFs in French with their checksums, results in the table of cases."""
     folder = tmp_path / "dossier"

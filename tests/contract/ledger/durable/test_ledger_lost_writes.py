@@ -83,6 +83,7 @@ async def test_a_kill_loses_nothing_and_says_nothing(killed: Killed) -> None:
     assert (state.last_seq, state.lost, state.is_restored) == (SALES + 1, "", False)
 
 
+@pytest.mark.long
 async def test_each_flipped_bit_of_the_wal_that_costs_an_entry_is_noticed(killed: Killed, tmp_path: Path) -> None:
     """In page, header or checksum of a frame, of the first transaction as of the last one; also of the WAL's own header."""
     size = killed.wal.stat().st_size
