@@ -32,8 +32,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 # How long an example takes says how busy the machine is.
-settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("busy")
+settings.register_profile("ci", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=40)
+settings.load_profile("ci")
 
 # A traceback that is drawn in frames takes half a second. Set where it stands: to configure would be seen by what asks whether a daemon has.
 structlog.get_config()["processors"][-1].exception_formatter = structlog.dev.plain_traceback
@@ -107,6 +108,7 @@ class FailuresAtOnce:
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("quick" if config.option.markexpr == "not long" else "ci")
     worker = getattr(config, "workerinput", {})
     keep_warm(Shared(*worker["shared"]) if "shared" in worker else None)
     if config.getoption("tx", None) and not worker:

@@ -31,6 +31,6 @@ def nursery() -> Nursery:
     return nursery
 
 
-@pytest.fixture(params=[AvePay, AsyncAvePay], ids=["sync", "async"])
+@pytest.fixture(params=[pytest.param(AvePay, id="sync"), pytest.param(AsyncAvePay, id="async", marks=pytest.mark.long)])
 def client(request: pytest.FixtureRequest, shop: Shop) -> Published:
     return Published(shop, request.param)

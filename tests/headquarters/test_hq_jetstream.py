@@ -67,6 +67,7 @@ async def test_what_is_no_closure_stops_nobody(site):
     await client.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("point", ["before-commit", "after-commit", "before-ack", "after-ack"])
 async def test_killed(site_on_each, point):
     """SIGKILL at the second passing of that point, and again, and again: in the end everything is there once, in order."""

@@ -17,6 +17,8 @@ from support.shop import Machine, Shop, wait_for
 from common.wire.nats_client import NatsError
 from headquarters.core.nats_accounts import user_of
 
+pytestmark = pytest.mark.long
+
 CUT_SECONDS = 3.0
 """The register is looked at twice a second; a busy machine has its share."""
 

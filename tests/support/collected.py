@@ -33,7 +33,7 @@ class ForkedWorkers:
 
     def pytest_xdist_setupnodes(self, config: pytest.Config, specs: Sequence[execnet.XSpec]) -> None:
         at = Path(self._shared.folder, "workers")
-        forks.started(at, command(self._shared.run, config.args))
+        forks.started(at, command(self._shared.run, [*config.args, "-m", config.option.markexpr]))
         for spec in specs:
             spec.python = shlex.join([sys.executable, "-IS", str(WRAPPER), str(at)])
         if [Path(each).resolve() for each in config.args] == [TESTS]:  # another core is free, and both are needed soon

@@ -232,6 +232,7 @@ def sell(shop: PairShop, till: int, over: Event) -> list[dict[str, Any]]:
     return receipts
 
 
+@pytest.mark.long
 def test_a_busy_hour_in_which_the_machine_dies(tmp_path: Path) -> None:
     """Eight tills sell, the machine dies in the middle of it, the spare takes over, the daemon is killed before and after; the machine comes back and is taken
     back. No till is touched, and every key is certified once, on one machine or the other."""

@@ -11,6 +11,8 @@ import pytest
 from support.nursery import Nursery
 from support.shop import Machine, Shop, invoice, wait_for
 
+pytestmark = pytest.mark.long
+
 IN_TIME = 20.0  # about a second on a quiet box; a busy one takes its time
 ENOUGH = 20
 CALM = "EL02000099-1"

@@ -48,6 +48,7 @@ def sold(at: int) -> list[int]:
     return [40 + at, 4043 + 7 * at, 15_000, 40][: 2 + at % 3]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", WAYS)
 def test_a_day_follows_the_machine_s_vat(tmp_path: Path, way: str) -> None:
     """Sales, credit notes, a kill -9 at 38h, a Z: receipts and totals carry the machine's VAT in whole francs, `ht + tva = ttc` in each,

@@ -96,7 +96,7 @@ async def live_a_year(path: Path, saved: Path, draw: random.Random) -> None:
             until = 0
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 async def test_a_year_of_a_shop_adds_up_to_the_franc(path: Path, tmp_path: Path, seed: int) -> None:
     """Months, year, Z, A and journal, and the grand total goes on from month to month."""
     await live_a_year(path, tmp_path / "saved", random.Random(seed))

@@ -102,6 +102,7 @@ async def test_books_do_not_see_each_other(store: Store, till: Till) -> None:
     assert [record async for record in store.journal.iterate(till.book, 0, ALWAYS)] == mine
 
 
+@pytest.mark.long
 async def test_a_stream_is_flat_and_holds_nothing_back(store: Store, till: Till) -> None:
     """However long the range, a handful of records is in memory, and tills certify in between."""
     await sold(till, 1500)

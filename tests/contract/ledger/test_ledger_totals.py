@@ -144,6 +144,7 @@ async def _check_ranges(store: Store, done: History, instants: list[tuple[float,
         assert period.fvc_start == (sales[0] if sales else 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_a_long_history_with_checkpoints(tmp_path: Path, seed: int) -> None:
     """A thousand entries over three weeks, many in one millisecond: ranges that begin and end anywhere, checkpoints included."""

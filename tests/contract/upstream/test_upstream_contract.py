@@ -149,6 +149,7 @@ async def test_killed_midway(headquarters, receiver, ledger_with):
     await assert_complete(headquarters, {NIM: 80, OTHER: 80})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("headquarters", ["https-v1a", "nats"], indirect=True)
 async def test_a_thousand_waiting(headquarters, receiver, ledger_with):
     """A thousand closures of two machines wait, and all arrive, in order per machine, each once; by both ways, and by HTTPS with the one of

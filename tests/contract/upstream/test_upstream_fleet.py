@@ -15,6 +15,8 @@ from daemon.upstream.options import open_receiver
 from daemon.usecases.delivery.lane import Backoff
 from daemon.usecases.delivery.replicate import Replicator
 
+pytestmark = pytest.mark.long
+
 SEED = 401
 BOXES, CLOSURES = 25, 3
 HOUR = 3600.0

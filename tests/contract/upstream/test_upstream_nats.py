@@ -303,6 +303,7 @@ async def test_a_try_that_is_cancelled_ends(nats, work):
     assert await send(nats.options) == [Delivered()]
 
 
+@pytest.mark.long
 async def test_three_servers_lose_one(tmp_path, ledger):
     """Of three servers the stream's leader is killed between publishes: sending goes on, and nothing is lost."""
     site = NatsSite(tmp_path / "nats")

@@ -79,6 +79,7 @@ def content_of(path: Path) -> list[Any]:
     return found
 
 
+@pytest.mark.long
 def test_no_flipped_bit_makes_verify_fail_and_none_in_an_entry_is_overlooked(original: Path, tmp_path: Path) -> None:
     """Drawn over the whole file: where `verify` is clean, every entry says what it said before."""
     dice, before = random.Random(11), content_of(original)
