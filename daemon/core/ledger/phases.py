@@ -34,13 +34,13 @@ class Phase(Enum):
 class Step(Enum):
     WRITTEN = "its intent is durable"
     NOT_WRITTEN = "its intent was refused"
-    CLOSING = "38h is about to be sent"
+    CLOSING = "38h is the next command"
     ANSWERED = "38h was answered"
-    FOUND = "the machine had certified its number for an earlier attempt of ours"
-    FAILED = "it is known that nothing was certified"
-    UNKNOWN = "nobody here knows what became of it"
+    FOUND = "its number was certified for an earlier attempt of ours"
+    FAILED = "nothing was certified"
+    UNKNOWN = "the outcome is unknown in this process"
     STORED = "its end is durable"
-    SETTLED = "the machine, or an operator, has told"
+    SETTLED = "the outcome was read from the machine, or decided by an operator"
 
 
 class PhaseMeaning(NamedTuple):
