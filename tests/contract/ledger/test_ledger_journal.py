@@ -7,11 +7,10 @@ import contextlib
 import tracemalloc
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
-from support.ledgers.ledger import MINUTE, NIM, START, Till, code_of, invoice, opened
+from support.ledgers.ledger import MINUTE, NIM, START, Till, invoice, opened
 
 from daemon.core.ledger.attempt import Record
 from daemon.store import Store
@@ -81,15 +80,6 @@ async def test_by_number_and_state(store: Store, till: Till) -> None:
     assert [[record.id for record in records] for records in found] == [[begun], [disputed]]
     assert await store.journal.page(till.book, Page(0, ALWAYS, number="F-2")) == []
     assert [r.id for r in await store.journal.page(till.book, Page(0, ALWAYS, number="F-2", state="begun"))] == [begun]
-
-
-async def test_by_code(store: Store, till: Till) -> None:
-    """A receipt's code leads to its record, in its own book only."""
-    record = await till.sell()
-    assert await store.journal.by_code(till.book, code_of("S-1")) == record
-    assert await store.journal.by_code(till.book, "NOSUCHCODE") is None
-    other = await Till.of(store, mode="test")
-    assert await store.journal.by_code(other.book, code_of("S-1")) is None
 
 
 async def test_books_do_not_see_each_other(store: Store, till: Till) -> None:
@@ -210,36 +200,6 @@ async def test_entries_of_a_customer_are_told_slice_by_slice(store: Store, till:
             if not before:
                 break
         assert [record.invoice.customer.name for record in found] == [name], wanted
-
-
-async def test_a_stretch_of_the_journal(store: Store, till: Till) -> None:
-    """`after_seq` ends a page before the entries that somebody else goes through: stretches beside each other give each entry once."""
-    records = await sold(till, 20)
-    stretches = [(2, 0), (8, 1), (15, 7), (21, 14)]
-    found = [
-        record.seq
-        for before, after in stretches
-        for record in await store.journal.page(till.book, Page(0, ALWAYS, before_seq=before, after_seq=after))
-    ]
-    assert sorted(found) == sorted(record.seq for record in records)
-
-
-async def test_a_page_that_is_full_is_only_looked_for_what_is_newer(store: Store, till: Till, monkeypatch) -> None:
-    """However many numbers there are: the entries that a stretch is asked for get fewer."""
-    monkeypatch.setattr(journal, "WALKED", 0)
-    monkeypatch.setattr(journal, "NUMBERS", 5)
-    asked: list[int] = []
-    real = journal.with_part
-
-    def with_part(connection: Any, book: Any, page: Page, stretch: Any) -> list[Record]:
-        asked.append(page.after_seq)
-        return real(connection, book, page, stretch)
-
-    monkeypatch.setattr(journal, "with_part", with_part)
-    await sold(till, 20)
-    [found] = await store.journal.with_part(till.book, Page(0, ALWAYS, part="S-", limit=1), nobody)
-    assert found.number == "S-20"
-    assert (asked[0], asked[-1] > 0, asked) == (0, True, sorted(asked))
 
 
 async def test_pages_of_a_number_that_was_tried_again_and_again(store: Store, till: Till) -> None:

@@ -92,12 +92,6 @@ async def test_who_may_what(served: Served, usecases: UseCases, role: str) -> No
         assert usecases.calls == [], url
 
 
-async def test_a_seller_gets_no_files(served: Served) -> None:
-    """The journal's page is a seller's, as far as the period is open; the whole of it as a file is not."""
-    answer = await served.get("certifications", key=ROLE_KEYS["seller"], params={"format": "csv"})
-    assert (answer.status_code, answer.json()["code"]) == (403, "ROLE_NOT_ALLOWED")
-
-
 @pytest.mark.parametrize("end", [1, NOW - 1, NOW])
 async def test_a_key_that_has_come_to_its_end(
     served: Served, usecases: UseCases, monkeypatch: pytest.MonkeyPatch, end: int

@@ -13,16 +13,15 @@ from typing import NamedTuple
 
 import msgspec
 import pytest
-from support.ledgers.ledger import MINUTE, ZONE, Till, code_of, invoice, opened
+from support.ledgers.ledger import MINUTE, ZONE, Till, invoice, opened
 from support.ledgers.worker import worker_of
 
-from daemon.core.errors import NotFound
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import CashMove
 from daemon.core.report.journal import Extent, Page
 from daemon.usecases.reports import journal, journal_files
-from daemon.usecases.reports.journal import credits_of, read_in_slices, read_page, read_record
+from daemon.usecases.reports.journal import credits_of, read_in_slices, read_page
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 EVER = 1 << 53
@@ -149,25 +148,6 @@ async def test_what_has_not_ended_comes_on_one_page(ledger: Filled, monkeypatch:
         told = await read_page(worker_of(till), Page(0, EVER, state="begun"))
         assert [entry.invoice_number for entry in told.certifications] == ["O-3", "O-2", "O-1"]
         assert told.next is None
-
-
-async def test_what_a_number_stands_for_is_asked_for_once(ledger: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The ledger reads all that was tried under a number, for any part of it: not again for each batch."""
-    monkeypatch.setattr(journal, "BATCH", 1)
-    async with opened(ledger.path) as store:
-        till = await Till.of(store)
-        for _ in range(3):
-            await till.fail(invoice("R-1"))
-        worker, asked = worker_of(till), []
-        page_of = worker.journal.page
-
-        async def counted(book: Book, page: Page) -> Sequence[Record]:
-            asked.append(page)
-            return await page_of(book, page)
-
-        monkeypatch.setattr(worker.journal, "page", counted)
-        told = await read_page(worker, Page(0, EVER, number="R-1"))
-    assert (len(told.certifications), len(asked)) == (3, 1)
 
 
 async def test_a_file_of_a_number_has_all_that_was_tried_under_it(
@@ -375,20 +355,6 @@ async def test_a_file_of_one_number_or_state_has_no_cash(ledger: Filled) -> None
         ):
             parts = await file_of(worker, "jsonl", page)
             assert b"".join(parts).count(b"\n") == lines, page
-
-
-async def test_one_certification_by_its_code(ledger: Filled) -> None:
-    """With the dashes that some firmware prints; with its Z once it has one; NotFound of any other."""
-    async with opened(ledger.path) as store:
-        till = await Till.of(store)
-        worker = worker_of(till)
-        code = code_of("S-0")
-        for text in (code, f"{code[:4]}-{code[4:]}"):
-            found = await read_record(worker, text)
-            assert (found.invoice_number, found.z_number) == ("S-0", 1)
-        assert (await read_record(worker, code_of("S-12"))).z_number is None
-        with pytest.raises(NotFound, match="no certification of this code"):
-            await read_record(worker, code_of("O-1"))
 
 
 async def test_the_credit_notes_of_a_sale(ledger: Filled) -> None:
