@@ -1,5 +1,6 @@
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 from support.cli.command import NIM, Command, audited
@@ -7,6 +8,8 @@ from support.ledgers.ledger import Till, opened, tamper
 
 from daemon.core.errors import ZNumberUnknown
 from daemon.store.sqlite.lock import LedgerLock
+
+DOCS = Path(__file__).parents[4] / "docs"
 
 
 def test_a_sound_ledger(mcfd):
@@ -86,6 +89,23 @@ def test_a_backup_is_verified_and_put_back(mcfd):
     assert mcfd.json("verify")["records"] == 3
     shutil.move(restored["aside"], mcfd.ledger)
     assert len(mcfd.json("keys", "list")) == 1
+
+
+def test_a_copy_is_verified_where_it_lies(mcfd):
+    """By the variable that docs/install.md names: what is wrong with a copy is found, and says nothing of the ledger, whoever has that meanwhile."""
+    copy = mcfd.folder / "copy.sqlite3"
+    mcfd.ok("backup", str(copy))
+    env = {"MCFD_STORAGE_PATH": str(copy), "LC_ALL": "en_US.UTF-8"}
+    lock = LedgerLock.acquire(mcfd.ledger)
+    try:
+        assert mcfd.run("verify", env=env).stdout == f"{copy}: all is right (1 book, 3 records, 1 Z closure)\n"
+        tamper(copy, "UPDATE certification SET total_ttc = 1 WHERE seq = 2")
+        assert mcfd.run("verify", env=env).returncode == 1
+    finally:
+        lock.release()
+    assert mcfd.json("verify")["ok"]
+    for page in ("install.md", "install.fr.md"):
+        assert "`sudo MCFD_STORAGE_PATH=COP" in (DOCS / page).read_text()
 
 
 def test_a_backup_replaces_nothing_by_mistake(mcfd):
