@@ -1,10 +1,17 @@
-"""Documents are read in an editor and in a diff too: their prose wraps."""
+"""Documents are read in an editor and in a diff too: their prose wraps, and their examples can be read by their language."""
 
 from __future__ import annotations
 
+import ast
+import json
 import re
 import subprocess
+import textwrap
+import tomllib
+from collections.abc import Callable
 from pathlib import Path
+
+from support.tools import need
 
 TREE = Path(__file__).parents[2]
 LIMIT = 120
@@ -38,3 +45,45 @@ def test_the_check_sees_a_long_line() -> None:
     """Prose, but no table and no code."""
     long = "a word " * 20
     assert long_lines(f"{long}\n| {long} |\n    {long}\n```\n{long}\n```\n- {long}\n") == [1, 7]
+
+
+FENCE = re.compile(r"^( *)```(\w+)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+
+
+def read_javascript(text: str) -> None:
+    need("node")
+    command = ["node", "--input-type=module", "--check", "-"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ValueError(done.stderr)
+
+
+READERS: dict[str, Callable[[str], object]] = {
+    "python": ast.parse,
+    "toml": tomllib.loads,
+    "json": json.loads,
+    "js": read_javascript,
+}
+
+
+def unreadable(page: Path) -> list[str]:
+    """Examples that their language does not read, by their first line."""
+    found = []
+    for indent, language, text in FENCE.findall(page.read_text(encoding="utf-8")):
+        try:
+            READERS.get(language, str)(textwrap.dedent(text) if indent else text)
+        except (ValueError, SyntaxError):
+            found.append(text.partition("\n")[0])
+    return found
+
+
+def test_each_example_can_be_read() -> None:
+    """Python, JavaScript, TOML and JSON of every page."""
+    assert {str(page.relative_to(TREE)): found for page in pages() if (found := unreadable(page))} == {}
+
+
+def test_an_unreadable_example_is_seen(tmp_path: Path) -> None:
+    """One that a line's end has broken."""
+    page = tmp_path / "page.md"
+    page.write_text("```js\ncall();  // a remark\nthat goes on\n```\n\n```toml\na = 1\n```\n\n```python\na = (\n```\n")
+    assert unreadable(page) == ["call();  // a remark", "a = ("]
