@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 import msgspec
 import structlog
 
 from common.wire.call import ANSWER_SECONDS, MOST_REPLY, RelayedCall, RelayedReply, encode, read_reply
+from common.wire.closure import NIM
 from common.wire.errors import BadEvent
 from common.wire.keys import LaneWord
 from common.wire.nats_client import NO_RESPONDERS, Client, Msg, NatsError, NoAnswer
@@ -114,8 +115,8 @@ class Boxes:
 
     async def _look(self, nim: str) -> str:
         """The boot of the last presence, where it is there alone."""
-        last = await self.presence(nim)
         there = await self._who(nim)
+        last = await self.presence(_name_now(nim, there))
         box = self._box(nim)
         if len(there) > 1 or any(boot in box.past for boot in there):
             self._two(nim, there.keys())
@@ -124,7 +125,7 @@ class Boxes:
             raise BoxOffline(2 if there else 5)  # one that has just started says so in a moment
         if box.boot and box.boot != last.boot:
             box.past.append(box.boot)
-        box.boot, box.line, box.generation = last.boot, there[last.boot], self._connection.generation
+        box.boot, box.line, box.generation = last.boot, there[last.boot].line, self._connection.generation
         return last.boot
 
     def _box(self, nim: str) -> KnownBox:
@@ -141,13 +142,13 @@ class Boxes:
         box.past.clear()
         log.warning("box.ambiguous", nim=nim, boots=sorted(boots))
 
-    async def _who(self, nim: str) -> dict[str, str]:
-        """The boots of all who listen, each with its line. BoxOffline where nobody does, or the servers do not say."""
+    async def _who(self, nim: str) -> dict[str, RelayedReply]:
+        """The word of all who listen, by their boots. BoxOffline where nobody does, or the servers do not say."""
         client = self._connection.client
         replies: asyncio.Queue[Msg] = asyncio.Queue()
         inbox = client.new_inbox()
         subscription = client.subscribe(inbox, replies.put_nowait, most=MOST_REPLY)
-        found: dict[str, str] = {}
+        found: dict[str, RelayedReply] = {}
         end = asyncio.get_running_loop().time() + WHO_SECONDS
         try:
             client.publish(f"mcf.{nim}.{CALL}", b"", reply=inbox)
@@ -156,7 +157,7 @@ class Boxes:
                 if msg.headers.status == NO_RESPONDERS:
                     raise BoxOffline
                 if (reply := _read(msg)) is not None:
-                    found[reply.boot] = reply.line
+                    found[reply.boot] = reply
         except NoAnswer:
             return found
         except NatsError:
@@ -213,7 +214,7 @@ class Boxes:
         request before."""
         box = self._box(nim)
         try:
-            there = await self._who(nim)
+            there = {each: reply.line for each, reply in (await self._who(nim)).items()}
         except BoxOffline:
             there = {boot: ""}
         if len(there) > 1:
@@ -221,6 +222,13 @@ class Boxes:
         if there and there.get(boot) != box.line and replies.empty():
             box.line, box.generation = there.get(boot, ""), 0
             raise BoxSilent
+
+
+def _name_now(nim: str, there: Mapping[str, RelayedReply]) -> str:
+    """Under which name the only box there publishes its presences: `nim` with the suffix that its machine has now."""
+    names = [reply.nim for reply in there.values()]
+    is_another = len(names) == 1 and NIM.fullmatch(names[0]) and names[0].partition("-")[0] == nim.partition("-")[0]
+    return names[0] if is_another else nim
 
 
 def _read(msg: Msg) -> RelayedReply | None:

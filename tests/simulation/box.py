@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from simulation.drawn.events import Script
+from simulation.lane import Lane
 from simulation.storage.disk import Disk, Process
 from simulation.virtual_loop import PROCESS, VirtualLoop
 from support.memory_shop import MemoryShop
 
 from bridge.link import Timers
+from daemon.app.outward.calls import Calls
 from daemon.core.clock import zone
 from daemon.core.errors import StorageError
 from daemon.store.sqlite.disk_failure import ending_on_failure
@@ -92,6 +94,9 @@ class Life:
         self.box = box
         self.process = Process()
         self.seats: dict[str, Seat] = {}
+        self.boot = f"{box.starts + 1:08x}"
+        self.calls: Calls | None = None
+        """Where there is a relay."""
         self.accepts = False
         """Whether tills reach it."""
         self._context = contextvars.copy_context()
@@ -110,10 +115,14 @@ class Life:
         if self.box.has_spare:
             first, spare = self.workers.all()
             first.spare, spare.first = spare, first
+        if self.box.lane is not None:
+            self.calls = await self.box.lane.open(self)
 
     async def stop(self) -> None:
         """As `app.serve` and `app.runtime` do it."""
         await asyncio.gather(*(seat.worker.close(STOP_GRACE) for seat in self.seats.values()))
+        if self.calls is not None:
+            await self.calls.stop()
         await asyncio.gather(*(seat.end() for seat in self.seats.values()))
         await self.store.close()
 
@@ -146,7 +155,7 @@ class Box:
         self.jump = 0.0
         """Seconds by which its clock is wrong."""
         self.synchronised = script.synchronised
-        self.defers = any(event.what == "defer" for event in script.events)
+        self.defers = any(event.what == "defer" or event.how.get("later") for event in script.events)
         """Whether sales are certified later."""
         self.has_spare = script.has_spare
         """The second machine is the spare of the first."""
@@ -156,6 +165,7 @@ class Box:
         self.life: Life | None = None
         self.down_until = 0.0
         self.starts = 0
+        self.lane = None if script.lane is None else Lane(self, script)
         self._changed = asyncio.Event()
         self._hash = hashlib.sha256()
         self._place = f"{folder}/"
@@ -183,6 +193,9 @@ class Box:
     @property
     def is_another_day(self) -> bool:
         return self.true_time().date() != self.began.date()
+
+    def true_seconds(self) -> float:
+        return self.true_time().timestamp()
 
     def true_millis(self) -> int:
         return int(self.true_time().timestamp() * 1000)
@@ -242,6 +255,8 @@ class Box:
             machine.ends.append(self.loop.now)
         with self.disk.ending(power_cut=power_cut):
             life.process.die()
+        if self.lane is not None:
+            self.lane.server.ended(life.process)
         for seat in life.seats.values():
             for port in seat.ports:
                 port.close()

@@ -16,10 +16,12 @@ import pytest
 import structlog
 from simulation.box import Box, Unreachable
 from simulation.drawn.events import Event, Script
+from simulation.drawn.outside import TillsOutside
 from simulation.drawn.script import drawn
 from simulation.drawn.tills import Tills
 from simulation.drawn.troubles import Troubles
-from simulation.oracle import Told, nothing_lost, nothing_twice, outages_are_right, sound
+from simulation.lane import with_lane
+from simulation.oracle import Told, nothing_late, nothing_lost, nothing_twice, outages_are_right, sound
 from simulation.storage.disk import Disk, Process, folder, simulated
 from simulation.virtual_loop import VirtualLoop
 from simulation.world import World
@@ -32,7 +34,10 @@ from daemon.store.tables.book import attempts, outages
 
 SERVED_WITHIN = 500.0
 """Seconds after the last trouble: a credit note alone may take two minutes and a half on a line that was cut under it."""
+SERVED_OUTSIDE_WITHIN = 1200.0
+"""The same for tills outside: what a relay had that was killed comes again after five minutes."""
 LONGEST = 5000.0
+SALES = ("sell", "close", "defer", "sell_outside")
 NEAR = (8, 13)
 """On a day of late answers a link begins so many SEQ before that of the answer that is still on its way: so far it is to 38h of the first invoice."""
 
@@ -62,6 +67,7 @@ class History:
             first.other, spare.other = spare.world, first.world
             spare.lost = first.lost  # a number is one at both
         self.tills = [Tills(told) for told in self.told]
+        self.outside = [TillsOutside(told) for told in self.told]
         self.troubles = [Troubles(told, self.told) for told in self.told]
 
     @property
@@ -73,6 +79,8 @@ class History:
     async def play(self) -> None:
         box = self.box
         beside = [asyncio.create_task(box.keep_up())]
+        if box.lane is not None:
+            box.lane.begin()
         for troubles in self.troubles:
             beside += [asyncio.create_task(troubles.world.watch_for_calm()), asyncio.create_task(troubles.operate())]
         try:
@@ -85,11 +93,14 @@ class History:
         finally:
             if box.life is not None:
                 await box.kill(0.0)
+            if box.lane is not None:
+                await box.lane.end()
             for task in beside:
                 task.cancel()
             await asyncio.wait(beside)
         for told in self.told:
             nothing_twice(told)
+            nothing_late(told)
         sound(box)
 
     async def _play(self) -> None:
@@ -100,18 +111,21 @@ class History:
             for troubles in self.troubles:
                 await troubles.ended()
             self.box.note("everything is healed")
+            if self.box.lane is not None:
+                self.box.lane.server.heal()
             for tills in self.tills:
                 tills.world.session.plan.clear()
                 tills.over = True
             try:
-                async with asyncio.timeout(SERVED_WITHIN):
+                async with asyncio.timeout(self._served_within):
                     await asyncio.gather(*tasks)
+                    await self._nothing_is_under_way()
                     for tills in self.tills:
                         await tills.no_sale_waits()
                         await tills.close(key=f"the last Z of {tills.world.nim}", twin=False, pause=0.1, own=True)
             except TimeoutError:
                 raise AssertionError(
-                    f"somebody waits for an answer {SERVED_WITHIN:g} s after the last trouble"
+                    f"somebody waits for an answer {self._served_within:g} s after the last trouble"
                 ) from None
         finally:
             for task in tasks:
@@ -119,9 +133,21 @@ class History:
             if tasks:
                 await asyncio.wait(tasks)
 
+    @property
+    def _served_within(self) -> float:
+        return SERVED_WITHIN if self.box.lane is None else SERVED_OUTSIDE_WITHIN
+
+    async def _nothing_is_under_way(self) -> None:
+        """Calls that come late have come, and no sale waits for the box."""
+        lane = self.box.lane
+        while lane is not None and (lane.server.on_their_way or lane.server.waiting):  # noqa: ASYNC110  it costs nothing here
+            await asyncio.sleep(1.0)
+
     async def _happen(self, event: Event) -> None:
         await asyncio.sleep(event.at)
-        if event.what in ("sell", "close", "defer"):
+        if event.what == "sell_outside":
+            await self.outside[event.machine].sell_outside(**event.how)
+        elif event.what in SALES:
             await getattr(self.tills[event.machine], event.what)(**event.how)
         else:
             self.box.note(str(event))
@@ -168,7 +194,7 @@ def play(script: Script, *, show: bool = False) -> Outcome:
         history = History(script, loop, path, show=show)
         box = history.box
         box.disk.files.settle()
-        with simulated(box.disk, box.process, cuts_power=script.cuts_power):
+        with simulated(box.disk, box.process, cuts_power=script.cuts_power), with_lane(script, box.millis):
             try:
                 loop.run_until_complete(history.play())
             except Exception as error:
@@ -179,9 +205,9 @@ def play(script: Script, *, show: bool = False) -> Outcome:
                 loop.close_coroutines()
                 loop.close()
     sessions = [told.world.session for told in history.told]
-    happened = [event.what for event in script.events if event.what not in ("sell", "close", "defer")]
+    happened = [event.what for event in script.events if event.what not in SALES]
     happened += [f"line: {kind}" for session in sessions for kind, n in session.plan.struck.items() for _ in range(n)]
-    happened += ["several machines"] * (len(sessions) > 1)
+    happened += ["several machines"] * (len(sessions) > 1) + ["tills outside"] * (script.lane is not None)
     certified = sum(len(session.machine.fiscal.log) for session in sessions)
     return Outcome(script.seed, box.fingerprint, certified, box.starts, box.disk.commits, tuple(happened), failure)
 

@@ -20,6 +20,8 @@ VERDICT = "daemon.core.ledger.verdict"
 WORKER = "daemon.usecases.worker.machine_worker"
 ATTEMPTS = "daemon.store.tables.book.attempts"
 DEFERRED = "daemon.store.tables.book.deferred"
+CALLS = "daemon.app.outward.calls"
+BOXES = "relay.boxes"
 RENEWAL = "daemon.store.maintenance.renewal"
 
 MISTAKES = (
@@ -523,6 +525,49 @@ MISTAKES = (
         "daemon.store.tables.book.outages",
         "    return max(sign, certified[0] if certified else 0, last.until if last else 0)\n",
         "    return sign\n",
+    ),
+    Mistake(
+        171,
+        "whether a call has expired is not looked at after it has waited",
+        ENTER,
+        "        check_expiry(expires)\n    except",
+        "    except",
+        more=((ATTEMPT, "    enter_invoice.check_expiry(job.call.expires)\n", ""),),
+    ),
+    Mistake(
+        10,
+        "a call carries no key",
+        "daemon.api.request.outcome",
+        "    if not key:\n        return Call(",
+        "    if not key or expires:\n        return Call(",
+    ),
+    Mistake(
+        91,
+        "a sale that waits for its box is acknowledged before the box has it",
+        "relay.later",
+        "        except RelayProblem:\n            return AGAIN_SECONDS\n",
+        "        except RelayProblem:\n            return 0\n",
+    ),
+    Mistake(
+        202,
+        "an answer that is lost is told as a call that was not sent",
+        BOXES,
+        "        except NatsError:  # no answer in time, or the connection is lost\n            raise BoxSilent from None\n",
+        "        except NatsError:\n            raise BoxOffline from None\n",
+        more=(
+            (
+                BOXES,
+                '            box.line, box.generation = there.get(boot, ""), 0\n            raise BoxSilent\n',
+                '            box.line, box.generation = there.get(boot, ""), 0\n            raise BoxOffline\n',
+            ),
+        ),
+    ),
+    Mistake(
+        598,
+        "a call that is late sets the time that limits are counted in",
+        CALLS,
+        "        if self._ahead is None or ahead >= self._ahead or loop >= self._known_until:\n",
+        "        if True:\n",
     ),
 )
 

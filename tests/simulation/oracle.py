@@ -19,7 +19,7 @@ from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Closure
 from daemon.core.ledger.outage import Outage
 from daemon.core.machine.nim import short_nim
-from daemon.core.report.receipt import receipt
+from daemon.core.report.receipt import Receipt, receipt
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.meta import read_meta
 from simulator.machine.fiscal_memory import CertifiedInvoice
@@ -47,6 +47,10 @@ class Told:
         """It was that of a machine that has certified nothing."""
         self.may_be_nonsense = "nonsense" in world.faults
         """Whether the machine has been given a reason to disagree with us."""
+        self.limits: dict[str, float] = {}
+        """After which time (seconds of the loop) a number that a till outside sells is not begun any more."""
+        self.never: set[str] = set()
+        """A till outside was told at the end that its number was not certified, and will not be."""
         self.other: World | None = None
         """The spare of its machine, or the machine of the spare: what counts is both together."""
         self._asking: Counter[str] = Counter()
@@ -141,6 +145,22 @@ class Told:
         if record.type == "FV":
             self.sales.setdefault(number, (f"{shown.nim}-{shown.fvc}", record.total_ttc))
 
+    def certified_outside(self, told: Receipt) -> None:
+        """A till outside is told a receipt: the same as those in the shop."""
+        number = told.invoice_number
+        self._unknown.discard(number)
+        if self.is_given_up(number):
+            return
+        found = self.on_machine(number)
+        assert len(found) == 1, f"{number}: the till outside was told a certification, the machine has {len(found)}"
+        is_told = told.code_secef == found[0].code or exempt.code_was_told_once(self.world, told.code_secef)
+        assert is_told, f"{number}: another code than the machine's"
+        assert told.total_ttc == found[0].total, f"{number}: {told.total_ttc} told, {found[0].total} certified"
+        before = self.codes.setdefault(number, told.code_secef)
+        assert before == told.code_secef, f"{number}: two codes told"
+        shown = msgspec.json.encode(told)
+        assert self.receipts.setdefault(number, shown) == shown, f"{number}: another receipt than at first"
+
     def closed(self, key: str, closure: Closure) -> None:
         z_number, nim = closure.z_number, short_nim(msgspec.json.decode(closure.body)["nim"])
         before = self.z.setdefault((nim, z_number), closure.report_id)
@@ -159,6 +179,21 @@ def nothing_twice(told: Told) -> None:
     numbers = Counter(entry.number for world in told.worlds for entry in _ours(world))
     twice = [number for number, count in numbers.items() if count > 1 and not told.is_given_up(number)]
     assert not twice, f"certified twice: {', '.join(twice)}"
+
+
+CLOSING, CLOSING_AGAIN = 3.0, 40.0
+"""Seconds from when 38h is allowed until the machine has certified, on a line in order and on one where it is asked for its answer again and again."""
+
+
+def nothing_late(told: Told) -> None:
+    """What a till outside gave a limit was begun before it, and what it was told to be over is so."""
+    world = told.world
+    slack = CLOSING_AGAIN if world.faults else CLOSING
+    for number, limit in told.limits.items():
+        late = world.certified_at.get(number, limit) - limit - world.unsure_by.get(number, 0.0)
+        assert late <= slack or told.is_given_up(number), f"{number}: certified {late:.1f} s after its limit"
+    found = [number for number in sorted(told.never) if told.on_machine(number)]
+    assert not found, f"told that they were never certified, and certified: {', '.join(found)}"
 
 
 def nothing_lost(told: Told, ledger: Sequence[Record], closures: Sequence[Closure]) -> None:

@@ -19,6 +19,8 @@ PROCESS: ContextVar[object] = ContextVar("PROCESS", default=None)
 """In whose life a task or a timer began; None: in the world outside."""
 
 MOST_TURNS = 50_000
+MOST_TURNS_OF_LANE = 200_000
+"""On a day with a network."""
 
 
 class NothingLeft(Exception):
@@ -61,6 +63,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.now = 0.0
         self.turns = 0
         self.delay: Callable[[], float] = lambda: 0.0
+        self.connect: Callable[[Any], Any] | None = None
+        """Opens a connection for a protocol: the network, where there is one."""
         self._clock_resolution = 1e-9
         self._draw = random.Random(f"order {seed}")
         self._created = 0
@@ -113,6 +117,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
         return self.create_task(thread())
 
+    async def create_connection(self, factory: Any, *_where: Any, **_how: Any) -> Any:  # type: ignore[override]
+        if self.connect is None:
+            raise OSError("there is no network")
+        return self.connect(factory)
+
     async def end(self, process: object) -> None:
         """Everything of a process that is gone: timers and callbacks never run, tasks are cancelled (nothing they do on their way out reaches
         anybody)."""
@@ -148,7 +157,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _run_once(self) -> None:
         """As asyncio has it, without a selector: what is due becomes ready, and whatever is ready runs once."""
         self.turns += 1
-        if self.turns > MOST_TURNS:
+        if self.turns > (MOST_TURNS if self.connect is None else MOST_TURNS_OF_LANE):
             raise NothingLeft("it goes round and round without coming to an end")
         ready, scheduled = self._ready, self._scheduled
         while scheduled and (not ready or scheduled[0][0] <= self.now or scheduled[0][1]._cancelled):

@@ -49,6 +49,10 @@ class World:
         self.is_unsure_of_foreign = False
         """Some were there before a new ledger met the machine: it begins with what it finds."""
         self.has_met = False
+        self.certified_at: dict[str, float] = {}
+        """When the machine certified a number, seconds of the loop."""
+        self.unsure_by: dict[str, float] = {}
+        """By how many seconds the box could take a call for younger than it was when that number was certified."""
         self.names: dict[str, str] = {}
         """What the machine was called when it certified, by the code it gave."""
         machine = SimulatedMachine(part.options, lambda: box.true_time() + timedelta(seconds=self.machine_jump))
@@ -64,6 +68,9 @@ class World:
 
     def _certified(self, entry: CertifiedInvoice) -> None:
         self.names[entry.code] = self.session.machine.options.nim
+        self.certified_at[entry.number] = self.box.loop.now
+        if self.box.lane is not None and self.box.life is not None:
+            self.unsure_by[entry.number] = self.box.lane.unsure_by(self.box.life)
 
     def note(self, text: str) -> None:
         self.box.note(text)

@@ -53,7 +53,7 @@ async def admit(request: Request[Any, Any, Any]) -> None:
     if found_lane is not None:
         check_operation(request)
         await found_lane.turn()
-        expires = expiry(deps, scope, found_lane)
+        expires = expiry(scope, found_lane)
     deps.uses[key.id] = deps.clock()
     if key.mode == "live":
         scope["state"][SHOWN] = True

@@ -12,9 +12,9 @@ from litestar import Request
 from common.language import Text
 from common.wire.errors import BadEvent
 from common.wire.instants import instant_millis
-from daemon.api.access.context import ApiDeps
 from daemon.api.http.answers import Headers
 from daemon.api.refusals import NotRelayed
+from daemon.core.clock import Clock
 from daemon.core.errors import FieldError, InvalidRequest, RequestExpired
 from daemon.core.ledger.deferred import KeyRequired
 
@@ -37,19 +37,19 @@ PASSING: Final = frozenset(
 
 
 class RelayedRequest(msgspec.Struct, frozen=True):
-    """`nim`: the machine that the relay was asked for; `not_after` as the relay says it, in milliseconds since 1970; `offset`: by how many of them this box's clock is ahead of the time
-    that limits are counted in; `body` as it came; `turn`
-    waits until no till of the shop's network does, once it is known that the request may come in: a stranger's waits for nothing."""
+    """`nim`: the machine that the relay was asked for; `not_after` as the relay says it, in milliseconds since 1970; `now`: the time that limits
+    are counted in; `body` as it came; `turn` waits until no till of the shop's network does, once it is known that the request may come in: a
+    stranger's waits for nothing."""
 
     nim: str
     not_after: int
-    offset: int
+    now: Clock
     body: bytes
     turn: Callable[[], Awaitable[None]]
 
-    def expires(self, now: int, limits: list[int]) -> float:
+    def expires(self, limits: list[int]) -> float:
         """On the loop's clock, which no step of the box's moves."""
-        left = min([self.not_after, *limits]) - (now - self.offset)
+        left = min([self.not_after, *limits]) - self.now()
         return asyncio.get_running_loop().time() + left / 1000
 
 
@@ -75,7 +75,7 @@ def check_operation(request: Request[Any, Any, Any]) -> None:
         raise KeyRequired([FieldError("Idempotency-Key", Text("has to be given with each POST through the relay"))])
 
 
-def expiry(deps: ApiDeps, scope: Any, found: RelayedRequest) -> float:
+def expiry(scope: Any, found: RelayedRequest) -> float:
     """When the request is not carried out any more (loop time): the client's own limit, or the relay's where that comes first. RequestExpired
     when that is over, InvalidRequest for a limit that is none."""
     try:
@@ -88,7 +88,7 @@ def expiry(deps: ApiDeps, scope: Any, found: RelayedRequest) -> float:
         raise InvalidRequest(
             [FieldError("Mcfd-Not-After", Text("has to be a time in UTC, as 2026-11-25T10:00:00Z"))]
         ) from None
-    expires = found.expires(deps.clock(), limits)
+    expires = found.expires(limits)
     if expires <= asyncio.get_running_loop().time():
         raise RequestExpired
     return expires

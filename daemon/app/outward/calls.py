@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
@@ -35,7 +36,9 @@ from daemon.app.outward.receivers import calls as calls_receiver
 from daemon.app.reload import BringIntoForce
 from daemon.app.runtime import Runtime
 from daemon.app.upkeep.housekeeping import now_millis
+from daemon.core.clock import Clock
 from daemon.core.errors import MachineBusy
+from daemon.core.machine.nim import same_machine, short_nim
 from daemon.settings import Settings
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -59,6 +62,8 @@ AGAIN_SECONDS: Final = (1.0, 30.0)
 TILLS_FIRST_SECONDS: Final = 15.0
 """For so long tills of the shop's network that wait go first; then it waits for its turn as they do."""
 STEP: Final = 0.005
+KNOWN_SECONDS: Final = 3600.0
+"""For so long the relay's time counts that was heard ahead of all others: one relay with a wrong clock does not end the lane for good."""
 STOP_SECONDS: Final = 1.0
 ME: Final = "/v1/me"
 _ME: Final = re.compile(r"/v1/mcf/[^/]+/me")
@@ -88,20 +93,29 @@ class CallPlaces:
 
 @dataclass
 class LaneClock:
-    """By how much this box's clock is ahead of the relay's: nothing while somebody vouches for it. Else what a call shows at the least that
-    came without delay, so that a late one is seen to be late."""
+    """The time that limits of calls are counted in, milliseconds since 1970: the box's own while somebody vouches for its clock. Else that of the
+    relay, as the call shows it that was under way for the shortest, carried on by the loop's clock, which nobody sets."""
 
     is_synchronised: Callable[[], bool]
-    now: Callable[[], int] = now_millis
-    _offset: int | None = field(default=None, init=False)
+    box: Clock
+    _ahead: int | None = field(default=None, init=False)
+    """The relay's time without that of the loop."""
+    _known_until: float = field(default=0.0, init=False)
 
-    def offset(self, sent_at: int) -> int:
+    def heard(self, sent_at: int) -> None:
+        """Once for each call, when it comes."""
         if self.is_synchronised():
-            self._offset = None
-            return 0
-        apart = self.now() - sent_at
-        self._offset = apart if self._offset is None else min(self._offset, apart)
-        return self._offset
+            self._ahead = None
+            return
+        loop = asyncio.get_running_loop().time()
+        ahead = sent_at - int(loop * 1000)
+        if self._ahead is None or ahead >= self._ahead or loop >= self._known_until:
+            self._ahead, self._known_until = ahead, loop + KNOWN_SECONDS
+
+    def now(self) -> int:
+        if self._ahead is None or self.is_synchronised():
+            return self.box()
+        return int(asyncio.get_running_loop().time() * 1000) + self._ahead
 
 
 @asynccontextmanager
@@ -123,7 +137,7 @@ class Calls:
         self._line = ""
         self._inside: Counter[str] = Counter()
         """Calls that the API has, by NIM: what waits at the machine beside them are tills of the shop's network."""
-        self._clock = LaneClock(lambda: runtime.clock_watch.synchronised)
+        self._clock = LaneClock(lambda: runtime.clock_watch.synchronised, now_millis)
         self._keeping: asyncio.Task[None] | None = None
         self._answering: set[asyncio.Task[None]] = set()
 
@@ -174,6 +188,9 @@ class Calls:
     def _workers(self) -> list[MachineWorker]:
         return [worker for worker in self._runtime.workers if worker.book.mode == "live"]
 
+    def _workers_of(self, nim: str) -> list[MachineWorker]:
+        return [worker for worker in self._workers() if same_machine(worker.book.nim, nim)]
+
     def _has_keys(self) -> bool:
         ring = self._runtime.store.key_ring
         return any(ring.relay_key_ids(worker.book.nim) for worker in self._workers())
@@ -185,29 +202,29 @@ class Calls:
         self._line = secrets.token_hex(4)
         listening: dict[str, int] = {}
         while self._has_keys():
-            nims = {worker.book.nim for worker in self._workers()}
-            for nim in listening.keys() - nims:
-                client.unsubscribe(listening.pop(nim))
-            for nim in nims - listening.keys():
-                listening[nim] = client.subscribe(
-                    f"{receiver.place(nim)}.{CALL}",
-                    lambda msg, nim=nim: self._called(client, receiver, nim, msg),  # type: ignore[misc]  # of this round
+            names = {name for worker in self._workers() for name in (worker.book.nim, worker.configured_nim) if name}
+            for name in listening.keys() - names:
+                client.unsubscribe(listening.pop(name))
+            for name in sorted(names - listening.keys()):
+                listening[name] = client.subscribe(
+                    f"{receiver.place(name)}.{CALL}",
+                    partial(self._called, client, receiver, short_nim(name)),
                     most=MOST_CALL + MOST_HEADERS,
                 )
                 await client.ping()
-                await self._say_boot(client, receiver, nim)
+                await self._say_boot(client, receiver, name)
             with contextlib.suppress(NoAnswer):
                 await client.within(asyncio.Event().wait(), LOOK_SECONDS)
 
-    async def _say_boot(self, client: Client, receiver: NatsReceiver, nim: str) -> None:
+    async def _say_boot(self, client: Client, receiver: NatsReceiver, name: str) -> None:
         """The relay asks the boot that the last presence named: it is said as soon as this one listens."""
         for word in await self._words.words(receiver.key_id):
-            if word.nim == nim:
-                headers = receiver.presence_headers(word.content, nim)
-                client.publish(f"{receiver.place(nim)}.{PRESENCE}", word.content, headers=headers)
+            if same_machine(word.nim, name):
+                headers = receiver.presence_headers(word.content, word.nim)
+                client.publish(f"{receiver.place(word.nim)}.{PRESENCE}", word.content, headers=headers)
 
     def _called(self, client: Client, receiver: NatsReceiver, nim: str, msg: Msg) -> None:
-        """The only word to a relay that means another box, or asks who is there, is this one's boot."""
+        """The only word to a relay that means another box, or asks who is there, is this one's boot. `nim` here and below up to its dash."""
         if not msg.reply:
             return
         boot = self._runtime.boot
@@ -217,8 +234,10 @@ class Calls:
             log.warning("call.unreadable", nim=nim, reason=str(error))
             return
         if call is None or call.boot != boot:
-            _reply(client, msg, RelayedReply(boot=boot, line=self._line))
+            name = next((worker.book.nim for worker in self._workers_of(nim)), "")
+            _reply(client, msg, RelayedReply(boot=boot, line=self._line, nim=name))
             return
+        self._clock.heard(call.sent_at)
         if not call.sealed:
             self._begin(client, nim, call, msg)
         elif (opened := _opened(receiver.credentials, call)) is not None:
@@ -255,18 +274,18 @@ class Calls:
         return RelayedReply(boot=self._runtime.boot, line=self._line, status=status, headers=headers, body=body)
 
     async def _answer(self, client: Client, nim: str, call: RelayedCall, msg: Msg) -> None:
-        _reply(client, msg, await self.carry_out(nim, call, self._clock.offset(call.sent_at)))
+        _reply(client, msg, await self.carry_out(nim, call))
 
     async def _let_tills_pass(self, nim: str) -> None:
         loop = asyncio.get_running_loop()
         until = loop.time() + TILLS_FIRST_SECONDS
-        workers = [worker for worker in self._workers() if worker.book.nim == nim]
+        workers = self._workers_of(nim)
         inside = self._inside
         while sum(worker.waiting for worker in workers) > inside[nim] and loop.time() < until:  # noqa: ASYNC110  a till does not tell its end
             await asyncio.sleep(STEP)
 
-    async def carry_out(self, nim: str, call: RelayedCall, offset: int) -> RelayedReply:
-        """As the API answers it; `offset` is `LaneClock`'s."""
+    async def carry_out(self, nim: str, call: RelayedCall) -> RelayedReply:
+        """As the API answers it."""
         found, inside = _Reply(), 0
 
         async def turn() -> None:
@@ -276,7 +295,7 @@ class Calls:
             inside = 1
             self._inside[nim] += inside
 
-        scope = _scope(call, RelayedRequest(nim, call.not_after, offset, call.body, turn))
+        scope = _scope(call, RelayedRequest(nim, call.not_after, self._clock.now, call.body, turn))
         try:
             await self._app(scope, found.receive_of(call.body), found.send)
         finally:

@@ -29,9 +29,17 @@ class MachinePart(NamedTuple):
     think: float
 
 
+class LanePart(NamedTuple):
+    """Which share of calls, and of their answers, is lost, comes twice, and comes late."""
+
+    loses: float
+    doubles: float
+    delays: float
+
+
 class Script(NamedTuple):
     """`pace`: seconds an access to the disk takes at the most, usually. `is_late`: a day of late answers; `has_spare`: the second machine is
-    the spare of the first."""
+    the spare of the first; `lane`: there are tills outside, which sell through relays."""
 
     seed: int
     machines: tuple[MachinePart, ...]
@@ -40,6 +48,7 @@ class Script(NamedTuple):
     events: tuple[Event, ...]
     is_late: bool = False
     has_spare: bool = False
+    lane: LanePart | None = None
 
     @property
     def cuts_power(self) -> bool:
@@ -55,7 +64,10 @@ def in_words(script: Script, kept: Sequence[int]) -> str:
     machines = "".join(f"{_part_in_words(part)}\n" for part in script.machines)
     events = "\n".join(f"  {at:3} {script.events[at]}" for at in kept)
     keep = ",".join(map(str, kept))
-    return f"again: make simulate SEED={script.seed} KEEP={keep}\n{machines}disk {script.pace * 1000:g} ms\n{events}"
+    lane = f"{script.lane}\n" if script.lane else ""
+    return (
+        f"again: make simulate SEED={script.seed} KEEP={keep}\n{machines}disk {script.pace * 1000:g} ms\n{lane}{events}"
+    )
 
 
 def _part_in_words(part: MachinePart) -> str:

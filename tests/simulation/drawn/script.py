@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from simulation.drawn.events import Event, MachinePart, Script
+from simulation.drawn.events import Event, LanePart, MachinePart, Script
 from simulation.drawn.kinds import DAY, LASTING, MORE, TROUBLES, WEIGHTS
 from support.hostile import FAMILY, slow_down
 
@@ -218,7 +218,7 @@ def _with_spare(draw: random.Random, script: Script, length: float) -> Script:
     """The machine dies at any moment, most often right after a sale, its spare takes over, it may come back, and is taken over from again; half of the days
     have sales that wait. Daemons die in between."""
     if draw.random() >= SPARE_DAYS or len(script.machines) > 1:
-        return script
+        return _with_lane(random.Random(f"tills outside {script.seed}"), script, length)
     if draw.random() < 0.5:
         script = _with_deferred_sales(draw, script, length)
     kept = tuple(event for event in script.events if event.what not in NOT_OF_SPARE_DAYS)
@@ -269,6 +269,58 @@ def _put_back_before_a_take_over(draw: random.Random, sales: Sequence[Event]) ->
         Event(over, "take_over", {}),
         again,
     ]
+
+
+LANE_DAYS = 0.2
+"""On how many of the days that are left tills outside sell through two relays."""
+
+
+def _with_lane(draw: random.Random, script: Script, length: float) -> Script:
+    """Half of their sales meet an end of a relay, of the connections, of the daemon or of the line, or a disk that stands still; some are sent by two
+    tills at once, or are sold in the shop as well. With limits so short that waiting matters."""
+    if draw.random() >= LANE_DAYS or any(event.what == "fail_job" for event in script.events):
+        return script  # what shares its commit with a failed job is rare enough
+    part = LanePart(draw.choice((0.0, 0.05, 0.2)), draw.choice((0.0, 0.1, 0.4)), draw.choice((0.0, 0.05, 0.2)))
+    more = []
+    for each in range(draw.randint(2, 8)):
+        machine, at = draw.randrange(len(script.machines)), draw.uniform(0.0, length + EVENING / 2)
+        limit = draw.choice((0.0, 2.0, 8.0))
+        others = draw.choice(("", "", "", "twin", "shop"))
+        how = {
+            "number": f"R-{each}",
+            "prices": tuple(draw.randint(1, 9999) for _ in range(draw.randint(1, 3))),
+            "limit": limit,
+            "later": draw.random() < 0.3,
+            "leaves": draw.random() < 0.4,
+            "pause": round(draw.choice((0.05, 0.5, 2.0)) * draw.random(), 3),
+            "relay": draw.randrange(2),
+            "alone": not others,
+        }
+        more.append(Event(at, "sell_outside", how, machine))
+        if others == "twin":
+            beside = at + draw.choice((0.0, 0.3, 5.0)) * draw.random()
+            more.append(Event(beside, "sell_outside", {**how, "relay": 1 - how["relay"]}, machine))
+        elif others == "shop":
+            beside = at + draw.choice((0.1, 5.0)) * draw.random()
+            sale = {"number": how["number"], "prices": how["prices"], "kind": "FV", "mode": "TTC", "keyed": False}
+            more.append(Event(beside, "sell", {**_sale(draw, each, at).how, **sale, "is_twin": True}, machine))
+        if draw.random() < 0.6:
+            more.append(_end_beside(draw, at + draw.choice((-2.0, 0.1, 0.5, 3.0)) * draw.random(), machine))
+    placed = (event._replace(at=round(max(0.0, event.at), 3)) for event in more)
+    return script._replace(events=tuple(sorted((*script.events, *placed), key=lambda event: event.at)), lane=part)
+
+
+def _end_beside(draw: random.Random, at: float, machine: int) -> Event:
+    kind = draw.choice(("kill_relay", "cut_lines", "kill", "cut_box", "stop", "unplug", "disk"))
+    seconds = round(draw.choice((0.0, 3.0, 20.0)) * draw.random(), 3)
+    how: dict[str, object] = {"seconds": seconds}
+    if kind == "kill_relay":
+        how = {"relay": draw.randrange(2), "seconds": seconds}
+    elif kind == "cut_lines":
+        how = {}
+    elif kind == "disk":
+        how = {"what": "stall", "seconds": seconds}
+    return Event(at, kind, how, machine)
 
 
 def _z(at: float) -> Event:

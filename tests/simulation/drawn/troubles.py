@@ -131,6 +131,21 @@ class Troubles:
         with contextlib.suppress(Unreachable):
             self.box.serving().store.send_to(DEFAULT_LANES, ())
 
+    # -- the way by the relay ---------------------------------------------------------------------------------------------
+
+    async def kill_relay(self, relay: int, seconds: float) -> None:
+        if (lane := self.box.lane) is not None:
+            async with self.lasting():
+                await lane.kill_relay(relay)
+                await asyncio.sleep(seconds)
+                if lane.relays[relay] is None:
+                    lane.start_relay(relay)
+
+    async def cut_lines(self) -> None:
+        """Every connection to the server ends."""
+        if (lane := self.box.lane) is not None:
+            lane.server.cut_all()
+
     # -- the machine ------------------------------------------------------------------------------------------------------
 
     async def machine_clock(self, jump: float, seconds: float) -> None:
