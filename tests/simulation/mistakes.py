@@ -535,7 +535,7 @@ MISTAKES = (
         more=((ATTEMPT, "    enter_invoice.check_expiry(job.call.expires)\n", ""),),
     ),
     Mistake(
-        10,
+        28,
         "a call carries no key",
         "daemon.api.request.outcome",
         "    if not key:\n        return Call(",
