@@ -15,9 +15,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from pictures import first_start, headquarters
+from playwright.sync_api import Browser
 from support.browser import Person, View, chromium, create_user
 from support.ledgers.year import SHOPPING, sell_until, write_year
-from support.shop import NIM, Shop, invoice, wait_for
+from support.shop import IFU, NIM, Machine, Shop, invoice, wait_for
 
 from common.language import Language
 
@@ -43,6 +44,7 @@ SCREENS = {
     "account": "/ui/account",
     "welcome": "/ui/welcome",
 }
+PAIR = {"outages": "/ui/outages", "spare": "/ui/spare"}
 GOODS = (("Riz 25 kg", 15000), ("Huile 5 l", 7500), ("Savon", 450), ("Sucre 1 kg", 850), ("Ciment 50 kg", 5500))
 WIDTHS = (360, 768, 1440)
 WORDS = {1440: "desk", 360: "phone"}
@@ -105,6 +107,22 @@ def shoot(person: Person, folder: Path, name: str, screens: dict[str, str] = SCR
     person.context.close()
 
 
+def shoot_pair(browser: Browser, place: Path, folder: Path, seen_as: list[tuple[str, View]]) -> None:
+    """A machine that has died, its outage and its spare."""
+    spare = Machine(place, "EL02000099-1", IFU)
+    with Shop(place) as shop, ExitStack() as stack:
+        stack.callback(spare.kill)
+        shop.more_config = f'[[machine]]\nnim = "{spare.nim}"\nport = "{spare.link}"\nspare_for = "{NIM}"\n'
+        spare.start()
+        shop.start()
+        create_user(shop, "awa", "technician")
+        shop.machines[0].kill()
+        wait_for(lambda: not shop.is_ready(), "the machine's death")
+        assert shop.certify(invoice("FV-2026-0001")).status_code == 503
+        for name, view in seen_as:
+            shoot(Person(browser, shop, view), folder, name, PAIR)
+
+
 def views(everything: bool) -> list[tuple[str, View]]:
     """Each with its name in the name of a picture."""
     if not everything:
@@ -142,6 +160,8 @@ def main() -> None:
             (Path(place) / "empty").mkdir()
             first_start.shoot(browser, Path(place) / "empty", folder, views(everything))
             first_start.shoot_once(browser, shop, folder, views(everything))
+        (Path(place) / "pair").mkdir()
+        shoot_pair(browser, Path(place) / "pair", folder, views(everything))
         headquarters.shoot(browser, Path(place) / "hq", folder, everything)
 
 

@@ -109,9 +109,12 @@ class Visit(msgspec.Struct, frozen=True):
     @property
     def worker(self) -> MachineWorker:
         """The machine that is looked at: `m` of the query or the form (`NIM`, or `NIM:test`), or else the first, or its spare while that stands for it."""
-        workers = self.deps.workers.all()
-        security = self.form.get("m") or self.query.get("m") or ""
-        return next((worker for worker in workers if name_of(worker) == security), workers[0].in_use)
+        name = self.form.get("m") or self.query.get("m") or ""
+        return next((worker for worker in self.deps.workers.all() if name_of(worker) == name), self._usual)
+
+    @property
+    def _usual(self) -> MachineWorker:
+        return self.deps.workers.all()[0].in_use
 
     def moment(self, at: int) -> str:
         return formats.moment(at, self.page.zone, self.language)
@@ -135,6 +138,10 @@ class Visit(msgspec.Struct, frozen=True):
         told = {"m": name_of(self.worker), **query} if len(self.deps.workers.all()) > 1 else query
         kept = {name: value for name, value in told.items() if value not in (None, "")}
         return f"{path}?{urlencode(kept)}" if kept else path
+
+    def look(self, path: str) -> str:
+        """The same, to look: whoever looks at the machine that is in use goes on with its spare once that stands for it."""
+        return path if self.worker is self._usual else self.link(path)
 
 
 def instant(day: date, visit: Visit) -> int:
@@ -255,7 +262,7 @@ async def shown(visit: Visit, template: str, *, status: int = 200, **values: Any
     here = visit.request.scope["path"]
     menu = [
         MenuItem(
-            visit.link(path), visit.say(words), icon, is_here(path, here), len(attention) if path == ATTENTION else 0
+            visit.look(path), visit.say(words), icon, is_here(path, here), len(attention) if path == ATTENTION else 0
         )
         for path, words, icon, right in MENU
         if visit.may(right)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Self
 
 import httpx
 import pytest
-from support.browser import create_users, session_of
+from playwright.sync_api import Browser, expect
+from support.browser import FRENCH_PHONE, Person, create_users, session_of
 from support.shop import IFU, NIM, Machine, Shop, invoice, wait_for
 from support.till import certified, fresh
 
 SPARE = "EL02000099-1"
+BEAT_MS = 15_000
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +97,39 @@ def _replaced_for_a_day(shop: Shop, technician: Visitor) -> None:
     assert (of_first["certs_count"], of_first["total_ttc"]) == (1, 1000)
     assert "without_machine" in shop.get("reports/z/1").json()
     shop.verify()
+
+
+def test_a_page_that_is_open_at_a_take_over_goes_on_with_the_spare(
+    paired: tuple[Shop, Machine], browser: Browser
+) -> None:
+    """Nobody loads it again: the banner and the sales are those of the spare; its register of outages is still that of the machine."""
+    shop, _ = paired
+    seller = Person(browser, shop, FRENCH_PHONE)
+    seller.log_in("seller")
+    page = seller.go("/ui/")
+    banner, sold = page.get_by_test_id("state"), fresh()
+    shop.machines[0].kill()
+    expect(banner).to_contain_text("la machine ne répond pas.", timeout=BEAT_MS)
+    assert re.fullmatch(r"Ventes arrêtées depuis \d\d:\d\d\xa0: la machine ne répond pas\.", banner.inner_text())
+    assert shop.certify(invoice(fresh())).status_code == 503
+    with Visitor(shop, "technician") as technician:
+        technician.send("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus")
+        try:
+            expect(banner).to_contain_text(
+                f": la machine de secours {SPARE} certifie à la place de {NIM}.", timeout=BEAT_MS
+            )
+            assert certified(shop.certify(invoice(sold)))["nim"] == SPARE
+            expect(page.locator("#details")).to_contain_text(sold, timeout=BEAT_MS)
+            register = technician.look("/ui/outages")
+            assert f"<dd>{NIM}</dd>" in register
+            (form,) = set(re.findall(r'action="(/ui/outages/\d+[^"]*)"', register))
+            noted = technician.send(unescape(form), who="distributor", reference="DGI-9")
+            assert noted.headers["location"].startswith("/ui/outages")
+            assert "DGI-9" in technician.look("/ui/outages")
+        finally:
+            shop.machines[0].start()
+            technician.send("/ui/spare", m=NIM, decision="take-back", reason="réparée")
+    seller.context.close()
 
 
 def test_a_seller_decides_nothing(paired: tuple[Shop, Machine]) -> None:

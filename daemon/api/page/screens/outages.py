@@ -7,7 +7,7 @@ from typing import Final
 
 from daemon.api.http.answers import Reply
 from daemon.api.page.rendering import fault_of
-from daemon.api.page.visit import Visit, redirect, screen, shown
+from daemon.api.page.visit import Visit, name_of, redirect, screen, shown
 from daemon.core.clock import DAY, millis, millis_text
 from daemon.core.errors import InvalidRequest, NotFound
 from daemon.core.ledger.outage import Outage
@@ -41,15 +41,21 @@ async def note(visit: Visit) -> Reply:
 
 
 async def _screen(visit: Visit, *, status: int = 200, problem: str = "") -> Reply:
-    worker, now = visit.worker, visit.worker.now()
-    found = await worker.ledger.newest_outages(worker.book, start=now - SHOWN, end=now + 1, limit=PER_PAGE)
+    """Those of the machine, and of the one for which it stands."""
+    now = visit.worker.now()
+    rows = [
+        (outage, _lasted(outage, visit, now), name_of(each))
+        for each in (visit.worker.stands_for, visit.worker)
+        if each is not None
+        for outage in await each.ledger.newest_outages(each.book, start=now - SHOWN, end=now + 1, limit=PER_PAGE)
+    ]
     return await shown(
         visit,
         "outages.html",
         status=status,
         problem=problem,
         done=visit.say("Noted.") if visit.query.get("noted") else "",
-        rows=[(outage, _lasted(outage, visit, now)) for outage in found],
+        rows=sorted(rows, key=lambda row: row[0].since, reverse=True),
         reasons=REASONS,
         recipients=RECIPIENTS,
         now=datetime.fromtimestamp(now / 1000, visit.page.zone).strftime("%Y-%m-%dT%H:%M"),

@@ -42,7 +42,9 @@ BLANKS: Final = str.maketrans("", "", " \u00a0\u202f")
 MOST_DIGITS: Final = 13
 AGAIN: Final = 2.7
 """Seconds after which a screen is told once more: the tick has been by then."""
-BEAT: Final = 15.0
+BEAT: Final = 5.0
+"""Seconds between two signs of life, and between two looks whether the spare stands for the machine."""
+CHANGE: Final = b"event: change\ndata: 1\n\n"
 HOUR: Final = 3_600_000
 _hours_known: dict[tuple[int, int], int] = {}
 
@@ -225,15 +227,17 @@ async def live(request: AnyRequest) -> Reply:
 
 
 async def _changes(visit: Visit) -> AsyncGenerator[bytes, None]:
-    with visit.deps.notifier.listening(visit.worker.book) as news:
-        yield b": open\n\n"
-        patience = BEAT
-        while visit.is_logged_in():
-            news.clear()
-            told = await has_come(news, patience)
-            again = not told and patience == AGAIN
-            yield b"event: change\ndata: 1\n\n" if told or again else b": beat\n\n"
-            patience = AGAIN if told else BEAT
+    """Of the machine that is looked at, and of its spare once that stands for it."""
+    yield b": open\n\n"
+    while visit.is_logged_in():
+        worker, patience = visit.worker, BEAT
+        with visit.deps.notifier.listening(worker.book) as news:
+            while visit.is_logged_in() and visit.worker is worker:
+                news.clear()
+                told = await has_come(news, patience)
+                again = (not told and patience == AGAIN) or visit.worker is not worker
+                yield CHANGE if told or again else b": beat\n\n"
+                patience = AGAIN if told else BEAT
 
 
 OBSTACLES: dict[Obstacle, Text] = {

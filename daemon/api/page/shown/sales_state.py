@@ -28,6 +28,7 @@ class SalesState(msgspec.Struct, frozen=True):
     level: Level
     words: str
     detail: str = ""
+    """why, after a colon"""
     href: str = ""
     """where a decision is made, for who may make it"""
 
@@ -65,7 +66,7 @@ async def sales_state(visit: Visit) -> SalesState:
         warnings.append(from_stored(deps.disk()).told(visit.language))
     if warnings:
         href = SPARE if replaced and visit.may("administer") else ""
-        return SalesState("amber", say("The till can sell"), "– " + "; ".join(warnings), href)
+        return SalesState("amber", say("The till can sell"), _told(visit, warnings), href)
     return SalesState("good", say("The till can sell"))
 
 
@@ -114,16 +115,17 @@ async def _later(visit: Visit, live: list[MachineWorker], stopped: list[MachineW
         )
         causes.append(say(text))
     level: Level = "bad" if "red" in urgencies else "amber"
-    return SalesState(
-        level, say("The till can sell"), _call(visit, "; ".join(causes)), "/ui/waiting" if waiting else ""
-    )
+    return SalesState(level, say("The till can sell"), _call(visit, *causes), "/ui/waiting" if waiting else "")
 
 
-def _call(visit: Visit, cause: str) -> str:
-    """The cause, and whom to call (`[company] support`)."""
-    call = visit.say("call {support}", support=visit.page.support) if visit.page.support else ""
-    told = "; ".join(filter(None, (cause, call)))
-    return f": {told}." if told else ""
+def _call(visit: Visit, *causes: str) -> str:
+    """The causes, and whom to call (`[company] support`)."""
+    call = [visit.say("call {support}", support=visit.page.support)] if visit.page.support else []
+    return _told(visit, [*causes, *call])
+
+
+def _told(visit: Visit, causes: list[str]) -> str:
+    return visit.say("; ").join(causes) + "." if causes else ""
 
 
 def _warnings(visit: Visit, worker: MachineWorker) -> list[str]:
