@@ -1,3 +1,3 @@
-"""What a box and its headquarters do in the same way: passwords, the limits of logins, cookies of sessions, cells of a spreadsheet.
+"""Passwords, limits of logins, sessions, CSV cells of box and headquarters.
 
-It knows neither of the two, so that what guards both stands in one place."""
+It imports neither."""

@@ -1,3 +1,3 @@
-"""Headquarters: receives the closures of many boxes, checks and keeps them, finds what is missing, asks for it again, shows it.
+"""Headquarters: receives, checks and shows the closures of many boxes.
 
 It knows boxes by `common.wire` alone: nothing here imports the daemon."""

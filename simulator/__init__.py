@@ -1,1 +1,1 @@
-"""A fiscal machine made of software: a second, independent reading of the protocol."""
+"""A simulated fiscal machine, an independent reading of the protocol."""

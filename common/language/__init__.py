@@ -1,4 +1,4 @@
-"""The texts people read, in their language: written in English where they are used, translated by a gettext catalogue.
+"""Texts for people: English in the code, translations by gettext.
 
 The English text is its own id; `locales/fr/LC_MESSAGES/mcfd.po` has the French. `make venv` compiles it, `make check` fails
 on an entry that is missing, fuzzy or no longer used (CONTRIBUTING: how a text is added)."""

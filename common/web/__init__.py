@@ -1,1 +1,1 @@
-"""What the pages of a shop and of headquarters share: layout and style, words and numbers as people write them."""
+"""Layout, style and number formats of the pages of shop and headquarters."""

@@ -1,1 +1,1 @@
-"""HTTP: what a till may ask, and how it is answered."""
+"""HTTP: the API and the shop's page."""

@@ -1,1 +1,1 @@
-"""The composition root: the only room that sees everything."""
+"""The composition root."""

@@ -1,4 +1,4 @@
-"""The command `mcfd`: one module for each command, imported when it is called, so that each starts fast.
+"""The command `mcfd`: one module for each command, imported on demand.
 
 Exit codes, the same everywhere:
 

@@ -1,1 +1,1 @@
-"""The fiscal rules, without I/O: invoices, machine, ledger, reports."""
+"""The fiscal rules, without I/O."""

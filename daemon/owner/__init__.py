@@ -1,4 +1,4 @@
-"""What root does with the daemon's files, it does as the daemon's user: a name in there may lead anywhere.
+"""Root's access to the daemon's files, as the daemon's user (symlink attacks).
 
 Only the effective user changes, and comes back: an operator's own files (a copy on a stick, a certificate for tills) are root's
 business. What goes between the two goes through a private folder of the daemon's user.

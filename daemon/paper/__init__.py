@@ -1,1 +1,1 @@
-"""Documents for people: certified invoices and reports, laid out once and rendered as text, HTML or ESC/POS."""
+"""Invoices and reports as text, HTML, PDF or ESC/POS."""

@@ -1,4 +1,4 @@
-"""The configuration: one TOML file, overridden by the environment, checked before anything starts."""
+"""The configuration: one TOML file and the environment."""
 
 from common.settings import SettingsError
 from daemon.settings.changes import Changes, changes

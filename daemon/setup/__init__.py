@@ -1,1 +1,1 @@
-"""From a box that knows nothing to a configuration: which machines are there, what to write, where tills find it."""
+"""From an empty box to a configuration."""

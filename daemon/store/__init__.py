@@ -1,4 +1,4 @@
-"""The ledger in SQLite: the only room with SQL (docs/architecture.md)."""
+"""The ledger in SQLite; the only package with SQL."""
 
 from daemon.store.store import Store
 

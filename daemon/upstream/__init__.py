@@ -1,1 +1,1 @@
-"""The ways out: HTTPS, NATS, webhooks, how each is signed."""
+"""Delivery: HTTPS, NATS, webhooks, signatures."""

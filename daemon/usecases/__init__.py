@@ -1,1 +1,1 @@
-"""What can be asked of the service, step by step: certify, report, close, deliver."""
+"""Use cases: certify, report, close, deliver."""

@@ -1,1 +1,1 @@
-"""The whole box in one encrypted file: ledger, configuration, credentials, authority, people."""
+"""Encrypted backup of the whole box."""
