@@ -104,23 +104,23 @@ async def test_a_relay_that_dies(site: RelaySite, http: httpx.AsyncClient) -> No
     check_once(site.shop, {"k-1": again.json()})
 
 
+async def sell(site: RelaySite, http: httpx.AsyncClient, key: str, client: int, count: int) -> dict[str, dict]:
+    """So many sales of a till, each until it has its answer: the receipts by their keys."""
+    receipts = {}
+    for number in range(count):
+        name = f"{client}-{number}"
+        sale = {"json": invoice(f"F-{name}"), "headers": bearer(key, name)}
+        answer = await until_answered(http, "POST", f"{base(site)}/certify", **sale)
+        assert answer.status_code == 200, answer.text
+        receipts[name] = answer.json()
+    return receipts
+
+
 @pytest.mark.parametrize("victim", ["box", "nats"])
 async def test_kills_at_any_moment(site: RelaySite, http: httpx.AsyncClient, victim: str) -> None:
     """Sales of two clients while the box, or nats-server, is killed and started again: each key is certified once, each answer is its ledger's."""
     keys = [site.key(), site.key()]
     await answering(site, http, keys[0])
-    receipts: dict[str, dict] = {}
-
-    async def sell(client: int) -> None:
-        for number in range(8):
-            name = f"{client}-{number}"
-            answer = await until_answered(
-                *(http, "POST", f"{base(site)}/certify"),
-                json=invoice(f"F-{name}"),
-                headers=bearer(keys[client], name),
-            )
-            assert answer.status_code == 200, answer.text
-            receipts[name] = answer.json()
 
     async def kill() -> None:
         for _ in range(3):
@@ -132,7 +132,8 @@ async def test_kills_at_any_moment(site: RelaySite, http: httpx.AsyncClient, vic
                 site.server.kill()
                 await site.server.up()
 
-    await asyncio.gather(sell(0), sell(1), kill())
+    first, second, _ = await asyncio.gather(*(sell(site, http, key, at, 8) for at, key in enumerate(keys)), kill())
+    receipts = first | second
     assert len(receipts) == 16
     check_once(site.shop, receipts)
 
@@ -379,19 +380,7 @@ async def test_a_line_that_drops_and_stalls(tmp_path: Path, http: httpx.AsyncCli
             await site.up()
             keys = [site.key(), site.key()]
             await answering(site, http, keys[0])
-            receipts: dict[str, dict] = {}
             selling = True
-
-            async def sell(client: int) -> None:
-                for number in range(10):
-                    name = f"{client}-{number}"
-                    answer = await until_answered(
-                        *(http, "POST", f"{base(site)}/certify"),
-                        json=invoice(f"F-{name}"),
-                        headers=bearer(keys[client], name),
-                    )
-                    assert answer.status_code == 200, answer.text
-                    receipts[name] = answer.json()
 
             async def trouble() -> None:
                 while selling:
@@ -402,7 +391,8 @@ async def test_a_line_that_drops_and_stalls(tmp_path: Path, http: httpx.AsyncCli
                 line.stall = False
 
             troubling = asyncio.create_task(trouble())
-            await asyncio.gather(sell(0), sell(1))
+            first, second = await asyncio.gather(*(sell(site, http, key, at, 10) for at, key in enumerate(keys)))
+            receipts = first | second
             selling = False
             await troubling
             assert len(receipts) == 20

@@ -139,10 +139,8 @@ NEEDED = {
     **dict.fromkeys(
         ["/ui/spare", ("POST", "/ui/spare"), ("POST", "/ui/box/join"), ("POST", "/ui/box/leave")], "administer"
     ),
-    ("POST", "/ui/box/key/card"): "administer",
     **dict.fromkeys([("POST", "/ui/attention"), ("POST", "/ui/box/backup"), ("POST", "/ui/box/key")], "administer"),
     **dict.fromkeys([("POST", "/ui/box/key/card"), ("POST", "/ui/box/join"), ("POST", "/ui/box/leave")], "administer"),
-    **dict.fromkeys(["/ui/spare", ("POST", "/ui/spare")], "administer"),
     ("POST", "/ui/box/key/{key:int}/revoke"): "administer",
     ("POST", "/ui/paper/{what:str}/{name:str}"): "look",
     ("POST", "/ui/box/person"): "administer",
