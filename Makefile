@@ -50,6 +50,7 @@ check: $(STAMP) $(CATALOGUES)
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports > /dev/null || $(BIN)/lint-imports
 	@$(BIN)/python packaging/texts.py check
+	@$(BIN)/python tests/architecture/names.py
 	@$(BIN)/python -m daemon.core.certified_core check
 
 # The digest of the certified core is written anew: on purpose, with its version (daemon/core/certified_core.py).

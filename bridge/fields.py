@@ -106,13 +106,13 @@ def _common_cap(sizes: list[int], room: int) -> int:
 
 def cut(text: str, limit: int, code_page: str = UTF_8) -> bytes:
     """At most `limit` bytes of the escaped text, ending at a character, not inside of one or of an escape."""
-    kept = bytearray()
+    content = bytearray()
     for unit in _UNIT.findall(escape(text)):
         piece = encode(unit, code_page)
-        if len(kept) + len(piece) > limit:
+        if len(content) + len(piece) > limit:
             break
-        kept += piece
-    return bytes(kept)
+        content += piece
+    return bytes(content)
 
 
 def price(hundredths: int) -> str:

@@ -1,7 +1,7 @@
 """HAProxy in front of a server that faces a network: its configuration, its certificate, and its process where no unit runs it.
 
 HAProxy ends TLS, sets the deadlines of heads and idle connections, limits connections and requests by address (an IPv6 address by its /64),
-and forwards the client's address. The server listens on a Unix socket in the folder that both share. An answer with the header `KNOWN` (`front_config`)
+and forwards the client's address. The server listens on a Unix socket in the folder that both share. An answer with the header `TRUSTED_HEADER` (`front_config`)
 belongs to a client with a valid key: its address has the larger limits for an hour.
 """
 

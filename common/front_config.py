@@ -26,7 +26,7 @@ class FrontLimits(msgspec.Struct, frozen=True, kw_only=True):
     unknown_rate: int = 250
     unknown_requests: int = 500
     addresses: int = 4096
-    known_seconds: int = 3600
+    trust_seconds: int = 3600
     head_seconds: int = 10
     idle_seconds: int = 75
     stall_seconds: int = 30
@@ -45,7 +45,7 @@ class Front(msgspec.Struct, frozen=True, kw_only=True):
 STRONG: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
 """Of TLS 1.2, what has forward secrecy and authenticates what it encrypts; all of TLS 1.3 has both."""
 SBIN: Final = "/usr/local/sbin:/usr/sbin:/sbin"
-KNOWN: Final = b"mcfd-known"
+TRUSTED_HEADER: Final = b"mcfd-known"
 """Header of an answer to a client with a valid key; HAProxy takes it out."""
 
 ERRORS: Final = {
@@ -84,7 +84,7 @@ def _problem(status: int, code: str, title: str, detail: str) -> bytes:
 
 
 def configuration(front: Front) -> str:
-    parts = [_global(front), _defaults(front), _KNOWN_ADDRESSES.format(**_values(front))]
+    parts = [_global(front), _defaults(front), _TRUSTED_ADDRESSES.format(**_values(front))]
     if front.tls:
         inner = (
             f"bind unix@{front.folder}/tls.sock mode 600 accept-proxy ssl crt {front.folder}/server.pem alpn http/1.1"
@@ -190,9 +190,9 @@ backend tls
 """
 
 
-_KNOWN_ADDRESSES: Final = """\
+_TRUSTED_ADDRESSES: Final = """\
 backend known
-    stick-table type ipv6 size {addresses} expire {known_seconds}s store gpt0,http_req_rate(10s)
+    stick-table type ipv6 size {addresses} expire {trust_seconds}s store gpt0,http_req_rate(10s)
 """
 
 _PLAIN: Final = """\

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 import uvicorn
 
-from common.front_config import KNOWN
+from common.front_config import TRUSTED_HEADER
 from common.sockets import bind, bind_unix
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -24,7 +24,7 @@ Receive: TypeAlias = Callable[[], Awaitable[Any]]
 Send: TypeAlias = Callable[[Any], Awaitable[None]]
 App: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
 
-SHOWN: Final = "key_shown"
+KEY_ACCEPTED: Final = "key_shown"
 """In the state of a request: it came with a valid key, so that HAProxy gives its address the larger limits."""
 IDLE_SECONDS: Final = 75
 HEAD_BYTES: Final = 16 * 1024
@@ -91,8 +91,8 @@ class _TellsFront:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def answer(message: Message) -> None:
-            if message["type"] == "http.response.start" and SHOWN in scope["state"]:
-                message["headers"] = [*message["headers"], (KNOWN, b"1")]
+            if message["type"] == "http.response.start" and KEY_ACCEPTED in scope["state"]:
+                message["headers"] = [*message["headers"], (TRUSTED_HEADER, b"1")]
             await send(message)
 
         await self._app(scope, receive, answer)

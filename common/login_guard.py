@@ -20,14 +20,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, Final, NamedTuple
 
-from common.passwords import NOBODY, fits, hash_password
+from common.passwords import DUMMY_HASH, fits, hash_password
 from common.turns import Turns
 
-MOST_KEPT: Final = 4096
+MOST_NAMES: Final = 4096
 """Addresses, devices and names in memory, of each; what was quiet longest is forgotten first."""
 DEVICE_SECONDS: Final = 180 * 86_400
 _NONCE_BYTES: Final = 16
-_KNOWN_ADDRESSES: Final = 8
+_ADDRESSES_OF_NAME: Final = 8
 """Of one account."""
 _SCOPE: Final = "%"
 
@@ -83,7 +83,7 @@ class LoginLimits:
         self._devices = _Tries(clock)
         self._trusted: OrderedDict[str, OrderedDict[str, None]] = OrderedDict()
 
-    def is_known(self, name: str, place: LoginPlace) -> bool:
+    def is_trusted(self, name: str, place: LoginPlace) -> bool:
         """Whether that account was logged in to from there before."""
         return bool(place.device) or place.network in self._trusted.get(name, ())
 
@@ -107,12 +107,12 @@ class LoginLimits:
         """The password was right: the try does not count, and the address is known from now on."""
         self.take_back(name, place, exists=True)
         if place.network:
-            known = self._trusted.setdefault(name, OrderedDict())
-            known[place.network] = None
-            known.move_to_end(place.network)
-            _forget(known, _KNOWN_ADDRESSES)
+            networks = self._trusted.setdefault(name, OrderedDict())
+            networks[place.network] = None
+            networks.move_to_end(place.network)
+            _forget(networks, _ADDRESSES_OF_NAME)
             self._trusted.move_to_end(name)
-            _forget(self._trusted, MOST_KEPT)
+            _forget(self._trusted, MOST_NAMES)
 
     def _budgets(self, name: str, place: LoginPlace, *, exists: bool) -> list[tuple[_Tries, Hashable, Budget]]:
         if place.device:
@@ -121,7 +121,7 @@ class LoginLimits:
         if place.network:
             found.append((self._addresses, place.network, self._rules.address))
             found.append((self._addresses_long, place.network, self._rules.address_long))
-        if not self.is_known(name, place):
+        if not self.is_trusted(name, place):
             found.append((self._accounts if exists else self._decoy_names, name, self._rules.account))
         return found
 
@@ -139,16 +139,16 @@ class _Tries:
     def add(self, key: Hashable, budget: Budget, count: int) -> None:
         self._limited[key] = max(0.0, self._level(key, budget) + count), self._clock()
         self._limited.move_to_end(key)
-        _forget(self._limited, MOST_KEPT)
+        _forget(self._limited, MOST_NAMES)
 
     def _level(self, key: Hashable, budget: Budget) -> float:
         level, at = self._limited.get(key, (0.0, 0.0))
         return max(0.0, level - (self._clock() - at) / budget.seconds)
 
 
-def _forget(kept: OrderedDict[Any, Any], most: int) -> None:
-    while len(kept) > most:
-        kept.popitem(last=False)
+def _forget(entries: OrderedDict[Any, Any], most: int) -> None:
+    while len(entries) > most:
+        entries.popitem(last=False)
 
 
 def new_device(name: str, stored: str, now: float) -> str:
@@ -169,8 +169,8 @@ def trusted_device(cookie: str, name: str, stored: str | None, now: float) -> st
 
 
 def _signed(name: str, stored: str, nonce: str, ends: int) -> str:
-    said = "\0".join(("device", name, nonce, str(ends)))
-    return hmac.new(hashlib.sha256(stored.encode()).digest(), said.encode(), hashlib.sha256).hexdigest()
+    content = "\0".join(("device", name, nonce, str(ends)))
+    return hmac.new(hashlib.sha256(stored.encode()).digest(), content.encode(), hashlib.sha256).hexdigest()
 
 
 class TooManyTries(Exception):
@@ -205,8 +205,8 @@ class LoginGuard:
         if wait := self._limits.begin(tried.name, place, exists=exists):
             raise TooManyTries(wait)
         try:
-            async with self._turns.turn(place.network, is_known=self._limits.is_known(tried.name, place)):
-                fitting = await asyncio.to_thread(fits, tried.password, stored or NOBODY)
+            async with self._turns.turn(place.network, is_trusted=self._limits.is_trusted(tried.name, place)):
+                fitting = await asyncio.to_thread(fits, tried.password, stored or DUMMY_HASH)
         except BaseException:
             self._limits.take_back(tried.name, place, exists=exists)
             raise
@@ -217,5 +217,5 @@ class LoginGuard:
 
     async def hash(self, password: str) -> str:
         """Of a new password, for somebody who is logged in. Busy when too many are at it."""
-        async with self._turns.turn(is_known=True):
+        async with self._turns.turn(is_trusted=True):
             return await asyncio.to_thread(hash_password, password)

@@ -132,7 +132,7 @@ class _Door(logging.Handler):
 
 
 def _nearest(levelno: int) -> int:
-    return max((known for known in LEVELS.values() if known <= levelno), default=LEVELS["debug"])
+    return max((level for level in LEVELS.values() if level <= levelno), default=LEVELS["debug"])
 
 
 def _drop_light(_: WrappedLogger, method: str, event: EventDict) -> EventDict:
@@ -154,8 +154,8 @@ def _enrich(*, eyes: bool) -> list[Processor]:
 
 def _remember(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     if (event["event"], event["level"]) not in NOT_RECENT:
-        kept = {name: withhold_text(None, "", value) for name, value in event.items() if name != "exc_info"}
-        RECENT.append({**kept, "at": time.time()})
+        fields = {name: withhold_text(None, "", value) for name, value in event.items() if name != "exc_info"}
+        RECENT.append({**fields, "at": time.time()})
     return event
 
 

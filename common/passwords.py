@@ -63,7 +63,7 @@ def is_of_today(stored: str) -> bool:
     return stored.split("$")[1:4] == [str(_N), str(_R), str(_P)]
 
 
-NOBODY: Final = "$".join(("scrypt", str(_N), str(_R), str(_P), "A" * 22 + "==", "A" * 43 + "="))
+DUMMY_HASH: Final = "$".join(("scrypt", str(_N), str(_R), str(_P), "A" * 22 + "==", "A" * 43 + "="))
 """Stands in for the password of a name that is not there: an answer takes as long, and nothing fits it."""
 
 

@@ -70,9 +70,9 @@ def convert(
     raise SettingsError(file, path, reason)
 
 
-def misspelt(name: str, known: Iterable[str], problem: str) -> str:
+def misspelt(name: str, names: Iterable[str], problem: str) -> str:
     """The problem, with the nearest name that exists where there is one."""
-    if best := difflib.get_close_matches(name, list(known), n=1):
+    if best := difflib.get_close_matches(name, list(names), n=1):
         return tr("{problem} (did you mean {best}?)", problem=problem, best=best[0])
     return problem
 
@@ -143,8 +143,8 @@ def _explain(message: str, tables: dict[str, Any], kind: type[Section]) -> tuple
     if missing := _MISSING.fullmatch(what):
         return prefix + missing["name"], tr("is missing")
     if unknown := _UNKNOWN.fullmatch(what):
-        known = _type_at(kind, path)
-        names = [field.encode_name for field in known.fields] if isinstance(known, msgspec.inspect.StructType) else []
+        parent = _type_at(kind, path)
+        names = [field.encode_name for field in parent.fields] if isinstance(parent, msgspec.inspect.StructType) else []
         problem = tr("unknown key") if path else tr("unknown section")
         return prefix + unknown["name"], misspelt(unknown["name"], names, problem)
     found = _type_at(kind, path)

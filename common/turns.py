@@ -23,36 +23,36 @@ class Turns:
 
     def __init__(self, most: int = WAITING) -> None:
         self._most = most
-        self._asked: Counter[bool] = Counter()
+        self._pending: Counter[bool] = Counter()
         self._of_one: Counter[str] = Counter()
         self._waiting: dict[bool, deque[asyncio.Future[None]]] = {True: deque(), False: deque()}
         self._is_taken = False
 
     @contextlib.asynccontextmanager
-    async def turn(self, network: str = "", *, is_known: bool = False) -> AsyncIterator[None]:
+    async def turn(self, network: str = "", *, is_trusted: bool = False) -> AsyncIterator[None]:
         """Alone. Busy when too many were first, or too many of that address."""
-        if self._asked[is_known] >= self._most or (network and self._of_one[network] >= WAITING_OF_ONE):
+        if self._pending[is_trusted] >= self._most or (network and self._of_one[network] >= WAITING_OF_ONE):
             raise Busy
-        self._asked[is_known] += 1
+        self._pending[is_trusted] += 1
         self._of_one[network] += 1
         try:
-            await self._wait(is_known)
+            await self._wait(is_trusted)
             try:
                 yield
             finally:
                 self._next()
         finally:
-            self._asked[is_known] -= 1
+            self._pending[is_trusted] -= 1
             self._of_one[network] -= 1
             if not self._of_one[network]:
                 del self._of_one[network]
 
-    async def _wait(self, is_known: bool) -> None:
+    async def _wait(self, is_trusted: bool) -> None:
         if not self._is_taken:
             self._is_taken = True
             return
         turn = asyncio.get_running_loop().create_future()
-        self._waiting[is_known].append(turn)
+        self._waiting[is_trusted].append(turn)
         try:
             await turn
         except asyncio.CancelledError:
@@ -61,9 +61,9 @@ class Turns:
             raise
 
     def _next(self) -> None:
-        for is_known in (True, False):
-            while self._waiting[is_known]:
-                turn = self._waiting[is_known].popleft()
+        for is_trusted in (True, False):
+            while self._waiting[is_trusted]:
+                turn = self._waiting[is_trusted].popleft()
                 if not turn.done():
                     turn.set_result(None)
                     return

@@ -67,14 +67,14 @@ def shop_of(
     """`letterhead` is that of a record or closure; the present one where it names none. A name that its machine had not told yet is that of now."""
     head = letterhead or letterhead_of(settings, taxpayer)
     name, *address, city, phone, email = head.taxpayer or taxpayer or ("",) * TAXPAYER_LINES
-    told = tuple(line for line in (*address, city) if line)
+    lines = tuple(line for line in (*address, city) if line)
     machine = settings.find_machine(book.nim)
     return Shop(
         nim=book.nim,
         ifu=ifu,
         isf=machine.isf if machine else "",
         name=name or head.name,
-        address=told or ((head.address,) if head.address else ()),
+        address=lines or ((head.address,) if head.address else ()),
         cadastral=head.cadastral,
         phone=head.phone or phone,
         email=head.email or email,

@@ -187,7 +187,7 @@ async def write_weeks(ledger: Path, nim: str) -> FiscalCounters:
         book = await store.ledger.open_book(nim, "live")
         for day in range(midnight - DAYS * DAY, midnight, DAY):
             sales = [day + OPENS * HOUR + at * (CLOSES - OPENS) * HOUR // 30 for at in range(draw.randint(18, 30))]
-            counters = await store.ledger.write(_sell_all, book=book, known=counters, times=sales, draw=draw)
+            counters = await store.ledger.write(_sell_all, book=book, before=counters, times=sales, draw=draw)
             await store.ledger.close_period(book, counters=counters, unexplained=0, at=day + CLOSES * HOUR)
         state = MachineState(nim, IFU, "20260101000000", counters, RATES, None)
         await store.ledger.write(books.reconcile, book=book, state=state, unexplained=0, at=midnight)
@@ -195,15 +195,15 @@ async def write_weeks(ledger: Path, nim: str) -> FiscalCounters:
 
 
 def _sell_all(
-    connection: Any, book: Book, known: FiscalCounters, times: Sequence[int], draw: random.Random
+    connection: Any, book: Book, before: FiscalCounters, times: Sequence[int], draw: random.Random
 ) -> FiscalCounters:
     for at in times:
-        known = _sell(connection, book, known, at, draw)
-    return known
+        before = _sell(connection, book, before, at, draw)
+    return before
 
 
-def _sell(connection: Any, book: Book, known: FiscalCounters, at: int, draw: random.Random) -> FiscalCounters:
-    number = known.fvc + 1
+def _sell(connection: Any, book: Book, before: FiscalCounters, at: int, draw: random.Random) -> FiscalCounters:
+    number = before.fvc + 1
     sold = [(*goods, draw.choice((1, 1, 1, 2, 3))) for goods in draw.sample(GOODS, draw.randint(1, 3))]
     body = {
         "invoiceNumber": f"FV-{number:05d}",
@@ -215,8 +215,8 @@ def _sell(connection: Any, book: Book, known: FiscalCounters, at: int, draw: ran
         "payments": [{"method": draw.choice("EEEMC"), "amount": sum(price * count for _, _, price, count in sold)}],
     }
     sale = read_invoice(body, defaults=Defaults("1", "Caisse 1", "1"), rates=RATES)
-    attempt = attempts.begin(connection, book, Attempt(sale, known, at, f"demo-{number}"))
-    counters = FiscalCounters(known.tc + 1, number, known.frc)
+    attempt = attempts.begin(connection, book, Attempt(sale, before, at, f"demo-{number}"))
+    counters = FiscalCounters(before.tc + 1, number, before.frc)
     moment = time.strftime("%Y%m%d%H%M%S", time.gmtime(at / 1000))
     certified = Certified(f"DEMO{number:020X}", moment, IFU, counters)
     attempts.certify(connection, book, attempt, Outcome(certified, sale, sale.total_ttc, at + 60, 50, 60))

@@ -120,24 +120,24 @@ EVENTS: Final = {
 }
 """An event that is not here is shown by its own name."""
 LEVELS: Final = {"warning": Text("WARNING"), "error": Text("ERROR"), "critical": Text("ERROR")}
-SHOWN_FIRST: Final = frozenset({"time", "level", "event"})
+HEAD_FIELDS: Final = frozenset({"time", "level", "event"})
 
 
 def words(event: Mapping[str, Any], language: Language) -> str:
     name = str(event.get("event", ""))
-    known = EVENTS.get(name)
-    return known.told(language) if known else name
+    text = EVENTS.get(name)
+    return text.in_language(language) if text else name
 
 
 def level(event: Mapping[str, Any], language: Language) -> str:
     """Empty for what is as it should be."""
-    known = LEVELS.get(str(event.get("level", "")))
-    return known.told(language) if known else ""
+    text = LEVELS.get(str(event.get("level", "")))
+    return text.in_language(language) if text else ""
 
 
 def values(event: Mapping[str, Any]) -> str:
     return "  ".join(
-        f"{key}={_value(value)}" for key, value in event.items() if key not in SHOWN_FIRST and value is not None
+        f"{key}={_value(value)}" for key, value in event.items() if key not in HEAD_FIELDS and value is not None
     )
 
 

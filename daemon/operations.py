@@ -100,10 +100,10 @@ class CreateFirstPerson(OperationMessage, frozen=True, tag="setup.person"):
     session: bytes | None = None
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> bool:
-        if self.session is None and any(not known.disabled_at for known in await store.people.all()):
+        if self.session is None and any(not person.disabled_at for person in await store.people.all()):
             return False
-        known = store.people.find(self.name)
-        if known is None or known[0].disabled_at or known[0].role != "technician":
+        person = store.people.find(self.name)
+        if person is None or person[0].disabled_at or person[0].role != "technician":
             await store.people.create(self.name, "technician", self.password, at=at, by=by)
         else:
             await store.people.set_password(self.name, self.password, at=at, by=by)
@@ -118,7 +118,7 @@ class Settle(OperationMessage, frozen=True, tag="machine.settle"):
 
     book: Book
     fresh: Evidence | None
-    shown: str
+    fingerprint: str
     decision: Decision
     reason: str
     decided_at: int
@@ -131,7 +131,7 @@ class Settle(OperationMessage, frozen=True, tag="machine.settle"):
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
         del at
         case = await store.decisions.case(self.book, self.fresh)
-        if case.shown != self.shown:
+        if case.fingerprint != self.fingerprint:
             raise DecisionRefused("changed")
         await store.decisions.carry_out(
             case, self.decision, reason=self.reason, at=self.decided_at, by=by, paper=self.paper
@@ -336,7 +336,7 @@ def refusal_of(error: McfdError | DecisionRefused, language: Language) -> Operat
         return OperationRefusal("DecisionRefused", str(error), obstacle=error.obstacle)
     found = error.errors if isinstance(error, InvalidRequest) else ()
     faults = tuple(FieldError(fault.field, str(tell(fault.message, language))) for fault in found)
-    return OperationRefusal(type(error).__name__, sentence(error).told(language), faults)
+    return OperationRefusal(type(error).__name__, sentence(error).in_language(language), faults)
 
 
 def error_of(refusal: OperationRefusal) -> Exception:

@@ -94,10 +94,10 @@ def _open_device(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
 
 
-def usb_printers(known: Path = Path("/sys/class/usbmisc")) -> list[str]:
+def usb_printers(folder: Path = Path("/sys/class/usbmisc")) -> list[str]:
     """Devices of the printers on USB that name ESC/POS in what they say of themselves (IEEE 1284); another kind would print it as text."""
     found = []
-    for printer in sorted(known.glob("lp*")):
+    for printer in sorted(folder.glob("lp*")):
         with contextlib.suppress(OSError):
             if ESC_POS.search((printer / "device/ieee1284_id").read_text("ascii", "replace")):
                 found.append(f"/dev/usb/{printer.name}")

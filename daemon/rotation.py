@@ -19,7 +19,7 @@ def backup_name(at: datetime, suffix: str = SUFFIX) -> str:
     return f"{PREFIX}{at.astimezone(UTC).strftime(_STAMP)}{suffix}"
 
 
-def made_at(name: str, suffix: str = SUFFIX) -> datetime | None:
+def timestamp_of(name: str, suffix: str = SUFFIX) -> datetime | None:
     """The time in the name of a backup; None for any other file."""
     try:
         at = datetime.strptime(name, f"{PREFIX}{_STAMP}{suffix}").replace(tzinfo=UTC)
@@ -32,7 +32,7 @@ def to_delete(names: Iterable[str], *, keep_daily: int, keep_monthly: int, suffi
     """Names of the backups that may go, oldest first. Days and months are those that have a backup, so a box that was
     off for a month loses nothing by it; names that are not a backup's are never in the answer, and neither is the newest."""
     newest_first = sorted(
-        ((at, name) for name in names if (at := made_at(name, suffix)) is not None),
+        ((at, name) for name in names if (at := timestamp_of(name, suffix)) is not None),
         key=lambda pair: pair[0],
         reverse=True,
     )
@@ -41,9 +41,9 @@ def to_delete(names: Iterable[str], *, keep_daily: int, keep_monthly: int, suffi
     for at, name in newest_first:
         days.setdefault(f"{at:%Y%m%d}", name)
         months.setdefault(f"{at:%Y%m}", name)
-    kept = {*list(days.values())[:keep_daily], *list(months.values())[:keep_monthly]}
-    kept.update(name for _, name in newest_first[:1])
-    return [name for _, name in reversed(newest_first) if name not in kept]
+    keep = {*list(days.values())[:keep_daily], *list(months.values())[:keep_monthly]}
+    keep.update(name for _, name in newest_first[:1])
+    return [name for _, name in reversed(newest_first) if name not in keep]
 
 
 def rotate(directory: Path, *, keep_daily: int, keep_monthly: int, suffix: str = SUFFIX) -> list[Path]:

@@ -21,14 +21,14 @@ async def is_synchronised() -> bool:
     if not BOOTED.is_dir():  # noqa: ASYNC240  in memory
         return False
     try:
-        asked = await asyncio.create_subprocess_exec(*ASK, stdout=PIPE, stderr=DEVNULL, stdin=DEVNULL)
+        process = await asyncio.create_subprocess_exec(*ASK, stdout=PIPE, stderr=DEVNULL, stdin=DEVNULL)
     except OSError:
         return False
     try:
         async with asyncio.timeout(PATIENCE):
-            answer, _ = await asked.communicate()
+            answer, _ = await process.communicate()
     except TimeoutError:
-        asked.kill()
-        await asked.wait()
+        process.kill()
+        await process.wait()
         return False
     return answer.strip() == b"yes"

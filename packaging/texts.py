@@ -57,8 +57,8 @@ def update(folder: Path) -> None:
         new = Catalog(locale=old.locale, charset="utf-8", header_comment=old.header_comment)
         for message in code:
             if message.id:
-                known = old.get(message.id)
-                new.add(message.id, known.string if known and type(known.id) is type(message.id) else "")
+                before = old.get(message.id)
+                new.add(message.id, before.string if before and type(before.id) is type(message.id) else "")
         out = BytesIO()
         write_po(out, new, width=118, sort_output=True, omit_header=True)
         head = path.read_text(encoding="utf-8").partition("\n\n")[0]
@@ -66,11 +66,11 @@ def update(folder: Path) -> None:
 
 
 def faults(code: Catalog, path: Path) -> Iterator[str]:
-    known = load(path)
+    catalogue = load(path)
     for message in code:
-        if message.id and message.id not in known:
+        if message.id and message.id not in catalogue:
             yield f"missing: {message.id!r}"
-    for message in known:
+    for message in catalogue:
         if message.id:
             yield from faults_of(message, code)
 
@@ -115,9 +115,9 @@ def main() -> None:
     if command == "update":
         update(folder)
         return
-    told = check(folder)
-    sys.stderr.write("".join(f"{line}\n" for line in told))
-    sys.exit(1 if told else 0)
+    problems = check(folder)
+    sys.stderr.write("".join(f"{line}\n" for line in problems))
+    sys.exit(1 if problems else 0)
 
 
 if __name__ == "__main__":

@@ -141,7 +141,7 @@ async def _answered(parts: RelayParts, request: AnyRequest, nim: str) -> Respons
     except BoxOffline:
         if not may_wait(call):
             raise
-        return await _kept(parts, request, nim, call, key)
+        return await _defer_call(parts, request, nim, call, key)
     headers = {name: value for name, value in reply.headers if name not in NOT_PASSED}
     return Response(reply.body, status_code=reply.status, headers=headers, media_type=headers.get("content-type"))
 
@@ -186,12 +186,12 @@ def _headers(request: AnyRequest) -> Headers:
     return (*sent, ("x-request-id", request.state["request_id"]))
 
 
-async def _kept(parts: RelayParts, request: AnyRequest, nim: str, call: RelayedCall, key: str) -> Response[bytes]:
+async def _defer_call(parts: RelayParts, request: AnyRequest, nim: str, call: RelayedCall, key: str) -> Response[bytes]:
     """202 for a sale that waits for its box."""
     now = parts.boxes.millis()
     try:
-        asked = request.headers.get("mcfd-not-after")
-        not_after = instant_millis(asked, "Mcfd-Not-After") if asked else now + LATER_SECONDS * 1000
+        text = request.headers.get("mcfd-not-after")
+        not_after = instant_millis(text, "Mcfd-Not-After") if text else now + LATER_SECONDS * 1000
     except BadEvent as error:
         raise RelayProblem(
             422, "INVALID_REQUEST", Text("The request cannot be accepted"), Text("{fault}", fault=str(error))
@@ -232,8 +232,8 @@ def _key_id(request: AnyRequest) -> str:
 
 
 def _request_id(request: AnyRequest) -> str:
-    given = request.headers.get("x-request-id", "")
-    return given if _PRINTABLE_ID.fullmatch(given) else new_request_id()
+    value = request.headers.get("x-request-id", "")
+    return value if _PRINTABLE_ID.fullmatch(value) else new_request_id()
 
 
 def _problem(request: AnyRequest, problem: RelayProblem) -> Response[bytes]:

@@ -37,7 +37,7 @@ PRESENCE_SECONDS: Final = 5.0
 AMBIGUOUS_SECONDS: Final = 60.0
 """After which it is asked again whether there are still two."""
 MOST_PRESENCE: Final = 8192
-MOST_KNOWN: Final = 20_000
+MOST_BOXES: Final = 20_000
 """Boxes that are remembered; of others it is asked again who is there."""
 PAST_BOOTS: Final = 8
 
@@ -47,7 +47,7 @@ class LastPresence(NamedTuple):
     lane: LaneWord | None
 
 
-class KnownBox(msgspec.Struct):
+class BoxRecord(msgspec.Struct):
     """`line` is the box's connection as last heard; `past` are boots that another one came after: one that comes back is of a second box."""
 
     boot: str = ""
@@ -61,7 +61,7 @@ class Boxes:
     def __init__(self, connection: Connection, now: Callable[[], float] = time.time) -> None:
         self._connection = connection
         self._now = now
-        self._known: OrderedDict[str, KnownBox] = OrderedDict()
+        self._boxes: OrderedDict[str, BoxRecord] = OrderedDict()
         self._looking: dict[str, asyncio.Task[str]] = {}
         self._under_way: Counter[str] = Counter()
 
@@ -128,11 +128,11 @@ class Boxes:
         box.boot, box.line, box.generation = last.boot, there[last.boot].line, self._connection.generation
         return last.boot
 
-    def _box(self, nim: str) -> KnownBox:
-        box = self._known.setdefault(nim, KnownBox())
-        self._known.move_to_end(nim)
-        if len(self._known) > MOST_KNOWN:
-            self._known.popitem(last=False)
+    def _box(self, nim: str) -> BoxRecord:
+        box = self._boxes.setdefault(nim, BoxRecord())
+        self._boxes.move_to_end(nim)
+        if len(self._boxes) > MOST_BOXES:
+            self._boxes.popitem(last=False)
         return box
 
     def _two(self, nim: str, boots: Iterable[str]) -> None:

@@ -45,19 +45,19 @@ class Connection:
         return self.client
 
     async def run(self) -> None:
-        told = ""
+        last_error = ""
         while True:
             try:
                 self._client = await connected(self._options, "mcfd-relay")
                 self.generation += 1
-                told = ""
+                last_error = ""
                 log.info("nats.connected")
                 self._opened.set()
                 await self._until_lost(self._client)
             except (OSError, NatsError, BadCredentials, TimeoutError) as error:
-                if str(error) != told:
-                    told = str(error)
-                    log.error("nats.unavailable", reason=told)  # noqa: TRY400  # one line is enough
+                if str(error) != last_error:
+                    last_error = str(error)
+                    log.error("nats.unavailable", reason=last_error)  # noqa: TRY400  # one line is enough
             finally:
                 self._opened.clear()
                 if self._client is not None:

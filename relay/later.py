@@ -123,7 +123,7 @@ class LaterCalls:
 
     async def run(self) -> None:
         """Hands over what waits; until cancelled."""
-        told = ""
+        last_error = ""
         while True:
             heed_cancellation()
             try:
@@ -139,9 +139,9 @@ class LaterCalls:
             except RelayProblem:
                 pass  # the connection is lost again
             except NatsError as error:
-                if str(error) != told:
-                    told = str(error)
-                    log.warning("later.not_readable", reason=told)
+                if str(error) != last_error:
+                    last_error = str(error)
+                    log.warning("later.not_readable", reason=last_error)
             except Exception:
                 log.exception("later.failed")
             await asyncio.sleep(TROUBLE_SECONDS)

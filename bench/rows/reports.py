@@ -35,7 +35,7 @@ def large_ledger() -> Iterator[Row]:
     with folder() as path:
         ledger = path / "large.sqlite3"
         make(ledger, SIZE, start=start_of(SIZE // PER_DAY))
-        with running(1, *PACED, ledger=ledger, known=[SIZE]) as bench:
+        with running(1, *PACED, ledger=ledger, sales_before=[SIZE]) as bench:
             starts = [seconds_to_ready(bench.shop) for _ in range(STARTS)]
             yield Row("start", median(starts), f"median of {STARTS}", {"seconds": starts})
             yield _reports(bench)

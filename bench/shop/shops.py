@@ -88,9 +88,9 @@ def running(
     config: Mapping[str, Mapping[str, Any]] | None = None,
     disk: float | None = None,
     ledger: Path | None = None,
-    known: Sequence[int] = (),
+    sales_before: Sequence[int] = (),
 ) -> Iterator[Bench]:
-    """`options` are the simulators'; `disk`: milliseconds that every fsync takes longer (0 only counts them); `known`: sales
+    """`options` are the simulators'; `disk`: milliseconds that every fsync takes longer (0 only counts them); `sales_before`: sales
     of the first machines that `ledger` has already.
 
     The configuration is the default one, aggregation delay included. It ends with `mcfd verify` on the ledger."""
@@ -106,7 +106,7 @@ def running(
                 shop.ledger = ledger
             with ThreadPoolExecutor(machines) as beside:
                 list(beside.map(Machine.start, lines))
-            for line, sales in zip(lines, known, strict=False):
+            for line, sales in zip(lines, sales_before, strict=False):
                 line.order("counters", tc=sales, fvc=sales)
             shop.start_daemon()
             yield bench

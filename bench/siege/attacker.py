@@ -26,14 +26,14 @@ async def attack(name: str, seconds: float, target: Target) -> None:
 
 
 def main() -> None:
-    name, seconds, told, *idle = sys.argv[1:]
+    name, seconds, target_json, *idle = sys.argv[1:]
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
     if idle:
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     else:
         os.nice(15)
-    target = msgspec.json.decode(told, type=Target)
+    target = msgspec.json.decode(target_json, type=Target)
     print("ready", flush=True)
     sys.stdin.readline()
     asyncio.run(attack(name, float(seconds), target))

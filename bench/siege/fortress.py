@@ -112,9 +112,9 @@ class Fortress:
     def attack(self, names: Sequence[str], seconds: float, *, idle: bool = False) -> Sequence[Process]:
         """A process for each, all beginning now; they end by themselves. `idle` ones
         run when nothing else wants a processor."""
-        told = msgspec.json.encode(self.target).decode()
+        target_json = msgspec.json.encode(self.target).decode()
         last = ["--idle"] if idle else []
-        orders = [[name, str(seconds), told, *last] for name in names]
+        orders = [[name, str(seconds), target_json, *last] for name in names]
         file = RESULTS / "siege-attackers.log"
         if nursery := warm("attacker"):  # its children begin at once
             return [nursery.start("attacker", order, os.environ, stdout=file, stderr=file) for order in orders]
@@ -186,11 +186,11 @@ def wait_until_calm(fortress: Fortress, bound: float, patience: float = 30.0) ->
     """Seconds until three invoices in a row were answered within `bound` seconds each; `patience` when that never was."""
     began, since, good = time.monotonic(), 0.0, 0
     while time.monotonic() - began < patience:
-        seen, asked = InvoiceTimes(), time.monotonic()
+        seen, start = InvoiceTimes(), time.monotonic()
         took = fortress.till.certify(seen)
         good = good + 1 if not seen.errors and took <= bound else 0
         if good == 1:
-            since = asked
+            since = start
         if good == 3:
             return since - began
         time.sleep(0.1)

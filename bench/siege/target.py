@@ -155,7 +155,7 @@ class SiegeTill:
             try:
                 connection.request("POST", self._target.certify_path, body, headers)
                 answer = connection.getresponse()
-                told = answer.read()
+                content = answer.read()
             finally:
                 connection.close()
         except (OSError, http.client.HTTPException) as error:
@@ -165,7 +165,7 @@ class SiegeTill:
         if answer.status == http.HTTPStatus.OK:
             seen.times.append(took)
         else:
-            seen.errors.append(f"{answer.status} {told[:200].decode(errors='replace')}")
+            seen.errors.append(f"{answer.status} {content[:200].decode(errors='replace')}")
         return took
 
     def _connect(self) -> http.client.HTTPConnection:

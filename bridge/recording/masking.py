@@ -114,8 +114,8 @@ class _People:
 
 def set_checksum(new: bytes, old: bytes) -> bytes:
     """`new`, a whole frame, with a checksum that is right, or as wrong as that of `old`."""
-    told = sum((byte & 15) << shift for byte, shift in zip(old[-5:-1], _NIBBLES, strict=True))
-    total = (told + sum(new[1:-5]) - sum(old[1:-5])) & 0xFFFF
+    checksum = sum((byte & 15) << shift for byte, shift in zip(old[-5:-1], _NIBBLES, strict=True))
+    total = (checksum + sum(new[1:-5]) - sum(old[1:-5])) & 0xFFFF
     return new[:-5] + bytes(0x30 + (total >> shift & 15) for shift in _NIBBLES) + new[-1:]
 
 
@@ -125,14 +125,14 @@ def _x(text: bytes) -> bytes:
 
 def _only_frame_words(raw: bytes) -> bytes:
     """The head and the tail of what may be a frame; nothing in between. A head counts only with a command that there is."""
-    kept = bytearray(_x(raw))
+    content = bytearray(_x(raw))
     for found in _FRAME_WORDS.finditer(raw):
         text = found[0]
         if text[0] != SOH or len(text) < _HEAD or text[3] in COMMANDS:
-            kept[found.start() : found.end()] = text
+            content[found.start() : found.end()] = text
         else:
-            kept[found.start()] = SOH
-    return bytes(kept)
+            content[found.start()] = SOH
+    return bytes(content)
 
 
 # -- what is said of people -----------------------------------------------------------------------------------------------

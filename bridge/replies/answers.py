@@ -47,17 +47,17 @@ class ServerLinkReply(msgspec.Struct, frozen=True):
     TRA or DIS, or another word of the machine's own."""
 
     acknowledged: int
-    held: int
+    documents: int
     last_contact: str
     state: str
     error: str
 
     @classmethod
     def read(cls, text: str) -> Self:
-        acknowledged, held, time, state, *error = [*_split(text, 2, 5, TAX_SERVER_LINK), "", ""]
+        acknowledged, documents, time, state, *error = [*_split(text, 2, 5, TAX_SERVER_LINK), "", ""]
         return cls(
             acknowledged=read_counter(acknowledged, "EC"),
-            held=read_counter(held, "DC"),
+            documents=read_counter(documents, "DC"),
             last_contact=read_time_if_any(time),
             state=state.strip().upper(),
             error=unescape("".join(error)).strip(),

@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"([0-9]*)(?:\.([0-9]{0,9}))?")
 _THOUSANDS = re.compile(r"[0-9]{1,3}(?:([.,])[0-9]{3})(?:\1[0-9]{3})*")
 _COUNTER_MOST = 18
 
-_SHOWN = 40
+_MOST_CHARACTERS = 40
 
 
 def read_counter(text: str, what: str) -> int:
@@ -125,8 +125,8 @@ def read_nim(text: str) -> str:
 
 
 def nonsense(what: str, text: str) -> Nonsense:
-    shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
-    return Nonsense(UNREADABLE(what=what, shown=shown))
+    excerpt = text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + "…"
+    return Nonsense(UNREADABLE(what=what, shown=excerpt))
 
 
 _WHOLE_PART = re.compile(r"0|[1-9][0-9]{0,14}")

@@ -42,7 +42,7 @@ def translated(message: str, language: Language) -> str:
 class Text(str):
     """A sentence for people that is told later, in a language known only then.
 
-    As a string it is the English sentence with its values in it, for logs and for what is stored; `told` gives it in any
+    As a string it is the English sentence with its values in it, for logs and for what is stored; `in_language` gives it in any
     language. Values that are texts themselves are told in that language too."""
 
     __slots__ = ("message", "values")
@@ -60,7 +60,7 @@ class Text(str):
         """The same sentence with these values."""
         return Text(self.message, **values)
 
-    def told(self, language: Language) -> str:
+    def in_language(self, language: Language) -> str:
         sentence = translated(self.message, language)
         if not self.values:
             return sentence
@@ -87,17 +87,17 @@ class Counted(Text):
         text.number, text.one, text.several = number, one, several
         return text
 
-    def told(self, language: Language) -> str:
+    def in_language(self, language: Language) -> str:
         """French says none of something as one of it, English as several."""
         is_one = self.number == 1 or (self.number == 0 and language == "fr")
-        return Text(self.one if is_one else self.several, **self.values).told(language)
+        return Text(self.one if is_one else self.several, **self.values).in_language(language)
 
 
 def tell(value: object, language: Language) -> object:
     """A text in that language, or an error whose sentence is one; anything else as it is."""
     if isinstance(value, Exception):
         value = sentence(value)
-    return value.told(language) if isinstance(value, Text) else value
+    return value.in_language(language) if isinstance(value, Text) else value
 
 
 def sentence(error: Exception) -> Text:
@@ -122,15 +122,15 @@ def preferred(accept_language: str, otherwise: Language = "en") -> Language:
     best, weight = otherwise, 0.0
     for part in accept_language[:LONGEST_WISH].split(","):
         name, _, options = part.strip().partition(";")
-        asked = options.strip().removeprefix("q=")
+        weight_text = options.strip().removeprefix("q=")
         try:
-            value = float(asked) if asked else 1.0
+            value = float(weight_text) if weight_text else 1.0
         except ValueError:
             continue
         primary = name.strip().lower().partition("-")[0]
-        known = next((language for language in LANGUAGES if language == primary), None)
-        if known and value > weight:
-            best, weight = known, value
+        match = next((language for language in LANGUAGES if language == primary), None)
+        if match and value > weight:
+            best, weight = match, value
     return best
 
 
@@ -147,4 +147,4 @@ class Speaker:
 
     def __call__(self, message: str, /, **values: object) -> str:
         text = message if isinstance(message, Text) and not values else Text(message, **values)
-        return text.told(self.language)
+        return text.in_language(self.language)

@@ -238,7 +238,7 @@ WRITES_LOST: Final = Reason(
     "acknowledged writes are missing from the ledger ({count}): its write-ahead log is damaged, or an older file was put in its "
     "place; compare paper and tills with the journal, then `mcfd machine settle --decision adopt`",
 )
-WRITES_LOST_LOG_KEPT: Final = Reason(
+WRITES_LOST_WITH_LOG: Final = Reason(
     "writes_lost_log_kept",
     "acknowledged writes are missing from the ledger ({count}): its write-ahead log is damaged, or an older file was put in its "
     "place; the log is kept as {file}; compare paper and tills with the journal, then `mcfd machine settle --decision adopt`",
@@ -267,7 +267,7 @@ ENTRY_UNREADABLE: Final = Reason(
 
 # What was adjusted in a certified invoice instead of being refused (`Warn.message`); `fold`: why a specific tax was folded.
 TEST_MODE: Final = Reason("test_mode", "the machine works in test mode: this invoice has no fiscal value")
-CODE_NOT_TOLD: Final = Reason(
+NO_CODE_FROM_MACHINE: Final = Reason(
     "code_not_told",
     "the machine certified this invoice and does not tell its code any more",
 )

@@ -28,7 +28,7 @@ HEADERS = {
 FIRST: Final = "/ui/"
 RIGHT: Final = "screen_right"
 LONGEST: Final = 1000
-KEPT_SECONDS: Final = 3600
+COOKIE_SECONDS: Final = 3600
 
 
 def is_own_form(headers: Mapping[str, str]) -> bool:
@@ -51,33 +51,33 @@ def is_own_origin(headers: Mapping[str, str]) -> bool:
 
 def return_url(request: Request[Any, Any, Any]) -> str:
     """Path and query; empty where they are too long. What a screen asked for by itself, and a form, stand for the screen they are of."""
-    asked = request.scope["raw_path"].decode("latin-1")
+    url = request.scope["raw_path"].decode("latin-1")
     if query := request.scope["query_string"].decode("latin-1"):
-        asked = f"{asked}?{query}"
+        url = f"{url}?{query}"
     if "hx-request" in request.headers or request.scope["method"] != "GET":
         screen: str = request.headers.get("hx-current-url") or request.headers.get("referer") or ""
-        asked = urlsplit(screen)._replace(scheme="", netloc="", fragment="").geturl()
-    return asked if len(asked) <= LONGEST else ""
+        url = urlsplit(screen)._replace(scheme="", netloc="", fragment="").geturl()
+    return url if len(url) <= LONGEST else ""
 
 
-def set_cookie(name: str, asked: str) -> str:
+def set_cookie(name: str, url: str) -> str:
     """The content of `Set-Cookie` beside the way to the login; nothing asked takes it back."""
-    age = KEPT_SECONDS if asked else 0
-    return f"{name}={quote(asked, safe='/')}; Path=/ui/login; HttpOnly; SameSite=Strict; Max-Age={age}"
+    age = COOKIE_SECONDS if url else 0
+    return f"{name}={quote(url, safe='/')}; Path=/ui/login; HttpOnly; SameSite=Strict; Max-Age={age}"
 
 
 def redirect_after_login(request: Request[Any, Any, Any], name: str, may: Callable[[Any], bool]) -> str:
     """Where somebody goes who has just logged in and `may` what is permitted to them; the first screen where they asked for nothing that they may see."""
-    asked = unquote(cookie_of(request.scope["headers"], name))
-    right = _right_of(request, asked)
-    return asked if right is not None and may(right) else FIRST
+    url = unquote(cookie_of(request.scope["headers"], name))
+    right = _right_of(request, url)
+    return url if right is not None and may(right) else FIRST
 
 
-def _right_of(request: Request[Any, Any, Any], asked: str) -> Any:
+def _right_of(request: Request[Any, Any, Any], url: str) -> Any:
     """What the screen at this address needs; None where there is no such screen, or where it is none of ours."""
-    if not (asked.startswith(FIRST) and asked.isascii() and asked.isprintable()):
+    if not (url.startswith(FIRST) and url.isascii() and url.isprintable()):
         return None
-    path = unquote(asked.partition("?")[0])
+    path = unquote(url.partition("?")[0])
     try:
         handler = request.app.asgi_router.handle_routing(path=path.rstrip("/"), method="GET")[1]
     except HTTPException:

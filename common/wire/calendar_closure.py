@@ -92,14 +92,14 @@ def read_calendar(content: bytes) -> CalendarEvent:
     """BadEvent, naming the field, unless it is one closure and says the same of itself everywhere."""
     event = decoded(content, CalendarEvent)
     data = event.data
-    said = {
+    checks = {
         "source": (event.source, f"/mcf/{data.nim}"),
         "subject": (event.subject, str(data.number)),
         "id": (event.id, data.report_id),
         "type": (event.type, TYPES[data.kind, data.mode]),
         "time": (event.time, data.created_at),
     }
-    for field, (found, expected) in said.items():
+    for field, (found, expected) in checks.items():
         if found != expected:
             raise BadEvent(field, f"does not agree with data ({expected})")
     if not _PERIODS[data.kind].fullmatch(data.period):

@@ -255,14 +255,14 @@ def read_closure(content: bytes) -> ClosureEvent:
 
 def _check(event: ClosureEvent) -> None:
     data = event.data
-    said = {
+    checks = {
         "source": (event.source, f"/mcf/{data.nim}"),
         "subject": (event.subject, str(data.z_number)),
         "id": (event.id, data.report_id),
         "type": (event.type, TYPES[data.mode]),
         "time": (event.time, data.created_at),
     }
-    for field, (found, expected) in said.items():
+    for field, (found, expected) in checks.items():
         if found != expected:
             raise BadEvent(field, f"does not agree with data ({expected})")
     if data.z_number < 1:
@@ -289,11 +289,13 @@ _Stored = msgspec.defstruct(
 
 def _check_body(data: ClosureData) -> None:
     """Each figure beside the body is the one in it: nobody reads the one and proves the other."""
-    told = _values(data)
+    expected = _values(data)
     stored = _values(decoded(data.body, _Stored, "data.body"))
-    found = tuple(beside if inside is msgspec.UNSET else inside for inside, beside in zip(stored, told, strict=True))
-    if found != told:
-        wrong = next(field for field, inside, beside in zip(_FIELDS, found, told, strict=True) if inside != beside)
+    found = tuple(
+        beside if inside is msgspec.UNSET else inside for inside, beside in zip(stored, expected, strict=True)
+    )
+    if found != expected:
+        wrong = next(field for field, inside, beside in zip(_FIELDS, found, expected, strict=True) if inside != beside)
         raise BadEvent(f"data.{wrong}", "is not what the body says")
 
 

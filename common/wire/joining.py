@@ -66,10 +66,10 @@ class JoinLink(msgspec.Struct, frozen=True):
     """SHA-256 of the certificate (DER) that headquarters shows, where no public authority vouches for it; 64 hex digits."""
 
     def __str__(self) -> str:
-        shown = "-".join(self.code[first : first + 4] for first in range(0, CODE_LENGTH, 4))
+        groups = "-".join(self.code[first : first + 4] for first in range(0, CODE_LENGTH, 4))
         if not self.url:
-            return shown
-        return f"{self.url.rstrip('/')}/{PATH}/{shown}" + (f"#{self.pin}" if self.pin else "")
+            return groups
+        return f"{self.url.rstrip('/')}/{PATH}/{groups}" + (f"#{self.pin}" if self.pin else "")
 
 
 def new_code() -> str:

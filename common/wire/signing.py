@@ -51,13 +51,13 @@ def verify(
 
     `headers` by their names in small letters; `window` None takes any time, for a receiver that knows each id it has taken."""
     try:
-        message_id, timestamp, given = headers[ID], headers[TIMESTAMP], headers[SIGNATURE]
+        message_id, timestamp, signature_header = headers[ID], headers[TIMESTAMP], headers[SIGNATURE]
     except KeyError as missing:
         raise NotSigned(f"no header {missing.args[0]}") from None
     if not (timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= MOST_DIGITS):
         raise NotSigned(f"{TIMESTAMP} is not a time")
     content = _content(message_id, timestamp, body)
-    signatures = given.split()[:MOST_SIGNATURES]
+    signatures = signature_header.split()[:MOST_SIGNATURES]
     key = next((key for key in keys for signature in signatures if key.holds(signature, content)), None)
     if key is None:
         raise NotSigned("no signature of a known key holds")

@@ -85,7 +85,7 @@ def read_wanted(request: ApiRequest, paper: Paper) -> DocumentRequest:
     copy = query.get("copy", COPIES[0])
     _check("copy", copy, COPIES)
     width = query.get("width", str(paper.width))
-    _check("width", width, [str(known) for known in get_args(Width)])
+    _check("width", width, [str(each) for each in get_args(Width)])
     form = query.get("format") or _accepted(request)
     _check("format", form, MEDIA)
     style = Style(cast("Language", language), is_duplicate=copy == "duplicate")

@@ -67,10 +67,10 @@ class ZPrinting:
         try:
             await inspect.learn_taxpayer(worker)
             closure = await worker.ledger.closure(worker.book, z_number)
-            shown = msgspec.json.decode(closure.body, type=ZReport)
+            z_report = msgspec.json.decode(closure.body, type=ZReport)
             style = Style(paper.language)
-            shop = await paper.shop_by_letterhead(worker, style.language, bytes.fromhex(shown.letterhead))
-            document = report_document(shown, shop, style, printed_at=shown.created_at)
+            shop = await paper.shop_by_letterhead(worker, style.language, bytes.fromhex(z_report.letterhead))
+            document = report_document(z_report, shop, style, printed_at=z_report.created_at)
             await paper.print(document)
         except McfdError as error:
             log.warning("printer.failed", nim=worker.book.nim, z_number=z_number, cause=str(error))

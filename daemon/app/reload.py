@@ -40,7 +40,7 @@ class ReloadedPart:
     take: Take
     sections: tuple[str, ...] = ()
     unchanged: Callable[[], None] = lambda: None
-    made_from: bytes = field(default=b"", init=False)
+    source_digest: bytes = field(default=b"", init=False)
 
 
 class Reloader:
@@ -48,22 +48,22 @@ class Reloader:
         self._settings = settings
         self._parts = parts
         for part in parts:
-            part.made_from = fingerprint(settings, part.sections)
+            part.source_digest = fingerprint(settings, part.sections)
         self._unfinished: list[ReloadedPart] = []
 
     @property
     def is_unfinished(self) -> bool:
         return bool(self._unfinished)
 
-    async def run(self, asked: asyncio.Event) -> None:
+    async def run(self, trigger: asyncio.Event) -> None:
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(FINISH_EVERY if self.is_unfinished else None):
-                    await asked.wait()
-            if not asked.is_set():
+                    await trigger.wait()
+            if not trigger.is_set():
                 await self.finish()
                 continue
-            asked.clear()
+            trigger.clear()
             notify.reloading()
             try:
                 await self.reload()
@@ -110,7 +110,7 @@ class Reloader:
     ) -> bool:
         """A part that fails keeps no other from its turn. What the disk did not take is tried on and on; a mistake of ours at the next
         reload, whether or not anything has changed by then."""
-        part.made_from = b""
+        part.source_digest = b""
         try:
             await bring_into_force()
         except StorageError as error:
@@ -121,11 +121,11 @@ class Reloader:
         except Exception:
             log.exception("reload.part_failed", part=_name(part))
             return False
-        part.made_from = fingerprint(self._settings, part.sections)
+        part.source_digest = fingerprint(self._settings, part.sections)
         return True
 
     def _concerned(self, part: ReloadedPart, settings: Settings) -> bool:
-        return not part.sections or part.made_from != fingerprint(settings, part.sections)
+        return not part.sections or part.source_digest != fingerprint(settings, part.sections)
 
 
 def _name(part: ReloadedPart) -> str:
@@ -134,15 +134,15 @@ def _name(part: ReloadedPart) -> str:
 
 def fingerprint(settings: Settings, sections: tuple[str, ...]) -> bytes:
     """Of the values of those sections and of what is in the files that they name."""
-    made_from = hashlib.sha256()
+    digest = hashlib.sha256()
     for name in sections:
         value = getattr(settings, name)
-        made_from.update(msgspec.json.encode(value, enc_hook=str))
+        digest.update(msgspec.json.encode(value, enc_hook=str))
         for table in value if isinstance(value, tuple) else filter(None, (value,)):
             for path in (getattr(table, key) for key in table.__struct_fields__):
                 if isinstance(path, Path):
-                    made_from.update(_content(path))
-    return made_from.digest()
+                    digest.update(_content(path))
+    return digest.digest()
 
 
 def _content(path: Path) -> bytes:

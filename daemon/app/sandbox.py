@@ -148,9 +148,9 @@ class RehearsingMachine(ConnectedMachine):
         with self._rehearsed(AT_ENTRY):
             await super().enter(invoice, ifu, agree)
 
-    async def certify(self, invoice: Invoice, total_ttc: int, known: FiscalCounters) -> Certified:
+    async def certify(self, invoice: Invoice, total_ttc: int, before: FiscalCounters) -> Certified:
         with self._rehearsed(AT_CLOSE):
-            return await super().certify(invoice, total_ttc, known)
+            return await super().certify(invoice, total_ttc, before)
 
     @contextlib.contextmanager
     def _rehearsed(self, faults: Mapping[str, str]) -> Iterator[None]:
@@ -262,10 +262,10 @@ class SandboxMachine:
 
 async def _certified_so_far(store: Store, book: Book) -> Snapshot:
     state = await store.ledger.state(book)
-    if state.known is None:
+    if state.counters is None:
         return Snapshot()
     record = store.ledger.peek(attempts.find_number, book, state.last_number) if state.last_number else None
     last = None
     if record is not None:
         last = RememberedInvoice(record.number, record.code, record.machine_time, record.type, record.total_ttc)
-    return Snapshot(tc=state.known.tc, fvc=state.known.fvc, frc=state.known.frc, last=last)
+    return Snapshot(tc=state.counters.tc, fvc=state.counters.fvc, frc=state.counters.frc, last=last)

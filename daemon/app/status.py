@@ -41,14 +41,14 @@ SERVICE: Final = """\
 async def report(runtime: Runtime, address: str) -> None:
     """Until cancelled; also feeds the watchdog, from the loop that does the work: one that hangs does not say that it is well."""
     interval = notify.watchdog_interval()
-    told = ""
+    last_text = ""
     while True:
         if interval is not None:
             notify.watchdog()
         text = status_line(runtime, address)
-        if text != told:
+        if text != last_text:
             notify.status(text)
-            told = text
+            last_text = text
         await asyncio.sleep(min(interval or STATUS_SECONDS, STATUS_SECONDS))
 
 
@@ -69,7 +69,9 @@ def _machine(worker: MachineWorker, *, off: bool) -> str:
             found=worker.obstacle[:LONGEST],
         )
     if not worker.connected:
-        return tr("{nim}: offline ({why})", nim=worker.book.nim, why=worker.offline_reason.told(ambient())[:LONGEST])
+        return tr(
+            "{nim}: offline ({why})", nim=worker.book.nim, why=worker.offline_reason.in_language(ambient())[:LONGEST]
+        )
     return tr("{nim}: certifies", nim=worker.book.nim)
 
 

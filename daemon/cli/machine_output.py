@@ -69,11 +69,11 @@ def reading_pairs(nim: str, reading: PortReading) -> list[tuple[object, object]]
 
 
 def ledger_pairs(state: BookState | None) -> list[tuple[object, object]]:
-    if state is None or state.known is None:
+    if state is None or state.counters is None:
         return [(tr("STATE"), tr("never read"))]
     return [
         ("IFU", state.ifu),
-        (tr("COUNTERS"), counted(state.known)),
+        (tr("COUNTERS"), counted(state.counters)),
         (tr("LAST INVOICE"), state.last_number or "–"),
         ("Z", state.z_number),
         *([(tr("ATTENTION"), tr(from_stored(state.attention)))] if state.attention else []),

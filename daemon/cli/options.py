@@ -102,15 +102,15 @@ def last_z_option(command: F) -> F:
 
 def _read_last_z(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> LastZ:
     """A plain number, or numbers by machine."""
-    said: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for value in values:
         nim, _, number = value.rpartition("=")
         if not (number.isascii() and number.isdigit() and len(number) <= MAX_Z_DIGITS):
             raise click.BadParameter(tr("{value} is not a number, or NIM=number", value=value))
         nim = check_nim(context, parameter, nim)
-        if nim.partition("-")[0] in {each.partition("-")[0] for each in said}:
+        if nim.partition("-")[0] in {each.partition("-")[0] for each in numbers}:
             raise click.BadParameter(tr("{value}: that machine has been said already", value=value))
-        said[nim] = int(number)
-    if "" in said and len(said) > 1:
+        numbers[nim] = int(number)
+    if "" in numbers and len(numbers) > 1:
         raise click.BadParameter(tr("each number needs its machine, as EL02000015-1=57"))
-    return said.get("", said or None)
+    return numbers.get("", numbers or None)

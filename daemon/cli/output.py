@@ -112,15 +112,15 @@ class Progress(AbstractContextManager["Progress"]):
         self._at_terminal = sys.stderr.isatty()
         self._bar: Any = None
         self._of = self._done = 0
-        self._told_at = time.monotonic()
+        self._last_at = time.monotonic()
 
     def __call__(self, done: int, of: int = 0) -> None:
         if self._telling:
             print_progress(done, of)
         elif self._at_terminal and of:
             self._move(done, of)
-        elif time.monotonic() - self._told_at >= SECONDS_BETWEEN_LINES:
-            self._told_at = time.monotonic()
+        elif time.monotonic() - self._last_at >= SECONDS_BETWEEN_LINES:
+            self._last_at = time.monotonic()
             click.echo(tr("{done} of {of} done …", done=done, of=of or "?"), err=True)
 
     def _move(self, done: int, of: int) -> None:

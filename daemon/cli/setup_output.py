@@ -14,7 +14,7 @@ from daemon.cli.output import print_pairs, print_table, say, warn
 from daemon.core.clock import drift_seconds
 from daemon.ledger_access import now
 from daemon.machines.inspect_port import PortReading, Silence
-from daemon.setup.kept import differences
+from daemon.setup.previous import differences
 from daemon.setup.request import MachineAccess, SetupResult, for_till
 
 if TYPE_CHECKING:
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 DRIFT_SECONDS = 120
 
 
-def show_ports(asked: Sequence[PortResult]) -> None:
-    print_table((tr("PORT"), tr("STATE")), [(each.port, _outcome(each)) for each in asked])
+def show_ports(results: Sequence[PortResult]) -> None:
+    print_table((tr("PORT"), tr("STATE")), [(each.port, _outcome(each)) for each in results])
 
 
-def _outcome(asked: PortResult) -> str:
-    return tr(asked.silence) if asked.silence else tr("machine {nim}", nim=asked.nim)
+def _outcome(result: PortResult) -> str:
+    return tr(result.silence) if result.silence else tr("machine {nim}", nim=result.nim)
 
 
 def show_machines(chosen: Sequence[PortResult]) -> None:
@@ -116,19 +116,19 @@ def nothing_set_up(ports: Sequence[PortResult]) -> dict[str, object]:
     return {**nothing, "ports": [_port(each) for each in ports], "machines": [], "person": None}
 
 
-def _port(asked: PortResult) -> dict[str, object]:
-    if isinstance(asked.found, Silence):
-        return {"port": str(asked.port), "nim": None, "why": asked.found.why, "reason": str(asked.found.reason)}
-    return {"port": str(asked.port), "nim": asked.nim, "why": None, "reason": None}
+def _port(result: PortResult) -> dict[str, object]:
+    if isinstance(result.found, Silence):
+        return {"port": str(result.port), "nim": None, "why": result.found.why, "reason": str(result.found.reason)}
+    return {"port": str(result.port), "nim": result.nim, "why": None, "reason": None}
 
 
-def _machine(access: MachineAccess, asked: PortResult) -> dict[str, object]:
-    found = asked.found
+def _machine(access: MachineAccess, result: PortResult) -> dict[str, object]:
+    found = result.found
     return {
         "nim": access.nim,
         "ifu": found.state.ifu if isinstance(found, PortReading) else None,
         "trade_name": found.taxpayer[0] if isinstance(found, PortReading) else None,
-        "port": str(asked.port),
+        "port": str(result.port),
         "address": access.address,
         "key": access.key or None,
     }

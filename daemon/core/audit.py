@@ -73,7 +73,7 @@ class AuditEntry(msgspec.Struct, frozen=True):
 
 def chain(previous: bytes, *, at: int, actor: Actor, action: str, subject: str, detail: dict[str, str]) -> bytes:
     """SHA-256(previous hash ‖ canonical JSON): sorted keys, no spaces, UTF-8. `at` in ms."""
-    told = {
+    fields = {
         "action": action,
         "actor": actor.name,
         "address": actor.address,
@@ -81,7 +81,7 @@ def chain(previous: bytes, *, at: int, actor: Actor, action: str, subject: str, 
         "detail": detail,
         "subject": subject,
     }
-    canonical = json.dumps(told, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    canonical = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(previous + canonical.encode()).digest()
 
 
@@ -190,12 +190,12 @@ def value_word(name: str, value: str, say: Speaker) -> str:
 
 def details(found: Mapping[str, str], say: Speaker, money: Callable[[int], str] = str) -> str:
     """`money` writes whole francs."""
-    told = (
+    pairs = (
         (_called(name, say), money(int(value)) if name in AMOUNTS else value_word(name, value, say))
         for name, value in found.items()
         if value
     )
-    return " · ".join(say(NAMED(name=name, found=value)) for name, value in told)
+    return " · ".join(say(NAMED(name=name, found=value)) for name, value in pairs)
 
 
 def _called(name: str, say: Speaker) -> str:

@@ -40,5 +40,5 @@ class Call(msgspec.Struct, frozen=True):
         return fingerprint == self.fingerprint or (self.earlier is not None and fingerprint in self.earlier(nims))
 
 
-NOBODY: Final = Call()
+INTERNAL: Final = Call()
 """No request: the daemon itself, a tool, a test."""

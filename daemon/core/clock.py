@@ -62,7 +62,7 @@ def zone(name: str) -> tzinfo:
     return UTC if name in _ALWAYS_UTC else ZoneInfo(name)
 
 
-MADE = millis(datetime(2025, 1, 1, tzinfo=UTC))
+EARLIEST = millis(datetime(2025, 1, 1, tzinfo=UTC))
 """No clock that says less is right: the program did not exist."""
 
 BOUND = 31 * DAY
@@ -72,14 +72,14 @@ SLACK = HOUR
 """A clock that is this much behind the book, or apart from another, is not wrong yet."""
 
 FIRST_BOUND = 5 * 366 * DAY
-"""For a book that holds nothing yet, or nothing but what was written while no clock was credible: counted from `MADE`."""
+"""For a book that holds nothing yet, or nothing but what was written while no clock was credible: counted from `EARLIEST`."""
 
 
 class Source(Enum):
     BOX = "box"
     MACHINE = "machine"
     BOOK = "book"
-    """No clock is credible: the book's own time, which stands still; that of an empty one is `MADE`."""
+    """No clock is credible: the book's own time, which stands still; that of an empty one is `EARLIEST`."""
 
 
 class Clocks(msgspec.Struct, frozen=True):
@@ -95,7 +95,7 @@ class Clocks(msgspec.Struct, frozen=True):
     accepted: int = 0
 
 
-class Told(msgspec.Struct, frozen=True):
+class ClockReading(msgspec.Struct, frozen=True):
     """`at` is never before the book. `ahead`: no clock is believed, and what the one that is nearest says lies so far after the book (ms)
     that an operator has to be asked; 0 otherwise. `behind`: by how much a believed clock is behind the book (ms), 0 within `SLACK`."""
 
@@ -105,43 +105,45 @@ class Told(msgspec.Struct, frozen=True):
     behind: int = 0
 
 
-def tell(clocks: Clocks) -> Told:
+def decide_time(clocks: Clocks) -> ClockReading:
     """The time to write down, and what is wrong with it."""
-    if clocks.synchronised and clocks.box >= MADE:
+    if clocks.synchronised and clocks.box >= EARLIEST:
         return _of(clocks, clocks.box, Source.BOX)
     machine = clocks.machine if clocks.machine is not None and _credible(clocks, clocks.machine) else None
     if _credible(clocks, clocks.box) and not (clocks.stepped and machine is not None):
         return _of(clocks, clocks.box, Source.BOX)
     if machine is not None:
         return _of(clocks, machine, Source.MACHINE)
-    return Told(clocks.book or MADE, Source.BOOK, ahead=_ahead(clocks))
+    return ClockReading(clocks.book or EARLIEST, Source.BOOK, ahead=_ahead(clocks))
 
 
 def latest(clocks: Clocks) -> int:
     """The last moment that is believed without being asked for."""
-    return max(clocks.accepted, MADE + FIRST_BOUND if clocks.book in (0, MADE) else clocks.book + BOUND)
+    return max(clocks.accepted, EARLIEST + FIRST_BOUND if clocks.book in (0, EARLIEST) else clocks.book + BOUND)
 
 
-def question(clocks: Clocks, told: Told) -> Text:
+def question(clocks: Clocks, reading: ClockReading) -> Text:
     """What an operator is told when no clock can be believed, in one sentence; empty when there is nothing to ask."""
-    if not told.ahead:
+    if not reading.ahead:
         return NO_TEXT
     says: list[Text] = [BOX_SAYS(time=millis_text(clocks.box))] if clocks.box > clocks.book else []
     if clocks.machine is not None and clocks.machine > clocks.book:
         says.append(MACHINE_TIME(time=millis_text(clocks.machine)))
     found = BOTH(first=says[0], second=says[1]) if len(says) > 1 else says[0]
-    if clocks.book > clocks.box >= MADE:  # a box that was ahead for a while, and is right again, is behind its own book
+    if (
+        clocks.book > clocks.box >= EARLIEST
+    ):  # a box that was ahead for a while, and is right again, is behind its own book
         return CLOCK_AHEAD_OF_BOX(book=millis_text(clocks.book), clocks=found, box=millis_text(clocks.box))
     return CLOCK_AHEAD(book=millis_text(clocks.book), clocks=found)
 
 
-def _of(clocks: Clocks, at: int, source: Source) -> Told:
+def _of(clocks: Clocks, at: int, source: Source) -> ClockReading:
     behind = clocks.book - at
-    return Told(max(at, clocks.book), source, behind=behind if behind > SLACK else 0)
+    return ClockReading(max(at, clocks.book), source, behind=behind if behind > SLACK else 0)
 
 
 def _credible(clocks: Clocks, at: int) -> bool:
-    return max(MADE, clocks.book - SLACK) <= at <= latest(clocks)
+    return max(EARLIEST, clocks.book - SLACK) <= at <= latest(clocks)
 
 
 def _ahead(clocks: Clocks) -> int:

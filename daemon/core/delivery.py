@@ -41,7 +41,7 @@ class BookStanding(msgspec.Struct, frozen=True):
     head: bytes
     counters: FiscalCounters | None
     certified_at: int
-    z_asked: bool = False
+    needs_last_z: bool = False
     """Nobody here remembers the last Z number."""
 
 

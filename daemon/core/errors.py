@@ -206,12 +206,12 @@ class LedgerInUse(LedgerUnusable):
     def __init__(self, ledger: Path, process: str, control: Path | None, *, is_command: bool) -> None:
         self.control = control
         self.is_command = is_command
-        told = Text("{ledger} is in use by another mcfd (process {process}); stop that one first")
+        text = Text("{ledger} is in use by another mcfd (process {process}); stop that one first")
         if not is_command:
-            told = Text(
+            text = Text(
                 "{ledger} is in use by another mcfd (process {process}); stop that one first (the service: sudo systemctl stop mcfd)"
             )
-        super().__init__(told.format(ledger=ledger, process=process or "?"))
+        super().__init__(text.format(ledger=ledger, process=process or "?"))
 
 
 class EntryDamaged(LedgerUnusable):
@@ -235,7 +235,7 @@ _NAMELESS = Text("the port")
 
 def without_paths(text: str, language: Language = "en") -> str:
     """No path of the box leaves in a body (decision 11)."""
-    return _PATH.sub(_NAMELESS.told(language), str(text))
+    return _PATH.sub(_NAMELESS.in_language(language), str(text))
 
 
 class JoinFailed(McfdError):

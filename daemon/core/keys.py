@@ -84,7 +84,7 @@ class ApiKey(msgspec.Struct, frozen=True):
         return not 0 < self.expires_at <= now
 
 
-class MadeKey(NamedTuple):
+class NewKey(NamedTuple):
     """A new key: its text, which is seen once, and what the ledger keeps of it."""
 
     text: str
@@ -92,13 +92,13 @@ class MadeKey(NamedTuple):
     public: bytes = b""
 
 
-def make_key(mode: Mode, *, signed: bool = False) -> MadeKey:
+def make_key(mode: Mode, *, signed: bool = False) -> NewKey:
     if signed:
         seed = secrets.token_bytes(32)
         public = decode(PrivateKey(seed).public.removeprefix(PUBLIC))
-        return MadeKey(private_line(seed), hashlib.sha256(public).digest(), public)
+        return NewKey(private_line(seed), hashlib.sha256(public).digest(), public)
     text = generate(mode)
-    return MadeKey(text, hash_key(text))
+    return NewKey(text, hash_key(text))
 
 
 def generate(mode: Mode) -> str:

@@ -25,7 +25,7 @@ from daemon.printer import ReceiptPrinter
 from daemon.settings import Settings
 from daemon.settings.check import secret_files
 from daemon.store.sqlite.disk_failure import disk_trouble, read_failures
-from daemon.tls.authority import RENEWED_BEFORE, YOUNGEST_CLOCK, Shown, read, shown
+from daemon.tls.authority import RENEWED_BEFORE, YOUNGEST_CLOCK, CertificateInfo, describe, read
 from daemon.tls.names import SERVER, AuthorityError
 from daemon.upstream.options import BadOptions, read_keys
 
@@ -86,14 +86,14 @@ def check_disk(settings: Settings) -> CheckResult:
 
 def check_box_clock(now: datetime | None = None) -> CheckResult:
     now = now or datetime.now(UTC)
-    told = f"{now:%Y-%m-%d %H:%M} UTC"
+    moment = f"{now:%Y-%m-%d %H:%M} UTC"
     if now < YOUNGEST_CLOCK:
         return fail(
             "box_clock",
-            tr("the box takes it to be {now}", now=told),
+            tr("the box takes it to be {now}", now=moment),
             tr("sudo timedatectl set-ntp true, or without internet: sudo timedatectl set-time 'YYYY-MM-DD hh:mm'"),
         )
-    return ok("box_clock", tr("it is {now}", now=told))
+    return ok("box_clock", tr("it is {now}", now=moment))
 
 
 def check_certificate(settings: Settings, now: datetime | None = None) -> CheckResult:
@@ -108,15 +108,15 @@ def check_certificate(settings: Settings, now: datetime | None = None) -> CheckR
         )
     file = server.tls_cert or settings.tls_home / SERVER
     try:
-        found = shown(read(file))
+        found = describe(read(file))
     except AuthorityError as error:
         return fail("certificate", error, tr("sudo mcfd tls init, or correct tls_cert in [server]"))
     return _dated(found, now or datetime.now(UTC), internal=bool(server.tls))
 
 
-def _dated(found: Shown, now: datetime, *, internal: bool) -> CheckResult:
+def _dated(found: CertificateInfo, now: datetime, *, internal: bool) -> CheckResult:
     days = (found.until - now).days
-    told = tr(
+    summary = tr(
         Counted(
             "until {until} ({count} day) for {names}",
             "until {until} ({count} days) for {names}",
@@ -131,11 +131,11 @@ def _dated(found: Shown, now: datetime, *, internal: bool) -> CheckResult:
         else tr("have it renewed, replace both files, sudo systemctl reload mcfd")
     )
     if not found.since <= now < found.until:
-        return fail("certificate", told, todo)
+        return fail("certificate", summary, todo)
     # The internal one is renewed when a month is left; a few days of grace for a box that was off.
     if now > found.until - (RENEWED_BEFORE * 0.8 if internal else RENEWED_BEFORE):
-        return warn("certificate", told, todo)
-    return ok("certificate", told)
+        return warn("certificate", summary, todo)
+    return ok("certificate", summary)
 
 
 OTHERS = 0o077

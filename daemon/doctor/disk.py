@@ -69,7 +69,7 @@ def _syncs(folder: Path) -> list[float]:
 
 def _speed(took: list[float]) -> CheckResult:
     usual, longest = statistics.median(took), max(took)
-    told = tr(
+    summary = tr(
         "a sync takes {usual} ms, the longest of {count} took {longest} ms",
         usual=f"{usual * 1000:.1f}",
         longest=f"{longest * 1000:.1f}",
@@ -78,10 +78,10 @@ def _speed(took: list[float]) -> CheckResult:
     if usual > SLOW:
         return warn(
             "disk_sync",
-            told,
+            summary,
             tr("tills wait for it at each invoice: a card for industry, or an SSD, is ten times faster"),
         )
-    return ok("disk_sync", told)
+    return ok("disk_sync", summary)
 
 
 def _wear(folder: Path, sys: Path) -> CheckResult:
@@ -95,13 +95,13 @@ def _wear(folder: Path, sys: Path) -> CheckResult:
             tr("{device} does not say how worn it is (SD cards do not; others may, with the package smartmontools)", device=device.name),
         )  # fmt: skip
     if worn is None:
-        told = tr("{device} says that it is failing", device=device.name)
+        summary = tr("{device} says that it is failing", device=device.name)
     else:
-        told = tr("{device}: {percent} % of its life is used", device=device.name, percent=worn)
+        summary = tr("{device}: {percent} % of its life is used", device=device.name, percent=worn)
     todo = tr("replace it: sudo mcfd backup --all, a new card or disk, mcfd restore there")
     if is_failing or (worn or 0) >= 100:  # noqa: PLR2004  percent
-        return fail("disk_wear", told, todo)
-    return warn("disk_wear", told, todo) if (worn or 0) >= WORN else ok("disk_wear", told)
+        return fail("disk_wear", summary, todo)
+    return warn("disk_wear", summary, todo) if (worn or 0) >= WORN else ok("disk_wear", summary)
 
 
 def _device(folder: Path, sys: Path) -> Path | None:
@@ -134,12 +134,12 @@ def _smart(name: str) -> tuple[int | None, bool]:
             check=False,
             timeout=SMART_SECONDS,
         )
-        told: dict[str, Any] = json.loads(done.stdout)
+        report: dict[str, Any] = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None, False
-    is_failing = told.get("smart_status", {}).get("passed") is False
-    worn = told.get("nvme_smart_health_information_log", {}).get("percentage_used")
-    for attribute in told.get("ata_smart_attributes", {}).get("table", ()):
+    is_failing = report.get("smart_status", {}).get("passed") is False
+    worn = report.get("nvme_smart_health_information_log", {}).get("percentage_used")
+    for attribute in report.get("ata_smart_attributes", {}).get("table", ()):
         if worn is None and attribute.get("id") in LIFE_LEFT:
             worn = max(0, 100 - int(attribute.get("value", 100)))
     return (int(worn) if isinstance(worn, int) else None), is_failing

@@ -239,18 +239,18 @@ def check_upstream(settings: Settings, backlogs: Sequence[Backlog], now: int) ->
 
 def _judge(backlog: Backlog, now: int) -> CheckResult:
     age = now - backlog.oldest_at if backlog.oldest_at else 0
-    told = tr(
+    summary = tr(
         "{waiting}, {parked}, the oldest for {hours} h",
         waiting=Counted("{count} closure waiting", "{count} closures waiting", backlog.waiting),
         parked=Counted("{count} closure parked", "{count} closures parked", backlog.parked),
         hours=age // HOUR,
     )
     if backlog.last_error and (backlog.waiting or backlog.parked):
-        told = f"{told} ({tr(from_stored(backlog.last_error))})"
+        summary = f"{summary} ({tr(from_stored(backlog.last_error))})"
     if backlog.parked:
         return fail(
             "upstream",
-            told,
+            summary,
             tr("headquarters refused them: settle it with them, then sudo mcfd upstream replay"),
             nim=backlog.nim,
         )
@@ -258,8 +258,8 @@ def _judge(backlog: Backlog, now: int) -> CheckResult:
         judge = fail if age >= DAY else warn
         return judge(
             "upstream",
-            told,
+            summary,
             tr("check the internet and headquarters' address; nothing is lost: mcfd upstream status"),
             nim=backlog.nim,
         )
-    return ok("upstream", told, nim=backlog.nim)
+    return ok("upstream", summary, nim=backlog.nim)

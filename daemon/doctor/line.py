@@ -222,7 +222,7 @@ def _judge(machine: Machine, found: PortReading | Silence, now: int, *, is_box_r
     yield check_clock(nim, drift_seconds(now, state.time), is_box_right=is_box_right)
     contact = machine_millis(found.link.last_contact)
     days = None if contact is None else max(0, (now - contact) // DAY)
-    yield check_tax_server(nim, days, found.link.held - found.link.acknowledged, found.link.error)
+    yield check_tax_server(nim, days, found.link.documents - found.link.acknowledged, found.link.error)
 
 
 # -- with one: what it says ---------------------------------------------------------------------------------------------------
@@ -277,9 +277,9 @@ def check_clock(nim: str, drift: int | None, *, is_box_right: bool = False) -> C
         return warn(
             "clock", tr("the machine's time cannot be read"), tr("have the machine set by its supplier"), nim=nim
         )
-    told = tr("{seconds} s off the box's clock", seconds=abs(drift))
+    summary = tr("{seconds} s off the box's clock", seconds=abs(drift))
     if abs(drift) <= DRIFT_WARN:
-        return ok("clock", told, nim=nim)
+        return ok("clock", summary, nim=nim)
     found = fail if abs(drift) > DRIFT_FAIL else warn
     if is_box_right:
         todo = tr("the box's clock is synchronised: have the machine's set by its supplier")
@@ -288,17 +288,17 @@ def check_clock(nim: str, drift: int | None, *, is_box_right: bool = False) -> C
             "look which of the two is wrong; the machine's: have it set by its supplier; the box's: sudo timedatectl set-ntp true, or "
             "without internet: sudo timedatectl set-time 'YYYY-MM-DD hh:mm'"
         )
-    return found("clock", told, todo, nim=nim)
+    return found("clock", summary, todo, nim=nim)
 
 
 def check_tax_server(nim: str, days: int | None, waiting: int, error: str) -> CheckResult:
-    told = tr("{contact}; {waiting} to be sent", contact=last_contact(days), waiting=waiting)
+    summary = tr("{contact}; {waiting} to be sent", contact=last_contact(days), waiting=waiting)
     if error:
-        told = f"{told} ({error})"
+        summary = f"{summary} ({error})"
     if days is None or days >= ALERT_DAYS:
         return warn(
             "tax_server",
-            told,
+            summary,
             tr(
                 "connect the machine to the internet (its SIM, its network cable): after {limit} days without "
                 "contact it may block itself",
@@ -306,7 +306,7 @@ def check_tax_server(nim: str, days: int | None, waiting: int, error: str) -> Ch
             ),
             nim=nim,
         )
-    return ok("tax_server", told, nim=nim)
+    return ok("tax_server", summary, nim=nim)
 
 
 def _stable(port: Path) -> str:

@@ -30,7 +30,7 @@ FEWEST: Final = 16
 HEAD: Final = struct.Struct(">8s16s16sQQ")
 MAGIC: Final = b"mcfdplug"
 LETTERS: Final = "ABCDEFGHJKMNPQRSTUVWXYZ"
-SHOWN: Final = re.compile(r"\s*(\d{1,15})\s*-?\s*([A-Za-z]{2})\s*")
+CODE_WORD: Final = re.compile(r"\s*(\d{1,15})\s*-?\s*([A-Za-z]{2})\s*")
 BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 IN_MEMORY: Final = ("tmpfs", "ramfs")
 
@@ -87,7 +87,7 @@ def write_blocks(folder: Path) -> Generator[str, None, None]:
 
 def judge_blocks(folder: Path, code_word: str) -> CheckResult:
     """`code_word` is what the person has typed. CannotTest when that cannot have been shown."""
-    typed = SHOWN.fullmatch(code_word)
+    typed = CODE_WORD.fullmatch(code_word)
     if typed is None or not (number := int(typed[1])):
         raise CannotTest(tr("type the number as it was shown, with its letters: 1234-AB"))
     file = folder / NAME
@@ -101,14 +101,14 @@ def judge_blocks(folder: Path, code_word: str) -> CheckResult:
     if lost:
         return _lost(number, len(lost), lost[0])
     file.unlink()
-    told = tr("the disk has kept all {count} blocks that it had acknowledged", count=number)
+    summary = tr("the disk has kept all {count} blocks that it had acknowledged", count=number)
     if test.boot == _boot():
         return warn(
             "disk_honesty",
-            told,
+            summary,
             tr("but the box was not restarted since: that says something only of a card that was itself pulled out"),
         )
-    return ok("disk_honesty", told)
+    return ok("disk_honesty", summary)
 
 
 def _missing(test: PlugTest, found: dict[int, int], number: int) -> list[int]:

@@ -114,7 +114,7 @@ class ConnectedMachine:
     async def server_link(self) -> ServerLink:
         with translated():
             link = await self._machine.server_link()
-        return ServerLink(link.acknowledged, link.held, link.last_contact, link.state, link.error)
+        return ServerLink(link.acknowledged, link.documents, link.last_contact, link.state, link.error)
 
     async def taxpayer(self, line: int) -> str:
         with translated():
@@ -153,7 +153,7 @@ class ConnectedMachine:
             for payment in payments:
                 await self._machine.ask(_payment(payment))
 
-    async def certify(self, invoice: Invoice, total_ttc: int, known: FiscalCounters) -> Certified:
+    async def certify(self, invoice: Invoice, total_ttc: int, before: FiscalCounters) -> Certified:
         with translated():
             closed = await self._machine.close_invoice(total_ttc, credit=invoice.is_credit)
         if closed.nim and self._is_foreign(closed.nim):
@@ -162,8 +162,8 @@ class ConnectedMachine:
             raise error
         if _is_another(closed, invoice):
             raise MachineNonsense(CLOSE_OF_OTHER_INVOICE(type=closed.type, number=closed.number))
-        counters = _counters(closed, invoice, known)
-        if counters is None or counters.tc > known.tc + 1:  # something else has happened since `known`
+        counters = _counters(closed, invoice, before)
+        if counters is None or counters.tc > before.tc + 1:  # something else has happened since `before`
             counters = await self._counters_after(closed, invoice, counters)
         # The name of an epoch comes from C1h; 38h has a say where both tell it, or the two would take turns.
         nim = closed.nim if self._tells_activation and "-" in closed.nim else ""
@@ -214,9 +214,9 @@ def _with_vat(subtotal: SubtotalReply) -> list[int]:
     return whole
 
 
-def same_number(told: str, ours: str) -> bool:
+def same_number(machine_number: str, ours: str) -> bool:
     """A machine may keep a number in capitals, or tell more behind it."""
-    return number_key(ours) in (number_key(told), number_key(told.partition(",")[0]))
+    return number_key(ours) in (number_key(machine_number), number_key(machine_number.partition(",")[0]))
 
 
 def _is_another(closed: Closed, invoice: Invoice) -> bool:
@@ -226,16 +226,16 @@ def _is_another(closed: Closed, invoice: Invoice) -> bool:
     return closed.type in (*SALES, *CREDITS) and closed.type != invoice.type
 
 
-def _counters(closed: Closed, invoice: Invoice, known: FiscalCounters) -> FiscalCounters | None:
+def _counters(closed: Closed, invoice: Invoice, before: FiscalCounters) -> FiscalCounters | None:
     """All three after 38h; None where they cannot be told from it. A TC that has not moved is told as it is: an earlier 38h may be answered late,
     under a SEQ that is this one's too, and C1h would say nothing of that. FC is that of the type just certified, which is FVC or FRC where
     a machine counts all sales and all credit notes together; exports may count in neither (protocol 3, C)."""
-    if closed.tc <= known.tc:
-        return msgspec.structs.replace(known, tc=closed.tc)
-    if invoice.type == "FA" and closed.fc == known.frc + 1:
-        return FiscalCounters(closed.tc, known.fvc, closed.fc)
-    if invoice.type in ("FV", "FT") and closed.fc == known.fvc + 1:
-        return FiscalCounters(closed.tc, closed.fc, known.frc)
+    if closed.tc <= before.tc:
+        return msgspec.structs.replace(before, tc=closed.tc)
+    if invoice.type == "FA" and closed.fc == before.frc + 1:
+        return FiscalCounters(closed.tc, before.fvc, closed.fc)
+    if invoice.type in ("FV", "FT") and closed.fc == before.fvc + 1:
+        return FiscalCounters(closed.tc, closed.fc, before.frc)
     return None
 
 

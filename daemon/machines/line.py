@@ -56,20 +56,20 @@ class LineSettings(msgspec.Struct, frozen=True):
 
 async def keep_line(settings: LineSettings, listener: LineListener) -> None:
     """Runs until cancelled. Trouble is logged when it begins and when it ends, not at each try."""
-    told = ""
+    last_reason = ""
     while True:
-        reason = await _serve_once(settings, listener, told)
-        if reason != told:
+        reason = await _serve_once(settings, listener, last_reason)
+        if reason != last_reason:
             log.warning("line.down", nim=settings.nim, reason=reason)
-        told = reason
+        last_reason = reason
         listener.lost(reason)
         await asyncio.sleep(settings.retry)
 
 
-async def _serve_once(settings: LineSettings, listener: LineListener, told: str) -> Text:
+async def _serve_once(settings: LineSettings, listener: LineListener, last_reason: str) -> Text:
     """From opening the port to its loss; the reason of the loss."""
     try:
-        return await _serve(settings, listener, told)
+        return await _serve(settings, listener, last_reason)
     except (BridgeError, MachineError) as error:
         return sentence(error)
     except StorageError as error:
@@ -80,7 +80,7 @@ async def _serve_once(settings: LineSettings, listener: LineListener, told: str)
         return INTERNAL_ERROR(error=type(error).__name__)
 
 
-async def _serve(settings: LineSettings, listener: LineListener, told: str) -> Text:
+async def _serve(settings: LineSettings, listener: LineListener, last_reason: str) -> Text:
     opened = settings.open_port()
     port = await opened if isinstance(opened, Awaitable) else opened
     link = Link(port, settings.timers, log=log.info, recorder=settings.recorder)
@@ -89,7 +89,7 @@ async def _serve(settings: LineSettings, listener: LineListener, told: str) -> T
         machine = settings.adapter(LinkedMachine(link, settings.habits), settings.nim)
         state = machine.take(await handshake(link, settings.habits))
         await listener.connected(machine, state)
-        log.info("line.up", nim=settings.nim, after=told or None)
+        log.info("line.up", nim=settings.nim, after=last_reason or None)
         return await _beat(settings, listener, machine)
     finally:
         link.close()

@@ -68,13 +68,13 @@ def by_owner(target: Path, folder: Path) -> Iterator[Path]:
         yield target
         return
     with private_folder(folder) as scratch:
-        made = scratch / target.name
-        yield made
+        temporary = scratch / target.name
+        yield temporary
         with as_owner(folder):
-            descriptor = os.open(made, os.O_RDONLY | os.O_NOFOLLOW)
+            descriptor = os.open(temporary, os.O_RDONLY | os.O_NOFOLLOW)
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise OSError(f"{made} is not a file")
+                raise OSError(f"{temporary} is not a file")
             with as_owner(target.parent):
                 write_stream(target, file, 0o640)
 

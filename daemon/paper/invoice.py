@@ -117,8 +117,8 @@ def _item(item: Item, invoice: Invoice, style: Style) -> Iterator[Element]:
     line = scaled(item.line_hundredths, 2, language) if item.line_cents else amount(item.line_amount, language)
     yield Pair(f"{quantity} x {price}", f"{line} {item.group}", indent=2)
     if item.till_price or item.till_quantity:
-        told = f"{scaled(item.printed_quantity, 3, language)} x {scaled(item.printed_price, 2, language)}"
-        yield Pair(say("Quantity and price entered"), f"{told} {invoice.price_mode}", indent=2)
+        text = f"{scaled(item.printed_quantity, 3, language)} x {scaled(item.printed_price, 2, language)}"
+        yield Pair(say("Quantity and price entered"), f"{text} {invoice.price_mode}", indent=2)
     if item.original_price:
         before = f"{scaled(item.original_price, 2, language)} {invoice.price_mode}"
         yield Pair(say("Price before reduction"), before, indent=2)
@@ -201,13 +201,13 @@ def _comments(invoice: Invoice, shop: Shop, style: Style) -> Iterator[Element]:
 
 def _security(record: Record, shop: Shop, style: Style) -> Iterator[Element]:
     """What proves the certification: code, NIM, counters, the machine's own time, and all of it as a QR code."""
-    say, told = style.say, receipt(record)
+    say, content = style.say, receipt(record)
     yield TextLine(say("Code SECeF/DGI"), align="center")
     yield TextLine(grouped(record.code), align="center", bold=True)
     yield from paper_shop.machine(record.nim, [record.invoice.isf] if record.invoice.isf else [])
     yield Pair(say("Counters"), counters_text(record))
     yield Pair(say("MCF date"), machine_moment(record.machine_time, style.language))
-    yield QrCode(told.qr_content)
+    yield QrCode(content.qr_content)
     yield from paper_shop.mark_of_test(shop, style, is_test=is_test_code(record.code))
 
 

@@ -48,7 +48,7 @@ def duration_text(milliseconds: int, style: Style) -> str:
 def _elements(outage: Outage, shop: Shop, style: Style, at: int) -> Iterator[Element]:
     say, language = style.say, style.language
 
-    def told(instant: int) -> str:
+    def time_text(instant: int) -> str:
         return moment(millis_text(instant), shop.zone, language)
 
     yield from paper_shop.head(shop, style)
@@ -61,15 +61,15 @@ def _elements(outage: Outage, shop: Shop, style: Style, at: int) -> Iterator[Ele
     yield from paper_shop.machine(outage.nim, [shop.isf] if shop.isf else [])
     if shop.ifu:
         yield Pair("IFU", shop.ifu)
-    yield Pair(say("From"), told(outage.since))
-    yield Pair(say("To"), told(outage.until) if outage.until else say("it lasts still"))
+    yield Pair(say("From"), time_text(outage.since))
+    yield Pair(say("To"), time_text(outage.until) if outage.until else say("it lasts still"))
     yield Pair(say("Duration"), duration_text((outage.until or max(at, outage.since)) - outage.since, style))
     yield TextLine(say("Reason: {reason}", reason=say(REASONS[outage.reason])))
     yield Rule()
     yield from _sales(outage, style)
     for notice in outage.notices:
         who = say(RECIPIENTS[notice.who])
-        yield Pair(say("Notified to {who}", who=who), told(notice.at))
+        yield Pair(say("Notified to {who}", who=who), time_text(notice.at))
         yield TextLine(say("Reference: {reference}", reference=notice.reference), indent=2)
     yield Rule()
     yield TextLine(
@@ -85,7 +85,7 @@ def _elements(outage: Outage, shop: Shop, style: Style, at: int) -> Iterator[Ele
     yield TextLine(say("Signature and stamp:"))
     for _ in range(4):
         yield TextLine()
-    yield TextLine(say("Printed on {moment}", moment=told(at)))
+    yield TextLine(say("Printed on {moment}", moment=time_text(at)))
     yield from paper_shop.mark_of_test(shop, style, is_test=False)
 
 

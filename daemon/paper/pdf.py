@@ -49,7 +49,7 @@ def poster(size: PaperSize) -> bytes:
 
 
 def _in_process(kind: str, data: bytes) -> bytes:
-    made = subprocess.run(  # noqa: S603  this module, with data of ours on its standard input
+    process = subprocess.run(  # noqa: S603  this module, with data of ours on its standard input
         [sys.executable, "-W", "ignore", "-m", __name__, kind],
         input=data,
         capture_output=True,
@@ -57,9 +57,9 @@ def _in_process(kind: str, data: bytes) -> bytes:
         timeout=_LONGEST_S,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
-    if made.returncode:
-        raise PdfFailed(made.stderr.decode(errors="replace")[-300:])
-    return made.stdout
+    if process.returncode:
+        raise PdfFailed(process.stderr.decode(errors="replace")[-300:])
+    return process.stdout
 
 
 def new_pdf(language: str, title: str, size: PaperSize = "A4", orientation: Literal["P", "L"] = "P") -> FPDF:
@@ -193,7 +193,7 @@ def _document(data: bytes) -> bytes:
 
 
 def _poster(data: bytes) -> bytes:
-    (size,) = [known for known in get_args(PaperSize) if known == data.decode()]
+    (size,) = [each for each in get_args(PaperSize) if each == data.decode()]
     pdf = new_pdf("fr", " ".join(SIGN), size, "L")
     pdf.set_auto_page_break(auto=False)
     pdf.set_line_width(2)

@@ -52,10 +52,10 @@ class Style(msgspec.Struct, frozen=True):
         return Speaker(self.language)
 
     def law(self, text: Text) -> str:
-        return self.beside(text.told("fr"), text)
+        return self.beside(text.in_language("fr"), text)
 
     def beside(self, french: str, text: Text) -> str:
-        other = text.told(self.language)
+        other = text.in_language(self.language)
         return french if self.language == "fr" or other == french else f"{french} / {other}"
 
 

@@ -46,7 +46,7 @@ _SECOND_TICK = 1.1
 _HOUR, _DRIFT = 3600, 120
 _OPEN = (2, 3)
 """Byte and bit of the status that say: an invoice is open (B)."""
-_TOLD = Text("mcfd reads it as it is; send us the file")
+_REMEDY = Text("mcfd reads it as it is; send us the file")
 _EMPTY = Text("empty")
 
 
@@ -194,11 +194,16 @@ def _state(state: ProbeState) -> list[ProbeFinding]:
             "state.fields",
             Text("C1h has 27 fields, or 22 without the last invoice"),
             Text("{count} fields", count=len(fields)),
-            _TOLD,
+            _REMEDY,
         ),
         _form("state.nim", Text("the NIM with its activation counter, as EL02000015-1"), fields, 0, _nim_form),
         _form(
-            "state.ifu", Text("the IFU as 99999999A"), fields, 1, lambda text: bool(_IFU.fullmatch(text)), shown=False
+            "state.ifu",
+            Text("the IFU as 99999999A"),
+            fields,
+            1,
+            lambda text: bool(_IFU.fullmatch(text)),
+            is_public=False,
         ),
         _form("state.time", Text("the time as 14 digits"), fields, 2, lambda text: bool(_TIME.fullmatch(text))),
     ]
@@ -209,7 +214,7 @@ def _state(state: ProbeState) -> list[ProbeFinding]:
             "state.counters",
             Text("counters as whole numbers"),
             ", ".join(fields[3:6]),
-            _TOLD,
+            _REMEDY,
         )
     )
     return [*found, _rates(state)]
@@ -221,12 +226,18 @@ def _nim_form(text: str) -> bool:
 
 
 def _form(
-    check: str, expected: Text, fields: tuple[str, ...], at: int, is_so: Callable[[str], bool], *, shown: bool = True
+    check: str,
+    expected: Text,
+    fields: tuple[str, ...],
+    at: int,
+    is_so: Callable[[str], bool],
+    *,
+    is_public: bool = True,
 ) -> ProbeFinding:
     """What is about the taxpayer is not shown, only its shape."""
     text = fields[at] if at < len(fields) else ""
-    came = text if shown else re.sub(r"[^\W\d_]", "A", re.sub(r"[0-9]", "9", text))
-    return judged(is_so(text), check, expected, came or _EMPTY, _TOLD)
+    came = text if is_public else re.sub(r"[^\W\d_]", "A", re.sub(r"[0-9]", "9", text))
+    return judged(is_so(text), check, expected, came or _EMPTY, _REMEDY)
 
 
 def _last_invoice(state: ProbeState) -> list[ProbeFinding]:
@@ -236,13 +247,13 @@ def _last_invoice(state: ProbeState) -> list[ProbeFinding]:
         return [not_tried("state.last", expected, Text("no invoice has been certified yet, or it is left out"))]
     time_, kind, code, number, total = (*fields[6:11], *[""] * 5)[:5]
     return [
-        judged(bool(_TIME.fullmatch(time_) and number), "state.last", expected, f"{time_} {kind} {number!r}", _TOLD),
+        judged(bool(_TIME.fullmatch(time_) and number), "state.last", expected, f"{time_} {kind} {number!r}", _REMEDY),
         judged(
             kind in (*SALES, *CREDITS),
             "state.type",
             Text("its type is one of FV FT EV ET FA EA"),
             kind or _EMPTY,
-            _TOLD,
+            _REMEDY,
         ),
         judged(
             bool(_CODE.fullmatch(code)),
@@ -256,21 +267,21 @@ def _last_invoice(state: ProbeState) -> list[ProbeFinding]:
             "state.amount",
             Text("its total is a whole number"),
             f"{total} ({number_form(total)})",
-            _TOLD,
+            _REMEDY,
         ),
     ]
 
 
 def _rates(state: ProbeState) -> ProbeFinding:
     rates = state.fields[11:] if len(state.fields) > STATE_WITHOUT_LAST else state.fields[6:]
-    told = ", ".join(f"{group} {rate}" for group, rate in zip(GROUPS, rates, strict=False) if rate.strip("0., "))
+    rate_list = ", ".join(f"{group} {rate}" for group, rate in zip(GROUPS, rates, strict=False) if rate.strip("0., "))
     forms = {number_form(rate) for rate in rates}
     return judged(
         forms <= {"whole", "point"},
         "state.rates",
         Text("VAT rates of the groups A to P as 18.00"),
-        told or Text("none"),
-        _TOLD,
+        rate_list or Text("none"),
+        _REMEDY,
     )
 
 
@@ -329,7 +340,7 @@ async def _server(line: ProbeLine) -> ProbeFinding:
         "server",
         expected,
         from_stored(trouble) if trouble else answer.text,
-        _TOLD,
+        _REMEDY,
     )
 
 
@@ -354,7 +365,7 @@ async def _taxpayer(line: ProbeLine) -> ProbeFinding:
             Text('code_page = "cp1252" in its [machine.habits], if the texts are right then'),
             habits__code_page="cp1252",
         )
-    return judged(not trouble, "taxpayer", Text("2Bh: six lines, in UTF-8"), came, _TOLD)
+    return judged(not trouble, "taxpayer", Text("2Bh: six lines, in UTF-8"), came, _REMEDY)
 
 
 def _syn(line: ProbeLine) -> ProbeFinding:

@@ -54,13 +54,13 @@ def write(path: Path, nim: str, settings: Mapping[str, Setting]) -> Path:
             load(Path(trial.name))
         except SettingsError as error:
             raise SettingsError(str(path), error.key, error.reason) from None
-    kept = path.with_name(f"{path.name}.{datetime.now():%Y%m%d-%H%M%S}")  # noqa: DTZ005  for who sits at the box
-    kept.hardlink_to(path)
+    old_file = path.with_name(f"{path.name}.{datetime.now():%Y%m%d-%H%M%S}")  # noqa: DTZ005  for who sits at the box
+    old_file.hardlink_to(path)
     sync_path(path.parent)
     status = path.stat()
     owner = {"uid": status.st_uid, "gid": status.st_gid} if os.geteuid() == 0 else {}
     write_whole(path, text.encode(), status.st_mode & 0o777, **owner)
-    return kept
+    return old_file
 
 
 def _section(lines: list[str], nim: str) -> tuple[int, int]:

@@ -188,10 +188,10 @@ _PRINTER_FIXED, _PRINTER_STATUS = 0b1001_0011, 0b0001_0010
 class NoMachine(Exception):
     """Nothing to probe; `text` says why and what to do. `held`: another program has the port."""
 
-    def __init__(self, text: Text, *, held: bool = False) -> None:
+    def __init__(self, text: Text, *, is_busy: bool = False) -> None:
         super().__init__(text)
         self.text = text
-        self.held = held
+        self.is_busy = is_busy
 
 
 @asynccontextmanager
@@ -234,7 +234,7 @@ def _check_free(place: str) -> None:
                 port=place,
                 names=", ".join(map(str, holders)),
             ),
-            held=True,
+            is_busy=True,
         )
 
 
@@ -242,7 +242,7 @@ async def _open(place: str, recorder: Recorder, speed: int) -> ProbeLine:
     try:
         return ProbeLine(await open_line(place, speed), recorder, speed)
     except PortUnavailable as error:
-        raise NoMachine(sentence(error), held=error.why == "busy") from error
+        raise NoMachine(sentence(error), is_busy=error.why == "busy") from error
 
 
 async def _greet(line: ProbeLine) -> ProbeAnswer:

@@ -88,7 +88,7 @@ def name_of(result: ProbeResult, now: datetime) -> str:
 def write_bundle(result: ProbeResult, place: str, folder: Path, now: datetime) -> Path:
     """OSError when it cannot be written."""
     about = {"nim": result.nim, "port": place, "mcfd": version("mcfd"), "masked": "yes"}
-    held = {
+    files = {
         "table.txt": "\n".join(table(result.findings, broken_off=result.broken_off)) + "\n",
         "table.json": msgspec.json.format(
             msgspec.json.encode([finding.in_english for finding in result.findings]), indent=2
@@ -98,7 +98,7 @@ def write_bundle(result: ProbeResult, place: str, folder: Path, now: datetime) -
     }
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, text in held.items():
+        for name, text in files.items():
             archive.writestr(name, text)
     path = folder / name_of(result, now)
     write_whole(path, content.getvalue(), MODE)

@@ -113,8 +113,8 @@ def _named(names: tuple[str, ...], fields: list[str]) -> str:
 
 
 def _status(status: bytes) -> str:
-    said = [tr(text) for byte, bit, text in _STATUS if byte < len(status) and status[byte] >> bit & 1]
-    return f"  [{', '.join(said)}]" if said else ""
+    flags = [tr(text) for byte, bit, text in _STATUS if byte < len(status) and status[byte] >> bit & 1]
+    return f"  [{', '.join(flags)}]" if flags else ""
 
 
 def _text(data: bytes) -> str:
@@ -149,9 +149,9 @@ def read_incident(folder: Path, name: str) -> Recording:
 
 def since(recording: Recording, at: int) -> Recording:
     """What happened from that microsecond on."""
-    kept = [(event, line) for event, line in zip(recording.events, recording.lines, strict=True) if event.at >= at]
+    rest = [(event, line) for event, line in zip(recording.events, recording.lines, strict=True) if event.at >= at]
     return msgspec.structs.replace(
-        recording, events=tuple(event for event, _ in kept), lines=tuple(line for _, line in kept)
+        recording, events=tuple(event for event, _ in rest), lines=tuple(line for _, line in rest)
     )
 
 

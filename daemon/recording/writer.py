@@ -27,7 +27,7 @@ SEGMENTS = 8
 MODE = 0o600
 PATTERN = "ring-*.rec"
 _DIGITS = 8
-INCIDENTS_KEPT = 50
+MOST_INCIDENTS = 50
 INCIDENTS = "incident-*.rec"
 BEFORE = 60_000_000
 """Microseconds."""
@@ -92,7 +92,7 @@ class Incident:
         self.name = name
         self._file = open_to_append(path_of(folder, name))
         append_all(self._file, header.encode() + before)
-        for old in listed(folder)[:-INCIDENTS_KEPT]:
+        for old in listed(folder)[:-MOST_INCIDENTS]:
             path_of(folder, old).unlink(missing_ok=True)
 
     def append(self, data: bytes) -> None:

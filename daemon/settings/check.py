@@ -108,11 +108,11 @@ def _invoices(settings: Settings) -> Problems:
     for name, letters in LETTERS.items():
         for letter in getattr(settings.invoices, name):
             if letter not in letters:
-                told = tr("{value} is none of {letters}", value=quoted(letter), letters=" ".join(letters))
-                yield f"invoices.{name}.{letter}", told
+                message = tr("{value} is none of {letters}", value=quoted(letter), letters=" ".join(letters))
+                yield f"invoices.{name}.{letter}", message
     if not is_pattern(settings.numbering.pattern):
-        told = tr("needs {{type}} and {{year}}, and beside its places capitals, digits and / _ . - alone")
-        yield "numbering.pattern", told.format()
+        message = tr("needs {{type}} and {{year}}, and beside its places capitals, digits and / _ . - alone")
+        yield "numbering.pattern", message.format()
     for upto in settings.stamp_duty.steps:
         if not (upto.isascii() and upto.isdigit()):
             yield f"stamp_duty.steps.{upto}", tr("{value} is no amount in whole francs", value=quoted(upto))

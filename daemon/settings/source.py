@@ -86,10 +86,10 @@ def _overlay(raw: dict[str, Any], environ: Mapping[str, str]) -> dict[str, str]:
 
     names = [table.name for table in tables()]
     of_file = tuple(f"{PREFIX}{table.name}_".upper() for table in tables() if table.many)
-    known = {key.variable: key for table in tables() if not table.many for key in table.keys}
+    keys = {key.variable: key for table in tables() if not table.many for key in table.keys}
     used = {}
     for variable in ours:
-        key = known.get(variable)
+        key = keys.get(variable)
         if (key and key.is_table) or variable.startswith(of_file):
             raise SettingsError(variable, "", tr("is set in the file, not by the environment"))
         if key:
@@ -98,7 +98,7 @@ def _overlay(raw: dict[str, Any], environ: Mapping[str, str]) -> dict[str, str]:
                 table[key.name] = _value(key, environ[variable])
                 used[key.path] = variable
         elif difflib.get_close_matches(variable.split("_")[1].lower(), names, n=1, cutoff=_NEARLY):
-            raise SettingsError(variable, "", misspelt(variable, known, tr("unknown key")))
+            raise SettingsError(variable, "", misspelt(variable, keys, tr("unknown key")))
     return used
 
 

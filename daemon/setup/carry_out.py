@@ -23,7 +23,7 @@ from daemon.tls.names import box_names
 
 if TYPE_CHECKING:
     from daemon.core.keys import ApiKey
-    from daemon.tls.authority import Shown
+    from daemon.tls.authority import CertificateInfo
 
 
 def carry_out(
@@ -36,13 +36,13 @@ def carry_out(
     older = read_ledger(settings, lambda store: store.api_keys.list_keys()) if settings.storage.path.exists() else ()
     urls = base_urls(plan.scheme, plan.address, plan.port)
     machines = tuple(_access(settings, urls[0], nim, older, label) for nim, _ in plan.machines)
-    made, session = _first_person(settings, person) if person else (None, "")
+    new_person, session = _first_person(settings, person) if person else (None, "")
     return SetupResult(
         config=place,
         previous=write(plan, place),
         root=root,
         machines=machines,
-        person=made,
+        person=new_person,
         session=session,
         scheme=plan.scheme,
         host=plan.address,
@@ -71,7 +71,7 @@ def _first_person(settings: Settings, person: FirstPerson) -> tuple[FirstPerson 
     return FirstPerson(person.name, password), token if session else ""
 
 
-def make_authority(settings: Settings, *, replace: bool = False) -> Shown:
+def make_authority(settings: Settings, *, replace: bool = False) -> CertificateInfo:
     """AuthorityError where there is one already, unless it is replaced."""
     from daemon.tls.authority import create  # noqa: PLC0415  # cryptography, which a daemon without TLS does not need
 
@@ -102,10 +102,10 @@ def note_authority(settings: Settings) -> None:
     """In the audit log, where there is a ledger already. StorageError."""
     if not settings.storage.path.exists():
         return
-    from daemon.tls.authority import read, shown  # noqa: PLC0415  # cryptography, which a daemon without TLS does not need
+    from daemon.tls.authority import describe, read  # noqa: PLC0415  # cryptography, which a daemon without TLS does not need
 
     with as_owner(settings.tls_home):
-        fingerprint = shown(read(settings.tls_home / AUTHORITY)).fingerprint
+        fingerprint = describe(read(settings.tls_home / AUTHORITY)).fingerprint
     change(settings, NoteAuthority(str(settings.tls_home), fingerprint))
 
 

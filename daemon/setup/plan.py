@@ -15,7 +15,7 @@ from typing import Any, Literal
 from common.files import sync_path, write_whole
 from common.language import tr
 from daemon.settings import Settings, SettingsError, load
-from daemon.setup.kept import Table, merged, written
+from daemon.setup.previous import Table, merged, written
 from daemon.tls.names import address_of, box_addresses, host_names
 
 Network = Literal["local", "https", "plain"]
@@ -64,15 +64,15 @@ def checked(plan: SetupPlan) -> Settings:
 
 def write(plan: SetupPlan, path: Path) -> Path | None:
     """Puts the configuration in its place; what was there before is kept under the name that comes back."""
-    kept = None
+    old_file = None
     if path.exists():
-        kept = path.with_name(f"{path.name}.{datetime.now():%Y%m%d-%H%M%S-%f}")  # noqa: DTZ005  for who sits at the box
-        kept.hardlink_to(path)
+        old_file = path.with_name(f"{path.name}.{datetime.now():%Y%m%d-%H%M%S-%f}")  # noqa: DTZ005  for who sits at the box
+        old_file.hardlink_to(path)
         sync_path(path.parent)
     # The daemon, which is not root, reads it through the group of its folder (debian/mcfd.tmpfiles).
     group = path.parent.stat().st_gid if os.geteuid() == 0 else -1
     write_whole(path, rendered(plan).encode(), MODE, gid=group)
-    return kept
+    return old_file
 
 
 def rendered(plan: SetupPlan) -> str:

@@ -57,10 +57,10 @@ async def search(ports: Iterable[PortCandidate], baudrate: int) -> list[PortResu
     return await asyncio.gather(*(_probe(port, baudrate) for port in ports))
 
 
-def machines(asked: Iterable[PortResult]) -> list[PortResult]:
+def machines(results: Iterable[PortResult]) -> list[PortResult]:
     """Those that answered, each machine once, however many ports it has."""
     found: dict[str, PortResult] = {}
-    for each in asked:
+    for each in results:
         if each.nim:
             found.setdefault(short_nim(each.nim), each)
     return list(found.values())

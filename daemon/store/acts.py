@@ -5,10 +5,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Sequence
 
-from daemon.core.call import NOBODY, Call
+from daemon.core.call import INTERNAL, Call
 from daemon.core.errors import TooManyCashMoves
 from daemon.core.ledger.book import Book
-from daemon.core.ledger.entries import CashMove, CashTotal, CopyMade, Placed, ReportGiven
+from daemon.core.ledger.entries import CashMove, CashTotal, CopyAct, Placed, ReportAct
 from daemon.store.access import LedgerAccess
 from daemon.store.tables import audit
 from daemon.store.tables.book import acts, attempts, entries
@@ -20,7 +20,7 @@ class ActAccess(LedgerAccess):
 
         def job(connection: sqlite3.Connection) -> int:
             copy = acts.copies(connection, book, code) + 1
-            placed = entries.append(connection, book, CopyMade(code, number, copy), at)
+            placed = entries.append(connection, book, CopyAct(code, number, copy), at)
             if book.mode == "live":
                 detail = {"invoice_number": number, "copy": str(copy)}
                 audit.add(connection, "copy.made", f"{book.nim} live", at=placed.at, by=call.by, detail=detail)
@@ -32,25 +32,25 @@ class ActAccess(LedgerAccess):
         return await self.read(acts.copies, book=book, code=code)
 
     async def give_report(
-        self, book: Book, report: ReportGiven, *, at: int, call: Call, answer: Callable[[int], bytes] | None = None
-    ) -> ReportGiven:
+        self, book: Book, report: ReportAct, *, at: int, call: Call, answer: Callable[[int], bytes] | None = None
+    ) -> ReportAct:
         """A numbered one gets the next number, `answer` its body."""
 
-        def job(connection: sqlite3.Connection) -> ReportGiven:
-            given = report
+        def job(connection: sqlite3.Connection) -> ReportAct:
+            act = report
             if answer is not None:
                 last = acts.last_closed(connection, book)
-                number = 1 + (last.entry.number if last and isinstance(last.entry, ReportGiven) else 0)
-                given = ReportGiven(report.kind, answer(number).decode(), number, report.upto_seq, report.upto_at)
-            placed = entries.append(connection, book, given, at)
+                number = 1 + (last.entry.number if last and isinstance(last.entry, ReportAct) else 0)
+                act = ReportAct(report.kind, answer(number).decode(), number, report.upto_seq, report.upto_at)
+            placed = entries.append(connection, book, act, at)
             if call.key and answer is not None:
                 attempts.keep_key(
-                    connection, book, call.key_hash, call.fingerprint, at=placed.at, answer=given.body.encode()
+                    connection, book, call.key_hash, call.fingerprint, at=placed.at, answer=act.body.encode()
                 )
             if book.mode == "live":
-                detail = {"kind": given.kind, "number": str(given.number or "")}
+                detail = {"kind": act.kind, "number": str(act.number or "")}
                 audit.add(connection, "report.given", f"{book.nim} live", at=placed.at, by=call.by, detail=detail)
-            return given
+            return act
 
         return await self.write(job)
 
@@ -74,7 +74,7 @@ class ActAccess(LedgerAccess):
         *,
         at: int,
         answer: Callable[[Placed], bytes],
-        call: Call = NOBODY,
+        call: Call = INTERNAL,
         box_at: int = 0,
         most: int = 0,
     ) -> bytes:
@@ -87,13 +87,13 @@ class ActAccess(LedgerAccess):
             placed = entries.append(connection, book, move, at)
             if most:
                 acts.note_move(connection, placed, call.by.name, box_at)
-            told = answer(placed)
+            body = answer(placed)
             if call.key:
-                attempts.keep_key(connection, book, call.key_hash, call.fingerprint, at=placed.at, answer=told)
+                attempts.keep_key(connection, book, call.key_hash, call.fingerprint, at=placed.at, answer=body)
             if book.mode == "live":
                 detail = {"kind": move.kind, "amount": str(move.amount), "reason": move.reason}
                 audit.add(connection, "cash.moved", f"{book.nim} live", at=placed.at, by=call.by, detail=detail)
-            return told
+            return body
 
         return await self.write(job)
 

@@ -28,8 +28,8 @@ class CalendarAccess(LedgerAccess):
         """In a transaction: what is over at `at` (ms) and not closed yet."""
         state, water = books.book_state(connection, book), self._open.high_water
         closures = []
-        given = IssuedNumbers() if water is None else IssuedNumbers(*water.calendar(name_of(state)))
-        terms = ClosingTerms(at, self._open.zone, self._open.labels, given)
+        numbers = IssuedNumbers() if water is None else IssuedNumbers(*water.calendar(name_of(state)))
+        terms = ClosingTerms(at, self._open.zone, self._open.labels, numbers)
         for placed in calendar_closures.close_over(connection, state.book, terms, upto_z=upto_z):
             closed = closed_of(placed)
             self._open.event_writer.send_upstream(connection, book, placed.id, placed.at)

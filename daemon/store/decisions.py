@@ -74,25 +74,25 @@ class OperatorDecisions(LedgerAccess):
         case: Case,
         decision: Decision,
         paper: PaperInvoice | None,
-        given: DecisionNote,
+        note: DecisionNote,
     ) -> None:
         book, attempt, word = case.state.book, case.attempt, case.certified(paper)
         if decision == "not-certified" and attempt is not None:
-            self._abandon(connection, book, attempt.id, given)
+            self._abandon(connection, book, attempt.id, note)
         elif decision == "certified" and attempt is not None and word is not None:
             after = None if paper is None or case.is_last else case.after(paper)
-            self._certify(connection, book, attempt.id, word, given=given, after=after)
+            self._certify(connection, book, attempt.id, word, note=note, after=after)
         elif decision == "lost":
-            _give_up(connection, book, given)
+            _give_up(connection, book, note)
         elif case.evidence is not None:
-            self._adopt(connection, book, case.evidence.state, case.foreign(), given)
+            self._adopt(connection, book, case.evidence.state, case.foreign(), note)
 
     async def certified(
         self, book: Book, attempt_id: int, certified: Certified, *, reason: str, at: int, by: Actor = DAEMON
     ) -> Record:
         """Whatever else the machine has certified since the ledger last knew it stays unexplained."""
         certify = partial(self._certify, book=book, attempt_id=attempt_id, word=certified)
-        return await self.write(certify, given=DecisionNote(reason, at, by))
+        return await self.write(certify, note=DecisionNote(reason, at, by))
 
     def _certify(
         self,
@@ -101,36 +101,36 @@ class OperatorDecisions(LedgerAccess):
         attempt_id: int,
         word: Certified,
         *,
-        given: DecisionNote,
+        note: DecisionNote,
         after: After | None = None,
     ) -> Record:
         record = attempts.find_record(connection, book, attempt_id)
         if after is None:
-            known = books.book_state(connection, book).known or record.base
-            others = strangers(record.invoice, known, word.counters)
+            before = books.book_state(connection, book).counters or record.base
+            others = strangers(record.invoice, before, word.counters)
         else:
             others = after.others
-        outcome = Outcome(word, record.invoice, record.total_ttc, given.at, unexplained=others, reason=given.reason)
+        outcome = Outcome(word, record.invoice, record.total_ttc, note.at, unexplained=others, reason=note.reason)
         settled = settlements.settle_certified(
             connection, book, attempt_id, outcome, None if after is None else after.state
         )
         self._open.event_writer.write(connection, book, CERTIFIED, settled.ended_at, ref=settled.id)
-        _note(connection, book, "certified", settled, given)
+        _note(connection, book, "certified", settled, note)
         return settled
 
     async def abandoned(self, book: Book, attempt_id: int, *, reason: str, at: int, by: Actor = DAEMON) -> Record:
         abandon = partial(self._abandon, book=book, attempt_id=attempt_id)
-        return await self.write(abandon, given=DecisionNote(reason, at, by))
+        return await self.write(abandon, note=DecisionNote(reason, at, by))
 
-    def _abandon(self, connection: sqlite3.Connection, book: Book, attempt_id: int, given: DecisionNote) -> Record:
-        settled = settlements.settle_abandoned(connection, book, attempt_id, given.reason, given.at)
+    def _abandon(self, connection: sqlite3.Connection, book: Book, attempt_id: int, note: DecisionNote) -> Record:
+        settled = settlements.settle_abandoned(connection, book, attempt_id, note.reason, note.at)
         if lasting := take_overs.lasting(connection, book):
             entry = SpareDecided(
-                "not certified", lasting.first.nim, lasting.spare.nim, given.reason, number=settled.number
+                "not certified", lasting.first.nim, lasting.spare.nim, note.reason, number=settled.number
             )
             for each in lasting.pair:
-                entries.append(connection, each, entry, given.at)
-        _note(connection, book, "not-certified", settled, given)
+                entries.append(connection, each, entry, note.at)
+        _note(connection, book, "not-certified", settled, note)
         return settled
 
     async def adopted(
@@ -138,18 +138,18 @@ class OperatorDecisions(LedgerAccess):
     ) -> Record | None:
         """For a ledger that is behind its machine: takes over the counters and the last invoice, which is the record."""
         adopt = partial(self._adopt, book=book, state=state, unexplained=unexplained)
-        return await self.write(adopt, given=DecisionNote(reason, at, by))
+        return await self.write(adopt, note=DecisionNote(reason, at, by))
 
     def _adopt(
-        self, connection: sqlite3.Connection, book: Book, state: MachineState, unexplained: int, given: DecisionNote
+        self, connection: sqlite3.Connection, book: Book, state: MachineState, unexplained: int, note: DecisionNote
     ) -> Record | None:
         if self._open.high_water is not None:  # where the book begins with it
             numbers.question_at_first_connection(connection, book, self._open.high_water, state)
-        told = settlements.adopt(connection, book, state, unexplained=unexplained, reason=given.reason, at=given.at)
-        for record in told.found:
+        adoption = settlements.adopt(connection, book, state, unexplained=unexplained, reason=note.reason, at=note.at)
+        for record in adoption.found:
             self._open.event_writer.write(connection, book, CERTIFIED, record.ended_at, ref=record.id)
-        _note(connection, book, "adopt", told.record, given)
-        return told.record
+        _note(connection, book, "adopt", adoption.record, note)
+        return adoption.record
 
     async def evidence(self, book: Book) -> Evidence | None:
         """What the machine said last while the book was in attention."""
@@ -170,8 +170,8 @@ class OperatorDecisions(LedgerAccess):
 
         def job(connection: sqlite3.Connection) -> None:
             if lasting := take_overs.lasting(connection, first) or take_overs.lasting(connection, spare):
-                told = Text("{spare} stands for {nim} already", spare=lasting.spare.nim, nim=lasting.first.nim)
-                raise TakeOverRefused(told)
+                text = Text("{spare} stands for {nim} already", spare=lasting.spare.nim, nim=lasting.first.nim)
+                raise TakeOverRefused(text)
             ours, theirs = (books.book_state(connection, book).ifu for book in (first, spare))
             if ours and theirs and ours != theirs:
                 raise TakeOverRefused(SPARE_OF_OTHER_TAXPAYER)
@@ -208,7 +208,7 @@ class OperatorDecisions(LedgerAccess):
         says that there was none since."""
 
         def job(connection: sqlite3.Connection) -> None:
-            numbers.answer(connection, book, z_number, known_from="operator")
+            numbers.answer(connection, book, z_number, source="operator")
             when = max(at, books.book_state(connection, book).last_at)
             detail = {"z_number": str(z_number)}
             audit.add(connection, "z_number.said", f"{book.nim} {book.mode}", at=when, by=by, detail=detail)
@@ -217,7 +217,7 @@ class OperatorDecisions(LedgerAccess):
 
     async def hear_last_z(self, book: Book, z_number: int) -> bool:
         """The same from upstream, which says it unasked; whether it was wanted here."""
-        return await self.write(numbers.hear, book=book, given=z_number)
+        return await self.write(numbers.hear, book=book, z_number=z_number)
 
 
 def _case(connection: sqlite3.Connection, book: Book, fresh: Evidence | None = None) -> Case:
@@ -241,15 +241,15 @@ def _case(connection: sqlite3.Connection, book: Book, fresh: Evidence | None = N
     )
 
 
-def _give_up(connection: sqlite3.Connection, book: Book, given: DecisionNote) -> None:
+def _give_up(connection: sqlite3.Connection, book: Book, note: DecisionNote) -> None:
     """What waits may be among what the lost machine has certified: a person decides on each."""
-    take_overs.lost(connection, book, given.at)
+    take_overs.lost(connection, book, note.at)
     deferred.doubt(connection, book, SALE_RESTORED)
     others = take_overs.sharing(connection, book)
-    entries.append(connection, book, SpareDecided("lost", book.nim, others[0].nim, given.reason), given.at)
+    entries.append(connection, book, SpareDecided("lost", book.nim, others[0].nim, note.reason), note.at)
     for other in others:
-        entries.append(connection, other, SpareDecided("lost", book.nim, other.nim, given.reason), given.at)
-    _note(connection, book, "lost", None, given)
+        entries.append(connection, other, SpareDecided("lost", book.nim, other.nim, note.reason), note.at)
+    _note(connection, book, "lost", None, note)
 
 
 def _note_take_over(
@@ -263,11 +263,9 @@ def _note_take_over(
     return decided_at
 
 
-def _note(
-    connection: sqlite3.Connection, book: Book, decision: str, record: Record | None, given: DecisionNote
-) -> None:
+def _note(connection: sqlite3.Connection, book: Book, decision: str, record: Record | None, note: DecisionNote) -> None:
     """In the audit log, with the decision as it was given."""
-    detail = {"decision": decision, "reason": given.reason} | ({"number": record.number} if record else {})
-    if given.as_printed:
+    detail = {"decision": decision, "reason": note.reason} | ({"number": record.number} if record else {})
+    if note.as_printed:
         detail["as_printed"] = "yes"
-    audit.add(connection, "attempt.settled", f"{book.nim} {book.mode}", at=given.at, by=given.by, detail=detail)
+    audit.add(connection, "attempt.settled", f"{book.nim} {book.mode}", at=note.at, by=note.by, detail=detail)

@@ -26,8 +26,8 @@ class Journal(LedgerAccess):
         """What `job` reads; the damaged ones among it are noted."""
         records = await self.read(job)
         if found := damaged_entries(book, records):
-            known = self.peek(read_damage).entries
-            if len(known) < MOST and not set(found) <= set(known):
+            entries = self.peek(read_damage).entries
+            if len(entries) < MOST and not set(found) <= set(entries):
                 with contextlib.suppress(StorageError):
                     await self.write(add_entries, found=found)
         return records

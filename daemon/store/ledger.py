@@ -12,7 +12,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from common.language import NO_TEXT, Text
 from common.language.reasons import SALE_AMONG_FOREIGN
 from daemon.core.audit import Actor
-from daemon.core.call import NOBODY, Call
+from daemon.core.call import INTERNAL, Call
 from daemon.core.errors import StorageError, ZNumberUnknown
 from daemon.core.events import ATTENTION, CERTIFIED, CLOSURE, IN_DOUBT, REFUSED
 from daemon.core.ledger.attempt import Mode, Outcome, Record
@@ -210,7 +210,7 @@ class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
         counters: FiscalCounters,
         unexplained: int,
         at: int,
-        call: Call = NOBODY,
+        call: Call = INTERNAL,
         seen: LastSeen | None = None,
         without_machine: bool = False,
         letterhead: str = "",
@@ -222,7 +222,7 @@ class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
         def job(connection: sqlite3.Connection) -> Closure:
             nonlocal name
             state = books.book_state(connection, book)
-            if state.z_asked:
+            if state.needs_last_z:
                 raise ZNumberUnknown(book.nim)
             if water is not None:
                 state, name = catch_up(connection, book, water), name_of(state)

@@ -53,15 +53,15 @@ class OutageAccess(LedgerAccess):
 
         def job(connection: sqlite3.Connection) -> bytes:
             placed = outages.notify(connection, book, number, notice, at=at)
-            told = answer(outages.find_outage(connection, book, number))
+            body = answer(outages.find_outage(connection, book, number))
             if placed is not None:
                 detail = {"outage": str(number), "who": notice.who, "reference": notice.reference}
                 audit.add(
                     connection, "outage.notified", f"{book.nim} {book.mode}", at=placed.at, by=call.by, detail=detail
                 )
             if call.key:
-                attempts.keep_key(connection, book, call.key_hash, call.fingerprint, at=at, answer=told)
-            return told
+                attempts.keep_key(connection, book, call.key_hash, call.fingerprint, at=at, answer=body)
+            return body
 
         return await self.write(job)
 

@@ -73,8 +73,8 @@ class Outbox:
         def job(connection: sqlite3.Connection) -> int:
             again = connection.execute(_SQL[name], (self._destination, *values, nim, nim)).rowcount
             if again:
-                told = {"count": str(again), **detail}
-                audit.add(connection, "outbox.replayed", self._destination, at=at, by=by, detail=told)
+                fields = {"count": str(again), **detail}
+                audit.add(connection, "outbox.replayed", self._destination, at=at, by=by, detail=fields)
             return again
 
         return await self._writer.submit(job)
@@ -106,10 +106,10 @@ def resettle(connection: sqlite3.Connection, webhooks: Mapping[str, str]) -> Res
     moved = 0
     for name, url in webhooks.items():
         # Before there were names, the address was one.
-        for old in {url, *(known for known, address in before.items() if address == url)} - {*webhooks, UPSTREAM}:
+        for old in {url, *(each for each, address in before.items() if address == url)} - {*webhooks, UPSTREAM}:
             moved += connection.execute(_SQL["move"], (name, old)).rowcount
-    known = [row[0] for row in connection.execute(_SQL["destinations"])]
-    gone = [destination for destination in known if destination not in {UPSTREAM, *webhooks}]
+    destinations = [row[0] for row in connection.execute(_SQL["destinations"])]
+    gone = [destination for destination in destinations if destination not in {UPSTREAM, *webhooks}]
     unsent = sum(connection.execute(_SQL["forget_unsent"], (destination,)).rowcount for destination in gone)
     for destination in gone:
         connection.execute(_SQL["forget_sent"], (destination,))

@@ -57,15 +57,15 @@ class ApiKeys(LedgerAccess):
     ) -> str:
         """The key itself: the only time that it is seen. InvalidRequest for terms that no key has."""
         check_terms(terms)
-        made = make_key(mode, signed=terms.signed)
+        new_key = make_key(mode, signed=terms.signed)
         key = ApiKey(
             *(0, nim, mode, label, at, 0, terms.role, terms.expires_at),
             strict=terms.strict,
             lane=terms.lane,
-            public=made.public,
+            public=new_key.public,
         )
-        await self.write(keys.create_key, key=key, hashed=made.hash, by=by)
-        return made.text
+        await self.write(keys.create_key, key=key, hashed=new_key.hash, by=by)
+        return new_key.text
 
     async def list_keys(self) -> Sequence[ApiKey]:
         """Oldest first, those that were revoked included."""

@@ -44,7 +44,7 @@ OWN_NETWORKS = (
 )
 
 
-class Shown(msgspec.Struct, frozen=True):
+class CertificateInfo(msgspec.Struct, frozen=True):
     """What a certificate says. `names` are host names and addresses, as text."""
 
     names: tuple[str, ...]
@@ -54,7 +54,7 @@ class Shown(msgspec.Struct, frozen=True):
     """SHA-256, in the form of `openssl x509 -fingerprint`."""
 
 
-def create(folder: Path, names: Sequence[str], now: datetime, *, replace: bool = False) -> Shown:
+def create(folder: Path, names: Sequence[str], now: datetime, *, replace: bool = False) -> CertificateInfo:
     """Makes the authority and its first certificate; root does it as the owner of the folder (`daemon.owner`)."""
     if now < YOUNGEST_CLOCK:
         raise AuthorityError(
@@ -89,16 +89,16 @@ def take_over(source: Path, folder: Path) -> None:
         write_whole(folder / name, (source / name).read_bytes(), mode)
 
 
-def renew(folder: Path, names: Sequence[str], now: datetime) -> Shown:
+def renew(folder: Path, names: Sequence[str], now: datetime) -> CertificateInfo:
     """A new certificate for those of `names` that the root may vouch for; OSError as it comes."""
     root, signer = _load(folder)
     key = ec.generate_private_key(ec.SECP256R1())
     certificate = _server(root, signer, key, vouched(root, names), max(now, root.not_valid_before_utc))
     write_whole(folder / SERVER, _pem(certificate) + _private(key), 0o600)
-    return shown(certificate)
+    return describe(certificate)
 
 
-def renew_if_due(folder: Path, names: Sequence[str], now: datetime) -> Shown | None:
+def renew_if_due(folder: Path, names: Sequence[str], now: datetime) -> CertificateInfo | None:
     """What is shown from now on, or None when the certificate there is good for another month, for all names: then the authority's
     key is not needed (`check_key` asks for it)."""
     _finish(folder)
@@ -108,7 +108,7 @@ def renew_if_due(folder: Path, names: Sequence[str], now: datetime) -> Shown | N
         certificate = read(folder / SERVER)
         certificate.verify_directly_issued_by(root)
         since, until = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-        covers = set(vouched(root, names)) <= set(shown(certificate).names)
+        covers = set(vouched(root, names)) <= set(describe(certificate).names)
         if covers and (not knows_time or since <= now < until - RENEWED_BEFORE):
             return None
     except (AuthorityError, InvalidSignature, ValueError):
@@ -140,9 +140,9 @@ def read(file: Path) -> x509.Certificate:
         raise AuthorityError(tr("{path} holds no certificate (PEM)", path=file)) from None
 
 
-def shown(certificate: x509.Certificate) -> Shown:
+def describe(certificate: x509.Certificate) -> CertificateInfo:
     digits = certificate.fingerprint(hashes.SHA256()).hex().upper()
-    return Shown(
+    return CertificateInfo(
         _names_of(certificate),
         certificate.not_valid_before_utc,
         certificate.not_valid_after_utc,

@@ -114,18 +114,18 @@ def _context(url: str, pin: str, ca: Path | None) -> ssl.SSLContext:
     try:
         if not pin or parts.scheme == "http":
             return tls_context(ca, is_used=parts.scheme == "https")
-        shown = ssl.get_server_certificate((parts.hostname or "", parts.port or HTTPS_PORT), timeout=TIMEOUT)
+        certificate = ssl.get_server_certificate((parts.hostname or "", parts.port or HTTPS_PORT), timeout=TIMEOUT)
     except BadOptions as error:
         raise JoinFailed(str(error)) from None
     except OSError as error:
         raise JoinFailed(
             Text("headquarters does not answer ({cause}); the same code again, later", cause=_cause(error))
         ) from None
-    if hashlib.sha256(ssl.PEM_cert_to_DER_cert(shown)).hexdigest() != pin:
+    if hashlib.sha256(ssl.PEM_cert_to_DER_cert(certificate)).hexdigest() != pin:
         raise JoinFailed(
             Text("what answers at {url} shows another certificate than the code says: it is not headquarters", url=url)
         )
-    context = ssl.create_default_context(cadata=shown)
+    context = ssl.create_default_context(cadata=certificate)
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     return context
 

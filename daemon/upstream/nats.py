@@ -61,7 +61,7 @@ MOST_ANSWER = 65_536
 """Bytes; what a server has to say to a box is a tenth of it."""
 MESSAGE_ID = "Nats-Msg-Id"
 TROUBLE = (OSError, NatsError, BadOptions)
-SOMEBODY_ANSWERED = (Denied, NoResponders, MessageTooLarge, msgspec.MsgspecError)
+REPLY_ERRORS = (Denied, NoResponders, MessageTooLarge, msgspec.MsgspecError)
 """The connection is as good as before."""
 
 
@@ -127,14 +127,14 @@ class NatsReceiver:
         at = signing_time(self._now(), since)
         message_id = "/".join((nim, report_id, *([str(last_sent)] if last_sent else [])))
         signed = sign(self._keys, report_id, at, event)
-        delivery, is_known = await self._publish(topic, event, {MESSAGE_ID: message_id, **signed})
-        if is_known and message_id not in self._ours:
+        delivery, is_duplicate = await self._publish(topic, event, {MESSAGE_ID: message_id, **signed})
+        if is_duplicate and message_id not in self._ours:
             # Ids count for the whole stream, so that another shop may have used this one first. Nobody else knows the next one.
             message_id = f"{message_id}/{self._own}"
             is_repeated = message_id in self._ours
             self._remember(message_id)
-            delivery, is_known = await self._publish(topic, event, {MESSAGE_ID: message_id, **signed})
-            return Again(STREAM_NOT_OURS(topic=topic)) if is_known and not is_repeated else delivery
+            delivery, is_duplicate = await self._publish(topic, event, {MESSAGE_ID: message_id, **signed})
+            return Again(STREAM_NOT_OURS(topic=topic)) if is_duplicate and not is_repeated else delivery
         if isinstance(delivery, Delivered):
             self._remember(message_id)
         return delivery
@@ -154,7 +154,7 @@ class NatsReceiver:
             answer = await client.request(topic, event, self._options.timeout, headers, MOST_ANSWER)
             ack = msgspec.json.decode(answer.data, type=Acknowledgement)
         except (OSError, NatsError, msgspec.MsgspecError) as error:
-            if not isinstance(error, SOMEBODY_ANSWERED):  # whether the stream has it is unknown
+            if not isinstance(error, REPLY_ERRORS):  # whether the stream has it is unknown
                 await self._drop(client)
             return _failure(error, topic), False
         return _outcome(ack, topic), ack.duplicate

@@ -152,7 +152,7 @@ def verdict(status: int, text: str, retry_after: float | None, *, has_receipt: b
     """Of an answer over HTTP. `text` is its beginning, for people; `has_receipt` is whether it proves that it read the event,
     where that is asked for."""
     if status in TAKEN:
-        told = ANSWERED_WITHOUT_RECEIPT(answer=f"{status} {text}".rstrip())
-        return Delivered() if has_receipt else Again(told, retry_after)
+        reason = ANSWERED_WITHOUT_RECEIPT(answer=f"{status} {text}".rstrip())
+        return Delivered() if has_receipt else Again(reason, retry_after)
     error = ANSWERED(answer=f"{status} {text}".rstrip())
     return DeliveryRefused(error) if status in PARKED else Again(error, retry_after)

@@ -64,7 +64,7 @@ class LineEvents:
                 await ticket.wait_turn(asyncio.get_running_loop().time() + worker.limits.patience)
                 machine = worker.present()
                 state = await machine.state()
-                if not worker.attention and went_down(worker.known, state.counters):
+                if not worker.attention and went_down(worker.counters, state.counters):
                     worker.drop(machine, COUNTERS_DECREASED)  # `recover` tells an operator what was found
                     return
                 if not worker.attention and is_activated(worker, state):
@@ -89,8 +89,8 @@ class LineEvents:
         """What the machine did while nobody of us was at it: its own daily reports, invoices of another program."""
         worker = self._worker
         worker.time.take_machine(state.time)
-        if not worker.attention and not worker.attempts.ending and state.counters != worker.known:
-            moved = (state.counters.fvc - worker.known.fvc) + (state.counters.frc - worker.known.frc)
+        if not worker.attention and not worker.attempts.ending and state.counters != worker.counters:
+            moved = (state.counters.fvc - worker.counters.fvc) + (state.counters.frc - worker.counters.frc)
             if moved:
                 log.warning("machine.unexplained", nim=worker.book.nim, mode=worker.book.mode, invoices=moved)
             await worker.ledger.reconcile(worker.book, state, unexplained=moved, at=worker.now())

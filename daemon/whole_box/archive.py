@@ -50,7 +50,7 @@ _FILE_NAME: Final = re.compile(rf"({FILES}|{AUTHORITY}|{BOX})[A-Za-z0-9_][A-Za-z
 
 class Manifest(msgspec.Struct, frozen=True):
     format: int
-    made_at: str
+    created_at: str = msgspec.field(name="made_at")
     """RFC 3339"""
     version: str
     config: str
@@ -80,12 +80,14 @@ def belongings(settings: Settings) -> Iterator[Belonging]:
         yield Belonging(JOINED + name, settings.joined_home / name, 0o600)
 
 
-def pack(settings: Settings, ledger: Path, target: BinaryIO, key: BoxKey, *, made_at: str, version: str) -> list[Path]:
+def pack(
+    settings: Settings, ledger: Path, target: BinaryIO, key: BoxKey, *, created_at: str, version: str
+) -> list[Path]:
     """`ledger` is a verified copy; `key` signs all of it. What the configuration names and is not there, may not be read by this user or is
     too large is left out, and is the answer; the key of an authority that is kept elsewhere, too."""
     left_out: list[Path] = []
     file = settings.file or Path(CONFIG)
-    manifest = Manifest(FORMAT, made_at, version, str(file))
+    manifest = Manifest(FORMAT, created_at, version, str(file))
     entries: list[ArchiveEntry] = []
     with tarfile.open(fileobj=target, mode="w|", format=tarfile.PAX_FORMAT) as archive:
 
@@ -177,9 +179,9 @@ class ArchiveReader:
                 if member.name == LEDGER:
                     return member
                 together += member.size
-                is_known = member.name in {MANIFEST, CONFIG} or _FILE_NAME.fullmatch(member.name)
+                is_expected = member.name in {MANIFEST, CONFIG} or _FILE_NAME.fullmatch(member.name)
                 is_too_much = together > LARGEST_TOGETHER or len(self.files) >= MOST_FILES
-                if not is_known or member.name in self.files or is_too_much:
+                if not is_expected or member.name in self.files or is_too_much:
                     raise _wrong(member.name)
                 self.files[member.name] = content = self._small(member)
                 self.entries.append(_entry(member.name, content))

@@ -105,10 +105,10 @@ def fingerprint(public: bytes) -> str:
 
 def is_named(public: bytes, text: str) -> bool:
     """Whether `text` is the fingerprint of that key, with or without its dashes, or the key itself (`whpk_…`)."""
-    given = text.strip()
-    if given.startswith(PUBLIC):
-        return given == PUBLIC + encode(public)
-    return given.replace("-", "").lower() == fingerprint(public).replace("-", "")
+    value = text.strip()
+    if value.startswith(PUBLIC):
+        return value == PUBLIC + encode(public)
+    return value.replace("-", "").lower() == fingerprint(public).replace("-", "")
 
 
 def _read(file: Path) -> BoxKey:

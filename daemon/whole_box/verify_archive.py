@@ -254,8 +254,8 @@ class Chain:
         number, kind, taxes, total = invoice[0], invoice[1], invoice[9], invoice[10]
         if (number, kind, total) != (line["number"], line["type"], line["total_ttc"]):
             self.note(f"{name} is another invoice than the one that was chained")
-        shown = line["journal"]
-        if (shown["invoiceNumber"], shown["invoiceType"], shown["totalTtc"]) != (number, kind, total):
+        journal = line["journal"]
+        if (journal["invoiceNumber"], journal["invoiceType"], journal["totalTtc"]) != (number, kind, total):
             self.note(f"{name} is shown otherwise than it was chained")
         sign = -1 if kind in CREDITS else 1
         sums = (1, sign * total, sign * sum(tax[2] for tax in taxes), sign * sum(tax[3] for tax in taxes))
@@ -283,10 +283,10 @@ class Chain:
         before, self.closed[entry["kind"]] = self.closed.get(entry["kind"]), (entry, report)
         if entry["after_z"] < self.after_z:  # of the year before
             return
-        held = [day for day in self.days if entry["after_z"] < day[0] <= entry["upto_z"]]
-        sums = {figure: sum(day[2][figure] for day in held) for figure in FIGURES}
-        ends: Line = {"z_chain_head": held[-1][1] if held else "", "z_count": len(held)}
-        ends.update(first_z=held[0][0] if held else None, last_z=held[-1][0] if held else None)
+        days = [day for day in self.days if entry["after_z"] < day[0] <= entry["upto_z"]]
+        sums = {figure: sum(day[2][figure] for day in days) for figure in FIGURES}
+        ends: Line = {"z_chain_head": days[-1][1] if days else "", "z_count": len(days)}
+        ends.update(first_z=days[0][0] if days else None, last_z=days[-1][0] if days else None)
         self.compare(name, report, {**sums, **ends, "number": entry["number"], "period": entry["period"]})
         if before is not None:
             grand = {figure: before[1]["grand_total"][figure] + sums[figure] for figure in FIGURES}
@@ -298,8 +298,8 @@ class Chain:
                 self.note(f"{name}: {figure} is {found[figure]}, its invoices give {value}")
 
     def end(self, manifest: Line) -> None:
-        told = manifest["chain"]
-        if (self.hash.hex(), self.counts) != (told["end"], told["counts"]):
+        chain = manifest["chain"]
+        if (self.hash.hex(), self.counts) != (chain["end"], chain["counts"]):
             self.note("it is not all of the chain that the manifest names")
         entry, _ = self.closed.get("year", ({"period": "", "number": 0}, None))
         if (entry["period"], entry["number"]) != self.year:
@@ -317,8 +317,8 @@ def check_audit(lines: Iterable[bytes], _: Line, note: Callable[[str], None]) ->
     previous = None
     for line in lines:
         entry = json.loads(line)
-        told = {key: entry[key] for key in ("action", "actor", "address", "at", "detail", "subject")}
-        canonical = json.dumps(told, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+        fields = {key: entry[key] for key in ("action", "actor", "address", "at", "detail", "subject")}
+        canonical = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
         before = bytes.fromhex(entry["previous"])
         is_next = previous is None or before == previous
         previous = bytes.fromhex(entry["hash"])
@@ -329,9 +329,9 @@ def check_audit(lines: Iterable[bytes], _: Line, note: Callable[[str], None]) ->
 CHECKS = {"chain.jsonl.gz": check_chain, "audit.jsonl.gz": check_audit}
 
 
-def check_part(content: bytes, told: Line, manifest: Line, note: Note) -> None:
-    name = told["name"]
-    if hashlib.sha256(content).hexdigest() != told["sha256"]:
+def check_part(content: bytes, listing: Line, manifest: Line, note: Note) -> None:
+    name = listing["name"]
+    if hashlib.sha256(content).hexdigest() != listing["sha256"]:
         note(name, "was changed: it has another SHA-256 than the manifest says")
     elif name in CHECKS:
         try:
@@ -351,8 +351,8 @@ def check(file: BinaryIO, note: Note) -> tuple[Line, bytes | None]:
         parts = [{"name": str(t["name"]), "size": int(t["size"]), "sha256": t["sha256"]} for t in manifest["parts"]]
     except (ValueError, KeyError, TypeError):
         raise Broken(MANIFEST, "cannot be read") from None
-    for told in parts:
-        check_part(take(file, told["name"], told["size"], note), told, manifest, note)
+    for listing in parts:
+        check_part(take(file, listing["name"], listing["size"], note), listing, manifest, note)
     if file.read(2 * BLOCK + 1) != b"\0" * 2 * BLOCK:
         note("end of the file", "was changed, is missing, or something stands behind it")
     return manifest, key

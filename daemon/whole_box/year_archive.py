@@ -62,9 +62,9 @@ def write_archive(
     texts = {"README.txt": _readme(name, key).encode(), PROGRAM.name: PROGRAM.read_bytes()}
     with ExitStack() as stack, target.open("wb") as file:
         written = {part: stack.enter_context(_packed(lines, target.parent)) for part, lines in parts.items()}
-        told = [_listing(part, [content]) for part, content in texts.items()]
-        told += [_listing(part, _pieces(packed)) for part, packed in written.items()]
-        content = _encoder.encode({"format": FORMAT, **manifest(), "parts": told}) + b"\n"
+        listings = [_listing(part, [content]) for part, content in texts.items()]
+        listings += [_listing(part, _pieces(packed)) for part, packed in written.items()]
+        content = _encoder.encode({"format": FORMAT, **manifest(), "parts": listings}) + b"\n"
         _add(file, MANIFEST, [content])
         _add(file, SIGNATURE, [key.sign_archive(content)])
         for part, text in texts.items():

@@ -22,19 +22,21 @@ CREATE TABLE IF NOT EXISTS quarantine (came REAL, place TEXT PRIMARY KEY, why TE
 
 def open_table(path="closures.sqlite3", keys="keys.json"):
     """The table, and the keys of each machine: {"EL02000015-1": ["whpk_…", "U…", "whsec_…"]}."""
-    known = {nim: [verifying_key(line) for line in lines] for nim, lines in json.loads(Path(keys).read_text()).items()}
+    shop_keys = {
+        nim: [verifying_key(line) for line in lines] for nim, lines in json.loads(Path(keys).read_text()).items()
+    }
     table = sqlite3.connect(path)
     table.executescript(TABLES)
     with table:
-        table.executemany("INSERT OR IGNORE INTO shop VALUES (?, ?)", [(nim, time.time()) for nim in known])
-    return table, known
+        table.executemany("INSERT OR IGNORE INTO shop VALUES (?, ?)", [(nim, time.time()) for nim in shop_keys])
+    return table, shop_keys
 
 
-def take(table, known, headers, body, subject=None):
+def take(table, keys, headers, body, subject=None):
     """One closure into the table. BadEvent or NotSigned when it is none, and then nothing is written."""
     event = read_closure(body)
     # Any time: a closure that comes a second time is known by its id, so there is nothing to gain by sending an old one again.
-    verify(known.get(event.nim, []), headers, body, now=time.time(), window=None)
+    verify(keys.get(event.nim, []), headers, body, now=time.time(), window=None)
     if headers["webhook-id"] != event.id or subject not in (None, f"mcf.{event.nim}.closure"):
         raise BadEvent("id", "is not what was signed or where it was sent")
     z = event.data

@@ -11,7 +11,7 @@ from common.wire.closure import MOST_BYTES
 from common.wire.errors import BadEvent
 from common.wire.signing import NotSigned
 
-table, known = open_table()
+table, keys = open_table()
 
 
 class Closures(BaseHTTPRequestHandler):
@@ -25,7 +25,7 @@ class Closures(BaseHTTPRequestHandler):
         body = self.rfile.read(int(length))
         try:
             with table:
-                take(table, known, headers, body)
+                take(table, keys, headers, body)
         except BadEvent as error:
             return self.answer(422, {"error": str(error)})
         except NotSigned as error:

@@ -13,12 +13,12 @@ from common.wire.signing import NotSigned
 from headquarters.intake.stream import delivery_of
 
 
-def keep(table, known, messages):
+def keep(table, keys, messages):
     with table:
         for message in messages:
             headers = {name.lower(): value for name, value in message.headers.values.items()}
             try:
-                take(table, known, headers, message.data, message.subject)
+                take(table, keys, headers, message.data, message.subject)
             except (BadEvent, NotSigned) as error:
                 put_aside(table, f"CLOSURES {delivery_of(message).seq}", error)
     for message in messages:  # what is in the table or put aside is on disk: now the stream may forget it
@@ -26,7 +26,7 @@ def keep(table, known, messages):
 
 
 async def main():
-    table, known = open_table()
+    table, keys = open_table()
     credentials, authority = Path(os.environ["NATS_CREDENTIALS"]), os.environ.get("NATS_CA")
     options = NatsOptions(url=os.environ["NATS_URL"], credentials_file=credentials, tls_ca=authority)
     while True:
@@ -35,7 +35,7 @@ async def main():
             try:
                 async with pulling(client, "CLOSURES", options.durable, 500) as pull:
                     while True:
-                        keep(table, known, await pull.take())
+                        keep(table, keys, await pull.take())
             finally:
                 await client.close()
         except (OSError, NatsError) as error:

@@ -26,12 +26,12 @@ def find_box():
     """The address of the box that announces itself as _mcfd._tcp (docs/network.md): one question by multicast DNS. Its certificate proves that it
     is the shop's, so that only https is of use here."""
     question = bytes(5) + b"\1" + bytes(6) + b"\5_mcfd\4_tcp\5local\0\0\x0c\0\1"
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
-        asked.settimeout(1)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.settimeout(1)
         for _ in range(3):
             try:
-                asked.sendto(question, ("224.0.0.251", 5353))
-                answer, (address, _) = asked.recvfrom(9000)
+                sock.sendto(question, ("224.0.0.251", 5353))
+                answer, (address, _) = sock.recvfrom(9000)
             except OSError:  # nobody answers, or there is no network
                 continue
             service = re.search(rb"\x00\x21\x00\x01.{6}\x00{4}(..)", answer, re.DOTALL)  # SRV: its port

@@ -12,7 +12,7 @@ from litestar import Request, Response
 from litestar.exceptions import NotAuthorizedException, PermissionDeniedException
 
 from common.cookies import cookie_of
-from common.http_server import SHOWN
+from common.http_server import KEY_ACCEPTED
 from headquarters.core.reception import Reason
 from headquarters.intake.gather import Threads
 from headquarters.store.people import ROLES
@@ -32,9 +32,9 @@ class Caller:
         return ROLES.index(self.role) >= ROLES.index(role)
 
 
-def known(request: Request[Any, Any, Any]) -> None:
+def mark_key_accepted(request: Request[Any, Any, Any]) -> None:
     """Its client has shown a key, or is logged in: HAProxy gives its address the larger limits."""
-    request.scope["state"][SHOWN] = True
+    request.scope["state"][KEY_ACCEPTED] = True
 
 
 async def caller_of(request: Request[Any, Any, Any], store: HqStore, threads: Threads) -> Caller | None:
@@ -43,7 +43,7 @@ async def caller_of(request: Request[Any, Any, Any], store: HqStore, threads: Th
         role = await threads.run(store.people.role_of_key, key.strip())
         if role is None:
             return None
-        known(request)
+        mark_key_accepted(request)
         return Caller("key", role)
     return await person_of(request, store, threads)
 
@@ -52,7 +52,7 @@ async def person_of(request: Request[Any, Any, Any], store: HqStore, threads: Th
     token = cookie_of(request.scope["headers"], COOKIE)
     caller = await person_of_token(token, store, threads) if token else None
     if caller is not None:
-        known(request)
+        mark_key_accepted(request)
     return caller
 
 
@@ -62,7 +62,9 @@ async def person_of_token(token: str, store: HqStore, threads: Threads) -> Calle
     return Caller(person.name, person.role) if person else None
 
 
-async def asked(request: Request[Any, Any, Any], store: HqStore, threads: Threads, role: str = "reader") -> Caller:
+async def authenticate(
+    request: Request[Any, Any, Any], store: HqStore, threads: Threads, role: str = "reader"
+) -> Caller:
     """Who asks, when they may; 401 or 403 otherwise. What changes something takes a key: a cookie goes along with whatever
     another site makes a browser send."""
     changes = request.method != "GET"

@@ -14,7 +14,7 @@ from common.wire.joining import MOST_BYTES as MOST_JOIN_BYTES
 from common.wire.joining import JoinRefusal
 from common.wire.signing import ID, NotSigned, receipt_of
 from common.wire.trial import read_trial
-from headquarters.api.access import STATUS, address_of_request, known, problem
+from headquarters.api.access import STATUS, address_of_request, mark_key_accepted, problem
 from headquarters.core.reception import Message, MessageRefused
 from headquarters.intake.joining import JoinService, TooManyGuesses
 from headquarters.intake.reception import Reception
@@ -48,14 +48,14 @@ async def take_closure(request: AnyRequest, reception: Reception) -> Response[by
     try:
         if (trial := read_trial(message.body)) is not None:
             await reception.trial(message, trial)
-            known(request)
+            mark_key_accepted(request)
             return _with_receipt(message, 200)
         outcome = await reception.closure(message)
     except MessageRefused as refused:
         return _refused(refused)
     except StoreError:
         return _later()
-    known(request)
+    mark_key_accepted(request)
     if outcome is TakeOutcome.FORK:
         detail = "another closure has this number or id; this one is kept as evidence"
         return problem(STATUS["fork"], "FORK", detail)
@@ -76,7 +76,7 @@ async def take_presence(request: AnyRequest, reception: Reception) -> Response[b
         return _refused(refused)
     except StoreError:
         return _later()
-    known(request)
+    mark_key_accepted(request)
     return Response(msgspec.json.encode(answer), media_type="application/json")
 
 
@@ -119,5 +119,5 @@ async def join(request: Request[Any, Any, Any], joining: JoinService) -> Respons
     except JoinRefused as refused:
         detail = JOIN_DETAIL[refused.reason] + (f": {', '.join(refused.machines)}" if refused.machines else "")
         return problem(JOIN_STATUS[refused.reason], refused.reason, detail)
-    known(request)
+    mark_key_accepted(request)
     return Response(msgspec.json.encode(answer), media_type="application/json")

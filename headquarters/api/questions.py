@@ -11,7 +11,7 @@ from litestar import Request, Response, get, post
 from litestar.exceptions import ClientException, NotFoundException
 
 from common.wire.instants import instant_text
-from headquarters.api.access import asked
+from headquarters.api.access import authenticate
 from headquarters.core.closure_record import machine_of
 from headquarters.core.reception import DAY_BEGINS
 from headquarters.core.wording import Facts, Kind, sentence
@@ -31,7 +31,7 @@ class Note(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-class FindingShown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class FindingView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: int
     kind: Kind
     nim: str
@@ -51,7 +51,7 @@ async def closures(request: AnyRequest, store: HqStore, threads: Threads, zone: 
     """`nim`, `from` and `to` (a date is that whole day, `to` included; an instant needs its offset), oldest first; `mode=test`
     for the sandbox. At most 1 000; `next` is the `from` that goes on. With `after`, empty at first: in the order in which they came; the answer's
     `after` gives what has come since, also what was made before."""
-    await asked(request, store, threads)
+    await authenticate(request, store, threads)
     query = request.query_params
     order: Order = "arrived" if "after" in query else "made"
     after = _place(query.get("after" if order == "arrived" else "from") or "")
@@ -69,7 +69,7 @@ async def closures(request: AnyRequest, store: HqStore, threads: Threads, zone: 
         after=after,
         limit=MOST,
     )
-    content: dict[str, object] = {"closures": [_shown(line) for line in lines]}
+    content: dict[str, object] = {"closures": [_closure_json(line) for line in lines]}
     if order == "arrived":
         content["after"] = _cursor(lines[-1].place(order)) if lines else query.get("after")
     elif len(lines) == MOST:
@@ -100,7 +100,7 @@ def _named(nim: str) -> str:
 @get("/v1/findings")
 async def findings(request: AnyRequest, store: HqStore, threads: Threads) -> Response[bytes]:
     """`open=true` or `open=false`, `nim`; newest first."""
-    await asked(request, store, threads)
+    await authenticate(request, store, threads)
     query = request.query_params
     is_open = {"true": True, "false": False}.get(query.get("open", ""))
     nim = query.get("nim")
@@ -110,7 +110,7 @@ async def findings(request: AnyRequest, store: HqStore, threads: Threads) -> Res
 
 @post("/v1/findings/{id_:int}/seen", status_code=200)
 async def see(request: AnyRequest, store: HqStore, threads: Threads, id_: int) -> dict[str, bool]:
-    caller = await asked(request, store, threads, "accountant")
+    caller = await authenticate(request, store, threads, "accountant")
     if not await threads.run(store.findings.see, id_, caller.name, time.time_ns() // 1_000_000):
         raise NotFoundException(detail="no open finding of that id that nobody has seen")
     return {"seen": True}
@@ -118,13 +118,13 @@ async def see(request: AnyRequest, store: HqStore, threads: Threads, id_: int) -
 
 @post("/v1/findings/{id_:int}/solve", status_code=200)
 async def solve(request: AnyRequest, store: HqStore, threads: Threads, id_: int, data: Note) -> dict[str, bool]:
-    caller = await asked(request, store, threads, "accountant")
+    caller = await authenticate(request, store, threads, "accountant")
     if not await threads.run(store.findings.solve, id_, caller.name, data.note, time.time_ns() // 1_000_000):
         raise NotFoundException(detail="no open finding of that id")
     return {"solved": True}
 
 
-def _shown(line: ClosureLine) -> dict[str, object]:
+def _closure_json(line: ClosureLine) -> dict[str, object]:
     return {
         "id": line.id,
         "nim": line.nim,
@@ -144,8 +144,8 @@ def _shown(line: ClosureLine) -> dict[str, object]:
     }
 
 
-def _finding(one: StoredFinding) -> FindingShown:
-    return FindingShown(
+def _finding(one: StoredFinding) -> FindingView:
+    return FindingView(
         id=one.id,
         kind=one.kind,
         detail=sentence(one.kind, one.facts, "en"),

@@ -30,7 +30,7 @@ class RegisterCopy:
         self._register = register
         self._path = path
         self._in_memory = b""
-        self._known = 0
+        self._revision = 0
         self._written = 0
         self._trouble = ""
 
@@ -38,7 +38,7 @@ class RegisterCopy:
         """At the start: a database that is new, or was put back, gets what it lacks; and from now on each time that its revision is another one,
         before anything of it is used."""
         copy = self._read()
-        self._known = copy.revision if copy is not None else 0
+        self._revision = copy.revision if copy is not None else 0
         self._register.settled.look_by(self._look)
         self._register.revision()
 
@@ -51,16 +51,16 @@ class RegisterCopy:
         """The revision up to which the database lacks nothing that is known here."""
         for _ in range(TRIES):
             try:
-                with self._register.copied(self._known) as (revision, pieces):
+                with self._register.copied(self._revision) as (revision, pieces):
                     self._keep(revision, pieces)
-                    self._known = revision
+                    self._revision = revision
                     return revision
             except PutBack:
                 copy = self._read()
-                log.warning("register.put_back", path=str(self._path), known=self._known)
+                log.warning("register.put_back", path=str(self._path), known=self._revision)
                 if copy is not None and self._register.from_copy(copy, time.time_ns() // 1_000_000):
                     log.warning("register.restored", path=str(self._path), revision=copy.revision)
-                self._known = copy.revision if copy is not None else 0
+                self._revision = copy.revision if copy is not None else 0
         raise StoreError("the register changes faster than it can be copied")
 
     def _keep(self, revision: int, pieces: Iterator[bytes]) -> None:

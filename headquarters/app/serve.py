@@ -85,8 +85,8 @@ async def _serve(settings: HqSettings, terms: JoinTerms, folder: Path | None) ->
             _beside(stack, JetStreamIntake(options, store, threads, reception).run(), "jetstream")
             if terms.issuer is not None:
                 _beside(stack, NatsRevocations(readers, reading, options, terms.issuer).run(), "revocations")
-        told = settings.findings
-        pace = WatchPace(every=told.look_every, tell_after=told.tell_after, silent_after=told.silent_after)
+        watch = settings.findings
+        pace = WatchPace(every=watch.look_every, tell_after=watch.tell_after, silent_after=watch.silent_after)
         _beside(stack, Watch(readers, settings.zone, pace, _tellers(settings)).run(), "watch")
         is_secure = settings.server.tls_cert is not None
         screens = Screens(readers, reading, LoginGuard(RULES), settings.zone, settings.reports.language, is_secure)
@@ -136,15 +136,15 @@ async def _front(settings: HqSettings, folder: Path | None) -> FrontServer | Non
 
 async def _keep_certificate(front: FrontServer, settings: HqSettings) -> None:
     """What is in the files now is shown, once it fits."""
-    server, told = settings.server, ""
+    server, last_error = settings.server, ""
     while server.tls_cert and server.tls_key:
         await asyncio.sleep(CERTIFICATE_SECONDS)
         try:
             await front.renew(check_pair(server.tls_cert, server.tls_key))
         except (BadCertificate, FrontError) as error:
-            if str(error) != told:
+            if str(error) != last_error:
                 log.error("certificate.not_renewed", reason=str(error))  # noqa: TRY400  # one line is enough
-            told = str(error)
+            last_error = str(error)
 
 
 def _server_config(settings: HqSettings, front: FrontServer | None) -> ServerConfig:

@@ -21,7 +21,7 @@ from headquarters.intake.gather import Threads
 from headquarters.intake.joining import JoinService, JoinTerms
 from headquarters.intake.reception import Reception
 from headquarters.page import calendar, entrance, findings, totals
-from headquarters.page.shared import ASKED_COOKIE, FOREIGN, NOT_PERMITTED, NoSession, Screens
+from headquarters.page.shared import FOREIGN, NOT_PERMITTED, RETURN_COOKIE, NoSession, Screens
 from headquarters.store.database import BadContent, StoreError
 from headquarters.store.store import HqStore
 
@@ -101,7 +101,9 @@ def drawn_routes() -> Litestar:
             *(root, live, ready, metrics),
             *PAGE,
         ],
-        dependencies={name: _given(name) for name in ("store", "threads", "reception", "screens", "zone", "joining")},
+        dependencies={
+            name: _dependency(name) for name in ("store", "threads", "reception", "screens", "zone", "joining")
+        },
         exception_handlers={
             NoSession: _to_login,
             HTTPException: _refused,
@@ -115,22 +117,22 @@ def drawn_routes() -> Litestar:
     )
 
 
-def _given(name: str) -> Provide:
-    def given(request: AnyRequest) -> Any:
+def _dependency(name: str) -> Provide:
+    def provide(request: AnyRequest) -> Any:
         return request.app.state[name]
 
-    return Provide(given, sync_to_thread=False)
+    return Provide(provide, sync_to_thread=False)
 
 
 def _to_login(request: AnyRequest, _: NoSession) -> Redirect:
-    asked = set_cookie(ASKED_COOKIE, return_url(request))
-    return Redirect("/ui/login", status_code=303, headers={"set-cookie": asked})
+    cookie = set_cookie(RETURN_COOKIE, return_url(request))
+    return Redirect("/ui/login", status_code=303, headers={"set-cookie": cookie})
 
 
 def _refused(request: AnyRequest, error: HTTPException) -> Response[bytes]:
     if _is_page(request):
-        said = next((text for text in (FOREIGN, NOT_PERMITTED) if error.detail == text), NOT_FOUND)
-        return _shown(request, error.status_code, said)
+        message = next((text for text in (FOREIGN, NOT_PERMITTED) if error.detail == text), NOT_FOUND)
+        return _error_page(request, error.status_code, message)
     code = CODES.get(error.status_code, "BAD_REQUEST")
     return problem(error.status_code, code, error.detail, dict(error.headers or {}))
 
@@ -138,20 +140,20 @@ def _refused(request: AnyRequest, error: HTTPException) -> Response[bytes]:
 def _not_storable(request: AnyRequest, _: BadContent) -> Response[bytes]:
     """A NUL, which PostgreSQL takes in no text: to try again would not help."""
     if _is_page(request):
-        return _shown(request, 400, NOT_FOUND)
+        return _error_page(request, 400, NOT_FOUND)
     return problem(400, "BAD_REQUEST", "a text has a character that cannot be kept")
 
 
 def _away(request: AnyRequest, _: StoreError) -> Response[bytes]:
     if _is_page(request):
-        return _shown(request, 503, Text("The database does not answer; try again."))
+        return _error_page(request, 503, Text("The database does not answer; try again."))
     return problem(503, "STORAGE_UNAVAILABLE", "the database cannot be used now", {"Retry-After": "5"})
 
 
 def _failed(request: AnyRequest, error: Exception) -> Response[bytes]:
     log.error("request.failed", path=request.url.path, exc_info=error)
     if _is_page(request):
-        return _shown(request, 500, Text("A fault of headquarters; it is in the log."))
+        return _error_page(request, 500, Text("A fault of headquarters; it is in the log."))
     return problem(500, "INTERNAL_ERROR", "a fault of headquarters; it is in the log")
 
 
@@ -159,6 +161,6 @@ def _is_page(request: AnyRequest) -> bool:
     return request.url.path.startswith("/ui")
 
 
-def _shown(request: AnyRequest, status: int, problem: Text) -> Response[bytes]:
+def _error_page(request: AnyRequest, status: int, problem: Text) -> Response[bytes]:
     screens: Screens = request.app.state["screens"]
-    return screens.shown(request, "error.html", status=status, problem=problem)
+    return screens.render(request, "error.html", status=status, problem=problem)

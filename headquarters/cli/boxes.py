@@ -74,11 +74,11 @@ def code(settings: HqSettings, nims: tuple[str, ...], *, label: str, region: str
     except SettingsError as error:
         raise refusal(str(error)) from None
     with opened(settings) as store:
-        made = store.joining.make_code(
+        new_code = store.joining.make_code(
             nims, now=at, ends_at=at + minutes * 60_000, by=getpass.getuser(), label=label, region=region
         )
     try:
-        click.echo(terms.link(made))
+        click.echo(terms.link(new_code))
     except (OSError, ValueError) as error:
         raise refusal(f"server.tls_cert: {error}") from None
 

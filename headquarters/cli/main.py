@@ -22,7 +22,7 @@ def findings(settings: HqSettings, everything: bool) -> None:
     language = settings.reports.language
     with opened(settings) as store:
         for one in store.findings.listed(is_open=None if everything else True):
-            words = (KIND[one.kind].told(language), one.nim, sentence(one.kind, one.facts, language))
+            words = (KIND[one.kind].in_language(language), one.nim, sentence(one.kind, one.facts, language))
             solved = f"✓ {one.solved_by or instant_text(one.solved_at)}" if one.solved_at is not None else ""
             print_row(one.id, instant_text(one.found_at), *words, solved)
 

@@ -42,7 +42,7 @@ def init(directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise refusal(f"{directory}: {error.strerror}") from None
-    keys, at = NatsSeeds.made(), int(time.time())
+    keys, at = NatsSeeds.generate(), int(time.time())
     _write(directory / KEYS, msgspec.json.encode(keys).decode() + "\n")
     _write(directory / "users.conf", nats_accounts.server_conf(keys, at))
     _write(directory / "reader.creds", nats_accounts.reader_credentials(keys, at)[0])

@@ -30,7 +30,7 @@ def create(settings: HqSettings, name: str, role: str, password_stdin: bool) -> 
     """Add a person."""
     if not name.isprintable() or not 0 < len(name) <= MOST_NAME:
         raise refusal(f"NAME: 1 to {MOST_NAME} characters that can be seen")
-    hashed = _asked(name, password_stdin)
+    hashed = _prompt_hash(name, password_stdin)
     with opened(settings) as store:
         if not store.people.create(name, hashed, role, now()):
             raise refusal(f"{name} exists already")
@@ -51,7 +51,7 @@ def list_users(settings: HqSettings) -> None:
 @configured
 def passwd(settings: HqSettings, name: str, password_stdin: bool) -> None:
     """Give a person another password; ends the sessions."""
-    hashed = _asked(name, password_stdin)
+    hashed = _prompt_hash(name, password_stdin)
     with opened(settings) as store:
         if not store.people.change(name, now(), password=hashed):
             raise refusal(f"nobody is called {name}")
@@ -67,7 +67,7 @@ def disable(settings: HqSettings, name: str) -> None:
             raise refusal(f"nobody is called {name}")
 
 
-def _asked(name: str, from_stdin: bool) -> str:
+def _prompt_hash(name: str, from_stdin: bool) -> str:
     if from_stdin:
         password = sys.stdin.readline().rstrip("\r\n")
     else:

@@ -25,18 +25,18 @@ class RequestedRange(msgspec.Struct, frozen=True, array_like=True):
     """ms, of the last time"""
 
 
-def due(asked: Sequence[RequestedRange], missing: Sequence[Missing], now: int) -> list[Missing]:
+def due(requests: Sequence[RequestedRange], missing: Sequence[Missing], now: int) -> list[Missing]:
     """What may be asked for now. A last time that is still to come is none: the clock was wrong."""
-    before = {one.first: one for one in asked}
+    before = {one.first: one for one in requests}
     return [one for one in missing if _is_due(before.get(one.first), now)][:MOST_RANGES]
 
 
 def counted(
-    asked: Sequence[RequestedRange], missing: Sequence[Missing], now_asked: Sequence[Missing], now: int
+    requests: Sequence[RequestedRange], missing: Sequence[Missing], new: Sequence[Missing], now: int
 ) -> list[RequestedRange]:
     """What was asked, after those were; of what is missing still."""
-    before = {one.first: one for one in asked}
-    for one in now_asked:
+    before = {one.first: one for one in requests}
+    for one in new:
         times = before[one.first].times if one.first in before else 0
         before[one.first] = RequestedRange(one.first, times + 1, now)
     return [before[one.first] for one in missing if one.first in before]

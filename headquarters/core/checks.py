@@ -13,19 +13,19 @@ from headquarters.core.closure_record import ClosureRecord
 from headquarters.core.wording import GONE, Fact, Facts
 
 
-def alone(held: ClosureRecord) -> Iterator[Fact]:
+def alone(record: ClosureRecord) -> Iterator[Fact]:
     """What one closure shows by itself."""
-    z = held.z
-    if held.proven is False:
-        yield Fact("chain", f"{z}", {"z": z, "what": "head", "has": held.head[:16]})
-    if held.unexplained > 0:
-        yield Fact("unexplained", f"{z}", {"z": z, "count": held.unexplained})
-    if held.opening is None:
+    z = record.z
+    if record.proven is False:
+        yield Fact("chain", f"{z}", {"z": z, "what": "head", "has": record.head[:16]})
+    if record.unexplained > 0:
+        yield Fact("unexplained", f"{z}", {"z": z, "count": record.unexplained})
+    if record.opening is None:
         return
-    grown = held.counters[1] + held.counters[2] - held.opening[1] - held.opening[2]
-    if grown != held.certs + held.unexplained:
-        told = held.certs + held.unexplained
-        yield Fact("counters", f"{z}:sum", {"z": z, "what": "sum", "grown": grown, "told": told})
+    grown = record.counters[1] + record.counters[2] - record.opening[1] - record.opening[2]
+    if grown != record.certs + record.unexplained:
+        total = record.certs + record.unexplained
+        yield Fact("counters", f"{z}:sum", {"z": z, "what": "sum", "grown": grown, "told": total})
 
 
 def pair(before: ClosureRecord, after: ClosureRecord) -> Iterator[Fact]:
@@ -115,10 +115,10 @@ def facts_of(
     if newest and _number(presence.version) < _number(newest):
         yield Fact("version", "", {"has": presence.version, "newest": newest})
     if last is not None and presence.mode == "live":
-        yield from _against_held(presence, at, last, closed_at)
+        yield from _against_last(presence, at, last, closed_at)
 
 
-def _against_held(presence: Presence, at: int, last: ClosureRecord, closed_at: int) -> Iterator[Fact]:
+def _against_last(presence: Presence, at: int, last: ClosureRecord, closed_at: int) -> Iterator[Fact]:
     """A box that does not know what it has sent was put back, or has a new ledger; one that knows it otherwise was altered."""
     if last.ledger_id and presence.ledger != last.ledger_id:
         facts: Facts = {"z": last.z, "what": "ledger", "ledger": presence.ledger, "held": last.ledger_id}

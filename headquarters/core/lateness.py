@@ -90,9 +90,9 @@ class HeardBoot(msgspec.Struct, frozen=True, array_like=True):
 
 def heard(boots: Sequence[HeardBoot], boot: str, at: int) -> list[HeardBoot]:
     """With that word, the start that was heard last behind the others."""
-    known = next((one for one in boots if one.boot == boot), HeardBoot(boot, at, at))
+    before = next((one for one in boots if one.boot == boot), HeardBoot(boot, at, at))
     others = [one for one in boots if one.boot != boot]
-    return [*others[-(MOST - 1) :], HeardBoot(boot, known.first, max(known.last, at))]
+    return [*others[-(MOST - 1) :], HeardBoot(boot, before.first, max(before.last, at))]
 
 
 def two_at_once(boots: Sequence[HeardBoot], now: int) -> tuple[str, str] | None:

@@ -39,7 +39,7 @@ READER_PUBLISHES = (
     "$JS.API.CONSUMER.MSG.NEXT.PRESENCE.headquarters",
     "$JS.ACK.PRESENCE.headquarters.>",
 )
-READER_ASKED = "mcf.*.ask"
+ASK_SUBJECTS = "mcf.*.ask"
 SHARED = ("closure", "presence", "ask")
 """The subjects by which shops reach headquarters: `mcf.<NIM>.…`."""
 FOR_THE_RELAY = (
@@ -97,7 +97,7 @@ class NatsSeeds(msgspec.Struct, frozen=True):
     """By which headquarters signs the shops' account; empty while it does not."""
 
     @classmethod
-    def made(cls) -> NatsSeeds:
+    def generate(cls) -> NatsSeeds:
         return cls(Nkey(OPERATOR).seed, *(Nkey(ACCOUNT).seed for _ in range(4)))
 
 
@@ -121,12 +121,12 @@ class NatsIssuer(msgspec.Struct, frozen=True):
         """The account of the shops in the place of `present`, the one that the servers have; None where they have it as it has to be. Who is
         revoked there stays so, unless it is one of `valid`; of two accounts the servers keep the one with the later time."""
         before = _content(present)
-        kept = before["nats"].get("revocations", {})
-        names = (set(kept) - set(valid)) | set(revoked)
+        revocations = before["nats"].get("revocations", {})
+        names = (set(revocations) - set(valid)) | set(revoked)
         signer, account = Nkey(OPERATOR, decode_seed(self.operator_signer, OPERATOR)), _account(self.box_signer)
         claims = _shops_claims(self.headquarters, account.public)
         if names:
-            claims["revocations"] = {name: kept.get(name, FOR_EVER) for name in sorted(names)}
+            claims["revocations"] = {name: revocations.get(name, FOR_EVER) for name in sorted(names)}
         if claims == before["nats"]:
             return None
         return _jwt(signer, self.shops, "SHOPS", max(now, int(before["iat"]) + 1), claims)
@@ -167,12 +167,12 @@ def server_conf(keys: NatsSeeds, at: int, revoked: Sequence[str] = (), before: s
     reload another operator's line than the one it began with. ValueError when it has none of this operator."""
     operator, system = Nkey(OPERATOR, decode_seed(keys.operator, OPERATOR)), _account(keys.system)
     hq, shops = _account(keys.headquarters), _account(keys.shops)
-    known = {"revocations": dict.fromkeys(revoked, FOR_EVER)} if revoked else {}
+    revocations = {"revocations": dict.fromkeys(revoked, FOR_EVER)} if revoked else {}
     shops_claims = _shops_claims(hq.public, _account(keys.box_signer).public)
     signed = {
         system.public: _jwt(operator, system.public, "SYS", at, _claims(_FREE | _NO_STORE)),
-        hq.public: _jwt(operator, hq.public, "HQ", at, _hq_claims() | known),
-        shops.public: _jwt(operator, shops.public, "SHOPS", at, shops_claims | known),
+        hq.public: _jwt(operator, hq.public, "HQ", at, _hq_claims() | revocations),
+        shops.public: _jwt(operator, shops.public, "SHOPS", at, shops_claims | revocations),
     }
     claims: dict[str, Any] = {"system_account": system.public, "type": "operator", "version": 2}
     resolver = "MEMORY"
@@ -209,7 +209,7 @@ def reader_credentials(keys: NatsSeeds, at: int) -> tuple[str, str]:
     claims = {
         **_FREE,
         "pub": {"allow": list(READER_PUBLISHES)},
-        "sub": {"allow": [f"_INBOX.{user.public}.>", READER_ASKED]},
+        "sub": {"allow": [f"_INBOX.{user.public}.>", ASK_SUBJECTS]},
         "resp": {"max": 1, "ttl": ANSWER_NANOSECONDS},
     }
     return _credentials(_account(keys.headquarters), "reader", claims, at, user)

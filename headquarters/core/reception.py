@@ -46,7 +46,7 @@ class Received(msgspec.Struct, frozen=True, kw_only=True):
     message: Message
     data: ClosureData
     machine: str
-    held: ClosureRecord
+    record: ClosureRecord
     created_at: int
     day: str
     """Of the shop, as YYYY-MM-DD."""
@@ -148,7 +148,7 @@ def _received(message: Message, event: ClosureEvent, key_id: str, zone: tzinfo) 
         message=message,
         data=event.data,
         machine=machine_of(event.nim),
-        held=record_of(event.data),
+        record=record_of(event.data),
         created_at=created,
         day=day_of(created, zone),
         key_id=key_id,

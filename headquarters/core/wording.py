@@ -104,4 +104,4 @@ def sentence(kind: Kind, facts: Facts, language: Language) -> str:
     name = f"{kind}.{what}" if what else kind
     if (name == "gap" and facts["first"] == facts["last"]) or (name == "unexplained" and facts["count"] == 1):
         name += ".one"
-    return _SENTENCES[name](**facts).told(language)
+    return _SENTENCES[name](**facts).in_language(language)

@@ -114,7 +114,7 @@ class MailNotifier:
 
     def _mail(self, findings: Sequence[StoredFinding]) -> EmailMessage:
         mail = EmailMessage()
-        subject = Counted("mcfd: {count} finding", "mcfd: {count} findings", len(findings)).told(self.language)
+        subject = Counted("mcfd: {count} finding", "mcfd: {count} findings", len(findings)).in_language(self.language)
         mail["Subject"] = subject.replace(SPACE, " ")
         mail["From"] = self.sender
         mail["To"] = ", ".join(self.to)
@@ -139,8 +139,8 @@ def _trusted() -> ssl.SSLContext:
 
 
 def _line(finding: StoredFinding, language: Language) -> str:
-    solved = Text("solved").told(language) if finding.solved_at is not None else "!"
-    words = f"{KIND[finding.kind].told(language)}: {sentence(finding.kind, finding.facts, language)}"
+    solved = Text("solved").in_language(language) if finding.solved_at is not None else "!"
+    words = f"{KIND[finding.kind].in_language(language)}: {sentence(finding.kind, finding.facts, language)}"
     shop = f"{finding.label} ({finding.nim})" if finding.label else finding.nim
     return f"[{solved}] {shop} – {words} ({instant_text(finding.found_at)})"
 

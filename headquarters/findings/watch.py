@@ -119,7 +119,7 @@ class Watch:
             error = await _failure_of(teller, findings)
             if error is None:
                 failures = 0
-                await asyncio.to_thread(store.told, findings, teller.name)
+                await asyncio.to_thread(store.mark_notified, findings, teller.name)
             else:
                 log.warning("finding.not_told", reason=str(error), count=len(findings))
                 failures = 0 if error.is_listening else failures + 1

@@ -83,9 +83,9 @@ class JetStreamIntake:
         await PresenceIntake(client, self._options, self._reception, self._events).run()
 
     async def _questions(self, client: Client) -> None:
-        await Questions(client, self._options, self._reception, self._floods, self._known).run()
+        await Questions(client, self._options, self._reception, self._floods, self._nims).run()
 
-    async def _known(self) -> set[str]:
+    async def _nims(self) -> set[str]:
         """The NIMs that boxes may ask under: as added, and as they have called themselves last."""
         boxes = await self._threads.run(self._store.register.boxes)
         words = await self._threads.run(self._store.presences.last_words)

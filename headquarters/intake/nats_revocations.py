@@ -89,7 +89,7 @@ class NatsRevocations:
         if account is None:
             return
         answer = await client.request(UPDATE, account.encode(), ANSWER_SECONDS)
-        said = msgspec.json.decode(answer.data, type=UpdateAnswer)
-        if said.data.code != OK:
-            raise NatsError(f"the server does not take the account: {said.error.description or said.error.message}")
+        update = msgspec.json.decode(answer.data, type=UpdateAnswer)
+        if update.data.code != OK:
+            raise NatsError(f"the server does not take the account: {update.error.description or update.error.message}")
         log.info("revocations.updated", revoked=len(users.revoked))

@@ -73,12 +73,12 @@ class Floods:
 class Questions:
     """For one connection."""
 
-    def __init__(self, client: Client, options: NatsOptions, reception: Reception, floods: Floods, known: Nims) -> None:
+    def __init__(self, client: Client, options: NatsOptions, reception: Reception, floods: Floods, nims: Nims) -> None:
         self._client = client
         self._queue = options.durable
         self._reception = reception
         self._floods = floods
-        self._known = known
+        self._nims = nims
         """The NIMs of boxes, which alone are listened to while one is not."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._answering: Counter[str] = Counter()
@@ -105,17 +105,17 @@ class Questions:
     async def _subjects(self, flooding: frozenset[str]) -> list[str]:
         if not flooding:
             return [f"mcf.*.{ASK}"]
-        return [f"mcf.{nim}.{ASK}" for nim in sorted({*await self._known()} - flooding)]
+        return [f"mcf.{nim}.{ASK}" for nim in sorted({*await self._nims()} - flooding)]
 
     def _listen(self, subject: str) -> int:
-        return self._client.subscribe(subject, self._asked, queue=self._queue, most=MOST_BYTES + MOST_HEADERS)
+        return self._client.subscribe(subject, self._on_message, queue=self._queue, most=MOST_BYTES + MOST_HEADERS)
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _asked(self, msg: Msg) -> None:
+    def _on_message(self, msg: Msg) -> None:
         """A place first: for what has none, nothing is kept and nothing is begun."""
         nim = nim_of_subject(msg.subject)
         if len(self._tasks) >= AT_THE_SAME_TIME or self._answering[nim] >= OF_ONE_SHOP:

@@ -41,7 +41,7 @@ T = TypeVar("T")
 Result = TakeOutcome | MessageRefused
 Looked = tuple[Received | ReceivedCalendar, int]
 """With the revision of the keys that it was looked at with."""
-Said = tuple[HeardPresence, int]
+TimedPresence = tuple[HeardPresence, int]
 TOO_FAST = "the keys change faster than they can be read"
 
 
@@ -61,7 +61,7 @@ class Reception:
         self._newest = newest_version
         self._ring = KeysOfRevision(-1, ())
         self._closures: Gatherer[Looked, TakeOutcome] = Gatherer(self._take_looked)
-        self._words: Gatherer[Said, list[WantedClosures]] = Gatherer(self._take_said, PRESENCE_EVERY)
+        self._words: Gatherer[TimedPresence, list[WantedClosures]] = Gatherer(self._take_presences, PRESENCE_EVERY)
         self._refusals: Gatherer[Refusal, Refusal] = Gatherer(self._refuse)
         self.counted: Counter[str] = Counter()
         """Since the start, by outcome or reason; for the metrics."""
@@ -186,8 +186,8 @@ class Reception:
     async def unheard(self, messages: Sequence[Message]) -> list[Message]:
         """Without those that are, byte for byte, the last word of their box: it was signed, and nothing comes of it a second time."""
         nims = {message.nim for message in messages if message.nim is not None}
-        held = await self._threads.run(self._store.presences.contents, sorted(map(machine_of, nims)))
-        return [message for message in messages if message.body != held.get(machine_of(message.nim or ""))]
+        contents = await self._threads.run(self._store.presences.contents, sorted(map(machine_of, nims)))
+        return [message for message in messages if message.body != contents.get(machine_of(message.nim or ""))]
 
     async def _presence(self, message: Message, ring: KeysOfRevision, counts: bool) -> PresenceAnswer:
         if message.damage:
@@ -238,7 +238,7 @@ class Reception:
         # The oldest keys that one was looked at with: when they are stale, all look again, which costs little.
         return await self._take([received for received, _ in batch], min(revision for _, revision in batch))
 
-    async def _take_said(self, batch: Sequence[Said]) -> list[list[WantedClosures]]:
+    async def _take_presences(self, batch: Sequence[TimedPresence]) -> list[list[WantedClosures]]:
         return await self._threads.run(
             self._store.presences.take,
             [word for word, _ in batch],

@@ -55,8 +55,8 @@ async def stream_info(client: Client, stream: str, subject: str = "") -> StreamI
     """`subject`: how much room it has."""
     found = await call(client, f"STREAM.INFO.{stream}", {"subjects_filter": subject} if subject else {})
     most = int(found["config"].get("max_msgs_per_subject", -1))
-    held = int((found["state"].get("subjects") or {}).get(subject, 0))
-    room = max(0, most - held) if subject and most > 0 else None
+    count = int((found["state"].get("subjects") or {}).get(subject, 0))
+    room = max(0, most - count) if subject and most > 0 else None
     return StreamInfo(str(found["created"]), int(found["state"]["last_seq"]), room)
 
 

@@ -31,7 +31,7 @@ async def calendar(request: AnyRequest, screens: Screens) -> Response[bytes]:
     values = await screens.run(_calendar, screens.store, month, region, page_of(request), int(since * 1000))
     recent = (today - timedelta(days=1)).isoformat(), today.isoformat()
     totals = {total.day: total for total in await screens.run(screens.store.figures.totals, *recent)}
-    return screens.shown(
+    return screens.render(
         request,
         "calendar.html",
         caller,
@@ -84,7 +84,7 @@ async def shop(request: AnyRequest, screens: Screens, nim: str) -> Response[byte
     totals = {total.day: total for total in await screens.run(_totals, screens.store, machine, days)}
     words = (await screens.run(screens.store.presences.last_words, [machine])).get(machine)
     findings = await screens.run(screens.store.findings.listed, machine=machine, limit=50)
-    return screens.shown(
+    return screens.render(
         request,
         "shop.html",
         caller,
@@ -113,4 +113,4 @@ async def closure(request: AnyRequest, screens: Screens, machine: str, id_: str)
         raise NotFoundException
     box = await screens.run(screens.store.register.box, machine)
     count = read_closure(whole.body).data.cash_count
-    return screens.shown(request, "closure.html", caller, whole=whole, line=whole.line, box=box, count=count)
+    return screens.render(request, "closure.html", caller, whole=whole, line=whole.line, box=box, count=count)

@@ -18,7 +18,7 @@ from common.passwords import is_of_today
 from common.turns import Busy
 from common.web.security import HEADERS, is_own_origin, redirect_after_login, set_cookie
 from headquarters.api.access import COOKIE, address_of_request, person_of_token
-from headquarters.page.shared import ASKED_COOKIE, FOREIGN, LANGUAGE_COOKIE, THROTTLED, AnyRequest, Screens
+from headquarters.page.shared import FOREIGN, LANGUAGE_COOKIE, RETURN_COOKIE, THROTTLED, AnyRequest, Screens
 
 TYPES = {"css": "text/css; charset=utf-8", "svg": "image/svg+xml"}
 FILES = ("tabler.css", "kit.css", "icon.svg")
@@ -29,7 +29,7 @@ DEVICE = "hq_device"
 
 @get("/ui/login")
 async def login_form(request: AnyRequest, screens: Screens) -> Response[bytes]:
-    return screens.shown(request, "login.html", name="")
+    return screens.render(request, "login.html", name="")
 
 
 @post("/ui/login", status_code=303)
@@ -40,18 +40,18 @@ async def login(request: AnyRequest, screens: Screens) -> Response[bytes] | Redi
     problem, wait = await _problem(request, screens, name, password)
     if problem is not None:
         status = {THROTTLED: 429, FOREIGN: 403}.get(problem, 401)
-        answer = screens.shown(request, "login.html", status=status, name=name, problem=problem)
+        answer = screens.render(request, "login.html", status=status, name=name, problem=problem)
         if wait:
             answer.headers["retry-after"] = str(wait)
         return answer
     token = await screens.run(screens.store.people.begin, name, time.time_ns() // 1_000_000)
     caller = await person_of_token(token, screens.store, screens.threads)
-    place = redirect_after_login(request, ASKED_COOKIE, caller.may) if caller else "/ui/"
+    place = redirect_after_login(request, RETURN_COOKIE, caller.may) if caller else "/ui/"
     stored = await screens.run(screens.store.people.password, name)
     cookies = [_cookie(screens, COOKIE, token)]
     if stored is not None:
         cookies.append(_cookie(screens, DEVICE, new_device(name, stored, time.time()), DEVICE_SECONDS))
-    return Redirect(place, status_code=303, cookies=cookies, headers={"set-cookie": set_cookie(ASKED_COOKIE, "")})
+    return Redirect(place, status_code=303, cookies=cookies, headers={"set-cookie": set_cookie(RETURN_COOKIE, "")})
 
 
 async def _problem(request: AnyRequest, screens: Screens, name: str, password: str) -> tuple[Text | None, int]:

@@ -35,7 +35,7 @@ async def findings(request: AnyRequest, screens: Screens) -> Response[bytes]:
     caller = await screens.caller(request)
     everything = text_of(request, "all") == "1"
     found = await screens.run(screens.store.findings.listed, is_open=None if everything else True, limit=MOST)
-    return screens.shown(request, "findings.html", caller, findings=found, everything=everything)
+    return screens.render(request, "findings.html", caller, findings=found, everything=everything)
 
 
 @post("/ui/findings/{id_:int}/{what:str}", status_code=303)
@@ -59,7 +59,7 @@ async def boxes(request: AnyRequest, screens: Screens) -> Response[bytes]:
     words = await screens.run(screens.store.presences.last_words, [box.machine for box in some])
     since = (screens.today() - timedelta(days=7)).isoformat()
     refused = await screens.run(screens.store.evidence.counted, since)
-    return screens.shown(
+    return screens.render(
         request,
         "boxes.html",
         caller,
@@ -78,7 +78,7 @@ async def boxes(request: AnyRequest, screens: Screens) -> Response[bytes]:
 @get("/ui/join", opt={RIGHT: "admin"})
 async def join_form(request: AnyRequest, screens: Screens) -> Response[bytes]:
     caller = await screens.caller(request, "admin")
-    return screens.shown(request, "join.html", caller, **await _codes(screens))
+    return screens.render(request, "join.html", caller, **await _codes(screens))
 
 
 @post("/ui/join", status_code=200)
@@ -94,9 +94,9 @@ async def make_code(request: AnyRequest, screens: Screens, joining: JoinService)
     elif not all(text.isprintable() and len(text) <= MOST_NAME for text in (label, region)):
         problem = Text("A name has at most 64 characters that can be seen.")
     if problem is not None:
-        return screens.shown(request, "join.html", caller, 422, **await _codes(screens), problem=problem)
+        return screens.render(request, "join.html", caller, 422, **await _codes(screens), problem=problem)
     link = await joining.make_code(nims, by=caller.name, label=label, region=region)
-    return screens.shown(request, "join.html", caller, **{**await _codes(screens), "link": str(link), "nims": nims})
+    return screens.render(request, "join.html", caller, **{**await _codes(screens), "link": str(link), "nims": nims})
 
 
 async def _codes(screens: Screens) -> dict[str, Any]:
@@ -115,7 +115,7 @@ async def revoke(request: AnyRequest, screens: Screens, nim: str) -> Redirect:
 @get("/ui/people", opt={RIGHT: "admin"})
 async def people(request: AnyRequest, screens: Screens) -> Response[bytes]:
     caller = await screens.caller(request, "admin")
-    return screens.shown(
+    return screens.render(
         request, "people.html", caller, people=await screens.run(screens.store.people.listed), roles=ROLES
     )
 
@@ -138,7 +138,7 @@ async def add_person(request: AnyRequest, screens: Screens) -> Response[bytes] |
     if problem is None:
         return Redirect("/ui/people", status_code=303)
     listed = await screens.run(screens.store.people.listed)
-    return screens.shown(request, "people.html", caller, 422, people=listed, roles=ROLES, problem=problem)
+    return screens.render(request, "people.html", caller, 422, people=listed, roles=ROLES, problem=problem)
 
 
 def _fault(name: str, role: str, password: str) -> Text | None:
@@ -165,7 +165,7 @@ CHANGED = Text("The box has named another ledger meanwhile: look again.")
 async def ledger(request: AnyRequest, screens: Screens, nim: str) -> Response[bytes]:
     """What is accepted by whom says yes."""
     caller = await screens.caller(request, "admin")
-    return screens.shown(request, "ledger.html", caller, **await screens.run(_seen, screens.store, machine_of(nim)))
+    return screens.render(request, "ledger.html", caller, **await screens.run(_seen, screens.store, machine_of(nim)))
 
 
 @post("/ui/shops/{nim:str}/ledger", status_code=303)
@@ -174,11 +174,11 @@ async def accept(request: AnyRequest, screens: Screens, nim: str) -> Response[by
     caller = await screens.caller(request, "admin")
     machine = machine_of(nim)
     values = await screens.run(_seen, screens.store, machine)
-    said = (await request.form()).get("ledger")
-    if not values["is_new"] or said != values["word"].presence.ledger:
-        return screens.shown(request, "ledger.html", caller, 409, **values, problem=CHANGED)
+    ledger = (await request.form()).get("ledger")
+    if not values["is_new"] or ledger != values["word"].presence.ledger:
+        return screens.render(request, "ledger.html", caller, 409, **values, problem=CHANGED)
     now = time.time_ns() // 1_000_000
-    await screens.run(screens.store.register.accept_ledger, machine, str(said), caller.name, now)
+    await screens.run(screens.store.register.accept_ledger, machine, str(ledger), caller.name, now)
     return Redirect(f"/ui/shops/{values['box'].nim}", status_code=303)
 
 
@@ -187,9 +187,9 @@ def _seen(store: HqStore, machine: str) -> dict[str, Any]:
     box = store.register.box(machine)
     if box is None:
         raise NotFoundException
-    said = store.presences.last_words([machine]).get(machine)
-    held = store.figures.last_held(machine)
+    word = store.presences.last_words([machine]).get(machine)
+    last = store.figures.last_closure(machine)
     accepted = store.register.ledgers(machine)
-    current = accepted[0].ledger_id if accepted else held.ledger_id if held else ""
-    named = said.presence.ledger if said is not None and said.presence.mode == "live" else ""
-    return {"box": box, "word": said, "held": held, "is_new": bool(current and named and named != current)}
+    current = accepted[0].ledger_id if accepted else last.ledger_id if last else ""
+    named = word.presence.ledger if word is not None and word.presence.mode == "live" else ""
+    return {"box": box, "word": word, "last": last, "is_new": bool(current and named and named != current)}

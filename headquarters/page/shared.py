@@ -31,7 +31,7 @@ from headquarters.store.store import HqStore
 AnyRequest = Request[Any, Any, Any]
 T = TypeVar("T")
 LANGUAGE_COOKIE = "hq_language"
-ASKED_COOKIE = "hq_asked"
+RETURN_COOKIE = "hq_asked"
 MOST_DIGITS = 9
 LONG_AT_ONCE = 2
 RULES = LoginRules(account=Budget(5, 600), address=Budget(20, 12))
@@ -97,7 +97,7 @@ class Screens:
         now = int(datetime.now(self.zone).timestamp() * 1000)
         return date.fromisoformat(day_of(now, self.zone))
 
-    def shown(
+    def render(
         self,
         request: AnyRequest,
         template: str,
@@ -109,7 +109,7 @@ class Screens:
     ) -> Response[bytes]:
         language = self.language_of(request)
         say = Speaker(language)
-        said = {
+        context = {
             "language": language,
             "say": say,
             "person": caller,
@@ -125,30 +125,30 @@ class Screens:
             "month_name": functools.partial(formats.month, language=language),
             "moment": functools.partial(formats.moment, zone=self.zone, language=language),
             "kind_name": lambda kind: say(KIND[kind]),
-            "said": functools.partial(_said, language),
+            "said": functools.partial(_sentence, language),
             "problem": say(problem) if problem is not None else None,
         }
-        html = environment().get_template(template).render(**{**said, **values})
+        html = environment().get_template(template).render(**{**context, **values})
         return Response(html.encode(), status_code=status, media_type="text/html; charset=utf-8", headers=dict(HEADERS))
 
 
-def _said(language: Language, kind: Kind, facts: Facts) -> str:
+def _sentence(language: Language, kind: Kind, facts: Facts) -> str:
     return sentence(kind, facts, language)
 
 
 @functools.cache
 def environment() -> Environment:
     loader = ChoiceLoader([PackageLoader("headquarters.page"), PackageLoader("common.web")])
-    made = Environment(loader=loader, autoescape=select_autoescape(), undefined=StrictUndefined, trim_blocks=True)
-    made.filters |= {"number": numbers.amount, "money": numbers.money, "cell": charts.money_cell}
-    made.globals |= {
+    jinja = Environment(loader=loader, autoescape=select_autoescape(), undefined=StrictUndefined, trim_blocks=True)
+    jinja.filters |= {"number": numbers.amount, "money": numbers.money, "cell": charts.money_cell}
+    jinja.globals |= {
         "bars": charts.bars,
         "icon": icon,
         "Counted": Counted,
         "role_names": ROLE_NAMES,
         "site": "mcfd – siège",
     }
-    return made
+    return jinja
 
 
 def with_those_beside(month: str) -> dict[str, Any]:

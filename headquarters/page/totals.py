@@ -31,7 +31,7 @@ async def totals(request: AnyRequest, screens: Screens) -> Response[bytes]:
     caller = await screens.caller(request)
     month, region = month_of(request, screens.today()), text_of(request, "region")
     values = await screens.run_long(_month, screens.store, days_of(month), region)
-    return screens.shown(
+    return screens.render(
         request,
         "totals.html",
         caller,
@@ -78,7 +78,7 @@ async def exports(request: AnyRequest, screens: Screens) -> Response[bytes]:
     caller = await screens.caller(request, "accountant")
     month = date.fromisoformat(f"{screens.today():%Y-%m}-15")
     months = [f"{month - timedelta(days=30 * back):%Y-%m}" for back in range(MONTHS)]
-    return screens.shown(request, "exports.html", caller, months=list(dict.fromkeys(months)))
+    return screens.render(request, "exports.html", caller, months=list(dict.fromkeys(months)))
 
 
 @get("/ui/exports/closures.csv")

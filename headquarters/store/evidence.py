@@ -22,7 +22,7 @@ from headquarters.store.findings import keep_fact
 LIVE = "live"
 SAMPLES = 200
 """Kept of each reason; the newest."""
-ALL_KEPT: Final[frozenset[Reason]] = frozenset({"fork", "withdrawn"})
+WHOLE_REASONS: Final[frozenset[Reason]] = frozenset({"fork", "withdrawn"})
 """Closures that a key of the box has signed: every one, and whole."""
 SAMPLE_BYTES = 8192
 Refusal = tuple[Message, MessageRefused]
@@ -51,7 +51,7 @@ class RefusedCount(msgspec.Struct, frozen=True):
 
 
 def keep_fork(connection: Connection, received: Received, now: int) -> None:
-    detail = f"Z {received.held.z}, id {received.held.id}"
+    detail = f"Z {received.record.z}, id {received.record.id}"
     _sample(connection, received.message, MessageRefused("fork", detail, received.data.nim), now)
     _count(connection, "fork", received.message.via, now)
 
@@ -133,7 +133,7 @@ def _find(connection: Connection, refusals: Sequence[Refusal], now: int) -> None
 
 def _sample(connection: Connection, message: Message, refused: MessageRefused, now: int) -> None:
     reason = refused.reason
-    whole = message.body if reason in ALL_KEPT else message.body[:SAMPLE_BYTES]
+    whole = message.body if reason in WHOLE_REASONS else message.body[:SAMPLE_BYTES]
     row = {
         "at": now,
         "via": message.via,
@@ -153,7 +153,7 @@ def _digest(reason: Reason, message: Message) -> str:
 
 def _prune(connection: Connection, reason: Reason) -> None:
     table = tables.evidence.c
-    if reason in ALL_KEPT:
+    if reason in WHOLE_REASONS:
         return
     newest = select(table.id).where(table.reason == reason).order_by(table.id.desc()).offset(SAMPLES).limit(1)
     oldest = connection.scalar(newest)

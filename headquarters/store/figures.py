@@ -201,7 +201,7 @@ class Figures:
             for machine, rows in groupby(connection.execute(query), key=itemgetter(0)):
                 yield machine, [at for _, at in rows]
 
-    def last_held(self, machine: str) -> ClosureRecord | None:
+    def last_closure(self, machine: str) -> ClosureRecord | None:
         """What is kept in mind of its last closure; None when there is none."""
         table = tables.closure.c
         query = (

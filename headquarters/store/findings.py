@@ -13,7 +13,7 @@ from headquarters.core.wording import PASSING, Fact, Facts, Kind
 from headquarters.store import tables
 from headquarters.store.database import Database, is_sqlite, upsert
 
-NEW, TOLD, TOLD_SOLVED = range(3)
+NEW, NOTIFIED, NOTIFIED_SOLVED = range(3)
 WORST_FIRST: tuple[Kind, ...] = (
     "fork",
     "clone",
@@ -104,13 +104,13 @@ def settle_passing(
     machines = sorted({machine for machine, _ in facts})
     open_ones = and_(table.machine.in_(machines), table.kind.in_(kinds), table.solved_at.is_(None))
     query = select(table.id, table.machine, table.mode, table.kind, table.key).where(open_ones)
-    held = {(row.machine, row.mode, row.kind, row.key): row.id for row in connection.execute(query)}
+    open_ids = {(row.machine, row.mode, row.kind, row.key): row.id for row in connection.execute(query)}
     current = {(*book, fact.kind, fact.key): fact for book, found in facts.items() for fact in found}
-    gone = [id_ for key, id_ in held.items() if key[:2] in facts and key not in current]
+    gone = [id_ for key, id_ in open_ids.items() if key[:2] in facts and key not in current]
     if gone:
         connection.execute(update(tables.finding).where(table.id.in_(gone)).values(solved_at=now, solved_by=""))
     for key, fact in current.items():
-        if key not in held:
+        if key not in open_ids:
             keep_fact(connection, key[:2], nim_of(connection, key[0]), fact, now)
 
 
@@ -198,7 +198,8 @@ class FindingStore:
             or_(finding.found_at <= older_than, finding.found_at > ahead, finding.kind.not_in(PASSING)),
         )
         solved = and_(
-            finding.solved_at.is_not(None), or_(mine.told == TOLD, and_(mine.told.is_(None), finding.told == TOLD))
+            finding.solved_at.is_not(None),
+            or_(mine.told == NOTIFIED, and_(mine.told.is_(None), finding.told == NOTIFIED)),
         )
         row = and_(mine.finding == finding.id, mine.teller == teller)
         query = (
@@ -214,13 +215,13 @@ class FindingStore:
                 lock = text("SELECT pg_advisory_xact_lock(:group, hashtext(:teller))")
                 connection.execute(lock, {"group": CLAIMING, "teller": teller})
             rows = connection.execute(query).mappings().all()
-            claims = [_telling(row["id"], teller, row["state"], now + lease, row["tries"]) for row in rows]
+            claims = [_notification(row["id"], teller, row["state"], now + lease, row["tries"]) for row in rows]
             _write_tellings(connection, claims)
             return [_finding(row) for row in rows]
 
-    def told(self, findings: Sequence[StoredFinding], teller: str = "") -> None:
+    def mark_notified(self, findings: Sequence[StoredFinding], teller: str = "") -> None:
         rows = [
-            _telling(finding.id, teller, TOLD if finding.solved_at is None else TOLD_SOLVED, 0, 0)
+            _notification(finding.id, teller, NOTIFIED if finding.solved_at is None else NOTIFIED_SOLVED, 0, 0)
             for finding in findings
         ]
         with self._database.write() as connection:
@@ -240,8 +241,8 @@ class FindingStore:
                 connection.execute(update(tables.telling).where(one).values(values))
 
 
-def _telling(finding: int, teller: str, told: int, until: int, tries: int) -> dict[str, Any]:
-    return {"finding": finding, "teller": teller, "told": told, "claimed_until": until, "tries": tries}
+def _notification(finding: int, teller: str, state: int, until: int, tries: int) -> dict[str, Any]:
+    return {"finding": finding, "teller": teller, "told": state, "claimed_until": until, "tries": tries}
 
 
 def _write_tellings(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:

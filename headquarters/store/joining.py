@@ -17,7 +17,7 @@ from headquarters.store.database import Database
 from headquarters.store.register import add_key, revoke_keys
 from headquarters.store.revision import Settled, changing
 
-KEPT_MILLIS = 30 * 86_400_000
+RETENTION_MILLIS = 30 * 86_400_000
 """How long a code that has ended is known as one that has ended, or as one that was used."""
 
 
@@ -63,9 +63,9 @@ class Joining:
         machines = {machine_of(nim) for nim in nims}
         row = {"nims": msgspec.json.encode(nims).decode(), "label": label, "region": region, "made_by": by}
         with changing(self._database) as connection:
-            connection.execute(delete(table).where(table.c.ends_at < now - KEPT_MILLIS))
-            for hashed, known in _unused(connection, now):
-                if machines & {machine_of(nim) for nim in known.nims}:
+            connection.execute(delete(table).where(table.c.ends_at < now - RETENTION_MILLIS))
+            for hashed, terms in _unused(connection, now):
+                if machines & {machine_of(nim) for nim in terms.nims}:
                     connection.execute(update(table).where(table.c.hash == hashed).values(ends_at=now))
             connection.execute(table.insert(), {"hash": hash_of(code), "made_at": now, "ends_at": ends_at, **row})
         return code
@@ -81,8 +81,8 @@ class Joining:
         for machine, line, revoked_at in rows:
             if user := user_of(line):
                 (valid if revoked_at is None else revoked).setdefault(user, set()).add(machine)
-        held = {machine for machine, _, revoked_at in rows if revoked_at is None}
-        out = {user for user, machines in revoked.items() if user not in valid or machines & held}
+        active = {machine for machine, _, revoked_at in rows if revoked_at is None}
+        out = {user for user, machines in revoked.items() if user not in valid or machines & active}
         return NatsUsers(frozenset(valid) - out, frozenset(out))
 
     def waiting(self, now: int) -> list[JoinCode]:

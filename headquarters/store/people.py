@@ -64,11 +64,13 @@ class HqPeople:
     def change(self, name: str, now: int, *, password: str | None = None, disabled: bool | None = None) -> bool:
         """Either ends the person's sessions at once; False when there is nobody of that name."""
         values = {"password": password, "disabled": disabled}
-        given = {key: value for key, value in values.items() if value is not None}
+        changes = {key: value for key, value in values.items() if value is not None}
         table = tables.person.c
         with changing(self._database) as connection:
             one = (
-                update(tables.person).where(table.name == name).values(changed_at=after(table.changed_at, now), **given)
+                update(tables.person)
+                .where(table.name == name)
+                .values(changed_at=after(table.changed_at, now), **changes)
             )
             done = connection.execute(one).rowcount == 1
             connection.execute(delete(tables.session).where(tables.session.c.name == name))

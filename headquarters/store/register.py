@@ -266,11 +266,11 @@ class Register:
             return [RegisteredKey(**row) for row in connection.execute(query).mappings()]
 
     @contextlib.contextmanager
-    def copied(self, known: int = 0) -> Iterator[tuple[int, Iterator[bytes]]]:
+    def copied(self, since: int = 0) -> Iterator[tuple[int, Iterator[bytes]]]:
         """The revision of a `RegisterContent`, and its pieces: of ten thousands of boxes it is larger than all else that is held here. PutBack when the
-        database has not come from the revision `known`."""
+        database has not come from the revision `since`."""
         with self._database.read() as connection:
-            revision = check_descent(connection, known)
+            revision = check_descent(connection, since)
             yield revision, _pieces(connection, revision)
 
     def from_copy(self, copy: RegisterContent, now: int) -> bool:
@@ -339,11 +339,11 @@ def _merge(connection: Connection, table: Table, rows: Sequence[Row], *, is_newe
     names, key = [column.name for column in table.columns], [column.name for column in table.primary_key]
     first = table.c[key[0]]
     found = connection.execute(select(table).where(first.in_({row[key[0]] for row in rows}))).mappings()
-    held = {tuple(row[name] for name in key): dict(row) for row in found}
+    stored = {tuple(row[name] for name in key): dict(row) for row in found}
     changed = []
     for row in rows:
         theirs = {name: row.get(name) for name in names}
-        ours = held.get(tuple(row[name] for name in key))
+        ours = stored.get(tuple(row[name] for name in key))
         if ours is None:
             merged = theirs
         else:

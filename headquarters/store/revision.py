@@ -36,11 +36,11 @@ def revision_of(connection: Connection) -> int:
     return int(connection.scalar(_REVISION) or 0)
 
 
-def check_descent(connection: Connection, known: int) -> int:
+def check_descent(connection: Connection, last: int) -> int:
     """The revision; PutBack when the database has not gone on from the one that is known. It has kept the last `MOST_TRAIL` alone, so that the same
     is said of one that was changed very often meanwhile."""
     revision = revision_of(connection)
-    if known not in (0, revision) and str(known) not in _trail(connection):
+    if last not in (0, revision) and str(last) not in _trail(connection):
         raise PutBack
     return revision
 
@@ -52,8 +52,8 @@ def hold_revision(connection: Connection, looked_with: int | None) -> None:
         return
     if not is_sqlite(connection):
         connection.execute(text("SELECT pg_advisory_xact_lock_shared(:key)"), {"key": _CHANGING})
-    held = connection.scalar(_REVISION.with_for_update(read=True))
-    if int(held or 0) != looked_with:
+    value = connection.scalar(_REVISION.with_for_update(read=True))
+    if int(value or 0) != looked_with:
         raise StaleRing
 
 
@@ -115,10 +115,10 @@ class Settled:
 
     def __init__(self, database: Database, beside: Settled | None = None) -> None:
         self._database = database
-        self.known: _Known = beside.known if beside is not None else _Known()
+        self.state: _RevisionState = beside.state if beside is not None else _RevisionState()
 
     def look_by(self, look: Callable[[], int]) -> None:
-        self.known.look = look
+        self.state.look = look
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -126,24 +126,24 @@ class Settled:
         with contextlib.ExitStack() as stack:
             connection = stack.enter_context(self._database.read())
             for _ in range(TRIES):
-                if self.known.look is None or revision_of(connection) == self.known.revision:
+                if self.state.look is None or revision_of(connection) == self.state.revision:
                     break
                 stack.close()  # nobody looks while a connection is held
-                self._settle(self.known.look)
+                self._settle(self.state.look)
                 connection = stack.enter_context(self._database.read())
             else:
                 raise StoreError("the register changes faster than it can be read")
             yield connection
 
     def _settle(self, look: Callable[[], int]) -> None:
-        with self.known.looking:
+        with self.state.looking:
             with self._database.read() as connection:
-                is_settled = revision_of(connection) == self.known.revision
+                is_settled = revision_of(connection) == self.state.revision
             if not is_settled:  # by whoever was first
-                self.known.revision = look()
+                self.state.revision = look()
 
 
-class _Known:
+class _RevisionState:
     def __init__(self) -> None:
         self.revision = -1
         self.looking = threading.Lock()

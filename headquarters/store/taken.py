@@ -41,11 +41,11 @@ class TakenMessages:
         """What of 1…`floor`, which was acknowledged, is not here. `last` is the stream's newest message: a stream that has gone back itself
         is read again as a whole."""
         with self._database.read() as connection:
-            held = _read(connection, stream, created)
+            ranges = _read(connection, stream, created)
             before = tables.position.c
             position = int(connection.scalar(select(before.seq).where(before.stream == stream)) or 0)
-        found = held or []
-        if held is None and APART < position <= last:
+        found = ranges or []
+        if ranges is None and APART < position <= last:
             found = [(1, position - APART)]
             self.keep(stream, created, *found[0])
         if found and found[-1][1] > last:
@@ -93,9 +93,9 @@ def missing(ranges: Ranges, floor: int) -> Ranges:
 def _write(connection: Connection, stream: str, created: str, more: Ranges) -> None:
     table = tables.taken
     insert_new(connection, table, [{"stream": stream, "created": created, "ranges": _encoded([])}])
-    held = _read(connection, stream, created, locked=True) or []
+    ranges = _read(connection, stream, created, locked=True) or []
     one = (table.c.stream == stream, table.c.created == created)
-    connection.execute(update(table).where(*one).values(ranges=_encoded(joined([*held, *more]))))
+    connection.execute(update(table).where(*one).values(ranges=_encoded(joined([*ranges, *more]))))
 
 
 def _read(connection: Connection, stream: str, created: str, *, locked: bool = False) -> Ranges | None:

@@ -71,12 +71,14 @@ class Watching:
         table = tables.finding.c
         is_open = (table.kind == "late") & table.solved_at.is_(None)
         with self._database.write() as connection:
-            held = {row.machine: row.id for row in connection.execute(select(table.id, table.machine).where(is_open))}
-            gone = [id_ for machine, id_ in held.items() if machine not in late]
+            open_ids = {
+                row.machine: row.id for row in connection.execute(select(table.id, table.machine).where(is_open))
+            }
+            gone = [id_ for machine, id_ in open_ids.items() if machine not in late]
             if gone:
                 connection.execute(update(tables.finding).where(table.id.in_(gone)).values(solved_at=now, solved_by=""))
             for machine, (nim, fact) in late.items():
-                if machine not in held:
+                if machine not in open_ids:
                     keep_fact(connection, (machine, LIVE), nim, fact, now)
 
     def learnt(self, habits: Mapping[str, Habit]) -> None:

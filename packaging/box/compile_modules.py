@@ -20,7 +20,7 @@ UNCHECKED_HASH = (1).to_bytes(4, "little")
 
 
 def main(folder: Path, before: Path | None = None) -> None:
-    made: list[tuple[str, str]] = []
+    moves: list[tuple[str, str]] = []
     for source in sorted(folder.rglob("*.py")):
         if taken_over(source, source):
             continue
@@ -29,9 +29,9 @@ def main(folder: Path, before: Path | None = None) -> None:
             target = importlib.util.cache_from_source(str(source))
             Path(target).parent.mkdir(exist_ok=True)
             Path(f"{target}.new").write_bytes(code)
-            made.append((f"{target}.new", target))
+            moves.append((f"{target}.new", target))
     os.sync()
-    for new, target in made:
+    for new, target in moves:
         os.replace(new, target)  # noqa: PTH105  # thousands of them, on a small box
 
 

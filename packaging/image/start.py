@@ -80,14 +80,14 @@ def _until_there(line: Path, machine: subprocess.Popen[bytes]) -> None:
 
 def _keys(config: Path) -> dict[str, str]:
     """Made once and kept in the open: they open nothing but a simulated machine."""
-    kept = STATE / "keys"
-    if not kept.exists():
-        made = []
+    file = STATE / "keys"
+    if not file.exists():
+        lines = []
         for mode in ((), ("--test",)):
             create = _command("daemon.cli", "keys", "create", "--config", str(config), "--nim", NIM, *mode)
-            made.append(subprocess.run(create, check=True, text=True, stdout=subprocess.PIPE).stdout)  # noqa: S603  # our own
-        kept.write_text("".join(made), encoding="utf-8")
-    live, test = kept.read_text(encoding="utf-8").split()
+            lines.append(subprocess.run(create, check=True, text=True, stdout=subprocess.PIPE).stdout)  # noqa: S603  # our own
+        file.write_text("".join(lines), encoding="utf-8")
+    live, test = file.read_text(encoding="utf-8").split()
     return {"live": live, "test": test}
 
 

@@ -113,17 +113,17 @@ class Operator:
 
     @carry_out.register
     def _(self, order: control_orders.TaxServerOrder) -> Answer:
-        given = _given(order)
+        changes = _changes(order)
         fiscal = self._machine.fiscal
-        fiscal.reachable = given.pop("reachable", fiscal.reachable)
-        fiscal.server_state = given.pop("state", fiscal.server_state)
-        if "error" in given:
-            given["server_error"] = given.pop("error")
-        return self._set_memory(given)
+        fiscal.reachable = changes.pop("reachable", fiscal.reachable)
+        fiscal.server_state = changes.pop("state", fiscal.server_state)
+        if "error" in changes:
+            changes["server_error"] = changes.pop("error")
+        return self._set_memory(changes)
 
     @carry_out.register
     def _(self, order: control_orders.SetCounters) -> Answer:
-        return self._set_memory(_given(order))
+        return self._set_memory(_changes(order))
 
     @carry_out.register
     def _(self, order: control_orders.SetClock) -> Answer:
@@ -140,10 +140,10 @@ class Operator:
 
     @carry_out.register
     def _(self, order: control_orders.SetOptions) -> Answer:
-        given = _given(order)
-        if "rates" in given:
-            given["rates"] = {**self._machine.options.rates, **given["rates"]}
-        self._machine.change(**given)
+        changes = _changes(order)
+        if "rates" in changes:
+            changes["rates"] = {**self._machine.options.rates, **changes["rates"]}
+        self._machine.change(**changes)
         return {}
 
     @carry_out.register
@@ -154,7 +154,7 @@ class Operator:
             "nim": machine.options.nim,
             "mode": machine.mode.value,
             "stage": machine.stage.value,
-            "held": session.held,
+            "held": session.stop_point,
             "frames": {"in": session.frames_in, "out": session.frames_out},
             "bytes": {"in": session.bytes_in, "out": session.bytes_out},
             "naks": session.naks,
@@ -184,11 +184,11 @@ class Operator:
         self._stop()
         return {}
 
-    def _set_memory(self, given: dict[str, Any]) -> Answer:
+    def _set_memory(self, changes: dict[str, Any]) -> Answer:
         fiscal = self._machine.fiscal
-        fiscal.restore(msgspec.structs.replace(fiscal.snapshot(), **given))
+        fiscal.restore(msgspec.structs.replace(fiscal.snapshot(), **changes))
         return {}
 
 
-def _given(order: msgspec.Struct) -> dict[str, Any]:
+def _changes(order: msgspec.Struct) -> dict[str, Any]:
     return {name: value for name, value in msgspec.structs.asdict(order).items() if value is not UNSET}

@@ -129,7 +129,7 @@ class Replay:
     """`tell` hears of every difference and of what is odd in the recording, once each."""
 
     def __init__(self, recording: Recording, tell: Callable[[str], None]) -> None:
-        self._told: set[str] = set()
+        self._reports: set[str] = set()
         self._tell_on = tell
         for problem in recording.problems:
             self._tell(f"line {problem.line}: {problem.what}")
@@ -199,7 +199,7 @@ class Replay:
                 return self._play(at, request)
             if not exchange.is_cancel:
                 return self._otherwise(at, request)
-        return self._made_up(request, "after the end of the recording")
+        return self._substitute(request, "after the end of the recording")
 
     def _actions(self) -> Iterator[int]:
         return (at for at in range(self._at, len(self._exchanges)) if not self._exchanges[at].is_read)
@@ -211,12 +211,14 @@ class Replay:
         if (request.cmd, request.data) == CANCEL:
             return _answer(request, _NOT_OPEN)
         if was.cmd == request.cmd:
-            self._tell(f"{request.cmd:02X}h came with other data: {_shown(request.data)} instead of {_shown(was.data)}")
+            self._tell(
+                f"{request.cmd:02X}h came with other data: {_printable(request.data)} instead of {_printable(was.data)}"
+            )
             return self._play(expected, request)
         later = next((at for at in self._actions() if self._exchanges[at].is_for(request)), None)
         if later is None:
-            return self._made_up(request, f"where {was.cmd:02X}h was recorded")
-        self._tell(f"{request.cmd:02X}h came before {was.cmd:02X}h {_shown(was.data)}, which is left out")
+            return self._substitute(request, f"where {was.cmd:02X}h was recorded")
+        self._tell(f"{request.cmd:02X}h came before {was.cmd:02X}h {_printable(was.data)}, which is left out")
         return self._play(later, request)
 
     def _play(self, at: int, request: Request) -> tuple[Piece, ...]:
@@ -234,10 +236,10 @@ class Replay:
         if fresh is not None:
             self._used.add(fresh)
             return self._renumbered(self._exchanges[fresh], request)
-        known = [at for at, exchange in enumerate(self._exchanges) if exchange.is_for(request) and exchange.reply]
-        before = max((at for at in known if at < self._at), default=min(known, default=None))
+        positions = [at for at, exchange in enumerate(self._exchanges) if exchange.is_for(request) and exchange.reply]
+        before = max((at for at in positions if at < self._at), default=min(positions, default=None))
         if before is None:
-            return self._made_up(request, "anywhere")
+            return self._substitute(request, "anywhere")
         reply = self._exchanges[before].reply
         assert reply is not None  # noqa: S101  as chosen
         played = [self._exchanges[at] for at in self._played if at > before]
@@ -250,15 +252,15 @@ class Replay:
         self._seqs[exchange.request.seq] = request.seq
         return tuple(resequenced(exchange.pieces, self._seqs))
 
-    def _made_up(self, request: Request, where: str) -> tuple[Piece, ...]:
+    def _substitute(self, request: Request, where: str) -> tuple[Piece, ...]:
         if (request.cmd, request.data) == CANCEL:
             return _answer(request, _NOT_OPEN)
-        self._tell(f"{request.cmd:02X}h {_shown(request.data)} was not recorded {where}: refused")
+        self._tell(f"{request.cmd:02X}h {_printable(request.data)} was not recorded {where}: refused")
         return _answer(request, b"E:Not in the recording")
 
     def _tell(self, text: str) -> None:
-        if text not in self._told:
-            self._told.add(text)
+        if text not in self._reports:
+            self._reports.add(text)
             self._tell_on(text)
 
 
@@ -314,5 +316,5 @@ def _request(raw: bytes, line: int, tell: Callable[[str], None], *, is_spoiled: 
     return None
 
 
-def _shown(data: bytes) -> str:
+def _printable(data: bytes) -> str:
     return repr(data.decode("utf-8", "backslashreplace"))

@@ -75,7 +75,7 @@ class LineSession:
         self.think = think
         self.frames_in = self.frames_out = self.naks = self.syns = 0
         self.bytes_in = self.bytes_out = 0
-        self.held: Point | None = None
+        self.stop_point: Point | None = None
         self._keep = keep
         self._points: set[Point] = set()
         self._inbox: deque[Arrival] = deque()
@@ -122,7 +122,7 @@ class LineSession:
     def wake_at(self) -> float | None:
         """When `poll` will have something to do without new bytes."""
         later = self._later[0][0] if self._later else None
-        if self._work is None or self.held is not None:
+        if self._work is None or self.stop_point is not None:
             return later
         return self._work_at if later is None else min(later, self._work_at)
 
@@ -140,7 +140,7 @@ class LineSession:
         self._points.add(point)
 
     def resume(self) -> None:
-        self.held = None
+        self.stop_point = None
 
     def unplug(self, now: float, seconds: float) -> None:
         """The port vanishes; the machine stays as it is."""
@@ -155,7 +155,7 @@ class LineSession:
         """Off now, back after `seconds`: open invoice and last SEQ are forgotten."""
         self._drop_line()
         self._work = None
-        self.held = None
+        self.stop_point = None
         self._last = None
         self.machine.reboot(nim)
         self._be_deaf(now, seconds)
@@ -176,7 +176,7 @@ class LineSession:
         self._decoder, self._as_heard = Decoder(), Decoder()
 
     def _advance(self, now: float) -> None:
-        while self.held is None:
+        while self.stop_point is None:
             if self._work is None:
                 if not self._inbox:
                     return
@@ -221,7 +221,7 @@ class LineSession:
     def _pause(self, point: Point, at: float) -> Iterator[float]:
         if point in self._points:
             self._points.remove(point)
-            self.held = point
+            self.stop_point = point
             self._ready.append(Paused(at, point))
             yield _NEVER
 

@@ -90,12 +90,12 @@ class AnswerFormat:
 
     def fields(self, fields: Iterable[str]) -> str:
         """Of a reply whose last field may be left out."""
-        known = list(fields)
+        values = list(fields)
         if self._habits.fields == "fewer":
-            known.pop()
+            values.pop()
         elif self._habits.fields == "more":
-            known += ["0", "NEUF"]
-        return ",".join(known)
+            values += ["0", "NEUF"]
+        return ",".join(values)
 
 
 _PERCENT = 10_000  # a rate of 100 %
@@ -192,7 +192,7 @@ class InvoiceUnderway:
         return self._format.fields(self._format.amount(amount) for amount in amounts)
 
     def add_comment(self, comment: CommentData) -> None:
-        if any(known.label == comment.label for known in self.comments):
+        if any(other.label == comment.label for other in self.comments):
             raise MachineRefusal(f"Comment {comment.label} already there")
         self.comments.append(comment)
 

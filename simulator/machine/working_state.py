@@ -107,11 +107,11 @@ class WorkingState:
     def _closed(self, last: RememberedInvoice) -> str:
         """The answer to 38h, of which only the number may be left out."""
         form, counters = self.format, (self.fiscal.counter_of(last.type), self.fiscal.tc)
-        known = [*map(str, counters), form.type(last.type), form.time(last.time)]
-        known += [self.nim, form.text(self.options.ifu), form.code(last.code)]
+        values = [*map(str, counters), form.type(last.type), form.time(last.time)]
+        values += [self.nim, form.text(self.options.ifu), form.code(last.code)]
         if self.options.close_number or self.options.fields == "more":
-            known.append(form.text(last.number))
-        answer = ",".join(known) if self.options.fields == "fewer" else form.fields(known)
+            values.append(form.text(last.number))
+        answer = ",".join(values) if self.options.fields == "fewer" else form.fields(values)
         return f"R:{answer}" if self.options.close_prefix else answer
 
     def certify_foreign(self, number: str, invoice_type: str, total: int, now: datetime) -> RememberedInvoice:

@@ -188,18 +188,18 @@ _MS = 1000
 
 def add_habits(add: Callable[..., object]) -> None:
     for field in msgspec.structs.fields(FirmwareHabits):
-        told = inspect.type_info(field.type)
-        if not isinstance(told, inspect.Metadata) or told.extra is None:
+        info = inspect.type_info(field.type)
+        if not isinstance(info, inspect.Metadata) or info.extra is None:
             raise TypeError(f"{field.name} says nothing of itself")
-        flag, means = _flag(field.name, told.extra["unit"]), (told.extra_json_schema or {}).get("description", "")
+        flag, means = _flag(field.name, info.extra["unit"]), (info.extra_json_schema or {}).get("description", "")
         means = str(means).replace("%", "%%")
-        if isinstance(told.type, inspect.BoolType):
+        if isinstance(info.type, inspect.BoolType):
             add(flag, action="store_true", help=means)
-        elif isinstance(told.type, inspect.LiteralType):
-            add(flag, choices=told.type.values, default=field.default, help=f"{means} (default {field.default})")
+        elif isinstance(info.type, inspect.LiteralType):
+            add(flag, choices=info.type.values, default=field.default, help=f"{means} (default {field.default})")
         else:
-            kind = int if isinstance(told.type, inspect.IntType) else float
-            add(flag, type=kind, default=field.default, metavar=told.extra["unit"].upper() or "N", help=means)
+            kind = int if isinstance(info.type, inspect.IntType) else float
+            add(flag, type=kind, default=field.default, metavar=info.extra["unit"].upper() or "N", help=means)
 
 
 def read_habits(options: argparse.Namespace) -> dict[str, Any]:

@@ -25,7 +25,7 @@ class StateFile:
         self._path = path
         self._log_path = path.with_name(path.name + _LOG_SUFFIX)
         self._fresh = path.with_name(f".{path.name}.new")
-        self._kept = -1
+        self._revision = -1
         self._log = os.open(self._log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         self._directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
 
@@ -38,7 +38,7 @@ class StateFile:
         machine.fiscal.on_certified = self._append
 
     def keep(self, machine: SimulatedMachine) -> None:
-        if machine.fiscal.revision == self._kept:
+        if machine.fiscal.revision == self._revision:
             return
         descriptor = os.open(self._fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
@@ -48,7 +48,7 @@ class StateFile:
             os.close(descriptor)
         self._fresh.replace(self._path)
         os.fsync(self._directory)
-        self._kept = machine.fiscal.revision
+        self._revision = machine.fiscal.revision
 
     def close(self) -> None:
         os.close(self._log)

@@ -107,7 +107,7 @@ class Replay:
     async def lost(self, event: Event) -> None:
         shop = self.at_work
         self.waiting.append(asyncio.ensure_future(self._sale(event)))
-        fiscal, known = self.machine.fiscal, shop.worker.known
+        fiscal, known = self.machine.fiscal, shop.worker.counters
         counter = known.frc if event.type in CREDITS else known.fvc
         is_asked = (fiscal.tc, fiscal.counter_of(event.type)) != (known.tc, counter)  # C1h before 38h
         await shop.held_at(LAST + is_asked, "after" if event.executed else "before")

@@ -33,7 +33,7 @@ def _marks(kept: Remembered | None) -> Marks:
 
 
 def _kept(marks: Marks) -> Remembered:
-    books = sorted((book, mark.given, mark.asked) for book, mark in marks.books.items())
+    books = sorted((book, mark.highest, mark.question) for book, mark in marks.books.items())
     ledgers = sorted((book, tuple(sorted(map(int, ids)))) for book, ids in marks.ledgers.items())
     return Remembered(tuple(books), tuple(ledgers), marks.incomplete)
 
@@ -44,8 +44,8 @@ Numbers = tuple[int, int]
 
 def _caught_up(water: HighWater, ifu: str, book: Numbers) -> Numbers:
     number, question = book
-    asked = numbers.open_question(water.asked(name(ifu)), question)
-    return max(number, water.given(name(ifu))), question if asked == max(question, 0) else asked
+    asked = numbers.open_question(water.question(name(ifu)), question)
+    return max(number, water.highest(name(ifu))), question if asked == max(question, 0) else asked
 
 
 @cache
@@ -115,7 +115,7 @@ def put_back(world: World, backup: Ledger) -> World:
                 known, Marks({name(book.ifu): Mark(book.z_number, 0, max(book.question, 0))}, ledgers=counted)
             )
             answered |= {name(book.ifu): -book.question} if book.question < 0 else {}
-        marks = merged(numbers._without_cut_off(marks, numbers.KnownNumbers(known, answered)), known)
+        marks = merged(numbers._without_cut_off(marks, numbers.LedgerNumbers(known, answered)), known)
     books = []
     for book in backup.books:
         question, ledger = book.question, str(backup.id)

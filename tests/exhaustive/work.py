@@ -179,9 +179,9 @@ def decide(world: World, decision: str, code: str = "") -> World | None:
         world = store.certify(world, disputed, *real.word(word))
         if paper is not None:
             after = case.after(paper).state
-            is_next = after.known != case.state.known
+            is_next = after.counters != case.state.counters
             seen = (Certification(disputed.number, disputed.type, code),) if is_next else book.seen
-            known = real.counters_of(after.known) if after.known else None
+            known = real.counters_of(after.counters) if after.counters else None
             world = world.with_book(known=known, seen=seen, activation=book.activation)
     return store.decided(world)
 

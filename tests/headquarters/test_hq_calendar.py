@@ -53,7 +53,7 @@ async def test_months_and_years_go_upstream_and_are_shown(store, box, tmp_path: 
     assert [(one.data.period, one.data.total_ttc) for one in calendar] == [("2026-12", 5000), ("2026", 5000)]
     assert all(one.data.ledger_id for one in calendar)
     assert store.closures.take(calendar, now=NOW) == [TakeOutcome.STORED] * 2
-    assert store.closures.take(calendar, now=NOW) == [TakeOutcome.KNOWN] * 2
+    assert store.closures.take(calendar, now=NOW) == [TakeOutcome.DUPLICATE] * 2
     other = msgspec.structs.replace(calendar[0], data=msgspec.structs.replace(calendar[0].data, body="{}"))
     assert store.closures.take([other], now=NOW) == [TakeOutcome.FORK]
     async with pages(store) as client:

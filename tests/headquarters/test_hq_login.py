@@ -19,7 +19,7 @@ def store_with_people(store, monkeypatch):
     """What a hash costs is a fact of its own."""
     monkeypatch.setattr("common.passwords._N", 2)
     monkeypatch.setattr("common.passwords._P", 1)
-    monkeypatch.setattr("common.login_guard.NOBODY", hash_password("nobody has it"))
+    monkeypatch.setattr("common.login_guard.DUMMY_HASH", hash_password("nobody has it"))
     for name in ("Awa", "Issa"):
         store.people.create(name, hash_password(PASSWORD), "admin", 1)
     return store

@@ -128,7 +128,7 @@ def test_each_finding_in_both_languages():
     """Each kind has a name and a sentence, in French too; one of something is told as one."""
     assert {name.partition(".")[0] for name in wording._SENTENCES} == set(KINDS) == set(wording.KIND)
     for text in (*wording._SENTENCES.values(), *wording.KIND.values()):
-        assert text.told("fr") != text
+        assert text.in_language("fr") != text
     gone = {"first": 3, "last": 4, "what": "gone"}
     assert "3 to 4 have never come" in wording.sentence("gap", gone, "en")
     told = [wording.sentence("unexplained", {"z": 7, "count": count}, "fr") for count in (1, 2)]

@@ -190,14 +190,14 @@ async def test_somebody_elses_invoice_seen_by_the_heartbeat_is_known_from_then_o
         await shop.connected()
         await shop.certify("F-1")
         shop.session.machine.certify_foreign(number="X-1", total=500)
-        await shop.until(lambda: shop.worker.known.fvc == 2, "the look")
+        await shop.until(lambda: shop.worker.counters.fvc == 2, "the look")
         sale = asyncio.ensure_future(shop.certify("F-2", key="k"))
         await shop.held_at(LAST, "after")
         shop.session.unplug(asyncio.get_running_loop().time(), 0.02)
         shop.resume()
         assert (await sale).value.code == shop.on_machine[-1].code
         shop.session.machine.certify_foreign(number="X-2", total=500)
-        await shop.until(lambda: shop.worker.known.fvc == 4, "the look")
+        await shop.until(lambda: shop.worker.counters.fvc == 4, "the look")
     async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
         await shop.connected()
         assert not shop.worker.attention

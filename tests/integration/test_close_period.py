@@ -29,7 +29,7 @@ async def test_what_the_machine_says_at_a_z_is_known_from_then_on(tmp_path: Path
         shop.worker.on_event = lambda event: told.append(event.ref) if event.type == "closure.created" else None
         closure = (await shop.close_period()).value
         assert (closure.certs_count, closure.unexplained, closure.counters) == (1, 1, FiscalCounters(*shop.counters))
-        assert shop.worker.known == closure.counters
+        assert shop.worker.counters == closure.counters
         assert shop.worker.drift_seconds is not None
         assert abs(shop.worker.drift_seconds + 3600) < 60
         x = shop.worker.aggregate

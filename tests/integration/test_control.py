@@ -120,9 +120,9 @@ async def test_a_decision_is_taken_for_the_case_that_was_shown(box: Box) -> None
     await box.store.ledger.dispute(till.book, attempt_id, "unknown", at=till.at)
     fresh = Evidence(till.at, till.state(invoice("D-1")))
     case = await box.store.decisions.case(till.book, fresh)
-    settle = Settle(till.book, fresh, case.shown, "certified", "seen", till.at, None)
+    settle = Settle(till.book, fresh, case.fingerprint, "certified", "seen", till.at, None)
     with pytest.raises(DecisionRefused, match="changed"):
-        await box.ask(msgspec.structs.replace(settle, shown="another"))
+        await box.ask(msgspec.structs.replace(settle, fingerprint="another"))
     with pytest.raises(DecisionRefused, match="its last"):
         await box.ask(msgspec.structs.replace(settle, decision="not-certified"))
     await box.ask(settle)

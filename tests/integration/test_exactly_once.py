@@ -316,7 +316,7 @@ async def test_an_activation_after_which_nothing_was_certified_is_no_doubt(tmp_p
         told = await answer_lost(shop, "b-1", executed=False, then=lambda: activated(shop, reset=False))
         assert isinstance(told, NothingDone)
         stranger(shop)()
-        await shop.until(lambda: shop.worker.known.fvc == 2, "the stranger seen")
+        await shop.until(lambda: shop.worker.counters.fvc == 2, "the stranger seen")
         third = "EL02000015-3"
         told = await answer_lost(shop, "c-1", executed=False, then=lambda: activated(shop, third, reset=False))
         assert isinstance(told, NothingDone)

@@ -226,7 +226,7 @@ async def test_a_z_at_a_machine_that_counts_anew_ends_the_connection(tmp_path: P
     """Nothing is closed, and nobody gets that machine before it was asked what it is."""
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
-        shop.worker.attempts.known = FiscalCounters(9, 9, 9)
+        shop.worker.attempts.counters = FiscalCounters(9, 9, 9)
         with pytest.raises(LineLost, match="went down"):
             await shop.close_period()
         assert not shop.worker.connected

@@ -164,7 +164,7 @@ async def test_a_backup_from_before_the_machine_was_met_waits_for_an_operator_on
         await adopt(shop)
         with pytest.raises(DuplicateInvoice):
             await shop.certify("F-4")
-        assert (await shop.store.ledger.state(shop.worker.book)).z_asked
+        assert (await shop.store.ledger.state(shop.worker.book)).needs_last_z
         with pytest.raises(ZNumberUnknown):
             await shop.close_period()
         await shop.store.decisions.say_last_z(shop.worker.book, 3)

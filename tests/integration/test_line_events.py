@@ -91,11 +91,11 @@ async def test_what_a_machine_did_alone_is_known_after_a_look(tmp_path: Path) ->
         fiscal = shop.session.machine.fiscal
         fiscal.tc += 1
         await looked_at(shop)
-        assert shop.worker.known == FiscalCounters(*shop.counters)
+        assert shop.worker.counters == FiscalCounters(*shop.counters)
         assert (await shop.store.ledger.state(shop.worker.book)).unexplained == 0
         shop.session.machine.certify_foreign(total=500)
         await looked_at(shop)
-        assert shop.worker.known == FiscalCounters(*shop.counters)
+        assert shop.worker.counters == FiscalCounters(*shop.counters)
         assert (await shop.store.ledger.state(shop.worker.book)).unexplained == 1
         assert not shop.worker.attention
 

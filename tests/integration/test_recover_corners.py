@@ -261,7 +261,7 @@ async def test_a_refusal_of_38h_is_told_in_the_machines_words(tmp_path: Path) ->
         fiscal.tc += 1
         with pytest.raises(MachineRefused, match="No contact"):
             await shop.certify("A-1", credit=True, invoiceType="FA", creditNoteRef=f"{NIM}-1")
-        assert shop.worker.known == FiscalCounters(*shop.counters)
+        assert shop.worker.counters == FiscalCounters(*shop.counters)
         shop.session.machine.fiscal.reachable = True
         await shop.certify("A-1", credit=True, invoiceType="FA", creditNoteRef=f"{NIM}-1")
         assert [entry.number for entry in shop.on_machine] == ["F-1", "A-1"]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from simulation.world import World
 
-from daemon.core.clock import BOUND, FIRST_BOUND, MADE, SLACK
+from daemon.core.clock import BOUND, EARLIEST, FIRST_BOUND, SLACK
 from daemon.core.invoice.invoice import CREDITS
 from daemon.core.ledger.attempt import Record
 from daemon.core.report.receipt import Receipt
@@ -100,4 +100,4 @@ def latest_time(world: World) -> int:
     there on a machine that is further ahead may be right (881679)."""
     wrong_times = world.wrong_box_times and world.wrong_box_times + world.wrong_machine_times
     latest = world.box.true_millis() + (wrong_times * BOUND + SLACK if wrong_times else MOMENT)
-    return max(latest, MADE + FIRST_BOUND) if world.box_was_wrong_at_first else latest
+    return max(latest, EARLIEST + FIRST_BOUND) if world.box_was_wrong_at_first else latest

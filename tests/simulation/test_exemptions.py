@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from simulation import exemptions
 
-from daemon.core.clock import Clocks, latest, tell
+from daemon.core.clock import Clocks, decide_time, latest
 from simulator.machine.commands import STATE
 from simulator.machine.fiscal_memory import Snapshot
 from simulator.machine.machine import SimulatedMachine
@@ -126,8 +126,8 @@ def test_outages_are_unsure() -> None:
     """A till that is refused while the box's clock is ten days ahead, and its outage, which is written down when the clock is right again: it begins after
     the refusal on a clock that never was wrong, and before it on this one."""
     book = 1_772_600_000_000
-    refused = tell(Clocks(box=book + 10 * 86_400_000, synchronised=False, machine=None, book=book))
-    written = tell(Clocks(box=book + 1_000, synchronised=False, machine=None, book=book))
+    refused = decide_time(Clocks(box=book + 10 * 86_400_000, synchronised=False, machine=None, book=book))
+    written = decide_time(Clocks(box=book + 1_000, synchronised=False, machine=None, book=book))
     assert written.at < refused.at
 
 
@@ -135,7 +135,7 @@ def test_length_is_by_a_wrong_clock() -> None:
     """A box that was off for two hours, or for none and is two hours ahead at its start: its clock and its book are the same."""
     book = 1_772_600_000_000
     clocks = Clocks(box=book + 7_200_000, synchronised=False, machine=None, book=book)
-    assert tell(clocks).at == book + 7_200_000
+    assert decide_time(clocks).at == book + 7_200_000
 
 
 def test_latest_time() -> None:
@@ -147,4 +147,4 @@ def test_latest_time() -> None:
     assert ahead <= latest(clocks)
     month = book + 30 * 86_400_000
     alone = Clocks(box=book, synchronised=False, machine=ahead + month - book, book=book)
-    assert tell(alone).at < month < tell(msgspec.structs.replace(alone, book=month)).at
+    assert decide_time(alone).at < month < decide_time(msgspec.structs.replace(alone, book=month)).at

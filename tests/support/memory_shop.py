@@ -212,7 +212,7 @@ class MemoryShop:
         passed = self.session.frames_in if direction == "in" else self.session.frames_out
         point = Point(passed + next_frame, when, direction)
         self.session.pause_at(point)
-        await self.until(lambda: self.session.held == point, f"the machine at {point}")
+        await self.until(lambda: self.session.stop_point == point, f"the machine at {point}")
 
     async def disk_lost_at(self, next_frame: int) -> None:
         """The disk refuses every write from the moment on at which that frame is about to reach the machine."""

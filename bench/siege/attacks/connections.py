@@ -77,7 +77,7 @@ async def costly_heads(target: Target) -> None:
         b"Accept: " + b"a/b," * (size // 4) + b"\r\n",
     )
     heads = [
-        target.head(*asked, line) + b"\r\n" for line in lines for asked in (("GET", "/ui/login"), ("GET", "/v1/x"))
+        target.head(*request, line) + b"\r\n" for line in lines for request in (("GET", "/ui/login"), ("GET", "/v1/x"))
     ]
     heads += [target.head("GET", path) + b"\r\n" for path in ("/a" * (size // 2), "/v1?" + "a=b&" * (size // 4))]
     await _heads(target, lambda number: heads[number % len(heads) :] + heads, connections=40, addresses=20)
@@ -193,13 +193,13 @@ async def _drop_by_drop(target: Target, head: bytes, drop: bytes, *, connections
 
 async def slow_readers(target: Target) -> None:
     """Large answers that are asked for again and again, and never read."""
-    asked = (target.head("GET", "/schema/openapi.json") + b"\r\n") * 50
+    request = (target.head("GET", "/schema/openapi.json") + b"\r\n") * 50
 
     async def one(number: int) -> None:
         async with connected(target, source(number, 8)) as (reader, writer):
             writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
             reader._transport.pause_reading()  # type: ignore[attr-defined]  # noqa: SLF001  # the only way not to read
-            writer.write(asked)
+            writer.write(request)
             await asyncio.sleep(20)
 
     await swarm(200, one)

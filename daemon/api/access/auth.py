@@ -6,7 +6,7 @@ from typing import Any
 
 from litestar import Request
 
-from common.http_server import SHOWN
+from common.http_server import KEY_ACCEPTED
 from common.language import Text
 from daemon.api.access.context import ApiDeps, RequestContext
 from daemon.api.access.rehearsal import REHEARSED
@@ -56,12 +56,12 @@ async def admit(request: Request[Any, Any, Any]) -> None:
         expires = expiry(scope, found_lane)
     deps.uses[key.id] = deps.clock()
     if key.mode == "live":
-        scope["state"][SHOWN] = True
+        scope["state"][KEY_ACCEPTED] = True
         deps.sandbox.note_live()
     elif right is not None and not route["lasting"]:
         scope["state"][AFTERWARDS] = await deps.sandbox.enter()
-    asked = deps.workers.get(key.nim, key.mode)
-    found = asked.in_use if asked else None
+    worker = deps.workers.get(key.nim, key.mode)
+    found = worker.in_use if worker else None
     scope["auth"] = RequestContext(key, found, address, expires)
     if key.mode == "test" and found is not None and scope["method"] == "POST":
         await _rehearse(deps, scope, found.book.id)

@@ -209,4 +209,4 @@ def ignored(headers: Headers, language: Language) -> tuple[Adjustment, ...]:
     """The warning for a live key that came with the header."""
     if all(name != b"mcfd-test" for name, _ in headers):
         return ()
-    return (Adjustment("TEST_HEADER_IGNORED", f"{HEADER}: {_IGNORED.told(language)}", field=HEADER),)
+    return (Adjustment("TEST_HEADER_IGNORED", f"{HEADER}: {_IGNORED.in_language(language)}", field=HEADER),)

@@ -57,8 +57,8 @@ def by_name(headers: Headers) -> dict[str, str]:
     """Those given twice with a comma between."""
     found: dict[str, str] = {}
     for name, value in headers:
-        known, text = found.get(name.decode("latin-1")), value.decode("latin-1")
-        found[name.decode("latin-1")] = text if known is None else f"{known}, {text}"
+        before, text = found.get(name.decode("latin-1")), value.decode("latin-1")
+        found[name.decode("latin-1")] = text if before is None else f"{before}, {text}"
     return found
 
 

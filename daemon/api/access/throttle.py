@@ -82,7 +82,7 @@ class ConcurrencyLimit:
                 del self._taken[key_id]
 
 
-async def nobody() -> None:
+async def no_wait() -> None:
     """There is no till."""
 
 
@@ -90,7 +90,7 @@ class SandboxShare:
     """What a request took is measured by the processor time of all threads meanwhile: those that read a page's rows hold up the loop as
     well. Too much rather than too little, since whatever else ran then is counted too."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, let_pass: LetPass = nobody) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, let_pass: LetPass = no_wait) -> None:
         """`let_pass` returns when no till is waiting just now, or has gone first for long enough."""
         self._clock = clock
         self._let_pass = let_pass

@@ -150,7 +150,7 @@ def _tax_server(workers: Sequence[MachineWorker], now: int) -> Iterator[Metric]:
     yield _gauge(
         "mcfd_tax_server_waiting",
         "Transactions in the machine that the tax server has not acknowledged.",
-        ((book, max(0, link.held - link.acknowledged)) for book, link in links),
+        ((book, max(0, link.documents - link.acknowledged)) for book, link in links),
     )
 
 

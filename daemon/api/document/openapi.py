@@ -195,14 +195,14 @@ class DrawnOnce:
 
     def __init__(self, draw: Callable[[], bytes]) -> None:
         self._draw = draw
-        self._kept: bytes | None = None
+        self._value: bytes | None = None
         self._turn = asyncio.Lock()
 
     async def get(self) -> bytes:
         async with self._turn:
-            if self._kept is None:
-                self._kept = await asyncio.to_thread(self._draw)
-        return self._kept
+            if self._value is None:
+                self._value = await asyncio.to_thread(self._draw)
+        return self._value
 
 
 @get("/schema")

@@ -131,7 +131,7 @@ def static_file(headers: Headers, package: str, name: str, *more: Header) -> Ans
     accepted = b",".join(value for key, value in headers if key == b"accept-encoding")
     body, tag = _read(package, name, packed=b"gzip" in accepted)
     media_type = MEDIA_TYPES[name.rpartition(".")[2]]
-    kept: tuple[Header, ...] = (
+    cache_headers: tuple[Header, ...] = (
         (b"etag", tag),
         (b"cache-control", b"private, max-age=3600"),
         (b"vary", b"accept-encoding"),
@@ -139,8 +139,8 @@ def static_file(headers: Headers, package: str, name: str, *more: Header) -> Ans
         *more,
     )
     if (b"if-none-match", tag) in headers:
-        return Answer(b"", status=304, media_type=media_type, headers=kept)
-    return Answer(body, media_type=media_type, headers=kept)
+        return Answer(b"", status=304, media_type=media_type, headers=cache_headers)
+    return Answer(body, media_type=media_type, headers=cache_headers)
 
 
 @cache

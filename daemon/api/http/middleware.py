@@ -172,9 +172,9 @@ class _Finish:
 
 def _access_line(scope: HTTPScope, status: int, began: float, own_id: str) -> None:
     client = scope["client"]
-    known: dict[str, Any] = {"address": client[0] if client else ""}
+    caller: dict[str, Any] = {"address": client[0] if client else ""}
     if visit := scope.get("auth"):
-        known |= {"nim": visit.key.nim, "mode": visit.key.mode, "key_id": visit.key.id}
+        caller |= {"nim": visit.key.nim, "mode": visit.key.mode, "key_id": visit.key.id}
     log.info(
         "request.answered",
         request_id=own_id,
@@ -182,11 +182,11 @@ def _access_line(scope: HTTPScope, status: int, began: float, own_id: str) -> No
         route=scope.get("path_template") or "(none)",
         status=status or HUNG_UP,
         duration_ms=round((time.perf_counter() - began) * 1000, 1),
-        **known,
+        **caller,
     )
 
 
 def language_of(scope: Scope) -> Language:
     """Of the people behind the client, as it says."""
-    asked = next((value for name, value in scope["headers"] if name == b"accept-language"), b"")
-    return preferred(asked.decode("latin-1"))
+    header = next((value for name, value in scope["headers"] if name == b"accept-language"), b"")
+    return preferred(header.decode("latin-1"))

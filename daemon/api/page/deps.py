@@ -129,7 +129,7 @@ async def _no_file(*_: Any) -> str:
     return ""
 
 
-class HeadquartersShown(NamedTuple):
+class HeadquartersInfo(NamedTuple):
     """Where closures go."""
 
     address: str = ""
@@ -188,7 +188,7 @@ class PageDeps(msgspec.Struct, frozen=True, kw_only=True):
     authority: Callable[[], bytes] = bytes
     labels: Callable[[Language], Mapping[str, str]] = _no_labels
     probe: Callable[[str, Language], Awaitable[Sequence[Probed]]] = _no_probe
-    headquarters: Callable[[], HeadquartersShown] = HeadquartersShown
+    headquarters: Callable[[], HeadquartersInfo] = HeadquartersInfo
     join: Callable[[str, str, Actor], Awaitable[None]] = _not_joined
     leave: Callable[[Actor], Awaitable[None]] = _not_left
     log_lines: Callable[[Language], Sequence[LogLine]] = _no_lines
@@ -202,7 +202,7 @@ class PortChoice(msgspec.Struct, frozen=True):
     """empty where no machine answered"""
     ifu: str = ""
     taxpayer: str = ""
-    said: str = ""
+    problem: str = ""
     """what was there instead of a machine"""
 
 
@@ -236,7 +236,7 @@ class FirstStart(Protocol):
     @property
     def language(self) -> Language: ...
     @property
-    def made(self) -> SetupResult | None: ...
+    def result(self) -> SetupResult | None: ...
     async def search(self, place: str, language: Language) -> Sequence[PortChoice]: ...
     async def probe(self, nim: str, language: Language) -> Sequence[Probed]: ...
     async def carry_out(self, request: SetupRequest) -> SetupResult: ...

@@ -13,7 +13,7 @@ from litestar.handlers import HTTPRouteHandler
 from common.web.formats import depth, is_month
 from daemon.api.http.answers import Answer, Reply, Stream
 from daemon.api.page.deps import Copy, PageDeps
-from daemon.api.page.shown.machine_shown import qr_picture
+from daemon.api.page.views.machine_view import qr_picture
 from daemon.api.page.visit import AnyRequest, Visit, enter, fault_page
 from daemon.core.errors import NotFound
 from daemon.core.people import Right
@@ -31,9 +31,9 @@ class Day(msgspec.Struct, frozen=True):
         return depth(self.total, most)
 
 
-def month_of(asked: str, today: date) -> str:
+def month_of(text: str, today: date) -> str:
     """YYYY-MM; this month for anything else."""
-    return asked if is_month(asked) else f"{today:%Y-%m}"
+    return text if is_month(text) else f"{today:%Y-%m}"
 
 
 def day_of(text: str) -> date | None:
@@ -77,20 +77,20 @@ def streamed(visit: Visit, pieces: AsyncGenerator[bytes, None], kind: bytes, nam
 def file_route(
     path: str,
     right: Right,
-    kept: Callable[[PageDeps], Iterable[Copy]],
+    files: Callable[[PageDeps], Iterable[Copy]],
     read: Callable[[PageDeps, str], Any],
     kind: Callable[[str], bytes],
     *,
     absent: str,
 ) -> HTTPRouteHandler:
-    """GET of one of the files that are kept, in pieces; `kind` gives its media type by its name. Nothing outside `kept` is read."""
+    """GET of one of the files that are kept, in pieces; `kind` gives its media type by its name. Nothing outside `files` is read."""
 
     @get(path)
     async def download(request: AnyRequest) -> Reply:
         try:
             visit = await enter(request, right)
             name = str(request.path_params["name"])
-            if name not in {file.name for file in kept(visit.page)}:
+            if name not in {file.name for file in files(visit.page)}:
                 raise NotFound(absent)  # noqa: TRY301  shown as a page, as all else
         except Exception as error:  # noqa: BLE001  every error of a screen is a page
             return await fault_page(request, error)

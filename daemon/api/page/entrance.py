@@ -73,21 +73,21 @@ async def login(request: AnyRequest) -> Reply:
         name = form.get("name", "")[:64]
         assert deps.logins is not None  # noqa: S101  the page is only there with people
         device = cookie_of(headers, DEVICE)
-        made = await deps.logins.log_in(name, form.get("password", ""), address_of(request), device)
+        session = await deps.logins.log_in(name, form.get("password", ""), address_of(request), device)
     except (Foreign, Refusal) as error:
         fault = fault_of(error)
-        said = fault.told(Speaker(language_of(request, page.language)))
-        return await html(request, page, "login.html", status=fault.status, name=name, problem=said)
-    place = redirect_after_login(request, deps.logins.who(made))
-    known = device_cookie(deps.logins.device_of(name), tls=page.tls)
-    return redirect(place, session_cookie(made, tls=page.tls), forget_return_url(), known)
+        problem = fault.message(Speaker(language_of(request, page.language)))
+        return await html(request, page, "login.html", status=fault.status, name=name, problem=problem)
+    place = redirect_after_login(request, deps.logins.who(session))
+    cookie = device_cookie(deps.logins.device_of(name), tls=page.tls)
+    return redirect(place, session_cookie(session, tls=page.tls), forget_return_url(), cookie)
 
 
 @post("/ui/logout", status_code=200)
 async def logout(request: AnyRequest) -> Reply:
     deps: ApiDeps = request.app.state["deps"]
-    if is_from_here(request.scope["headers"]) and deps.logins and (held := token(request)):
-        await deps.logins.log_out(held, address_of(request))
+    if is_from_here(request.scope["headers"]) and deps.logins and (session := token(request)):
+        await deps.logins.log_out(session, address_of(request))
         return redirect("/ui/login", session_cookie("", tls=request.app.state["page"].tls), forget_return_url())
     return redirect("/ui/login")
 

@@ -67,11 +67,11 @@ def compile_template(name: str) -> None:
     """It and whatever it extends, includes or imports."""
     from jinja2.meta import find_referenced_templates  # noqa: PLC0415  see above
 
-    made = environment()
-    made.get_template(name)
-    assert made.loader is not None  # noqa: S101  given below
-    source, _, _ = made.loader.get_source(made, name)
-    for other in find_referenced_templates(made.parse(source)):
+    templates = environment()
+    templates.get_template(name)
+    assert templates.loader is not None  # noqa: S101  given below
+    source, _, _ = templates.loader.get_source(templates, name)
+    for other in find_referenced_templates(templates.parse(source)):
         if other is not None and other not in _compiled:
             compile_template(other)
     _compiled.add(name)
@@ -89,18 +89,18 @@ def environment() -> Environment:
     )
 
     loader = ChoiceLoader([PackageLoader("daemon.api.page"), PackageLoader("common.web")])
-    made = Environment(
+    templates = Environment(
         loader=loader, autoescape=select_autoescape(), undefined=StrictUndefined, trim_blocks=True, auto_reload=False
     )
-    made.filters |= {
+    templates.filters |= {
         "number": numbers.amount,
         "money": numbers.money,
         "compact": numbers.compact,
         "scaled": numbers.scaled,
         "cell": charts.money_cell,
     }
-    made.globals |= {"bars": charts.bars, "icon": icon, "Counted": Counted, "value_word": value_word}
-    return made
+    templates.globals |= {"bars": charts.bars, "icon": icon, "Counted": Counted, "value_word": value_word}
+    return templates
 
 
 class NotLoggedIn(Exception):
@@ -128,11 +128,11 @@ class Fault(msgspec.Struct, frozen=True):
     text: Text
     error: Exception | None = None
 
-    def told(self, say: Speaker) -> str:
+    def message(self, say: Speaker) -> str:
         """With what was wrong exactly, where the error knows it."""
-        sentence = self.text.told(say.language)
-        is_told = isinstance(self.error, TOLD) and not isinstance(self.error, SAID)
-        detail = _detail(self.error, say.language) if is_told else ""
+        sentence = self.text.in_language(say.language)
+        has_detail = isinstance(self.error, WITH_DETAIL) and not isinstance(self.error, COMPLETE_TEXTS)
+        detail = _detail(self.error, say.language) if has_detail else ""
         return f"{sentence} ({detail})" if detail else sentence
 
 
@@ -161,7 +161,7 @@ FAULTS: dict[type[Exception], tuple[int, Text]] = {
     TakeOverRefused: (409, Text("This decision does not fit any more.")),
 }
 UNKNOWN = Text("A fault of mcfd; it is in the log.")
-TOLD = (
+WITH_DETAIL = (
     errors.InvalidRequest,
     errors.MachineError,
     errors.ZNumberUnknown,
@@ -170,7 +170,7 @@ TOLD = (
     TakeOverRefused,
 )
 
-SAID = (errors.MachineOffline, errors.MachineBusy, errors.MachineAttention)
+COMPLETE_TEXTS = (errors.MachineOffline, errors.MachineBusy, errors.MachineAttention)
 """Whose sentence says all that there is to say to who stands in the shop."""
 
 
@@ -210,6 +210,8 @@ NAMED = Text("{name}: {found}")
 def _detail(error: Exception | None, language: Language) -> str:
     """In the person's language as far as it was written as a text; no path of the box is in it."""
     if isinstance(error, errors.InvalidRequest):
-        told = [NAMED(name=FIELDS.get(e.field, e.field), found=e.message).told(language) for e in error.errors]
-        return errors.without_paths("; ".join(told), language)
+        details = [
+            NAMED(name=FIELDS.get(e.field, e.field), found=e.message).in_language(language) for e in error.errors
+        ]
+        return errors.without_paths("; ".join(details), language)
     return errors.without_paths(str(tell(error, language)), language)

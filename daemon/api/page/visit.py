@@ -24,7 +24,7 @@ from daemon.api.access.login import token_of
 from daemon.api.http.answers import Answer, Header, Headers, Reply
 from daemon.api.page.deps import PageDeps
 from daemon.api.page.rendering import Foreign, NotLoggedIn, Rendering, fault_of
-from daemon.api.page.shown.sales_state import sales_state
+from daemon.api.page.views.sales_state import sales_state
 from daemon.api.refusals import RoleNotAllowed
 from daemon.api.request.body import read_bytes
 from daemon.core.audit import Actor
@@ -135,9 +135,9 @@ class Visit(msgspec.Struct, frozen=True):
 
     def link(self, path: str, **query: object) -> str:
         """To another screen of the same machine."""
-        told = {"m": name_of(self.worker), **query} if len(self.deps.workers.all()) > 1 else query
-        kept = {name: value for name, value in told.items() if value not in (None, "")}
-        return f"{path}?{urlencode(kept)}" if kept else path
+        values = {"m": name_of(self.worker), **query} if len(self.deps.workers.all()) > 1 else query
+        pairs = {name: value for name, value in values.items() if value not in (None, "")}
+        return f"{path}?{urlencode(pairs)}" if pairs else path
 
     def look(self, path: str) -> str:
         """The same, to look: whoever looks at the machine that is in use goes on with its spare once that stands for it."""
@@ -244,19 +244,19 @@ async def fault_page(request: AnyRequest, error: Exception, visit: Visit | None 
             return Answer(b"", media_type=HTML, headers=(TO_LOGIN, security))
         return redirect("/ui/login", security)
     fault = fault_of(error)
-    told: dict[str, Any] = {
+    content: dict[str, Any] = {
         "answered": fault.status,
-        "said": fault.told(Speaker(language_of(request, page.language))),
+        "problem": fault.message(Speaker(language_of(request, page.language))),
         "is_change": request.scope["method"] != "GET",
     }
-    if visit is None and isinstance(error, RoleNotAllowed) and not told["is_change"]:
+    if visit is None and isinstance(error, RoleNotAllowed) and not content["is_change"]:
         visit = await enter(request, "look", unattended=True)  # every role may: with the menu of what else it may see
     if visit:
-        return await shown(visit, "fault.html", status=fault.status, **told)
-    return await html(request, page, "fault.html", status=fault.status, **told)
+        return await render(visit, "fault.html", status=fault.status, **content)
+    return await html(request, page, "fault.html", status=fault.status, **content)
 
 
-async def shown(visit: Visit, template: str, *, status: int = 200, **values: Any) -> Reply:
+async def render(visit: Visit, template: str, *, status: int = 200, **values: Any) -> Reply:
     """A screen with its frame: menu, machine, person."""
     attention = [worker for worker in visit.deps.workers.all() if worker.attention or worker.is_awaited]
     here = visit.request.scope["path"]
@@ -284,8 +284,8 @@ async def shown(visit: Visit, template: str, *, status: int = 200, **values: Any
             "name_of": name_of,
             "moment": visit.moment,
             "in_attention": attention,
-            "damage": tuple(from_stored(found).told(visit.language) for found in visit.deps.damage()),
-            "disk": from_stored(visit.deps.disk()).told(visit.language),
+            "damage": tuple(from_stored(found).in_language(visit.language) for found in visit.deps.damage()),
+            "disk": from_stored(visit.deps.disk()).in_language(visit.language),
             "paid": visit.page.labels(visit.language),
             **values,
         },
@@ -309,7 +309,7 @@ async def html(
     **values: Any,
 ) -> Reply:
     language = language_of(request, page.language)
-    told = {
+    context = {
         "say": Speaker(language),
         "language": language,
         "here": request.scope["path"],
@@ -323,7 +323,7 @@ async def html(
         **values,
     }
     rendering: Rendering = request.app.state["rendering"]
-    return Answer(await rendering.screen(template, told), status=status, media_type=HTML, headers=headers)
+    return Answer(await rendering.screen(template, context), status=status, media_type=HTML, headers=headers)
 
 
 def redirect(path: str, *headers: Header) -> Reply:
@@ -334,20 +334,20 @@ def token(request: AnyRequest) -> str:
     return token_of(request.scope["headers"])
 
 
-ASKED_COOKIE: Final = "mcfd_asked"
+RETURN_COOKIE: Final = "mcfd_asked"
 
 
 def remember_return_url(request: Request[Any, Any, Any]) -> Header:
     """`Set-Cookie` beside the way to the login."""
-    return b"set-cookie", security.set_cookie(ASKED_COOKIE, security.return_url(request)).encode()
+    return b"set-cookie", security.set_cookie(RETURN_COOKIE, security.return_url(request)).encode()
 
 
 def redirect_after_login(request: Request[Any, Any, Any], session: Session | None) -> str:
     """Where somebody goes who has just logged in."""
     return (
-        security.redirect_after_login(request, ASKED_COOKIE, partial(may, session.role)) if session else security.FIRST
+        security.redirect_after_login(request, RETURN_COOKIE, partial(may, session.role)) if session else security.FIRST
     )
 
 
 def forget_return_url() -> Header:
-    return b"set-cookie", security.set_cookie(ASKED_COOKIE, "").encode()
+    return b"set-cookie", security.set_cookie(RETURN_COOKIE, "").encode()

@@ -97,7 +97,7 @@ def parse(raw: bytes) -> dict[str, Any]:
         raise InvalidJson(
             Text(
                 "{msg} at line {lineno} column {colno}",
-                msg=_SAID.get(error.msg, error.msg),
+                msg=_MESSAGES.get(error.msg, error.msg),
                 lineno=error.lineno,
                 colno=error.colno,
             )
@@ -123,7 +123,7 @@ def _check_values(text: str) -> None:
         raise TooLarge(_TOO_MANY)
 
 
-_SAID = {
+_MESSAGES = {
     str(text): text
     for text in (
         Text("Expecting value"),

@@ -90,24 +90,24 @@ async def events(request: ApiRequest) -> Stream:
 
 
 async def _frames(
-    asked: MachineWorker, notifier: EventNotifier, start: Start, is_welcome: Callable[[], bool]
+    original: MachineWorker, notifier: EventNotifier, start: Start, is_welcome: Callable[[], bool]
 ) -> AsyncGenerator[bytes, None]:
     """Of the machine that is in use: from a take-over on those of its spare, within a beat."""
     after = start.after
     yield OPENING
     if start.reset:
-        yield frame(reset_event(asked.in_use.book, start, asked.now()), start.epoch)
+        yield frame(reset_event(original.in_use.book, start, original.now()), start.epoch)
     while True:
-        worker = asked.in_use
+        worker = original.in_use
         with notifier.listening(worker.book) as news:
-            while worker is asked.in_use:
+            while worker is original.in_use:
                 news.clear()
-                told = await events_for(worker.events, worker.ledger, worker.book, after)
+                events = await events_for(worker.events, worker.ledger, worker.book, after)
                 if not is_welcome():
                     return
-                if told:
-                    after = told[-1].id
-                    yield b"".join(frame(event, start.epoch) for event in told)
+                if events:
+                    after = events[-1].id
+                    yield b"".join(frame(event, start.epoch) for event in events)
                 elif not await has_come(news, BEAT):
                     yield COMMENT
 

@@ -138,7 +138,7 @@ async def ready(request: ApiRequest) -> Answer:
     ]
     language = preferred(request.headers.get("accept-language", ""))
     machines = tuple(_machine(worker, deps.clock(), language) for worker in expected)
-    damage = tuple(from_stored(found).told(language) for found in deps.damage())
+    damage = tuple(from_stored(found).in_language(language) for found in deps.damage())
     in_use = {worker.book.nim for worker in expected if worker.is_in_use}
     well = all(machine.ready for machine in machines if machine.nim in in_use) and not damage
     body = Ready(
@@ -146,7 +146,7 @@ async def ready(request: ApiRequest) -> Answer:
         machines=machines,
         upstream=await _upstream(request),
         ledger=damage if _has_key(request) else (NAMELESS,) * bool(damage),
-        disk=from_stored(deps.disk()).told(language),
+        disk=from_stored(deps.disk()).in_language(language),
     )
     return encoded(body, status=200 if well else 503)
 
@@ -165,9 +165,9 @@ def _machine(worker: MachineWorker, now: int, language: Language) -> MachineRead
         nim=worker.book.nim,
         ready=worker.connected and not worker.obstacle,
         connected=worker.connected,
-        attention=worker.obstacle.told(language),
+        attention=worker.obstacle.in_language(language),
         attention_code=code_of(worker.obstacle),
-        last_error="" if worker.connected else without_paths(worker.offline_reason.told(language), language),
+        last_error="" if worker.connected else without_paths(worker.offline_reason.in_language(language), language),
         last_error_code="" if worker.connected else code_of(worker.offline_reason),
         waiting=worker.waiting,
         clock_drift=None if drift is None else round(drift),

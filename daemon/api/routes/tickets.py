@@ -65,37 +65,37 @@ async def _invoice(request: ApiRequest, _shop: Shop, style: Style) -> Document:
 
 async def _x(request: ApiRequest, shop: Shop, style: Style) -> Document:
     worker, query = request.auth.worker, read_query(request, "from", "to")
-    shown = await report.x_between(worker, *range_of(request, query)) if query else await report.x_report(worker)
-    await acts.give_report(worker, "X", shown, call_of(request, b""))
-    return report_document(shown, shop, style, printed_at=_now(request), periodic=bool(query))
+    content = await report.x_between(worker, *range_of(request, query)) if query else await report.x_report(worker)
+    await acts.give_report(worker, "X", content, call_of(request, b""))
+    return report_document(content, shop, style, printed_at=_now(request), periodic=bool(query))
 
 
 async def _z(request: ApiRequest, _shop: Shop, style: Style) -> Document:
     worker = request.auth.worker
     closure = await report.closure(worker, request.path_params["z"])
-    shown = msgspec.json.decode(closure.body, type=ZReport)
-    letterhead = bytes.fromhex(shown.letterhead)
+    content = msgspec.json.decode(closure.body, type=ZReport)
+    letterhead = bytes.fromhex(content.letterhead)
     shop = await deps_of(request).paper.shop_by_letterhead(worker, style.language, letterhead)
-    return report_document(shown, shop, style, printed_at=_now(request))
+    return report_document(content, shop, style, printed_at=_now(request))
 
 
 def _calendar(kind: CalendarKind) -> Template:
     async def template(request: ApiRequest, _shop: Shop, style: Style) -> Document:
         worker = request.auth.worker
         body = await calendar_closure(worker, kind, request.path_params["period"])
-        shown = msgspec.json.decode(body, type=CalendarReport)
-        letterhead = bytes.fromhex(shown.letterhead)
+        content = msgspec.json.decode(body, type=CalendarReport)
+        letterhead = bytes.fromhex(content.letterhead)
         shop = await deps_of(request).paper.shop_by_letterhead(worker, style.language, letterhead)
-        return report_document(shown, shop, style, printed_at=_now(request))
+        return report_document(content, shop, style, printed_at=_now(request))
 
     return template
 
 
 async def _a(request: ApiRequest, shop: Shop, style: Style) -> Document:
     start, end = range_of(request, read_query(request, "from", "to"))
-    shown = await report.a_report(request.auth.worker, start, end)
-    await acts.give_report(request.auth.worker, "A", shown, call_of(request, b""))
-    return report_document(shown, shop, style, printed_at=_now(request))
+    content = await report.a_report(request.auth.worker, start, end)
+    await acts.give_report(request.auth.worker, "A", content, call_of(request, b""))
+    return report_document(content, shop, style, printed_at=_now(request))
 
 
 async def _articles(request: ApiRequest, shop: Shop, style: Style) -> Document:

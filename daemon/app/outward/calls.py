@@ -62,7 +62,7 @@ AGAIN_SECONDS: Final = (1.0, 30.0)
 TILLS_FIRST_SECONDS: Final = 15.0
 """For so long tills of the shop's network that wait go first; then it waits for its turn as they do."""
 STEP: Final = 0.005
-KNOWN_SECONDS: Final = 3600.0
+READING_SECONDS: Final = 3600.0
 """For so long the relay's time counts that was heard ahead of all others: one relay with a wrong clock does not end the lane for good."""
 STOP_SECONDS: Final = 1.0
 ME: Final = "/v1/me"
@@ -100,7 +100,7 @@ class LaneClock:
     box: Clock
     _ahead: int | None = field(default=None, init=False)
     """The relay's time without that of the loop."""
-    _known_until: float = field(default=0.0, init=False)
+    _valid_until: float = field(default=0.0, init=False)
 
     def heard(self, sent_at: int) -> None:
         """Once for each call, when it comes."""
@@ -109,8 +109,8 @@ class LaneClock:
             return
         loop = asyncio.get_running_loop().time()
         ahead = sent_at - int(loop * 1000)
-        if self._ahead is None or ahead >= self._ahead or loop >= self._known_until:
-            self._ahead, self._known_until = ahead, loop + KNOWN_SECONDS
+        if self._ahead is None or ahead >= self._ahead or loop >= self._valid_until:
+            self._ahead, self._valid_until = ahead, loop + READING_SECONDS
 
     def now(self) -> int:
         if self._ahead is None or self.is_synchronised():
@@ -267,8 +267,8 @@ class Calls:
         )
 
     def _problem(self, answer: Answer) -> RelayedReply:
-        shown = tuple((name.decode(), value.decode("latin-1")) for name, value in answer.headers)
-        return self._replied(answer.status, shown, answer.body)
+        headers = tuple((name.decode(), value.decode("latin-1")) for name, value in answer.headers)
+        return self._replied(answer.status, headers, answer.body)
 
     def _replied(self, status: int, headers: Headers, body: bytes) -> RelayedReply:
         return RelayedReply(boot=self._runtime.boot, line=self._line, status=status, headers=headers, body=body)

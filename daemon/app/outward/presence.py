@@ -83,7 +83,7 @@ class PresenceWords:
             disk=self._free_mb(),
             config=self._configuration(),
             stands_for=first.book.nim if (first := worker.stands_for) else "",
-            asks=standing.z_asked,
+            asks=standing.needs_last_z,
         )
 
     def _free_mb(self) -> int:

@@ -16,7 +16,7 @@ import structlog
 from common import logs
 from common.language import Language
 from daemon import log_words
-from daemon.api.page.deps import Finding, HeadquartersShown, LogLine, PageDeps, Verified
+from daemon.api.page.deps import Finding, HeadquartersInfo, LogLine, PageDeps, Verified
 from daemon.api.page.rendering import BoxFailed, BoxRefused
 from daemon.app.outward import joining
 from daemon.app.outward.replication import Replication
@@ -115,7 +115,7 @@ async def _command(
     assert process.stderr  # noqa: S101
     try:
         async with asyncio.timeout(seconds):
-            out, said = await asyncio.gather(process.stdout.read(), _listen(process.stderr, tell))
+            out, messages = await asyncio.gather(process.stdout.read(), _listen(process.stderr, tell))
             await process.wait()
     except TimeoutError:
         raise BoxFailed(f"mcfd {arguments[0]} took longer than {seconds:.0f} s") from None
@@ -124,22 +124,22 @@ async def _command(
             process.kill()
             await process.wait()
     if process.returncode not in accepted:
-        log.error("page.command_failed", command=arguments[0], said=said)
+        log.error("page.command_failed", command=arguments[0], output=messages)
         raise BoxFailed(f"mcfd {arguments[0]} failed")
     return out
 
 
 async def _listen(stream: asyncio.StreamReader, tell: Tell) -> str:
     """The last words on stderr that are no progress."""
-    said = ""
+    text = ""
     while line := await stream.readline():
         try:
             progress = msgspec.json.decode(line, type=_Progress)
         except msgspec.DecodeError:
-            said = (said + line.decode(errors="replace"))[-LAST_WORDS:]
+            text = (text + line.decode(errors="replace"))[-LAST_WORDS:]
         else:
             tell(progress.done, progress.of)
-    return said
+    return text
 
 
 def page_of(
@@ -154,7 +154,7 @@ def page_of(
     """`stop` ends the daemon, and `reload` has the settings read again, as signals do."""
     store, settings = runtime.store, runtime.settings
     home = settings.storage.path.parent
-    copies, made = home / "backups", home / "exports"
+    copies, exports = home / "backups", home / "exports"
     return PageDeps(
         keys=store.api_keys,
         people=store.people,
@@ -169,9 +169,9 @@ def page_of(
         archives=partial(files.archives, copies),
         read_backup=partial(files.read, copies),
         restore=partial(_restore, settings, stop),
-        export=partial(files.export, settings, made),
-        exports=partial(files.exports, made),
-        read_export=partial(files.read, made),
+        export=partial(files.export, settings, exports),
+        exports=partial(files.exports, exports),
+        read_export=partial(files.read, exports),
         authority=partial(_authority, settings),
         labels=settings.labels_in,
         support=settings.company.support,
@@ -189,12 +189,12 @@ async def _restore(settings: Settings, stop: Callable[[], None], copy: str, by: 
     stop()
 
 
-def _headquarters(settings: Settings) -> HeadquartersShown:
+def _headquarters(settings: Settings) -> HeadquartersInfo:
     is_configured = settings.upstream is not None and not is_joined(settings)
     if is_configured and settings.upstream is not None:
-        return HeadquartersShown(settings.upstream.url, is_configured=True)
+        return HeadquartersInfo(settings.upstream.url, is_configured=True)
     joined = read_joined(settings.joined_home)
-    return HeadquartersShown("" if joined is None else joined.headquarters)
+    return HeadquartersInfo("" if joined is None else joined.headquarters)
 
 
 async def _join(runtime: Runtime, reload: Callable[[], None], code: str, url: str, by: Actor) -> None:

@@ -33,7 +33,7 @@ log = structlog.get_logger(__name__)
 
 PIECE: Final = 256 * 1024
 EXPORT: Final = re.compile(r"journal-[A-Z]{2}[0-9]{8}(-[0-9]+)?(-test)?-[0-9]{4}\.(csv|jsonl)")
-KEPT_SECONDS: Final = 86_400
+EXPORT_SECONDS: Final = 86_400
 """How long a file for accountants lies there: it can be made again at any time, and the disk is the ledger's."""
 PART: Final = ".part"
 
@@ -79,12 +79,12 @@ async def export(  # noqa: PLR0917  what is to be written, and who is told
     mode = "-test" if worker.book.mode == "test" else ""
     name = f"journal-{worker.book.nim}{mode}-{year}.{form}"
     expected = (await report.a_report(worker, *between)).certs_count
-    shown = EXCEL_FR if form == "csv" and language == "fr" else form
+    variant = EXCEL_FR if form == "csv" and language == "fr" else form
     part, written = folder / (name + PART), 0
     try:
         with part.open("wb") as file:
             async with aclosing(
-                journal_pieces(worker, Page(*between), shown, zone(settings.reports.timezone))
+                journal_pieces(worker, Page(*between), variant, zone(settings.reports.timezone))
             ) as pieces:
                 async for piece in pieces:
                     await worker.ledger.check_free_space(worker.book)
@@ -100,7 +100,7 @@ async def export(  # noqa: PLR0917  what is to be written, and who is told
 def _tidy(folder: Path) -> None:
     """Makes the folder; files that a kill has left half made and those of yesterday go."""
     folder.mkdir(exist_ok=True)
-    old = time.time() - KEPT_SECONDS
+    old = time.time() - EXPORT_SECONDS
     for path in folder.glob("journal-*"):
         if path.name.endswith(PART) or path.stat().st_mtime < old:
             path.unlink(missing_ok=True)
@@ -159,11 +159,11 @@ class _Patience:
     """Has systemd wait for a ledger of ten years, as long as there is progress."""
 
     def __init__(self) -> None:
-        self._told = float("-inf")
+        self._last_report = float("-inf")
 
     def __call__(self, *_: int) -> None:
-        if time.monotonic() - self._told > AGAIN_SECONDS:
-            self._told = time.monotonic()
+        if time.monotonic() - self._last_report > AGAIN_SECONDS:
+            self._last_report = time.monotonic()
             notify.still_starting(LONGEST_STEP_SECONDS)
 
 

@@ -102,7 +102,7 @@ class SetupInPage:
         code = base64.b32encode(secrets.token_bytes(CODE_BYTES)).decode()
         self.code = f"{code[:4]}-{code[4:]}"
         self.language: Language = ambient()
-        self.made: SetupResult | None = None
+        self.result: SetupResult | None = None
         self.left = asyncio.Event()
         self._plan, self._ports, self._label, self._place = plan, tuple(ports), label, place
         self._authority = authority
@@ -112,12 +112,12 @@ class SetupInPage:
     async def search(self, place: str, language: Language) -> Sequence[PortChoice]:
         """Every port, or those of the command line, and `place`; what was found before stays known while its port is asked again."""
         named = (*self._ports, *([place] if place else []))
-        asked_for = candidates(named) if self._ports or not place else [*candidates(()), *candidates((place,))]
+        ports = candidates(named) if self._ports or not place else [*candidates(()), *candidates((place,))]
         async with self._line:
-            asked = await search(asked_for, self._plan.baudrate)
-        found = {each.port: each for each in machines(asked)}
+            results = await search(ports, self._plan.baudrate)
+        found = {each.port: each for each in machines(results)}
         self._found |= {each.nim: each for each in found.values()}
-        return [_port_choice(each, language) for each in asked if each.port in found or not each.nim]
+        return [_port_choice(each, language) for each in results if each.port in found or not each.nim]
 
     async def probe(self, nim: str, language: Language) -> Sequence[Probed]:
         async with self._line:
@@ -126,18 +126,18 @@ class SetupInPage:
     async def carry_out(self, request: SetupRequest) -> SetupResult:
         """In a thread: the ledger is made, synced and opened there. BoxFailed, InvalidRequest."""
         async with self._line:
-            if self.made is None:
+            if self.result is None:
                 plan = self._planned(request)
                 person = FirstPerson(request.name, request.password)
-                shown = self._authority.folder if self._authority else None
-                work = partial(carry_out, plan, self._place, label=self._label, person=person, authority=shown)
+                folder = self._authority.folder if self._authority else None
+                work = partial(carry_out, plan, self._place, label=self._label, person=person, authority=folder)
                 try:
-                    self.made = await asyncio.to_thread(work)
+                    self.result = await asyncio.to_thread(work)
                 except InvalidRequest:
                     raise
                 except (AuthorityError, SettingsError, OSError, McfdError) as error:
                     raise BoxFailed(str(error)) from error
-            return self.made
+            return self.result
 
     def leave(self) -> None:
         self.left.set()
@@ -151,17 +151,17 @@ class SetupInPage:
         return replace(
             self._plan,
             machines=tuple((nim, self._port(nim)) for nim in request.nims),
-            network=next(known for known in NETWORKS if known == request.network),
+            network=next(each for each in NETWORKS if each == request.network),
             isf=request.isf,
             operator_name=request.till,
         )
 
 
-def _port_choice(asked: PortResult, language: Language) -> PortChoice:
-    found = asked.found
+def _port_choice(result: PortResult, language: Language) -> PortChoice:
+    found = result.found
     if isinstance(found, PortReading):
-        return PortChoice(str(asked.port), asked.nim, found.state.ifu, found.taxpayer[0] if found.taxpayer else "")
-    return PortChoice(str(asked.port), said=asked.silence.told(language) if asked.silence else "")
+        return PortChoice(str(result.port), result.nim, found.state.ifu, found.taxpayer[0] if found.taxpayer else "")
+    return PortChoice(str(result.port), problem=result.silence.in_language(language) if result.silence else "")
 
 
 def serve_first_start(

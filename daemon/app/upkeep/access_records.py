@@ -28,14 +28,14 @@ async def keep_uses(deps: ApiDeps, store: Store, every: float = EVERY_SECONDS) -
     """Until cancelled; a crash loses as much of it as `every`.
 
     The end of the audit log is told to the service's log when it has grown: what is cut off there later still stands here."""
-    told = 0
+    last_id = 0
     while True:
         await asyncio.sleep(every)
         await write_uses(deps, store)
         for entry in await store.audit.newest(limit=1):
-            if entry.id != told:
+            if entry.id != last_id:
                 log.info("audit.head", id=entry.id, hash=entry.hash.hex())
-                told = entry.id
+                last_id = entry.id
 
 
 async def write_uses(deps: ApiDeps, store: Store) -> None:
@@ -68,8 +68,8 @@ async def _note_configuration(store: Store, settings: Settings) -> None:
     before = await store.retention.read_fact(CONFIGURATION)
     if text == before:
         return
-    known = json.loads(before or "{}")
-    changed = [name for name, digest in now.items() if known.get(name) != digest]
+    digests = json.loads(before or "{}")
+    changed = [name for name, digest in now.items() if digests.get(name) != digest]
     sections = {"sections": ", ".join(changed)}
     await store.audit.note("configuration.changed", "mcfd.toml", at=now_millis(), by=DAEMON, detail=sections)
     await store.retention.write_fact(CONFIGURATION, text)

@@ -27,7 +27,7 @@ class Certificate:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._told = ""
+        self._last_error = ""
 
     @property
     def files(self) -> tuple[Path, Path] | None:
@@ -67,7 +67,7 @@ class Certificate:
             if not is_good(self._settings.tls_home, datetime.now(UTC)):
                 raise
             log.warning("certificate.not_renewed", reason=str(error))
-            self._told = str(error)
+            self._last_error = str(error)
 
     def pem(self) -> bytes | None:
         """Chain and private key; BadCertificate, also when they do not fit each other. None without TLS."""
@@ -95,8 +95,8 @@ class Certificate:
             if front is not None and pem is not None:
                 await front.renew(pem)
         except (AuthorityError, BadCertificate, FrontError) as error:
-            if str(error) != self._told:
+            if str(error) != self._last_error:
                 log.error("certificate.not_renewed", reason=str(error))  # noqa: TRY400  one line, not a traceback
-            self._told = str(error)
+            self._last_error = str(error)
         else:
-            self._told = ""
+            self._last_error = ""

@@ -44,15 +44,15 @@ Lines = Iterable[dict[str, Any]]
 @click.option("--nim", default="", metavar="NIM", help=tr("Of this machine alone."))
 @json_option
 def command(settings: Settings, *, year: str, into: Path, nim: str, as_json: bool) -> None:
-    made, there = archive_years(settings, into, year=year, nim=nim)
-    if not made and not there:
+    archives, there = archive_years(settings, into, year=year, nim=nim)
+    if not archives and not there:
         raise Failure(
             tr("{year} is not closed: a year is closed with the first Z or certification after it", year=year)
         )
     if as_json:
-        print_json({"archives": [str(path) for path in made], "there": [str(path) for path in there]})
+        print_json({"archives": [str(path) for path in archives], "there": [str(path) for path in there]})
         return
-    for path in made:
+    for path in archives:
         say(tr("verified archive: {path}", path=path))
     for path in there:
         say(tr("{path} exists already", path=path))
@@ -65,7 +65,7 @@ def archive_years(settings: Settings, into: Path, *, year: str = "", nim: str = 
     from daemon.whole_box.year_archive import archive_name
 
     ledger = existing(settings)
-    made, there = [], []
+    archives, there = [], []
     with as_owner(ledger.parent), closing(open_to_read(ledger)) as connection:
         connection.execute("BEGIN")
         years = [
@@ -82,9 +82,9 @@ def archive_years(settings: Settings, into: Path, *, year: str = "", nim: str = 
             there.append(target)
             continue
         _make(settings, ledger, target, each)
-        made.append(target)
+        archives.append(target)
         change(settings, NoteArchive(str(target), each.year))
-    return made, there
+    return archives, there
 
 
 def _make(settings: Settings, ledger: Path, target: Path, year: ArchiveYear) -> None:
@@ -120,9 +120,9 @@ def _write(ledger: Path, part: Path, name: str, year: ArchiveYear, key: BoxKey) 
 
     def manifest() -> dict[str, Any]:
         chain = {"start": year.start.hex(), "after_z": year.after_z, "end": year.end.hash.hex(), "counts": counts}
-        told = {"nim": year.book.nim, "ifu": year.ifu, "year": year.year, "number": year.number, "chain": chain}
+        identity = {"nim": year.book.nim, "ifu": year.ifu, "year": year.year, "number": year.number, "chain": chain}
         core = f"{CORE_VERSION} {core_digest()}"
-        return {**told, "made_at": millis_text(now()), "version": version("mcfd"), "core": core}
+        return {**identity, "made_at": millis_text(now()), "version": version("mcfd"), "core": core}
 
     with closing(open_to_read(ledger)) as connection:
         connection.execute("BEGIN")

@@ -143,11 +143,11 @@ def _archive(settings: Settings, into: Path | None, *, silent: bool) -> None:
     if into is None:
         return
     try:
-        made, _ = archive_years(settings, into)
+        archives, _ = archive_years(settings, into)
     except Exception as error:  # noqa: BLE001  whatever it is, the copy is made
         warn(tr("the copy is made, but no archive of a closed year: {why}", why=tell(error, ambient())))
         return
-    for path in () if silent else made:
+    for path in () if silent else archives:
         say(tr("verified archive: {path}", path=path))
 
 
@@ -247,7 +247,7 @@ def back_up_box(settings: Settings, target: Path, keys: Sequence[str], passphras
                 part.unlink(missing_ok=True)
             with new_file(part) as file:
                 with sealed(file, recipients=keys, passphrase=passphrase) as plain:
-                    left_out = pack(settings, copy, plain, key, made_at=millis_text(at), version=version("mcfd"))
+                    left_out = pack(settings, copy, plain, key, created_at=millis_text(at), version=version("mcfd"))
                 file.flush()
                 os.fsync(file.fileno())
         with as_owner(target.parent):

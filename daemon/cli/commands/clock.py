@@ -12,7 +12,7 @@ from daemon.cli.book import live_states
 from daemon.cli.failures import Failure
 from daemon.cli.options import described, json_option, settings_option
 from daemon.cli.output import moment, print_json, print_table, say
-from daemon.core.clock import BOUND, DAY, HOUR, MADE, millis_text
+from daemon.core.clock import BOUND, DAY, EARLIEST, HOUR, millis_text
 from daemon.core.errors import NotFound
 from daemon.core.ledger.book import BookState
 from daemon.core.machine.nim import same_machine
@@ -124,7 +124,7 @@ def accept(settings: Settings) -> None:
 
 def _right_now() -> int:
     at = now()
-    if at < MADE:
+    if at < EARLIEST:
         raise Failure(tr("the box's clock says {at}, which cannot be right: set it first", at=millis_text(at)))
     return at
 

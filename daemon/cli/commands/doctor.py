@@ -45,19 +45,20 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--shown",
+    "code_word",
     metavar=tr("NUMBER"),
     help=tr("After the restart: the number that was shown last, with its letters."),
 )
 @json_option
-def command(config: Path | None, disk: Path | None, pull_the_plug: bool, shown: str | None, as_json: bool) -> int:
-    if (pull_the_plug and disk is None) or (shown is not None and not pull_the_plug):
+def command(config: Path | None, disk: Path | None, pull_the_plug: bool, code_word: str | None, as_json: bool) -> int:
+    if (pull_the_plug and disk is None) or (code_word is not None and not pull_the_plug):
         raise click.UsageError(tr("--pull-the-plug needs --disk FOLDER, and --shown needs both"))
     if disk is None:
         found = asyncio.run(_examined(config, None if as_json else _show))
-    elif pull_the_plug and shown is None:
+    elif pull_the_plug and code_word is None:
         return _write(disk)
     else:
-        found = _of_disk(disk, shown)
+        found = _of_disk(disk, code_word)
         if not as_json:
             for finding in found:
                 _show(finding)
@@ -67,14 +68,14 @@ def command(config: Path | None, disk: Path | None, pull_the_plug: bool, shown: 
     return 0 if well else FOUND_WRONG
 
 
-def _of_disk(folder: Path, shown: str | None) -> list[CheckResult]:
+def _of_disk(folder: Path, code_word: str | None) -> list[CheckResult]:
     from daemon.doctor.disk import look_at_disk
     from daemon.doctor.pull_the_plug import judge_blocks
 
-    if shown is None:
+    if code_word is None:
         return list(look_at_disk(folder))
     with _testing(folder):
-        return [judge_blocks(folder, shown)]
+        return [judge_blocks(folder, code_word)]
 
 
 @contextmanager
@@ -107,11 +108,11 @@ def _write(folder: Path) -> int:
     )
     say(tr("Ctrl-C ends it, and nothing was tested. Numbers that the disk has acknowledged:"))
     end = "\r" if sys.stdout.isatty() else "\n"
-    told = float("-inf")
+    last_at = float("-inf")
     with _testing(folder), closing(write_blocks(folder)) as written:
         for number in written:
-            if time.monotonic() - told >= SHOW_EVERY:
-                told = time.monotonic()
+            if time.monotonic() - last_at >= SHOW_EVERY:
+                last_at = time.monotonic()
                 print(f"  {number}", end=end, flush=True)  # noqa: T201  one line that changes
     return 0
 
@@ -140,8 +141,8 @@ def _show(finding: CheckResult) -> None:
     marks = {"ok": tr("ok"), "warn": tr("WARNING"), "fail": tr("WRONG")}
     width = max(len(mark) for mark in marks.values())
     name = f"{tr(NAMES[finding.check])} {finding.nim}".rstrip()
-    told = tr("{name}: {found}", name=name, found=finding.found)
+    line = tr("{name}: {found}", name=name, found=finding.found)
     mark = coloured(f"{marks[finding.state]:<{width}}", COLOURS[finding.state])
-    say(f"{mark}  {told}")
+    say(f"{mark}  {line}")
     if finding.todo:
         say(f"{'':<{width}}  → {finding.todo}")

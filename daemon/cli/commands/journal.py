@@ -108,9 +108,9 @@ def command(
             lines += await _moved(reader, page, upto_z)
         return reader.book.nim, sorted(lines, key=_place, reverse=True)[:limit]
 
-    known_as, found = read_ledger(settings, job)
+    ledger_nim, found = read_ledger(settings, job)
     if as_json:
-        print_json([_json_record(line, known_as) for line in found])
+        print_json([_json_record(line, ledger_nim) for line in found])
         return
     zone = settings.reports.zone
     heads = (tr("TIME"), tr("NUMBER"), tr("TYPE"), tr("TOTAL"), tr("STATE"), "Z", tr("CODE OR REASON"))

@@ -131,10 +131,17 @@ def revoke(settings: Settings, key_id: int) -> None:
 
 
 def _as_json(key: ApiKey) -> dict[str, object]:
-    known = {"id": key.id, "nim": key.nim, "mode": key.mode, "role": key.role, "label": key.label, "strict": key.strict}
-    known |= {"via": key.lane, "signed": bool(key.public)}
+    fields = {
+        "id": key.id,
+        "nim": key.nim,
+        "mode": key.mode,
+        "role": key.role,
+        "label": key.label,
+        "strict": key.strict,
+    }
+    fields |= {"via": key.lane, "signed": bool(key.public)}
     times = ("created_at", "used_at", "expires_at", "revoked_at")
-    return known | {name: stamp(getattr(key, name)) for name in times}
+    return fields | {name: stamp(getattr(key, name)) for name in times}
 
 
 def _end(text: str, zone: tzinfo) -> int:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.option("--yes", is_flag=True, help=tr("Ask nothing."))
 def command(settings: Settings, nim: str, number: int, *, yes: bool) -> None:
     state = read_ledger(settings, lambda store: _state(store, settings, nim))
-    if not state.z_asked:
+    if not state.needs_last_z:
         raise Failure(
             tr("nobody asks for it: the last Z of {nim} is {number}", nim=state.book.nim, number=state.z_number)
         )

@@ -61,8 +61,8 @@ def readable(line: str) -> str:
         return line
     language = ambient()
     at = _time(str(event.get("time", "")))
-    told = (at, log_words.level(event, language), log_words.words(event, language), log_words.values(event))
-    return "  ".join(word for word in told if word)
+    columns = (at, log_words.level(event, language), log_words.words(event, language), log_words.values(event))
+    return "  ".join(word for word in columns if word)
 
 
 def _time(text: str) -> str:

@@ -21,7 +21,7 @@ from daemon.cli.machine_output import (
 )
 from daemon.cli.options import described, json_option, settings_option
 from daemon.cli.output import print_json, print_pairs, print_table, say, warn
-from daemon.core.clock import Clocks, tell
+from daemon.core.clock import Clocks, decide_time
 from daemon.core.ledger.book import BookState
 from daemon.core.ledger.take_over import TakeOver
 from daemon.core.machine.nim import same_machine
@@ -75,10 +75,10 @@ def command() -> None:
 @settings_option
 @json_option
 def list_machines(settings: Settings, as_json: bool) -> None:
-    known, lasting, service = _live_books(settings), _take_overs(settings), ask(settings.server)
+    states, lasting, service = _live_books(settings), _take_overs(settings), ask(settings.server)
     configured = {machine.nim: machine for machine in settings.machine}
-    nims = [*configured, *(nim for nim in known if nim not in configured)]
-    found = [_status(nim, configured.get(nim), known.get(nim), service.machine(nim), lasting) for nim in nims]
+    nims = [*configured, *(nim for nim in states if nim not in configured)]
+    found = [_status(nim, configured.get(nim), states.get(nim), service.machine(nim), lasting) for nim in nims]
     if as_json:
         print_json(found)
         return
@@ -88,7 +88,7 @@ def list_machines(settings: Settings, as_json: bool) -> None:
     print_table(heads, [_row(each) for each in found])
     for line in pair_lines(settings, lasting):
         say(f"\n{line}")
-    for state in known.values():
+    for state in states.values():
         if state.attention:
             say(f"\n{state.book.nim}: {tr(from_stored(state.attention))}\n  → mcfd machine settle {state.book.nim}")
 
@@ -240,7 +240,7 @@ def _pair(settings: Settings, nim: str) -> SparePair:
             raise Failure(tr("the ledger does not know both machines yet: start the daemon with the spare configured"))
         clocks = Clocks(max(each.last_at for each in found if each), now(), synchronised=False, machine=None)
         doubts = await store.ledger.read(attempts.unfinished, found[0].book)
-        return SparePair(found[0], found[1], doubts, tell(clocks).at)
+        return SparePair(found[0], found[1], doubts, decide_time(clocks).at)
 
     return read_ledger(settings, read)
 
@@ -315,7 +315,7 @@ def _condition(machine: Machine | None, state: BookState | None, health: Machine
         return "disabled"
     if health is not None:
         return "ready" if health.connected else "offline"
-    return "known" if state is not None and state.known else "never read"
+    return "known" if state is not None and state.counters else "never read"
 
 
 def _status(
@@ -355,7 +355,7 @@ def _live(health: MachineHealth) -> dict[str, object]:
 def _ledger(state: BookState | None) -> dict[str, object]:
     return {
         "attention": (str(from_stored(state.attention)) or None) if state else None,
-        "counters": asdict(state.known) if state and state.known else None,
+        "counters": asdict(state.counters) if state and state.counters else None,
         "last_invoice": (state.last_number or None) if state else None,
         "z_number": state.z_number if state else 0,
         "unexplained": state.unexplained if state else 0,
@@ -368,15 +368,20 @@ def _ledger(state: BookState | None) -> dict[str, object]:
 def _info_json(
     machine: Machine, state: BookState | None, health: MachineHealth | None, reading: PortReading | Silence | None
 ) -> dict[str, object]:
-    told: dict[str, object] = {"nim": machine.nim, "port": str(machine.port)}
+    content: dict[str, object] = {"nim": machine.nim, "port": str(machine.port)}
     condition = _condition(machine, state, health)
     if health is not None:
-        told |= {"source": "daemon", "problem": health.last_error or None, "live": _live(health)}
+        content |= {"source": "daemon", "problem": health.last_error or None, "live": _live(health)}
     elif isinstance(reading, PortReading):
         last = reading.state.last
-        told |= {"source": "machine", "problem": None, "machine": info_of(machine.nim, reading)}
-        told |= {"last": asdict(last) if last else None}
+        content |= {"source": "machine", "problem": None, "machine": info_of(machine.nim, reading)}
+        content |= {"last": asdict(last) if last else None}
         condition = "read"
     else:
-        told |= {"source": "ledger", "problem": str(reading.reason) if reading else None, "machine": None, "last": None}
-    return told | {"ledger": _ledger(state), "condition": condition}
+        content |= {
+            "source": "ledger",
+            "problem": str(reading.reason) if reading else None,
+            "machine": None,
+            "last": None,
+        }
+    return content | {"ledger": _ledger(state), "condition": condition}

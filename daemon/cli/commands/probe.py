@@ -113,13 +113,13 @@ def _settings(config: Path | None, result: ProbeResult, *, writing: bool) -> Non
     if not writing and not click.confirm(tr("Write them to {path}?", path=file), default=True):
         return
     try:
-        kept = write(file, result.nim, result.settings)
+        old_file = write(file, result.nim, result.settings)
     except SectionNotFound:
         warn(tr("{path} has no section of {nim}: sudo mcfd setup, then probe again", path=file, nim=result.nim))
     except OSError as error:
         raise Failure(tr("{path} cannot be written: {why}", path=file, why=reason(error))) from error
     else:
-        say(tr("written; the old one is {path}; now: sudo systemctl restart mcfd", path=kept))
+        say(tr("written; the old one is {path}; now: sudo systemctl restart mcfd", path=old_file))
 
 
 def _config_file(config: Path | None) -> Path | None:

@@ -79,8 +79,8 @@ def command(
             RestoreOptions(file, config, identity, passphrase_file, places, signed_by, foreign, last_z=last_z, yes=yes)
         )
         if as_json:
-            told = {"written": list(map(str, done.written)), "outside": [key for key, _ in done.outside]}
-            print_json({**_as_json(done.settings, done.ledger), **told, "signature": done.signed_by})
+            paths = {"written": list(map(str, done.written)), "outside": [key for key, _ in done.outside]}
+            print_json({**_as_json(done.settings, done.ledger), **paths, "signature": done.signed_by})
         else:
             print_restored(done)
         return
@@ -315,7 +315,12 @@ def _confirm(wanted: RestoreOptions, reader: ArchiveReader, planned: RestorePlan
     manifest = reader.manifest
     click.echo(
         visible(
-            tr("{file}: made {at} by mcfd {version}", file=wanted.file, at=manifest.made_at, version=manifest.version)
+            tr(
+                "{file}: made {at} by mcfd {version}",
+                file=wanted.file,
+                at=manifest.created_at,
+                version=manifest.version,
+            )
         ),
         err=True,
     )
@@ -323,8 +328,8 @@ def _confirm(wanted: RestoreOptions, reader: ArchiveReader, planned: RestorePlan
     targets = [planned.ledger, *(each.path for each, _ in planned.files), place]
     for path in targets:
         is_there = path in {planned.ledger, place} and path.exists()
-        kept = tr(" (what is there is kept beside it)") if is_there else ""
-        click.echo(f"  {visible(str(path))}{kept}", err=True)
+        suffix = tr(" (what is there is kept beside it)") if is_there else ""
+        click.echo(f"  {visible(str(path))}{suffix}", err=True)
     for key, path in planned.outside:
         warn(
             tr(

@@ -21,12 +21,12 @@ from daemon.cli.failures import Failure
 from daemon.cli.machine_output import counted
 from daemon.cli.options import examples, json_option, settings_option
 from daemon.cli.output import moment, print_json, say
-from daemon.core.clock import Clocks, tell
+from daemon.core.clock import Clocks, decide_time
 from daemon.core.ledger.decision import (
     CONFIRMABLE,
     DECISIONS,
     MEANINGS,
-    SAID,
+    OBSTACLE_TEXTS,
     Case,
     Decision,
     DecisionRefused,
@@ -72,11 +72,11 @@ if TYPE_CHECKING:
     is_flag=True,
     help=tr("certified: time and counters stand so on the paper, also where they do not fit."),
 )
-@click.option("--case", "shown", default="", help=tr("The case that was shown; another one is not decided."))
+@click.option("--case", "fingerprint", default="", help=tr("The case that was shown; another one is not decided."))
 @json_option
 def command(settings: Settings, nim: str | None, as_json: bool, as_printed: bool, **typed: str | None) -> int:
-    decision, shown, reason, code, time, counters = (
-        typed[name] or "" for name in ("decision", "shown", "reason", "code", "time", "counters")
+    decision, fingerprint, reason, code, time, counters = (
+        typed[name] or "" for name in ("decision", "fingerprint", "reason", "code", "time", "counters")
     )
     paper = _read(code, time, counters, as_printed=as_printed)
     case, fresh = _find(settings, nim)
@@ -88,7 +88,7 @@ def command(settings: Settings, nim: str | None, as_json: bool, as_printed: bool
         return 0
     if not as_json:
         _show(case, settings)
-    if shown not in ("", case.shown):
+    if fingerprint not in ("", case.fingerprint):
         raise _refused(case, "changed", decision)
     chosen = cast("Decision", decision or _prompt_decision(case))
     if paper is None and sys.stdin.isatty() and case.obstacle(chosen) == "not its last":
@@ -97,7 +97,7 @@ def command(settings: Settings, nim: str | None, as_json: bool, as_printed: bool
         paper = _confirmed(case, chosen, paper)
     why = reason.strip() or _prompt_reason()
     try:
-        change(settings, Settle(case.state.book, fresh, case.shown, chosen, why, _at(case), paper))
+        change(settings, Settle(case.state.book, fresh, case.fingerprint, chosen, why, _at(case), paper))
     except DecisionRefused as error:
         raise _refused(case, error.obstacle, chosen) from error
     if as_json:
@@ -154,7 +154,7 @@ def _show(case: Case, settings: Settings) -> None:
     if case.is_awaited:
         reasons.append(tr("it was not asked yet what it has certified since the copy that was put back"))
     say(tr("{nim}: {found}", nim=case.state.book.nim, found="; ".join(reasons)))
-    say(tr("case: {shown}", shown=case.shown))
+    say(tr("case: {shown}", shown=case.fingerprint))
     if attempt := case.attempt:
         began = moment(attempt.begun_at, zone)
         say(
@@ -166,11 +166,11 @@ def _show(case: Case, settings: Settings) -> None:
                 at=began,
             )
         )
-    if known := case.state.known:
+    if counters := case.state.counters:
         say(
             tr(
                 "the ledger knows: {counters}, last invoice {number}",
-                counters=counted(known),
+                counters=counted(counters),
                 number=case.state.last_number or "–",
             )
         )
@@ -181,7 +181,7 @@ def _show(case: Case, settings: Settings) -> None:
     read = moment(case.evidence.at, zone)
     say(tr("the machine said ({at}): {nim}, {counters}", at=read, nim=state.nim, counters=counted(state.counters)))
     if last := state.last:
-        told = tr(
+        line = tr(
             "  its last invoice: {number} ({type}, {total} XOF), code {code}, {time}",
             number=last.number,
             type=last.type,
@@ -189,7 +189,7 @@ def _show(case: Case, settings: Settings) -> None:
             code=last.code,
             time=last.time,
         )
-        say(told)
+        say(line)
 
 
 def _prompt_decision(case: Case) -> str:
@@ -197,17 +197,17 @@ def _prompt_decision(case: Case) -> str:
         raise click.UsageError(tr("without a terminal {option} is needed", option="--decision"))
     for choice in case.choices:
         say(f"  {choice:<14} {tr(MEANINGS[choice])}")
-    asked: str = click.prompt(tr("Decision"), type=click.Choice(case.choices))
-    return asked
+    answer: str = click.prompt(tr("Decision"), type=click.Choice(case.choices))
+    return answer
 
 
 def _prompt_reason() -> str:
     if not sys.stdin.isatty():
         raise click.UsageError(tr("without a terminal {option} is needed", option="--reason"))
     while True:
-        asked = str(click.prompt(tr("Reason"))).strip()
-        if asked:
-            return asked
+        reason = str(click.prompt(tr("Reason"))).strip()
+        if reason:
+            return reason
 
 
 # -- what is decided --------------------------------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ OBSTACLES: dict[Obstacle, Text] = {
         "has the code and the time (--code, --time); if it did not: not-certified"
     ),
     "its last": Text("the machine's last invoice is {number}, with this total and type: it did certify it"),
-    **SAID,
+    **OBSTACLE_TEXTS,
 }
 
 
@@ -263,4 +263,6 @@ def _confirmed(case: Case, decision: Decision, paper: PaperInvoice) -> PaperInvo
 
 def _at(case: Case) -> int:
     """The time of the decision; a clock that nobody can believe moves no book (decision 21)."""
-    return tell(Clocks(case.state.last_at, now(), synchronised=False, machine=None, accepted=case.state.accepted_to)).at
+    return decide_time(
+        Clocks(case.state.last_at, now(), synchronised=False, machine=None, accepted=case.state.accepted_to)
+    ).at

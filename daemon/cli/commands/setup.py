@@ -73,14 +73,14 @@ def check_place(wanted: SetupOptions) -> Path:
     return place
 
 
-def _nims(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(check_nim(context, parameter, nim) for nim in given)
+def _nims(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(check_nim(context, parameter, nim) for nim in values)
 
 
-def _person(_: click.Context, __: click.Parameter, given: str | None) -> str | None:
-    if given and (fault := fault_of_name(given)):
+def _person(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    if value and (fault := fault_of_name(value)):
         raise click.BadParameter(tr(fault))
-    return given
+    return value
 
 
 @click.command(
@@ -150,20 +150,20 @@ def command(**flags: Any) -> int:
     if page:
         return _in_page(wanted, page, folder)
     from daemon.setup.carry_out import carry_out
-    from daemon.setup.kept import previous
     from daemon.setup.plan import checked, tables
+    from daemon.setup.previous import previous
     from daemon.setup.request import FirstPerson
     from daemon.setup.search import candidates, machines, search
     from daemon.tls.names import AuthorityError
 
     place = check_place(wanted)
     ports = candidates(wanted.ports)
-    asked = asyncio.run(search(ports, wanted.baudrate))
+    results = asyncio.run(search(ports, wanted.baudrate))
     if not wanted.as_json:
-        show_ports(asked)
-    chosen = _choose(wanted, machines(asked))
+        show_ports(results)
+    chosen = _choose(wanted, machines(results))
     if not chosen:
-        return _nothing(wanted, asked)
+        return _nothing(wanted, results)
     if not wanted.as_json:
         show_machines(chosen)
     before = previous(place)
@@ -182,7 +182,7 @@ def command(**flags: Any) -> int:
     except AuthorityError as error:
         raise Failure(error) from None
     if wanted.as_json:
-        print_json(result_json(done, asked, chosen))
+        print_json(result_json(done, results, chosen))
     else:
         show_result(done)
     return 0
@@ -239,13 +239,13 @@ def _prompt_nims(found: Sequence[PortResult]) -> tuple[str, ...]:
 
 def _plan(wanted: SetupOptions, chosen: Sequence[PortResult], before: dict[str, Any]) -> SetupPlan:
     """Where a question has an answer in the configuration before, that is what is offered."""
-    from daemon.setup.kept import machine_before, network_of
     from daemon.setup.plan import SetupPlan
+    from daemon.setup.previous import machine_before, network_of
 
-    known = machine_before(before, chosen[0].nim)
+    defaults = machine_before(before, chosen[0].nim)
     ledger = before.get("storage", {}).get("path") if _is_default("ledger") else None
     port = before.get("server", {}).get("port") if _is_default("http_port") else None
-    operator_id = known.get("operator_id") if _is_default("operator_id") else None
+    operator_id = defaults.get("operator_id") if _is_default("operator_id") else None
     return SetupPlan(
         machines=tuple((each.nim, each.port) for each in chosen),
         ledger=Path(ledger or wanted.ledger).absolute(),
@@ -253,10 +253,10 @@ def _plan(wanted: SetupOptions, chosen: Sequence[PortResult], before: dict[str, 
         host=wanted.host or "",
         port=port or wanted.http_port,
         baudrate=wanted.baudrate,
-        isf=wanted.isf or _prompt(wanted, tr("ISF (identifier of the till software)"), known.get("isf", "1")),
+        isf=wanted.isf or _prompt(wanted, tr("ISF (identifier of the till software)"), defaults.get("isf", "1")),
         operator_id=operator_id or wanted.operator_id,
         operator_name=wanted.operator_name
-        or _prompt(wanted, tr("Name of the till on invoices"), known.get("operator_name", "Caisse 1")),
+        or _prompt(wanted, tr("Name of the till on invoices"), defaults.get("operator_name", "Caisse 1")),
         before=before,
     )
 
@@ -270,19 +270,19 @@ def _prompt_network(wanted: SetupOptions, default: Network) -> Network:
 
     if not wanted.is_interactive:
         return default
-    asked: Network = click.prompt(
+    network: Network = click.prompt(
         tr(
             "Who uses it? local: this box alone; https: the shop's network, encrypted; plain: the network, in clear (HAProxy in front of both)"
         ),
         type=click.Choice(NETWORKS),
         default=default,
     )
-    return asked
+    return network
 
 
 def _confirm_loss(wanted: SetupOptions, before: dict[str, Any], plan: SetupPlan) -> None:
     """What a run takes away is said in words, and asked for by itself."""
-    from daemon.setup.kept import network_of
+    from daemon.setup.previous import network_of
 
     was, now_is = network_of(before), plan.network
     if was in (None, "local", now_is):
@@ -311,12 +311,12 @@ def _person_name(wanted: SetupOptions) -> str:
         warn(tr(fault))
 
 
-def _nothing(wanted: SetupOptions, asked: Sequence[PortResult]) -> int:
+def _nothing(wanted: SetupOptions, results: Sequence[PortResult]) -> int:
     if wanted.as_json:
-        print_json(nothing_set_up(asked))
+        print_json(nothing_set_up(results))
     warn(
         tr("no machine has answered. Is it switched on, its cable in, the daemon stopped (systemctl stop mcfd)?")
-        if asked
+        if results
         else tr("no serial port on this box: plug in the machine's USB cable, then try again")
     )
     return FOUND_WRONG

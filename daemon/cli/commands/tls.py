@@ -17,7 +17,7 @@ from daemon.owner import as_owner
 from daemon.settings import Settings
 
 if TYPE_CHECKING:
-    from daemon.tls.authority import Shown
+    from daemon.tls.authority import CertificateInfo
 
 
 command = click.Group("tls")
@@ -40,16 +40,16 @@ def init(settings: Settings, force: bool, as_json: bool) -> None:
     from daemon.tls.names import AuthorityError
 
     try:
-        made = make_authority(settings, replace=force)
+        certificate = make_authority(settings, replace=force)
         note_authority(settings)
     except AuthorityError as error:
         raise Failure(error) from None
     except StorageError as error:  # the authority is made all the same
         warn(tr("not in the audit log: {why}", why=error))
     if as_json:
-        print_json(_as_json(settings, made))
+        print_json(_as_json(settings, certificate))
         return
-    print_pairs(_pairs(settings, made))
+    print_pairs(_pairs(settings, certificate))
     say(tr("tills have to trust it: mcfd tls export-ca > mcfd-ca.pem"))
     if not settings.server.tls:
         say(
@@ -72,7 +72,7 @@ def init(settings: Settings, force: bool, as_json: bool) -> None:
 @click.argument("file", required=False, type=click.Path(path_type=Path), metavar=tr("FILE"))
 def export_ca(settings: Settings, file: Path | None) -> None:
     from daemon.settings.check import AUTHORITY
-    from daemon.tls.authority import read, shown
+    from daemon.tls.authority import describe, read
     from daemon.tls.names import AuthorityError
 
     home = settings.tls_home
@@ -81,7 +81,7 @@ def export_ca(settings: Settings, file: Path | None) -> None:
         with as_owner(home):
             exists = root.exists()
             content = root.read_bytes() if exists else b""
-            fingerprint = shown(read(root)).fingerprint if exists else ""
+            fingerprint = describe(read(root)).fingerprint if exists else ""
     except (AuthorityError, OSError) as error:
         raise Failure(error) from None
     if not exists:
@@ -99,13 +99,13 @@ def export_ca(settings: Settings, file: Path | None) -> None:
 @settings_option
 @json_option
 def show(settings: Settings, as_json: bool) -> None:
-    from daemon.tls.authority import read, shown
+    from daemon.tls.authority import describe, read
     from daemon.tls.names import SERVER, AuthorityError
 
     file = settings.server.tls_cert or settings.tls_home / SERVER
     try:
         with as_owner(file.parent):
-            found = shown(read(file))
+            found = describe(read(file))
     except AuthorityError as error:
         raise Failure(error) from None
     if as_json:
@@ -124,7 +124,7 @@ def _write(file: Path, content: bytes) -> None:
         raise Failure(tr("{path} cannot be written: {why}", path=file, why=reason(error))) from None
 
 
-def _pairs(settings: Settings, found: Shown) -> list[tuple[object, object]]:
+def _pairs(settings: Settings, found: CertificateInfo) -> list[tuple[object, object]]:
     return [
         (tr("FOLDER"), settings.tls_home),
         (tr("NAMES"), ", ".join(found.names)),
@@ -132,7 +132,7 @@ def _pairs(settings: Settings, found: Shown) -> list[tuple[object, object]]:
     ]
 
 
-def _as_json(settings: Settings, found: Shown) -> dict[str, object]:
+def _as_json(settings: Settings, found: CertificateInfo) -> dict[str, object]:
     return {
         "folder": str(settings.tls_home),
         "in_use": settings.server.tls is not None,

@@ -86,9 +86,9 @@ def _row(name: str, backlog: Backlog, settings: Settings) -> tuple[object, ...]:
 @nim_option()
 @json_option
 def replay(settings: Settings, from_z: int | None, lane: str | None, nim: str, as_json: bool) -> None:
-    known = [webhook.lane for webhook in settings.webhook]
-    if lane not in (None, UPSTREAM, *known):
-        raise Failure(tr("no webhook has the name {name}; there is: {known}", name=lane, known=", ".join(known) or "–"))
+    names = [webhook.lane for webhook in settings.webhook]
+    if lane not in (None, UPSTREAM, *names):
+        raise Failure(tr("no webhook has the name {name}; there is: {known}", name=lane, known=", ".join(names) or "–"))
     outbox = lane or UPSTREAM
     again = change(settings, ReplayOutbox(outbox, nim, from_z))
     if as_json:
@@ -115,7 +115,7 @@ def test(settings: Settings, nim: str, as_json: bool) -> int:
     upstream = settings.upstream
     if upstream is None:
         raise Failure(tr("no [upstream] section: closures stay in the ledger"))
-    known = find_machine(settings, nim or settings.machine[0].nim).nim
+    machine_nim = find_machine(settings, nim or settings.machine[0].nim).nim
     from daemon.app.outward.receivers import headquarters
     from daemon.cli.commands.webhook import print_results, send, sent_at
     from daemon.upstream.event import compose_trial
@@ -126,8 +126,8 @@ def test(settings: Settings, nim: str, as_json: bool) -> int:
     except BadOptions as error:
         raise Failure(error) from None
     event_id = str(uuid.uuid4())
-    event = compose_trial(event_id, known, at=sent_at(), box=upstream.box, key_id=receiver.key_id)
-    return print_results([(UPSTREAM, upstream.url, send(receiver, event, event_id, known))], as_json=as_json)
+    event = compose_trial(event_id, machine_nim, at=sent_at(), box=upstream.box, key_id=receiver.key_id)
+    return print_results([(UPSTREAM, upstream.url, send(receiver, event, event_id, machine_nim))], as_json=as_json)
 
 
 @command.command(
@@ -216,8 +216,8 @@ def _to_send(settings: Settings, found: Sequence[Backlog]) -> list[Backlog]:
     """One for each configured machine and for each that has something to send; the sandbox only where it is sent."""
     sandbox = settings.upstream is not None and settings.upstream.include_sandbox
     backlogs = [backlog for backlog in found if backlog.mode == "live" or sandbox]
-    known = {backlog.nim for backlog in backlogs}
-    nims = [machine.nim for machine in settings.machine if machine.nim not in known]
+    covered = {backlog.nim for backlog in backlogs}
+    nims = [machine.nim for machine in settings.machine if machine.nim not in covered]
     return backlogs + [Backlog(nim, "live", 0, 0, 0, "", 0, 0) for nim in nims]
 
 

@@ -41,8 +41,8 @@ def command(settings: Settings, as_json: bool, telling: bool) -> int:
     if as_json:
         print_json({"ok": findings.clean, "ledger": str(path), **figures(findings)})
         return 0 if findings.clean else FOUND_WRONG
-    for told in findings.notes:
-        say(tr(told))
+    for note in findings.notes:
+        say(tr(note))
     if findings.clean:
         say(
             tr(

@@ -38,11 +38,11 @@ command = click.Group("webhook")
 @click.argument("name", required=False)
 @json_option
 def test(settings: Settings, name: str | None, as_json: bool) -> int:
-    known = [webhook.lane for webhook in settings.webhook]
-    if not known:
+    names = [webhook.lane for webhook in settings.webhook]
+    if not names:
         raise Failure(tr("no [[webhook]] section: events are sent nowhere"))
-    if name not in (None, *known):
-        raise Failure(tr("no webhook has the name {name}; there is: {known}", name=name, known=", ".join(known)))
+    if name not in (None, *names):
+        raise Failure(tr("no webhook has the name {name}; there is: {known}", name=name, known=", ".join(names)))
     from daemon.app.outward.receivers import webhook_receiver
     from daemon.upstream.options import BadOptions
 

@@ -70,9 +70,9 @@ class Fields:
             return value
         return ""
 
-    def texts(self, known: Mapping[str, tuple[str, int]]) -> dict[str, str]:
+    def texts(self, names: Mapping[str, tuple[str, int]]) -> dict[str, str]:
         """Each as `text`, by its name in the ledger (`core.invoice.request.kept_texts`)."""
-        return {kept: self.text(name, longest) for kept, (name, longest) in known.items()}
+        return {target: self.text(name, longest) for target, (name, longest) in names.items()}
 
     def number(self, name: str, longest: int) -> str:
         """An invoice number, normalised; empty when absent or faulty."""
@@ -131,12 +131,12 @@ class Fields:
             self.fault(name, Text("must be a whole number"))
         return value if isinstance(value, int) else 0
 
-    def _in_bounds(self, name: str, value: int | Fraction, limit: int, shown: int) -> bool:
+    def _in_bounds(self, name: str, value: int | Fraction, limit: int, display: int) -> bool:
         if value <= 0:
             self.fault(name, Text("must be above 0"))
             return False
         if value > limit:
-            self.fault(name, Text("must be at most {shown}", shown=shown))
+            self.fault(name, Text("must be at most {shown}", shown=display))
             return False
         return True
 

@@ -107,19 +107,19 @@ def read_invoice(
         is not None
     ]
     paid = read_payments(fields)
-    group, given = fields.choice("psvbGroup", tuple(PSVB_RATES), ""), fields.francs(STAMP_DUTY)
+    group, stamp = fields.choice("psvbGroup", tuple(PSVB_RATES), ""), fields.francs(STAMP_DUTY)
     unknown = unknown_fields(body, credit=credit)
-    told = refusals_of(unknown if strict else misspelt(unknown))
-    if errors or (strict and told):
-        raise InvalidRequest([*errors, *told])
+    refusals = refusals_of(unknown if strict else misspelt(unknown))
+    if errors or (strict and refusals):
+        raise InvalidRequest([*errors, *refusals])
     try:
         invoice = as_cut(
-            _complete(head, mode, lines, paid, group=group, given_duty=given, rules=defaults.rules), defaults.as_stored
+            _complete(head, mode, lines, paid, group=group, stamp=stamp, rules=defaults.rules), defaults.as_stored
         )
         if strict:
             _refuse_changes(invoice)
     except InvalidRequest as refused:
-        raise InvalidRequest([*refused.errors, *told]) from None
+        raise InvalidRequest([*refused.errors, *refusals]) from None
     warnings = (*invoice.warnings, *warnings_of(unknown))
     return msgspec.structs.replace(invoice, warnings=warnings, letterhead=defaults.letterhead)
 
@@ -261,18 +261,18 @@ def _customer(body: Fields, rules: Rules, *, is_local: bool) -> Customer:
 
 def _comments(body: Fields) -> tuple[Comment, ...]:
     """A text without a label takes the first of C to H that no other comment asks for."""
-    given = [
+    comments = [
         _comment(body, index, value) for index, value in enumerate(body.each("comments", MAX_COMMENTS, required=False))
     ]
-    taken = [label for label, _ in given if label]
+    taken = [label for label, _ in comments if label]
     if len(set(taken)) < len(taken):
         body.fault("comments", Text("must not use a label twice"))
     free = [label for label in FREE_LABELS if label not in taken]
-    plain = [index for index, (label, _) in enumerate(given) if not label]
+    plain = [index for index, (label, _) in enumerate(comments) if not label]
     for index in plain[len(free) :]:
         body.fault(f"comments[{index}]", Text("needs a label: A or B, as no other is free"))
     labels = dict(zip(plain, free, strict=False))
-    return tuple(Comment(label or labels.get(index, ""), text) for index, (label, text) in enumerate(given))
+    return tuple(Comment(label or labels.get(index, ""), text) for index, (label, text) in enumerate(comments))
 
 
 def _comment(body: Fields, index: int, value: object) -> tuple[str, str]:
@@ -303,7 +303,7 @@ def _complete(
     paid: Sequence[Paid],
     *,
     group: str,
-    given_duty: int,
+    stamp: int,
     rules: Rules,
 ) -> Invoice:
     errors: list[FieldError] = []
@@ -311,14 +311,14 @@ def _complete(
     taxes = tax_lines(items, mode)
     due = Due(
         total=sum(tax.ttc for tax in taxes),
-        asked=sum(item.amount_ttc for item in items),
+        lines=sum(item.amount_ttc for item in items),
         rounded=sum(line.rounded for line in lines),
         exact=sum((Fraction(line.exact) for line in lines), Fraction()),
     )
     _check_sum(due, len(items), errors)
     payments, adjusted = adjust_payments(paid, due, errors)
     credit = head.type in CREDITS
-    duty, duty_warnings = stamp_duty(given_duty, payments, rules.stamp_duty, errors, credit=credit)
+    duty, duty_warnings = stamp_duty(stamp, payments, rules.stamp_duty, errors, credit=credit)
     if errors:
         raise InvalidRequest(errors)
     groups = {group, *(item.psvb_group for item in items)} - {""}
@@ -359,9 +359,9 @@ def _complete(
 
 def _check_sum(due: Due, count: int, errors: list[FieldError]) -> None:
     """What the `count` items come to: a franc for each may be lost by rounding."""
-    if abs(due.exact - due.asked) > count:
+    if abs(due.exact - due.lines) > count:
         exact = round_half_up(due.exact)
-        message = Text("amountTtc come to {asked}, the unit prices with VAT to {total}", asked=due.asked, total=exact)
+        message = Text("amountTtc come to {asked}, the unit prices with VAT to {total}", asked=due.lines, total=exact)
         errors.append(FieldError("items", message))
     if due.total > MAX_AMOUNT:
         errors.append(FieldError("items", Text("must come to at most {max_amount}", max_amount=MAX_AMOUNT)))
@@ -376,7 +376,7 @@ def _with_groups(items: tuple[Item, ...], group: str) -> tuple[Item, ...]:
 
 def _rounded(due: Due) -> tuple[Warn, ...]:
     """HT mode, where each line is rounded to whole francs: by how much the total is another one for that."""
-    if due.rounded or due.exact == due.asked or due.total == round_half_up(due.exact):
+    if due.rounded or due.exact == due.lines or due.total == round_half_up(due.exact):
         return ()
     exact = round_half_up(due.exact * HUNDREDTHS)
     message = LINES_ROUNDED(total=due.total, exact=_decimal(exact), difference=_decimal(due.total * HUNDREDTHS - exact))

@@ -91,49 +91,49 @@ def read_item(
     discount = fields.francs("discount")
     psvb_group = fields.choice("psvbGroup", tuple(PSVB_RATES), "")
     original = fields.above_zero("originalPrice", 2, MAX_AMOUNT) or 0
-    asked = _requested_line(fields, mode, rate)
-    if asked is None:
+    request = _requested_line(fields, mode, rate)
+    if request is None:
         return None
-    told, warnings = _machine_line(fields, index, mode, asked, fold=fold, cents=cents)
-    if told.amount < 1 or asked.amount > MAX_AMOUNT:
+    machine_line, warnings = _machine_line(fields, index, mode, request, fold=fold, cents=cents)
+    if machine_line.amount < 1 or request.amount > MAX_AMOUNT:
         fields.fault("amountTtc", Text("must come to at least 1 and at most {max_amount}", max_amount=MAX_AMOUNT))
         return None
-    amount = round_half_up(asked.amount)
+    amount = round_half_up(request.amount)
     _check_discount(
-        fields, discount, max(amount, *(_with_vat(price, mode, asked) for price in (asked.price, original)))
+        fields, discount, max(amount, *(_with_vat(price, mode, request) for price in (request.price, original)))
     )
-    till_price, till_quantity = _of_the_till(asked, told)
+    till_price, till_quantity = _of_the_till(request, machine_line)
     item = Item(
         name=name,
         group=group,
         rate=rate,
-        price=told.price,
-        quantity=told.quantity,
+        price=machine_line.price,
+        quantity=machine_line.quantity,
         amount_ttc=amount,
-        line_amount=told.amount,
+        line_amount=machine_line.amount,
         item_type=item_type,
-        specific_tax=told.tax.tax,
-        specific_rate=told.tax.rate,
-        specific_name=description if told.tax.tax else "",
-        discount=discount or _reduction(original, asked, amount, mode),
+        specific_tax=machine_line.tax.tax,
+        specific_rate=machine_line.tax.rate,
+        specific_name=description if machine_line.tax.tax else "",
+        discount=discount or _reduction(original, request, amount, mode),
         original_price=original,
         till_price=till_price,
         till_quantity=till_quantity,
         psvb_group=psvb_group,
-        line_cents=told.cents,
+        line_cents=machine_line.cents,
         **texts,
     )
-    return Line(item, _exact(mode, asked, told), warnings, rounded=amount != asked.amount)
+    return Line(item, _exact(mode, request, machine_line), warnings, rounded=amount != request.amount)
 
 
-def _with_vat(price: int | None, mode: PriceMode, asked: RequestedLine) -> int:
+def _with_vat(price: int | None, mode: PriceMode, request: RequestedLine) -> int:
     """What the line comes to at that price."""
-    return round_half_up(_default_amount(price or 0, asked.quantity, mode, asked.rate))
+    return round_half_up(_default_amount(price or 0, request.quantity, mode, request.rate))
 
 
-def _reduction(original: int, asked: RequestedLine, amount: int, mode: PriceMode) -> int:
+def _reduction(original: int, request: RequestedLine, amount: int, mode: PriceMode) -> int:
     """With VAT, of a line whose till gives the price before the reduction and not the reduction itself."""
-    return max(0, _with_vat(original, mode, asked) - amount)
+    return max(0, _with_vat(original, mode, request) - amount)
 
 
 def _check_discount(fields: Fields, discount: int, gross: int) -> None:
@@ -142,18 +142,20 @@ def _check_discount(fields: Fields, discount: int, gross: int) -> None:
         fields.fault("discount", message)
 
 
-def _of_the_till(asked: RequestedLine, told: MachineLine) -> tuple[int, int]:
+def _of_the_till(request: RequestedLine, machine_line: MachineLine) -> tuple[int, int]:
     """Its price and quantity where others are certified, else 0."""
-    is_one = told.quantity != asked.quantity
-    price = asked.price or divide_half_up(told.amount * PRODUCT, asked.quantity)
-    return (0 if told.price == asked.price or not (is_one or asked.price) else price), (asked.quantity if is_one else 0)
+    is_one = machine_line.quantity != request.quantity
+    price = request.price or divide_half_up(machine_line.amount * PRODUCT, request.quantity)
+    return (0 if machine_line.price == request.price or not (is_one or request.price) else price), (
+        request.quantity if is_one else 0
+    )
 
 
-def _exact(mode: PriceMode, asked: RequestedLine, told: MachineLine) -> int | Fraction:
+def _exact(mode: PriceMode, request: RequestedLine, machine_line: MachineLine) -> int | Fraction:
     """In HT mode without a specific tax the prices with VAT, not rounded."""
-    if mode == "TTC" or asked.price != told.price or told.tax.tax:
-        return asked.amount
-    return Fraction(asked.product * (WHOLE + asked.rate), PRODUCT * WHOLE)
+    if mode == "TTC" or request.price != machine_line.price or machine_line.tax.tax:
+        return request.amount
+    return Fraction(request.product * (WHOLE + request.rate), PRODUCT * WHOLE)
 
 
 def _rate(fields: Fields, group: str, rates: Mapping[str, int]) -> int:
@@ -163,11 +165,11 @@ def _rate(fields: Fields, group: str, rates: Mapping[str, int]) -> int:
     if rate is None:
         fields.fault("taxGroup", Text("has no rate on this machine: {group}", group=group))
         return 0
-    given = fields.values.get("taxRate")
-    if given is None:
+    value = fields.values.get("taxRate")
+    if value is None:
         return rate
     try:
-        same = money.scaled(given, 2) == rate
+        same = money.scaled(value, 2) == rate
     except ValueError as error:
         fields.fault("taxRate", sentence(error))
     else:
@@ -209,28 +211,28 @@ def _carries_tax(fields: Fields) -> bool:
 
 
 def _machine_line(
-    fields: Fields, index: int, mode: PriceMode, asked: RequestedLine, *, fold: bool, cents: bool
+    fields: Fields, index: int, mode: PriceMode, request: RequestedLine, *, fold: bool, cents: bool
 ) -> tuple[MachineLine, tuple[Warn, ...]]:
-    told: MachineLine | Fold = _plain(mode, asked, cents=cents)
+    machine_line: MachineLine | Fold = _plain(mode, request, cents=cents)
     if _carries_tax(fields):
-        told = Fold(FOLD_HT_MODE) if fold else _separate(fields, mode, asked)
+        machine_line = Fold(FOLD_HT_MODE) if fold else _separate(fields, mode, request)
     why = ""
-    if isinstance(told, Fold):
-        why = told.reason
-        told = _folded(mode, asked)
-    return told, tuple(_warnings(index, asked, told, why))
+    if isinstance(machine_line, Fold):
+        why = machine_line.reason
+        machine_line = _folded(mode, request)
+    return machine_line, tuple(_warnings(index, request, machine_line, why))
 
 
-def _separate(fields: Fields, mode: PriceMode, asked: RequestedLine) -> MachineLine | Fold:
+def _separate(fields: Fields, mode: PriceMode, request: RequestedLine) -> MachineLine | Fold:
     """With its specific tax beside it, if that holds."""
-    price, quantity, amount, rate = asked
+    price, quantity, amount, rate = request
     if price is None:
         return Fold(FOLD_NO_PRICE)
     tax = specific_tax.judge(
         fields.values.get("specificTax"),
         fields.values.get("specificTaxRate"),
         amount=amount,
-        product=asked.product,
+        product=request.product,
         quantity=quantity,
         vat=rate,
         mode=mode,
@@ -240,55 +242,55 @@ def _separate(fields: Fields, mode: PriceMode, asked: RequestedLine) -> MachineL
     if mode == "TTC":
         return MachineLine(round_half_up(amount), price, quantity, tax)
     if tax.is_added:
-        return MachineLine(divide_half_up(asked.product, PRODUCT) + tax.tax, price, quantity, tax)
+        return MachineLine(divide_half_up(request.product, PRODUCT) + tax.tax, price, quantity, tax)
     line = without_vat(round_half_up(amount), rate)
     if line <= tax.tax:
         return Fold(Text("it leaves nothing for the goods themselves"))
-    price, pieces = _fit(line - tax.tax, asked)
+    price, pieces = _fit(line - tax.tax, request)
     if pieces != quantity:
         tax = SpecificTax(tax.tax, tax.tax * 100)
     return MachineLine(line, price, pieces, tax)
 
 
-def _plain(mode: PriceMode, asked: RequestedLine, *, cents: bool) -> MachineLine:
-    if mode == "TTC" or asked.price is None:
-        return _folded(mode, asked)
-    whole, rest = divmod(divide_half_up(asked.product, PRODUCT // 100), 100)
+def _plain(mode: PriceMode, request: RequestedLine, *, cents: bool) -> MachineLine:
+    if mode == "TTC" or request.price is None:
+        return _folded(mode, request)
+    whole, rest = divmod(divide_half_up(request.product, PRODUCT // 100), 100)
     if cents and rest and whole:
-        return MachineLine(whole, asked.price, asked.quantity, cents=rest)
-    line = divide_half_up(asked.product, PRODUCT)
-    return MachineLine(line or min(1, round_half_up(asked.amount)), asked.price, asked.quantity)
+        return MachineLine(whole, request.price, request.quantity, cents=rest)
+    line = divide_half_up(request.product, PRODUCT)
+    return MachineLine(line or min(1, round_half_up(request.amount)), request.price, request.quantity)
 
 
-def _folded(mode: PriceMode, asked: RequestedLine) -> MachineLine:
+def _folded(mode: PriceMode, request: RequestedLine) -> MachineLine:
     """The whole amount in the price."""
-    amount = round_half_up(asked.amount)
-    line = amount if mode == "TTC" else without_vat(amount, asked.rate)
-    return MachineLine(line, *_fit(line, asked))
+    amount = round_half_up(request.amount)
+    line = amount if mode == "TTC" else without_vat(amount, request.rate)
+    return MachineLine(line, *_fit(line, request))
 
 
-def _fit(line: int, asked: RequestedLine) -> tuple[int, int]:
+def _fit(line: int, request: RequestedLine) -> tuple[int, int]:
     """A price and a quantity that the machine accepts for that amount: the till's own where they give it within a franc."""
-    for price in (asked.price, divide_half_up(line * PRODUCT, asked.quantity)):
-        if price and abs(price * asked.quantity - line * PRODUCT) < PRODUCT:
-            return price, asked.quantity
+    for price in (request.price, divide_half_up(line * PRODUCT, request.quantity)):
+        if price and abs(price * request.quantity - line * PRODUCT) < PRODUCT:
+            return price, request.quantity
     return line * 100, ONE
 
 
-def _warnings(index: int, asked: RequestedLine, told: MachineLine, fold: str) -> Iterator[Warn]:
-    amount = round_half_up(asked.amount)
-    if amount != asked.amount and fold:
+def _warnings(index: int, request: RequestedLine, machine_line: MachineLine, fold: str) -> Iterator[Warn]:
+    amount = round_half_up(request.amount)
+    if amount != request.amount and fold:
         message = TAX_FOLDED_AND_ROUNDED(amount=amount, fold=fold)
         yield Warn("AMOUNT_ROUNDED", to_stored(message), index)
-    elif amount != asked.amount:
-        exact = Decimal(asked.product) / PRODUCT
+    elif amount != request.amount:
+        exact = Decimal(request.product) / PRODUCT
         message = AMOUNT_ROUNDED(exact=f"{exact:f}", amount=amount)
         yield Warn("AMOUNT_ROUNDED", to_stored(message), index)
     elif fold:
         yield Warn("SPECIFIC_TAX_FOLDED", to_stored(TAX_FOLDED(fold=fold)), index)
-    if told.quantity != asked.quantity:
+    if machine_line.quantity != request.quantity:
         message = QUANTITY_AS_ONE
         yield Warn("QUANTITY_AS_ONE", to_stored(message), index)
-    if asked.price not in (None, told.price) and not (fold or told.tax.tax):
+    if request.price not in (None, machine_line.price) and not (fold or machine_line.tax.tax):
         message = UNIT_PRICE_DERIVED
         yield Warn("UNIT_PRICE_DERIVED", to_stored(message), index, field=f"items[{index}].unitPrice")

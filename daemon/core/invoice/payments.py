@@ -29,11 +29,11 @@ class Paid(NamedTuple):
 
 
 class Due(NamedTuple):
-    """`total` is certified, `asked` the sum of the till's amounts, `rounded` how many of those were not whole, `exact` what the till's own prices
+    """`total` is certified, `lines` the sum of the till's amounts, `rounded` how many of those were not whole, `exact` what the till's own prices
     come to."""
 
     total: int
-    asked: int
+    lines: int
     rounded: int
     exact: Fraction
 
@@ -54,15 +54,17 @@ def adjust_payments(
     paid: Sequence[Paid], due: Due, errors: list[FieldError]
 ) -> tuple[tuple[Payment, ...], tuple[Warn, ...]]:
     """Payments that come to `due.total` exactly; with a fault in `errors` they mean nothing."""
-    given: Fraction = sum((Fraction(p.amount) for p in paid), Fraction())
-    is_exact = given in (due.exact, round_half_up(due.exact))
-    if not (due.rounded or (given == due.exact != due.total)):
+    total_paid: Fraction = sum((Fraction(p.amount) for p in paid), Fraction())
+    is_exact = total_paid in (due.exact, round_half_up(due.exact))
+    if not (due.rounded or (total_paid == due.exact != due.total)):
         errors.extend(
             FieldError(p.place, Text("must be a whole number")) for p in paid if not isinstance(p.amount, int)
         )
-    if not is_exact and not any(abs(given - wanted) <= due.rounded for wanted in (due.total, due.asked)):
+    if not is_exact and not any(abs(total_paid - wanted) <= due.rounded for wanted in (due.total, due.lines)):
         errors.append(
-            FieldError("payments", Text("come to {value}, the total is {total}", value=_text(given), total=due.total))
+            FieldError(
+                "payments", Text("come to {value}, the total is {total}", value=_text(total_paid), total=due.total)
+            )
         )
     amounts = [round_half_up(p.amount) for p in paid]
     largest = max(range(len(amounts)), key=amounts.__getitem__)

@@ -210,8 +210,8 @@ Texts = Mapping[str, tuple[str, int]]
 """By the name of a field in the ledger: what it is called in a request, and how many characters it may have."""
 
 
-def kept_texts(body: type[msgspec.Struct], kept: type[msgspec.Struct], *ruled: str) -> Texts:
-    """The optional texts of `body` that `kept` has by the same name. They are read, kept and shown as they come; those of `ruled` have rules of their
+def stored_texts(body: type[msgspec.Struct], struct: type[msgspec.Struct], *ruled: str) -> Texts:
+    """The optional texts of `body` that `struct` has by the same name. They are read, kept and shown as they come; those of `ruled` have rules of their
     own."""
     found = {}
     for field in msgspec.structs.fields(body):
@@ -219,16 +219,16 @@ def kept_texts(body: type[msgspec.Struct], kept: type[msgspec.Struct], *ruled: s
         shape = shape.type if isinstance(shape, inspect.Metadata) else shape
         match shape:
             case inspect.UnionType(types=(inspect.StrType(max_length=int(longest)), inspect.NoneType())):
-                if field.name in kept.__struct_fields__ and field.name not in ruled:
+                if field.name in struct.__struct_fields__ and field.name not in ruled:
                     found[field.name] = (field.encode_name, longest)
     return found
 
 
-INVOICE_TEXTS: Final = kept_texts(InvoiceBody, Invoice, "isf")
-CUSTOMER_TEXTS: Final = kept_texts(CustomerBody, Customer, "ifu", "name")
-ITEM_TEXTS: Final = kept_texts(ItemBody, Item)
+INVOICE_TEXTS: Final = stored_texts(InvoiceBody, Invoice, "isf")
+CUSTOMER_TEXTS: Final = stored_texts(CustomerBody, Customer, "ifu", "name")
+ITEM_TEXTS: Final = stored_texts(ItemBody, Item)
 
 
-def texts_in(kept: msgspec.Struct, texts: Texts) -> dict[str, str]:
+def texts_in(struct: msgspec.Struct, texts: Texts) -> dict[str, str]:
     """Their values."""
-    return {name: getattr(kept, name) for name in texts}
+    return {name: getattr(struct, name) for name in texts}

@@ -60,20 +60,20 @@ FIELD = "stampDuty"
 
 
 def stamp_duty(
-    given: int, payments: Sequence[Payment], table: StampDuty, errors: list[FieldError], *, credit: bool
+    client_duty: int, payments: Sequence[Payment], table: StampDuty, errors: list[FieldError], *, credit: bool
 ) -> tuple[int, tuple[Warn, ...]]:
-    """`given` is what the till says, 0 where it says nothing. A credit note is no receipt of cash."""
+    """`client_duty` is what the till says, 0 where it says nothing. A credit note is no receipt of cash."""
     cash = 0 if credit else sum(payment.amount for payment in payments if payment.method == CASH)
     due = table.on(cash)
-    if not given:
+    if not client_duty:
         return (due if table.is_charged else 0), ()
     if not cash:
         return 0, (_warn("STAMP_DUTY_LEFT_OUT", STAMP_DUTY_LEFT_OUT),)
-    if given > cash:
+    if client_duty > cash:
         errors.append(FieldError(FIELD, Text("must be at most what is paid in cash, {cash}", cash=cash)))
-    if given != due:
-        return given, (_warn("STAMP_DUTY_DIFFERS", STAMP_DUTY_DIFFERS(due=due, cash=cash)),)
-    return given, ()
+    if client_duty != due:
+        return client_duty, (_warn("STAMP_DUTY_DIFFERS", STAMP_DUTY_DIFFERS(due=due, cash=cash)),)
+    return client_duty, ()
 
 
 def _warn(code: str, message: str) -> Warn:

@@ -47,7 +47,7 @@ MEANT: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """Names that are often taken for another, and are too far from it for their letters to tell."""
 
-MOST_TOLD: Final = 100
+MOST_FIELDS: Final = 100
 """Warnings of one request; a body may hold thousands of fields that nobody knows."""
 MOST_COMPARED: Final = 20
 """Of which so many are compared letter by letter, which takes time."""
@@ -67,28 +67,28 @@ class Unknown(NamedTuple):
 def unknown_fields(body: Mapping[str, object], *, credit: bool) -> tuple[Unknown, ...]:
     """In the order in which they stand, one more than is told at the most; one that is null stands for nothing, and is left out."""
     found: list[Unknown] = []
-    for at, (path, kind, name, item) in enumerate(islice(_walk(body, credit=credit), MOST_TOLD + 1)):
-        near = _near(name, _known_fields(kind, credit=credit), MEANT[kind]) if at < MOST_COMPARED else ""
+    for at, (path, kind, name, item) in enumerate(islice(_walk(body, credit=credit), MOST_FIELDS + 1)):
+        near = _near(name, _field_names(kind, credit=credit), MEANT[kind]) if at < MOST_COMPARED else ""
         found.append(Unknown(path + _short(name), path + near if near else "", item))
     return tuple(found)
 
 
-def unknown_of(body: Mapping[str, object], known: FieldNames) -> tuple[Unknown, ...]:
-    """The same of a flat body whose fields are `known`."""
-    strange = enumerate(islice(_strange("", "", body, known, NO_ITEM), MOST_TOLD + 1))
+def unknown_of(body: Mapping[str, object], names: FieldNames) -> tuple[Unknown, ...]:
+    """The same of a flat body whose fields are `names`."""
+    strange = enumerate(islice(_strange("", "", body, names, NO_ITEM), MOST_FIELDS + 1))
     return tuple(
-        Unknown(_short(name), _near(name, known, {}) if at < MOST_COMPARED else "") for at, (_, _, name, _) in strange
+        Unknown(_short(name), _near(name, names, {}) if at < MOST_COMPARED else "") for at, (_, _, name, _) in strange
     )
 
 
 def warnings_of(unknown: tuple[Unknown, ...]) -> tuple[Warn, ...]:
-    named = tuple(Warn(CODE, to_stored(_reason(each)), each.item, each.field) for each in unknown[:MOST_TOLD])
-    return (*named, Warn(CODE, MORE)) if len(unknown) > MOST_TOLD else named
+    named = tuple(Warn(CODE, to_stored(_reason(each)), each.item, each.field) for each in unknown[:MOST_FIELDS])
+    return (*named, Warn(CODE, MORE)) if len(unknown) > MOST_FIELDS else named
 
 
 def refusals_of(unknown: tuple[Unknown, ...]) -> list[FieldError]:
     """The same where the till asked for that: `Mcfd-Strict: true`."""
-    return [FieldError(each.field, sentence(each)) for each in unknown[:MOST_TOLD]]
+    return [FieldError(each.field, sentence(each)) for each in unknown[:MOST_FIELDS]]
 
 
 def misspelt(unknown: tuple[Unknown, ...]) -> tuple[Unknown, ...]:
@@ -108,13 +108,13 @@ def _reason(unknown: Unknown) -> Text:
     return UNKNOWN_FIELD(field=unknown.field)
 
 
-def _known_fields(kind: str, *, credit: bool) -> FieldNames:
+def _field_names(kind: str, *, credit: bool) -> FieldNames:
     return FIELDS[kind] | CREDIT_FIELDS if credit and not kind else FIELDS[kind]
 
 
 def _walk(body: Mapping[str, object], *, credit: bool) -> Iterator[tuple[str, str, str, int]]:
     """Path of the object, its kind, the name that is not known, the index of the item."""
-    yield from _strange("", "", body, _known_fields("", credit=credit), NO_ITEM)
+    yield from _strange("", "", body, _field_names("", credit=credit), NO_ITEM)
     customer = body.get("customer")
     if isinstance(customer, dict):
         yield from _strange("customer.", "customer", customer, FIELDS["customer"], NO_ITEM)
@@ -127,17 +127,17 @@ def _walk(body: Mapping[str, object], *, credit: bool) -> Iterator[tuple[str, st
 
 
 def _strange(
-    path: str, kind: str, entry: Mapping[str, object], known: FieldNames, item: int
+    path: str, kind: str, entry: Mapping[str, object], names: FieldNames, item: int
 ) -> Iterator[tuple[str, str, str, int]]:
     for name, value in entry.items():
-        if name not in known and value is not None:
+        if name not in names and value is not None:
             yield path, kind, name, item
 
 
-def _near(name: str, known: FieldNames, meant: Mapping[str, str]) -> str:
+def _near(name: str, names: FieldNames, meant: Mapping[str, str]) -> str:
     """The known field that is often meant, or has the same letters, whatever their case and order, or nearly."""
     plain = _plain(name)
-    alike = {_plain(field): field for field in sorted(known)}
+    alike = {_plain(field): field for field in sorted(names)}
     if plain in meant:
         return meant[plain]
     mixed_up = [field for field in alike if sorted(field) == sorted(plain)]

@@ -31,12 +31,12 @@ class LastSeen(msgspec.Struct, frozen=True):
 class BookState(msgspec.Struct, frozen=True):
     """The head of a book, as stored. Times in milliseconds since 1970 UTC.
 
-    `known` are the machine's counters as the ledger knows them (last outcome, closure or reconciliation), None for a
+    `counters` are the machine's counters as the ledger knows them (last outcome, closure or reconciliation), None for a
     book whose machine has never been read. `unexplained` counts invoices found on the machine since the last Z that our own
     work does not explain. `last_at` is the youngest time in the book (decision 21)."""
 
     book: Book
-    known: FiscalCounters | None
+    counters: FiscalCounters | None
     last_number: str
     last_at: int
     last_seq: int
@@ -47,7 +47,7 @@ class BookState(msgspec.Struct, frozen=True):
     z_number: int
     """of the last closure, 0 before the first"""
     epoch: int = 1
-    z_asked: bool = False
+    needs_last_z: bool = False
     """Nobody remembers the last Z number: none is given until somebody says it (decision 30)."""
     is_restored: bool = False
     """Put back from a backup, and not compared with the machine yet."""

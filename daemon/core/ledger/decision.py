@@ -55,7 +55,7 @@ MEANINGS: dict[Decision, Text] = {
         "The machine is lost for good, and its paper was looked at: what it has certified since the copy is not sent again."
     ),
 }
-SAID: dict[Obstacle, Text] = {
+OBSTACLE_TEXTS: dict[Obstacle, Text] = {
     "changed": Text("the case is not the one that was shown any more: look at it again"),
     "paper not needed": Text("a code and a time from the machine's paper belong to the decision `certified`"),
     "code of another": Text(
@@ -123,19 +123,19 @@ class Case(msgspec.Struct, frozen=True):
         return (*found, "lost") if self._may_be_lost else found
 
     @property
-    def shown(self) -> str:
+    def fingerprint(self) -> str:
         """Names what there is to decide on: a decision is valid for that alone."""
-        state, said = self.state, self.evidence.state if self.evidence else None
-        told = None if said is None else (said.nim, said.ifu, said.counters, said.last)
+        state, machine = self.state, self.evidence.state if self.evidence else None
+        machine_content = None if machine is None else (machine.nim, machine.ifu, machine.counters, machine.last)
         attempt = self.attempt.id if self.attempt else 0
-        content = (state.book.id, state.attention, state.known, attempt, self.decided, told)
+        content = (state.book.id, state.attention, state.counters, attempt, self.decided, machine_content)
         return hashlib.sha256(msgspec.json.encode(content)).hexdigest()[:12]
 
     def is_still(self, now: Case) -> bool:
         """Whether `now`, read again, is this one; a machine that was asked since the ledger wrote its evidence down is believed."""
         mine, theirs = self.evidence, now.evidence
         is_fresher = mine is not None and (theirs is None or mine.at >= theirs.at)
-        return self.shown == (msgspec.structs.replace(now, evidence=mine) if is_fresher else now).shown
+        return self.fingerprint == (msgspec.structs.replace(now, evidence=mine) if is_fresher else now).fingerprint
 
     @property
     def is_last(self) -> bool:
@@ -169,10 +169,18 @@ class Case(msgspec.Struct, frozen=True):
         return None if self.is_last else "not its last"
 
     def _obstacle_to_paper(self, paper: PaperInvoice, *, is_taken: bool) -> Obstacle | None:
-        said = self.evidence.state.last if self.evidence else None
+        machine_last = self.evidence.state.last if self.evidence else None
         seen = self.state.seen.last if self.state.seen else None
-        others = [last.code for last in (seen, said) if last is not None and not (last is said and self.is_last)]
-        if is_taken or paper.code in others or (self.is_last and said and said.code not in ("", paper.code)):
+        others = [
+            last.code
+            for last in (seen, machine_last)
+            if last is not None and not (last is machine_last and self.is_last)
+        ]
+        if (
+            is_taken
+            or paper.code in others
+            or (self.is_last and machine_last and machine_last.code not in ("", paper.code))
+        ):
             return "code of another"
         is_odd = self.attempt is not None and not is_plausible(paper.time, self.attempt.begun_at, self.evidence)
         if is_odd and not paper.as_printed:
@@ -191,8 +199,10 @@ class Case(msgspec.Struct, frozen=True):
             return None if counters is None else Certified(paper.code, paper.time, ifu, counters, fc=fc)
         if state is None or state.last is None:
             return None
-        known, last = self.state.known, state.last
-        is_new = known is not None and "-" in state.nim and state.counters.tc <= known.tc  # it has begun to count again
+        before, last = self.state.counters, state.last
+        is_new = (
+            before is not None and "-" in state.nim and state.counters.tc <= before.tc
+        )  # it has begun to count again
         code = last.code or (paper.code if paper else "")
         return Certified(code, last.time, state.ifu, state.counters, state.nim if is_new else "")
 
@@ -204,38 +214,38 @@ class Case(msgspec.Struct, frozen=True):
 
     def _fitting(self, paper: PaperInvoice, attempt: Record) -> FiscalCounters | None:
         """Those between what the ledger knows and what the machine counts."""
-        return on_paper(paper, attempt, self.state.known or attempt.base, self._now())
+        return on_paper(paper, attempt, self.state.counters or attempt.base, self._now())
 
     def after(self, paper: PaperInvoice) -> After:
         """What the ledger knows of the machine once the attempt was entered from paper: as far as that. Where it was past that already, others that came
         after it have been taken over, and this one with them, as somebody else's. Counters of another activation say nothing of this one."""
         state, attempt, placed = self.state, self.attempt, self._placed(paper)
-        if attempt is None or placed is None or state.known is None:
+        if attempt is None or placed is None or state.counters is None:
             return After(state, 0)
-        if placed.tc <= state.known.tc:
+        if placed.tc <= state.counters.tc:
             return After(state, -1)
         if self._fitting(paper, attempt) is None:
             return After(state, 0)
         last = LastInvoice(attempt.number, paper.code, paper.time, attempt.type, attempt.total_ttc)
-        after = msgspec.structs.replace(state, known=placed, last_number=attempt.number, seen=LastSeen(last))
-        return After(after, strangers(attempt.invoice, state.known, placed))
+        after = msgspec.structs.replace(state, counters=placed, last_number=attempt.number, seen=LastSeen(last))
+        return After(after, strangers(attempt.invoice, state.counters, placed))
 
     def _now(self) -> FiscalCounters | None:
         """What the machine counts in the activation of the attempt; None where that is not known."""
-        state, known = self.evidence.state if self.evidence else None, self.state.known
+        state, before = self.evidence.state if self.evidence else None, self.state.counters
         if state is None or new_name(state.nim, "", self.state.book.nim):
             return None
-        if known is not None and went_down(known, state.counters):
+        if before is not None and went_down(before, state.counters):
             return None
         return state.counters
 
     def foreign(self) -> int:
         """Invoices on the machine that are in no total, also its last one: its number is entered, its lines nobody knows."""
-        known = self.state.known
-        if known is None or self.evidence is None:
+        before = self.state.counters
+        if before is None or self.evidence is None:
             return 0
         now = self.evidence.state.counters
-        return max(0, now.fvc - known.fvc + now.frc - known.frc)
+        return max(0, now.fvc - before.fvc + now.frc - before.frc)
 
 
 class Adoption(msgspec.Struct, frozen=True):
@@ -261,10 +271,10 @@ def adoption(
     """`begun` oldest first; `in_ledger`: a certification has the last invoice's code; `is_number_taken`: an attempt that is not free again has its number.
     `unexplained`: what the ledger does not know of, ours among them."""
     activated = new_name(machine.nim, "", state.book.nim)
-    known = state.known or FiscalCounters(0, 0, 0)
-    found = verdicts(begun if state.is_restored else (), known, machine, last, activated=activated, is_restored=True)
+    before = state.counters or FiscalCounters(0, 0, 0)
+    found = verdicts(begun if state.is_restored else (), before, machine, last, activated=activated, is_restored=True)
     ours = [record for record, verdict in found if isinstance(verdict, Certified)]
     if ours:
-        unexplained = min(unexplained, strangers(ours[0].invoice, known, machine.counters))
+        unexplained = min(unexplained, strangers(ours[0].invoice, before, machine.counters))
     enters = machine.last is not None and not (in_ledger or is_number_taken)
     return Adoption(tuple(found), enters, unexplained)

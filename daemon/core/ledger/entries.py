@@ -60,7 +60,7 @@ class CashMove(msgspec.Struct, frozen=True, tag="cash"):
     operator_name: str
 
 
-class CopyMade(msgspec.Struct, frozen=True, tag="copy"):
+class CopyAct(msgspec.Struct, frozen=True, tag="copy"):
     """A duplicate of the certified invoice of that code was given out (SFE 2.11), the `copy`-th of it."""
 
     code: str
@@ -71,7 +71,7 @@ class CopyMade(msgspec.Struct, frozen=True, tag="copy"):
 ReportKind = Literal["X", "A", "articles"]
 
 
-class ReportGiven(msgspec.Struct, frozen=True, tag="report"):
+class ReportAct(msgspec.Struct, frozen=True, tag="report"):
     """A report was given out (SFE 2.23): `body` is its JSON as it was. `number` is that of a closed report of articles, 0 of a look; `upto_seq` and
     `upto_at` (ms) say how far it goes."""
 
@@ -171,8 +171,8 @@ Entry = (
     | Gap
     | TimeRepair
     | CashMove
-    | CopyMade
-    | ReportGiven
+    | CopyAct
+    | ReportAct
     | CalendarClosed
     | SaleDeferred
     | SaleDecided
@@ -181,7 +181,7 @@ Entry = (
     | OutageNotified
     | SpareDecided
 )
-Act = CashMove | CopyMade | ReportGiven | OutageBegun | OutageEnded | OutageNotified
+Act = CashMove | CopyAct | ReportAct | OutageBegun | OutageEnded | OutageNotified
 """What the journal tells beside certifications."""
 
 

@@ -60,8 +60,8 @@ def resembles(attempt: Record | Invoice, last: LastInvoice) -> bool:
         return True
     if last.total != attempt.total_ttc or not _fits(attempt, last):
         return False
-    told, ours = _bare(last.number), _bare(attempt.number)
-    return told == ours or (len(told) >= _CUT and ours.startswith(told))
+    theirs, ours = _bare(last.number), _bare(attempt.number)
+    return theirs == ours or (len(theirs) >= _CUT and ours.startswith(theirs))
 
 
 def _fits(attempt: Record | Invoice, last: LastInvoice) -> bool:

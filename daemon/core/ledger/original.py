@@ -63,7 +63,7 @@ def locate(reference: Reference, names: Sequence[Name]) -> tuple[Place, ...]:
         raise InvalidRequest(
             [FieldError(FIELD, Text("lacks the activation counter: <NIM>-<ACTIVATION>-<FVC of the original>"))]
         )
-    activations = [known for name in names if (known := activation_of(name.nim)) is not None]
+    activations = [activation for name in names if (activation := activation_of(name.nim)) is not None]
     if wanted == 0 or (activations and wanted > max(activations)):
         message = Text("names the activation {wanted}, which this machine never had", wanted=wanted)
         raise InvalidRequest([FieldError(FIELD, message)])

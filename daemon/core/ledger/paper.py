@@ -72,15 +72,15 @@ def is_plausible(time: str, begun_at: int, evidence: Evidence | None) -> bool:
 
 
 def on_paper(
-    paper: PaperInvoice, attempt: Record, known: FiscalCounters, now: FiscalCounters | None
+    paper: PaperInvoice, attempt: Record, counters: FiscalCounters, now: FiscalCounters | None
 ) -> FiscalCounters | None:
-    """The counters of an invoice that is known by its paper: those that are printed, else one more than `known`. Where the machine does not count
+    """The counters of an invoice that is known by its paper: those that are printed, else one more than `counters`. Where the machine does not count
     that far (`now`, None: not known), it came before what is known, which then counts from its intent. None when it cannot be."""
-    after = _next(attempt, known, now) or _next(attempt, attempt.base, now)
+    after = _next(attempt, counters, now) or _next(attempt, attempt.base, now)
     if paper.counters is None or after is None:
         return after
     of_type, tc = paper.counters  # a machine may count each type by itself: then that says nothing of FVC and FRC
-    before = known if tc > known.tc else attempt.base
+    before = counters if tc > counters.tc else attempt.base
     sold = (
         FiscalCounters(tc, before.fvc, of_type)
         if attempt.invoice.is_credit
@@ -102,9 +102,9 @@ def as_printed(paper: PaperInvoice, attempt: Record) -> FiscalCounters | None:
     return FiscalCounters(tc, of_type, min(attempt.base.frc, rest))
 
 
-def _next(attempt: Record, known: FiscalCounters, now: FiscalCounters | None) -> FiscalCounters | None:
+def _next(attempt: Record, counters: FiscalCounters, now: FiscalCounters | None) -> FiscalCounters | None:
     sold = 0 if attempt.invoice.is_credit else 1
-    counted = FiscalCounters(known.tc + 1, known.fvc + sold, known.frc + 1 - sold)
-    alone = FiscalCounters(known.tc + 1, known.fvc, known.frc)
+    counted = FiscalCounters(counters.tc + 1, counters.fvc + sold, counters.frc + 1 - sold)
+    alone = FiscalCounters(counters.tc + 1, counters.fvc, counters.frc)
     ways = (counted, alone) if attempt.type in MAY_NOT_COUNT else (counted,)
     return next((way for way in ways if now is None or not went_down(way, now)), None)

@@ -74,7 +74,7 @@ _TC_ALONE: tuple[tuple[str, ...], ...] = ((), ("EV", "ET"), ("EA",), MAY_NOT_COU
 
 def verdicts(
     unfinished: Sequence[Record],
-    known: FiscalCounters,
+    before: FiscalCounters,
     state: MachineState,
     last: Standing,
     *,
@@ -92,9 +92,11 @@ def verdicts(
     found: list[tuple[Record, Verdict]] = []
     is_taken = False
     for place, record in enumerate(unfinished):
-        verdict = judge(record, known, state, last, activated=activated) if place < judged else NotCertified(sent=False)
+        verdict = (
+            judge(record, before, state, last, activated=activated) if place < judged else NotCertified(sent=False)
+        )
         if is_taken and isinstance(verdict, Certified):  # 0.1.0 took two spellings of a number for two numbers
-            verdict = Disputed(evidence(record, known, state))
+            verdict = Disputed(evidence(record, before, state))
         is_taken = is_taken or isinstance(verdict, Certified)
         found.append((record, verdict))
     order = (NotCertified, Disputed, Certified)
@@ -102,53 +104,53 @@ def verdicts(
 
 
 def judge(
-    attempt: Record, known: FiscalCounters, state: MachineState, last: Standing, *, activated: str = ""
+    attempt: Record, before: FiscalCounters, state: MachineState, last: Standing, *, activated: str = ""
 ) -> Verdict:
-    """`known` includes everything that ended before `attempt`; `state` is a fresh C1h, `last` says whether its last invoice is new. `activated`: the
+    """`before` includes everything that ended before `attempt`; `state` is a fresh C1h, `last` says whether its last invoice is new. `activated`: the
     machine was activated anew meanwhile, and is called that now: it may have begun to count again, so no counter proves anything."""
     now, ours = state.counters, is_last(attempt, state)
-    moved = (now.fvc - known.fvc, now.frc - known.frc)
-    if activated or went_down(known, now):
-        verdict = _across_an_activation(known, state, last, ours=ours, nim=activated) if activated else None
+    moved = (now.fvc - before.fvc, now.frc - before.frc)
+    if activated or went_down(before, now):
+        verdict = _across_an_activation(before, state, last, ours=ours, nim=activated) if activated else None
     elif last == "known":
         verdict = None if any(moved) else NotCertified()
     elif last == "gone":
         verdict = None
     elif ours and last == "new":
-        verdict = _word(state) if may_be_certified(attempt.type, None, known, now) else None
+        verdict = _word(state) if may_be_certified(attempt.type, None, before, now) else None
     elif ours:
-        verdict = _by_counters(attempt, known, state, last)
+        verdict = _by_counters(attempt, before, state, last)
     else:
-        verdict = _of_another(attempt, known, state, last)
-    return verdict or Disputed(evidence(attempt, known, state))
+        verdict = _of_another(attempt, before, state, last)
+    return verdict or Disputed(evidence(attempt, before, state))
 
 
 def _across_an_activation(
-    known: FiscalCounters, state: MachineState, last: Standing, *, ours: bool, nim: str
+    before: FiscalCounters, state: MachineState, last: Standing, *, ours: bool, nim: str
 ) -> Verdict | None:
     """A last invoice that is known says that the machine kept its memory, and that nothing was certified since."""
     if last == "known":
         return NotCertified()
     if ours and last == "new":
-        return _word(state, nim if state.counters.tc <= known.tc else "")
+        return _word(state, nim if state.counters.tc <= before.tc else "")
     return None
 
 
-def _of_another(attempt: Record, known: FiscalCounters, state: MachineState, last: Standing) -> Verdict | None:
+def _of_another(attempt: Record, before: FiscalCounters, state: MachineState, last: Standing) -> Verdict | None:
     """The machine's last invoice is somebody else's. It may have come after ours, where the counters leave room for both."""
     now = state.counters
     if state.last is not None and resembles(attempt, state.last):
         return None
-    if last == "new" and now.tc == known.tc:
+    if last == "new" and now.tc == before.tc:
         return None  # it was certified without being counted: the machine counts anew, and says so nowhere
     kind = state.last.type if state.last is not None else None
-    return None if may_be_certified(attempt.type, kind, known, now) else NotCertified()
+    return None if may_be_certified(attempt.type, kind, before, now) else NotCertified()
 
 
-def may_be_certified(kind: str, last: str | None, known: FiscalCounters, now: FiscalCounters) -> bool:
-    """Whether an invoice of the type `kind` may be among those that were counted since `known`, beside the last one, of the type `last` (None:
+def may_be_certified(kind: str, last: str | None, before: FiscalCounters, now: FiscalCounters) -> bool:
+    """Whether an invoice of the type `kind` may be among those that were counted since `before`, beside the last one, of the type `last` (None:
     there is none), whatever this machine counts in TC alone."""
-    moved = (now.tc - known.tc, now.fvc - known.fvc, now.frc - known.frc)
+    moved = (now.tc - before.tc, now.fvc - before.fvc, now.frc - before.frc)
     for alone in _TC_ALONE:
         for ours, other in product(_ways(kind, alone), _ways(last, alone)):
             tc, fvc, frc = (all_ - one - two for all_, one, two in zip(moved, ours, other, strict=True))
@@ -170,20 +172,20 @@ def _ways(kind: str | None, alone: tuple[str, ...]) -> tuple[tuple[int, int, int
     return ((1, 1, 0), (1, 0, 1), (1, 0, 0))
 
 
-def _by_counters(attempt: Record, known: FiscalCounters, state: MachineState, last: Standing) -> Verdict | None:
+def _by_counters(attempt: Record, before: FiscalCounters, state: MachineState, last: Standing) -> Verdict | None:
     """Our invoice is the machine's last, and nothing but the counters tells whether it is new: there is no code, or the ledger does not know what was
     the last before."""
     now = state.counters
-    moved = now.tc - known.tc
-    expected = (known.fvc, known.frc + 1) if attempt.invoice.is_credit else (known.fvc + 1, known.frc)
+    moved = now.tc - before.tc
+    expected = (before.fvc, before.frc + 1) if attempt.invoice.is_credit else (before.fvc + 1, before.frc)
     if (now.fvc, now.frc) == expected and moved:
         return _word(state)
-    if (now.fvc, now.frc) != (known.fvc, known.frc):
+    if (now.fvc, now.frc) != (before.fvc, before.frc):
         return None
     if moved == 1 and attempt.type in MAY_NOT_COUNT and last == "unrecorded":
         return _word(state)
-    # `known` may be past the intent without ours: somebody took the machine's counters over without settling it
-    is_settled = moved == 0 and (known.fvc, known.frc) == (attempt.base.fvc, attempt.base.frc)
+    # `before` may be past the intent without ours: somebody took the machine's counters over without settling it
+    is_settled = moved == 0 and (before.fvc, before.frc) == (attempt.base.fvc, attempt.base.frc)
     return NotCertified() if is_settled else None
 
 
@@ -192,33 +194,33 @@ def _word(state: MachineState, nim: str = "") -> Certified | None:
     return None if last is None else Certified(last.code, last.time, state.ifu, state.counters, nim)
 
 
-def fc_moved(kind: str, known: FiscalCounters, certified: FiscalCounters) -> bool:
+def fc_moved(kind: str, before: FiscalCounters, certified: FiscalCounters) -> bool:
     """Whether the counter that 38h named is one that this machine may have after an invoice of that type."""
-    moved = (certified.fvc - known.fvc) + (certified.frc - known.frc)
+    moved = (certified.fvc - before.fvc) + (certified.frc - before.frc)
     return moved > 0 or (moved == 0 and kind in MAY_NOT_COUNT)
 
 
-def strangers(invoice: Invoice, known: FiscalCounters, now: FiscalCounters) -> int:
-    """How many invoices of somebody else the machine has counted since `known`, beside this one, which it may have counted in TC alone."""
-    sold, credited = now.fvc - known.fvc, now.frc - known.frc
+def strangers(invoice: Invoice, before: FiscalCounters, now: FiscalCounters) -> int:
+    """How many invoices of somebody else the machine has counted since `before`, beside this one, which it may have counted in TC alone."""
+    sold, credited = now.fvc - before.fvc, now.frc - before.frc
     is_counted = (credited if invoice.is_credit else sold) > 0
     return max(0, sold + credited - is_counted)
 
 
-def evidence(attempt: Record, known: FiscalCounters, state: MachineState) -> Text:
+def evidence(attempt: Record, before: FiscalCounters, state: MachineState) -> Text:
     """What there is to decide on, for an operator."""
     return OUTCOME_UNKNOWN(
         number=attempt.number,
         type=attempt.type,
         total=attempt.total_ttc,
-        known=_text(known),
+        known=_text(before),
         counters=_text(state.counters),
         last=_last(state),
     )
 
 
 def behind(
-    known: FiscalCounters,
+    before: FiscalCounters,
     last_number: str,
     state: MachineState,
     last: Standing,
@@ -231,33 +233,33 @@ def behind(
     More transactions alone are explained: the machine writes daily reports of its own (protocol 4). Not so beside a last invoice that is in no
     ledger, and in one that was put back: a machine may count an invoice in TC alone."""
     now = state.counters
-    told = LEDGER_KNOWS(counters=_text(known), number=_named(last_number))
+    ledger_text = LEDGER_KNOWS(counters=_text(before), number=_named(last_number))
     theirs = MACHINE_SAYS(counters=_text(now), last=_last(state))
-    if went_down(known, now):
-        return MACHINE_BEHIND(ours=told, theirs=theirs)
-    moved = now.tc - known.tc
+    if went_down(before, now):
+        return MACHINE_BEHIND(ours=ledger_text, theirs=theirs)
+    moved = now.tc - before.tc
     if ours:
-        foreign, is_unknown = strangers(ours, known, now), is_restored and moved > 1
+        foreign, is_unknown = strangers(ours, before, now), is_restored and moved > 1
     else:
-        foreign = now.fvc - known.fvc + now.frc - known.frc
+        foreign = now.fvc - before.fvc + now.frc - before.frc
         is_unknown = last == "new" or (last in ("none", "unrecorded", "gone") and is_restored and moved > 0)
     if foreign or is_unknown:
         if foreign > 1:
-            return FOREIGN_INVOICES(count=foreign, ours=told, theirs=theirs)
-        return FOREIGN_INVOICE(ours=told, theirs=theirs)
+            return FOREIGN_INVOICES(count=foreign, ours=ledger_text, theirs=theirs)
+        return FOREIGN_INVOICE(ours=ledger_text, theirs=theirs)
     return NO_TEXT
 
 
 def disagreement(
-    stored: BookState, known: FiscalCounters, state: MachineState, last: Standing, *, met: bool, is_lost: bool
+    stored: BookState, before: FiscalCounters, state: MachineState, last: Standing, *, met: bool, is_lost: bool
 ) -> Text:
-    """What an operator has to look at before the machine's counters are believed; empty when nothing. `known`: the stored ones, or newer ones of
+    """What an operator has to look at before the machine's counters are believed; empty when nothing. `before`: the stored ones, or newer ones of
     this process; `met`: it has reconciled with the machine before; `is_lost`: a ledger has worked here, and this one knows nothing."""
-    if stored.known is None:
+    if stored.counters is None:
         return vanished(state) if is_lost else from_stored(stored.lost)
-    if met and not went_down(known, state.counters):
+    if met and not went_down(before, state.counters):
         return NO_TEXT
-    found = behind(known, stored.last_number, state, last, is_restored=stored.is_restored)
+    found = behind(before, stored.last_number, state, last, is_restored=stored.is_restored)
     return found or from_stored(stored.lost)
 
 
@@ -269,17 +271,17 @@ def vanished(state: MachineState) -> Text:
     return LEDGER_EMPTY(counters=_text(state.counters), last=_last(state))
 
 
-def activated_since(known: FiscalCounters, state: MachineState, last: Standing) -> Text:
+def activated_since(before: FiscalCounters, state: MachineState, last: Standing) -> Text:
     """What is wrong when an older copy of the ledger meets a machine that was activated anew after the copy was made; empty when the machine's last
     invoice shows that it has certified nothing since."""
     if last == "known":
         return NO_TEXT
-    return ACTIVATED_SINCE_BACKUP(known=_text(known), counters=_text(state.counters), last=_last(state))
+    return ACTIVATED_SINCE_BACKUP(known=_text(before), counters=_text(state.counters), last=_last(state))
 
 
-def went_down(known: FiscalCounters, now: FiscalCounters) -> bool:
+def went_down(before: FiscalCounters, now: FiscalCounters) -> bool:
     """No counter of one machine ever does (protocol 3)."""
-    return now.tc < known.tc or now.fvc < known.fvc or now.frc < known.frc
+    return now.tc < before.tc or now.fvc < before.fvc or now.frc < before.frc
 
 
 def _text(counters: FiscalCounters) -> str:

@@ -55,8 +55,8 @@ def agree(invoice: Invoice, subtotal: Subtotal) -> Invoice:
 def vat_habit(ours: Invoice, agreed: Invoice) -> str:
     """How this machine's VAT differs from ours, for the log; empty when it does not."""
     own = {line.group: line.tva for line in ours.taxes}
-    told = [f"{line.group} {line.tva} for {own[line.group]}" for line in agreed.taxes if line.tva != own[line.group]]
-    return ", ".join(told)
+    rates = [f"{line.group} {line.tva} for {own[line.group]}" for line in agreed.taxes if line.tva != own[line.group]]
+    return ", ".join(rates)
 
 
 def _agrees_with_vat(invoice: Invoice, subtotal: Subtotal) -> bool:

@@ -22,17 +22,17 @@ def is_named(nim: str, machine: str) -> bool:
     return nim == machine or (same_machine(nim, machine) and _SUFFIX.fullmatch(nim[len(short_nim(nim)) :]) is not None)
 
 
-def present_nim(told: str, configured: str, known: str) -> str:
+def present_nim(answer: str, configured: str, ledger_nim: str) -> str:
     """The machine's name as of now: as it tells it with its activation counter, else as the configuration has it, else as it was."""
-    if "-" in told:
-        return told
-    return configured if "-" in configured and same_machine(configured, known) else known
+    if "-" in answer:
+        return answer
+    return configured if "-" in configured and same_machine(configured, ledger_nim) else ledger_nim
 
 
-def new_name(told: str, configured: str, known: str) -> str:
+def new_name(answer: str, configured: str, ledger_nim: str) -> str:
     """The machine's name of now where it is known by another one; else empty."""
-    nim = present_nim(told, configured, known)
-    return nim if nim != known else ""
+    nim = present_nim(answer, configured, ledger_nim)
+    return nim if nim != ledger_nim else ""
 
 
 def activation_of(nim: str) -> int | None:

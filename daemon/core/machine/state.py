@@ -25,10 +25,10 @@ class LastInvoice(msgspec.Struct, frozen=True, array_like=True):
     total: int
 
 
-def taxpayer_of(told: str) -> str:
+def taxpayer_of(text: str) -> str:
     """What a machine tells as its taxpayer; empty for what no IFU can be: one that is not activated may tell noughts, blanks or rubbish."""
-    is_readable = told.isascii() and told.isprintable() and len({each for each in told if each.isalnum()}) > 1
-    return told if is_readable else ""
+    is_readable = text.isascii() and text.isprintable() and len({each for each in text if each.isalnum()}) > 1
+    return text if is_readable else ""
 
 
 class MachineState(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ class ServerLink(msgspec.Struct, frozen=True):
     """C2h: what the tax server has acknowledged, what the machine holds, when they last met (14 digits or empty)."""
 
     acknowledged: int
-    held: int
+    documents: int
     last_contact: str
     state: str
     error: str

@@ -20,14 +20,14 @@ from daemon.core.ledger.entries import (
     CashKind,
     CashMove,
     CashTotal,
-    CopyMade,
+    CopyAct,
     OutageBegun,
     OutageEnded,
     OutageNotified,
     OutageReason,
     Placed,
     Recipient,
-    ReportGiven,
+    ReportAct,
     ReportKind,
 )
 from daemon.core.report.receipt import Adjustment, adjustments
@@ -202,7 +202,7 @@ class JournalOutage(msgspec.Struct, frozen=True, kw_only=True, rename="camel", o
 def journal_act(placed: Placed, z_number: int, nim: str) -> JournalCash | JournalCopy | JournalReport | JournalOutage:
     """`z_number` is 0 while its period is open."""
     act, at = placed.entry, millis_text(placed.at)
-    if isinstance(act, CopyMade):
+    if isinstance(act, CopyAct):
         return JournalCopy(
             id=placed.id,
             nim=nim,
@@ -212,7 +212,7 @@ def journal_act(placed: Placed, z_number: int, nim: str) -> JournalCash | Journa
             copy=act.copy,
             z_number=z_number or None,
         )
-    if isinstance(act, ReportGiven):
+    if isinstance(act, ReportAct):
         return JournalReport(
             id=placed.id,
             nim=nim,
@@ -230,7 +230,7 @@ def journal_act(placed: Placed, z_number: int, nim: str) -> JournalCash | Journa
 def _journal_outage(
     placed: Placed, act: OutageBegun | OutageEnded | OutageNotified, z_number: int, nim: str
 ) -> JournalOutage:
-    told = JournalOutage(
+    line = JournalOutage(
         state="outage",
         id=placed.id,
         nim=nim,
@@ -240,12 +240,12 @@ def _journal_outage(
     )
     match act:
         case OutageBegun():
-            return msgspec.structs.replace(told, from_=millis_text(placed.at - act.lasted), reason=act.reason)
+            return msgspec.structs.replace(line, from_=millis_text(placed.at - act.lasted), reason=act.reason)
         case OutageEnded():
-            return msgspec.structs.replace(told, state="outage.ended", to=millis_text(placed.at - act.ago))
+            return msgspec.structs.replace(line, state="outage.ended", to=millis_text(placed.at - act.ago))
         case OutageNotified():
             return msgspec.structs.replace(
-                told,
+                line,
                 state="outage.notified",
                 who=act.who,
                 reference=act.reference,

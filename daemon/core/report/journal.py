@@ -245,7 +245,7 @@ def _common(record: Record, z_number: int, language: Language, credited: int | N
 
 def reason_text(record: Record, language: Language = "en") -> str:
     """Why it was not certified: a refusal in the machine's own words, anything else in ours; what a lost line left may name the port."""
-    reason = from_stored(record.reason).told(language)
+    reason = from_stored(record.reason).in_language(language)
     return reason if record.state == "refused" else without_paths(reason, language)
 
 

@@ -18,7 +18,7 @@ from common.numbers import plain_cell
 from daemon.core.clock import machine_millis, millis_text
 from daemon.core.invoice.invoice import PAYMENT_LABELS, Invoice
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.entries import CopyMade, OutageBegun, OutageEnded, OutageNotified, Placed, ReportGiven
+from daemon.core.ledger.entries import CopyAct, OutageBegun, OutageEnded, OutageNotified, Placed, ReportAct
 from daemon.core.report.acts import move_of
 from daemon.core.report.journal import PRICE_DECIMALS, QUANTITY_DECIMALS, exact, reason_text
 
@@ -147,14 +147,14 @@ def csv_act(placed: Placed, z_number: int) -> tuple[Cell, ...]:
     """A duplicate, a report that was given out, an outage or a movement of cash (decision 34) as one of the lines."""
     act, at = placed.entry, millis_text(placed.at)
     cells: dict[str, Cell] = {"begunAt": at, "endedAt": at, "zNumber": z_number or None}
-    if isinstance(act, CopyMade):
+    if isinstance(act, CopyAct):
         cells |= {
             "state": "copy",
             "invoiceNumber": plain_cell(act.number),
             "codeSecef": act.code,
             "reason": str(act.copy),
         }
-    elif isinstance(act, ReportGiven):
+    elif isinstance(act, ReportAct):
         cells |= {"state": "report", "reason": f"{act.kind} {act.number or ''}".strip()}
     elif isinstance(act, OutageBegun):
         began = millis_text(placed.at - act.lasted)
@@ -163,9 +163,9 @@ def csv_act(placed: Placed, z_number: int) -> tuple[Cell, ...]:
         over = millis_text(placed.at - act.ago)
         cells |= {"state": "outage.ended", "endedAt": over, "reason": str(act.number)}
     elif isinstance(act, OutageNotified):
-        told = millis_text(act.notified_at)
+        moment = millis_text(act.notified_at)
         reason = plain_cell(f"{act.number} {act.who} {act.reference}")
-        cells |= {"state": "outage.notified", "begunAt": told, "reason": reason}
+        cells |= {"state": "outage.notified", "begunAt": moment, "reason": reason}
     else:
         return csv_cash(placed, z_number)
     return tuple(cells.get(name) for name in COLUMNS)

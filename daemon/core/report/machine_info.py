@@ -127,7 +127,7 @@ def tax_server(link: ServerLink, now: int) -> TaxServer:
     return TaxServer(
         last_contact=link.last_contact,
         acknowledged=link.acknowledged,
-        waiting=max(0, link.held - link.acknowledged),
+        waiting=max(0, link.documents - link.acknowledged),
         state=link.state,
         last_error=link.error,
         days_since_contact=None if silence is None else max(0, silence // DAY_MS),

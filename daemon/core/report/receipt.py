@@ -172,8 +172,8 @@ def _deferred(found: Deferral | None) -> DeferredWord | msgspec.UnsetType:
 
 def counters_text(record: Record) -> str:
     """`?` for the counter of the type where it is not known."""
-    known = record.fc is not None and record.fc != UNTOLD
-    return f"{record.fc if known else '?'}/{record.counters.tc if record.counters else '?'} {record.type}"
+    has_counters = record.fc is not None and record.fc != UNTOLD
+    return f"{record.fc if has_counters else '?'}/{record.counters.tc if record.counters else '?'} {record.type}"
 
 
 def _tax_detail(line: TaxLine) -> TaxDetail:
@@ -192,7 +192,7 @@ def adjustments(warnings: Iterable[Warn], language: Language = "en") -> tuple[Ad
     return tuple(
         Adjustment(
             warn.code,
-            warn.text.told(language),
+            warn.text.in_language(language),
             None if warn.item == NO_ITEM else warn.item,
             warn.field,
         )

@@ -12,7 +12,7 @@ from common.language import Counted, Text
 from daemon.core.events import CERTIFIED, CLOSURE
 from daemon.core.ledger.book import Book
 from daemon.core.machine.nim import short_nim
-from daemon.store.maintenance.recompute_known import is_number_year
+from daemon.store.maintenance.recompute_counters import is_number_year
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.codec import RECORD_COLUMNS, record_of
 from daemon.store.tables.events import UPSTREAM
@@ -36,16 +36,18 @@ def _check_unended(connection: sqlite3.Connection, book: Book, note: Note) -> No
     disputed = False
     for row in connection.execute(_SQL["unended"], (book.id,)).fetchall():
         *columns, number_year = row
-        record, told = record_of(tuple(columns)), row[1]
+        record, number = record_of(tuple(columns)), row[1]
         disputed = disputed or record.state == "disputed"
         invoice = record.invoice
         if (invoice.number, invoice.type, invoice.total_ttc) != (record.number, record.type, record.total_ttc):
-            note(Text("the attempt {number!r}, which has not ended, is for another invoice than it holds", number=told))
+            note(
+                Text("the attempt {number!r}, which has not ended, is for another invoice than it holds", number=number)
+            )
         if not is_number_year(record, number_year):
             note(
                 Text(
                     "the attempt {number!r}, which has not ended, holds its number in another year than it was given for",
-                    number=told,
+                    number=number,
                 )
             )
     (attention,) = connection.execute(_SQL["attention"], (book.id,)).fetchone()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from common.files import sync_path
 from common.language import NO_TEXT, Text
-from common.language.reasons import WRITES_LOST, WRITES_LOST_LOG_KEPT, from_stored, to_stored
+from common.language.reasons import WRITES_LOST, WRITES_LOST_WITH_LOG, from_stored, to_stored
 from common.language.system import reason
 from daemon.core.errors import StorageFull
 from daemon.store.maintenance.housekeeping import LOST_WRITES, mark_restored
@@ -102,7 +102,7 @@ def read_lost(connection: sqlite3.Connection) -> Text:
 
 
 def _finding(count: int, aside: Path | None) -> Text:
-    return WRITES_LOST(count=count) if aside is None else WRITES_LOST_LOG_KEPT(count=count, file=aside.name)
+    return WRITES_LOST(count=count) if aside is None else WRITES_LOST_WITH_LOG(count=count, file=aside.name)
 
 
 def _keep_aside(wal: Path) -> Path | None:

@@ -52,51 +52,54 @@ LIVE: Final = "live"
 """Only live books ask; the Z numbers of a sandbox may begin again."""
 
 
-class KnownNumbers(NamedTuple):
+class LedgerNumbers(NamedTuple):
     """What a ledger's file knows. `answered` are the questions by book that were answered in it."""
 
     marks: Marks
     answered: dict[str, int]
 
 
-def read_known_numbers(ledger: Path) -> KnownNumbers | None:
+def read_ledger_numbers(ledger: Path) -> LedgerNumbers | None:
     """What a ledger's file knows of its Z numbers and revoked keys; None when there is no file, or it cannot be read."""
     with contextlib.suppress(sqlite3.Error), closing(open_to_read(ledger)) as connection:
-        rows = [(book_name(nim, mode, ifu), z, asked) for nim, mode, ifu, z, asked in connection.execute(_SQL["given"])]
+        rows = [
+            (book_name(nim, mode, ifu), z, question)
+            for nim, mode, ifu, z, question in connection.execute(_SQL["z_numbers"])
+        ]
         revoked = frozenset(key_hash.hex() for (key_hash,) in connection.execute(_SQL["revoked"]))
         marks = Marks(revoked=revoked)
         ledger_id = read_meta(connection, LEDGER_ID)
         counted = frozenset({ledger_id} if ledger_id and not is_copied_by_hand(connection) else ())
-        for name, z, asked in rows:
-            one = Marks({name: Mark(z, asked=max(asked, 0))}, ledgers={name: counted} if counted else {})
+        for name, z, question in rows:
+            one = Marks({name: Mark(z, question=max(question, 0))}, ledgers={name: counted} if counted else {})
             marks = merged(marks, one)
         with contextlib.suppress(sqlite3.Error):  # a ledger of 0.1 knows no entries
-            for nim, mode, ifu, months, years in connection.execute(_SQL["given_calendar"]):
+            for nim, mode, ifu, months, years in connection.execute(_SQL["calendar_numbers"]):
                 if months:
                     marks = merged(marks, Marks({book_name(nim, mode, ifu): Mark(months=months, years=years)}))
-        return KnownNumbers(marks, {name: -asked for name, _, asked in rows if asked < 0})
+        return LedgerNumbers(marks, {name: -question for name, _, question in rows if question < 0})
     return None
 
 
 def remember(replaced: Path) -> Marks | None:
     """Before `replaced` gives way to an older copy: its numbers are durable beside it. What is remembered here; None for nothing."""
-    before, known = read_marks(replaced), read_known_numbers(replaced)
-    if known is None:
+    before, found = read_marks(replaced), read_ledger_numbers(replaced)
+    if found is None:
         return before
-    marks = merged(_without_cut_off(before or Marks(), known), known.marks)
+    marks = merged(_without_cut_off(before or Marks(), found), found.marks)
     write_marks(replaced, marks)
     return marks
 
 
-def _without_cut_off(marks: Marks, known: KnownNumbers) -> Marks:
+def _without_cut_off(marks: Marks, ledger: LedgerNumbers) -> Marks:
     """A ledger that has all that was given also knows of what was reserved: it has that Z, or nobody has. Its answers are answers."""
-    kept = {}
+    by_name = {}
     for name, mark in marks.books.items():
-        book = known.marks.books.get(name)
-        reserved = 0 if book is not None and book.given >= mark.given else mark.reserved
-        asked = open_question(mark.asked, -known.answered.get(name, 0))
-        kept[name] = msgspec.structs.replace(mark, reserved=reserved, asked=asked)
-    return msgspec.structs.replace(marks, books=kept)
+        book = ledger.marks.books.get(name)
+        reserved = 0 if book is not None and book.highest >= mark.highest else mark.reserved
+        question = open_question(mark.question, -ledger.answered.get(name, 0))
+        by_name[name] = msgspec.structs.replace(mark, reserved=reserved, question=question)
+    return msgspec.structs.replace(marks, books=by_name)
 
 
 # -- whether the last Z has to be asked for -----------------------------------------------------------------------------------
@@ -121,7 +124,7 @@ def question_after_restore(marks: Marks, name: str, ledger_id: str, book: int, n
     open here. `book` is the copy's own question (`open_question`): one that was open when it was made is answered by what is counted here."""
     if not is_counted_here(marks, name, ledger_id):
         return new
-    questions = (open_question(marks.books[each].asked, min(book, 0)) for each in names_of(marks, name))
+    questions = (open_question(marks.books[each].question, min(book, 0)) for each in names_of(marks, name))
     return max(questions, default=0)
 
 
@@ -138,13 +141,13 @@ def new_question() -> int:
 
 def is_copied_by_hand(connection: sqlite3.Connection) -> bool:
     """A backup that was copied into the ledger's place without `mcfd restore`."""
-    made, restored = (int(read_meta(connection, name) or 0) for name in (BACKUP_AT, RESTORED_AT))
-    return made > restored
+    backup_at, restored = (int(read_meta(connection, name) or 0) for name in (BACKUP_AT, RESTORED_AT))
+    return backup_at > restored
 
 
 def is_met(state: BookState) -> bool:
     """Whether the book's machine was read, or it has a number: until then there is nothing to know of it."""
-    return state.known is not None or state.z_number > 0
+    return state.counters is not None or state.z_number > 0
 
 
 # -- a copy is put back -------------------------------------------------------------------------------------------------------
@@ -155,17 +158,17 @@ def put_back(connection: sqlite3.Connection, target: Path, marks: Marks | None, 
     last Z, unless `last_z` says it. The machines of those that ask. InvalidRequest when that does not name a book of the copy."""
     marks, ledger_id = marks or Marks(), read_meta(connection, LEDGER_ID)
     states = [books.book_state(connection, book) for book in books.all_books(connection) if book.mode == LIVE]
-    said = _stated_numbers(connection, states, last_z)
+    last_numbers = _stated_numbers(connection, states, last_z)
     restored_at, before = int(read_meta(connection, RESTORED_AT) or 0), marks
     for state in states:
         book = state.book
         if is_met(state) and not is_counted_here(marks, name_of(state), ledger_id):
             most = Mark(**most_numbers(connection, book, restored_at)._asdict())
             marks = merged(marks, Marks({name_of(state): most}))
-        if book.id in said:
-            skip_to(connection, book, said[book.id], known_from="operator")
+        if book.id in last_numbers:
+            skip_to(connection, book, last_numbers[book.id], source="operator")
             answered = (
-                marks.books.get(name_of(state), Mark()).asked or abs(_question(connection, book)) or new_question()
+                marks.books.get(name_of(state), Mark()).question or abs(_question(connection, book)) or new_question()
             )
             _write_question(connection, book, -answered)
         elif is_met(state):
@@ -190,12 +193,12 @@ def _stated_numbers(connection: sqlite3.Connection, states: Sequence[BookState],
                 [FieldError("last_z", Text("has to name the machine ({names}), as NIM=3", names=names))]
             )
         return {states[0].book.id: last_z}
-    said = {}
+    last_numbers = {}
     for nim, number in last_z.items():
         if not any(same_machine(state.book.nim, nim) for state in states):
             raise InvalidRequest([FieldError("last_z", Text("the backup has no book of {nim}", nim=nim))])
-        said[books.open_book(connection, nim, LIVE).id] = number
-    return said
+        last_numbers[books.open_book(connection, nim, LIVE).id] = number
+    return last_numbers
 
 
 # -- an open ledger -----------------------------------------------------------------------------------------------------------
@@ -208,7 +211,7 @@ def bring_back(connection: sqlite3.Connection, ledger: Path) -> HighWater:
     states = [books.book_state(connection, book) for book in books.all_books(connection)]
     z_numbers = {name_of(state): state.z_number for state in states}
     for name, mark in water.marks.books.items():
-        if mark.reserved and z_numbers.get(name, -1) < mark.given:
+        if mark.reserved and z_numbers.get(name, -1) < mark.highest:
             water.give(name, mark.reserved)
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -237,11 +240,11 @@ def _take_in(connection: sqlite3.Connection, states: Sequence[BookState], water:
     the high-water file has its books and as many numbers."""
     for state in states:
         mark = water.marks.books.get(name_of(state))
-        if state.book.mode == LIVE and is_met(state) and (mark is None or mark.given < state.z_number):
+        if state.book.mode == LIVE and is_met(state) and (mark is None or mark.highest < state.z_number):
             _write_question(connection, state.book, new_question())
             water.count(name_of(state), *most_numbers(connection, state.book, time.time_ns() // 1_000_000))
-    made = read_meta(connection, BACKUP_AT)
-    mark_restored(connection, int(made))
+    backup_at = read_meta(connection, BACKUP_AT)
+    mark_restored(connection, int(backup_at))
     end_all_sessions(connection)
 
 
@@ -254,10 +257,10 @@ def catch_up(connection: sqlite3.Connection, book: Book, water: HighWater) -> Bo
     ledger that nobody has answered in this one is asked here; the book as it is then."""
     state = books.book_state(connection, book)
     name = name_of(state)
-    given, own = water.given(name), _question(connection, book)
-    if given > state.z_number:
-        skip_to(connection, book, given, known_from="ledger" + SUFFIX)
-    if book.mode == LIVE and (question := open_question(water.asked(name), own)) != max(own, 0):
+    highest, own = water.highest(name), _question(connection, book)
+    if highest > state.z_number:
+        skip_to(connection, book, highest, source="ledger" + SUFFIX)
+    if book.mode == LIVE and (question := open_question(water.question(name), own)) != max(own, 0):
         _write_question(connection, book, question)
     return books.book_state(connection, book)
 
@@ -278,35 +281,35 @@ def question_at_first_connection(
         _write_question(connection, book, question)
 
 
-def skip_to(connection: sqlite3.Connection, book: Book, given: int, *, known_from: str) -> None:
-    """The Z numbers up to `given` are gone: the next one is after it."""
+def skip_to(connection: sqlite3.Connection, book: Book, z_number: int, *, source: str) -> None:
+    """The Z numbers up to `z_number` are gone: the next one is after it."""
     state = books.book_state(connection, book)
-    if given > state.z_number:
+    if z_number > state.z_number:
         import structlog  # noqa: PLC0415  a command that only reads has nothing to log, and starts without it
 
         log = structlog.get_logger(__name__)
         if structlog.is_configured():  # by a daemon; a command says it itself
-            log.warning("closure.gap", nim=book.nim, mode=book.mode, first=state.z_number + 1, last=given)
-        entries.append(connection, book, Gap(state.z_number + 1, given, known_from), state.last_at)
-        connection.execute(_SQL["skip"], (given, book.id))
+            log.warning("closure.gap", nim=book.nim, mode=book.mode, first=state.z_number + 1, last=z_number)
+        entries.append(connection, book, Gap(state.z_number + 1, z_number, source), state.last_at)
+        connection.execute(_SQL["skip"], (z_number, book.id))
 
 
-def answer(connection: sqlite3.Connection, book: Book, given: int, *, known_from: str) -> None:
+def answer(connection: sqlite3.Connection, book: Book, z_number: int, *, source: str) -> None:
     """Somebody who knows says the last Z: the next one is after it, and nothing is asked any more."""
-    skip_to(connection, book, given, known_from=known_from)
+    skip_to(connection, book, z_number, source=source)
     _write_question(connection, book, -abs(_question(connection, book)))
 
 
-def hear(connection: sqlite3.Connection, book: Book, given: int) -> bool:
+def hear(connection: sqlite3.Connection, book: Book, z_number: int) -> bool:
     """Headquarters says the last Z. Whether that was wanted: where nothing here remembers it, or where a book that has made no Z yet is the only one
     of its machine (another taxpayer's begins with Z 1 by right)."""
     state = books.book_state(connection, book)
     of_machine = [
         one for one in books.all_books(connection) if (one.mode, short_nim(one.nim)) == (book.mode, short_nim(book.nim))
     ]
-    is_wanted = state.z_asked or (not state.z_number and len(of_machine) == 1)
+    is_wanted = state.needs_last_z or (not state.z_number and len(of_machine) == 1)
     if is_wanted:
-        answer(connection, book, given, known_from="upstream")
+        answer(connection, book, z_number, source="upstream")
     return is_wanted
 
 

@@ -1,4 +1,4 @@
--- name: given
+-- name: z_numbers
 -- The taxpayer as `books.state` has it.
 SELECT nim, mode,
        coalesce(nullif(ifu, ''),
@@ -7,7 +7,7 @@ SELECT nim, mode,
        z_number, z_asked
 FROM book;
 
--- name: given_calendar
+-- name: calendar_numbers
 SELECT nim, mode,
        coalesce(nullif(ifu, ''),
                 (SELECT ifu FROM certification

@@ -20,7 +20,7 @@ from daemon.core.ledger.entries import NO_CASH, CashMove, Epoch, Gap, Placed, Ti
 from daemon.core.ledger.outage import RegisterOfOutages
 from daemon.core.report import fiscal_reports
 from daemon.store.maintenance.recompute_calendar import CalendarCheck
-from daemon.store.maintenance.recompute_known import KnownCheck, OriginalCheck, is_number_year
+from daemon.store.maintenance.recompute_counters import CountersCheck, OriginalCheck, is_number_year
 from daemon.store.sqlite.disk_failure import storage_error
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.attempts import tally_of
@@ -81,7 +81,7 @@ class BookRecomputation:
         self._nim = epochs[0].was if epochs else book.nim
         self._epoch = epochs[0].number - 1 if epochs else book_state(connection, book).epoch
         self._original = OriginalCheck(connection, book)
-        self._known = KnownCheck()
+        self._counters = CountersCheck()
         self._calendar = CalendarCheck(book, start)
         self._outages = RegisterOfOutages()
         self._checkpoints = self._rows("checkpoints")
@@ -167,7 +167,7 @@ class BookRecomputation:
         self._hash, self._seq, self._at = record.hash, record.seq, record.ended_at
         self._note_certified(record)
         if record.seq == self._totals.seq:
-            self._known.totals_at = record.ended_at
+            self._counters.totals_at = record.ended_at
         self._check_checkpoint()
         self._check_totals()
         self.records += 1
@@ -203,7 +203,7 @@ class BookRecomputation:
         self._period_start = self._period_start or record.ended_at
         if record.type not in CREDITS:
             self._fvc_start = self._fvc_start or record.counters.fvc
-        self._known.take(record.counters, record.ifu, is_decided=bool(record.reason))
+        self._counters.take(record.counters, record.ifu, is_decided=bool(record.reason))
 
     def _check_checkpoint(self) -> None:
         due = self._seq % STRIDE == 0 and self._seq <= self._totals.seq
@@ -259,7 +259,7 @@ class BookRecomputation:
                 self.z_number = entry.last
             case Epoch():
                 self._nim, self._epoch = entry.nim, entry.number
-                self._known.begin(entry)
+                self._counters.begin(entry)
             case CashMove():
                 self._cash = self._cash.plus(entry)
             case _:
@@ -306,7 +306,7 @@ class BookRecomputation:
         self._closed, self._closed_seq = dict(self._running), self._seq
         self._calendar.take_closure(closure, self._closed, self._cash)
         self._period_start, self._fvc_start, self._cash = closure.period_end, 0, NO_CASH
-        self._known.take(closure.counters)
+        self._counters.take(closure.counters)
 
     def _wrong_figures(self, closure: Closure) -> Iterator[str]:
         ours = msgspec.to_builtins(
@@ -364,7 +364,7 @@ class BookRecomputation:
             self._note(Text("the open period does not begin where the last Z ended"))
         if totals.seq == self._seq and totals.fvc_start != self._fvc_start:
             self._note(Text("the open period does not begin with its first sale"))
-        for problem in self._known.problems(book_state(self._connection, self._book), totals):
+        for problem in self._counters.problems(book_state(self._connection, self._book), totals):
             self._note(problem)
         (half_ended,) = self._connection.execute(_SQL["half_ended"], (self._book.id,)).fetchone()
         if half_ended:

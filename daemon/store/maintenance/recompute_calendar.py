@@ -65,8 +65,8 @@ class CalendarCheck:
             yield Text("{name} does not follow the one before it", name=name)
         december = self._last.get("month", before)
         upto = closed.upto_z if closed.kind == "month" else december.upto_z
-        held = [z for z in self._passed if before.upto_z < z.z_number <= upto]
-        end = held[-1] if held else _Passed(before.upto_z, before.upto_seq, b"", before.running, CashTotal())
+        closures = [z for z in self._passed if before.upto_z < z.z_number <= upto]
+        end = closures[-1] if closures else _Passed(before.upto_z, before.upto_seq, b"", before.running, CashTotal())
         place = (closed.after_z, closed.upto_z, closed.upto_seq, closed.running)
         if place != (before.upto_z, end.z_number, end.seq, end.running):
             yield Text("{name} does not hold exactly the Zs since the one before it", name=name)
@@ -78,10 +78,10 @@ class CalendarCheck:
             report_id="",
             created_at=placed.chained_at or placed.at,
             bounds=("", ""),
-            zs=[(z.z_number, z.hash) for z in held],
+            zs=[(z.z_number, z.hash) for z in closures],
             before=before.running,
             running=end.running,
-            cash=CashTotal(sum(z.cash.deposits for z in held), sum(z.cash.withdrawals for z in held)),
+            cash=CashTotal(sum(z.cash.deposits for z in closures), sum(z.cash.withdrawals for z in closures)),
             labels={},
             isfs=(),
             chain_previous=previous,

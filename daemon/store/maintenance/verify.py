@@ -64,8 +64,8 @@ class VerifyResult(msgspec.Struct, frozen=True):
     @property
     def damage(self) -> Damage:
         """As the ledger keeps it."""
-        told = tuple(map(to_stored, self.problems))
-        return Damage(told[: self.of_file], told[self.of_file :])
+        problems = tuple(map(to_stored, self.problems))
+        return Damage(problems[: self.of_file], problems[self.of_file :])
 
 
 def examine_shape(path: Path) -> None:

@@ -22,7 +22,7 @@ LEAST: Final = 20
 """Numbers of a series."""
 MOST_MISSING: Final = 10
 """One of so many."""
-SHOWN: Final = 5
+MOST_RANGES: Final = 5
 _NUMBER: Final = re.compile(r"(.*?)([0-9]{1,15})", re.ASCII | re.DOTALL)
 
 
@@ -62,12 +62,12 @@ def series_gaps(connection: sqlite3.Connection) -> Iterator[str]:
         for (name, _), numbers in sorted(series.items()):
             gaps = gaps_of(numbers)
             if gaps:
-                ranges = [str(first) if first == last else f"{first}-{last}" for first, last in gaps[:SHOWN]]
+                ranges = [str(first) if first == last else f"{first}-{last}" for first, last in gaps[:MOST_RANGES]]
                 yield Text(
                     "{nim}: numbers are missing in the series {series!r}: {missing}",
                     nim=book.nim,
                     series=name,
-                    missing=", ".join(ranges) + (", …" if len(gaps) > SHOWN else ""),
+                    missing=", ".join(ranges) + (", …" if len(gaps) > MOST_RANGES else ""),
                 )
 
 

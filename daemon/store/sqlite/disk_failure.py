@@ -111,7 +111,7 @@ NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
 """The kernel refuses every write, whatever the disk; nothing that was written before is lost by it."""
 TRIED_BYTES = 65_536
 FAILURES_IN_AN_HOUR = 3
-SHOWN_FOR = 7 * DAY
+REPORT_PERIOD = 7 * DAY
 
 End = Callable[[str], None]
 _watched: list[tuple[Path, End]] = []
@@ -165,10 +165,10 @@ def is_copy_due(ledger: Path) -> bool:
 def note_copied(ledger: Path) -> None:
     """What is on record goes beside the ledger. A disk that does not take it has the ledger copied once more."""
     beside, *others = _paths(ledger)[::-1]
-    kept = [f"{failure.at} {failure.cause}" for failure in read_failures(ledger)][-MOST:]
+    lines = [f"{failure.at} {failure.cause}" for failure in read_failures(ledger)][-MOST:]
     with contextlib.suppress(OSError):
         part = beside.with_name(beside.name + ".part")
-        part.write_text("\n".join([*kept, f"{_now()} {COPIED}\n"]))
+        part.write_text("\n".join([*lines, f"{_now()} {COPIED}\n"]))
         part.replace(beside)
         for other in others:
             other.unlink(missing_ok=True)
@@ -176,7 +176,7 @@ def note_copied(ledger: Path) -> None:
 
 def disk_trouble(failures: Sequence[DiskFailure], now: int) -> str:
     """What an operator has to know and do after three failures within an hour, for a week; else empty. By a clock that may have been wrong."""
-    times = [failure.at for failure in failures if failure.at > now - SHOWN_FOR]
+    times = [failure.at for failure in failures if failure.at > now - REPORT_PERIOD]
     if all(last - first > HOUR for first, last in zip(times, times[FAILURES_IN_AN_HOUR - 1 :], strict=False)):
         return ""
     return Text(

@@ -28,11 +28,11 @@ SUFFIX = ".high-water"
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """`given` are all up to that number; `reserved` is 0 or `given + 1`."""
+    """`highest` is the last number in use; `reserved` is 0 or `highest + 1`. The names in the file are those of version 0.1.0."""
 
-    given: int = 0
+    highest: int = msgspec.field(default=0, name="given")
     reserved: int = 0
-    asked: int = 0
+    question: int = msgspec.field(default=0, name="asked")
     """The question for the last Z that is open; 0: none. A ledger's row has it as well, and the negative number once it is answered."""
     months: int = 0
     """The last number of a closed month; a number is counted after its closure, or at the next start."""
@@ -115,8 +115,8 @@ class HighWater:
         self.unmet: set[str] = set()
         """Books that have met their machine, and whose names the disk has not taken yet."""
 
-    def given(self, book: str) -> int:
-        return max((self._mark(name).given for name in names_of(self.marks, book)), default=0)
+    def highest(self, book: str) -> int:
+        return max((self._mark(name).highest for name in names_of(self.marks, book)), default=0)
 
     def calendar(self, book: str) -> tuple[int, int]:
         """The last numbers of closed months and years."""
@@ -134,9 +134,9 @@ class HighWater:
     def reserved(self, book: str) -> int:
         return self._mark(book).reserved
 
-    def asked(self, book: str) -> int:
+    def question(self, book: str) -> int:
         """The open question, 0 for none."""
-        return self._mark(book).asked
+        return self._mark(book).question
 
     def knows(self, book: str) -> bool:
         """Whether a ledger with that book has ever worked here; of no taxpayer: with any book of that machine."""
@@ -154,16 +154,16 @@ class HighWater:
     def reserve(self, book: str, z_number: int) -> None:
         """Before the transaction of that Z."""
         with self._lock:
-            given = max(self.given(book), z_number - 1)
-            self._put(book, msgspec.structs.replace(self._mark(book), given=given, reserved=z_number, asked=0))
+            highest = max(self.highest(book), z_number - 1)
+            self._put(book, msgspec.structs.replace(self._mark(book), highest=highest, reserved=z_number, question=0))
 
     def give(self, book: str, z_number: int) -> None:
         """After it, or for a number that was learned from elsewhere; also makes the book known."""
         with self._lock:
             mark = self.marks.books.get(book)
-            if mark is None or mark.reserved or mark.given < z_number:
-                given = max(self.given(book), z_number)
-                self._put(book, msgspec.structs.replace(self._mark(book), given=given, reserved=0))
+            if mark is None or mark.reserved or mark.highest < z_number:
+                highest = max(self.highest(book), z_number)
+                self._put(book, msgspec.structs.replace(self._mark(book), highest=highest, reserved=0))
 
     def meet(self, book: str) -> None:
         """A ledger has that book and knows its machine; durable, whatever numbers are known. What stands under no taxpayer's name is this one's."""
@@ -171,9 +171,9 @@ class HighWater:
             if self.has_met(book):
                 return
             mark, nobodys = self._mark(book), without_taxpayer(book)
-            books = {name: kept for name, kept in self.marks.books.items() if name != nobodys}
+            books = {name: each for name, each in self.marks.books.items() if name != nobodys}
             months, years = self.calendar(book)
-            books[book] = msgspec.structs.replace(mark, given=self.given(book), months=months, years=years)
+            books[book] = msgspec.structs.replace(mark, highest=self.highest(book), months=months, years=years)
             counted = self.marks.ledgers.get(book, frozenset()) | ({self._id} - {""})
             ledgers = {**self.marks.ledgers, book: counted} if counted else self.marks.ledgers
             self._write(msgspec.structs.replace(self.marks, books=books, ledgers=ledgers))
@@ -181,8 +181,8 @@ class HighWater:
     def ask(self, book: str, question: int) -> None:
         """Nobody knows the last Z of that book (0: somebody does)."""
         with self._lock:
-            if self.asked(book) != question:
-                self._put(book, msgspec.structs.replace(self._mark(book), asked=question))
+            if self.question(book) != question:
+                self._put(book, msgspec.structs.replace(self._mark(book), question=question))
 
     def revoke(self, key_hash: bytes) -> None:
         text = key_hash.hex()
@@ -228,7 +228,7 @@ def merged(one: Marks, other: Marks) -> Marks:
 
 
 def _higher(one: Mark, other: Mark) -> Mark:
-    given = max(one.given, other.given)
+    highest = max(one.highest, other.highest)
     reserved = max(one.reserved, other.reserved)
     months, years = max(one.months, other.months), max(one.years, other.years)
-    return Mark(given, reserved if reserved > given else 0, other.asked or one.asked, months, years)
+    return Mark(highest, reserved if reserved > highest else 0, other.question or one.question, months, years)

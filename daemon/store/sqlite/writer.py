@@ -38,10 +38,10 @@ class _Outcome(NamedTuple):
 
 
 class Marking(NamedTuple):
-    """`count` numbers a commit within its transaction; `told` notes that number once it is durable, before anybody is told."""
+    """`count` numbers a commit within its transaction; `report` notes that number once it is durable, before any caller has its answer."""
 
     count: Callable[[sqlite3.Connection], int]
-    told: Callable[[int], None]
+    report: Callable[[int], None]
 
 
 class Writer:
@@ -194,7 +194,7 @@ def _transact(
             connection.execute("ROLLBACK")
         raise
     if wrote and marking is not None:
-        marking.told(number)
+        marking.report(number)
     return outcomes, wrote
 
 

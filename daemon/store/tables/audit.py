@@ -28,11 +28,11 @@ def add(
     by: Actor,
     detail: Mapping[str, str] | None = None,
 ) -> None:
-    told = dict(detail or {})
+    fields = dict(detail or {})
     last = connection.execute(_SQL["last"]).fetchone()
     last_id, previous = last or (0, GENESIS)
-    digest = chain(previous, at=at, actor=by, action=action, subject=subject, detail=told)
-    text = msgspec.json.encode(told, order="sorted", enc_hook=str).decode()
+    digest = chain(previous, at=at, actor=by, action=action, subject=subject, detail=fields)
+    text = msgspec.json.encode(fields, order="sorted", enc_hook=str).decode()
     connection.execute(_SQL["insert"], (last_id + 1, at, by.name, by.address, action, subject, text, digest))
     write_meta(connection, HEAD, _head(last_id + 1, digest))
 

@@ -72,6 +72,6 @@ def begin_epoch(connection: sqlite3.Connection, at: int) -> None:
 
 def standing(connection: sqlite3.Connection, book: Book) -> BookStanding:
     lineage = read_lineage(connection)
-    *heads, tc, fvc, frc, certified_at, z_asked = connection.execute(_SQL["standing"], (book.id,)).fetchone()
-    values = (lineage.ledger_id, lineage.epoch, *heads, counters_of(tc, fvc, frc), certified_at, z_asked > 0)
+    *heads, tc, fvc, frc, certified_at, question = connection.execute(_SQL["standing"], (book.id,)).fetchone()
+    values = (lineage.ledger_id, lineage.epoch, *heads, counters_of(tc, fvc, frc), certified_at, question > 0)
     return BookStanding(*values)

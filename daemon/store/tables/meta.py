@@ -51,13 +51,13 @@ def read_damage(connection: sqlite3.Connection) -> Damage:
 
 
 def write_damage(connection: sqlite3.Connection, damage: Damage) -> None:
-    kept = Damage(damage.file[:MOST], damage.entries[:MOST])
-    write_meta(connection, DAMAGE, msgspec.json.encode(kept).decode() if kept != Damage() else "")
+    sample = Damage(damage.file[:MOST], damage.entries[:MOST])
+    write_meta(connection, DAMAGE, msgspec.json.encode(sample).decode() if sample != Damage() else "")
 
 
 def add_entries(connection: sqlite3.Connection, found: Iterable[str]) -> None:
-    known = read_damage(connection)
-    write_damage(connection, Damage(known.file, tuple(dict.fromkeys((*known.entries, *found)))))
+    before = read_damage(connection)
+    write_damage(connection, Damage(before.file, tuple(dict.fromkeys((*before.entries, *found)))))
 
 
 def damaged_entries(book: Book, records: Sequence[Record]) -> list[str]:

@@ -138,7 +138,7 @@ def _intent(job: AttemptRun) -> Attempt:
     job.invoice = msgspec.structs.replace(job.invoice, number_year=worker.defaults.numbers.year_of(sold_at))
     return Attempt(
         invoice=job.invoice,
-        base=worker.known,
+        base=worker.counters,
         begun_at=begun_at,
         request_id=job.call.request_id,
         key_hash=job.call.key_hash,
@@ -208,8 +208,8 @@ async def _on_the_line(job: AttemptRun, machine: ConnectedMachine) -> tuple[Invo
         await _doubt(job, machine, unknown)
         return None
     job.line_ended = clock()
-    unexplained = _unexplained(worker.known, certified.counters, agreed)
-    worker.attempts.known = certified.counters
+    unexplained = _unexplained(worker.counters, certified.counters, agreed)
+    worker.attempts.counters = certified.counters
     worker.take_code(certified.code)
     worker.refused_numbers.clear()
     job.step(Step.ANSWERED)
@@ -232,8 +232,8 @@ async def _certified_before(job: AttemptRun, machine: ConnectedMachine) -> tuple
     if ledger.peek(attempts.has_code, book, last.code) or not ledger.peek(attempts.was_at_the_machine, book, invoice):
         return None
     log.warning("certification.found", nim=worker.book.nim, mode=worker.book.mode, invoice_number=invoice.number)
-    moved = strangers(invoice, worker.known, state.counters)
-    worker.attempts.known = state.counters
+    moved = strangers(invoice, worker.counters, state.counters)
+    worker.attempts.counters = state.counters
     job.line_ended = asyncio.get_running_loop().time()
     job.step(Step.FOUND)
     return invoice, Certified(last.code, last.time, state.ifu, state.counters), moved
@@ -349,9 +349,9 @@ def _give_up(job: AttemptRun) -> None:
         job.step(Step.UNKNOWN)
 
 
-def _unexplained(known: FiscalCounters, now: FiscalCounters, invoice: Invoice) -> int:
+def _unexplained(before: FiscalCounters, now: FiscalCounters, invoice: Invoice) -> int:
     """How many invoices besides this one the machine has certified since we last looked."""
-    moved = strangers(invoice, known, now)
+    moved = strangers(invoice, before, now)
     if moved:
         log.warning("machine.unexplained", invoices=moved, invoice_number=invoice.number)
     return moved

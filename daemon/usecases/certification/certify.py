@@ -114,7 +114,7 @@ def _reserved(worker: MachineWorker, record: Record) -> MachineBusy | NumberRese
 
 
 def refuse_duplicate(worker: MachineWorker, invoice: Invoice, deferred_id: int = 0) -> None:
-    if not worker.ledger.peek(series.is_held, worker.book, invoice.number):
+    if not worker.ledger.peek(series.is_reserved, worker.book, invoice.number):
         return
     taken, find = worker.defaults.numbers.taken_from(worker.now()), worker.ledger.peek
     record = find(attempts.find_number, worker.book, invoice.number, taken)

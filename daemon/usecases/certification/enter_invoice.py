@@ -114,8 +114,8 @@ def check_expiry(expires: float) -> None:
 
 def _apart(worker: MachineWorker, machine: ConnectedMachine, invoice: Invoice) -> tuple[int, int]:
     """By how much the counters that the machine told when it opened the invoice are apart from those known."""
-    known = worker.known
-    expected = (known.tc, known.frc if invoice.is_credit else known.fvc)
+    before = worker.counters
+    expected = (before.tc, before.frc if invoice.is_credit else before.fvc)
     tc, fc = machine.opened or expected
     return tc - expected[0], fc - expected[1]
 
@@ -126,7 +126,7 @@ async def _check_counters(
     """Cables may have been exchanged without the port noticing. A machine that counts otherwise than the one that is known is asked for its name:
     another one ends the connection (LineLost), and nothing has been certified. A firmware that tells other numbers than are known is asked once for
     each type."""
-    if (await machine.state()).counters == worker.known:
+    if (await machine.state()).counters == worker.counters:
         worker.accepted_differences[invoice.type] = apart
 
 
@@ -138,14 +138,14 @@ def _was_opened(error: McfdError) -> bool:
 async def close(worker: MachineWorker, machine: ConnectedMachine, invoice: Invoice) -> Certified:
     """38h. Even a refusal is only believed after C1h: a machine that restarted between two tries of the same frame
     certifies at the first and refuses the second. A machine gives no code twice: with that of another invoice, it is an answer to an earlier 38h."""
-    known = worker.known
+    before = worker.counters
     try:
-        certified = await machine.certify(invoice, invoice.total_ttc, known)
+        certified = await machine.certify(invoice, invoice.total_ttc, before)
     except MachineError as error:
         raise OutcomeUnknown(error) from error
-    if certified.counters.tc <= known.tc:
+    if certified.counters.tc <= before.tc:
         raise OutcomeUnknown(MachineNonsense(CLOSE_WITHOUT_COUNTERS))
-    if not fc_moved(invoice.type, known, certified.counters):
+    if not fc_moved(invoice.type, before, certified.counters):
         raise OutcomeUnknown(MachineNonsense(CLOSE_WITHOUT_FC))
     with contextlib.suppress(StorageError):  # the ledger takes no code twice either
         if worker.ledger.peek(attempts.has_code, worker.book, certified.code):

@@ -22,14 +22,14 @@ def numbered(worker: MachineWorker, body: object, *, credit: bool) -> tuple[obje
     prefix = series.prefix(str(type_), first.configured_nim or first.book.nim, worker.now())
     floor = worker.series_floor.get(prefix)
     if floor is None:
-        count, highest = worker.ledger.peek(numbers.held, worker.book, prefix, series.digits)
+        count, highest = worker.ledger.peek(numbers.count_numbers, worker.book, prefix, series.digits)
         floor = highest if count == highest else 0
     place, is_first = floor + 1, True
     while True:
         number = series.number(prefix, place)
         if worker.attempts.find(number) is not None:
             is_first = False
-        elif not worker.ledger.peek(numbers.is_held, worker.book, number):
+        elif not worker.ledger.peek(numbers.is_reserved, worker.book, number):
             break
         elif is_first:
             floor = place

@@ -14,7 +14,7 @@ import structlog
 from common.language import NO_TEXT, Text, sentence
 from common.language.reasons import (
     ACTIVATED_ANEW,
-    CODE_NOT_TOLD,
+    NO_CODE_FROM_MACHINE,
     NOT_ACTIVATED,
     OUTCOME_NOT_SETTLED,
     RECORDED_INCIDENT,
@@ -101,7 +101,9 @@ async def _has_forgotten(worker: MachineWorker, state: MachineState) -> bool:
     """Or may have: a ledger that was put back does not know what the machine has counted since."""
     last = worker.ledger.peek(attempts.standing_of, worker.book, state.last)
     return (
-        last == "gone" or went_down(worker.known, state.counters) or (worker.attempts.is_restored and last != "known")
+        last == "gone"
+        or went_down(worker.counters, state.counters)
+        or (worker.attempts.is_restored and last != "known")
     )
 
 
@@ -142,9 +144,9 @@ async def _settle(worker: MachineWorker, machine: ConnectedMachine, attempt_id: 
         worker.drop(machine, ACTIVATED_ANEW)  # `recover` settles it, and begins the new epoch
         return
     record = worker.ledger.peek(attempts.find_record, worker.book, attempt_id)
-    known, last = worker.known, worker.ledger.peek(attempts.standing_of, worker.book, state.last)
-    verdict = judge(record, known, state, last)
-    others = strangers(record.invoice, known, state.counters)
+    before, last = worker.counters, worker.ledger.peek(attempts.standing_of, worker.book, state.last)
+    verdict = judge(record, before, state, last)
+    others = strangers(record.invoice, before, state.counters)
     await _write(worker, record, verdict, refusal=refusal if was_open else "", others=others)
     if not worker.attention:
         await _take_over(worker, state)
@@ -158,15 +160,15 @@ async def _settle_unfinished(worker: MachineWorker, unfinished: Sequence[Record]
         return
     stored, activated = await worker.ledger.state(worker.book), _activated(worker, state)
     last = worker.ledger.peek(attempts.standing_of, worker.book, state.last)
-    known = worker.known
-    found = verdicts(unfinished, known, state, last, activated=activated, is_restored=stored.is_restored)
+    before = worker.counters
+    found = verdicts(unfinished, before, state, last, activated=activated, is_restored=stored.is_restored)
     for record, verdict in found:
         others, wrong = 0, NO_TEXT
         if isinstance(verdict, Certified) and not verdict.nim:
-            others = strangers(record.invoice, known, verdict.counters)
+            others = strangers(record.invoice, before, verdict.counters)
             if not worker.attempts.met_machine:
                 wrong = behind(
-                    known, stored.last_number, state, last, ours=record.invoice, is_restored=stored.is_restored
+                    before, stored.last_number, state, last, ours=record.invoice, is_restored=stored.is_restored
                 )
         await _write(worker, record, verdict, others=others, wrong=wrong)
 
@@ -203,7 +205,7 @@ async def _write(
         outcome = Outcome(verdict, invoice, record.total_ttc, now, duration_ms=waited, unexplained=others)
         found = _attended(worker, wrong) if wrong else NO_TEXT
         ended = await worker.ledger.write(worker.ledger.certify, worker.book, record.id, outcome, found=found)
-        worker.attempts.known = verdict.counters
+        worker.attempts.counters = verdict.counters
         worker.take_name(ended.nim)
         if found:
             worker.take_state(await worker.ledger.state(worker.book))
@@ -219,7 +221,7 @@ async def _write(
 
 def _without_code(invoice: Invoice) -> Invoice:
     """Certified it is, and its number is used; where the answer to 38h is lost and C1h tells no code, only the tax server has it."""
-    warn = Warn("CODE_NOT_TOLD", to_stored(CODE_NOT_TOLD))
+    warn = Warn("CODE_NOT_TOLD", to_stored(NO_CODE_FROM_MACHINE))
     return msgspec.structs.replace(invoice, warnings=(*invoice.warnings, warn))
 
 
@@ -246,14 +248,14 @@ async def _settle_before_another_taxpayer(worker: MachineWorker, machine: Connec
     await machine.cancel()
     state = await machine.state()
     last = worker.ledger.peek(attempts.standing_of, worker.book, state.last)
-    found = verdicts(begun, worker.known, state, last, activated=nim, is_restored=worker.attempts.is_restored)
+    found = verdicts(begun, worker.counters, state, last, activated=nim, is_restored=worker.attempts.is_restored)
     for record, verdict in found:
         if not isinstance(verdict, Certified):
             await _write(worker, record, verdict)
         elif verdict.nim:
-            await _write(worker, record, Disputed(evidence(record, worker.known, state)))
+            await _write(worker, record, Disputed(evidence(record, worker.counters, state)))
         else:
-            others = strangers(record.invoice, worker.known, verdict.counters)
+            others = strangers(record.invoice, worker.counters, verdict.counters)
             await _write(worker, record, msgspec.structs.replace(verdict, ifu=worker.ifu), others=others)
 
 
@@ -262,7 +264,7 @@ async def _check_activation(worker: MachineWorker, state: MachineState) -> None:
     operator was asked."""
     if _activated(worker, state) and worker.attempts.is_restored:
         last = worker.ledger.peek(attempts.standing_of, worker.book, state.last)
-        if found := activated_since(worker.known, state, last):
+        if found := activated_since(worker.counters, state, last):
             await _attend(worker, found)
 
 
@@ -280,16 +282,16 @@ async def _take_over(worker: MachineWorker, state: MachineState) -> None:
     """The machine's counters become the known ones. At the first meeting of a process nothing but our own unfinished work may
     have moved them: otherwise the ledger is behind the machine (an older backup put back, or another program), and
     numbers may have been used that it does not know."""
-    book, known = worker.book, worker.known
+    book, before = worker.book, worker.counters
     stored, last = await worker.ledger.state(book), worker.ledger.peek(attempts.standing_of, book, state.last)
-    is_lost = stored.known is None and book.mode == "live"
+    is_lost = stored.counters is None and book.mode == "live"
     is_lost = is_lost and (stored.is_restored or await worker.ledger.is_remembered(book, state.ifu))
     met = worker.attempts.met_machine
-    if found := disagreement(stored, known, state, last, met=met, is_lost=is_lost):
+    if found := disagreement(stored, before, state, last, met=met, is_lost=is_lost):
         await _attend(worker, found)
         return
-    moved = (state.counters.fvc - known.fvc) + (state.counters.frc - known.frc)
-    unexplained = moved if stored.known is not None else 0
+    moved = (state.counters.fvc - before.fvc) + (state.counters.frc - before.frc)
+    unexplained = moved if stored.counters is not None else 0
     if unexplained:
         log.warning("machine.unexplained", nim=book.nim, mode=book.mode, invoices=unexplained)
     await worker.ledger.reconcile(book, state, unexplained=unexplained, at=worker.now())

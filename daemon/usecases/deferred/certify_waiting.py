@@ -114,8 +114,8 @@ class SalesThatWait:
         self.pauses = 0
 
     async def _refused(self, sale: DeferredSale, error: MachineRefused) -> None:
-        worker, made = self.worker, self._certified_count()
-        if error.is_open or made > self.refused.get(sale.id, made):
+        worker, count = self.worker, self._certified_count()
+        if error.is_open or count > self.refused.get(sale.id, count):
             self.refused.pop(sale.id, None)
             with contextlib.suppress(NotWaiting):
                 await worker.ledger.write(
@@ -124,22 +124,22 @@ class SalesThatWait:
             worker.series_floor.clear()  # its number may be given again
             log.warning("sale.refused", **worker.names, invoice_number=sale.number, reason=error.text)
             return
-        self.refused[sale.id] = made
+        self.refused[sale.id] = count
         self.again_at = self._now() + PAUSES[min(self.pauses, len(PAUSES) - 1)]
         self.pauses += 1
         log.warning("sale.put_off", **worker.names, invoice_number=sale.number, cause=error.text)
 
     def _next(self, now: float) -> DeferredSale | None:
         """The oldest, but behind those that the machine has not refused since it certified something; nothing while it refuses them all."""
-        worker, made = self.worker, self._certified_count()
-        put_off = [sale_id for sale_id, at in self.refused.items() if at == made]
+        worker, count = self.worker, self._certified_count()
+        put_off = [sale_id for sale_id, at in self.refused.items() if at == count]
         if len(put_off) < ENOUGH and (sale := worker.ledger.peek(deferred.next_waiting, worker.book, put_off)):
             return sale
         return worker.ledger.peek(deferred.next_waiting, worker.book, ()) if put_off and now >= self.again_at else None
 
     def _certified_count(self) -> int:
-        known = self.worker.known
-        return known.fvc + known.frc
+        counters = self.worker.counters
+        return counters.fvc + counters.frc
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()

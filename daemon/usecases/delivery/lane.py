@@ -39,8 +39,8 @@ class Backoff:
     def wait(self, tries: int, retry_after: float | None = None) -> float:
         """Seconds after the `tries`-th failure in a row, counted from 1."""
         ceiling = min(self._most, self._first * 2.0 ** min(tries - 1, MOST_DOUBLINGS))
-        asked = min(retry_after or 0.0, LONGEST_RETRY_AFTER)
-        return asked + self._dice() * max(min(asked, WIDEST_SPREAD), ceiling)
+        minimum = min(retry_after or 0.0, LONGEST_RETRY_AFTER)
+        return minimum + self._dice() * max(min(minimum, WIDEST_SPREAD), ceiling)
 
 
 HOUR_MS = 3_600_000
@@ -61,7 +61,7 @@ class Lane:
         self.has_delivered = False
         """Since what was refused was last offered again."""
         self.has_begun = False
-        self._told = 0
+        self._last_report = 0
 
     @property
     def names(self) -> dict[str, str]:
@@ -71,7 +71,7 @@ class Lane:
     def say_if_behind(self, backlog: Backlog, now: int, subject: str) -> None:
         age = now - backlog.oldest_at if backlog.waiting else 0
         behind = (age >= HOUR_MS) + (age >= DAY_MS)
-        if behind > self._told:
+        if behind > self._last_report:
             _log.error(
                 f"{subject}.behind",
                 **self.names,
@@ -79,4 +79,4 @@ class Lane:
                 oldest_hours=age // HOUR_MS,
                 error=str(from_stored(backlog.last_error)),
             )
-        self._told = behind
+        self._last_report = behind

@@ -46,7 +46,7 @@ def _replay(use: KeyUse) -> bytes | None:
 
 async def _note(worker: MachineWorker, number: int, notice: Notice, call: Call) -> bytes:
     await worker.ledger.check_free_space(worker.book)
-    told = await worker.see_through(
+    result = await worker.see_through(
         worker.ledger.note_notified(
             worker.book,
             number,
@@ -58,4 +58,4 @@ async def _note(worker: MachineWorker, number: int, notice: Notice, call: Call) 
         "note notified",
     )
     log.info("outage.notified", **worker.names, outage=number, who=notice.who, request_id=call.request_id)
-    return told
+    return result

@@ -9,7 +9,7 @@ import structlog
 from daemon.core.call import Call
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import KeyUse
-from daemon.core.ledger.entries import Placed, ReportGiven, ReportKind
+from daemon.core.ledger.entries import Placed, ReportAct, ReportKind
 from daemon.core.report.acts import MOST_AN_HOUR, CashMovements, moved, movements, read_move
 from daemon.core.report.articles import ArticlesReport
 from daemon.usecases.certification.idempotency import Answered, once
@@ -29,8 +29,8 @@ async def make_copy(worker: MachineWorker, record: Record, call: Call) -> int:
 
 async def give_report(worker: MachineWorker, kind: ReportKind, report: msgspec.Struct, call: Call) -> None:
     await worker.ledger.check_free_space(worker.book)
-    given = ReportGiven(kind, _encoder.encode(report).decode())
-    await worker.ledger.give_report(worker.book, given, at=worker.now(), call=call)
+    act = ReportAct(kind, _encoder.encode(report).decode())
+    await worker.ledger.give_report(worker.book, act, at=worker.now(), call=call)
 
 
 async def close_articles(worker: MachineWorker, call: Call) -> Answered[bytes]:
@@ -54,9 +54,9 @@ async def _close(worker: MachineWorker, call: Call) -> bytes:
         def answer(number: int) -> bytes:
             return _encoder.encode(msgspec.structs.replace(report, number=number))
 
-        upto = ReportGiven("articles", "", upto_seq=articles.upto_seq, upto_at=articles.upto_at)
-        given = await worker.ledger.give_report(worker.book, upto, at=worker.now(), call=call, answer=answer)
-        return given.body.encode()
+        upto = ReportAct("articles", "", upto_seq=articles.upto_seq, upto_at=articles.upto_at)
+        act = await worker.ledger.give_report(worker.book, upto, at=worker.now(), call=call, answer=answer)
+        return act.body.encode()
 
 
 def articles_of(placed: Placed) -> ArticlesReport:
@@ -65,7 +65,7 @@ def articles_of(placed: Placed) -> ArticlesReport:
 
 def body_of(placed: Placed) -> bytes:
     """The report as it was given out; TypeError for an entry of another kind."""
-    if not isinstance(placed.entry, ReportGiven):
+    if not isinstance(placed.entry, ReportAct):
         raise TypeError(f"entry {placed.id} is no report")
     return placed.entry.body.encode()
 
@@ -79,7 +79,7 @@ async def move_cash(worker: MachineWorker, body: dict[str, object], call: Call) 
 
     async def run() -> bytes:
         await worker.ledger.check_free_space(worker.book)
-        told = await worker.ledger.move_cash(
+        body = await worker.ledger.move_cash(
             worker.book,
             move,
             at=worker.now(),
@@ -95,7 +95,7 @@ async def move_cash(worker: MachineWorker, body: dict[str, object], call: Call) 
             amount=move.amount,
             request_id=call.request_id,
         )
-        return told
+        return body
 
     return await worker.see_through(once(worker, call, run, _replay), "move cash")
 

@@ -68,7 +68,7 @@ async def _close_without_machine(worker: MachineWorker, call: Call, counted: int
     at = worker.now()
     closure = await worker.ledger.close_period(
         worker.book,
-        counters=worker.known,
+        counters=worker.counters,
         unexplained=0,
         at=at,
         call=call,
@@ -94,7 +94,7 @@ async def close_former_periods(worker: MachineWorker) -> None:
         try:
             state = await worker.ledger.state(book)
             closure = await worker.ledger.close_period(
-                book, counters=state.known or NO_COUNTERS, unexplained=0, at=worker.now(), without_machine=True
+                book, counters=state.counters or NO_COUNTERS, unexplained=0, at=worker.now(), without_machine=True
             )
         except McfdError as error:
             log.warning("closure.put_off", nim=book.nim, mode=book.mode, cause=str(error))
@@ -119,14 +119,14 @@ def _log_closure(worker: MachineWorker, closure: Closure, call: Call) -> Closure
 async def _freeze(worker: MachineWorker, machine: ConnectedMachine, call: Call, counted: int | None) -> Closure:
     state = await machine.state()
     worker.time.take_machine(state.time)
-    now, known = state.counters, worker.known
-    if went_down(known, now):
+    now, before = state.counters, worker.counters
+    if went_down(before, now):
         worker.drop(machine, COUNTERS_DECREASED)  # `recover` tells an operator what was found
         raise LineLost(COUNTERS_DECREASED)
     if is_activated(worker, state):
         worker.drop(machine, ACTIVATED_ANEW)  # `recover` begins its epoch: no Z is in two of them
         raise LineLost(ACTIVATED_ANEW)
-    moved = (now.fvc - known.fvc) + (now.frc - known.frc)
+    moved = (now.fvc - before.fvc) + (now.frc - before.frc)
     if moved:
         log.warning("machine.unexplained", nim=worker.book.nim, mode=worker.book.mode, invoices=moved)
     closure = await worker.ledger.close_period(
@@ -139,7 +139,7 @@ async def _freeze(worker: MachineWorker, machine: ConnectedMachine, call: Call, 
         letterhead=worker.defaults.letterhead.hex(),
         counted=counted,
     )
-    worker.attempts.known = now
+    worker.attempts.counters = now
     worker.aggregate = await worker.ledger.aggregated(worker.book)
     return closure
 

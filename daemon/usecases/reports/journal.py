@@ -94,8 +94,8 @@ async def _batches(worker: MachineWorker, page: Page) -> AsyncIterator[Sequence[
         before = piece.before_seq
         while left:
             limit = min(left, BATCH)
-            asked = msgspec.structs.replace(piece, limit=limit, before_seq=before)
-            if records := await worker.journal.page(worker.book, asked):
+            part = msgspec.structs.replace(piece, limit=limit, before_seq=before)
+            if records := await worker.journal.page(worker.book, part):
                 yield records
             left -= len(records)
             if len(records) < limit:
@@ -238,23 +238,23 @@ class Found(msgspec.Struct, frozen=True):
     complete: bool
 
 
-async def search(worker: MachineWorker, asked: Search) -> Found:
+async def search(worker: MachineWorker, query: Search) -> Found:
     """Numbers and codes by their index first; customers by reading on, in slices that let tills go first."""
-    page = msgspec.structs.replace(asked.page, type=asked.type, amount=asked.amount)
-    if not asked.text and _is_sifting(page):
+    page = msgspec.structs.replace(query.page, type=query.type, amount=query.amount)
+    if not query.text and _is_sifting(page):
         return await _sifted(worker, page)
-    if not asked.text:
+    if not query.text:
         return await _found(worker, await worker.journal.page(worker.book, page), page)
-    if exact := await _exact(worker, asked.text, msgspec.structs.replace(page, before_seq=0)):
+    if exact := await _exact(worker, query.text, msgspec.structs.replace(page, before_seq=0)):
         return await _found(worker, exact, page)
-    with_part = msgspec.structs.replace(page, part=normalised(asked.text))
+    with_part = msgspec.structs.replace(page, part=normalised(query.text))
     if records := await worker.journal.with_part(worker.book, with_part, partial(make_way, worker)):
         return await _found(worker, records, page)
     if page.state in OPEN:
         open_ones = await worker.journal.page(worker.book, page)
-        named = [record for record in open_ones if record.invoice.customer.is_named(asked.text.casefold())]
+        named = [record for record in open_ones if record.invoice.customer.is_named(query.text.casefold())]
         return await _found(worker, named, page)
-    return await _of_customer(worker, asked.text, page)
+    return await _of_customer(worker, query.text, page)
 
 
 async def _exact(worker: MachineWorker, text: str, page: Page) -> list[Record]:
@@ -276,8 +276,8 @@ async def _sifted(worker: MachineWorker, page: Page) -> Found:
     for piece in await stretches(worker, page):
         if looked >= SIFTED:
             return Found(await dated(worker, found), piece.before_seq, complete=False)
-        asked = msgspec.structs.replace(piece, limit=page.limit - len(found))
-        found += await worker.journal.page(worker.book, asked)
+        rest = msgspec.structs.replace(piece, limit=page.limit - len(found))
+        found += await worker.journal.page(worker.book, rest)
         if len(found) == page.limit:
             return Found(await dated(worker, found), found[-1].seq if found[-1].seq > 1 else 0, complete=True)
         looked += piece.before_seq - 1 - piece.after_seq

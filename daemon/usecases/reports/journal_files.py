@@ -60,8 +60,8 @@ def as_csv(source: JournalSource, page: Page) -> AsyncGenerator[bytes, None]:
 
 def as_jsonl(source: JournalSource, page: Page) -> AsyncGenerator[bytes, None]:
     encoder = msgspec.json.Encoder(decimal_format="number")
-    told = partial(_json_record, nim=source.book.nim)
-    return _file(source, page, lambda lines: encoder.encode_lines([told(line) for line in lines]))
+    to_record = partial(_json_record, nim=source.book.nim)
+    return _file(source, page, lambda lines: encoder.encode_lines([to_record(line) for line in lines]))
 
 
 def _cells(line: Line, language: Language = "en") -> tuple[Cell, ...]:

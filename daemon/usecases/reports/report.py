@@ -14,7 +14,7 @@ import msgspec
 from daemon.core.clock import millis
 from daemon.core.invoice.invoice import CREDITS, SALES
 from daemon.core.ledger.book import Aggregate, Book, Closure, Tally
-from daemon.core.ledger.entries import ReportGiven
+from daemon.core.ledger.entries import ReportAct
 from daemon.core.report import fiscal_reports
 from daemon.core.report.articles import Articles, ArticlesReport
 from daemon.core.report.journal import Page
@@ -95,11 +95,11 @@ async def a_report(worker: ReportSource, start: int, end: int) -> fiscal_reports
     )
 
 
-async def closure(worker: ReportSource, asked: str) -> Closure:
+async def closure(worker: ReportSource, reference: str) -> Closure:
     """A stored Z by its number or its `report_id`; NotFound when this book has none such."""
-    if asked.isascii() and asked.isdigit() and len(asked) <= MAX_DIGITS:
-        return await worker.ledger.closure(worker.book, int(asked))
-    return await worker.ledger.closure_by_id(worker.book, asked)
+    if reference.isascii() and reference.isdigit() and len(reference) <= MAX_DIGITS:
+        return await worker.ledger.closure(worker.book, int(reference))
+    return await worker.ledger.closure_by_id(worker.book, reference)
 
 
 async def history(
@@ -125,13 +125,13 @@ async def articles_report(worker: MachineWorker, start: int, end: int) -> Articl
 async def articles_since(worker: MachineWorker) -> tuple[Articles, ArticlesReport]:
     """What was certified since the last report of articles that was closed, or ever, and the totals that it is made of."""
     last = await worker.ledger.last_articles(worker.book)
-    before = last.entry if last and isinstance(last.entry, ReportGiven) else ReportGiven("articles", "")
+    before = last.entry if last and isinstance(last.entry, ReportAct) else ReportAct("articles", "")
     articles = await _add_up(worker, before.upto_at, _EVER, before.upto_seq)
     start = _end_of(before) if last else articles.first_at or worker.now()
     return articles, await _report(worker, articles, start, worker.now())
 
 
-def _end_of(closed: ReportGiven) -> int:
+def _end_of(closed: ReportAct) -> int:
     """In ms."""
     return millis(datetime.fromisoformat(msgspec.json.decode(closed.body, type=ArticlesReport).to))
 

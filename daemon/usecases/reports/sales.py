@@ -20,7 +20,7 @@ HOUR = 3_600_000
 NOT_YET = 200
 """Records at the most that the next tick will bring in: a tick comes every two seconds."""
 EVER = 1 << 53
-KEPT_HOURS = 24 * 7 * 3
+CACHE_HOURS = 24 * 7 * 3
 
 
 class Sales(msgspec.Struct, frozen=True):
@@ -49,9 +49,9 @@ async def sales_between(worker: MachineWorker, start: int, end: int) -> Sales:
     return _sales(worker, tally)
 
 
-async def totals_by_hour(worker: MachineWorker, start: int, hours: int, known: dict[tuple[int, int], int]) -> list[int]:
+async def totals_by_hour(worker: MachineWorker, start: int, hours: int, cache: dict[tuple[int, int], int]) -> list[int]:
     """The net total of each of so many hours from `start` (ms). Hours that are over, and of which a tick had brought in everything, are
-    remembered in `known`, by book and time."""
+    remembered in `cache`, by book and time."""
     now = worker.now()
     end = start + hours * HOUR
     # Asked before the totals and behind them: what a tick brings in between may be in neither, and what was looked at then is not remembered.
@@ -61,14 +61,14 @@ async def totals_by_hour(worker: MachineWorker, start: int, hours: int, known: d
         key = (worker.book.id, at)
         if at > now:
             found.append(0)
-        elif key in known:
-            found.append(known[key])
+        elif key in cache:
+            found.append(cache[key])
         else:
             found.append(net_total(await worker.ledger.tally_between(worker.book, at, at + HOUR)))
             if at + 2 * HOUR < now and number not in unsure:
-                known[key] = found[-1]
-    while len(known) > KEPT_HOURS:
-        del known[next(iter(known))]
+                cache[key] = found[-1]
+    while len(cache) > CACHE_HOURS:
+        del cache[next(iter(cache))]
     for record in await _not_yet(worker, start, end):
         found[(record.ended_at - start) // HOUR] += net_total(contribution(record))
     return found

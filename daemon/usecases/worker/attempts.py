@@ -58,7 +58,7 @@ class Attempts:
     """At most one for each invoice number: whoever comes with the number of one that is under way waits for its end."""
 
     def __init__(self) -> None:
-        self.known = NO_COUNTERS
+        self.counters = NO_COUNTERS
         """The machine's counters after all that it certified for us, as far as this process knows; the ledger may be one commit behind."""
         self.attention = ""
         self.is_restored = False
@@ -171,7 +171,7 @@ class Attempts:
 
     def take(self, state: BookState) -> None:
         """What the ledger knows."""
-        self.known = state.known or NO_COUNTERS
+        self.counters = state.counters or NO_COUNTERS
         self.attention = state.attention
         self.is_restored = state.is_restored
 

@@ -11,7 +11,7 @@ import msgspec
 import structlog
 
 from common.language import Text
-from daemon.core.clock import SLACK, Clocks, Source, Told, machine_millis, question, tell
+from daemon.core.clock import SLACK, ClockReading, Clocks, Source, decide_time, machine_millis, question
 from daemon.core.ledger.book import Book, BookState
 
 log = structlog.get_logger(__name__)
@@ -81,17 +81,17 @@ class BookClock:
         """The time for the ledger: never before anything the book already holds.
 
         Before the machine was met a box that nobody vouches for leaves nothing behind: its time is only shown."""
-        clocks, told = self._judge()
-        self._note(clocks, told)
+        clocks, reading = self._judge()
+        self._note(clocks, reading)
         if clocks.machine is not None or clocks.synchronised:
-            self.last_at = told.at
-        return told.at
+            self.last_at = reading.at
+        return reading.at
 
     def question(self) -> Text:
         """What an operator has to say before anything can be certified; empty while a clock is believed."""
         return question(*self._judge())
 
-    def _judge(self) -> tuple[Clocks, Told]:
+    def _judge(self) -> tuple[Clocks, ClockReading]:
         box = self._box.millis()
         synchronised = self._box.synchronised()
         clocks = Clocks(
@@ -102,17 +102,17 @@ class BookClock:
             stepped=not synchronised and self._stepped(box),
             accepted=self.accepted,
         )
-        return clocks, tell(clocks)
+        return clocks, decide_time(clocks)
 
     def _stepped(self, box: int) -> bool:
         return self._believed is not None and abs(box - self._believed.now()) > SLACK
 
-    def _note(self, clocks: Clocks, told: Told) -> None:
-        if told.source is Source.BOX:
+    def _note(self, clocks: Clocks, reading: ClockReading) -> None:
+        if reading.source is Source.BOX:
             self._believed = Anchor(clocks.box, asyncio.get_running_loop().time())
-        if told.source is not self._logged_source:
-            self._log.warning("clock.source", source=told.source.value, box=clocks.box, machine=clocks.machine)
-            self._logged_source = told.source
-        if told.behind and not self._logged_behind:
-            self._log.warning("clock.book_ahead", seconds=told.behind // 1000, advice="mcfd time repair")
-        self._logged_behind = bool(told.behind)
+        if reading.source is not self._logged_source:
+            self._log.warning("clock.source", source=reading.source.value, box=clocks.box, machine=clocks.machine)
+            self._logged_source = reading.source
+        if reading.behind and not self._logged_behind:
+            self._log.warning("clock.book_ahead", seconds=reading.behind // 1000, advice="mcfd time repair")
+        self._logged_behind = bool(reading.behind)

@@ -59,7 +59,7 @@ class MachineQueue:
         self.ahead = ahead
         self.patience_hint = 2
         self._queue: deque[QueueEntry] = deque()
-        self._held = False
+        self._on_hold = False
         self._closed = ""
         self._empty = asyncio.Event()
         self._empty.set()
@@ -92,10 +92,10 @@ class MachineQueue:
 
     def hold(self) -> None:
         """Nobody who waits gets a turn; whoever has one keeps it."""
-        self._held = True
+        self._on_hold = True
 
     def release(self) -> None:
-        self._held = False
+        self._on_hold = False
         self._call_next()
 
     def close(self, why: str) -> None:
@@ -145,5 +145,5 @@ class MachineQueue:
                 entry.is_near = True
                 if entry.on_near:
                     entry.on_near()
-        if self._queue and not (head := self._queue[0]).turn.done() and (head.first or not self._held):
+        if self._queue and not (head := self._queue[0]).turn.done() and (head.first or not self._on_hold):
             head.turn.set_result(None)

@@ -176,8 +176,8 @@ class MachineWorker(MachinePair):
         return {"nim": self.book.nim, "mode": self.book.mode}
 
     @property
-    def known(self) -> FiscalCounters:
-        return self.attempts.known
+    def counters(self) -> FiscalCounters:
+        return self.attempts.counters
 
     @property
     def attention(self) -> Text:

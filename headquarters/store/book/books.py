@@ -17,7 +17,7 @@ from headquarters.store.findings import settle_passing
 
 Key = tuple[str, str]
 """A book: machine and mode."""
-KEPT = ("max_z", "held", "told_z", "told_by", "last", "closed_at", "ledger")
+STORED_COLUMNS = ("max_z", "held", "told_z", "told_by", "last", "closed_at", "ledger")
 
 
 class LockedBook(msgspec.Struct):
@@ -148,7 +148,7 @@ def keep_books(connection: Connection, books: Sequence[LockedBook], received_at:
         }
         for book in books
     ]
-    upsert(connection, tables.book, rows, replaced=(*KEPT, "received_at") if received_at else KEPT)
+    upsert(connection, tables.book, rows, replaced=(*STORED_COLUMNS, "received_at") if received_at else STORED_COLUMNS)
 
 
 def settle_gaps(connection: Connection, books: Sequence[LockedBook], now: int) -> None:
@@ -168,17 +168,17 @@ def withdraw_statements(connection: Connection, machine: str, key_id: str, now: 
     again within minutes. What was said before headquarters kept by whom goes with any key."""
     table, word = tables.book.c, tables.presence.c
     theirs = select(table.machine, table.mode).where(
-        table.machine == machine, table.told_z > 0, _said_by(table.told_by, key_id)
+        table.machine == machine, table.told_z > 0, _by_key(table.told_by, key_id)
     )
     books = list(lock_books(connection, [(row.machine, row.mode) for row in connection.execute(theirs)]).values())
     for book in books:
         book.told_z, book.told_by = 0, None
     keep_books(connection, books, None)
     settle_gaps(connection, books, now)
-    connection.execute(delete(tables.presence).where(word.machine == machine, _said_by(word.key_id, key_id)))
+    connection.execute(delete(tables.presence).where(word.machine == machine, _by_key(word.key_id, key_id)))
 
 
-def _said_by(column: ColumnElement[Any], key_id: str) -> ColumnElement[bool]:
+def _by_key(column: ColumnElement[Any], key_id: str) -> ColumnElement[bool]:
     return or_(column.is_(None), column == key_id)
 
 
@@ -209,7 +209,7 @@ def _is_gone(after: ClosureRecord, first: int, last: int) -> bool:
 def numbered_closures(connection: Connection, book: LockedBook, numbers: set[int]) -> dict[int, ClosureRecord]:
     table = tables.closure.c
     query = select(table.z, table.held).where(of_book(book), table.z.in_(numbers))
-    return {z: read_record(held) for z, held in connection.execute(query)} if numbers else {}
+    return {z: read_record(record) for z, record in connection.execute(query)} if numbers else {}
 
 
 def read_record(content: bytes) -> ClosureRecord:

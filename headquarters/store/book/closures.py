@@ -37,7 +37,7 @@ from headquarters.store.taken import Taken, keep_taken
 
 class TakeOutcome(enum.Enum):
     STORED = "stored"
-    KNOWN = "known"
+    DUPLICATE = "known"
     FORK = "fork"
 
 
@@ -73,9 +73,9 @@ def _take_calendar(connection: Connection, received: ReceivedCalendar, now: int)
     table, data = tables.calendar_closure, received.data
     digest = hashlib.sha256(received.data.body.encode()).digest()
     mine = and_(table.c.machine == received.machine, table.c.id == data.report_id)
-    known = connection.scalar(select(table.c.digest).where(mine))
-    if known is not None:
-        return TakeOutcome.KNOWN if known == digest else TakeOutcome.FORK
+    stored = connection.scalar(select(table.c.digest).where(mine))
+    if stored is not None:
+        return TakeOutcome.DUPLICATE if stored == digest else TakeOutcome.FORK
     row = {
         "machine": received.machine,
         "id": data.report_id,
@@ -114,14 +114,14 @@ class _Taking:
         self._now = now
         self._new: list[Received] = []
         self._found: list[ClosureFact] = []
-        self._known: dict[tuple[str, str], bytes] = {}
+        self._digests: dict[tuple[str, str], bytes] = {}
 
     def run(self) -> list[TakeOutcome]:
         keys = sorted({(received.machine, received.mode) for received in self._batch})
         books = lock_books(self._connection, keys)
         self._look(books)
         outcomes: dict[int, TakeOutcome] = {}
-        order = sorted(range(len(self._batch)), key=lambda index: self._batch[index].held.z)
+        order = sorted(range(len(self._batch)), key=lambda index: self._batch[index].record.z)
         for index in order:
             received = self._batch[index]
             outcomes[index] = self._one(received, books[received.machine, received.mode])
@@ -130,54 +130,54 @@ class _Taking:
 
     def _look(self, books: dict[Key, LockedBook]) -> None:
         """Loads which of them are known, and the closures beside those that do not simply come next."""
-        ids = [(received.machine, received.held.id) for received in self._batch]
+        ids = [(received.machine, received.record.id) for received in self._batch]
         table = tables.closure.c
         # Joined, not `IN`: SQLite would read every closure.
         wanted = values(column("machine", Text), column("id", Text), name="wanted").data(ids).cte().c
         same = and_(table.machine == wanted.machine, table.id == wanted.id)
-        known = select(table.machine, table.id, table.held).where(same)
-        for machine, id_, held in self._connection.execute(known):
-            self._known[machine, id_] = read_record(held).digest
+        query = select(table.machine, table.id, table.held).where(same)
+        for machine, id_, record in self._connection.execute(query):
+            self._digests[machine, id_] = read_record(record).digest
         around: dict[Key, set[int]] = {}
         for received in self._batch:
-            book, z = books[received.machine, received.mode], received.held.z
-            if (received.machine, received.held.id) not in self._known and z != book.max_z + 1:
+            book, z = books[received.machine, received.mode], received.record.z
+            if (received.machine, received.record.id) not in self._digests and z != book.max_z + 1:
                 around.setdefault(book.key, set()).update((z - 1, z, z + 1))
         for key, numbers in around.items():
             books[key].around |= numbered_closures(self._connection, books[key], numbers)
 
     def _one(self, received: Received, book: LockedBook) -> TakeOutcome:
-        held = received.held
-        known = self._known.get((received.machine, held.id))
-        if known is not None:
-            return TakeOutcome.KNOWN if known == held.digest else self._fork(received, "id")
-        if not book.follows(held.ledger_id):
+        record = received.record
+        stored = self._digests.get((received.machine, record.id))
+        if stored is not None:
+            return TakeOutcome.DUPLICATE if stored == record.digest else self._fork(received, "id")
+        if not book.follows(record.ledger_id):
             return self._late(received, book)
-        if held.z in book.around:
-            return self._fork(received, "number", book.around[held.z].id)
+        if record.z in book.around:
+            return self._fork(received, "number", book.around[record.z].id)
         self._keep(received)
-        before, after = book.around.get(held.z - 1), book.around.get(held.z + 1)
+        before, after = book.around.get(record.z - 1), book.around.get(record.z + 1)
         if before is not None:
-            self._found += [ClosureFact(received, fact) for fact in self._pair(book, before, held)]
+            self._found += [ClosureFact(received, fact) for fact in self._pair(book, before, record)]
         if after is not None:
-            self._found += [ClosureFact(received, fact) for fact in self._pair(book, held, after)]
-        book.around[held.z] = held
+            self._found += [ClosureFact(received, fact) for fact in self._pair(book, record, after)]
+        book.around[record.z] = record
         book.held += 1
-        if held.z > book.max_z:
-            book.max_z, book.closed_at = held.z, received.created_at
+        if record.z > book.max_z:
+            book.max_z, book.closed_at = record.z, received.created_at
         return TakeOutcome.STORED
 
     def _keep(self, received: Received) -> None:
-        self._found += [ClosureFact(received, fact) for fact in checks.alone(received.held)]
-        self._known[received.machine, received.held.id] = received.held.digest
+        self._found += [ClosureFact(received, fact) for fact in checks.alone(received.record)]
+        self._digests[received.machine, received.record.id] = received.record.digest
         self._new.append(received)
 
     def _late(self, received: Received, book: LockedBook) -> TakeOutcome:
         """Of a ledger in whose place another one was accepted: money, but no longer a part of the book."""
-        table, held = tables.closure.c, received.held
+        table, record = tables.closure.c, received.record
         mine = and_(table.machine == book.machine, table.mode == book.mode, table.ledger_id != book.ledger)
-        other = self._connection.scalar(select(table.id).where(mine, table.z == held.z).limit(1))
-        mine_too = [r.held for r in self._new if (r.machine, r.mode) == book.key and r.held.z == held.z]
+        other = self._connection.scalar(select(table.id).where(mine, table.z == record.z).limit(1))
+        mine_too = [r.record for r in self._new if (r.machine, r.mode) == book.key and r.record.z == record.z]
         fresh = [one.id for one in mine_too if one.ledger_id != book.ledger]
         if other is not None or fresh:
             return self._fork(received, "number", other or fresh[0])
@@ -192,23 +192,27 @@ class _Taking:
             else:
                 yield Fact("fork", f"{after.z}:previous", {"z": after.z, "what": "previous", "other": sibling})
 
-    def _sibling(self, book: LockedBook, held: ClosureRecord) -> int | None:
+    def _sibling(self, book: LockedBook, record: ClosureRecord) -> int | None:
         """Another closure of the book that says it follows the same one: the ledger was put back in between."""
-        if held.previous_id is None:
+        if record.previous_id is None:
             return None
         table = tables.closure.c
-        followers = and_(table.machine == book.machine, table.mode == book.mode, table.previous_id == held.previous_id)
-        found = self._connection.scalar(select(func.min(table.z)).where(followers, table.z != held.z))
+        followers = and_(
+            table.machine == book.machine, table.mode == book.mode, table.previous_id == record.previous_id
+        )
+        found = self._connection.scalar(select(func.min(table.z)).where(followers, table.z != record.z))
         new = [
-            r.held.z for r in self._new if (r.machine, r.mode) == book.key and r.held.previous_id == held.previous_id
+            r.record.z
+            for r in self._new
+            if (r.machine, r.mode) == book.key and r.record.previous_id == record.previous_id
         ]
-        return next((z for z in (found, *new) if z is not None and z != held.z), None)
+        return next((z for z in (found, *new) if z is not None and z != record.z), None)
 
     def _fork(self, received: Received, what: str, other: str = "") -> TakeOutcome:
         """Two closures where there can be one: the second is kept as evidence, and is never said to be delivered."""
         keep_fork(self._connection, received, self._now)
-        facts: Facts = {"z": received.held.z, "what": what, "id": received.held.id, "other": other}
-        key = f"{received.held.z}:{received.held.id}:{received.held.digest.hex()[:8]}"
+        facts: Facts = {"z": received.record.z, "what": what, "id": received.record.id, "other": other}
+        key = f"{received.record.z}:{received.record.id}:{received.record.digest.hex()[:8]}"
         self._found.append(ClosureFact(received, Fact("fork", key, facts)))
         return TakeOutcome.FORK
 
@@ -225,15 +229,15 @@ class _Taking:
 
 
 def _row(received: Received, now: int) -> dict[str, object]:
-    data, held = received.data, received.held
+    data, record = received.data, received.record
     return {
         "machine": received.machine,
-        "id": held.id,
+        "id": record.id,
         "nim": data.nim,
         "mode": data.mode,
         "ledger_id": data.ledger_id,
         "epoch": data.epoch,
-        "z": held.z,
+        "z": record.z,
         "day": received.day,
         "period_start": instant_millis(data.period_start, "data.period_start"),
         "period_end": instant_millis(data.period_end, "data.period_end"),
@@ -245,9 +249,9 @@ def _row(received: Received, now: int) -> dict[str, object]:
         "tva": data.total_tva,
         "groups": msgspec.msgpack.encode([[g.group, g.ht, g.tva, g.ttc] for g in data.by_group]),
         "payments": msgspec.msgpack.encode([[p.label, p.amount] for p in data.by_payment]),
-        "held": msgspec.msgpack.encode(held),
-        "previous_id": held.previous_id,
-        "proven": held.proven,
+        "held": msgspec.msgpack.encode(record),
+        "previous_id": record.previous_id,
+        "proven": record.proven,
         "key_id": received.key_id,
         "via": received.message.via,
         "stream_seq": received.message.stream_seq,
@@ -256,7 +260,7 @@ def _row(received: Received, now: int) -> dict[str, object]:
 
 def _message(received: Received) -> dict[str, object]:
     headers = msgspec.json.encode(dict(received.message.headers)).decode()
-    return {"machine": received.machine, "id": received.held.id, "headers": headers, "body": received.message.body}
+    return {"machine": received.machine, "id": received.record.id, "headers": headers, "body": received.message.body}
 
 
 def withdraw(connection: Connection, machine: str, key_id: str, since: int, now: int) -> int:

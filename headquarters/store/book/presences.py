@@ -86,10 +86,10 @@ class Presences:
         # Also of a ledger in whose place another one was accepted: no number of a machine comes twice.
         of_all = select(func.max(closure.z)).where(closure.machine == machine, closure.mode == mode)
         with self._database.read() as connection:
-            held: list[int] = [*(connection.execute(of_book).first() or ()), connection.scalar(of_all) or 0]
+            numbers: list[int] = [*(connection.execute(of_book).first() or ()), connection.scalar(of_all) or 0]
             body = connection.execute(select(word.body).where(word.machine == machine)).scalar()
-        told = msgspec.json.decode(body, type=Presence) if body else None
-        return max(*held, told.z if told is not None and told.mode == mode else 0)
+        presence = msgspec.json.decode(body, type=Presence) if body else None
+        return max(*numbers, presence.z if presence is not None and presence.mode == mode else 0)
 
     def contents(self, machines: Sequence[str]) -> dict[str, bytes]:
         """The last word of each of them, as it came."""
@@ -119,7 +119,7 @@ def _keep_boots(connection: Connection, words: Sequence[HeardPresence], now: int
     query = select(table.c.machine, table.c.boots).where(
         table.c.machine.in_(sorted({word.machine for word in just_now}))
     )
-    held: dict[str, list[HeardBoot]] = {
+    stored: dict[str, list[HeardBoot]] = {
         row.machine: msgspec.msgpack.decode(row.boots, type=list[HeardBoot])
         for row in connection.execute(query)
         if row.boots is not None
@@ -127,7 +127,7 @@ def _keep_boots(connection: Connection, words: Sequence[HeardPresence], now: int
     found: dict[Key, list[HeardBoot]] = {}
     changed: set[str] = set()
     for word in just_now:
-        before = found.get(word.book) or held.get(word.machine) or []
+        before = found.get(word.book) or stored.get(word.machine) or []
         if not before or before[-1].boot != word.presence.boot:
             changed.add(word.machine)
         found[word.book] = heard(before, word.presence.boot, now)
@@ -153,10 +153,10 @@ def _newer(connection: Connection, words: Sequence[HeardPresence], now: int) -> 
     table = tables.presence.c
     machines = sorted({word.machine for word in words})
     query = select(tables.presence).where(table.machine.in_(machines))
-    held = {row.machine: row for row in connection.execute(query)}
+    stored = {row.machine: row for row in connection.execute(query)}
 
     def is_newer(word: HeardPresence) -> bool:
-        last: Any = held.get(word.machine)
+        last: Any = stored.get(word.machine)
         if last is None or word.at > last.at or last.received_at > now + FORGETS_MILLIS:
             return True
         return _heard_at(word, now) - int(last.received_at) > FORGETS_MILLIS
@@ -164,7 +164,7 @@ def _newer(connection: Connection, words: Sequence[HeardPresence], now: int) -> 
     fresh = sorted(filter(is_newer, words), key=lambda word: word.at)
     last = {word.machine: word for word in fresh}
     rows = [
-        {"machine": machine, "at": word.at, "received_at": _heard_at(word, now)} | _kept(word, held.get(machine))
+        {"machine": machine, "at": word.at, "received_at": _heard_at(word, now)} | _columns(word, stored.get(machine))
         for machine, word in sorted(last.items())
     ]
     upsert(connection, tables.presence, rows, replaced=("at", "received_at", "body", "key_id"))
@@ -175,12 +175,12 @@ def _heard_at(word: HeardPresence, now: int) -> int:
     return now if word.heard_at is None else min(word.heard_at, now)
 
 
-def _kept(word: HeardPresence, before: Any) -> dict[str, str | bytes | None]:
+def _columns(word: HeardPresence, before: Any) -> dict[str, str | bytes | None]:
     """While a box asks for its last Z number, what it said before it lost it is the only thing that knows."""
     if before is not None and word.presence.wants_last_z:
-        said: bytes = before.body
-        if msgspec.json.decode(said, type=Presence).z > word.presence.z:
-            return {"body": said, "key_id": before.key_id}
+        body: bytes = before.body
+        if msgspec.json.decode(body, type=Presence).z > word.presence.z:
+            return {"body": body, "key_id": before.key_id}
     return {"body": word.content, "key_id": word.key_id}
 
 
@@ -188,8 +188,8 @@ def _settle(
     connection: Connection, books: dict[Key, LockedBook], words: Sequence[HeardPresence], now: int, newest: str
 ) -> None:
     """`words` has one of each book."""
-    told = [books[word.book] for word in words if _tell(books[word.book], word)]
-    keep_books(connection, sorted(told, key=lambda book: book.key), None)
+    changed = [books[word.book] for word in words if _tell(books[word.book], word)]
+    keep_books(connection, sorted(changed, key=lambda book: book.key), None)
     settle_gaps(connection, [books[word.book] for word in words], now)
     facts = {word.book: list(_facts(books[word.book], word, now, newest)) for word in words}
     passing = {book: [fact for fact in found if fact.kind in PRESENCE_KINDS] for book, found in facts.items()}
@@ -232,11 +232,11 @@ def _wanted(connection: Connection, words: Sequence[HeardPresence], now: int) ->
             continue
         book = LockedBook(row.machine, row.mode, row.max_z, row.held, row.told_z, row.closed_at, row.ledger)
         missing = [one for one in missing_of(connection, book) if not one.is_gone]
-        asked = [] if row.asked is None else msgspec.msgpack.decode(row.asked, type=list[RequestedRange])
-        due = asking.due(asked, missing, now)
+        requests = [] if row.asked is None else msgspec.msgpack.decode(row.asked, type=list[RequestedRange])
+        due = asking.due(requests, missing, now)
         wanted.setdefault(row.machine, []).extend(WantedClosures(row.mode, one.first, one.last) for one in due)
         if due and word.counts:
-            counted = msgspec.msgpack.encode(asking.counted(asked, missing, due, now))
+            counted = msgspec.msgpack.encode(asking.counted(requests, missing, due, now))
             mine = (table.machine == row.machine, table.mode == row.mode)
             connection.execute(update(tables.book).where(*mine).values(asked_at=now, asked=counted))
     return [wanted.get(word.machine, []) if word.quiet >= 0 else [] for word in words]

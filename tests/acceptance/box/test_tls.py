@@ -27,7 +27,7 @@ from daemon.app.upkeep import certificate
 from daemon.app.upkeep.certificate import Certificate
 from daemon.settings import load
 from daemon.tls import authority
-from daemon.tls.authority import check_key, create, read, renew, renew_if_due, shown
+from daemon.tls.authority import check_key, create, describe, read, renew, renew_if_due
 from daemon.tls.names import AuthorityError, box_addresses, box_names
 
 NAMES = ("localhost", "caisse.lan", "127.0.0.1")
@@ -60,7 +60,7 @@ def test_a_till_that_trusts_the_authority(shop: Shop, tmp_path: Path) -> None:
     made = json.loads(shop.mcfd("tls", "init", "--json", check=True).stdout)
     ca = tmp_path / "exported.pem"
     exported = shop.mcfd("tls", "export-ca", str(ca), check=True)
-    assert shown(read(ca)).fingerprint in exported.stderr
+    assert describe(read(ca)).fingerprint in exported.stderr
     assert {"localhost", "caisse.lan", socket.gethostname().lower(), "127.0.0.1"} <= set(made["names"])
     with shop:
         shop.http.close()
@@ -125,7 +125,7 @@ def test_who_made_an_authority_is_in_the_audit_log(tmp_path: Path) -> None:
     mcfd.ok("tls", "init", "--force")
     (entry,) = audited(mcfd, "authority.created")
     assert entry["subject"] == str(tmp_path / "tls")
-    assert entry["detail"] == {"fingerprint": shown(read(tmp_path / "tls/ca.pem")).fingerprint}
+    assert entry["detail"] == {"fingerprint": describe(read(tmp_path / "tls/ca.pem")).fingerprint}
 
 
 async def test_the_daemon_looks_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

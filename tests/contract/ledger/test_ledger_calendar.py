@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from support.ledgers.ledger import Till, invoice, opened, tamper
 
-from daemon.core.call import NOBODY
+from daemon.core.call import INTERNAL
 from daemon.core.clock import DAY, millis
 from daemon.core.errors import PeriodNotOver
 from daemon.core.ledger.entries import CalendarClosed, CalendarKind, CashMove
@@ -155,13 +155,13 @@ async def test_a_month_is_neither_closed_early_nor_twice(store: Store, till: Til
     await till.close()
     for period in ("", "2026-01", "2026-02"):
         with pytest.raises(PeriodNotOver):
-            await store.ledger.close_calendar(till.book, "month", period, at=till.at, call=NOBODY)
-    first = await store.ledger.close_calendar(till.book, "month", "", at=at(2, 1), call=NOBODY)
+            await store.ledger.close_calendar(till.book, "month", period, at=till.at, call=INTERNAL)
+    first = await store.ledger.close_calendar(till.book, "month", "", at=at(2, 1), call=INTERNAL)
     with pytest.raises(PeriodNotOver):
-        await store.ledger.close_calendar(till.book, "month", "", at=at(2, 2), call=NOBODY)
-    assert await store.ledger.close_calendar(till.book, "month", "2026-01", at=at(2, 2), call=NOBODY) == first
+        await store.ledger.close_calendar(till.book, "month", "", at=at(2, 2), call=INTERNAL)
+    assert await store.ledger.close_calendar(till.book, "month", "2026-01", at=at(2, 2), call=INTERNAL) == first
     with pytest.raises(PeriodNotOver):
-        await store.ledger.close_calendar(till.book, "year", "", at=at(12, 31), call=NOBODY)
+        await store.ledger.close_calendar(till.book, "year", "", at=at(12, 31), call=INTERNAL)
 
 
 def forget(path: Path) -> None:

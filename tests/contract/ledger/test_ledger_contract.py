@@ -36,7 +36,7 @@ async def test_a_book_is_the_same_after_a_restart(path: Path) -> None:
 async def test_a_new_book_knows_nothing(store: Store, till: Till) -> None:
     """The counters of a machine that was never read are not zero but unknown."""
     state = await store.ledger.state(till.book)
-    assert state.known is None
+    assert state.counters is None
     assert (state.last_seq, state.last_at, state.z_number, state.attention, state.last_number) == (0, 0, 0, "", "")
     with pytest.raises(NotFound):
         await store.ledger.state(type(till.book)(99, "XX", "live"))
@@ -65,7 +65,7 @@ async def test_the_outcome_keeps_the_machines_word(store: Store, till: Till) -> 
     assert record.counters == FiscalCounters(1, 1, 0)
     assert (record.request_id, len(record.hash)) == ("request-F-1", 32)
     state = await store.ledger.state(till.book)
-    assert (state.known, state.last_number, state.last_seq) == (FiscalCounters(1, 1, 0), "F-1", 1)
+    assert (state.counters, state.last_number, state.last_seq) == (FiscalCounters(1, 1, 0), "F-1", 1)
     assert store.ledger.peek(attempts.unfinished, till.book) == []
 
 
@@ -156,7 +156,7 @@ async def test_reconciling_takes_the_machines_word(store: Store, till: Till) -> 
     till.counters = FiscalCounters(40, 30, 2)
     await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=START)
     state = await store.ledger.state(till.book)
-    assert (state.known, state.rates, state.ifu) == (FiscalCounters(40, 30, 2), RATES, IFU)
+    assert (state.counters, state.rates, state.ifu) == (FiscalCounters(40, 30, 2), RATES, IFU)
     commits = store.retention.commits
     await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=START)
     assert store.retention.commits == commits

@@ -40,7 +40,7 @@ async def test_an_activation_is_an_epoch_of_its_own_once(store: Store, till: Til
         told = await epochs_of(store, till)
         assert told[1:] == [Epoch(3, SECOND, THIRD, IFU, known, FiscalCounters(1, 3, 1))]
     found = await store.ledger.state(till.book)
-    assert (found.epoch, found.known, found.unexplained) == (3, FiscalCounters(1, 3, 1), 4)
+    assert (found.epoch, found.counters, found.unexplained) == (3, FiscalCounters(1, 3, 1), 4)
     till.counters = anew
     await till.sell()
     assert verify(path).clean
@@ -96,5 +96,5 @@ async def test_an_outcome_that_tells_of_an_activation(
     )
     state = await store.ledger.state(till.book)
     assert (record.nim, state.book.nim) == (nim or NIM, nim or NIM)
-    assert (state.epoch, state.known, state.unexplained) == (number, told, unexplained)
+    assert (state.epoch, state.counters, state.unexplained) == (number, told, unexplained)
     assert (await store.ledger.read(partial(epochs.present_epoch, book=till.book))).number == number

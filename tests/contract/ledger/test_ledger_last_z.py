@@ -227,7 +227,7 @@ async def test_a_book_that_begins_after_a_blind_restore_asks_where_its_machine_w
             till = await Till.of(store, nim)
             till.counters = FiscalCounters(9, 7, 2) if used else till.counters
             await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=till.at)
-            assert (await store.ledger.state(till.book)).z_asked is used
+            assert (await store.ledger.state(till.book)).needs_last_z is used
 
 
 async def test_a_backup_copied_by_hand_onto_a_new_disk_asks(path: Path, copies: tuple[Path, Path]) -> None:

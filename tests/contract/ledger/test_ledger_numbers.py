@@ -125,7 +125,7 @@ async def test_a_restore_asks_the_file_for_what_the_replaced_ledger_does_not_kno
     shutil.copy(tmp_path / "copy", path)
     restore(tmp_path / "copy", path, at=START)
     assert await next_z(path) == 4
-    assert HighWater(path).given(other) == 4
+    assert HighWater(path).highest(other) == 4
 
 
 async def test_the_number_is_durable_before_its_z(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

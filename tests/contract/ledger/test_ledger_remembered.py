@@ -120,8 +120,8 @@ async def test_no_z_while_nobody_remembers_the_last(path: Path, closures: int) -
             with pytest.raises(ZNumberUnknown):
                 await (await Till.of(store)).close()
         mark = marked(path)[BOOK]
-        assert (mark.given, mark.reserved) == (closures, 0)
-        assert mark.asked
+        assert (mark.highest, mark.reserved) == (closures, 0)
+        assert mark.question
 
 
 async def test_a_number_that_is_learned_late_counts_for_the_very_next_z(store: Store, till: Till) -> None:
@@ -205,15 +205,15 @@ async def test_an_activation_after_numbers_that_were_said(store: Store, till: Ti
     nought = FiscalCounters(0, 0, 0)
     assert (epoch.entry.number, epoch.entry.before, epoch.entry.now) == (2, nought, nought)
     state = await store.ledger.state(renamed)
-    assert (state.book.nim, state.epoch, state.known, state.unexplained) == ("EL02000015-2", 2, nought, 0)
+    assert (state.book.nim, state.epoch, state.counters, state.unexplained) == ("EL02000015-2", 2, nought, 0)
 
 
 def test_nothing_is_known_where_there_is_no_ledger(tmp_path: Path) -> None:
     """Nor is one made by asking; a file that is none knows nothing either."""
-    assert numbers.read_known_numbers(tmp_path / "nothing") is None
+    assert numbers.read_ledger_numbers(tmp_path / "nothing") is None
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "rubbish").write_bytes(b"rubbish" * 1000)
-    assert numbers.read_known_numbers(tmp_path / "rubbish") is None
+    assert numbers.read_ledger_numbers(tmp_path / "rubbish") is None
 
 
 async def close_one(path: Path) -> None:

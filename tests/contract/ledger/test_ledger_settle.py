@@ -33,7 +33,7 @@ async def test_settled_as_certified(store: Store, till: Till, path: Path) -> Non
     record = await store.decisions.certified(till.book, attempt_id, word, reason="seen on the receipt", at=till.at)
     assert (record.state, record.seq, record.reason) == ("certified", 1, "seen on the receipt")
     state = await store.ledger.state(till.book)
-    assert (state.attention, state.known, state.last_number) == ("", FiscalCounters(1, 1, 0), "F-1")
+    assert (state.attention, state.counters, state.last_number) == ("", FiscalCounters(1, 1, 0), "F-1")
     use = store.ledger.peek(request_keys.find_key, till.book, b"F-1".rjust(16))
     assert use is not None
     assert use.record == record
@@ -100,7 +100,7 @@ async def test_a_ledger_behind_its_machine_adopts_the_last_invoice(store: Store,
     with pytest.raises(DuplicateInvoice):
         await till.begin(invoice("F-77"))
     state = await store.ledger.state(till.book)
-    assert (state.attention, state.known, state.last_number, state.unexplained) == (
+    assert (state.attention, state.counters, state.last_number, state.unexplained) == (
         "",
         FiscalCounters(5, 4, 0),
         "F-77",
@@ -123,7 +123,7 @@ async def test_adopting_what_is_known_enters_nothing_twice(store: Store, till: T
     )
     assert await store.decisions.adopted(till.book, till.state(), unexplained=0, reason="none", at=till.at) is None
     state = await store.ledger.state(till.book)
-    assert (state.known, state.last_seq) == (FiscalCounters(9, 1, 0), 1)
+    assert (state.counters, state.last_seq) == (FiscalCounters(9, 1, 0), 1)
     assert verify(path).clean
 
 
@@ -197,7 +197,12 @@ async def test_a_machine_that_began_again_is_adopted_with_a_new_epoch(store: Sto
     lost = invoice("F-77")
     await store.decisions.adopted(till.book, till.state(lost), unexplained=9, reason="another board", at=till.at)
     state = await store.ledger.state(till.book)
-    assert (state.epoch, state.known, state.unexplained, state.last_number) == (2, FiscalCounters(2, 1, 1), 2, "F-77")
+    assert (state.epoch, state.counters, state.unexplained, state.last_number) == (
+        2,
+        FiscalCounters(2, 1, 1),
+        2,
+        "F-77",
+    )
     assert verify(path).clean
 
 

@@ -19,7 +19,7 @@ from daemon.core.delivery import Again, Delivered
 from daemon.upstream.event import compose
 from daemon.upstream.options import Options, open_receiver
 from headquarters.cli.main import cli
-from headquarters.core.nats_accounts import READER_ASKED, READER_PUBLISHES
+from headquarters.core.nats_accounts import ASK_SUBJECTS, READER_PUBLISHES
 
 QUIET = 0.3
 """Seconds in which a server on loopback would have said something."""
@@ -157,7 +157,7 @@ def test_the_reader_may_the_same():
     )
     listed, _, heard = reader.partition("subscribe:")
     assert re.findall(r'"(\$JS[^"]+)"', listed) == list(READER_PUBLISHES)
-    assert f'"{READER_ASKED}"' in heard
+    assert f'"{ASK_SUBJECTS}"' in heard
 
 
 async def fetch(reader, count):

@@ -84,8 +84,8 @@ def test_two_instances_migrate_at_once(new_url):
 def test_once_by_id(store, box):
     """A closure that comes twice, in one batch or another, is one row; the second time it is known."""
     closure = box.close()
-    assert take(store, box, closure, closure) == [TakeOutcome.STORED, TakeOutcome.KNOWN]
-    assert take(store, box, closure) == [TakeOutcome.KNOWN]
+    assert take(store, box, closure, closure) == [TakeOutcome.STORED, TakeOutcome.DUPLICATE]
+    assert take(store, box, closure) == [TakeOutcome.DUPLICATE]
     assert store.figures.count() == 1
     assert open_findings(store) == []
 
@@ -167,7 +167,7 @@ def test_replay_by_a_later_version_is_no_fork(store, box):
     """The same closure from a box that got another label, key and version is known."""
     closure = box.close()
     take(store, box, closure)
-    assert take(store, box, msgspec.structs.replace(closure, box="caisse-2", key_id="x")) == [TakeOutcome.KNOWN]
+    assert take(store, box, msgspec.structs.replace(closure, box="caisse-2", key_id="x")) == [TakeOutcome.DUPLICATE]
 
 
 def test_two_that_follow_the_same_one_are_a_fork(store, box):
@@ -350,12 +350,12 @@ def test_findings_are_told_once_and_once_more(store, box):
     [mine] = claim(older_than=NOW, now=NOW, lease=1000)
     assert claim(older_than=NOW, now=NOW, lease=1000) == []
     [mine] = claim(older_than=NOW, now=NOW + 1000, lease=1000)
-    store.findings.told([mine])
+    store.findings.mark_notified([mine])
     assert claim(older_than=NOW, now=NOW + 5000, lease=1000) == []
     take(store, box, closures[1])
     [solved] = claim(older_than=NOW, now=NOW + 6000, lease=1000)
     assert solved.solved_at == NOW
-    store.findings.told([solved])
+    store.findings.mark_notified([solved])
     assert claim(older_than=NOW, now=NOW + 60_000, lease=1000) == []
 
 

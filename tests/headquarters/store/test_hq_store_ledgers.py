@@ -102,7 +102,7 @@ def test_what_the_lost_ledger_still_sends(store, box):
     new = another_ledger(box)
     store.register.accept_ledger("EL02000015", new.ledger, "awa", NOW)
     assert take(store, new, new.close()) == [TakeOutcome.STORED]
-    assert take(store, box, closures[2], closures[0]) == [TakeOutcome.STORED, TakeOutcome.KNOWN]
+    assert take(store, box, closures[2], closures[0]) == [TakeOutcome.STORED, TakeOutcome.DUPLICATE]
     box.forget(2)
     assert take(store, box, box.close(9)) == [TakeOutcome.FORK]
     assert take(store, new, new.close()) == [TakeOutcome.STORED]
@@ -166,7 +166,7 @@ def test_from_an_older_version_on(tmp_path, new_url, version):
     store.close()
     again = HqStore(new_url)
     again.open()
-    assert take(again, box, box.close(), box.closures[0]) == [TakeOutcome.STORED, TakeOutcome.KNOWN]
+    assert take(again, box, box.close(), box.closures[0]) == [TakeOutcome.STORED, TakeOutcome.DUPLICATE]
     assert [line.z for line in again.figures.lines()] == [1, 2]
     with again.database.read() as connection:
         assert connection.scalar(text("SELECT version_num FROM alembic_version")) == HEAD

@@ -20,7 +20,7 @@ from support.receivers.authority import Authority
 from support.tools import need
 
 from common.front import FrontServer, check_pair
-from common.front_config import ERRORS, KNOWN, Front, FrontLimits, configuration, error_files, program
+from common.front_config import ERRORS, TRUSTED_HEADER, Front, FrontLimits, configuration, error_files, program
 from common.http_server import HttpServer, ServerConfig
 
 QUICK = FrontLimits(head_seconds=1, idle_seconds=1, stall_seconds=1)
@@ -45,7 +45,7 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
     body = msgspec.json.encode({"client": scope["client"][0], "scheme": scope["scheme"], "size": size})
     headers = [(b"content-length", b"%d" % len(body))]
     if scope["path"] == "/known":
-        headers.append((KNOWN, b"1"))
+        headers.append((TRUSTED_HEADER, b"1"))
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
@@ -115,7 +115,7 @@ async def test_the_server_sees_the_client(tls: bool, tmp_path: Path) -> None:
     async with standing(pem=given) as front, client(front, "127.0.0.9", tls=tls) as till:
         answer = await till.get("/known", headers=lie)
         assert answer.json() == {"client": "127.0.0.9", "scheme": "https" if tls else "http", "size": 0}
-        assert KNOWN.decode() not in answer.headers
+        assert TRUSTED_HEADER.decode() not in answer.headers
         assert (await till.post("/", content=b"x" * 900_000)).json()["size"] == 900_000
 
 

@@ -268,7 +268,7 @@ class Tills:
     async def _say_last_z(self, seat: Seat) -> None:
         """The last Z on paper, where the ledger asks for it; where it begins to ask only then, at the next try."""
         state = await self.world.ask(seat.store.ledger.state(seat.worker.book), seat)
-        if state.z_asked:
+        if state.needs_last_z:
             await self.world.ask(seat.store.decisions.say_last_z(seat.worker.book, self.told.last_z), seat)
 
 

@@ -380,7 +380,7 @@ class Troubles:
     async def _operate(self, seat: Seat) -> None:
         world = self.world
         book = seat.worker.book
-        if (await world.ask(seat.store.ledger.state(book), seat)).z_asked:
+        if (await world.ask(seat.store.ledger.state(book), seat)).needs_last_z:
             await world.ask(seat.store.decisions.say_last_z(book, self.told.last_z, at=seat.worker.now()), seat)
             world.note(f"said: the last Z is {self.told.last_z}")
         if seat.worker.attention:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from daemon.core.call import NOBODY, Call
+from daemon.core.call import INTERNAL, Call
 from daemon.core.clock import zone
 from daemon.core.errors import McfdError
 from daemon.core.invoice.invoice import CREDITS, Customer, Invoice, Item, Payment, TaxLine
@@ -93,7 +93,7 @@ class Till:
     async def of(cls, store: Store, nim: str = NIM, mode: str = "live") -> Till:
         book = await store.ledger.open_book(nim, mode)
         state = await store.ledger.state(book)
-        return cls(store, book, max(state.last_at, START), state.known or FiscalCounters(0, 0, 0), state.last_seq)
+        return cls(store, book, max(state.last_at, START), state.counters or FiscalCounters(0, 0, 0), state.last_seq)
 
     def moved(self, invoice: Invoice) -> FiscalCounters:
         tc, fvc, frc = self.counters.tc, self.counters.fvc, self.counters.frc
@@ -136,7 +136,7 @@ class Till:
         self.at += 50
         return await self.store.ledger.write(attempts.end, self.book, attempt_id, state, reason, at=self.at)
 
-    async def close(self, *, unexplained: int = 0, call: Call = NOBODY) -> Closure:
+    async def close(self, *, unexplained: int = 0, call: Call = INTERNAL) -> Closure:
         self.at += MINUTE
         return await self.store.ledger.close_period(
             self.book, counters=self.counters, unexplained=unexplained, at=self.at, call=call

@@ -18,7 +18,7 @@ class Work:
         self.goes_on = asyncio.Semaphore(0)
 
     async def one(self, name: str, network: str = "", *, is_known: bool = False) -> None:
-        async with self.turns.turn(network, is_known=is_known):
+        async with self.turns.turn(network, is_trusted=is_known):
             self.begun.append(name)
             await self.goes_on.acquire()
 

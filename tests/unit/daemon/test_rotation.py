@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.rotation import backup_name, made_at, rotate, to_delete
+from daemon.rotation import backup_name, rotate, timestamp_of, to_delete
 
 _FIRST = datetime(2025, 1, 1, 2, 15, tzinfo=UTC)
 _TIMES = st.lists(st.integers(0, 1_000_000).map(lambda minutes: _FIRST + timedelta(minutes=minutes)), max_size=60)
@@ -17,7 +17,7 @@ def test_a_year_of_nights_becomes_fourteen_days_and_twelve_months() -> None:
     nights = [backup_name(_FIRST + timedelta(days=day)) for day in range(400)]
     kept = sorted(set(nights) - set(to_delete(nights, keep_daily=14, keep_monthly=12)))
     assert kept[-14:] == nights[-14:]
-    assert [made_at(name).strftime("%Y-%m-%d") for name in kept[:-14]] == [  # type: ignore[union-attr]  # all are backups
+    assert [timestamp_of(name).strftime("%Y-%m-%d") for name in kept[:-14]] == [  # type: ignore[union-attr]  # all are backups
         "2025-03-31", "2025-04-30", "2025-05-31", "2025-06-30", "2025-07-31", "2025-08-31",
         "2025-09-30", "2025-10-31", "2025-11-30", "2025-12-31",
     ]  # fmt: skip

@@ -18,8 +18,8 @@ from daemon.api.page.deps import PageDeps
 from daemon.api.page.downloads import PATH, address_here, authority_link
 from daemon.api.page.screens.invoices import record_of
 from daemon.api.page.screens.paper import pdf_answer
-from daemon.api.page.shown.machine_shown import qr_picture
-from daemon.api.page.visit import AnyRequest, Visit, fault_page, language_of, name_of, redirect, screen, shown
+from daemon.api.page.views.machine_view import qr_picture
+from daemon.api.page.visit import AnyRequest, Visit, fault_page, language_of, name_of, redirect, render, screen
 from daemon.api.refusals import WrongPassword
 from daemon.core.errors import FieldError, InvalidRequest, NotFound
 from daemon.paper.invoice import invoice_document
@@ -31,7 +31,7 @@ from daemon.usecases.reports import acts, inspect, journal
 @screen("/ui/account", "look")
 async def account(visit: Visit) -> Reply:
     done = visit.say("Your password is changed. Wherever else you were logged in, it is asked for again.")
-    return await shown(visit, "account.html", least=SHORTEST, done=done if visit.query.get("done") else "")
+    return await render(visit, "account.html", least=SHORTEST, done=done if visit.query.get("done") else "")
 
 
 @screen("/ui/account/password", "look", change=True)
@@ -44,12 +44,14 @@ async def change_own_password(visit: Visit) -> Reply:
         raise InvalidRequest([FieldError("again", visit.say("is not the same"))])
     assert visit.deps.logins is not None  # noqa: S101  somebody is logged in
     try:
-        made = await visit.deps.logins.change_password(visit.session, visit.form.get("current", ""), new, visit.address)
+        session = await visit.deps.logins.change_password(
+            visit.session, visit.form.get("current", ""), new, visit.address
+        )
     except WrongPassword:
         raise InvalidRequest([FieldError("current", visit.say("is wrong"))]) from None
     tls = visit.page.tls
-    known = device_cookie(visit.deps.logins.device_of(visit.session.name), tls=tls)
-    return redirect(visit.link("/ui/account", done="password"), session_cookie(made, tls=tls), known)
+    cookie = device_cookie(visit.deps.logins.device_of(visit.session.name), tls=tls)
+    return redirect(visit.link("/ui/account", done="password"), session_cookie(session, tls=tls), cookie)
 
 
 DAY_MS: Final = 86_400_000
@@ -64,10 +66,10 @@ async def share(visit: Visit) -> Reply:
         raise NotFound("only a certified invoice can be shared")
     copy = await acts.make_copy(visit.worker, record, visit.call())
     ends = visit.deps.clock() + DAY_MS
-    told = f"{name_of(visit.worker)}~{record.code}~{copy}~{ends}"
-    address = f"{address_here(visit)}/ui/shared/{told}~{_signed(visit.page, told)}"
+    content = f"{name_of(visit.worker)}~{record.code}~{copy}~{ends}"
+    address = f"{address_here(visit)}/ui/shared/{content}~{_signed(visit.page, content)}"
     picture = await qr_picture(address)
-    return await shown(visit, "share.html", record=record, address=address, picture=picture, ends=ends)
+    return await render(visit, "share.html", record=record, address=address, picture=picture, ends=ends)
 
 
 @get("/ui/shared/{token:str}")
@@ -81,9 +83,9 @@ async def shared(request: AnyRequest) -> Reply:
 
 async def _shared(request: AnyRequest) -> Answer:
     deps, page = request.app.state["deps"], _page(request)
-    told, _, signature = str(request.path_params["token"]).rpartition("~")
-    parts = told.split("~")
-    if not hmac.compare_digest(_signed(page, told).encode(), signature.encode()) or deps.clock() > int(parts[3]):
+    content, _, signature = str(request.path_params["token"]).rpartition("~")
+    parts = content.split("~")
+    if not hmac.compare_digest(_signed(page, content).encode(), signature.encode()) or deps.clock() > int(parts[3]):
         raise NotFound("this link is no longer valid")
     worker = next((each for each in deps.workers.all() if name_of(each) == parts[0]), None)
     if worker is None:
@@ -106,8 +108,8 @@ def _signed(page: PageDeps, text: str) -> str:
 
 def for_till(visit: Visit, key: str) -> str:
     """What a till scans, as JSON: where the box is, which machine, and its key."""
-    told = {"url": address_here(visit), "nim": visit.worker.book.nim, "key": key}
-    return msgspec.json.encode(told).decode()
+    content = {"url": address_here(visit), "nim": visit.worker.book.nim, "key": key}
+    return msgspec.json.encode(content).decode()
 
 
 async def on_screen(visit: Visit, key: str) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from daemon.api.page.downloads import authority_link, day_of, file_route
 from daemon.api.page.jobs import Job
 from daemon.api.page.rendering import BoxFailed
 from daemon.api.page.screens import account
-from daemon.api.page.shown.machine_shown import line_charts, machine_view
-from daemon.api.page.visit import Visit, html, is_fetched, redirect, screen, shown
+from daemon.api.page.views.machine_view import line_charts, machine_view
+from daemon.api.page.visit import Visit, html, is_fetched, redirect, render, screen
 from daemon.core.audit import deed, details, who, whom
 from daemon.core.certified_core import CORE_VERSION, core_digest, waiting_version
 from daemon.core.errors import FieldError, InvalidRequest
@@ -40,7 +40,7 @@ async def box(visit: Visit) -> Reply:
         for each in visit.deps.workers.all()
         if each.book.mode == "live"
     ]
-    return await shown(
+    return await render(
         visit,
         "box.html",
         figures=figures,
@@ -54,30 +54,30 @@ async def box(visit: Visit) -> Reply:
 @screen("/ui/box/keys", "administer")
 async def keys_screen(visit: Visit) -> Reply:
     keys, authority = await visit.page.keys.list_keys(), await authority_link(visit)
-    return await shown(visit, "box_keys.html", keys=keys, roles=ROLES, authority=authority, done=_done(visit))
+    return await render(visit, "box_keys.html", keys=keys, roles=ROLES, authority=authority, done=_done(visit))
 
 
 @screen("/ui/box/people", "administer")
 async def people_screen(visit: Visit) -> Reply:
     people = await visit.page.people.all()
-    return await shown(visit, "box_people.html", people=people, roles=ROLES, done=_done(visit))
+    return await render(visit, "box_people.html", people=people, roles=ROLES, done=_done(visit))
 
 
 @screen("/ui/box/backups", "administer")
 async def backups_screen(visit: Visit) -> Reply:
-    return await shown(visit, "box_backups.html", **_jobs(visit))
+    return await render(visit, "box_backups.html", **_jobs(visit))
 
 
 @screen("/ui/box/history", "administer")
 async def history(visit: Visit) -> Reply:
     labels = {str(key.id): key.label for key in await visit.page.keys.list_keys()}
     entries = await visit.page.audit.newest(limit=ENTRIES)
-    return await shown(visit, "box_history.html", labels=labels, entries=entries, **IN_WORDS)
+    return await render(visit, "box_history.html", labels=labels, entries=entries, **IN_WORDS)
 
 
 @screen("/ui/box/update", "administer")
 async def update(visit: Visit) -> Reply:
-    return await shown(
+    return await render(
         visit,
         "box_update.html",
         version=visit.deps.version,
@@ -88,14 +88,14 @@ async def update(visit: Visit) -> Reply:
 
 
 def _done(visit: Visit) -> str:
-    told = {
+    messages = {
         "revoked": visit.say("The key works no more."),
         "person": visit.say("Done; what was changed holds from now on."),
         "sent": visit.say("What was refused will be sent again."),
         "joined": visit.say("Headquarters is joined: closures go to it from now on."),
         "left": visit.say("Headquarters is left: closures stay in the outbox. It still has to revoke this box."),
     }
-    return told.get(visit.query.get("done", ""), "")
+    return messages.get(visit.query.get("done", ""), "")
 
 
 @screen("/ui/box/probe", "administer")
@@ -103,7 +103,7 @@ async def probe(visit: Visit) -> Reply:
     """Of a machine that is switched off: another one's line is in use."""
     nim = visit.worker.book.nim
     findings = await visit.page.probe(nim, visit.language)
-    return await shown(visit, "probe.html", nim=nim, findings=findings, back="/ui/box")
+    return await render(visit, "probe.html", nim=nim, findings=findings, back="/ui/box")
 
 
 @screen("/ui/box/findings", "administer")
@@ -111,7 +111,7 @@ async def findings(visit: Visit) -> Reply:
     """Looked at in a process of its own, so it comes after the rest of the screen."""
     found = await visit.page.examine(visit.language)
     if not is_fetched(visit.request):  # followed as a link, without JavaScript
-        return await shown(visit, "findings_alone.html", findings=found)
+        return await render(visit, "findings_alone.html", findings=found)
     return await html(visit.request, visit.page, "findings.html", findings=found)
 
 
@@ -138,7 +138,7 @@ async def create_key(visit: Visit) -> Reply:
         terms=KeyTerms(role, expires_at, "strict" in visit.form),
         by=visit.actor,
     )
-    return await shown(visit, "new_key.html", label=label, **await account.on_screen(visit, text))
+    return await render(visit, "new_key.html", label=label, **await account.on_screen(visit, text))
 
 
 @screen("/ui/box/key/{key:int}/revoke", "administer", change=True)

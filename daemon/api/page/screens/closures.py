@@ -19,7 +19,7 @@ from daemon.api.page.downloads import Day, as_file, change_in_percent, day_of, m
 from daemon.api.page.rendering import fault_of
 from daemon.api.page.screens.files import csv_of
 from daemon.api.page.screens.paper import pdf_answer, printed
-from daemon.api.page.visit import Visit, redirect, screen, shown
+from daemon.api.page.visit import Visit, redirect, render, screen
 from daemon.core.clock import millis
 from daemon.core.errors import InvalidRequest, NotFound, TooManyCashMoves
 from daemon.core.ledger.entries import CalendarKind
@@ -52,7 +52,7 @@ async def closures(visit: Visit) -> Reply:
     found = await visit.worker.ledger.closures(visit.worker.book, start=start, end=end, limit=None)
     cells = [await _day(visit, day, found) for day in days]
     most = max((cell.total for cell in cells), default=0)
-    return await shown(
+    return await render(
         visit,
         "closures.html",
         month_text=month,
@@ -78,9 +78,9 @@ async def _closed(visit: Visit, kind: CalendarKind, period: str) -> CalendarRepo
 @screen("/ui/closures/{z:int}", "report")
 async def closure(visit: Visit) -> Reply:
     found = await report.closure(visit.worker, str(visit.request.path_params["z"]))
-    shown_z = msgspec.json.decode(found.body, type=ZReport)
+    z_report = msgspec.json.decode(found.body, type=ZReport)
     done = visit.say("Closed: Z {number}.", number=found.z_number) if visit.query.get("new") else printed(visit)
-    return await shown(visit, "report.html", report=shown_z, what="z", closure=found, done=done)
+    return await render(visit, "report.html", report=z_report, what="z", closure=found, done=done)
 
 
 @screen("/ui/a", "report")
@@ -88,22 +88,22 @@ async def a_screen(visit: Visit) -> Reply:
     first, last = range_of_a(visit)
     start, _ = visit.day_bounds(first)
     _, end = visit.day_bounds(last)
-    shown_a = await report.a_report(visit.worker, start, end)
+    a_report = await report.a_report(visit.worker, start, end)
     each, begins = _bars(first, last, visit.query.get("by", ""))
     ends = [*begins[1:], date.fromordinal(last.toordinal() + 1)]
     chart = [await _bar(visit, each, at, (to - at).days, len(begins)) for at, to in zip(begins, ends, strict=False)]
     days = (last - first).days + 1
     before = await _sold(visit, first - timedelta(days=days), days) if first.year > FIRST_YEAR else 0
-    return await shown(
+    return await render(
         visit,
         "report.html",
-        report=shown_a,
+        report=a_report,
         what="a",
         chart=chart,
         each=each,
         first=first,
         last=last,
-        change=change_in_percent(shown_a.total_ttc, before),
+        change=change_in_percent(a_report.total_ttc, before),
         chips=_ranges(visit, first, last),
     )
 
@@ -222,13 +222,13 @@ async def note(visit: Visit) -> Reply:
         "operatorName": visit.session.name,
     }
     key = form.get("key", "")[:LONGEST_KEY] or secrets.token_urlsafe(18)
-    said = f"page cash {visit.worker.book.id} {body['kind']} {body['amount']} {body['reason']}"
-    fingerprint = hashlib.sha256(said.encode()).digest()[:16]
+    content = f"page cash {visit.worker.book.id} {body['kind']} {body['amount']} {body['reason']}"
+    fingerprint = hashlib.sha256(content.encode()).digest()[:16]
     try:
         await move_cash(visit.worker, body, visit.call(f"page {key} {fingerprint.hex()}", fingerprint))
     except (InvalidRequest, TooManyCashMoves) as error:
         fault = fault_of(error)
-        return await _screen(visit, status=fault.status, problem=fault.told(visit.say))
+        return await _screen(visit, status=fault.status, problem=fault.message(visit.say))
     return redirect(visit.link("/ui/cash", noted="1"))
 
 
@@ -238,10 +238,10 @@ async def _screen(visit: Visit, *, status: int = 200, problem: str = "") -> Repl
     if not visit.may("report"):
         start = max(start, await report.period_start(visit.worker))
     after = visit.query.get("after", "")
-    known = int(after) if after.isascii() and after.isdigit() and len(after) < 10 else 0  # noqa: PLR2004  digits
-    found = await cash_moves(visit.worker, start, max(start, end), known, PER_PAGE)
+    cursor = int(after) if after.isascii() and after.isdigit() and len(after) < 10 else 0  # noqa: PLR2004  digits
+    found = await cash_moves(visit.worker, start, max(start, end), cursor, PER_PAGE)
     more = {"from": first.isoformat(), "to": last.isoformat(), "after": found.movements[-1].id if found.count else 0}
-    return await shown(
+    return await render(
         visit,
         "cash.html",
         status=status,
@@ -277,7 +277,7 @@ COLUMNS: Final = ("group", "base", "vat", "total")
 @screen("/ui/vat", "report")
 async def vat(visit: Visit) -> Reply:
     month, found = await _month(visit)
-    return await shown(
+    return await render(
         visit,
         "vat.html",
         month_text=month,

@@ -13,7 +13,7 @@ from daemon.api.http.answers import Answer, Reply
 from daemon.api.page.deps import Copy
 from daemon.api.page.downloads import as_file, day_of, file_route, range_of_a, streamed
 from daemon.api.page.jobs import Job
-from daemon.api.page.visit import Visit, html, redirect, screen, shown
+from daemon.api.page.visit import Visit, html, redirect, render, screen
 from daemon.core.clock import millis_text
 from daemon.core.errors import FieldError, InvalidRequest, NotFound
 from daemon.core.ledger.book import Closure
@@ -48,7 +48,7 @@ async def files(visit: Visit) -> Reply:
     this_year = visit.today().year
     first = await visit.worker.ledger.closures(visit.worker.book, start=0, end=EVER, limit=1)
     began = visit.day_of(first[0].period_start).year if first else this_year
-    return await shown(visit, "files.html", years=range(this_year, began - 1, -1), **_values(visit))
+    return await render(visit, "files.html", years=range(this_year, began - 1, -1), **_values(visit))
 
 
 @screen("/ui/files/jobs", "report", whole=False)
@@ -188,21 +188,21 @@ def _begun(lines: Lines, rows: Iterable[tuple[Cell, ...]]) -> bytes:
     return ((MARK if lines is excel_lines else "") + lines(rows)).encode()
 
 
-SHOWN: Final = 200
+MOST_LINES: Final = 200
 SERIOUS: Final = frozenset({"warning", "error", "critical"})
 
 
 @screen("/ui/log", "administer")
 async def log(visit: Visit) -> Reply:
     """All of it, or what is serious, or what has a word in it."""
-    asked, only = visit.query.get("q", "")[:60], visit.query.get("only", "")
-    wanted = asked.casefold()
+    phrase, only = visit.query.get("q", "")[:60], visit.query.get("only", "")
+    wanted = phrase.casefold()
     found = [
         line
         for line in visit.page.log_lines(visit.language)
         if (only != "serious" or line.level in SERIOUS) and wanted in f"{line.words} {line.values}".casefold()
     ]
-    return await shown(visit, "log.html", lines=found[:SHOWN], asked=asked, only=only)
+    return await render(visit, "log.html", lines=found[:MOST_LINES], phrase=phrase, only=only)
 
 
 @screen("/ui/box/backup/{name:str}/restore", "administer")
@@ -211,7 +211,7 @@ async def confirm(visit: Visit) -> Reply:
     copy, now = _copy(visit), visit.worker.now()
     live = [worker for worker in visit.deps.workers.all() if worker.book.mode == "live"]
     since = [(worker.book.nim, (await report.a_report(worker, copy.at, now)).certs_count) for worker in live]
-    return await shown(visit, "restore.html", copy=copy, since=since)
+    return await render(visit, "restore.html", copy=copy, since=since)
 
 
 @screen("/ui/box/backup/{name:str}/restore", "administer", change=True)
@@ -221,7 +221,7 @@ async def restore(visit: Visit) -> Reply:
     if "sure" not in visit.form:
         raise InvalidRequest([FieldError("sure", visit.say("is needed"))])
     await visit.page.restore(copy.name, visit.actor)
-    return await shown(visit, "restoring.html", copy=copy)
+    return await render(visit, "restoring.html", copy=copy)
 
 
 def _copy(visit: Visit) -> Copy:

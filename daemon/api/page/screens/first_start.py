@@ -21,7 +21,7 @@ from daemon.api.access.throttle import WrongKeys
 from daemon.api.http.answers import Answer, Reply
 from daemon.api.page.deps import FirstStart, SetupRequest
 from daemon.api.page.rendering import BoxFailed, Foreign, NotLoggedIn, fault_of
-from daemon.api.page.shown.machine_shown import qr_picture
+from daemon.api.page.views.machine_view import qr_picture
 from daemon.api.page.visit import (
     POLICY,
     AnyRequest,
@@ -119,7 +119,7 @@ async def _let_in(request: AnyRequest, code: str) -> Reply:
 @step(START)
 async def setup(request: AnyRequest, first: FirstStart, form: dict[str, str]) -> Reply:
     """The machines are looked for after the screen is there, or, without a script, when `look` is asked for."""
-    if first.made:
+    if first.result:
         return redirect(f"{START}/done")
     return await _form(request, first, form, looked="look" in _query(request))
 
@@ -162,7 +162,7 @@ async def carry_out(request: AnyRequest, first: FirstStart, form: dict[str, str]
         await first.carry_out(_request(form))
     except (InvalidRequest, BoxFailed) as error:
         fault = fault_of(error)
-        problem = fault.told(Speaker(_language(request, first)))
+        problem = fault.message(Speaker(_language(request, first)))
         return await _form(request, first, form, looked=True, problem=problem, status=fault.status)
     return redirect(f"{START}/done")
 
@@ -194,35 +194,35 @@ def _request(form: dict[str, str]) -> SetupRequest:
 @step(f"{START}/done")
 async def done(request: AnyRequest, first: FirstStart, form: dict[str, str]) -> Reply:  # noqa: ARG001  as all steps
     """The keys, as long as this page is there; who looks is logged in at the daemon that comes after it."""
-    route = first.made
+    route = first.result
     if route is None:
         return redirect(START)
-    shown = [(each, await qr_picture(for_till(each))) for each in route.machines]
+    machines = [(each, await qr_picture(for_till(each))) for each in route.machines]
     cookie = session_cookie(route.session, tls=route.scheme == "https")
     return await html(
         request,
         first,
         "setup_done.html",
         headers=(*POLICY, cookie),
-        machines=shown,
+        machines=machines,
         has_authority=route.root is not None,
     )
 
 
 @step(f"{START}/authority.pem")
 async def authority(request: AnyRequest, first: FirstStart, form: dict[str, str]) -> Reply:  # noqa: ARG001  as all steps
-    if not first.made or not first.made.root:
+    if not first.result or not first.result.root:
         raise NotFound("this box shows no certificate of its own")
     headers = ((b"content-disposition", b'attachment; filename="mcfd-authority.pem"'),)
     return Answer(
-        await asyncio.to_thread(first.made.root.read_bytes), media_type=b"application/x-pem-file", headers=headers
+        await asyncio.to_thread(first.result.root.read_bytes), media_type=b"application/x-pem-file", headers=headers
     )
 
 
 @step(f"{START}/start", change=True)
 async def start(request: AnyRequest, first: FirstStart, form: dict[str, str]) -> Reply:  # noqa: ARG001  as all steps
     """The last answer of this page: it opens that of the daemon as soon as that is there."""
-    if (route := first.made) is None:
+    if (route := first.result) is None:
         raise NotLoggedIn
     origin = f"{route.scheme}://{_bracketed(_seen_from(request, route))}:{route.port}"
     (name, policy), *others = POLICY
@@ -259,8 +259,8 @@ def _bracketed(host: str) -> str:
 
 
 def _is_code(text: str, first: FirstStart) -> bool:
-    kept = "".join(letter for letter in text.upper() if letter.isalnum())
-    return hmac.compare_digest(kept.encode(), first.code.replace("-", "").encode())
+    letters = "".join(letter for letter in text.upper() if letter.isalnum())
+    return hmac.compare_digest(letters.encode(), first.code.replace("-", "").encode())
 
 
 def _first(request: AnyRequest) -> FirstStart:

@@ -12,8 +12,8 @@ from daemon.api.http.answers import Reply
 from daemon.api.page.downloads import day_of
 from daemon.api.page.rendering import PeriodClosed
 from daemon.api.page.screens.paper import printed
-from daemon.api.page.shown.machine_shown import qr_picture
-from daemon.api.page.visit import Visit, screen, shown
+from daemon.api.page.views.machine_view import qr_picture
+from daemon.api.page.visit import Visit, render, screen
 from daemon.core.errors import NotFound
 from daemon.core.invoice.invoice import CREDITS, SALES
 from daemon.core.ledger.attempt import AttemptState, Record
@@ -32,15 +32,15 @@ STATES: Final = ("certified", "refused", "abandoned", "begun", "disputed")
 
 @screen("/ui/journal", "look")
 async def journal_screen(visit: Visit) -> Reply:
-    asked = await _search_of(visit)
-    found = await search(visit.worker, asked)
-    if not found.records and found.complete and asked.amount is None and (amount := _whole_amount(asked.text)):
-        found = await search(visit.worker, msgspec.structs.replace(asked, text="", amount=amount))
+    criteria = await _search_of(visit)
+    found = await search(visit.worker, criteria)
+    if not found.records and found.complete and criteria.amount is None and (amount := _whole_amount(criteria.text)):
+        found = await search(visit.worker, msgspec.structs.replace(criteria, text="", amount=amount))
     rows = [{"record": record, "z": z_number} for record, z_number in found.records]
-    kept = _query_values(visit)
-    is_summed_up = any(kept.values()) and not found.next and not asked.page.before_seq
-    more = visit.link("/ui/journal", **{**kept, "before": found.next}) if found.next else ""
-    return await shown(
+    values = _query_values(visit)
+    is_summed_up = any(values.values()) and not found.next and not criteria.page.before_seq
+    more = visit.link("/ui/journal", **{**values, "before": found.next}) if found.next else ""
+    return await render(
         visit,
         "journal.html",
         rows=rows,
@@ -49,7 +49,7 @@ async def journal_screen(visit: Visit) -> Reply:
         total=_certified([record for record, _ in found.records]) if is_summed_up else None,
         states=STATES,
         types=SALES + CREDITS,
-        asked=visit.query,
+        query=visit.query,
         chips=_chips(visit),
         is_filtered=any(visit.query.get(name) for name in ("amount", "type", "state", "from", "to")),
     )
@@ -63,15 +63,15 @@ def _chips(visit: Visit) -> list[tuple[str, str, bool]]:
         say("This week"): today - timedelta(days=today.weekday()),
         say("This month"): today.replace(day=1),
     }
-    asked: dict[str, dict[str, str]] = {
+    presets: dict[str, dict[str, str]] = {
         say("All"): {},
         **{words: {"from": first.isoformat(), "to": today.isoformat()} for words, first in begins.items()},
         say("In doubt"): {"state": "disputed"},
         say("Refused"): {"state": "refused"},
         say("Credit notes"): {"type": "FA"},
     }
-    shown_now = {name: value for name, value in _query_values(visit).items() if value}
-    return [(words, visit.link("/ui/journal", **query), query == shown_now) for words, query in asked.items()]
+    current = {name: value for name, value in _query_values(visit).items() if value}
+    return [(words, visit.link("/ui/journal", **query), query == current) for words, query in presets.items()]
 
 
 @screen("/ui/journal/{seq:int}", "look")
@@ -80,16 +80,16 @@ async def invoice_screen(visit: Visit) -> Reply:
     (z_number,) = await visit.worker.journal.periods(visit.worker.book, [record])
     if z_number and not visit.may("report"):
         raise PeriodClosed
-    given = receipt(record) if record.state == "certified" else None
+    content = receipt(record) if record.state == "certified" else None
     credits_ = await journal.credits_of(visit.worker, record) if record.state == "certified" else ()
-    picture = await qr_picture(given.qr_content) if given else ""
-    return await shown(
+    picture = await qr_picture(content.qr_content) if content else ""
+    return await render(
         visit,
         "invoice.html",
         record=record,
         reason=reason_text(record, visit.language),
         z=z_number,
-        receipt=given,
+        receipt=content,
         picture=picture,
         credits=credits_,
         done=printed(visit) or (visit.say("Certified.") if visit.query.get("new") else ""),
@@ -150,8 +150,8 @@ def _range(visit: Visit) -> tuple[int, int]:
 
 
 def _number(text: str) -> int | None:
-    kept = "".join(letter for letter in text if letter.isascii() and letter.isdigit())
-    return int(kept[:15]) if kept else None
+    digits = "".join(letter for letter in text if letter.isascii() and letter.isdigit())
+    return int(digits[:15]) if digits else None
 
 
 def _whole_amount(text: str) -> int | None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from daemon.api.http.answers import Reply
 from daemon.api.page.rendering import fault_of
-from daemon.api.page.visit import Visit, name_of, redirect, screen, shown
+from daemon.api.page.visit import Visit, name_of, redirect, render, screen
 from daemon.core.clock import DAY, millis, millis_text
 from daemon.core.errors import InvalidRequest, NotFound
 from daemon.core.ledger.outage import Outage
@@ -16,7 +16,7 @@ from daemon.paper.shop import Style
 from daemon.usecases.outages import look
 
 PER_PAGE: Final = 100
-SHOWN: Final = 366 * DAY
+SPAN: Final = 366 * DAY
 """An outage of more than a year ago is in the files."""
 
 
@@ -36,7 +36,7 @@ async def note(visit: Visit) -> Reply:
         await look.note_notified(visit.worker, number, body, visit.call())
     except (InvalidRequest, NotFound) as error:
         fault = fault_of(error)
-        return await _screen(visit, status=fault.status, problem=fault.told(visit.say))
+        return await _screen(visit, status=fault.status, problem=fault.message(visit.say))
     return redirect(visit.link("/ui/outages", noted="1"))
 
 
@@ -47,9 +47,9 @@ async def _screen(visit: Visit, *, status: int = 200, problem: str = "") -> Repl
         (outage, _lasted(outage, visit, now), name_of(each))
         for each in (visit.worker.stands_for, visit.worker)
         if each is not None
-        for outage in await each.ledger.newest_outages(each.book, start=now - SHOWN, end=now + 1, limit=PER_PAGE)
+        for outage in await each.ledger.newest_outages(each.book, start=now - SPAN, end=now + 1, limit=PER_PAGE)
     ]
-    return await shown(
+    return await render(
         visit,
         "outages.html",
         status=status,

@@ -96,20 +96,20 @@ async def _document(visit: Visit) -> tuple[Document, str, Record | None]:
         outage = await find_outage(visit.worker, int(name))
         return outage_document(outage, shop, style, at=visit.worker.now()), "/ui/outages", None
     if what == "x":
-        shown_x = await report.x_report(visit.worker)
-        await acts.give_report(visit.worker, "X", shown_x, visit.call())
-        return report_document(shown_x, shop, style, printed_at=printed_at), "/ui/x", None
+        x_report = await report.x_report(visit.worker)
+        await acts.give_report(visit.worker, "X", x_report, visit.call())
+        return report_document(x_report, shop, style, printed_at=printed_at), "/ui/x", None
     if what == "month" or what == "year":  # noqa: PLR1714  by which the type is known
         body = await calendar_closure(visit.worker, what, name)
-        shown_period = msgspec.json.decode(body, type=CalendarReport)
+        calendar_report = msgspec.json.decode(body, type=CalendarReport)
         shop = await visit.deps.paper.shop_by_letterhead(
-            visit.worker, visit.language, bytes.fromhex(shown_period.letterhead)
+            visit.worker, visit.language, bytes.fromhex(calendar_report.letterhead)
         )
-        return report_document(shown_period, shop, style, printed_at=printed_at), "/ui/closures", None
+        return report_document(calendar_report, shop, style, printed_at=printed_at), "/ui/closures", None
     closed = await report.closure(visit.worker, name)
-    shown_z = msgspec.json.decode(closed.body, type=ZReport)
-    shop = await visit.deps.paper.shop_by_letterhead(visit.worker, visit.language, bytes.fromhex(shown_z.letterhead))
-    return report_document(shown_z, shop, style, printed_at=printed_at), f"/ui/closures/{closed.z_number}", None
+    z_report = msgspec.json.decode(closed.body, type=ZReport)
+    shop = await visit.deps.paper.shop_by_letterhead(visit.worker, visit.language, bytes.fromhex(z_report.letterhead))
+    return report_document(z_report, shop, style, printed_at=printed_at), f"/ui/closures/{closed.z_number}", None
 
 
 @screen("/ui/poster/{size:str}", "look", whole=False)

@@ -14,7 +14,7 @@ from daemon.api.http.answers import Reply
 from daemon.api.page.rendering import fault_of
 from daemon.api.page.screens.invoices import EVER, can_credit, record_of
 from daemon.api.page.screens.today import REASON, SHORTEST_REASON
-from daemon.api.page.visit import Visit, name_of, redirect, screen, shown
+from daemon.api.page.visit import Visit, name_of, redirect, render, screen
 from daemon.core.errors import FieldError, InvalidRequest, McfdError, NotFound
 from daemon.core.invoice.invoice import CLIENTS, GROUPS, NATURES, PAYMENT_METHODS, REBATE, Invoice, Item
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
@@ -27,7 +27,7 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 LINES: Final = 8
 LOOKED_AT: Final = 100
 """Of the newest invoices, for what was sold before."""
-MOST_KNOWN: Final = 60
+MOST_ARTICLES: Final = 60
 LONGEST_KEY: Final = 40
 BLANKS: Final = str.maketrans({" ": "", "\u00a0": "", "\u202f": "", ",": "."})
 """As people write thousands and decimals."""
@@ -41,9 +41,9 @@ async def sale(visit: Visit) -> Reply:
 
 
 async def _sale(visit: Visit, *, status: int = 200, problem: str = "") -> Reply:
-    known = await _articles(visit)
+    articles = await _articles(visit)
     groups = [group for group in GROUPS if group in visit.worker.rates] or list(GROUPS)
-    return await shown(
+    return await render(
         visit,
         "sale.html",
         status=status,
@@ -51,7 +51,7 @@ async def _sale(visit: Visit, *, status: int = 200, problem: str = "") -> Reply:
         key=_key(visit),
         form=visit.form,
         lines=range(1, LINES + 1),
-        known=known,
+        articles=articles,
         groups=groups,
         methods=PAYMENT_METHODS,
         clients=CLIENTS,
@@ -86,7 +86,7 @@ async def credit(visit: Visit) -> Reply:
 
 async def _credit(visit: Visit, *, status: int = 200, problem: str = "") -> Reply:
     record = await _creditable(visit)
-    return await shown(
+    return await render(
         visit,
         "credit.html",
         status=status,
@@ -130,7 +130,7 @@ def credit_body(visit: Visit, record: Record) -> dict[str, Any]:
     items = [_credited(item, part, invoice, is_all=is_all) for item, part in parts]
     total = invoice.total_ttc if is_all else sum(item["amountTtc"] for item in items)
     assert record.counters is not None  # noqa: S101  it is certified
-    made: dict[str, Any] = {
+    body: dict[str, Any] = {
         "invoiceType": "FA" if record.type in ("FV", "FT") else "EA",
         "operatorName": visit.session.name,
         "priceMode": invoice.price_mode if is_all else "TTC",
@@ -141,8 +141,8 @@ def credit_body(visit: Visit, record: Record) -> dict[str, Any]:
         "creditNoteNature": nature,
     }
     if invoice.psvb and not any(item.psvb_group for item, _ in parts):
-        made["psvbGroup"] = invoice.psvb.group
-    return made
+        body["psvbGroup"] = invoice.psvb.group
+    return body
 
 
 def _credited(item: Item, part: int, invoice: Invoice, *, is_all: bool) -> dict[str, Any]:
@@ -171,22 +171,22 @@ def _quantity(text: str, item: Item, wrong: str) -> int:
     """In thousandths; all of it where nothing is said."""
     if not text:
         return item.printed_quantity
-    asked = _decimal(text)
-    if asked is None or not 0 < asked * 1000 <= item.printed_quantity or asked * 1000 != int(asked * 1000):
+    quantity = _decimal(text)
+    if quantity is None or not 0 < quantity * 1000 <= item.printed_quantity or quantity * 1000 != int(quantity * 1000):
         raise InvalidRequest([FieldError("quantity", wrong)])
-    return int(asked * 1000)
+    return int(quantity * 1000)
 
 
 def _customer_of(invoice: Invoice) -> dict[str, str]:
     who = invoice.customer
-    told = {"clientType": who.client_type, "name": who.name, "ifu": who.ifu, "address": who.address}
-    told |= {"phone": who.phone, "email": who.email, "rccm": who.rccm}
-    return {name: value for name, value in told.items() if value}
+    fields = {"clientType": who.client_type, "name": who.name, "ifu": who.ifu, "address": who.address}
+    fields |= {"phone": who.phone, "email": who.email, "rccm": who.rccm}
+    return {name: value for name, value in fields.items() if value}
 
 
 def _customer(form: Mapping[str, str]) -> dict[str, str]:
-    told = {"clientType": form.get("client", "CC"), "name": form.get("customer", ""), "ifu": form.get("ifu", "")}
-    return {name: value for name, value in told.items() if value}
+    fields = {"clientType": form.get("client", "CC"), "name": form.get("customer", ""), "ifu": form.get("ifu", "")}
+    return {name: value for name, value in fields.items() if value}
 
 
 async def _articles(visit: Visit) -> dict[str, tuple[str, int]]:
@@ -194,7 +194,7 @@ async def _articles(visit: Visit) -> dict[str, tuple[str, int]]:
     records = await visit.worker.journal.page(visit.worker.book, Page(0, EVER, limit=LOOKED_AT))
     sold = [(record.invoice, item) for record in reversed(records) for item in record.invoice.items]
     latest = {item.name: (item.group, _price_with_vat(invoice, item)) for invoice, item in sold}
-    often = Counter(item.name for _, item in sold).most_common(MOST_KNOWN)
+    often = Counter(item.name for _, item in sold).most_common(MOST_ARTICLES)
     return {name: latest[name] for name, _ in often}
 
 
@@ -204,14 +204,14 @@ def _price_with_vat(invoice: Invoice, item: Item) -> int:
     return divide_half_up(item.amount_ttc * 100 * 1000, item.printed_quantity)
 
 
-def _items(visit: Visit, known: Mapping[str, tuple[str, int]]) -> list[dict[str, Any]]:
+def _items(visit: Visit, articles: Mapping[str, tuple[str, int]]) -> list[dict[str, Any]]:
     """Of the lines that have a name. Group and price may be left out of what was sold before."""
     form, say = visit.form, visit.say
     found, faults = [], []
     for line in range(1, LINES + 1):
         if not (name := form.get(f"name{line}", "")):
             continue
-        group, hundredths = known.get(name, ("", 0))
+        group, hundredths = articles.get(name, ("", 0))
         price = _decimal(form.get(f"price{line}", "")) if form.get(f"price{line}") else Decimal(hundredths) / 100
         quantity = _decimal(form.get(f"quantity{line}", "") or "1")
         group = form.get(f"group{line}") or group
@@ -257,15 +257,15 @@ async def _certified(
     digest = hashlib.sha256(f"page {prefix} {visit.worker.book.id} {key}".encode()).digest()
     call = visit.call(f"page {prefix} {key}", digest[:16])
     try:
-        asked = await body()
+        content = await body()
         if visit.worker.defaults.series is None:
-            asked["invoiceNumber"] = f"{prefix}-{visit.today():%y%m%d}-{digest[:3].hex().upper()}"
-        done = await certify(worker, asked, call, credit=is_credit)
+            content["invoiceNumber"] = f"{prefix}-{visit.today():%y%m%d}-{digest[:3].hex().upper()}"
+        done = await certify(worker, content, call, credit=is_credit)
     except DuplicateInvoice as error:
         return _invoice(visit, worker, error.record)
     except McfdError as error:
         fault = fault_of(error)
-        answer: Reply = await again(visit, status=fault.status, problem=fault.told(visit.say))
+        answer: Reply = await again(visit, status=fault.status, problem=fault.message(visit.say))
         return answer
     return _invoice(visit, worker, done.value, new="1")
 
@@ -285,7 +285,7 @@ async def waiting(visit: Visit) -> Reply:
     worker, after = visit.worker, visit.query.get("after", "")
     since = int(after) if after.isascii() and after.isdigit() and len(after) < 10 else 0  # noqa: PLR2004  digits
     sales = await open_sales(worker, since, PER_PAGE)
-    return await shown(
+    return await render(
         visit,
         "waiting.html",
         sales=sales,
@@ -304,7 +304,7 @@ async def decide_sale(visit: Visit) -> Reply:
         raise NotFound("there is no such sale")
     reason = form.get("reason", "").strip()
     if len(reason) < SHORTEST_REASON:
-        raise InvalidRequest([FieldError("reason", REASON.told(visit.language))])
+        raise InvalidRequest([FieldError("reason", REASON.in_language(visit.language))])
     decide = release if form.get("decision") == "release" else withdraw
     await decide(worker, sale, reason[:200], by=visit.actor)
     return redirect(visit.link("/ui/waiting"))

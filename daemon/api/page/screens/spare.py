@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from daemon.api.http.answers import Reply
 from daemon.api.page.screens.today import REASON, SHORTEST_REASON
-from daemon.api.page.shown.machine_shown import machine_view
-from daemon.api.page.visit import Visit, redirect, screen, shown
+from daemon.api.page.views.machine_view import machine_view
+from daemon.api.page.visit import Visit, redirect, render, screen
 from daemon.core.errors import FieldError, InvalidRequest, NotFound
 from daemon.usecases.deferred.accept import backlog
 
@@ -26,7 +26,7 @@ async def spare(visit: Visit) -> Reply:
         for each in visit.deps.workers.all()
         if each.spare is not None
     ]
-    return await shown(visit, "spare.html", pairs=pairs)
+    return await render(visit, "spare.html", pairs=pairs)
 
 
 @screen("/ui/spare", "administer", change=True)
@@ -37,7 +37,7 @@ async def decide_spare(visit: Visit) -> Reply:
         raise NotFound("there is no such spare")
     reason = form.get("reason", "").strip()
     if len(reason) < SHORTEST_REASON:
-        raise InvalidRequest([FieldError("reason", REASON.told(visit.language))])
+        raise InvalidRequest([FieldError("reason", REASON.in_language(visit.language))])
     reason, at, by = reason[:LONGEST_REASON], first.in_use.now(), visit.actor
     decisions, workers = visit.page.decisions, visit.deps.workers
     if form.get("decision") == "take-back":

@@ -17,12 +17,12 @@ from daemon.api.http.answers import Reply, Stream
 from daemon.api.page.downloads import change_in_percent
 from daemon.api.page.rendering import fault_of
 from daemon.api.page.screens.paper import printed
-from daemon.api.page.shown.machine_shown import in_plain_words, machine_view
-from daemon.api.page.shown.sales_state import sales_state
-from daemon.api.page.visit import POLICY, AnyRequest, Visit, enter, fault_page, html, name_of, redirect, screen, shown
+from daemon.api.page.views.machine_view import in_plain_words, machine_view
+from daemon.api.page.views.sales_state import sales_state
+from daemon.api.page.visit import POLICY, AnyRequest, Visit, enter, fault_page, html, name_of, redirect, render, screen
 from daemon.core.call import Call
 from daemon.core.errors import FieldError, InvalidRequest, MachineError, NotFound
-from daemon.core.ledger.decision import MEANINGS, SAID, Decision, DecisionRefused, Obstacle
+from daemon.core.ledger.decision import MEANINGS, OBSTACLE_TEXTS, Decision, DecisionRefused, Obstacle
 from daemon.core.ledger.paper import read_paper
 from daemon.core.money import MAX_AMOUNT
 from daemon.core.report.fiscal_reports import ZReport
@@ -46,18 +46,18 @@ BEAT: Final = 5.0
 """Seconds between two signs of life, and between two looks whether the spare stands for the machine."""
 CHANGE: Final = b"event: change\ndata: 1\n\n"
 HOUR: Final = 3_600_000
-_hours_known: dict[tuple[int, int], int] = {}
+_hours_cache: dict[tuple[int, int], int] = {}
 
 
 @screen("/ui/", "look")
 async def today(visit: Visit) -> Reply:
-    return await shown(visit, "today.html", **await _figures(visit))
+    return await render(visit, "today.html", **await _figures(visit))
 
 
 @screen("/ui/today", "look", unattended=True)
 async def today_part(visit: Visit) -> Reply:
     """What changes of that screen, asked for by it whenever something happens."""
-    return await shown(visit, "today_part.html", **await _figures(visit))
+    return await render(visit, "today_part.html", **await _figures(visit))
 
 
 @screen("/ui/state", "look", unattended=True)
@@ -73,8 +73,8 @@ async def _figures(visit: Visit) -> dict[str, Any]:
     before, _ = visit.day_bounds(type(day).fromordinal(day.toordinal() - 7))
     count = (end - start) // HOUR
     now = visit.deps.clock()
-    hours = await totals_by_hour(worker, start, count, _hours_known)
-    hours_before = await totals_by_hour(worker, before, count, _hours_known)
+    hours = await totals_by_hour(worker, start, count, _hours_cache)
+    hours_before = await totals_by_hour(worker, before, count, _hours_cache)
     opening = _opening_hours(hours, hours_before)
     sales = await sales_between(worker, start, end)
     by_now = await worker.ledger.tally_between(worker.book, before, before + min(now, end) - start)
@@ -103,7 +103,7 @@ def _hour_bar(visit: Visit, at: int, total: int, before: int) -> tuple[str, int,
 
 @screen("/ui/x", "report")
 async def x_screen(visit: Visit) -> Reply:
-    return await shown(visit, "report.html", report=await report.x_report(visit.worker), what="x", done=printed(visit))
+    return await render(visit, "report.html", report=await report.x_report(visit.worker), what="x", done=printed(visit))
 
 
 @screen("/ui/z", "close")
@@ -113,7 +113,7 @@ async def confirm_z(visit: Visit) -> Reply:
 
 
 async def _dialogue(visit: Visit, key: str, *, status: int = 200, problem: str = "") -> Reply:
-    return await shown(
+    return await render(
         visit,
         "confirm_z.html",
         status=status,
@@ -133,8 +133,8 @@ async def _waiting(visit: Visit) -> list[str]:
     worker, say = visit.worker, visit.say
     found = [say("at the machine now: {count}", count=worker.waiting)] if worker.waiting else []
     if (other := await _closed_together(visit)) is not None:
-        told = say("the period of {nim} is closed with it", nim=other.book.nim)
-        found.append(told if other.connected else say("{told}, without that machine", told=told))
+        note = say("the period of {nim} is closed with it", nim=other.book.nim)
+        found.append(note if other.connected else say("{told}, without that machine", told=note))
     if (await visit.page.decisions.case(worker.book)).attempt:
         found.append(say("an invoice of which it is not known whether it was certified"))
     if worker.server_link and (unsent := tax_server(worker.server_link, visit.deps.clock()).waiting):
@@ -184,7 +184,7 @@ async def close_z(visit: Visit) -> Reply:
         done = await close_period(visit.worker, _call_of_z(visit, visit.worker, key), counted)
     except (MachineError, InvalidRequest) as error:
         fault = fault_of(error)
-        return await _dialogue(visit, key, status=fault.status, problem=fault.told(visit.say))
+        return await _dialogue(visit, key, status=fault.status, problem=fault.message(visit.say))
     return redirect(visit.link(f"/ui/closures/{done.value.z_number}", new="1"))
 
 
@@ -234,10 +234,10 @@ async def _changes(visit: Visit) -> AsyncGenerator[bytes, None]:
         with visit.deps.notifier.listening(worker.book) as news:
             while visit.is_logged_in() and visit.worker is worker:
                 news.clear()
-                told = await has_come(news, patience)
-                again = (not told and patience == AGAIN) or visit.worker is not worker
-                yield CHANGE if told or again else b": beat\n\n"
-                patience = AGAIN if told else BEAT
+                has_news = await has_come(news, patience)
+                again = (not has_news and patience == AGAIN) or visit.worker is not worker
+                yield CHANGE if has_news or again else b": beat\n\n"
+                patience = AGAIN if has_news else BEAT
 
 
 OBSTACLES: dict[Obstacle, Text] = {
@@ -247,7 +247,7 @@ OBSTACLES: dict[Obstacle, Text] = {
         "the machine's last invoice is not this one: its code and time have to come from the machine's paper"
     ),
     "its last": Text("the machine's last invoice is this one: it did certify it"),
-    **SAID,
+    **OBSTACLE_TEXTS,
 }
 REASON = Text("a reason is needed; it is kept in the ledger")
 SHORTEST_REASON = 4
@@ -256,7 +256,7 @@ SHORTEST_REASON = 4
 @screen("/ui/attention", "administer")
 async def attention(visit: Visit) -> Reply:
     cases = [(worker, await visit.page.decisions.case(worker.book)) for worker in visit.deps.workers.all()]
-    return await shown(
+    return await render(
         visit,
         "attention.html",
         cases=[(worker, case) for worker, case in cases if case.is_open],
@@ -278,8 +278,8 @@ async def decide(visit: Visit) -> Reply:
     if errors:
         raise InvalidRequest([FieldError(error.field, str(tell(error.message, visit.language))) for error in errors])
     if len(reason) < SHORTEST_REASON:
-        raise InvalidRequest([FieldError("reason", REASON.told(visit.language))])
-    if form.get("case") != case.shown:
+        raise InvalidRequest([FieldError("reason", REASON.in_language(visit.language))])
+    if form.get("case") != case.fingerprint:
         raise _refused("changed" if case.state.attention else "does not fit", visit)
     at = visit.worker.now()
     try:
@@ -291,7 +291,7 @@ async def decide(visit: Visit) -> Reply:
 
 
 def _refused(obstacle: Obstacle, visit: Visit) -> InvalidRequest:
-    return InvalidRequest([FieldError("decision", OBSTACLES[obstacle].told(visit.language))])
+    return InvalidRequest([FieldError("decision", OBSTACLES[obstacle].in_language(visit.language))])
 
 
 AMOUNT: Final = 100
@@ -301,7 +301,7 @@ AMOUNT: Final = 100
 async def welcome(visit: Visit) -> Reply:
     now = visit.deps.clock()
     workers = visit.deps.workers.all()
-    return await shown(
+    return await render(
         visit,
         "welcome.html",
         machines=[machine_view(each, visit, now) for each in workers if each.book.mode == "live"],

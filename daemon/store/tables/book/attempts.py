@@ -193,7 +193,7 @@ def _take_epoch(connection: sqlite3.Connection, book: Book, outcome: Outcome, pr
     its epoch begins with it."""
     word = outcome.certified
     is_renamed = word.nim not in ("", present.nim)
-    if not is_renamed and not (present.known and went_down(present.known, word.counters)):
+    if not is_renamed and not (present.counters and went_down(present.counters, word.counters)):
         return present
     begin_epoch(
         connection,
@@ -202,7 +202,7 @@ def _take_epoch(connection: sqlite3.Connection, book: Book, outcome: Outcome, pr
         ifu=word.ifu,
         nim=word.nim or present.nim,
         at=outcome.at,
-        began_again=is_renamed and present.known is not None and word.counters.tc <= present.known.tc,
+        began_again=is_renamed and present.counters is not None and word.counters.tc <= present.counters.tc,
         ours=int((word.counters.frc if outcome.invoice.is_credit else word.counters.fvc) > 0),
     )
     return present_epoch(connection, book)
@@ -365,13 +365,13 @@ def _seal(
         record, seq=before.seq + 1, ended_at=max(record.ended_at, record.begun_at, before.at)
     )
     sealed = msgspec.structs.replace(placed, hash=chain.record_hash(before.hash, placed, content))
-    known = (None, None, None) if sealed.counters is None else msgspec.structs.astuple(sealed.counters)
+    counters = (None, None, None) if sealed.counters is None else msgspec.structs.astuple(sealed.counters)
     values = (
         sealed.seq,
         sealed.state,
         sealed.total_ttc,
         sealed.ended_at,
-        *known,
+        *counters,
         sealed.line_ms,
         sealed.duration_ms,
         sealed.code or None,

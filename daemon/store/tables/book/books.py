@@ -72,10 +72,10 @@ def book_state(connection: sqlite3.Connection, book: Book) -> BookState:
     if row is None:
         raise NotFound(Text("the ledger has no book for {nim} ({mode})", nim=book.nim, mode=book.mode))
     tc, fvc, frc, last_number, last_at, last_seq, rates, ifu, attention, unexplained, z_number, *rest = row
-    epoch, z_asked, accepted_to, repairs, restored_at, seen, begun_at, nim, last_code, lost = rest
+    epoch, question, accepted_to, repairs, restored_at, seen, begun_at, nim, last_code, lost = rest
     return BookState(
         book=Book(book.id, nim, book.mode),
-        known=counters_of(tc, fvc, frc),
+        counters=counters_of(tc, fvc, frc),
         last_number=last_number,
         last_at=max(last_at, begun_at or 0),
         last_seq=last_seq,
@@ -85,7 +85,7 @@ def book_state(connection: sqlite3.Connection, book: Book) -> BookState:
         unexplained=unexplained,
         z_number=z_number,
         epoch=epoch,
-        z_asked=z_asked > 0,
+        needs_last_z=question > 0,
         is_restored=bool(restored_at),
         last_code=last_code,
         lost=lost,
@@ -113,13 +113,13 @@ def advance_certified(
     unexplained: int,
 ) -> None:
     """`seen`: the invoice that was certified."""
-    known = (counters.tc, counters.fvc, counters.frc, seen.number, seen_text(LastSeen(seen)))
-    connection.execute(_SQL["advance_certified"], (*head, *known, unexplained, book_id))
+    values = (counters.tc, counters.fvc, counters.frc, seen.number, seen_text(LastSeen(seen)))
+    connection.execute(_SQL["advance_certified"], (*head, *values, unexplained, book_id))
 
 
 def know(connection: sqlite3.Connection, state: BookState) -> None:
     """The machine is known as in `state`, whatever an outcome that was entered late has made of it."""
-    counters = (None, None, None) if state.known is None else msgspec.structs.astuple(state.known)
+    counters = (None, None, None) if state.counters is None else msgspec.structs.astuple(state.counters)
     connection.execute(_SQL["know"], (*counters, state.last_number, seen_text(state.seen), state.book.id))
 
 
@@ -127,15 +127,15 @@ def reconcile(connection: sqlite3.Connection, book: Book, state: MachineState, u
     """Writes only what is new, so that a connection to a machine that has not moved costs no fsync. A machine that tells no taxpayer (it is not
     activated) leaves the book its own."""
     counters = state.counters
-    *known, ifu, seen, restored_at = connection.execute(_SQL["known"], (book.id,)).fetchone()
-    known += (ifu, seen)
+    *values, ifu, seen, restored_at = connection.execute(_SQL["reconciled_state"], (book.id,)).fetchone()
+    values += (ifu, seen)
     now = (
         *msgspec.structs.astuple(counters),
         rates_text(state.rates),
         state.ifu or ifu,
         seen_text(LastSeen(state.last)),
     )
-    if tuple(known) == now and not unexplained and not restored_at:
+    if tuple(values) == now and not unexplained and not restored_at:
         return
     connection.execute(_SQL["reconcile"], (*now, unexplained, at, book.id))
     connection.execute(_SQL["raise_fvc"], (counters.fvc, book.id))

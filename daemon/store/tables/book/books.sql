@@ -37,7 +37,7 @@ UPDATE book SET last_seq = ?, last_at = ?, head = ?, tc = ?, fvc = ?, frc = ?, l
                 unexplained = max(0, unexplained + ?)
 WHERE id = ?;
 
--- name: known
+-- name: reconciled_state
 SELECT tc, fvc, frc, rates, ifu, seen, restored_at FROM book WHERE id = ?;
 
 -- name: reconcile

@@ -49,7 +49,7 @@ class ClosingTerms(NamedTuple):
     at: int
     zone: tzinfo
     labels: Mapping[str, str]
-    given: IssuedNumbers
+    numbers: IssuedNumbers
 
 
 class _ClosedDay(NamedTuple):
@@ -117,8 +117,8 @@ def _close(connection: sqlite3.Connection, book: Book, kind: CalendarKind, perio
     days = _days(connection, book, (after_z, until), upto=period if kind == "month" else None, zone=terms.zone)
     upto_z, upto_seq = (days[-1].z_number, days[-1].last_seq) if days else (after_z, after_seq)
     running: Tally = running_at(connection, book, upto_seq) if days else before
-    given = terms.given.months if kind == "month" else terms.given.years
-    number = max(last.number if last else 0, given) + 1
+    highest = terms.numbers.months if kind == "month" else terms.numbers.years
+    number = max(last.number if last else 0, highest) + 1
     newest = letterheads.newest(connection, book)
     report = calendar_report(
         book,

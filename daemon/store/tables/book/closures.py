@@ -74,9 +74,9 @@ def close_period(
         stands_for=take_overs.stands_for(connection, book, totals.period_start or at, max(at, head.at)),
     )
     connection.execute(_SQL["insert"], (book.id, *_row(closure)))
-    known = (counters.tc, counters.fvc, counters.frc)
+    values = (counters.tc, counters.fvc, counters.frc)
     connection.execute(
-        _SQL["advance"], (closure.created_at, closure.hash, *known, closure.z_number, seen_text(seen), book.id)
+        _SQL["advance"], (closure.created_at, closure.hash, *values, closure.z_number, seen_text(seen), book.id)
     )
     totals.closed = totals.running
     totals.closed_seq = totals.seq

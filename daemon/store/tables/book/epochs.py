@@ -25,7 +25,7 @@ class Activation(NamedTuple):
 
     number: int
     nim: str
-    known: FiscalCounters | None
+    counters: FiscalCounters | None
 
 
 def begin_epoch(
@@ -44,17 +44,17 @@ def begin_epoch(
     counters that go on, stays as it is. `began_again`: the counters did, though they do not show it; counters that are below those known always
     did. Then they are taken over with the last invoice `seen` beside them, and all they count but `ours` invoices is unexplained."""
     now = books.book_state(connection, book)
-    known = now.known or FiscalCounters(0, 0, 0)
+    before = now.counters or FiscalCounters(0, 0, 0)
     renamed = msgspec.structs.replace(book, nim=nim)
-    began_again = began_again or went_down(known, counters)
+    began_again = began_again or went_down(before, counters)
     was = present_epoch(connection, book).nim
     if was == nim and not began_again:
         return renamed
-    if now.known is None and not now.last_seq and not now.z_number:
+    if now.counters is None and not now.last_seq and not now.z_number:
         connection.execute(_SQL["rename"], (nim, book.id))
         return renamed
-    after = counters if began_again else known
-    entries.append(connection, book, Epoch(now.epoch + 1, was, nim, ifu or now.ifu, known, after), at)
+    after = counters if began_again else before
+    entries.append(connection, book, Epoch(now.epoch + 1, was, nim, ifu or now.ifu, before, after), at)
     unexplained = max(0, after.fvc + after.frc - ours) if began_again else 0
     values = (nim, after.tc, after.fvc, after.frc, unexplained, began_again, seen_text(seen))
     connection.execute(_SQL["begin"], (book.id, *values))
@@ -63,8 +63,8 @@ def begin_epoch(
 
 def present_epoch(connection: sqlite3.Connection, book: Book) -> Activation:
     """As the ledger has it, whatever the caller's `book` remembers."""
-    number, nim, *known = connection.execute(_SQL["present"], (book.id,)).fetchone()
-    return Activation(number, nim, counters_of(*known))
+    number, nim, *counters = connection.execute(_SQL["present"], (book.id,)).fetchone()
+    return Activation(number, nim, counters_of(*counters))
 
 
 def book_of_taxpayer(connection: sqlite3.Connection, book: Book, nim: str, ifu: str) -> Book:

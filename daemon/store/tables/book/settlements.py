@@ -44,12 +44,12 @@ class Settlement(msgspec.Struct, frozen=True):
 
 
 def settle_certified(
-    connection: sqlite3.Connection, book: Book, attempt_id: int, outcome: Outcome, known: BookState | None = None
+    connection: sqlite3.Connection, book: Book, attempt_id: int, outcome: Outcome, book_after: BookState | None = None
 ) -> Record:
-    """`known`: the machine as it is known afterwards, where the outcome is not its last word but was entered from paper."""
-    record = attempts.certify(connection, book, attempt_id, outcome, is_late=known is not None)
-    if known is not None:
-        books.know(connection, known)
+    """`book_after`: the machine as it is known afterwards, where the outcome is not its last word but was entered from paper."""
+    record = attempts.certify(connection, book, attempt_id, outcome, is_late=book_after is not None)
+    if book_after is not None:
+        books.know(connection, book_after)
     _write_down(connection, book, "certified", attempt_id=attempt_id, reason=outcome.reason, at=outcome.at)
     return record
 
@@ -90,8 +90,8 @@ def adopt(
     settled = [_settle(connection, book, *pair, reason=reason, at=at) for pair in plan.settled]
     found = tuple(record for record in settled if record.state == "certified")
     unexplained, record = plan.unexplained, None
-    known = books.book_state(connection, book).known
-    if known is not None and went_down(known, state.counters):
+    own = books.book_state(connection, book).counters
+    if own is not None and went_down(own, state.counters):
         nim = present_nim(state.nim, "", book.nim)
         book = begin_epoch(connection, book, state.counters, ifu=state.ifu, nim=nim, at=at)
     if books.book_state(connection, book).epoch != before.epoch:

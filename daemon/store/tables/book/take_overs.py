@@ -24,9 +24,9 @@ def pair(connection: sqlite3.Connection, first: Book, spare: Book) -> None:
 
 def keep_pairs(connection: sqlite3.Connection, configured: Iterable[tuple[Book, Book]]) -> None:
     """Any other is none any more, but where one has stood for the other, or an older copy of the ledger was put back: it may have, since that copy."""
-    kept = {(first.id, spare.id) for first, spare in configured}
+    stored = {(first.id, spare.id) for first, spare in configured}
     for pair in connection.execute(_SQL["pairs_without_take_over"]).fetchall():
-        if pair not in kept:
+        if pair not in stored:
             connection.execute(_SQL["part"], pair)
 
 

@@ -75,12 +75,12 @@ def is_behind(connection: sqlite3.Connection, book: Book) -> bool:
 def bring_in(connection: sqlite3.Connection, book: Book, zone: tzinfo, limit: int = _NO_LIMIT) -> tuple[TotalRow, bool]:
     """Folds in what ended since the last tick, at most `limit` entries; the totals, and whether that was all."""
     totals = read_totals(connection, book.id)
-    last_seq, known_fvc = connection.execute(_SQL["head"], (book.id,)).fetchone()
+    last_seq, last_fvc = connection.execute(_SQL["head"], (book.id,)).fetchone()
     rows = connection.execute(_SQL["ended"], (book.id, totals.seq, limit))
     _fold(connection, book.id, totals, rows, zone)
     complete = totals.seq == last_seq
     if complete:
-        totals.fvc_end = max(totals.fvc_end, known_fvc)
+        totals.fvc_end = max(totals.fvc_end, last_fvc)
     write_totals(connection, book.id, totals)
     return totals, complete
 

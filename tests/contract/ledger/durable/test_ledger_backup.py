@@ -125,7 +125,7 @@ async def test_a_restored_ledger_knows_that_it_is_one(path: Path, copy: Path) ->
     assert verify(done.aside).records == 2
     async with opened(path) as store:
         till = await Till.of(store)
-        assert (await store.ledger.state(till.book)).known == FiscalCounters(1, 1, 0)
+        assert (await store.ledger.state(till.book)).counters == FiscalCounters(1, 1, 0)
         assert restored_at(path) == START + 5
         assert await store.retention.read_fact("restored_at") == str(START + 5)
         assert (await store.events.span()).epoch == (START + 5) // 1000

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.ledgers.ledger import MINUTE, NIM, START, Till, invoice, opened, query, tamper
 
-from daemon.core.call import NOBODY
+from daemon.core.call import INTERNAL
 from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger.entries import CashMove
 from daemon.store.maintenance.recompute import count_records
@@ -52,7 +52,7 @@ async def fill(path: Path) -> None:
 async def put_in(till: Till) -> None:
     till.at += MINUTE
     await till.store.ledger.move_cash(
-        till.book, CashMove("deposit", 500, "float", "1", "Awa"), at=till.at, answer=lambda _: b"", call=NOBODY
+        till.book, CashMove("deposit", 500, "float", "1", "Awa"), at=till.at, answer=lambda _: b"", call=INTERNAL
     )
 
 

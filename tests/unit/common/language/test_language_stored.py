@@ -34,11 +34,11 @@ def test_what_attention_says_is_french():
         vanished(machine()),
         activated_since(KNOWN, machine(), "new"),
     ):
-        told = from_stored(to_stored(found)).told("fr")
+        told = from_stored(to_stored(found)).in_language("fr")
         assert "machine dit" in told, told
         for english in ("the ", " says ", "last invoice", "none", " as "):
             assert english not in told
-    told = from_stored(to_stored(behind(KNOWN, "F-7", machine(), "new"))).told("fr")
+    told = from_stored(to_stored(behind(KNOWN, "F-7", machine(), "new"))).in_language("fr")
     for value in (
         "TC 10, FVC 8, FRC 1",
         "'F-7'",
@@ -53,7 +53,7 @@ def test_a_disputed_attempt_too(samples_record):
     """With the incident that the recorder kept."""
     verdict = judge(samples_record, KNOWN, machine(last="X-1"), "new")
     assert isinstance(verdict, Disputed)
-    told = from_stored(to_stored(RECORDED_INCIDENT(found=verdict.found, incident="20261120-1"))).told("fr")
+    told = from_stored(to_stored(RECORDED_INCIDENT(found=verdict.found, incident="20261120-1"))).in_language("fr")
     assert told.startswith("on ne sait pas ce qu'est devenue la facture 'F-9' (FV, 15000 XOF)")
     assert told.endswith("(enregistrement\N{NO-BREAK SPACE}: incident 20261120-1)")
 
@@ -75,11 +75,11 @@ def samples_record():
 def test_reasons_and_warnings(reason, french):
     """What an attempt ended with, and what a receipt warns of; in English it is what a till's programmer reads."""
     back = from_stored(to_stored(reason))
-    assert french in back.told("fr")
-    assert back.told("en") == str(reason)
+    assert french in back.in_language("fr")
+    assert back.in_language("en") == str(reason)
 
 
 @pytest.mark.parametrize("sentence", ["not sent", "the machine did not certify it"])
 def test_what_an_old_version_wrote_without_values_is_still_french(sentence):
     """A row of 0.2: the sentence itself is the catalogue's."""
-    assert from_stored(sentence).told("fr") not in ("", sentence)
+    assert from_stored(sentence).in_language("fr") not in ("", sentence)

@@ -99,9 +99,9 @@ def test_a_text_is_told_in_either_language():
     """A text is English until it is told; texts inside it are told in its language too."""
     text = Text("No. {number}", number=Text("Customer"))
     assert text == "No. Customer"
-    assert text.told("fr") == "N° Client"
-    assert text.told("en") == "No. Customer"
-    assert text(number=7).told("fr") == "N° 7"
+    assert text.in_language("fr") == "N° Client"
+    assert text.in_language("en") == "No. Customer"
+    assert text(number=7).in_language("fr") == "N° 7"
     assert Speaker("fr")("No. {number}", number="{x}") == "N° {x}"
 
 
@@ -116,10 +116,12 @@ def test_a_text_is_told_in_either_language():
 def test_a_number_has_its_own_plural_in_each_language(number, english, french):
     """None is several in English and one in French; alone, inside another sentence, and with the number written as people do."""
     text = Counted("{count} Z closure", "{count} Z closures", number)
-    assert (str(text), text.told("en"), text.told("fr")) == (english, english, french)
+    assert (str(text), text.in_language("en"), text.in_language("fr")) == (english, english, french)
     assert Speaker("fr")(text) == french
     assert Speaker("fr")("{name}: {value}", name="X", value=text) == f"X\N{NO-BREAK SPACE}: {french}"
-    assert Counted("{count} record", "{count} records", 1000, count="1 000").told("fr") == "1 000 enregistrements"
+    assert (
+        Counted("{count} record", "{count} records", 1000, count="1 000").in_language("fr") == "1 000 enregistrements"
+    )
 
 
 def test_no_text_leaves_the_plural_to_the_reader(texts, code):
@@ -137,7 +139,7 @@ def test_no_text_leaves_the_plural_to_the_reader(texts, code):
 
 def test_a_value_is_never_a_format():
     """Braces in a value are characters, in the English and in a told sentence."""
-    assert Text("No. {number}", number="{0.__class__}").told("fr") == "N° {0.__class__}"
+    assert Text("No. {number}", number="{0.__class__}").in_language("fr") == "N° {0.__class__}"
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_each_reason_comes_back_from_its_column(reason: Reason) -> None:
     back = from_stored(to_stored(given))
     assert isinstance(back, Reason)
     assert (back.code, back.values, str(back)) == (given.code, given.values, str(given))
-    assert back.told("fr") == given.told("fr") != str(given) or reason.code in SAME_IN_BOTH
+    assert back.in_language("fr") == given.in_language("fr") != str(given) or reason.code in SAME_IN_BOTH
 
 
 def test_codes_are_unique_and_plain() -> None:
@@ -55,7 +55,7 @@ def test_a_reason_within_a_reason_is_told_in_the_same_language() -> None:
     error = LineLost(PORT_UNAVAILABLE(port="/dev/mcf", cause=PORT_BUSY))
     back = from_stored(to_stored(OUTCOME_NOT_SETTLED(error=error)))
     assert codes_of(back) == ("outcome_not_settled", "port_unavailable", "port_busy")
-    assert back.told("fr").endswith("/dev/mcf\N{NO-BREAK SPACE}: un autre programme s'en sert")
+    assert back.in_language("fr").endswith("/dev/mcf\N{NO-BREAK SPACE}: un autre programme s'en sert")
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_reason_within_a_reason_is_told_in_the_same_language() -> None:
 def test_what_is_no_reason_of_ours_is_shown_as_it_stands(words: str) -> None:
     """The machine's own words, an old row, a newer version's code, a damaged one."""
     back = from_stored(words)
-    assert (str(back), back.told("fr"), codes_of(back)) == (words, words, ())
+    assert (str(back), back.in_language("fr"), codes_of(back)) == (words, words, ())
 
 
 def test_text_without_a_code_is_stored_as_it_is() -> None:
@@ -94,4 +94,4 @@ def test_what_is_told_is_a_plain_string_in_either_language() -> None:
         NO_ANSWER,
         PORT_UNAVAILABLE(port="p", cause=PORT_BUSY),
     ):
-        assert {type(text.told(language)) for language in LANGUAGES} == {str}
+        assert {type(text.in_language(language)) for language in LANGUAGES} == {str}

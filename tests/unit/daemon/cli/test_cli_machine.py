@@ -253,7 +253,7 @@ async def test_what_stands_on_the_machine_s_paper_is_entered(mcfd):
     assert told["decision"] == "certified"
     record, state, _ = await kept(mcfd, "D-1")
     assert (record.state, record.code, record.machine_time) == ("certified", CODE.replace("-", ""), time)
-    assert (record.counters, record.fc, state.known.fvc) == (FiscalCounters(2, 2, 0), 2, 2)
+    assert (record.counters, record.fc, state.counters.fvc) == (FiscalCounters(2, 2, 0), 2, 2)
     mcfd.ok("verify")
 
 
@@ -308,7 +308,7 @@ async def test_a_ledger_behind_its_machine(mcfd):
     mcfd.ok("machine", "settle", "--decision", "adopt", "--reason", "an old backup was put back")
     record, state, settlement = await kept(mcfd, "X-2")
     assert (record.state, record.total_ttc) == ("certified", 15000)
-    assert (state.known.fvc, state.last_number, state.unexplained) == (3, "X-2", 2)
+    assert (state.counters.fvc, state.last_number, state.unexplained) == (3, "X-2", 2)
     assert settlement.decision == "adopted"
     assert settlements_told(mcfd) == [{"decision": "adopt", "number": "X-2", "reason": "an old backup was put back"}]
     mcfd.ok("verify")

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 from daemon.core.clock import (
     BOUND,
     DAY,
+    EARLIEST,
     FIRST_BOUND,
     HOUR,
-    MADE,
     SLACK,
+    ClockReading,
     Clocks,
     Source,
-    Told,
+    decide_time,
     millis_text,
     question,
-    tell,
 )
 
 NOON = 1_795_000_000_000
@@ -43,7 +43,7 @@ def test_no_time_is_before_the_book_and_none_that_nobody_vouches_for_far_after_i
     book: int, box: int, machine: int | None, synchronised: bool, stepped: bool
 ) -> None:
     """Whatever the clocks say, also in the year 9999: not before, and beyond the bound only by a synchronised box."""
-    told = tell(Clocks(book, box, synchronised, machine, stepped))
+    told = decide_time(Clocks(book, box, synchronised, machine, stepped))
     assert told.at >= book
     if book and told.at > book + BOUND:
         assert (told.source, synchronised) == (Source.BOX, True)
@@ -53,14 +53,14 @@ def test_no_time_is_before_the_book_and_none_that_nobody_vouches_for_far_after_i
 def test_a_machine_with_a_wrong_clock_has_no_say_while_the_box_is_right(wrong: int | None) -> None:
     """Ten years ahead, ten behind, 1970, 9999, unreadable: the box's time."""
     for synchronised in (True, False):
-        told = tell(clocks(NOON + HOUR, wrong, synchronised=synchronised))
+        told = decide_time(clocks(NOON + HOUR, wrong, synchronised=synchronised))
         assert (told.at, told.source, told.ahead) == (NOON + HOUR, Source.BOX, 0)
 
 
 @pytest.mark.parametrize("wrong", [0, NOON - 10 * YEAR, NOON + 10 * YEAR])
 def test_a_box_with_a_wrong_clock_takes_the_machines(wrong: int) -> None:
     """1970 after a power cut, ten years ahead: the machine's time, which is near what the book holds."""
-    told = tell(clocks(wrong, NOON + HOUR))
+    told = decide_time(clocks(wrong, NOON + HOUR))
     assert (told.at, told.source) == (NOON + HOUR, Source.MACHINE)
 
 
@@ -68,7 +68,7 @@ def test_two_wrong_clocks_move_nothing_and_one_ahead_is_asked_about() -> None:
     """Time stands still; where a clock is too far ahead, an operator is asked, in a sentence that names each that is."""
     for box, machine in product((0, NOON + 10 * YEAR), (0, NOON - YEAR, NOON + 10 * YEAR)):
         seen = clocks(box, machine)
-        told = tell(seen)
+        told = decide_time(seen)
         assert (told.at, told.source) == (NOON, Source.BOOK)
         asks = question(seen, told)
         assert bool(asks) == (max(box, machine) > NOON)
@@ -78,53 +78,53 @@ def test_two_wrong_clocks_move_nothing_and_one_ahead_is_asked_about() -> None:
 
 def test_a_synchronised_box_is_believed_after_any_absence() -> None:
     """A shop that was closed for a year, with a clock that is vouched for: nobody is asked."""
-    told = tell(clocks(NOON + YEAR, NOON + 9 * YEAR, synchronised=True))
+    told = decide_time(clocks(NOON + YEAR, NOON + 9 * YEAR, synchronised=True))
     assert (told.at, told.source, told.ahead) == (NOON + YEAR, Source.BOX, 0)
 
 
 def test_a_synchronised_clock_from_before_the_program_was_made_is_not_believed() -> None:
     """Whoever says so is mistaken. That is the beginning of 2025."""
-    assert millis_text(MADE) == "2025-01-01T00:00:00.000Z"
-    assert tell(clocks(MADE - 1, NOON + HOUR, synchronised=True)).source is Source.MACHINE
+    assert millis_text(EARLIEST) == "2025-01-01T00:00:00.000Z"
+    assert decide_time(clocks(EARLIEST - 1, NOON + HOUR, synchronised=True)).source is Source.MACHINE
 
 
 def test_a_step_of_the_box_is_believed_only_against_no_other_clock() -> None:
     """Five hours ahead while the daemon runs, unsynchronised: the machine's time, if there is one."""
-    told = tell(clocks(NOON + 5 * HOUR, NOON + HOUR, stepped=True))
+    told = decide_time(clocks(NOON + 5 * HOUR, NOON + HOUR, stepped=True))
     assert (told.at, told.source) == (NOON + HOUR, Source.MACHINE)
-    assert tell(clocks(NOON + 5 * HOUR, None, stepped=True)).source is Source.BOX
+    assert decide_time(clocks(NOON + 5 * HOUR, None, stepped=True)).source is Source.BOX
 
 
 def test_a_poisoned_book_is_told() -> None:
     """The clock is vouched for and the book is ten years ahead of it: time stands still, and by how much is known."""
-    told = tell(clocks(NOON, NOON, book=NOON + 10 * YEAR, synchronised=True))
+    told = decide_time(clocks(NOON, NOON, book=NOON + 10 * YEAR, synchronised=True))
     assert (told.at, told.behind) == (NOON + 10 * YEAR, 10 * YEAR)
 
 
 def test_an_empty_book_begins_with_a_clock_of_these_years() -> None:
     """Not before the program was made, and not decades after."""
-    assert tell(clocks(NOON, None, book=0)).at == NOON
-    assert tell(clocks(NOON + 20 * YEAR, NOON, book=0)).source is Source.MACHINE
-    assert tell(clocks(0, NOON, book=0)).source is Source.MACHINE
+    assert decide_time(clocks(NOON, None, book=0)).at == NOON
+    assert decide_time(clocks(NOON + 20 * YEAR, NOON, book=0)).source is Source.MACHINE
+    assert decide_time(clocks(0, NOON, book=0)).source is Source.MACHINE
 
 
 def test_an_empty_book_is_moved_by_no_clock_that_is_not_believed() -> None:
     """Box and machine ten years ahead: an operator is asked; what is written meanwhile leaves the book where a right clock is believed at once."""
-    told = tell(clocks(NOON + 10 * YEAR, NOON + 10 * YEAR, book=0))
-    assert (told.at, told.source, told.ahead > 0) == (MADE, Source.BOOK, True)
-    assert tell(clocks(NOON + 10 * YEAR, NOON + 10 * YEAR, book=told.at)).ahead
-    assert tell(clocks(NOON, NOON + 10 * YEAR, book=told.at)).source is Source.BOX
+    told = decide_time(clocks(NOON + 10 * YEAR, NOON + 10 * YEAR, book=0))
+    assert (told.at, told.source, told.ahead > 0) == (EARLIEST, Source.BOOK, True)
+    assert decide_time(clocks(NOON + 10 * YEAR, NOON + 10 * YEAR, book=told.at)).ahead
+    assert decide_time(clocks(NOON, NOON + 10 * YEAR, book=told.at)).source is Source.BOX
 
 
 @pytest.mark.parametrize(
     ("seen", "source"),
     [
-        (clocks(MADE, NOON, book=0, synchronised=True), Source.BOX),
-        (clocks(MADE, None, book=0), Source.BOX),
-        (clocks(MADE - 1, None, book=0), Source.BOOK),
-        (clocks(MADE + FIRST_BOUND, None, book=0), Source.BOX),
-        (clocks(MADE + FIRST_BOUND + 1, None, book=0), Source.BOOK),
-        (clocks(MADE, None, synchronised=True), Source.BOX),
+        (clocks(EARLIEST, NOON, book=0, synchronised=True), Source.BOX),
+        (clocks(EARLIEST, None, book=0), Source.BOX),
+        (clocks(EARLIEST - 1, None, book=0), Source.BOOK),
+        (clocks(EARLIEST + FIRST_BOUND, None, book=0), Source.BOX),
+        (clocks(EARLIEST + FIRST_BOUND + 1, None, book=0), Source.BOOK),
+        (clocks(EARLIEST, None, synchronised=True), Source.BOX),
         (clocks(NOON + BOUND, None), Source.BOX),
         (clocks(NOON + BOUND + 1, None), Source.BOOK),
         (clocks(NOON - SLACK, None), Source.BOX),
@@ -133,7 +133,7 @@ def test_an_empty_book_is_moved_by_no_clock_that_is_not_believed() -> None:
 )
 def test_the_first_and_the_last_moment_that_are_believed(seen: Clocks, source: Source) -> None:
     """Of a book that has one already, and of an empty one; a millisecond beyond, no clock is."""
-    assert tell(seen).source is source
+    assert decide_time(seen).source is source
 
 
 @pytest.mark.parametrize(
@@ -150,32 +150,32 @@ def test_the_first_and_the_last_moment_that_are_believed(seen: Clocks, source: S
 )
 def test_only_a_clock_that_is_after_the_book_is_asked_about(box: int, machine: int | None, named: list[str]) -> None:
     """Of a book from before the program was made, beside which nothing is credible: the same moment, one before and one after it."""
-    end = MADE - DAY
+    end = EARLIEST - DAY
     at = [each if each in (None, NOON) else end + each for each in (box, machine)]
-    asks = question(clocks(at[0] or 0, at[1], book=end), Told(end, Source.BOOK, ahead=NOON - end))
+    asks = question(clocks(at[0] or 0, at[1], book=end), ClockReading(end, Source.BOOK, ahead=NOON - end))
     assert [clock for clock in ("box", "machine") if f"the {clock} says" in asks] == named
 
 
 @pytest.mark.parametrize(("box", "behind", "ahead"), [(NOON - SLACK, 0, 0), (NOON + BOUND + 1, 0, BOUND + 1)])
 def test_by_how_much_a_clock_is_off(box: int, behind: int, ahead: int) -> None:
     """Within the slack nothing is told; a millisecond past the bound an operator is asked, and the book's own time holds."""
-    told = tell(clocks(box))
+    told = decide_time(clocks(box))
     assert (told.behind, told.ahead, told.at) == (behind, ahead, NOON)
-    assert tell(clocks(NOON - SLACK - 1, synchronised=True)).behind == SLACK + 1
-    assert tell(clocks(NOON - SLACK, synchronised=True)).behind == 0
-    end = MADE - 2 * BOUND
-    assert [tell(clocks(end + BOUND + more, book=end)).ahead for more in (0, 1)] == [0, BOUND + 1]
+    assert decide_time(clocks(NOON - SLACK - 1, synchronised=True)).behind == SLACK + 1
+    assert decide_time(clocks(NOON - SLACK, synchronised=True)).behind == 0
+    end = EARLIEST - 2 * BOUND
+    assert [decide_time(clocks(end + BOUND + more, book=end)).ahead for more in (0, 1)] == [0, BOUND + 1]
 
 
 def test_an_operators_word_is_believed_to_its_last_moment() -> None:
     """And no further."""
     accepted = NOON + YEAR
     for box, source in ((accepted, Source.BOX), (accepted + 1, Source.BOOK)):
-        assert tell(Clocks(NOON, box, synchronised=False, machine=None, accepted=accepted)).source is source
+        assert decide_time(Clocks(NOON, box, synchronised=False, machine=None, accepted=accepted)).source is source
 
 
 def test_a_box_that_is_right_again_is_told_how_to_set_its_book_right() -> None:
     """Found by the simulation: two hours ahead for a while, beside a machine that is ten years ahead, and no clock that could be set would end it."""
     for box, is_behind in ((NOON, True), (NOON + 10 * YEAR, False)):
         seen = clocks(box, NOON + 10 * YEAR, book=NOON + 2 * HOUR)
-        assert ("mcfd time repair" in question(seen, tell(seen))) == is_behind
+        assert ("mcfd time repair" in question(seen, decide_time(seen))) == is_behind

@@ -54,7 +54,7 @@ async def test_only_what_reads_is_sent() -> None:
     """C1h, C2h and 2Bh, and nothing else; all of it is told."""
     found, asked = await read(b"6,7,20260114120000,DIS", b"MAISON FASO")
     assert asked == READS
-    assert (found.state.nim, found.link.held, found.taxpayer[0]) == ("EL02000015-1", 7, "MAISON FASO")
+    assert (found.state.nim, found.link.documents, found.taxpayer[0]) == ("EL02000015-1", 7, "MAISON FASO")
 
 
 async def test_a_server_link_that_cannot_be_read_makes_no_stranger_of_a_machine() -> None:

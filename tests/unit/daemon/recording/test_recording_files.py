@@ -13,7 +13,7 @@ import pytest
 from support.shop import wait_for
 
 from bridge.recording.recording import RECEIVED, SENT, LineEvent, read
-from daemon.recording.writer import INCIDENTS_KEPT, LineFiles, RecordingPlace, Recordings, listed, path_of, segments
+from daemon.recording.writer import MOST_INCIDENTS, LineFiles, RecordingPlace, Recordings, listed, path_of, segments
 
 ABOUT = {"nim": "EL02000015-1"}
 MINUTE = 60_000_000
@@ -81,10 +81,10 @@ def test_an_incident_has_the_minute_before_it_and_what_follows(tmp_path) -> None
 def test_the_last_fifty_incidents_are_kept(tmp_path) -> None:
     """The oldest go."""
     files = LineFiles(place(tmp_path))
-    for number in range(INCIDENTS_KEPT + 3):
+    for number in range(MOST_INCIDENTS + 3):
         files.write(events(1), f"20261121T{number:06d}Z")
     files.close()
-    assert len(listed(tmp_path)) == INCIDENTS_KEPT
+    assert len(listed(tmp_path)) == MOST_INCIDENTS
     assert listed(tmp_path)[0] == "20261121T000003Z"
 
 

@@ -25,13 +25,13 @@ def test_what_was_reserved_and_given_is_there_for_the_next_process(tmp_path: Pat
     marks = HighWater(ledger)
     assert read_marks(ledger) is None
     marks.reserve(BOOK, 5)
-    assert (HighWater(ledger).given(BOOK), HighWater(ledger).reserved(BOOK)) == (4, 5)
+    assert (HighWater(ledger).highest(BOOK), HighWater(ledger).reserved(BOOK)) == (4, 5)
     marks.give(BOOK, 5)
     marks.revoke(b"\x01\x02")
     again = HighWater(ledger)
-    assert (again.given(BOOK), again.reserved(BOOK), again.marks.revoked) == (5, 0, {"0102"})
+    assert (again.highest(BOOK), again.reserved(BOOK), again.marks.revoked) == (5, 0, {"0102"})
     again.give(BOOK, 3)
-    assert again.given(BOOK) == 5
+    assert again.highest(BOOK) == 5
 
 
 def test_nothing_is_written_that_is_known_already(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_disk_that_takes_nothing_leaves_the_file_as_it_was(tmp_path: Path, mon
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(StorageFull, match="high-water"):
         marks.reserve(BOOK, 5)
-    assert marks.given(BOOK) == 4
+    assert marks.highest(BOOK) == 4
     assert read_marks(ledger) == Marks({BOOK: Mark(4)})
     assert [entry.name for entry in tmp_path.iterdir()] == ["ledger.high-water"]
 

@@ -168,13 +168,13 @@ def test_it_holds_at_a_pause_point(point, executed, answered):
     wire.session.pause_at(point)
     found = wire.send(0x25, 0x38, "15000.00")
     assert (tc_of(wire), bool(found)) == (executed, answered)
-    assert wire.session.held == point
+    assert wire.session.stop_point == point
     assert Paused(wire.now, point) in wire.outputs
     wire.send(0x26, 0xC1)
     assert wire.look(after=60.0) == []
     wire.session.resume()
     assert len(wire.look()) == (1 if answered else 2)
-    assert wire.session.held is None
+    assert wire.session.stop_point is None
 
 
 def test_a_pause_after_a_reply_comes_after_its_bytes():

@@ -73,4 +73,4 @@ async def answered(handler: HTTPRouteHandler, logins: Nobody, headers: dict[str,
 def test_a_fault_is_told_once_and_with_what_to_do(error: Exception, status: int, said: str) -> None:
     """What only the error knows stands behind the sentence; what the sentence has said already does not."""
     fault = fault_of(error)
-    assert (fault.status, fault.told(Speaker("fr")).replace("\N{NO-BREAK SPACE}", " ")) == (status, said)
+    assert (fault.status, fault.message(Speaker("fr")).replace("\N{NO-BREAK SPACE}", " ")) == (status, said)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from daemon.app.outward.calls import KNOWN_SECONDS, LaneClock
+from daemon.app.outward.calls import READING_SECONDS, LaneClock
 
 RELAY = 1_795_600_000_000
 """The relay's time when the loop's is 0 (ms)."""
@@ -56,9 +56,9 @@ def test_a_relay_whose_clock_is_ahead(loop: Loop) -> None:
     """Its time counts for an hour at the most; then that of the others does again."""
     clock = LaneClock(lambda: False, lambda: WRONG)
     clock.heard(RELAY + 86_400_000)
-    loop.seconds = KNOWN_SECONDS - 1
+    loop.seconds = READING_SECONDS - 1
     clock.heard(RELAY + 3_599_000)
     assert clock.now() == RELAY + 86_400_000 + 3_599_000
-    loop.seconds = KNOWN_SECONDS
+    loop.seconds = READING_SECONDS
     clock.heard(RELAY + 3_600_000)
     assert clock.now() == RELAY + 3_600_000

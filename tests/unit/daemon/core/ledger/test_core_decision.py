@@ -17,7 +17,7 @@ OTHER = LastInvoice("FV-0", "OLDCODE", "20260105095959", "FV", 700)
 NOW = FiscalCounters(12, 10, 1)
 BOOK = BookState(
     book=Book(1, "EL02000015-1", "live"),
-    known=KNOWN,
+    counters=KNOWN,
     last_number="FV-0",
     last_at=0,
     last_seq=0,
@@ -84,7 +84,7 @@ def test_a_machine_that_counts_again_is_entered_under_its_new_name(nim, tc):
     """Where it tells its activation and its TC is not past what the ledger knows; a book that knows nothing of it names none."""
     said = MachineState(nim, "00084440Y", "20260105100005", FiscalCounters(tc, 1, 0), {}, OURS)
     for known, expected in ((KNOWN, NAMES[nim, tc]), (None, "")):
-        found = Case(msgspec.structs.replace(BOOK, known=known), None, Evidence(1, said)).certified()
+        found = Case(msgspec.structs.replace(BOOK, counters=known), None, Evidence(1, said)).certified()
         assert found is not None
         assert found.nim == expected
 
@@ -95,7 +95,7 @@ def test_a_machine_that_counts_again_is_entered_under_its_new_name(nim, tc):
 def test_what_is_in_no_total_is_counted_from_what_the_ledger_knows(known, others):
     """Sales and credit notes together; a machine that counts anew has none that could be told."""
     doubt = case(OTHER)
-    assert Case(msgspec.structs.replace(BOOK, known=known), None, doubt.evidence).foreign() == others
+    assert Case(msgspec.structs.replace(BOOK, counters=known), None, doubt.evidence).foreign() == others
 
 
 PAPER = PaperInvoice("7Q2MK4ZPABCDEFGHIJKLMN27", "20260105100001")
@@ -144,16 +144,16 @@ def test_what_is_entered_from_paper_moves_what_is_known_by_that_one():
     word = doubt.certified(PAPER)
     assert word == Certified(PAPER.code, PAPER.time, "00084440Y", FiscalCounters(11, 9, 1), fc=UNTOLD)
     after = doubt.after(PAPER)
-    assert (after.state.known, after.state.seen.last.code, after.others) == (word.counters, PAPER.code, 0)
+    assert (after.state.counters, after.state.seen.last.code, after.others) == (word.counters, PAPER.code, 0)
     later = doubt.after(PaperInvoice(PAPER.code, PAPER.time, (10, 12)))
-    assert (later.state.known, later.others) == (FiscalCounters(12, 10, 1), 1)
+    assert (later.state.counters, later.others) == (FiscalCounters(12, 10, 1), 1)
 
 
 def test_what_was_taken_for_somebody_else_s_is_not_any_more():
     """The counters were taken over with it before: it comes off those that nobody explains."""
-    doubt = doubtful(OTHER, state=msgspec.structs.replace(BOOK, known=NOW))
+    doubt = doubtful(OTHER, state=msgspec.structs.replace(BOOK, counters=NOW))
     assert doubt.certified(PAPER).counters == FiscalCounters(11, 9, 1)
-    assert (doubt.after(PAPER).state.known, doubt.after(PAPER).others) == (NOW, -1)
+    assert (doubt.after(PAPER).state.counters, doubt.after(PAPER).others) == (NOW, -1)
 
 
 BEFORE, SINCE = FiscalCounters(8, 8, 0), FiscalCounters(2, 2, 0)
@@ -165,7 +165,7 @@ BEFORE, SINCE = FiscalCounters(8, 8, 0), FiscalCounters(2, 2, 0)
 def test_paper_of_another_activation_is_entered_as_it_is_printed(printed, expected, others):
     """Begun before the activation, and certified after it or before it: the counters of then and of now bound nothing. What is known of the machine
     stays, and nobody else's invoice is taken for this one."""
-    doubt = doubtful(OTHER, state=msgspec.structs.replace(BOOK, known=SINCE))
+    doubt = doubtful(OTHER, state=msgspec.structs.replace(BOOK, counters=SINCE))
     now = msgspec.structs.replace(doubt.evidence.state, counters=SINCE)
     attempt = msgspec.structs.replace(doubt.attempt, base=BEFORE)
     doubt = msgspec.structs.replace(doubt, attempt=attempt, evidence=Evidence(doubt.evidence.at, now))
@@ -199,7 +199,7 @@ def test_an_invoice_that_the_ledger_has_is_not_this_one():
     "changes",
     [
         {"state": msgspec.structs.replace(BOOK, attention="something else")},
-        {"state": msgspec.structs.replace(BOOK, known=FiscalCounters(12, 9, 1))},
+        {"state": msgspec.structs.replace(BOOK, counters=FiscalCounters(12, 9, 1))},
         {"attempt": None},
         {"decided": 1},
         {"evidence": Evidence(2_000_000_000_000, case(OURS).evidence.state)},
@@ -210,7 +210,7 @@ def test_a_case_is_another_when_anything_that_was_shown_is(changes):
     shown = doubtful(OTHER)
     now = msgspec.structs.replace(shown, **changes)
     assert not shown.is_still(now)
-    assert shown.shown != now.shown
+    assert shown.fingerprint != now.fingerprint
 
 
 def test_a_fresh_look_at_the_machine_makes_no_other_case():

@@ -48,7 +48,7 @@ async def test_an_answer_to_38h_is_believed_where_its_counters_moved(
     """TC always, and that of its type where it counts at all; of every other answer, and of a refusal, only the machine's next word tells."""
     invoice = msgspec.structs.replace(record().invoice, type=kind)
     machine: Any = Answering(told)
-    worker: Any = SimpleNamespace(known=KNOWN, book=None, ledger=SimpleNamespace(peek=lambda *_: False))
+    worker: Any = SimpleNamespace(counters=KNOWN, book=None, ledger=SimpleNamespace(peek=lambda *_: False))
     if believed:
         assert (await close(worker, machine, invoice)).counters == told
     else:

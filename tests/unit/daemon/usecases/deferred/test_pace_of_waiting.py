@@ -47,8 +47,8 @@ class Looking(SalesThatWait):
 
 
 def certified(worker: MachineWorker) -> None:
-    known = worker.known
-    worker.attempts.known = FiscalCounters(known.tc + 1, known.fvc + 1, known.frc)
+    known = worker.counters
+    worker.attempts.counters = FiscalCounters(known.tc + 1, known.fvc + 1, known.frc)
 
 
 @pytest.fixture

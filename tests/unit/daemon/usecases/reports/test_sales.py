@@ -89,7 +89,7 @@ async def test_an_hour_is_remembered_once_it_has_been_over_for_one(tmp_path: Pat
 
 async def test_what_is_remembered_is_taken_and_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The oldest goes first; what is remembered is not read again."""
-    monkeypatch.setattr(sales, "KEPT_HOURS", 2)
+    monkeypatch.setattr(sales, "CACHE_HOURS", 2)
     async with opened(tmp_path / "ledger.sqlite3") as store:
         till = await Till.of(store)
         worker = worker_of(till)

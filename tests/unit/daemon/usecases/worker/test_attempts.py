@@ -19,7 +19,7 @@ async def test_a_disk_that_takes_nothing_is_waited_for_a_while_only() -> None:
     """An end that does not become durable: whoever needs it is told within its patience that it could not be stored."""
     attempts = Attempts()
     attempts.intend("A").phase = Phase.ENDING
-    assert attempts.known == FiscalCounters(0, 0, 0)
+    assert attempts.counters == FiscalCounters(0, 0, 0)
     async with asyncio.timeout(60):
         with pytest.raises(StorageFull):
             await attempts.all_durable(patience=0.02)
@@ -126,7 +126,7 @@ async def test_another_book_is_another_machine() -> None:
 async def test_what_the_ledger_knows_is_taken() -> None:
     """Its counters, or none where it never heard of the machine, and its question to an operator."""
     attempts = Attempts()
-    assert (attempts.known, attempts.met_machine) == (FiscalCounters(0, 0, 0), False)
+    assert (attempts.counters, attempts.met_machine) == (FiscalCounters(0, 0, 0), False)
     for counters in (FiscalCounters(3, 2, 1), None):
         attempts.take(BookState(Book(1, "EL02000015-1", "live"), counters, "", 0, 0, {}, "", "look", 0, 0))
-        assert (attempts.known, attempts.attention) == (counters or FiscalCounters(0, 0, 0), "look")
+        assert (attempts.counters, attempts.attention) == (counters or FiscalCounters(0, 0, 0), "look")

@@ -13,7 +13,7 @@ from common.language.reasons import (
     from_stored,
     to_stored,
 )
-from daemon.api.page.shown.machine_shown import PLAIN, in_plain_words
+from daemon.api.page.views.machine_view import PLAIN, in_plain_words
 from daemon.core.ledger.verdict import Disputed, activated_since, behind, judge, vanished
 from daemon.core.machine.state import FiscalCounters, LastInvoice, MachineState
 
@@ -44,7 +44,7 @@ def test_every_finding_of_the_ledger_has_plain_words() -> None:
             in_plain_words(from_stored(to_stored(RECORDED_INCIDENT(found=found, incident="1"))), language)
             for found in findings
         ]
-        assert set(told) == {meaning.told(language) for meaning in PLAIN.values()}
+        assert set(told) == {meaning.in_language(language) for meaning in PLAIN.values()}
         assert len(set(told)) == len(findings)
         assert "TC" not in "".join(told)
     assert in_plain_words(Text("something else"), "fr") == "something else"

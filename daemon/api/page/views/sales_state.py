@@ -61,12 +61,14 @@ async def sales_state(visit: Visit) -> SalesState:
     ]
     warnings += [words for each in live for words in _warnings(visit, each)]
     if damage := deps.damage():
-        warnings.append(say("the ledger is damaged ({found})", found=from_stored(damage[0]).told(visit.language)))
+        warnings.append(
+            say("the ledger is damaged ({found})", found=from_stored(damage[0]).in_language(visit.language))
+        )
     if deps.disk():
-        warnings.append(from_stored(deps.disk()).told(visit.language))
+        warnings.append(from_stored(deps.disk()).in_language(visit.language))
     if warnings:
         href = SPARE if replaced and visit.may("administer") else ""
-        return SalesState("amber", say("The till can sell"), _told(visit, warnings), href)
+        return SalesState("amber", say("The till can sell"), _sentence(visit, warnings), href)
     return SalesState("good", say("The till can sell"))
 
 
@@ -86,9 +88,9 @@ def _stopped(visit: Visit, stopped: list[MachineWorker], live: int) -> SalesStat
     if live > 1:
         words = say("{name}: {found}", name=", ".join(each.book.nim for each in stopped), found=words)
     if first.connected:
-        is_asked = bool(first.attention or first.not_compared)
-        href = "/ui/attention" if is_asked and visit.may("administer") else ""
-        cause = say("a decision is needed") if first.attention else first.obstacle.told(visit.language)
+        needs_decision = bool(first.attention or first.not_compared)
+        href = "/ui/attention" if needs_decision and visit.may("administer") else ""
+        cause = say("a decision is needed") if first.attention else first.obstacle.in_language(visit.language)
         return SalesState("bad", words, _call(visit, cause), href)
     if any(each.spare for each in stopped) and visit.may("administer"):
         return SalesState(
@@ -121,10 +123,10 @@ async def _later(visit: Visit, live: list[MachineWorker], stopped: list[MachineW
 def _call(visit: Visit, *causes: str) -> str:
     """The causes, and whom to call (`[company] support`)."""
     call = [visit.say("call {support}", support=visit.page.support)] if visit.page.support else []
-    return _told(visit, [*causes, *call])
+    return _sentence(visit, [*causes, *call])
 
 
-def _told(visit: Visit, causes: list[str]) -> str:
+def _sentence(visit: Visit, causes: list[str]) -> str:
     return visit.say("; ").join(causes) + "." if causes else ""
 
 

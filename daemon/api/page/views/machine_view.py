@@ -20,11 +20,11 @@ from common.language.reasons import (
     OUTCOME_UNKNOWN,
     TEST_MODE_REFUSED,
     WRITES_LOST,
-    WRITES_LOST_LOG_KEPT,
+    WRITES_LOST_WITH_LOG,
     codes_of,
 )
 from daemon.api.box import LineSlot
-from daemon.api.page.shown.sales_state import AMBER_DAYS, DRIFT_AMBER, RED_DAYS
+from daemon.api.page.views.sales_state import AMBER_DAYS, DRIFT_AMBER, RED_DAYS
 from daemon.api.page.visit import Visit, name_of
 from daemon.core.errors import without_paths
 from daemon.core.report.machine_info import tax_server
@@ -55,7 +55,7 @@ PLAIN: Final = {
         "An invoice was certified by another machine than the one of this line: their cables were exchanged. It must not be certified again."
     ),
     WRITES_LOST.code: LOST,
-    WRITES_LOST_LOG_KEPT.code: LOST,
+    WRITES_LOST_WITH_LOG.code: LOST,
     LEDGER_EMPTY.code: Text(
         "This ledger is empty, but another one has worked with this machine: put that one back, or its newest copy (mcfd restore)."
     ),
@@ -65,7 +65,7 @@ PLAIN: Final = {
 
 def in_plain_words(found: Text, language: Language) -> str:
     """The finding itself where it has another code, or none."""
-    return next((PLAIN[code] for code in codes_of(found) if code in PLAIN), found).told(language)
+    return next((PLAIN[code] for code in codes_of(found) if code in PLAIN), found).in_language(language)
 
 
 SLOT_MS: Final = 600_000
@@ -82,10 +82,10 @@ async def line_charts(visit: Visit, slots: Sequence[LineSlot]) -> list[tuple[str
     """Pairs of heading and bars; none where there is no line. Oldest first. Tills are served between two of them."""
     if not slots:
         return []
-    known = {slot.at: slot for slot in slots}
+    by_time = {slot.at: slot for slot in slots}
     times = range(slots[-1].at - DAY_MS + SLOT_MS, slots[-1].at + SLOT_MS, SLOT_MS)
     quiet = [
-        known.get(at) or LineSlot(at=at, exchanges=0, retries=0, garbage=0, certified=0, line_ms=0) for at in times
+        by_time.get(at) or LineSlot(at=at, exchanges=0, retries=0, garbage=0, certified=0, line_ms=0) for at in times
     ]
     moved = _inside([_moved(visit, slot) for slot in quiet])
     await asyncio.sleep(0)
@@ -190,7 +190,7 @@ def _unused(worker: MachineWorker, visit: Visit) -> tuple[str, str, str]:
 
 def _in_test_mode(worker: MachineWorker, visit: Visit) -> tuple[str, str, str]:
     detail = (
-        TEST_MODE_REFUSED.told(visit.language)
+        TEST_MODE_REFUSED.in_language(visit.language)
         if worker.refused_test_mode
         else visit.say("what it certifies has no fiscal value")
     )
@@ -201,10 +201,10 @@ def _absent(since: int | None, visit: Visit) -> str:
     """With the hour, and with the day unless it is today's."""
     if since is None:
         return visit.say("does not answer")
-    shown = visit.clock(since) if visit.day_of(since) == visit.today() else visit.moment(since)
-    return visit.say("does not answer (since {moment})", moment=shown)
+    moment = visit.clock(since) if visit.day_of(since) == visit.today() else visit.moment(since)
+    return visit.say("does not answer (since {moment})", moment=moment)
 
 
 def _reason_text(reason: Text, visit: Visit) -> str:
     """In the person's language, also where it was stored in English."""
-    return without_paths(reason.told(visit.language), visit.language)
+    return without_paths(reason.in_language(visit.language), visit.language)

@@ -55,7 +55,7 @@ def is_number_year(record: Record, number_year: int) -> bool:
     return not number_year or number_year >= NumberScope(UTC).year_of(sold_at - DAY)
 
 
-class KnownCheck:
+class CountersCheck:
     """What the book and its totals know of the machine, by what is chained: since then it has gone on, and nothing tells how far."""
 
     def __init__(self) -> None:
@@ -77,12 +77,14 @@ class KnownCheck:
         self._ifu = epoch.ifu or self._ifu
 
     def problems(self, state: BookState, totals: TotalRow) -> Iterator[str]:
-        known, last = state.known, self._last
-        if last is not None and (known is None or known.tc < last.tc or known.fvc < last.fvc or known.frc < last.frc):
+        counters, last = state.counters, self._last
+        if last is not None and (
+            counters is None or counters.tc < last.tc or counters.fvc < last.fvc or counters.frc < last.frc
+        ):
             yield Text("the counters that the book knows are below those of its last record")
         if state.book.mode == "live" and self._ifu and state.ifu and state.ifu != self._ifu:
             yield Text("the book is of another taxpayer than its last record")
         if self.totals_at and totals.at != self.totals_at:
             yield Text("the totals are not of the time of their last record")
-        if last is not None and totals.fvc_end > max(self._most, known.fvc if known else 0):
+        if last is not None and totals.fvc_end > max(self._most, counters.fvc if counters else 0):
             yield Text("the totals end with an FVC that the machine has not counted to")

@@ -13,7 +13,7 @@ from common.sockets import is_loopback
 from daemon.core.machine.nim import same_machine
 
 Table = dict[str, Any]
-ASKED_OF_SERVER = ("host", "port", "tls", "allow_plain_lan", "tls_cert", "tls_key")
+SERVER_QUESTIONS = ("host", "port", "tls", "allow_plain_lan", "tls_cert", "tls_key")
 """Who may reach mcfd, and how: one question for all of them."""
 
 
@@ -42,8 +42,8 @@ def machine_before(old: Table, nim: str) -> Table:
 
 def merged(new: Table, old: Table, *, explicit_host: bool = False) -> Table:
     """`new` is what setup asked and found; `old` gives what it says nothing about."""
-    kept = {name: value for name, value in old.items() if name not in ("server", "storage", "machine")}
-    before = {key: value for key, value in old.get("server", {}).items() if key not in ASKED_OF_SERVER}
+    others = {name: value for name, value in old.items() if name not in ("server", "storage", "machine")}
+    before = {key: value for key, value in old.get("server", {}).items() if key not in SERVER_QUESTIONS}
     if new["server"].get("tls") is None:
         before.pop("tls_folder", None)
     if network_of(new) == network_of(old):  # its address, and a certificate of somebody else's, are not asked about
@@ -55,7 +55,7 @@ def merged(new: Table, old: Table, *, explicit_host: bool = False) -> Table:
         "server": {**before, **new["server"]},
         "storage": {**old.get("storage", {}), **new["storage"]},
         "machine": machines,
-        **kept,
+        **others,
     }
 
 
