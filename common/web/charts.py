@@ -8,7 +8,7 @@ from markupsafe import Markup, escape
 
 from common.numbers import SPACE, amount
 
-WIDTH, HEIGHT, FOOT, SIDE, HEAD = 720, 210, 24, 72, 18
+WIDTH, HEIGHT, TALL, FOOT, SIDE, HEAD = 720, 210, 400, 24, 72, 18
 STEPS = (1, 2, 2.5, 5, 10)
 """Of the axis, in powers of ten."""
 LINES = 4
@@ -19,42 +19,51 @@ def money_cell(value: int) -> Markup:
     return Markup(f'{amount(value)}<span class="unit">{SPACE}F{SPACE}CFA</span>')  # noqa: S704  a number
 
 
-def bars(values: Sequence[tuple[str, int, str]], label: str, before: Sequence[int] = (), testid: str = "") -> Markup:
+def bars(
+    values: Sequence[tuple[str, int, str]],
+    label: str,
+    before: Sequence[int] = (),
+    testid: str = "",
+    *,
+    tall: bool = False,
+) -> Markup:
     """One bar for each (name, value, words); `label` says what the chart is to who cannot see it. A bar without a name has none under it;
-    nothing below 0 has a bar. `before` is a line over them: what it was then."""
+    nothing below 0 has a bar. `before` is a line over them: what it was then. `tall` is for a column of its own beside a list."""
+    high = TALL if tall else HEIGHT
     step = _step(max((*before, *(value for _, value, _ in values)), default=0))
     top = step * LINES
     wide = (WIDTH - SIDE) / max(len(values), 1)
-    parts = [_axis(step, line) for line in range(LINES + 1)]
+    parts = [_axis(step, line, high) for line in range(LINES + 1)]
     for index, (name, value, words) in enumerate(values):
-        left, height = SIDE + index * wide, _height(value, top)
-        middle, y = left + wide / 2, HEIGHT - FOOT - height
+        left, height = SIDE + index * wide, _height(value, top, high)
+        middle, y = left + wide / 2, high - FOOT - height
         parts.append(
             f'<g><title>{escape(words)}</title><rect class="bar" x="{left + 1:.1f}" y="{y}" width="{max(wide - 2, 1):.1f}" '
-            f'height="{height}" rx="2"/>{_hit(left, wide)}<text class="value" x="{min(max(middle, SIDE + 60), WIDTH - 60):.1f}" y="{y - 5}">{amount(value)}</text>'
-            + (f'<text class="under" x="{middle:.1f}" y="{HEIGHT - 6}">{escape(name)}</text></g>' if name else "</g>")
+            f'height="{height}" rx="2"/>{_hit(left, wide, high)}<text class="value" x="{min(max(middle, SIDE + 60), WIDTH - 60):.1f}" y="{y - 5}">{amount(value)}</text>'
+            + (f'<text class="under" x="{middle:.1f}" y="{high - 6}">{escape(name)}</text></g>' if name else "</g>")
         )
     if before:
         points = " ".join(
-            f"{SIDE + (at + 0.5) * wide:.1f},{HEIGHT - FOOT - _height(value, top)}" for at, value in enumerate(before)
+            f"{SIDE + (at + 0.5) * wide:.1f},{high - FOOT - _height(value, top, high)}"
+            for at, value in enumerate(before)
         )
         parts.append(f'<polyline class="before" points="{points}"/>')
     named = f' data-testid="{escape(testid)}"' if testid else ""
-    head = f'<svg class="chart" role="img" viewBox="0 0 {WIDTH} {HEIGHT}" aria-label="{escape(label)}"{named}>'
+    head = f'<svg class="chart{" tall" * tall}" role="img" viewBox="0 0 {WIDTH} {high}" aria-label="{escape(label)}"{named}>'
     return Markup(f"{head}{''.join(parts)}</svg>")  # noqa: S704  # every value in it is escaped or a number
 
 
-def _height(value: int, top: int) -> int:
-    return max(0, value) * (HEIGHT - FOOT - HEAD) // top
+def _height(value: int, top: int, high: int) -> int:
+    return max(0, value) * (high - FOOT - HEAD) // top
 
 
-def _hit(left: float, wide: float) -> str:
+def _hit(left: float, wide: float, high: int) -> str:
     """The whole column is pointed at or tapped, however low its bar."""
-    return f'<path class="hit" d="M{left:.1f} {HEAD}h{wide:.1f}V{HEIGHT - FOOT}h-{wide:.1f}z"/>'
+    return f'<path class="hit" d="M{left:.1f} {HEAD}h{wide:.1f}V{high - FOOT}h-{wide:.1f}z"/>'
 
 
-def _axis(step: int, line: int) -> str:
-    y = HEIGHT - FOOT - line * (HEIGHT - FOOT - HEAD) // LINES
+def _axis(step: int, line: int, high: int) -> str:
+    y = high - FOOT - line * (high - FOOT - HEAD) // LINES
     return (
         f'<line class="base" x1="{SIDE}" x2="{WIDTH}" y1="{y}" y2="{y}"/>'
         f'<text class="axis" x="{SIDE - 6}" y="{y + 4}">{_short(step * line)}</text>'

@@ -30,6 +30,7 @@ from daemon.api.request.body import read_bytes
 from daemon.core.audit import Actor
 from daemon.core.call import Call
 from daemon.core.people import Right, Session, may
+from daemon.usecases.reports import inspect
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 AnyRequest = Request[Any, Any, Any]
@@ -277,7 +278,7 @@ async def render(visit: Visit, template: str, *, status: int = 200, **values: An
             "person": visit.session,
             "menu": menu,
             "state": await sales_state(visit),
-            "brand": visit.deps.paper.shop(visit.worker, visit.language).name or "mcfd",
+            "brand": await _brand(visit),
             "till": visit.worker.defaults.operator_name,
             "worker": visit.worker,
             "workers": visit.deps.workers.all(),
@@ -290,6 +291,15 @@ async def render(visit: Visit, template: str, *, status: int = 200, **values: An
             **values,
         },
     )
+
+
+async def _brand(visit: Visit) -> str:
+    """The shop's name as the machine tells it; while the machine cannot be asked, as the newest letterhead has it."""
+    worker, paper = visit.worker, visit.deps.paper
+    await inspect.learn_taxpayer(worker)
+    if worker.taxpayer:
+        return paper.shop(worker, visit.language).name or "mcfd"
+    return (await paper.shop_by_letterhead(worker, visit.language, worker.defaults.letterhead)).name or "mcfd"
 
 
 class Configured(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from support.browser import (
     PATIENCE_MS,
     Person,
     View,
+    create_users,
+    session_of,
 )
 from support.shop import Shop, invoice, wait_for
 
@@ -118,6 +121,28 @@ def test_a_machine_that_is_unplugged_during_the_confirmation(person: People, sho
     page.get_by_test_id("confirm-z").click()
     awa.sees("z-number")
     assert zs(shop) == [*before, int(awa.text("z-number"))]
+
+
+def test_the_shops_name_stays_when_its_machine_is_away(tmp_path: Path) -> None:
+    """The first screen has it, also of a box that was started again while the machine is switched off: as on its papers. What waits for a
+    headquarters is not told where there is none."""
+    with Shop(tmp_path) as shop:
+        shop.start()
+        create_users(shop, ["manager"])
+        shop.http.cookies.update(session_of(shop, "manager"))
+
+        def shown(path: str) -> str:
+            return shop.http.get(path, headers={"Accept": "text/html", "Accept-Language": "en"}).text
+
+        assert "<strong>MAISON FASO</strong>" in shown("/ui/")
+        assert shop.certify(invoice("N-1")).status_code == 200
+        shop.closed()
+        assert "confirm-z" in shown("/ui/z")
+        assert "headquarters" not in shown("/ui/z")
+        assert shop.stop_daemon() == 0
+        shop.machines[0].stop()
+        shop.start_daemon(ready=False)
+        assert "<strong>MAISON FASO</strong>" in shown("/ui/")
 
 
 @in_both_views

@@ -29,7 +29,7 @@ from daemon.core.report.fiscal_reports import ZReport
 from daemon.core.report.machine_info import tax_server
 from daemon.usecases.certification.certify import certify
 from daemon.usecases.delivery.events import has_come
-from daemon.usecases.reports import inspect, report
+from daemon.usecases.reports import report
 from daemon.usecases.reports.close_period import close_period
 from daemon.usecases.reports.sales import latest, sales_between, totals_by_hour
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -62,8 +62,7 @@ async def today_part(visit: Visit) -> Reply:
 
 @screen("/ui/state", "look", unattended=True)
 async def state(visit: Visit) -> Reply:
-    """The banner, asked for by every screen; the shop's name is learnt meanwhile."""
-    await inspect.learn_taxpayer(visit.worker)
+    """The banner, asked for by every screen."""
     return await html(visit.request, visit.page, "state.html", state=await sales_state(visit))
 
 
@@ -139,7 +138,9 @@ async def _waiting(visit: Visit) -> list[str]:
         found.append(say("an invoice of which it is not known whether it was certified"))
     if worker.server_link and (unsent := tax_server(worker.server_link, visit.deps.clock()).waiting):
         found.append(say("invoices that the machine has still to send to the tax server: {count}", count=unsent))
-    lanes = await visit.deps.upstream() if visit.deps.upstream else ()
+    headquarters = visit.page.headquarters()
+    sends = headquarters.is_configured or headquarters.address
+    lanes = await visit.deps.upstream() if visit.deps.upstream and sends else ()
     if unsent := sum(lane.waiting for lane in lanes):
         found.append(say("closures that headquarters has not had yet: {count}", count=unsent))
     return found

@@ -89,7 +89,7 @@ if (counted) {
     if (event.target.dataset.piece) counted.value = String(pieces.reduce((sum, each) => sum + each.dataset.piece * number(each.value), 0));
     else for (const each of pieces) each.value = "";
     const off = number(counted.value) - expected;
-    difference.textContent = counted.value === "" || Number.isNaN(off) ? "" : `${difference.dataset.words} : ${(off > 0 ? "+" : "") + off.toLocaleString(document.documentElement.lang)} F CFA`;
+    difference.textContent = counted.value === "" || Number.isNaN(off) ? "" : difference.dataset.words.replace("@", `${(off > 0 ? "+" : "") + off.toLocaleString(document.documentElement.lang)} F CFA`);
     difference.className = off ? "bad" : "good";
   });
 }
