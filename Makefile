@@ -132,7 +132,7 @@ image: deb
 release: $(STAMP) $(CATALOGUES)
 	@KEY="$(KEY)" URL="$(URL)" ONLY="$(ONLY)" packaging/release
 
-# Every screen of the shop's page into docs/pictures; ALL=1: at every width, light and dark, into build/pictures.
+# The screens that documents show into docs/pictures; ALL=1: every screen at every width, light and dark, into build/pictures.
 pictures: $(STAMP) $(CATALOGUES)
 	@PYTHONPATH=tests $(BIN)/python -m pictures $(if $(ALL),--all)
 

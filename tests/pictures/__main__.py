@@ -1,7 +1,6 @@
-"""`make pictures`: every screen of the shop's page from a running shop, into docs/pictures.
+"""`make pictures`: the screens that the documents show, from a running shop, into docs/pictures, in French.
 
-Each in French on a desk (light) and on a phone (dark); with ALL=1 at every width, light and dark, in both languages, into build/pictures,
-to be looked at.
+With ALL=1 every screen at every width, light and dark, in both languages, into build/pictures, to be looked at.
 """
 
 from __future__ import annotations
@@ -27,10 +26,14 @@ SCREENS = {
     "today": "/ui/",
     "journal": "/ui/journal",
     "invoice": "/ui/journal/{last}",
+    "credit": "/ui/journal/{last}/credit",
+    "sale": "/ui/sale",
+    "waiting": "/ui/waiting",
     "cash": "/ui/cash",
     "closures": "/ui/closures",
     "closure": "/ui/closures/{z}",
     "totals": "/ui/a",
+    "vat": "/ui/vat",
     "x": "/ui/x",
     "close": "/ui/z",
     "box": "/ui/box",
@@ -46,8 +49,10 @@ SCREENS = {
 }
 PAIR = {"outages": "/ui/outages", "spare": "/ui/spare"}
 GOODS = (("Riz 25 kg", 15000), ("Huile 5 l", 7500), ("Savon", 450), ("Sucre 1 kg", 850), ("Ciment 50 kg", 5500))
-WIDTHS = (360, 768, 1440)
-WORDS = {1440: "desk", 360: "phone"}
+WIDTHS = (360, 390, 768, 1366, 1920)
+DESK, PHONE = 1366, 390
+SHOWN = {"desk": ("today", "journal", "closures", "close"), "phone": ("today", "invoice")}
+"""What docs/page.md and README.md show, by view."""
 WEEKS = 3
 PER_DAY = 37
 SALES = 9
@@ -96,14 +101,14 @@ def sell(shop: Shop) -> None:
         assert shop.http.post(f"/v1/mcf/{NIM}/cash", json=body, headers=shop.headers()).status_code == 201
 
 
-def shoot(person: Person, folder: Path, name: str, screens: dict[str, str] = SCREENS) -> None:
-    person.go("/ui/login").screenshot(path=str(folder / f"login-{name}.png"))
+def shoot(person: Person, folder: Path, name: str, screens: dict[str, str] = SCREENS, *, most: int = 0) -> None:
+    """`most`: so high a picture is at the most."""
     person.log_in("awa")
     for screen, path in screens.items():
         page = person.go(path)
         if screen == "box":
             page.wait_for_selector(".finding", timeout=60_000)
-        first_start.take(page, folder, screen, name)
+        first_start.take(page, folder, screen, name, most=most)
     person.context.close()
 
 
@@ -126,14 +131,14 @@ def shoot_pair(browser: Browser, place: Path, folder: Path, seen_as: list[tuple[
 def views(everything: bool) -> list[tuple[str, View]]:
     """Each with its name in the name of a picture."""
     if not everything:
-        return [(WORDS[width], seen("fr", width, scheme)) for width, scheme in ((1440, "light"), (360, "dark"))]
+        return [("desk", seen("fr", DESK, "light")), ("phone", seen("fr", PHONE, "dark"))]
     each = [(language, width, scheme) for language in LANGUAGES for width in WIDTHS for scheme in ("light", "dark")]
     return [(f"{language}-{width}-{scheme}", seen(language, width, scheme)) for language, width, scheme in each]
 
 
 def seen(language: Language, width: int, scheme: str) -> View:
     """The narrow ones are touched, as a phone and a tablet are."""
-    return View(language, {"width": width, "height": 800}, scheme, is_touched=width < max(WIDTHS))
+    return View(language, {"width": width, "height": 800}, scheme, is_touched=width < DESK)
 
 
 def main() -> None:
@@ -150,16 +155,19 @@ def main() -> None:
         places = {"last": sold + SALES - 3, "z": 7 * WEEKS}
         screens = {name: path.format(**places) for name, path in SCREENS.items()}
         for name, view in views(everything):
-            shoot(Person(browser, shop, view), folder, name, screens)
+            shown = screens if everything else {screen: screens[screen] for screen in SHOWN[name]}
+            shoot(Person(browser, shop, view), folder, name, shown, most=0 if everything else first_start.FOLD)
+        if not everything:
+            headquarters.shoot(browser, Path(place) / "hq", folder, everything)
+            return
         shop.machines[0].order("counters", tc=0, fvc=0)
         wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["attention"], "attention", 60)
         for name, view in views(everything):
             person = Person(browser, shop, view)
             shoot(person, folder, name, {"attention": "/ui/attention", "today-attention": "/ui/"})
-        if everything:
-            (Path(place) / "empty").mkdir()
-            first_start.shoot(browser, Path(place) / "empty", folder, views(everything))
-            first_start.shoot_once(browser, shop, folder, views(everything))
+        (Path(place) / "empty").mkdir()
+        first_start.shoot(browser, Path(place) / "empty", folder, views(everything))
+        first_start.shoot_once(browser, shop, folder, views(everything))
         (Path(place) / "pair").mkdir()
         shoot_pair(browser, Path(place) / "pair", folder, views(everything))
         headquarters.shoot(browser, Path(place) / "hq", folder, everything)

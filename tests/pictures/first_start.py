@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 
+from PIL import Image
 from playwright.sync_api import Browser, Page
 from support.browser import PASSWORD, Person, View
 from support.empty_box import EmptyBox
 from support.shop import Shop, wait_for
 
 Views = list[tuple[str, View]]
+FOLD = 844
+"""Pixels that a document shows of a screen."""
 HELD = "window.fetch = () => new Promise(() => {})"
 """A screen that opens the next one by itself stays."""
 
@@ -81,10 +85,13 @@ def seen_as(page: Page, view: View) -> None:
     page.emulate_media(color_scheme="dark" if view.scheme == "dark" else "light")
 
 
-def take(page: Page, folder: Path, screen: str, name: str) -> None:
-    """All of it, on a screen that is so high: what takes a whole page by itself forgets that it is touched."""
+def take(page: Page, folder: Path, screen: str, name: str, *, most: int = 0) -> None:
+    """All of it, or `most` pixels, on a screen that is so high: what takes a whole page by itself forgets that it is touched. 256 colours are
+    enough for a page, and a quarter of the bytes."""
     size = page.viewport_size
     assert size
-    page.set_viewport_size({**size, "height": page.evaluate("document.documentElement.scrollHeight")})
-    page.screenshot(path=str(folder / f"{screen}-{name}.png"))
+    whole = page.evaluate("document.documentElement.scrollHeight")
+    page.set_viewport_size({**size, "height": min(whole, most) if most else whole})
+    picture = Image.open(BytesIO(page.screenshot())).convert("RGB")
+    picture.quantize(256, dither=Image.Dither.NONE).save(folder / f"{screen}-{name}.png", optimize=True)
     page.set_viewport_size(size)

@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pictures.first_start import take
-from support.hq.paper_box import DAY, EVENING, PaperBox
+from pictures.first_start import FOLD, take
+from support.hq.paper_box import DAY, PaperBox
 from support.hq.running import RunningHq
 from support.hq.store import received, said
 
@@ -22,7 +22,9 @@ SHOPS = (
     ("EL02000019-1", "Koudougou", "Centre-Ouest"),
 )
 DAYS = 24
-MONTH = "2025-12"
+MONTH = time.strftime("%Y-%m")
+MISSING = ((0, 11), (0, 12), (4, 20), (2, DAYS - 1))
+"""Closures that did not come, by shop and day."""
 SCREENS = {
     "calendar": f"/ui/?month={MONTH}",
     "totals": f"/ui/totals?month={MONTH}",
@@ -31,23 +33,25 @@ SCREENS = {
     "boxes": "/ui/boxes",
     "exports": "/ui/exports",
     "people": "/ui/people",
+    "join": "/ui/join",
 }
-SHOWN = ("calendar", "findings")
+SHOWN = (("calendar", "desk"),)
 """What docs/headquarters.md shows."""
-VIEWS = (("desk", 1440, "light"), ("phone", 360, "dark"))
+VIEWS = (("desk", 1366, "light"), ("phone", 390, "dark"))
 
 
 def fill(store: HqStore) -> str:
-    """Most of a month of five shops; what is missing and wrong in it. The path of one closure."""
+    """Some weeks of five shops up to yesterday; what is missing and wrong in them. The path of one closure."""
     path = ""
     now = time.time_ns() // 1_000_000
+    first = (now // DAY - DAYS) * DAY + 18 * DAY // 24
     for index, (nim, label, region) in enumerate(SHOPS):
         box = PaperBox(nim)
         store.register.add(nim, box.key.public, now=1, label=label, region=region)
         for day in range(DAYS):
             strange = {"unexplained": 1} if (index, day) == (3, 9) else {}
-            closure = box.close(sales=20 + (day * 7 + index * 11) % 45, at=EVENING - 5 * DAY + day * DAY, **strange)
-            if (index, day) not in ((0, 11), (0, 12), (4, 20)):
+            closure = box.close(sales=20 + (day * 7 + index * 11) % 45, at=first + day * DAY, **strange)
+            if (index, day) not in MISSING:
                 store.closures.take([received(box, closure, store)], now=now)
                 path = path or f"/ui/closures/{nim.partition('-')[0]}/{closure.report_id}"
         if index != 2:
@@ -80,10 +84,10 @@ def shoot(browser: Any, place: Path, folder: Path, everything: bool) -> None:
             page.click("[data-testid=login]")
             page.wait_for_url("**/ui/")
             for screen, path in screens.items():
-                if not everything and screen not in SHOWN:
+                if not everything and (screen, name) not in SHOWN:
                     continue
                 page.goto(path)
-                take(page, folder, f"hq-{screen}", name)
+                take(page, folder, f"hq-{screen}", name, most=0 if everything else FOLD)
             context.close()
     finally:
         hq.stop()
