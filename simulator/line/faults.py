@@ -37,7 +37,7 @@ KINDS: Mapping[str, FaultKind] = {
     "silent": FaultKind("5", "the machine hears and says nothing for ARG seconds, this request included"),
     "slow": FaultKind("1", "the machine works ARG seconds on it without SYN"),
     "work": FaultKind("1", "the machine works ARG seconds on it, with SYN as usual"),
-    "refuse": FaultKind("Refused", "the machine refuses with `E:` and ARG, and executes nothing"),
+    "refuse": FaultKind("Refused", "the machine refuses with E: and ARG, and executes nothing"),
     "syn-storm": FaultKind("0.3", "SYN every 20 ms for ARG seconds before the command is executed"),
     "lose-invoice": FaultKind("", "the open invoice is gone before the command is executed"),
     "foreign": FaultKind("1000", "somebody else certifies ARG francs on the machine before the command is executed"),
@@ -57,7 +57,7 @@ KINDS: Mapping[str, FaultKind] = {
     "stale-seq": FaultKind("", "a reply of another SEQ comes first"),
     "stale-cmd": FaultKind("", "a reply of another command comes first"),
     "noise": FaultKind("", "random bytes come before the reply"),
-    "spoil": FaultKind("", "one of the short line faults, drawn for the request and for the reply separately"),
+    "spoil": FaultKind("", "one of the short line faults, drawn for request and reply separately"),
 }
 
 SPOILED_REQUEST = ("drop-request", "flip-request", "nak")

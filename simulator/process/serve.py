@@ -18,7 +18,7 @@ from msgspec import inspect
 from bridge.recording.recording import read
 from simulator.control.control_operator import Operator
 from simulator.control.control_orders import Control
-from simulator.line.faults import FaultPlan
+from simulator.line.faults import KINDS, FaultPlan
 from simulator.line.replay import Replay
 from simulator.line.session import LineSession
 from simulator.machine.machine import SimulatedMachine
@@ -127,7 +127,10 @@ def _machine_options(options: argparse.Namespace) -> SimulatorOptions:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="mcf-simulator", description="A simulated fiscal machine (MCF) on a pseudo-terminal."
+        prog="mcf-simulator",
+        description="A simulated fiscal machine (MCF) on a pseudo-terminal.",
+        epilog=_describe_faults(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("--nim", default="EL02000015-1", help="machine number, with its suffix")
@@ -145,7 +148,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--test-mode", action="store_true", help="codes begin with TESTFACT")
     add("--mode", choices=[mode.value for mode in Mode], default=Mode.ACTIVE.value, help="what it begins as")
     _add_firmware(parser)
-    add("--faults", default="", metavar="SPEC", help="what goes wrong, as spoil=3%% or drop-reply@38h#1")
+    add(
+        "--faults",
+        default="",
+        metavar="SPEC",
+        help="what goes wrong, as spoil=3%% or drop-reply@38h#1; the kinds are below",
+    )
     add("--seed", type=int, default=0, help="of the faults")
     add(
         "--replay",
@@ -155,6 +163,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--control", type=Path, metavar="PATH", help="UNIX socket that takes orders, a line of JSON each")
     return parser
+
+
+def _describe_faults() -> str:
+    """Each kind with the default of its ARG, one a line."""
+    named = {f"{kind}:{fault.default}" if fault.default else kind: fault.means for kind, fault in KINDS.items()}
+    width = max(map(len, named))
+    return "faults (docs/simulator.md):\n" + "\n".join(f"  {name:{width}}  {means}" for name, means in named.items())
 
 
 def _add_firmware(parser: argparse.ArgumentParser) -> None:
