@@ -1,6 +1,6 @@
 """`python -m bench`: what the service costs beside the line, as ratios to baselines measured in the same run.
 
-docs/performance.md says how each row is measured. The processes are those of `tests/support/shop.py`.
+Each row's measure and limit: `LIMITS` in bench/figures.py. The processes are those of `tests/support/shop.py`.
 """
 
 import os

@@ -73,7 +73,7 @@ def test_an_early_invoice_reads_with_later_fields_missing() -> None:
 
 
 def test_a_receipt_is_small() -> None:
-    """Ten ordinary lines take about 250 bytes; the row with all its indexes has a kilobyte (docs/performance.md)."""
+    """Ten ordinary lines take about 250 bytes; the row with all its indexes has a kilobyte."""
     names = (
         "Riz 25kg",
         "Huile 1L",
