@@ -123,7 +123,7 @@ KINDS: Final[dict[type[Exception], Kind]] = {
         409,
         "REQUEST_NOT_WAITING",
         Text("The request does not wait any more"),
-        Text("it has ended, or the machine is at it; GET says what became of it"),
+        Text("it has ended, the machine is at it, or its till waits for the answer; GET says what became of it"),
     ),
     MachineIsSpare: Kind(409, "MACHINE_IS_SPARE", Text("The machine is the spare of another one")),
     errors.KeyReused: Kind(409, "IDEMPOTENCY_KEY_REUSED", Text("The Idempotency-Key stands for another request")),

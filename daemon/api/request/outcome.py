@@ -29,6 +29,7 @@ from daemon.usecases.certification.idempotency import FoundRequest, RequestStatu
 MAX_IDEMPOTENCY_KEY: Final = 200
 
 _MACHINE_PATH = re.compile("(/v1/mcf/)([^/]*)(.*)", re.DOTALL)
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _PRINTABLE_KEY = re.compile(rb"[ -~]{1,%d}" % MAX_IDEMPOTENCY_KEY)
 
 
@@ -63,9 +64,10 @@ def _is_strict(headers: Headers) -> bool:
 
 
 def prefers_async(headers: Headers) -> bool:
-    """`Prefer: respond-async` (RFC 7240), among whatever other preferences."""
-    sent = ",".join(value.decode("latin-1") for name, value in headers if name == b"prefer")
-    return any(each.partition(";")[0].strip().lower() == "respond-async" for each in sent.split(","))
+    """`Prefer: respond-async` (RFC 7240), among whatever other preferences; an empty value is none."""
+    sent = _QUOTED.sub("", ",".join(value.decode("latin-1") for name, value in headers if name == b"prefer"))
+    names = (each.partition(";")[0].strip() for each in sent.split(","))
+    return any(re.fullmatch(r"respond-async(\s*=\s*)?", name, re.IGNORECASE) for name in names)
 
 
 def _idempotency_key(headers: Headers) -> str:

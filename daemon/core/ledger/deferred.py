@@ -68,9 +68,6 @@ class DeferredBacklog(msgspec.Struct, frozen=True):
     def due_at(self) -> int:
         return self.oldest_at + TERM
 
-    def hours_left(self, now: int) -> int:
-        return max(0, (self.due_at - now) // HOUR)
-
     def urgency(self, now: int) -> Literal["", "amber", "red"]:
         age = now - self.oldest_at if self.oldest_at else 0
         return "red" if age >= RED else "amber" if age >= AMBER else ""

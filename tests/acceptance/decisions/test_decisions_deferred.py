@@ -66,6 +66,27 @@ def test_a_till_that_does_not_wait(shop: Shop) -> None:
     shop.verify()
 
 
+@pytest.mark.parametrize(
+    ("sent", "is_async"),
+    [
+        (["respond-async, wait=10"], True),
+        (["RESPOND-ASYNC;x=y"], True),
+        (["wait=10", "return=minimal, respond-async"], True),
+        (['respond-async=""'], True),
+        (["respond-async=no"], False),
+        (['note="later, respond-async, please"'], False),
+        (["respond-asynchronously"], False),
+    ],
+)
+def test_a_preference_in_whatever_shape(shop: Shop, sent: list[str], is_async: bool) -> None:
+    """RFC 7240: several headers are one list, names know no case, what is quoted is one word."""
+    key = fresh()
+    headers = [*shop.headers(key=key).items(), *(("Prefer", each) for each in sent)]
+    answer = shop.http.post(f"/v1/mcf/{NIM}/certify", json=invoice(key), headers=headers)
+    assert answer.status_code == (202 if is_async else 200), answer.text
+    settled(shop, key)
+
+
 def test_without_a_key_nothing_is_taken_on(shop: Shop) -> None:
     """A till that does not wait has to be able to ask: the missing header is named, and bad content is refused as ever."""
     with untouched(shop):

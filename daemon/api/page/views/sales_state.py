@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from common.language import Counted
+from common.language import Counted, Text
 from common.language.reasons import from_stored
+from daemon.core.clock import HOUR
 from daemon.core.errors import StorageError, StorageFull
 from daemon.core.report.machine_info import tax_server
 from daemon.usecases.deferred.accept import backlog
@@ -108,16 +109,24 @@ async def _later(visit: Visit, live: list[MachineWorker], stopped: list[MachineW
         return None
     causes = [say("the machine is out of order, what is sold is certified later")] if stopped else []
     if waiting:
-        count, hours = sum(found.count for found in waiting), min(found.hours_left(now) for found in waiting)
         text = Counted(
-            "{count} sale waits for its certification, {hours} hours are left",
-            "{count} sales wait for their certification, {hours} hours are left",
-            count,
-            hours=hours,
+            "{count} sale waits for its certification, {left}",
+            "{count} sales wait for their certification, {left}",
+            sum(found.count for found in waiting),
+            left=_left(min(found.due_at for found in waiting) - now),
         )
         causes.append(say(text))
     level: Level = "bad" if "red" in urgencies else "amber"
     return SalesState(level, say("The till can sell"), _call(visit, *causes), "/ui/waiting" if waiting else "")
+
+
+def _left(left: int) -> Text:
+    """Of the 48 hours (ms)."""
+    if left <= 0:
+        return Text("the 48 hours of the law are over")
+    if left < HOUR:
+        return Text("less than an hour is left")
+    return Counted("{count} hour is left", "{count} hours are left", left // HOUR)
 
 
 def _call(visit: Visit, *causes: str) -> str:
