@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.crash.lane import AtCommit, AtFrame, Lane, every_commit
+from support.crash.lane import AtFrame, Lane, every_commit
 from support.nursery import Nursery
-from support.shop import NIM, invoice, wait_for
+from support.shop import NIM, Shop, invoice, wait_for
 
 
 @pytest.fixture
@@ -18,16 +18,18 @@ def lane(tmp_path: Path, nursery: Nursery) -> Iterator[Lane]:
         yield lane
 
 
-def test_reports_after_a_kill_do_not_wait_for_the_machine(lane: Lane) -> None:
-    """Killed between the outcome and the tick, and the machine is away at the next start: X has the certification (decision 13)."""
-    body, key = lane.next_invoice()
-    lane.die_at(AtCommit(3, "before"), lambda: lane.shop.certify(body, key=key))
-    lane.machine.order("unplug")
-    lane.shop.start_daemon(ready=False)
-    assert lane.shop.get("reports/x").json()["certs_count"] == 1
-    replayed = lane.shop.certify(body, key=key)
-    assert (replayed.status_code, replayed.headers["idempotency-replayed"]) == (200, "true")
-    lane.machine.order("plug")
+def test_reports_after_a_kill_do_not_wait_for_the_machine(tmp_path: Path) -> None:
+    """Killed before the tick, and the machine is away at the next start: X has the certification (decision 13)."""
+    with Shop(tmp_path, config={"reports": {"aggregation_delay": 60.0}}) as shop:
+        shop.start()
+        body = invoice("F-1")
+        assert shop.certify(body, key="F-1").status_code == 200
+        shop.kill_daemon()
+        shop.machines[0].order("unplug")
+        shop.start_daemon(ready=False)
+        assert shop.get("reports/x").json()["certs_count"] == 1
+        replayed = shop.certify(body, key="F-1")
+        assert (replayed.status_code, replayed.headers["idempotency-replayed"]) == (200, "true")
 
 
 def test_invoices_of_somebody_else_are_counted_and_told(lane: Lane) -> None:
