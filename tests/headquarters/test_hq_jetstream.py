@@ -89,6 +89,7 @@ async def test_killed(site_on_each, point):
     assert site.findings() == []
 
 
+@pytest.mark.long
 async def test_two_instances_share_the_work(site, tmp_path):
     """Two instances on one consumer, one of them killed in the middle: each closure once, and no gap is left."""
     second = RunningHq(tmp_path / "second", site.hq.url, site.section)
@@ -104,6 +105,7 @@ async def test_two_instances_share_the_work(site, tmp_path):
     await client.close()
 
 
+@pytest.mark.long
 async def test_database_put_back_heals_itself(site, tmp_path):
     """The database of a week ago comes back, with a shop missing that was added since: complete again, the same way."""
     box, other = site.boxes

@@ -12,6 +12,8 @@ from support.shop import NIM, Shop, invoice, run_program, wait_for
 
 from daemon.store.maintenance.verify import verify
 
+pytestmark = pytest.mark.long
+
 SOON = "import sys, daemon.usecases.delivery.presence as p; p.FIRST_WITHIN = 0.2; from daemon.cli import main; sys.exit(main())"
 """mcfd as it is, but that it does not wait up to a minute before it says for the first time that it is there."""
 

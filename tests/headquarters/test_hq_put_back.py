@@ -14,6 +14,8 @@ from support.receivers.nats_server import CONFIG, NIM, OTHER, add_stream
 
 from headquarters.store import tables
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 async def site(tmp_path, made_url):

@@ -62,7 +62,10 @@ def test_every_pair_of_habits_is_tried(record_property: Any) -> None:
     record_property("habits", f"{len(PARAMETERS)} habits, {len(wanted)} pairs, {len(COMBINATIONS)} combinations")
 
 
-@pytest.mark.parametrize("first", range(0, len(COMBINATIONS), TOGETHER))
+@pytest.mark.parametrize(
+    "first",
+    [pytest.param(at, marks=[pytest.mark.long] * (at >= 3 * TOGETHER)) for at in range(0, len(COMBINATIONS), TOGETHER)],
+)
 async def test_a_day_at_machines_with_these_habits(tmp_path: Path, first: int) -> None:
     """Sales of each type, credit notes, Z, a refusal, lost answers, a kill, a stranger's invoice and an operator: every invoice is on the
     machine once and in the ledger once, with the machine's VAT, and `verify` finds nothing wrong. A few shops at a time: they mostly wait."""

@@ -6,6 +6,7 @@ import asyncio
 import json
 
 import httpx
+import pytest
 from support.receivers.nats_server import NIM
 from support.relay_site import RelaySite, bearer, in_seconds
 from support.shop import invoice
@@ -26,6 +27,7 @@ async def answering(site: RelaySite, http: httpx.AsyncClient, key: str, relay: i
 SAME = ("date", "x-request-id")
 
 
+@pytest.mark.long
 async def test_the_same_answers(site: RelaySite, http: httpx.AsyncClient) -> None:
     """Certified once through the relay; the answers of every reading, and those of every mistake, are those of the shop's network."""
     lane, lan = site.key(), site.shop.key()

@@ -40,6 +40,7 @@ NAMED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", NAMED, ids=NAMED.get)
 def test_a_history_that_was_not_understood_holds(seed: int) -> None:
     assert not played(seed).failure

@@ -257,6 +257,7 @@ async def test_a_power_cut_at_each_file(hq, shop, name, monkeypatch):
     assert len(listed.split("\t")[3].split()) == 1
 
 
+@pytest.mark.long
 def test_a_box_that_joins_twice(hq, shop):
     """By another code: with a new key, which alone is valid from then on. By the one that it has joined with: it is said that the key which it
     would make is another box's."""
@@ -280,6 +281,7 @@ def test_a_revoked_box(hq, shop):
     assert shop.mcfd("upstream", "test").returncode == 0
 
 
+@pytest.mark.long
 def test_a_whole_box_put_back(hq, shop, tmp_path):
     """From its backup, on a new disk: it is the same box to headquarters. Where its key was revoked after the backup, it joins by a new code."""
     assert join(shop, hq).returncode == 0
@@ -301,6 +303,7 @@ def test_a_whole_box_put_back(hq, shop, tmp_path):
     assert shop.mcfd("upstream", "test").returncode == 0
 
 
+@pytest.mark.long
 def test_by_an_address_with_a_private_certificate(tmp_path, shop):
     """The code names the certificate that headquarters shows, and the box learns the authority of its own from the answer. Whoever shows another one
     is told nothing."""
@@ -331,6 +334,7 @@ def test_by_an_address_with_a_private_certificate(tmp_path, shop):
         hq.kill()
 
 
+@pytest.mark.long
 def test_two_machines_of_which_one_is_off(hq, tmp_path):
     """A machine that is switched off in the configuration does not join."""
     (tmp_path / "two").mkdir()

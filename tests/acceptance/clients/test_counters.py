@@ -11,6 +11,8 @@ from support.crash.lane import insist
 from support.paper.escpos import printed
 from support.shop import IFU, NIM, Machine, Shop, invoice
 
+pytestmark = pytest.mark.long
+
 LOCAL, OWN = "EL02000016-2", "EL02000017-1"
 LOST = "unplug:0.2@38h#1"
 

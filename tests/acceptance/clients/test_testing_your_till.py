@@ -120,6 +120,7 @@ def act(shop: Shop, path: str, number: str, extra: list[tuple[str, str]]) -> tup
 NUMBERS = count()
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(path=acts, extra=sent, beside=st.lists(st.sampled_from(QUICK), max_size=2))
 @example(path="certify", extra=[("Mcfd-Test", "storage-full")], beside=["attention", "offline:1"])

@@ -12,6 +12,8 @@ import pytest
 from support.browser import create_users, session_of
 from support.shop import PLAIN, Shop, invoice
 
+pytestmark = pytest.mark.long
+
 SHARED = re.compile(r'href="(?:https?://[^/]+)?(/ui/shared/[^"]+)" data-testid="shared"')
 
 

@@ -61,7 +61,7 @@ async def certified(till: Till, type_: str, counters: FiscalCounters, fc: int | 
     )
 
 
-@settings(max_examples=80)
+@settings(max_examples=settings.default.max_examples * 4 // 5)
 @given(
     st.sampled_from([*CLASSES]),
     st.booleans(),

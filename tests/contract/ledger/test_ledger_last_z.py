@@ -107,7 +107,10 @@ async def test_an_empty_ledger_on_a_new_disk_knows_no_number(
 
 
 @pytest.mark.parametrize("is_started", [False, True])
-@pytest.mark.parametrize("order", [(0, 0), (0, 1), (1, 0), (1, 1, 0), (0, 1, 0)])
+@pytest.mark.parametrize(
+    "order",
+    [(0, 1), *(pytest.param(order, marks=pytest.mark.long) for order in ((0, 0), (1, 0), (1, 1, 0), (0, 1, 0)))],
+)
 @pytest.mark.parametrize("lost", ["nothing", "marks", "ledger"])
 async def test_a_question_survives_every_further_restore(
     path: Path, copies: tuple[Path, Path], order: tuple[int, ...], is_started: bool, lost: str

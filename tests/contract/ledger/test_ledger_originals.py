@@ -66,7 +66,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=settings.default.max_examples * 3 // 5)
 @given(steps, st.randoms(use_true_random=False))
 def test_what_is_credited_never_exceeds_its_sale(history: list[tuple], dice: random.Random) -> None:
     """Over two machines, all types, every spelling and every end of a credit note: what fits is taken, what does not is refused, to the franc."""

@@ -75,7 +75,7 @@ def summed(records: Iterable[Record]) -> Tally:
     return total
 
 
-@settings(max_examples=40)
+@settings(max_examples=settings.default.max_examples * 2 // 5)
 @given(history=st.lists(steps, max_size=40), instants=st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), max_size=5))
 def test_reports_are_the_sums_of_what_they_cover(history: list[tuple], instants: list[tuple[float, float]]) -> None:
     """X is the sum of the open period, the Z partition what ended, A(range) is the sum of what ended in it; verify agrees."""

@@ -21,6 +21,8 @@ from daemon.upstream.options import Options, open_receiver
 from headquarters.cli.main import cli
 from headquarters.core.nats_accounts import ASK_SUBJECTS, READER_PUBLISHES
 
+pytestmark = pytest.mark.long
+
 QUIET = 0.3
 """Seconds in which a server on loopback would have said something."""
 LIMITS = json.loads((CONFIG / "closures-one.json").read_text())

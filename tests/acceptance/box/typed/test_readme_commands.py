@@ -55,6 +55,7 @@ def test_the_first_invoice(clone: tuple[Path, Shop], readme: str) -> None:
     assert set(example) - {"…"} <= set(receipt)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("readme", "name"), [("README.md", "awa"), ("README.fr.md", "ali")])
 def test_a_person_for_the_page(clone: tuple[Path, Shop], readme: str, name: str) -> None:
     """The command that makes a person; the password, which is typed at a terminal, comes from a pipe here."""

@@ -45,7 +45,7 @@ def run_until_killed(path: Path, first: int, lines: int) -> list[list[str]]:
     return [line.decode().split() for line in said.splitlines(keepends=True) if line.endswith(b"\n")]
 
 
-@pytest.mark.parametrize("seed", [11, 12])
+@pytest.mark.parametrize("seed", [11, pytest.param(12, marks=pytest.mark.long)])
 async def test_what_was_acknowledged_survives_sigkill(tmp_path: Path, seed: int) -> None:
     """Six books at work, killed again and again in the middle of shared commits: every line that was said is in the ledger,
     every number is certified once, nothing else than the last intents is open, and the chain is whole."""

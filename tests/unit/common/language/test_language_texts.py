@@ -77,6 +77,7 @@ def test_the_check_finds(tmp_path, texts, code, instead, fault):
     assert any(fault in told for told in texts.faults(code, behind(tmp_path, instead)))
 
 
+@pytest.mark.long
 def test_what_is_found_fails_the_check(tmp_path):
     """`make check` says what is wrong, and does not pass."""
     behind(tmp_path, "")

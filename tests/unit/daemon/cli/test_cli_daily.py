@@ -152,6 +152,7 @@ def test_click_speaks_french(mcfd, arguments, told):
     assert last.replace(" :", ":") == told.replace(" :", ":")
 
 
+@pytest.mark.long
 def test_a_bar_at_a_terminal_and_nothing_in_a_pipe(mcfd):
     """`verify` shows how far it is and how long it still takes where somebody looks; a script sees only the answer. `doctor` is coloured
     at a terminal, and not with NO_COLOR."""

@@ -267,6 +267,7 @@ def test_every_command_speaks_french(said: list[tuple[str, str]]) -> None:
     assert wrong == {}
 
 
+@pytest.mark.long
 def test_a_box_in_use_speaks_french(said_in_use: list[tuple[str, str]]) -> None:
     """Every command in its daily use, and what it says when a file, a receiver, a machine or a person is not there."""
     assert len(said_in_use) == len(IN_USE)

@@ -160,7 +160,7 @@ def test_any_json_is_refused_or_certifiable(request_, credit):
     assert invoice is None or check_invoice(invoice) is None
 
 
-@settings(max_examples=400)
+@settings(max_examples=settings.default.max_examples * 4)
 @given(requests())
 def test_what_is_accepted_the_machine_can_take(request_):
     """Every line within the tolerance of 31h, totals and payments equal to the franc, and it can be stored and read back."""
