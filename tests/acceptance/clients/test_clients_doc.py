@@ -54,6 +54,7 @@ RECEIVERS = {
 """Each with its secret, and headers of somebody who does not have it."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", RECEIVERS)
 def test_the_till_and_the_receiver(shop: HookedShop, tmp_path: Path, name: str) -> None:
     """The till certifies with the published client, and the receiver prints the event of it, verified; a forged one is refused."""

@@ -132,6 +132,7 @@ def losing(shop: Shop) -> Iterator[tuple[str, list[str]]]:
         yield url, seen
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", ["LOST", "GATEWAY"])
 def test_an_answer_that_is_lost_is_looked_up(shop: Shop, number: str) -> None:
     """After a lost connection or a gateway's 504 the client asks what became of the request, and has the receipt of the one certification."""
@@ -191,6 +192,7 @@ def test_a_sale_accepted_for_later_is_followed_through_a_restart_of_the_box() ->
     assert found == {"code": "CODE"}
 
 
+@pytest.mark.long
 def test_errors_say_what_to_do(shop: Shop) -> None:
     """Each kind is a class, with what its problem holds; nothing listens: the key is told to go on with later."""
     with Mcf(f"{shop.http.base_url}", shop.key(), NIM, till="py") as mcf:

@@ -9,12 +9,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
+import pytest
 from support.browser import create_users, session_of
 from support.ledgers.ledger import Till, opened
 from support.shop import Shop, wait_for
 
 from daemon.core.clock import millis
 from daemon.whole_box import verify_archive
+
+pytestmark = pytest.mark.long
 
 
 async def new_year(ledger: Path) -> None:

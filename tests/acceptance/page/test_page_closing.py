@@ -101,6 +101,7 @@ def test_the_drawer_is_counted_at_the_closing(person: People, shop: Shop, view: 
     assert "cash_count" not in shop.close_period().json()
 
 
+@pytest.mark.long
 def test_a_machine_that_is_unplugged_during_the_confirmation(person: People, shop: Shop) -> None:
     """Nothing is closed and the dialogue stays, saying why; pressed again with the machine back, it closes one period."""
     before = zs(shop)

@@ -49,6 +49,7 @@ def test_what_was_found_is_summed_up(reader: httpx.Client, shop: Shop) -> None:
     assert told(reader, q="M-") == "50 invoices shown"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "day", ["9999-12-31", "0001-01-01", "1999-12-31", "2100-01-01", "2026-02-30", "20260101", "yesterday"]
 )

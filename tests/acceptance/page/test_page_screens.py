@@ -227,6 +227,7 @@ def test_make_and_revoke_a_key(person: People, shop: Shop, view: View) -> None:
     assert shop.http.get("/v1/me", headers=key).status_code == 401
 
 
+@pytest.mark.long
 @in_both_views
 def test_a_backup_is_made_and_downloaded(person: People, shop: Shop, view: View) -> None:
     """Long work that may be left: the screen says when it is done, the copy is a ledger, and the audit log has who asked for it, once."""

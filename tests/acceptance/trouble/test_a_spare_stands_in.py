@@ -65,6 +65,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PairShop]:
         yield shop
 
 
+@pytest.mark.long
 def test_a_key_of_the_spare_certifies_nothing(shop: PairShop) -> None:
     answer = shop.certify(invoice(fresh()), nim=SPARE)
     told = problem(answer, 409, "MACHINE_IS_SPARE")

@@ -21,6 +21,8 @@ from support.tools import need
 from common.sockets import bind_unix
 from daemon.store.sqlite.lock import LedgerLock
 
+pytestmark = pytest.mark.long
+
 MORE: tuple[tuple[str, ...], ...] = (
     ("users", "create", "awa", "--role", "seller", "--password-stdin"),
     ("users", "passwd", "awa", "--password-stdin"),
