@@ -15,7 +15,7 @@ from daemon.core.machine.state import FiscalCounters
 from daemon.core.report.machine_info import MachineInfo, last_contact, machine_info
 from daemon.doctor.service import MachineHealth
 from daemon.ledger_access import now
-from daemon.machines.inspect_port import PortReading
+from daemon.machines.port_reading import PortReading
 from daemon.settings import Settings
 
 

@@ -13,7 +13,7 @@ from daemon.cli.machine_output import reading_pairs
 from daemon.cli.output import print_pairs, print_table, say, warn
 from daemon.core.clock import drift_seconds
 from daemon.ledger_access import now
-from daemon.machines.inspect_port import PortReading, Silence
+from daemon.machines.port_reading import PortReading, Silence
 from daemon.setup.previous import differences
 from daemon.setup.request import MachineAccess, SetupResult, for_till
 

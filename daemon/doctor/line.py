@@ -20,7 +20,8 @@ from daemon.core.report.machine_info import ALERT_DAYS, last_contact
 from daemon.doctor import wording
 from daemon.doctor.service import MachineHealth, Service
 from daemon.doctor.wording import CheckResult, fail, ok, warn
-from daemon.machines.inspect_port import PortReading, Silence, look
+from daemon.machines.inspect_port import look
+from daemon.machines.port_reading import PortReading, Silence
 from daemon.settings import Machine, Settings
 
 DRIFT_WARN, DRIFT_FAIL = 120, 3600

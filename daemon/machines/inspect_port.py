@@ -4,50 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from bridge.errors import BridgeError, PortUnavailable, PortVanished
 from bridge.link import Link, Timers
 from bridge.machine import LinkedMachine, handshake
 from bridge.port_network import is_network, open_line
 from bridge.ports import find_holders
-from common.language import Text, sentence
+from common.language import sentence
 from common.language.reasons import NO_END, PORT_HANGS_UP, PORT_USED_BY
 from daemon.core.errors import MachineError, MachineNonsense, MachineRefused
-from daemon.core.machine.state import MachineState, ServerLink
+from daemon.core.machine.state import ServerLink
 from daemon.machines.adapter import ConnectedMachine, machine_state
-
-Why = Literal["busy", "missing", "permission", "silent", "stranger", "other"]
+from daemon.machines.port_reading import PortReading, Silence
 
 TAXPAYER_LINES = range(6)
 PATIENCE_SECONDS = 6.0
 """For all of it: three tries of a few commands on a slow line; a machine needs a tenth of a second."""
-
-
-@dataclass(frozen=True)
-class PortReading:
-    """C1h, C2h and the six lines of 2Bh, at one moment."""
-
-    state: MachineState
-    link: ServerLink
-    taxpayer: tuple[str, ...]
-    read_at: int = 0
-    """When it was read by the box's clock (ms): the machine's time is compared with that, however long somebody thinks meanwhile."""
-
-
-@dataclass(frozen=True)
-class Silence:
-    """Why nothing was read: another program holds the line (`busy`), nobody answers (`silent`), or something that is no
-    machine does (`stranger`)."""
-
-    reason: Text
-    why: Why
-
-    @property
-    def busy(self) -> bool:
-        return self.why == "busy"
 
 
 async def look(

@@ -28,7 +28,7 @@ from daemon.api.page.screens.first_start import link
 from daemon.api.service import create_first_start
 from daemon.app.runtime import Runtime
 from daemon.core.errors import InvalidRequest, McfdError, PrinterFailed
-from daemon.machines.inspect_port import PortReading
+from daemon.machines.port_reading import PortReading
 from daemon.owner import as_owner
 from daemon.paper.escpos import as_escpos
 from daemon.paper.layout import Document, QrCode, TextLine, Title

@@ -27,7 +27,7 @@ from daemon.core.ledger.take_over import TakeOver
 from daemon.core.machine.nim import same_machine
 from daemon.doctor.service import MachineHealth, ask
 from daemon.ledger_access import change, now, read_ledger
-from daemon.machines.inspect_port import PortReading, Silence
+from daemon.machines.port_reading import PortReading, Silence
 from daemon.settings import Machine, Settings
 
 if TYPE_CHECKING:

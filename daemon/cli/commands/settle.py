@@ -36,7 +36,7 @@ from daemon.core.ledger.paper import PaperInvoice, read_paper
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.nim import same_machine
 from daemon.ledger_access import change, now, read_ledger
-from daemon.machines.inspect_port import PortReading
+from daemon.machines.port_reading import PortReading
 from daemon.operations import Settle
 from daemon.settings import Machine, Settings
 

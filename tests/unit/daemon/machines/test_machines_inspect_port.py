@@ -11,7 +11,8 @@ from support.processor import within
 from bridge.frame import Decoder, MachineReply, Request, encode
 from bridge.link import Timers
 from daemon.core.machine.state import ServerLink
-from daemon.machines.inspect_port import PortReading, Silence, look
+from daemon.machines.inspect_port import look
+from daemon.machines.port_reading import PortReading, Silence
 
 pytestmark = pytest.mark.quick_timers
 
