@@ -8,7 +8,7 @@ from pathlib import Path
 from common.language import Language
 from daemon.core.invoice.invoice import CLIENTS, COMMENT_NAMES, NATURES
 from daemon.core.ledger.book import Book
-from daemon.core.report.letterhead import Letterhead
+from daemon.core.report.report_parts import Letterhead
 from daemon.paper.logo import LARGEST
 from daemon.paper.shop import Shop
 from daemon.settings import Settings

@@ -11,7 +11,7 @@ import msgspec
 from common.language import Language, Text
 from daemon.core.delivery import Backlog
 from daemon.core.errors import NotFound
-from daemon.core.report.letterhead import Letterhead
+from daemon.core.report.report_parts import Letterhead
 from daemon.paper.escpos import CodePage, as_escpos
 from daemon.paper.layout import Document, Width
 from daemon.paper.shop import Shop

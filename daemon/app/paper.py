@@ -15,7 +15,7 @@ from daemon.company import shop_of
 from daemon.core.errors import McfdError
 from daemon.core.events import CLOSURE, PRINTER
 from daemon.core.report.fiscal_reports import ZReport
-from daemon.core.report.letterhead import Letterhead
+from daemon.core.report.report_parts import Letterhead
 from daemon.paper.reports import report_document
 from daemon.paper.shop import Shop, Style
 from daemon.printer import ReceiptPrinter

@@ -362,7 +362,7 @@ class Settings(Section, frozen=True):
 
     @property
     def joined_home(self) -> Path:
-        """The folder of what joining a headquarters has left (daemon/settings/joined.py), whether or not there is one."""
+        """The folder of what joining a headquarters has left (daemon/settings/source.py), whether or not there is one."""
         return self.storage.path.parent / "headquarters"
 
     def recordings_of(self, nim: str) -> Path:

@@ -1,7 +1,11 @@
 """From a file and the environment to `Settings`, or one line that says which key is wrong and why.
 
 `MCFD_<SECTION>_<KEY>` overrides a value of the file; a misspelt one stops the start like a misspelt key. A name of no section, not even
-nearly (`MCFD_API_KEY`), belongs to somebody else, as a till's script, and is left alone."""
+nearly (`MCFD_API_KEY`), belongs to somebody else, as a till's script, and is left alone.
+
+What joining a headquarters has left beside the ledger: it stands in the place of a section [upstream], which goes before it.
+
+A folder of the daemon's own, since its page joins too, and writes no configuration."""
 
 from __future__ import annotations
 
@@ -16,12 +20,22 @@ import msgspec
 from common.language import tr
 from common.language.system import reason
 from common.settings import SettingsError, convert, misspelt, read_toml
+from common.wire.upstream_kinds import KINDS, UpstreamKindName
+from daemon.owner import as_owner
 from daemon.settings.check import problems, unreadable_files
-from daemon.settings.joined import with_joined
-from daemon.settings.model import Settings
+from daemon.settings.model import Settings, Upstream
 
 if TYPE_CHECKING:
     from daemon.settings.describe import Key
+
+RECORD: Final = "joined.json"
+"""Written last: without it the others mean nothing."""
+KEY: Final = "box.key"
+"""https: the private key, `whsk_…`."""
+CREDENTIALS: Final = "box.creds"
+"""nats: credentials with the private key."""
+AUTHORITY: Final = "ca.pem"
+FILES: Final = (RECORD, KEY, CREDENTIALS, AUTHORITY)
 
 SEARCH = (Path("/etc/mcfd/mcfd.toml"), Path("mcfd.toml"))
 PREFIX: Final = "MCFD_"
@@ -30,6 +44,58 @@ NOT_OURS: Final = ("MCFD_CONFIG", "MCFD_TEST_")
 _PARSED: Final = {msgspec.inspect.BoolType: bool, msgspec.inspect.IntType: int, msgspec.inspect.FloatType: float}
 _NEARLY: Final = 0.75
 """How alike a misspelt section and its own name are: `store` and `storage`, not `api` and `sandbox`."""
+
+
+class JoinedHeadquarters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`url`: where closures go; `headquarters`: what was joined; `label`: what it calls the shop."""
+
+    kind: UpstreamKindName
+    url: str
+    headquarters: str
+    label: str = ""
+
+
+def read_joined(home: Path) -> JoinedHeadquarters | None:
+    """None where nothing was joined, or where this user may not look; SettingsError."""
+    file = home / RECORD
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=JoinedHeadquarters)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return None
+    except OSError as error:
+        raise SettingsError(file, "", tr("cannot be read: {why}", why=reason(error))) from None
+    except msgspec.MsgspecError as error:
+        raise SettingsError(file, "", error) from None
+
+
+def upstream_of(joined: JoinedHeadquarters, home: Path) -> Upstream:
+    has_credentials, authority = KINDS[joined.kind].takes_credentials, home / AUTHORITY
+    return Upstream(
+        kind=joined.kind,
+        url=joined.url,
+        key_file=None if has_credentials else home / KEY,
+        credentials_file=home / CREDENTIALS if has_credentials else None,
+        tls_ca=authority if authority.exists() else None,
+        receipt=not has_credentials,
+        box=joined.label,
+    )
+
+
+def with_joined(settings: Settings) -> Settings:
+    """The same settings where [upstream] is configured, or nothing was joined."""
+    home = settings.joined_home
+    if settings.upstream is not None:
+        return settings
+    with as_owner(home.parent):  # root follows nobody's links
+        joined = read_joined(home)
+        return settings if joined is None else msgspec.structs.replace(settings, upstream=upstream_of(joined, home))
+
+
+def is_joined(settings: Settings) -> bool:
+    """Whether closures go where joining has said."""
+    upstream = settings.upstream
+    files = () if upstream is None else (upstream.key_file, upstream.credentials_file)
+    return any(file is not None and file.parent == settings.joined_home for file in files)
 
 
 def load(path: Path | None = None, environ: Mapping[str, str] = os.environ) -> Settings:

@@ -1,4 +1,6 @@
-"""What ended, as screens and auditors read it."""
+"""What ended, as screens and auditors read it.
+
+The events of a week, in the order in which they became durable."""
 
 from __future__ import annotations
 
@@ -9,12 +11,13 @@ from functools import partial
 import msgspec
 
 from daemon.core.errors import StorageError
+from daemon.core.events import Event, EventSpan
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
 from daemon.core.report.journal import Extent, Page
 from daemon.store.access import LedgerAccess
 from daemon.store.sqlite.connection import Job
-from daemon.store.tables import journal
+from daemon.store.tables import events, journal
 from daemon.store.tables.book import books, closures, counters, originals
 from daemon.store.tables.meta import MOST, add_entries, damaged_entries, read_damage
 
@@ -98,3 +101,23 @@ class Journal(LedgerAccess):
     async def periods(self, book: Book, records: Sequence[Record]) -> Sequence[int]:
         """The Z that each is in, 0 while its period is open; the records come one after the other, in either direction."""
         return await self.read(closures.periods, book=book, records=records)
+
+
+class EventLog(LedgerAccess):
+    async def add(self, book: Book, kind: str, *, at: int, ref: int = 0, detail: str = "") -> None:
+        """For what the ledger does not do itself: a machine that comes and goes, an alert."""
+        write = self._open.event_writer.write
+        await self.write(lambda connection: write(connection, book, kind, at, ref=ref, detail=detail))
+
+    async def after(self, book: Book, event_id: int, limit: int = 100) -> Sequence[Event]:
+        return self.peek(events.events_after, book=book, event_id=event_id, limit=limit)
+
+    async def find(self, book: Book, event_id: int) -> Event | None:
+        return self.peek(events.find_event, book=book, event_id=event_id)
+
+    async def last_at(self, book: Book, kind: str) -> int:
+        """When an event of that kind was last written (ms), 0 when none is kept."""
+        return self.peek(events.last_event_at, book=book, type_=kind)
+
+    async def span(self) -> EventSpan:
+        return self.peek(events.event_span)

@@ -20,8 +20,7 @@ from daemon.core.ledger.book import Aggregate, Book, BookState, Closure, LastSee
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.state import FiscalCounters, MachineState
 from daemon.store.access import OpenLedger
-from daemon.store.acts import ActAccess
-from daemon.store.calendar import CalendarAccess
+from daemon.store.acts import ActAccess, CalendarAccess
 from daemon.store.deferred import DeferredAccess
 from daemon.store.maintenance.numbers import catch_up, name_of, question_at_first_connection
 from daemon.store.outages import OutageAccess

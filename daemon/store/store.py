@@ -18,8 +18,7 @@ from daemon.core.errors import LedgerInUse, LedgerUnusable, StorageError
 from daemon.core.invoice.invoice import PAYMENT_LABELS
 from daemon.store.access import OpenLedger
 from daemon.store.decisions import OperatorDecisions
-from daemon.store.event_log import EventLog
-from daemon.store.journal import Journal
+from daemon.store.journal import EventLog, Journal
 from daemon.store.ledger import Ledger, SandboxLedger
 from daemon.store.maintenance import housekeeping
 from daemon.store.maintenance.health import examine

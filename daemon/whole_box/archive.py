@@ -20,7 +20,7 @@ from common.files import secret_path
 from common.language import Text
 from common.settings import named_paths
 from daemon.owner import as_owner
-from daemon.settings import Settings, joined
+from daemon.settings import Settings, source
 from daemon.whole_box.sealed import NotOpened
 from daemon.whole_box.signature import KEY_FILE, ArchiveEntry, BoxKey, Signature, key_file
 
@@ -76,7 +76,7 @@ def belongings(settings: Settings) -> Iterator[Belonging]:
     for name, mode in AUTHORITY_FILES.items():
         yield Belonging(AUTHORITY + name, settings.tls_home / name, mode)
     yield Belonging(BOX + KEY_FILE, key_file(settings.storage.path), 0o600)
-    for name in reversed(joined.FILES):
+    for name in reversed(source.FILES):
         yield Belonging(JOINED + name, settings.joined_home / name, 0o600)
 
 

@@ -20,7 +20,7 @@ from headquarters.api.access import problem
 from headquarters.intake.gather import Threads
 from headquarters.intake.joining import JoinService, JoinTerms
 from headquarters.intake.reception import Reception
-from headquarters.page import calendar, entrance, findings, totals
+from headquarters.page import entrance, findings, totals
 from headquarters.page.shared import FOREIGN, NOT_PERMITTED, RETURN_COOKIE, NoSession, Screens
 from headquarters.store.database import BadContent, StoreError
 from headquarters.store.store import HqStore
@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 AnyRequest = Request[Any, Any, Any]
 PAGE = (
     *(entrance.login_form, entrance.login, entrance.logout, entrance.choose_language, entrance.static),
-    *(calendar.calendar, calendar.shop, calendar.closure),
+    *(totals.calendar, totals.shop, totals.closure),
     *(findings.ledger, findings.accept),
     *(totals.totals, totals.exports, totals.closures_csv),
     *(findings.findings, findings.say, findings.boxes, findings.join_form, findings.make_code, findings.revoke),

@@ -1,8 +1,11 @@
-"""What the closures of one book say of themselves and of each other."""
+"""What the closures of one book say of themselves and of each other.
+
+What a box is asked to send again, and how often: each missing range at once, then at growing intervals, and at last no more. What is
+refused whenever it comes is not asked for for ever; its finding stays."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 import msgspec
@@ -11,6 +14,20 @@ from common.wire.instants import instant_millis
 from common.wire.presence import Presence
 from headquarters.core.closure_record import ClosureRecord
 from headquarters.core.wording import GONE, Fact, Facts
+
+CLOCK_SECONDS = 300
+"""As far as a signature's time may be off; a box that is further off cannot deliver by HTTPS."""
+TAX_DAYS = 5
+SETTLED_MILLIS = 1000
+HOUR_MILLIS = 3_600_000
+DEFERRED_HOURS = 40
+"""Age of a sale that is not certified yet, by the box's clock; the law leaves 48."""
+
+FIRST_MILLIS = 3_600_000
+MOST_TIMES = 10
+"""At twice the interval each time: the last request is three weeks after the first."""
+MOST_RANGES = 20
+"""In one answer."""
 
 
 def alone(record: ClosureRecord) -> Iterator[Fact]:
@@ -89,15 +106,6 @@ def _gap(missing: Missing) -> Fact:
     return Fact("gap", f"{key}:{GONE}", {**facts, "what": GONE}) if missing.is_gone else Fact("gap", key, {**facts})
 
 
-CLOCK_SECONDS = 300
-"""As far as a signature's time may be off; a box that is further off cannot deliver by HTTPS."""
-TAX_DAYS = 5
-SETTLED_MILLIS = 1000
-HOUR_MILLIS = 3_600_000
-DEFERRED_HOURS = 40
-"""Age of a sale that is not certified yet, by the box's clock; the law leaves 48."""
-
-
 def facts_of(
     presence: Presence, *, at: int, now: int, newest: str, last: ClosureRecord | None, closed_at: int
 ) -> Iterator[Fact]:
@@ -134,3 +142,36 @@ def _number(version: str) -> tuple[int, ...]:
     """`1.4.0` and `1.4.0+git` are the same; what is no number counts as 0."""
     parts = version.partition("+")[0].partition("-")[0].split(".")
     return tuple(int(part) if part.isdecimal() else 0 for part in parts)
+
+
+class RequestedRange(msgspec.Struct, frozen=True, array_like=True):
+    """A range is known by its first number: its end may move on each day."""
+
+    first: int
+    times: int
+    at: int
+    """ms, of the last time"""
+
+
+def due(requests: Sequence[RequestedRange], missing: Sequence[Missing], now: int) -> list[Missing]:
+    """What may be asked for now. A last time that is still to come is none: the clock was wrong."""
+    before = {one.first: one for one in requests}
+    return [one for one in missing if _is_due(before.get(one.first), now)][:MOST_RANGES]
+
+
+def counted(
+    requests: Sequence[RequestedRange], missing: Sequence[Missing], new: Sequence[Missing], now: int
+) -> list[RequestedRange]:
+    """What was asked, after those were; of what is missing still."""
+    before = {one.first: one for one in requests}
+    for one in new:
+        times = before[one.first].times if one.first in before else 0
+        before[one.first] = RequestedRange(one.first, times + 1, now)
+    return [before[one.first] for one in missing if one.first in before]
+
+
+def _is_due(last: RequestedRange | None, now: int) -> bool:
+    if last is None:
+        return True
+    wait = FIRST_MILLIS << (last.times - 1)
+    return last.times < MOST_TIMES and (now >= last.at + wait or now < last.at - FIRST_MILLIS)

@@ -16,9 +16,8 @@ from headquarters.core.lateness import LOOK_BACK, Habit, from_clock, learn, over
 from headquarters.core.wording import Fact
 from headquarters.findings.notify import NotificationFailed, Notifier
 from headquarters.store.database import StoreError
-from headquarters.store.findings import StoredFinding
+from headquarters.store.findings import Silent, StoredFinding
 from headquarters.store.store import HqStore
-from headquarters.store.watching import Silent
 
 log = structlog.get_logger(__name__)
 

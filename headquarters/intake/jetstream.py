@@ -1,7 +1,9 @@
 """Closures from the stream: fetched by the hundred, kept, then acknowledged; any number of instances share one consumer.
 
 What is acknowledged is in the database, or is evidence. A database that was put back, also under running instances, lacks messages
-that were acknowledged; it is looked at every few seconds, and they are read again from the stream itself."""
+that were acknowledged; it is looked at every few seconds, and they are read again from the stream itself.
+
+The last word of each box, kept by the stream PRESENCE."""
 
 from __future__ import annotations
 
@@ -14,10 +16,10 @@ import structlog
 from common.wire.cancellation import ended
 from common.wire.keys import BadCredentials
 from common.wire.nats_client import Client, Msg, NatsError, NoAnswer
-from common.wire.nats_headers import CLOSURES_STREAM
+from common.wire.nats_headers import CLOSURES_STREAM, PRESENCE, PRESENCE_STREAM
 from common.wire.nats_pull import NatsOptions, Pull, connected, pulling
+from headquarters.core.reception import Message, MessageRefused
 from headquarters.intake.gather import AT_ONCE, Threads
-from headquarters.intake.presence_nats import PresenceEvents, PresenceIntake
 from headquarters.intake.questions_nats import Floods, Questions
 from headquarters.intake.reception import Batch, Reception
 from headquarters.intake.stream import (
@@ -34,6 +36,10 @@ from headquarters.store.taken import StreamName
 
 log = structlog.get_logger(__name__)
 
+PRESENCES_AT_ONCE = 200
+LOOK_EVERY_SECONDS = 10.0
+"""Nobody waits for an answer to a word in the stream: those of some seconds come together, when most have been asked with and are kept."""
+
 ACK_SECONDS = 60
 IN_FLIGHT = 20_000
 """Fetched and not yet acknowledged, by all instances together."""
@@ -42,6 +48,72 @@ CHECK_SECONDS = 10.0
 PRESENCE_FIRST_SECONDS = 5.0
 TROUBLE = (NatsError, OSError, StoreError, BadCredentials)
 EXPLICIT = {"ack_policy": "explicit", "ack_wait": ACK_SECONDS * 10**9, "max_ack_pending": IN_FLIGHT}
+
+
+class PresenceEvents:
+    """Between the session of the presences and that of the closures."""
+
+    def __init__(self) -> None:
+        self.has_read = asyncio.Event()
+        """The words that had waited in the stream are kept."""
+        self.put_back = asyncio.Event()
+        """The database may lack words that were acknowledged."""
+        self.put_back.set()
+
+
+class PresenceIntake:
+    """For one connection."""
+
+    def __init__(self, client: Client, options: NatsOptions, reception: Reception, events: PresenceEvents) -> None:
+        self._client = client
+        self._options = options
+        self._reception = reception
+        self._events = events
+
+    async def run(self) -> None:
+        """Until the connection is lost, which is a NatsError; where there is no such stream, presence comes by `ask` alone."""
+        try:
+            await self._read()
+        except NoSuchStream:
+            log.info("presence.no_stream")
+            self._events.has_read.set()
+            await self._client.within(asyncio.Event().wait(), None)
+
+    async def _read(self) -> None:
+        await call(self._client, f"CONSUMER.INFO.{PRESENCE_STREAM}.{self._options.durable}", {})
+        async with pulling(
+            self._client, PRESENCE_STREAM, self._options.durable, PRESENCES_AT_ONCE, waits=False
+        ) as pull:
+            while True:
+                messages = await pull.take()
+                await self._hear([message_of_consumer(msg) for msg in messages])
+                for msg in messages:
+                    msg.ack()
+                self._events.has_read.set()
+                if self._events.put_back.is_set():
+                    await self._read_all()
+                if len(messages) < PRESENCES_AT_ONCE:
+                    await asyncio.sleep(LOOK_EVERY_SECONDS)
+
+    async def _read_all(self) -> None:
+        """The last word of every box once more: a shop that is silent now does not say it again."""
+        self._events.put_back.clear()
+        try:
+            async for messages in read_stream(self._client, 1, f"mcf.*.{PRESENCE}", PRESENCE_STREAM):
+                await self._hear(messages)
+        except NatsError as error:
+            log.warning("presence.not_readable", reason=str(error))
+        except BaseException:
+            self._events.put_back.set()
+            raise
+
+    async def _hear(self, messages: Sequence[Message]) -> None:
+        unheard = await self._reception.unheard(messages)
+        await asyncio.gather(*map(self._heard, unheard))
+
+    async def _heard(self, message: Message) -> None:
+        with contextlib.suppress(MessageRefused):
+            await self._reception.presence(message)
 
 
 class JetStreamIntake:

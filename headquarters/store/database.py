@@ -14,7 +14,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from headquarters.store.migrations import HEAD, NewerVersion, upgrade, version_of
+from headquarters.store.tables import HEAD, NewerVersion, upgrade, version_of
 
 POOL = 6
 READ_AT_ONCE = 1000

@@ -7,13 +7,12 @@ from headquarters.store.book.presences import Presences
 from headquarters.store.database import Database
 from headquarters.store.evidence import EvidenceStore
 from headquarters.store.figures import Figures
-from headquarters.store.findings import FindingStore
+from headquarters.store.findings import FindingStore, Watching
 from headquarters.store.joining import Joining
 from headquarters.store.people import HqPeople
 from headquarters.store.register import Register
 from headquarters.store.revision import Settled
 from headquarters.store.taken import TakenMessages
-from headquarters.store.watching import Watching
 
 
 class HqStore:

@@ -1,5 +1,8 @@
 """One loop that blocks: a session on a pseudo-terminal behind a fixed path, with the control socket beside it. Bytes take the time they take
-on a real line: ten bits each, in both directions, by absolute deadlines."""
+on a real line: ten bits each, in both directions, by absolute deadlines.
+
+The fiscal memory on disk: the state itself, replaced as a whole and durable before the answer leaves, and beside it the
+log of certified invoices, for tests to compare with."""
 
 from __future__ import annotations
 
@@ -20,6 +23,8 @@ import msgspec
 from simulator.control.control_orders import Control
 from simulator.line.replay import Replay
 from simulator.line.session import LineSession, Output, Paused, Sent
+from simulator.machine.fiscal_memory import CertifiedInvoice, Snapshot
+from simulator.machine.machine import SimulatedMachine
 
 _BITS_PER_BYTE = 10  # start, eight data, stop
 _PIECE = 0.05  # seconds; a reply is handed over in pieces of at most that much line time
@@ -27,6 +32,14 @@ _STEP = 0.000001
 _MOST = 0.0002
 _SURELY = 0.00004
 _LOOKED_BACK = 32
+
+_CHUNK = 4096
+_OUTPUT_SPEED = 5  # in what tcgetattr gives
+
+_SLACK = Path("/proc/self/timerslack_ns")
+_WAKING = 0.00004  # seconds; what to begin with
+
+_LOG_SUFFIX = ".log"
 
 
 class Lateness:
@@ -104,10 +117,6 @@ class PacedLine:
         self._leaving = deque(entry for entry in self._leaving if not isinstance(entry[1], Sent))
 
 
-_CHUNK = 4096
-_OUTPUT_SPEED = 5  # in what tcgetattr gives
-
-
 class Terminal:
     """Raw at both ends. Our own descriptor of the client's end stays open, or reading would fail as soon as a client
     closes (field notes, "Serial"). `plug` and `unplug` may be repeated; each plug is a new pseudo-terminal at the same path.
@@ -169,10 +178,6 @@ class Terminal:
         if self._speed is None or termios.tcgetattr(self._slave)[_OUTPUT_SPEED] == self._speed:
             return data
         return bytes(~byte & 0xFF | 0x80 for byte in data[::2])
-
-
-_SLACK = Path("/proc/self/timerslack_ns")
-_WAKING = 0.00004  # seconds; what to begin with
 
 
 @dataclass
@@ -259,3 +264,71 @@ class Host:
     def _tell(self, event: dict[str, object]) -> None:
         if self.control:
             self.control.tell(msgspec.json.encode(event) + b"\n")
+
+
+class StateFileError(Exception):
+    pass
+
+
+class StateFile:
+    """`FILE` is the truth; `FILE.log` is cut back to it at the start, if a kill came between the two."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._log_path = path.with_name(path.name + _LOG_SUFFIX)
+        self._fresh = path.with_name(f".{path.name}.new")
+        self._revision = -1
+        self._log = os.open(self._log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        self._directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+
+    def load(self, machine: SimulatedMachine) -> None:
+        """Into the machine; from then on every change of it is to be kept. StateFileError when it cannot be read."""
+        snapshot = self._read()
+        if snapshot is not None:
+            machine.restore(snapshot)
+        machine.fiscal.log.extend(self._read_log(machine.fiscal.tc))
+        machine.fiscal.on_certified = self._append
+
+    def keep(self, machine: SimulatedMachine) -> None:
+        if machine.fiscal.revision == self._revision:
+            return
+        descriptor = os.open(self._fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            os.write(descriptor, msgspec.json.encode(machine.snapshot()))
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        self._fresh.replace(self._path)
+        os.fsync(self._directory)
+        self._revision = machine.fiscal.revision
+
+    def close(self) -> None:
+        os.close(self._log)
+        os.close(self._directory)
+
+    def _read(self) -> Snapshot | None:
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=Snapshot)
+        except FileNotFoundError:
+            return None
+        except msgspec.DecodeError as error:
+            raise StateFileError(f"{self._path} is not a state of this simulator: {error}") from error
+
+    def _read_log(self, tc: int) -> list[CertifiedInvoice]:
+        lines = self._log_path.read_bytes().splitlines(keepends=True)
+        entries = []
+        size = 0
+        for line in lines:
+            try:
+                entry = msgspec.json.decode(line, type=CertifiedInvoice)
+            except msgspec.DecodeError:
+                break
+            if not line.endswith(b"\n") or entry.tc > tc:
+                break
+            entries.append(entry)
+            size += len(line)
+        os.ftruncate(self._log, size)
+        return entries
+
+    def _append(self, entry: CertifiedInvoice) -> None:
+        os.write(self._log, msgspec.json.encode(entry) + b"\n")

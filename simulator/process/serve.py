@@ -24,8 +24,7 @@ from simulator.line.session import LineSession
 from simulator.machine.machine import SimulatedMachine
 from simulator.machine.options import FirmwareHabits, MachineClock, SimulatorOptions
 from simulator.machine.working_state import Mode
-from simulator.process.host import Host, PacedLine, Terminal
-from simulator.process.state_file import StateFile, StateFileError
+from simulator.process.host import Host, PacedLine, StateFile, StateFileError, Terminal
 
 _EXIT_UNUSABLE = 1
 

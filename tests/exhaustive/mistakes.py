@@ -5,7 +5,7 @@ from __future__ import annotations
 from simulation.patched import Mistake
 
 VERDICT, DECISION, NUMBER = "daemon.core.ledger.verdict", "daemon.core.ledger.decision", "daemon.core.invoice.number"
-LAST, STORE, WORK = "daemon.core.ledger.last_invoice", "exhaustive.store", "exhaustive.work"
+LAST, STORE, WORK = "daemon.core.ledger.verdict", "exhaustive.store", "exhaustive.work"
 WATER, NUMBERS = "exhaustive.water", "daemon.store.maintenance.numbers"
 
 # fmt: off

@@ -10,7 +10,7 @@ from exhaustive.model import Attempt, Book, Certification, Counters, Reading
 
 from daemon.core.invoice.invoice import Customer, Invoice
 from daemon.core.ledger import book as stored
-from daemon.core.ledger import decision, last_invoice, verdict
+from daemon.core.ledger import decision, verdict
 from daemon.core.ledger.attempt import Record
 from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState
 
@@ -79,9 +79,9 @@ def has_code(book: Book, code: str) -> bool:
     return bool(code) and any(attempt.code == code for attempt in book.attempts)
 
 
-def standing(book: Book, reading: Reading) -> last_invoice.Standing:
+def standing(book: Book, reading: Reading) -> verdict.Standing:
     last = reading.last
-    return ask(last_invoice.standing, last, seen_by(book), in_ledger=last is not None and has_code(book, last.code))
+    return ask(verdict.standing, last, seen_by(book), in_ledger=last is not None and has_code(book, last.code))
 
 
 Judged = tuple[Attempt, str, Any]

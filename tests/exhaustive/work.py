@@ -9,9 +9,17 @@ from exhaustive import real, store, water
 from exhaustive.model import Attempt, Book, Certification, Counters, Ledger, World
 
 from daemon.core.invoice.number import same_number
-from daemon.core.ledger.last_invoice import is_last, resembles
 from daemon.core.ledger.paper import PaperInvoice
-from daemon.core.ledger.verdict import activated_since, behind, disagreement, fc_moved, judge, went_down
+from daemon.core.ledger.verdict import (
+    activated_since,
+    behind,
+    disagreement,
+    fc_moved,
+    is_last,
+    judge,
+    resembles,
+    went_down,
+)
 
 MISSING = "ours is missing"
 ALIKE = "another of our number"

@@ -19,7 +19,7 @@ from common.wire.upstream_kinds import KINDS
 from daemon.core.errors import JoinFailed, KeyRevoked
 from daemon.owner import as_owner
 from daemon.settings import Settings
-from daemon.settings.joined import (
+from daemon.settings.source import (
     AUTHORITY,
     CREDENTIALS,
     FILES,

@@ -22,9 +22,8 @@ from daemon.settings import Settings, Upstream
 from daemon.store.outbox import Outbox
 from daemon.upstream.event import compose
 from daemon.upstream.options import UpstreamReceiver
-from daemon.usecases.delivery.lane import Backoff
 from daemon.usecases.delivery.presence import Announcer
-from daemon.usecases.delivery.replicate import Replicator
+from daemon.usecases.delivery.replicate import Backoff, Replicator
 from daemon.usecases.worker.machine_worker import BookEvent
 
 

@@ -20,8 +20,7 @@ from daemon.core.errors import StorageError
 from daemon.settings import Settings
 from daemon.settings.model import Webhook
 from daemon.upstream.options import UpstreamReceiver
-from daemon.usecases.delivery.lane import Backoff
-from daemon.usecases.delivery.replicate import Replicator
+from daemon.usecases.delivery.replicate import Backoff, Replicator
 from daemon.usecases.delivery.webhook_events import WebhookEvents, compose
 from daemon.usecases.worker.machine_worker import BookEvent
 

@@ -18,7 +18,7 @@ from daemon.cli.output import Progress, moment, print_json, print_table, say
 from daemon.core.errors import NotFound
 from daemon.core.invoice.number import normalised
 from daemon.core.ledger.attempt import AttemptState, Record
-from daemon.core.ledger.unreadable import readable_move
+from daemon.core.ledger.entries import readable_move
 from daemon.core.report.acts import JournalCash, journal_cash, move_of
 from daemon.core.report.journal import JournalRecord, Page, journal_record, reason_text
 from daemon.core.report.ranges import read_range

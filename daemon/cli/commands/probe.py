@@ -16,10 +16,9 @@ from daemon.cli.failures import FOUND_WRONG, Failure, Unavailable
 from daemon.cli.options import config_option, examples, json_option
 from daemon.cli.output import print_json, say, warn
 from daemon.owner import as_owner
-from daemon.probe.configuration import SectionNotFound, lines_of, write
 from daemon.probe.connect import SPEEDS, NoMachine
 from daemon.probe.replies import ProbeFinding
-from daemon.probe.run import ProbeResult, row, write_bundle
+from daemon.probe.run import ProbeResult, SectionNotFound, lines_of, row, write, write_bundle
 from daemon.probe.run import probe as probe_port
 from daemon.settings import SettingsError, load
 

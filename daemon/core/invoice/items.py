@@ -28,13 +28,12 @@ from common.language.reasons import (
     to_stored,
 )
 from daemon.core import money
-from daemon.core.invoice import specific_tax
+from daemon.core.invoice import taxes
 from daemon.core.invoice.fields import Fields
 from daemon.core.invoice.invoice import GROUPS, Item, ItemType, PriceMode, Warn
 from daemon.core.invoice.request import ITEM_TEXTS, MIDDLE_LENGTH, NAME_LENGTH
 from daemon.core.invoice.rules import PSVB_RATES
-from daemon.core.invoice.specific_tax import PRODUCT, Fold, SpecificTax
-from daemon.core.invoice.taxes import WHOLE, percent, without_vat
+from daemon.core.invoice.taxes import PRODUCT, WHOLE, Fold, SpecificTax, percent, without_vat
 from daemon.core.money import MAX_AMOUNT, divide_half_up, round_half_up
 
 LETTERS = tuple(GROUPS)
@@ -192,7 +191,7 @@ def _requested_line(fields: Fields, mode: PriceMode, rate: int) -> RequestedLine
                 fields.fault("amountTtc", Text("or `unitPrice` is required"))
             return None
         tax = fields.values.get("specificTax"), fields.values.get("specificTaxRate")
-        with_tax = specific_tax.amount_with(*tax, product=price * quantity, quantity=quantity, vat=rate, mode=mode)
+        with_tax = taxes.amount_with(*tax, product=price * quantity, quantity=quantity, vat=rate, mode=mode)
         amount = _default_amount(price, quantity, mode, rate) if with_tax is None else with_tax
     if sent and not isinstance(amount, int) and not _carries_tax(fields):
         fields.fault("amountTtc", Text("must be a whole number"))
@@ -207,7 +206,7 @@ def _default_amount(price: int, quantity: int, mode: PriceMode, rate: int) -> in
 
 
 def _carries_tax(fields: Fields) -> bool:
-    return specific_tax.carried(fields.values.get("specificTax"), fields.values.get("specificTaxRate"))
+    return taxes.carried(fields.values.get("specificTax"), fields.values.get("specificTaxRate"))
 
 
 def _machine_line(
@@ -228,7 +227,7 @@ def _separate(fields: Fields, mode: PriceMode, request: RequestedLine) -> Machin
     price, quantity, amount, rate = request
     if price is None:
         return Fold(FOLD_NO_PRICE)
-    tax = specific_tax.judge(
+    tax = taxes.judge(
         fields.values.get("specificTax"),
         fields.values.get("specificTaxRate"),
         amount=amount,

@@ -2,7 +2,8 @@
 repaired, cash that was put into the drawer or taken out, a month or a year that was closed, an outage, a spare that has taken over.
 
 An entry stands after the record `after_seq` and the closure `after_z`; several at one place stand in the order they were written.
-"""
+
+What stands in the journal for an entry whose row is damaged: its place and number, as far as they can be read."""
 
 from __future__ import annotations
 
@@ -10,9 +11,24 @@ from typing import Literal
 
 import msgspec
 
+from common.language import Text
+from daemon.core.invoice.invoice import invoice_without_lines
+from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Tally
 from daemon.core.ledger.take_over import TakeOverStep
 from daemon.core.machine.state import FiscalCounters
+
+CashKind = Literal["deposit", "withdrawal"]
+
+ReportKind = Literal["X", "A", "articles"]
+
+CalendarKind = Literal["month", "year"]
+
+OutageReason = Literal["line_lost", "no_answer", "blocked", "deactivated", "attention", "disk", "box_off"]
+"""`blocked`: the machine refuses every invoice before it is opened, as when the tax server has not heard of it for too long; `disk`: the box cannot
+store a certification; `box_off`: seen at the next start."""
+Recipient = Literal["administration", "distributor"]
+"""Who has to be notified of an outage (arrêté 2025-0049, article 7 c)."""
 
 
 class Epoch(msgspec.Struct, frozen=True, tag="epoch"):
@@ -47,9 +63,6 @@ class TimeRepair(msgspec.Struct, frozen=True, tag="time"):
     reason: str
 
 
-CashKind = Literal["deposit", "withdrawal"]
-
-
 class CashMove(msgspec.Struct, frozen=True, tag="cash"):
     """Cash put into the drawer or taken out beside sales (decision 34); `amount` in whole XOF, above 0. The machine does not know of it."""
 
@@ -68,9 +81,6 @@ class CopyAct(msgspec.Struct, frozen=True, tag="copy"):
     copy: int
 
 
-ReportKind = Literal["X", "A", "articles"]
-
-
 class ReportAct(msgspec.Struct, frozen=True, tag="report"):
     """A report was given out (SFE 2.23): `body` is its JSON as it was. `number` is that of a closed report of articles, 0 of a look; `upto_seq` and
     `upto_at` (ms) say how far it goes."""
@@ -80,9 +90,6 @@ class ReportAct(msgspec.Struct, frozen=True, tag="report"):
     number: int = 0
     upto_seq: int = 0
     upto_at: int = 0
-
-
-CalendarKind = Literal["month", "year"]
 
 
 class CalendarClosed(msgspec.Struct, frozen=True, tag="calendar"):
@@ -118,13 +125,6 @@ class SaleDecided(msgspec.Struct, frozen=True, tag="deferred.decided"):
     number: str
     decision: Literal["withdrawn", "released"]
     reason: str
-
-
-OutageReason = Literal["line_lost", "no_answer", "blocked", "deactivated", "attention", "disk", "box_off"]
-"""`blocked`: the machine refuses every invoice before it is opened, as when the tax server has not heard of it for too long; `disk`: the box cannot
-store a certification; `box_off`: seen at the next start."""
-Recipient = Literal["administration", "distributor"]
-"""Who has to be notified of an outage (arrêté 2025-0049, article 7 c)."""
 
 
 class OutageBegun(msgspec.Struct, frozen=True, tag="outage"):
@@ -237,3 +237,30 @@ def read_gaps(content: str) -> tuple[Gap, ...]:
 def repaired(at: int, repair: TimeRepair, ceiling: int) -> int:
     """What a time that was written with the wrong clock is taken for; in the same order as what was written."""
     return min(max(at - repair.ahead, repair.floor), ceiling)
+
+
+def unreadable(record_id: int, seq: int, number: str, nim: str, reason: str = "") -> Record:
+    return Record(
+        id=record_id,
+        number=number,
+        type="",
+        state="damaged",
+        begun_at=0,
+        base=FiscalCounters(0, 0, 0),
+        total_ttc=0,
+        invoice=invoice_without_lines(number, "", 0),
+        seq=seq,
+        reason=reason or str(Text("this entry cannot be read: its row is damaged")),
+        nim=nim,
+    )
+
+
+def readable_move(placed: Placed, nim: str) -> Placed | Record:
+    """An act of the journal, or what stands for one that cannot be read."""
+    try:
+        if isinstance(placed.entry, Act):
+            return placed
+    except (msgspec.MsgspecError, UnicodeError):
+        pass
+    reason = Text("entry {number} cannot be read: its row is damaged", number=placed.id)
+    return unreadable(placed.id, 0, "", nim, str(reason))

@@ -20,7 +20,7 @@ from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
 from daemon.core.money import divide_half_up
 from daemon.core.report.journal import PRICE_DECIMALS, QUANTITY_DECIMALS, Exact, exact
-from daemon.core.report.letterhead import Letterhead
+from daemon.core.report.report_parts import Letterhead
 
 
 class ArticleTotal(msgspec.Struct, frozen=True):

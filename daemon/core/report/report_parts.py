@@ -1,13 +1,22 @@
-"""What the reports X, Z and A are made of: one line of each of their tables."""
+"""What the reports X, Z and A are made of: one line of each of their tables.
+
+What stands above and below the documents of a shop, and the names of what is on them: kept by version, so that a copy is its original for ever (0047 art. 23).
+
+A version is named by the digest of its content. An invoice and a Z hold that name, and so does the chain."""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
 from daemon.core.machine.state import FiscalCounters
+
+DIGEST_LENGTH = 8
+_encoder = msgspec.msgpack.Encoder(order="deterministic")
 
 
 class GroupTotal(msgspec.Struct, frozen=True):
@@ -82,3 +91,43 @@ class ClosureSummary(msgspec.Struct, frozen=True):
 
 def counter_values(counters: FiscalCounters) -> CounterValues:
     return CounterValues(counters.tc, counters.fvc, counters.frc)
+
+
+class Letterhead(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`taxpayer` are I0 to I5 of 2Bh, empty while the machine has not told them; `name` and `address` are the shop's own words for that time. `labels` name
+    the methods of payment by language, `natures`, `clients` and `comments` what their letters stand for. `logo` is a PNG."""
+
+    taxpayer: tuple[str, ...] = ()
+    name: str = ""
+    address: str = ""
+    cadastral: str = ""
+    phone: str = ""
+    email: str = ""
+    accounts: tuple[str, ...] = ()
+    regime: str = ""
+    tax_office: str = ""
+    labels: Mapping[str, Mapping[str, str]] = {}
+    natures: Mapping[str, str] = {}
+    clients: Mapping[str, str] = {}
+    comments: Mapping[str, str] = {}
+    logo: bytes = b""
+
+    @property
+    def trade_name(self) -> str:
+        return (self.taxpayer[0] if self.taxpayer else "") or self.name
+
+
+_decoder = msgspec.msgpack.Decoder(Letterhead)
+
+
+def letterhead_bytes(letterhead: Letterhead) -> bytes:
+    return _encoder.encode(letterhead)
+
+
+def read_letterhead(content: bytes) -> Letterhead:
+    """msgspec.MsgspecError when the bytes are none."""
+    return _decoder.decode(content)
+
+
+def digest_of(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest()[:DIGEST_LENGTH]

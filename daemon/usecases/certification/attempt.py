@@ -37,9 +37,8 @@ from daemon.core.invoice.invoice import Invoice
 from daemon.core.ledger.attempt import Attempt, Outcome, Record
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.failure import MAY_BE_SENT_AGAIN, failure_of, reason_of
-from daemon.core.ledger.last_invoice import is_last
 from daemon.core.ledger.phases import Phase, Step
-from daemon.core.ledger.verdict import strangers
+from daemon.core.ledger.verdict import is_last, strangers
 from daemon.core.machine.state import Certified, FiscalCounters
 from daemon.machines.adapter import ConnectedMachine
 from daemon.store.tables.book import attempts

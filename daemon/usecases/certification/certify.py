@@ -13,7 +13,7 @@ from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.deferred import NumberWaits
 from daemon.core.ledger.phases import Phase, Step
 from daemon.core.ledger.take_over import NumberReserved
-from daemon.store.tables.book import attempts, deferred, series
+from daemon.store.tables.book import attempts, deferred, request_keys
 from daemon.usecases.certification import credit as credit_note
 from daemon.usecases.certification import numbering
 from daemon.usecases.certification.attempt import AttemptRun, attempt
@@ -114,7 +114,7 @@ def _reserved(worker: MachineWorker, record: Record) -> MachineBusy | NumberRese
 
 
 def refuse_duplicate(worker: MachineWorker, invoice: Invoice, deferred_id: int = 0) -> None:
-    if not worker.ledger.peek(series.is_reserved, worker.book, invoice.number):
+    if not worker.ledger.peek(request_keys.is_reserved, worker.book, invoice.number):
         return
     taken, find = worker.defaults.numbers.taken_from(worker.now()), worker.ledger.peek
     record = find(attempts.find_number, worker.book, invoice.number, taken)

@@ -4,7 +4,7 @@ refused or abandoned leaves it to the next."""
 from __future__ import annotations
 
 from daemon.core.invoice.invoice import CREDITS, SALES
-from daemon.store.tables.book import series as numbers
+from daemon.store.tables.book import request_keys as numbers
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 FIELD = "invoiceNumber"

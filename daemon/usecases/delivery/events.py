@@ -38,7 +38,7 @@ from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.deferred import DeferredSale
 from daemon.core.report.receipt import receipt
-from daemon.store.event_log import EventLog
+from daemon.store.journal import EventLog
 from daemon.store.ledger import Ledger
 from daemon.store.tables.book import deferred, outages
 from daemon.store.tables.book.attempts import find_record

@@ -14,7 +14,7 @@ from daemon.core.delivery import Backlog, Posting, WaitingEvent
 from daemon.core.events import CERTIFIED, CLOSURE, Envelope, Event
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
-from daemon.store.event_log import EventLog
+from daemon.store.journal import EventLog
 from daemon.store.ledger import Ledger
 from daemon.usecases.delivery.events import data_of
 

@@ -16,8 +16,8 @@ from daemon.core.clock import millis_text
 from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineRefused, NothingDone, StorageError
 from daemon.core.ledger.book import KeyUse
 from daemon.core.machine.state import ServerLink
-from daemon.core.report.letterhead import Letterhead, digest_of, letterhead_bytes, read_letterhead
 from daemon.core.report.machine_info import MachineInfo, machine_info
+from daemon.core.report.report_parts import Letterhead, digest_of, letterhead_bytes, read_letterhead
 from daemon.machines.adapter import ConnectedMachine
 from daemon.store.tables.book import letterheads
 from daemon.usecases.certification.idempotency import Answered, once

@@ -13,8 +13,7 @@ import msgspec
 
 from common.language import Language
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.entries import Placed
-from daemon.core.ledger.unreadable import readable_move
+from daemon.core.ledger.entries import Placed, readable_move
 from daemon.core.report.acts import journal_act
 from daemon.core.report.journal import Extent, Page, journal_record
 from daemon.core.report.journal_csv import (

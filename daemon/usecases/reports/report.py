@@ -1,11 +1,13 @@
 """X, A and the history: answers from totals that are kept up, never from the certifications of a period. Sales by article: the one report that
-reads the certifications themselves, as the totals do not hold their lines."""
+reads the certifications themselves, as the totals do not hold their lines.
+
+Sales as a screen shows them: to the last certification, not to the last tick, and hour by hour."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -13,11 +15,14 @@ import msgspec
 
 from daemon.core.clock import millis
 from daemon.core.invoice.invoice import CREDITS, SALES
+from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Aggregate, Book, Closure, Tally
 from daemon.core.ledger.entries import ReportAct
+from daemon.core.ledger.tally import add, contribution
 from daemon.core.report import fiscal_reports
 from daemon.core.report.articles import Articles, ArticlesReport
 from daemon.core.report.journal import Page
+from daemon.core.report.report_parts import GroupTotal, PaymentTotal
 from daemon.store.ledger import Ledger
 from daemon.store.tables.book import deferred, take_overs
 from daemon.usecases.reports.inspect import letterhead_of
@@ -28,6 +33,12 @@ MAX_DIGITS = 9
 """Of a Z number."""
 
 _EVER = 1 << 53
+
+HOUR = 3_600_000
+NOT_YET = 200
+"""Records at the most that the next tick will bring in: a tick comes every two seconds."""
+EVER = 1 << 53
+CACHE_HOURS = 24 * 7 * 3
 
 
 class ReportSource(Protocol):
@@ -152,4 +163,78 @@ async def _report(worker: MachineWorker, articles: Articles, start: int, end: in
     # Sorting thousands is no business of the loop's.
     return await asyncio.to_thread(
         articles.report, worker.book, start, end, at=worker.now(), ifu=worker.ifu, letterhead=letterhead
+    )
+
+
+class Sales(msgspec.Struct, frozen=True):
+    """Whole XOF; groups and payments are net of credit notes."""
+
+    count: int
+    """of sales"""
+    groups: tuple[GroupTotal, ...]
+    total: int
+    """net of credit notes"""
+    payments: tuple[PaymentTotal, ...]
+    credits: int
+    """how many credit notes"""
+    credited: int
+
+    @property
+    def average(self) -> int:
+        return (self.total + self.credited) // self.count if self.count else 0
+
+
+async def sales_between(worker: MachineWorker, start: int, end: int) -> Sales:
+    """What was certified in `start <= t < end` (ms), with what no tick has brought in yet."""
+    tally = await worker.ledger.tally_between(worker.book, start, end)
+    for record in await _not_yet(worker, start, end):
+        tally = add(tally, contribution(record))
+    return _sales(worker, tally)
+
+
+async def totals_by_hour(worker: MachineWorker, start: int, hours: int, cache: dict[tuple[int, int], int]) -> list[int]:
+    """The net total of each of so many hours from `start` (ms). Hours that are over, and of which a tick had brought in everything, are
+    remembered in `cache`, by book and time."""
+    now = worker.now()
+    end = start + hours * HOUR
+    # Asked before the totals and behind them: what a tick brings in between may be in neither, and what was looked at then is not remembered.
+    unsure = {(record.ended_at - start) // HOUR for record in await _not_yet(worker, start, end)}
+    found = []
+    for number, at in enumerate(range(start, end, HOUR)):
+        key = (worker.book.id, at)
+        if at > now:
+            found.append(0)
+        elif key in cache:
+            found.append(cache[key])
+        else:
+            found.append(net_total(await worker.ledger.tally_between(worker.book, at, at + HOUR)))
+            if at + 2 * HOUR < now and number not in unsure:
+                cache[key] = found[-1]
+    while len(cache) > CACHE_HOURS:
+        del cache[next(iter(cache))]
+    for record in await _not_yet(worker, start, end):
+        found[(record.ended_at - start) // HOUR] += net_total(contribution(record))
+    return found
+
+
+async def latest(worker: MachineWorker, limit: int) -> Sequence[Record]:
+    """Newest first, to the last one."""
+    return await worker.journal.page(worker.book, Page(-EVER, EVER, limit=limit))
+
+
+async def _not_yet(worker: MachineWorker, start: int, end: int) -> Sequence[Record]:
+    seq = (await worker.ledger.aggregated(worker.book)).seq
+    records = await worker.journal.page(worker.book, Page(start, end, after_seq=seq, limit=NOT_YET))
+    return [record for record in records if record.state != "damaged"]
+
+
+def _sales(worker: MachineWorker, tally: Tally) -> Sales:
+    report = fiscal_reports.a_report(worker.book, tally, (), 0, 0, labels=worker.labels)
+    return Sales(
+        count=sum(entry.count for entry in report.by_type if entry.invoice_type in SALES),
+        total=report.total_ttc,
+        credits=report.credit_notes.count,
+        credited=report.credit_notes.total,
+        groups=report.by_group,
+        payments=report.by_payment,
     )

@@ -32,10 +32,9 @@ from daemon.core.ledger.outage import LIMIT
 from daemon.core.ledger.take_over import PairNotCompared
 from daemon.core.machine.state import FiscalCounters, MachineState, ServerLink
 from daemon.core.report.fiscal_reports import Labels
-from daemon.core.report.letterhead import Letterhead
+from daemon.core.report.report_parts import Letterhead
 from daemon.machines.adapter import ConnectedMachine
-from daemon.store.event_log import EventLog
-from daemon.store.journal import Journal
+from daemon.store.journal import EventLog, Journal
 from daemon.store.ledger import Ledger
 from daemon.store.tables.book import attempts
 from daemon.usecases.worker.attempts import Attempts, WorkerStatistics

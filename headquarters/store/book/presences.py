@@ -10,9 +10,8 @@ from sqlalchemy import Connection, func, or_, select, update
 
 from common.wire.instants import instant_millis
 from common.wire.presence import Presence, WantedClosures
-from headquarters.core import asking
-from headquarters.core.asking import RequestedRange
-from headquarters.core.checks import facts_of
+from headquarters.core import checks
+from headquarters.core.checks import RequestedRange, facts_of
 from headquarters.core.closure_record import machine_of
 from headquarters.core.lateness import HeardBoot, heard, two_at_once
 from headquarters.core.wording import Fact, Kind
@@ -233,10 +232,10 @@ def _wanted(connection: Connection, words: Sequence[HeardPresence], now: int) ->
         book = LockedBook(row.machine, row.mode, row.max_z, row.held, row.told_z, row.closed_at, row.ledger)
         missing = [one for one in missing_of(connection, book) if not one.is_gone]
         requests = [] if row.asked is None else msgspec.msgpack.decode(row.asked, type=list[RequestedRange])
-        due = asking.due(requests, missing, now)
+        due = checks.due(requests, missing, now)
         wanted.setdefault(row.machine, []).extend(WantedClosures(row.mode, one.first, one.last) for one in due)
         if due and word.counts:
-            counted = msgspec.msgpack.encode(asking.counted(requests, missing, due, now))
+            counted = msgspec.msgpack.encode(checks.counted(requests, missing, due, now))
             mine = (table.machine == row.machine, table.mode == row.mode)
             connection.execute(update(tables.book).where(*mine).values(asked_at=now, asked=counted))
     return [wanted.get(word.machine, []) if word.quiet >= 0 else [] for word in words]

@@ -24,8 +24,7 @@ from daemon.core.delivery import Again, Delivered
 from daemon.settings import load
 from daemon.upstream.event import compose
 from daemon.upstream.options import UpstreamReceiver, open_receiver
-from daemon.usecases.delivery.lane import Backoff
-from daemon.usecases.delivery.replicate import Replicator
+from daemon.usecases.delivery.replicate import Backoff, Replicator
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "closure-event.schema.json").read_text())
 SEED = 20_251_206

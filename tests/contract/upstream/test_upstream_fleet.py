@@ -12,8 +12,7 @@ from support.receivers.headquarters import HttpHeadquarters, started, until
 from daemon.core.delivery import Delivered
 from daemon.upstream.event import compose
 from daemon.upstream.options import open_receiver
-from daemon.usecases.delivery.lane import Backoff
-from daemon.usecases.delivery.replicate import Replicator
+from daemon.usecases.delivery.replicate import Backoff, Replicator
 
 pytestmark = pytest.mark.long
 

@@ -22,8 +22,7 @@ from daemon.upstream.event import compose
 from daemon.upstream.https import open_receiver as open_https
 from daemon.upstream.https import open_webhook
 from daemon.upstream.options import open_receiver
-from daemon.usecases.delivery.lane import Backoff
-from daemon.usecases.delivery.replicate import Replicator
+from daemon.usecases.delivery.replicate import Backoff, Replicator
 
 NIM, OTHER = "EL02000015-1", "EL02000016-1"
 

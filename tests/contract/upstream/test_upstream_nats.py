@@ -30,8 +30,7 @@ from support.receivers.nats_server import (
 from common.wire.closure import MOST_BYTES
 from daemon.core.delivery import Again, Delivered, DeliveryRefused
 from daemon.upstream.options import Options, open_receiver
-from daemon.usecases.delivery.lane import Backoff
-from daemon.usecases.delivery.replicate import Replicator
+from daemon.usecases.delivery.replicate import Backoff, Replicator
 
 
 async def test_subject_and_message_id(nats):

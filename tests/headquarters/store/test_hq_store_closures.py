@@ -17,10 +17,10 @@ from headquarters.core.reception import Message, receive
 from headquarters.store import tables
 from headquarters.store.book.closures import TakeOutcome
 from headquarters.store.database import BadUrl, Database, StoreError, parse_url
-from headquarters.store.migrations import STEPS
 from headquarters.store.register import KeysOfRevision
 from headquarters.store.revision import StaleRing
 from headquarters.store.store import HqStore
+from headquarters.store.tables import STEPS
 from headquarters.store.taken import Taken
 
 

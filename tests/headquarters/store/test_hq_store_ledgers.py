@@ -13,8 +13,8 @@ from common.wire.presence import WantedClosures
 from headquarters.store import tables
 from headquarters.store.book.closures import TakeOutcome
 from headquarters.store.database import Database
-from headquarters.store.migrations import HEAD
 from headquarters.store.store import HqStore
+from headquarters.store.tables import HEAD
 
 LATER = EVENING + 30 * DAY
 

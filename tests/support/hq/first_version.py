@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
-from headquarters.store.migrations import upgrade
+from headquarters.store.tables import upgrade
 
 metadata = MetaData()
 

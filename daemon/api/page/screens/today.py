@@ -31,7 +31,7 @@ from daemon.usecases.certification.certify import certify
 from daemon.usecases.delivery.events import has_come
 from daemon.usecases.reports import report
 from daemon.usecases.reports.close_period import close_period
-from daemon.usecases.reports.sales import latest, sales_between, totals_by_hour
+from daemon.usecases.reports.report import latest, sales_between, totals_by_hour
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 LATEST: Final = 8

@@ -31,9 +31,8 @@ from daemon.core.ledger.attempt import (
 )
 from daemon.core.ledger.book import Book, Tally
 from daemon.core.ledger.deferred import NumberWaits
-from daemon.core.ledger.last_invoice import Standing, standing
 from daemon.core.ledger.tally import contribution
-from daemon.core.ledger.verdict import went_down
+from daemon.core.ledger.verdict import Standing, standing, went_down
 from daemon.core.machine.nim import short_nim
 from daemon.core.machine.state import Certified, LastInvoice
 from daemon.core.report.journal import Page

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.unreadable import unreadable
+from daemon.core.ledger.entries import unreadable
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.codec import RECORD_COLUMNS, record_of
 

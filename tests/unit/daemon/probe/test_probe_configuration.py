@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from daemon.probe.configuration import SectionNotFound, changed, write
+from daemon.probe.run import SectionNotFound, changed, write
 from daemon.settings import SettingsError, load
 
 FILE = """\

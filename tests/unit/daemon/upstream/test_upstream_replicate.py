@@ -12,8 +12,7 @@ from support.receivers.headquarters import until
 
 from daemon.core.delivery import Again, Delivered, DeliveryRefused
 from daemon.core.errors import StorageFull
-from daemon.usecases.delivery.lane import DAY_MS, HOUR_MS, LONGEST_RETRY_AFTER, WIDEST_SPREAD, Backoff
-from daemon.usecases.delivery.replicate import Replicator
+from daemon.usecases.delivery.replicate import DAY_MS, HOUR_MS, LONGEST_RETRY_AFTER, WIDEST_SPREAD, Backoff, Replicator
 
 NIM, OTHER = "EL02000015-1", "EL02000016-1"
 SEED = 15

@@ -5,15 +5,17 @@ import pytest
 from support.core_samples import credit_body, record
 
 from daemon.core.ledger.book import LastSeen
-from daemon.core.ledger.last_invoice import is_last, resembles, standing
 from daemon.core.ledger.verdict import (
     Disputed,
     NotCertified,
     activated_since,
     behind,
     fc_moved,
+    is_last,
     judge,
     may_be_certified,
+    resembles,
+    standing,
     strangers,
     vanished,
     verdicts,

@@ -9,8 +9,8 @@ from support.ledgers.ledger import MINUTE, START, Till, invoice, opened
 from support.ledgers.worker import worker_of
 
 from daemon.core.ledger.book import Book, Tally
-from daemon.usecases.reports import sales
-from daemon.usecases.reports.sales import HOUR, Sales, latest, sales_between, totals_by_hour
+from daemon.usecases.reports import report
+from daemon.usecases.reports.report import HOUR, Sales, latest, sales_between, totals_by_hour
 
 EVER = 1 << 53
 
@@ -89,7 +89,7 @@ async def test_an_hour_is_remembered_once_it_has_been_over_for_one(tmp_path: Pat
 
 async def test_what_is_remembered_is_taken_and_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The oldest goes first; what is remembered is not read again."""
-    monkeypatch.setattr(sales, "CACHE_HOURS", 2)
+    monkeypatch.setattr(report, "CACHE_HOURS", 2)
     async with opened(tmp_path / "ledger.sqlite3") as store:
         till = await Till.of(store)
         worker = worker_of(till)
