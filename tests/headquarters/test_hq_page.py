@@ -19,6 +19,8 @@ from support.shop import PLAIN
 
 from headquarters.store.store import HqStore
 
+pytestmark = pytest.mark.long
+
 NIM = "EL02000015-1"
 MONTH = "2025-12"
 PASSWORD = "un mot de passe"  # noqa: S105  # of a test
@@ -113,7 +115,6 @@ def test_calendar_to_proof(hq, open_page):
     expect(page.locator("pre")).to_contain_text('"z_number":4')
 
 
-@pytest.mark.long
 def test_english_on_a_phone(open_page):
     """The browser's language, and the person's choice over it; nothing is wider than a phone but what scrolls by itself."""
     page = open_page(locale="en-GB", viewport={"width": 360, "height": 740})
@@ -127,7 +128,6 @@ def test_english_on_a_phone(open_page):
     expect(page.locator("h1")).to_have_text("Totaux – décembre 2025")
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("width", [360, 1440])
 def test_everybody_can_use_it(hq, open_page, width):
     """Each screen in French on a phone and in English on a desk: WCAG 2.2 AA by axe-core without a violation, nothing wider than the screen, and on
@@ -149,7 +149,6 @@ def test_everybody_can_use_it(hq, open_page, width):
     page.trouble.clear()
 
 
-@pytest.mark.long
 def test_a_finding_is_seen_and_solved(hq, open_page):
     """An accountant says that it was seen, and what became of it; a reader has no such button."""
     page = open_page("Ali")
@@ -168,7 +167,6 @@ def test_a_finding_is_seen_and_solved(hq, open_page):
     expect(page.get_by_test_id("finding-tax-server")).to_contain_text("réseau en panne")
 
 
-@pytest.mark.long
 def test_a_lost_ledger_is_accepted(hq, open_page):
     """A shop whose box began another ledger: the finding names the shop and leads to a page that says what follows. Whoever is no admin has
     no such way; what the admin has not seen is not accepted; afterwards the finding is solved in her name, and the shop says who it was."""
@@ -214,7 +212,6 @@ def test_boxes(open_page):
     expect(page.get_by_test_id("boxes")).to_contain_text("jamais")
 
 
-@pytest.mark.long
 def test_people(hq, open_page):
     """An admin adds somebody, who can log in, and disables him, who is out at once."""
     page = open_page("Awa")
@@ -249,7 +246,6 @@ def test_export_for_accountants(open_page, tmp_path):
     assert (rows[0]["Jour"], rows[0]["Z"], rows[0]["TTC B"]) == ("06/12/2025", "1", "8000")
 
 
-@pytest.mark.long
 def test_export_in_libreoffice(open_page, tmp_path):
     """LibreOffice reads the file with French settings and gives the same numbers back."""
     office = shutil.which("soffice")
@@ -323,7 +319,6 @@ def test_another_site_changes_nothing(hq):
     assert all(not person.disabled for person in hq.store.people.listed() if person.name == "Ali")
 
 
-@pytest.mark.long
 def test_guessing_is_throttled(hq):
     """Five wrong passwords and that name waits; the others do not."""
     with anybody(hq) as client:
@@ -343,7 +338,6 @@ def test_cookie(hq):
     assert "samesite=strict" in cookie
 
 
-@pytest.mark.long
 def test_a_login_leads_to_what_was_asked_for(hq):
     """To the screen, as it was asked for, if the role may see it; nowhere else, whatever the browser's cookie says; and once."""
     asked = "/ui/totals?month=2026-10"

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from avepay.mcf import AvePay
 from avepay_mcf import Mcf
 from support.published import sale
 from support.receivers.nats_server import NIM
 from support.relay_site import RelaySite
 from support.shop import invoice, wait_for
+
+pytestmark = pytest.mark.long
 
 
 async def test_the_published_client(site: RelaySite) -> None:

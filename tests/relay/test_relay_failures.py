@@ -23,6 +23,8 @@ from common.wire.call import RelayedCall, encode, read_reply
 from common.wire.nats_client import Client
 from daemon.app.outward.calls import TILLS_FIRST_SECONDS
 
+pytestmark = pytest.mark.long
+
 PATIENCE = 60.0
 TRY_SECONDS = 20.0
 

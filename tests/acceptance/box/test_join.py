@@ -94,6 +94,7 @@ def test_the_day_of_a_new_shop(hq, shop):
     assert "joined no headquarters" in said(shop.mcfd("upstream", "leave"))
 
 
+@pytest.mark.long
 def test_before_the_first_start(hq, shop):
     """Without a daemon, and without a ledger yet; what starts then knows where closures go."""
     assert join(shop, hq).returncode == 0
@@ -102,6 +103,7 @@ def test_before_the_first_start(hq, shop):
     wait_for(lambda: closures(hq) == [1], "the closure")
 
 
+@pytest.mark.long
 def test_on_the_page(hq, shop):
     """A technician types the code; a wrong one is said in words, and changes nothing. Nobody else may."""
     shop.start()
@@ -145,6 +147,7 @@ def test_what_is_refused(hq, shop, tmp_path):
     assert not (home(shop) / "joined.json").exists()
 
 
+@pytest.mark.long
 def test_a_configured_headquarters_goes_first(hq, shop):
     """A box with a section [upstream] does not join beside it: somebody takes that out first."""
     text = shop.config_file.read_text()
@@ -212,6 +215,7 @@ def pauses(monkeypatch):
     monkeypatch.setattr("daemon.upstream.joining.PAUSE_SECONDS", 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("trouble", [{"lost": 1}, {"lost": 2}, {"away": 2}])
 async def test_a_lost_answer(hq, shop, trouble, lossy, pauses):
     """It asks again with the same code and the same key, and is in."""
@@ -223,6 +227,7 @@ async def test_a_lost_answer(hq, shop, trouble, lossy, pauses):
     assert public_key(shop) == line.seen[0]["key"]
 
 
+@pytest.mark.long
 async def test_no_answer_for_long(hq, shop, lossy, pauses):
     """It gives up, and the same code typed again hours later is answered: the key was kept."""
     settings, code = await asyncio.to_thread(load, shop.config_file), await asyncio.to_thread(code_of, hq)
@@ -272,6 +277,7 @@ def test_a_box_that_joins_twice(hq, shop):
     assert shop.mcfd("upstream", "test").returncode == 0
 
 
+@pytest.mark.long
 def test_a_revoked_box(hq, shop):
     """What it signs is refused at once; a new code lets it in, with a new key."""
     assert join(shop, hq).returncode == 0

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import httpx
+import pytest
 from support.browser import create_users, session_of
 from support.shop import NIM, Shop, invoice
 
@@ -91,6 +92,7 @@ def test_a_key_moves_cash_sixty_times_an_hour(own_shop: Shop) -> None:
     assert test.status_code == 201
 
 
+@pytest.mark.long
 def test_a_person_moves_cash_sixty_times_an_hour(own_shop: Shop) -> None:
     """At the page: the screen says why, and what was typed stays in it."""
     create_users(own_shop, ["seller"])

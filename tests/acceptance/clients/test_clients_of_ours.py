@@ -24,6 +24,8 @@ from support.tools import need
 from common.wire.keys import private_line
 from daemon.api.access.rehearsal import CASES
 
+pytestmark = pytest.mark.long
+
 CLIENTS = Path(__file__).parents[3] / "clients"
 OTHER = "EL02000016-1"
 ERRORS = {"MACHINE_REFUSED": "MachineRefused", "MACHINE_ATTENTION": "NeedsAPerson"}
@@ -132,7 +134,6 @@ def losing(shop: Shop) -> Iterator[tuple[str, list[str]]]:
         yield url, seen
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("number", ["LOST", "GATEWAY"])
 def test_an_answer_that_is_lost_is_looked_up(shop: Shop, number: str) -> None:
     """After a lost connection or a gateway's 504 the client asks what became of the request, and has the receipt of the one certification."""
@@ -192,7 +193,6 @@ def test_a_sale_accepted_for_later_is_followed_through_a_restart_of_the_box() ->
     assert found == {"code": "CODE"}
 
 
-@pytest.mark.long
 def test_errors_say_what_to_do(shop: Shop) -> None:
     """Each kind is a class, with what its problem holds; nothing listens: the key is told to go on with later."""
     with Mcf(f"{shop.http.base_url}", shop.key(), NIM, till="py") as mcf:
@@ -252,7 +252,6 @@ def test_errors_say_what_to_do(shop: Shop) -> None:
     }
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("signed", [False, True])
 def test_javascript_through_the_relay(tmp_path: Path, signed: bool) -> None:
     """It previews, certifies, reads and closes, by a key that is sent and by one that signs; a key that signs and is of no box is refused."""

@@ -16,6 +16,8 @@ from support.shop import NIM, Machine, Shop, invoice, wait_for
 
 from daemon.settings import load
 
+pytestmark = pytest.mark.long
+
 SALES = 8
 
 

@@ -15,6 +15,8 @@ from support.till import fresh
 
 from daemon.core.keys import generate
 
+pytestmark = pytest.mark.long
+
 OTHER = "EL02000077-1"
 TIMERS = {"reply_timeout": 0.4, "certify_timeout": 1.0}
 
@@ -103,7 +105,6 @@ def test_its_retries_never_certify_twice(shop: Shop, client: Published) -> None:
     assert [entry["code"] for entry in machine.certified(since)] == [receipt.sig for receipt in receipts]
 
 
-@pytest.mark.long
 def test_a_line_that_is_spoiled_all_the_time(shop: Shop, client: Published) -> None:
     """One frame in thirty is lost, flipped, split or refused: every invoice gets its receipt, each is certified once, in order."""
     machine = shop.machines[0]
@@ -129,7 +130,6 @@ async def test_forty_invoices_at_once(shop: Shop) -> None:
     assert len({receipt.sig for receipt in receipts}) == 40
 
 
-@pytest.mark.long
 def test_forty_tills_with_a_client_each(shop: Shop) -> None:
     """Forty threads, as forty tills of the blocking kind."""
 

@@ -8,6 +8,8 @@ import pytest
 from support.receivers.headquarters import HttpHeadquarters
 from support.shop import NIM, Shop, invoice, wait_for
 
+pytestmark = pytest.mark.long
+
 CLOSURES = 12
 
 

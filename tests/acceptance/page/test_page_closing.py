@@ -34,6 +34,7 @@ def open_period(shop: Shop) -> dict[str, Any]:
     return shop.x_with(len(shop.machines[0].certified()) - closed)
 
 
+@pytest.mark.long
 @in_both_views
 def test_x_shows_the_open_period(person: People, shop: Shop, view: View) -> None:
     """From today by one click, the figures of the API's X, and a page to print."""

@@ -17,6 +17,8 @@ from support.browser import BOTH_VIEWS, FRENCH_PHONE, PATIENCE_MS, Person, View,
 from support.receivers.headquarters import HttpHeadquarters
 from support.shop import Shop, invoice, wait_for
 
+pytestmark = pytest.mark.long
+
 People = Callable[..., Person]
 T = TypeVar("T")
 HELD = """const ask = window.fetch;
@@ -110,7 +112,6 @@ def test_a_box_that_is_silent_is_seen(person: People, shop: Shop) -> None:
     tech.complaints.clear()  # Chromium notes what was not answered
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("path", ["/ui/", "/ui/journal"])
 def test_a_box_whose_bytes_do_not_come_is_seen(person: People, shop: Shop, path: str) -> None:
     """A process that hangs, or a cable that swallows every byte: connections stay open and nothing is heard. Within 15 seconds the screen says
@@ -132,7 +133,6 @@ def test_a_box_whose_bytes_do_not_come_is_seen(person: People, shop: Shop, path:
     tech.complaints.clear()  # Chromium notes what was not answered
 
 
-@pytest.mark.long
 def test_a_machine_that_is_switched_off_can_be_looked_at_closely(browser: Browser, tmp_path: Path) -> None:
     """Its line is nobody else's: the box's screen offers the probe, and shows what came of each assumption. One that is in use is left
     alone, by hand too."""
@@ -155,7 +155,6 @@ def test_a_machine_in_use_is_not_probed(person: People) -> None:
     assert (answer.status, "est en service" in answer.text()) == (409, True)
 
 
-@pytest.mark.long
 def test_what_was_refused_is_sent_again_and_noted_once(
     person: People, shop: Shop, headquarters: HttpHeadquarters
 ) -> None:
@@ -177,7 +176,6 @@ def test_what_was_refused_is_sent_again_and_noted_once(
     expect(tech.go("/ui/box").get_by_role("button", name="Renvoyer ce qui a été refusé")).to_have_count(0)
 
 
-@pytest.mark.long
 def test_a_copy_is_put_back_in_the_page(browser: Browser, tmp_path: Path) -> None:
     """What was certified since is said first, and nothing happens without a yes; then the daemon starts again with the copy, which says who
     put it there, keeps the other beside it, and asks for a decision, as the machine has gone on. Nobody is logged in any more: who logs in comes back to

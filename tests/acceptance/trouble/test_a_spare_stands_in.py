@@ -17,6 +17,8 @@ import pytest
 from support.shop import IFU, NIM, Machine, Shop, invoice, wait_for
 from support.till import certified, fresh, problem
 
+pytestmark = pytest.mark.long
+
 SPARE = "EL02000099-1"
 TILLS, SALES = 8, 8
 ASYNC_TILLS = (6, 7)
@@ -65,7 +67,6 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PairShop]:
         yield shop
 
 
-@pytest.mark.long
 def test_a_key_of_the_spare_certifies_nothing(shop: PairShop) -> None:
     answer = shop.certify(invoice(fresh()), nim=SPARE)
     told = problem(answer, 409, "MACHINE_IS_SPARE")
@@ -237,7 +238,6 @@ def sell(shop: PairShop, till: int, over: Event) -> list[dict[str, Any]]:
     return receipts
 
 
-@pytest.mark.long
 def test_a_busy_hour_in_which_the_machine_dies(tmp_path: Path) -> None:
     """Eight tills sell, the machine dies in the middle of it, the spare is plugged in and takes over, the daemon is killed before and after; the machine comes
     back and is taken back. No till is touched, and every key is certified once, on one machine or the other."""

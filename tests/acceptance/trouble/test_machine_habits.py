@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 from support.shop import IFU, NIM, Machine, Shop, invoice, wait_for
 
+pytestmark = pytest.mark.long
+
 SALES = 12
 RATE = Fraction(18, 118)
 
@@ -48,7 +50,6 @@ def sold(at: int) -> list[int]:
     return [40 + at, 4043 + 7 * at, 15_000, 40][: 2 + at % 3]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("way", WAYS)
 def test_a_day_follows_the_machine_s_vat(tmp_path: Path, way: str) -> None:
     """Sales, credit notes, a kill -9 at 38h, a Z: receipts and totals carry the machine's VAT in whole francs, `ht + tva = ttc` in each,

@@ -12,6 +12,8 @@ from support.shop import NIM, Machine, Shop, invoice, wait_for
 from bridge.recording.recording import NOTE, Recording, read
 from daemon.recording.writer import listed, path_of, segments
 
+pytestmark = pytest.mark.long
+
 
 def folder_of(shop: Shop):
     return shop.folder / "recordings" / NIM.partition("-")[0]

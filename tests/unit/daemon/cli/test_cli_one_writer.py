@@ -112,7 +112,6 @@ def written(shop: Shop, command: tuple[str, ...], before: str = "") -> list[str]
     return [line for line in log.read_text().splitlines() if files.search(line)]
 
 
-@pytest.mark.long
 def test_beside_a_daemon_no_system_call_of_a_command_changes_the_ledger(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
