@@ -49,10 +49,10 @@ PACKAGE_SECONDS = 900
 LONGEST = (
     "test_package_upgrade.py", "test_package_debian13.py", "test_package_repository.py", "test_hq_fleet.py", "test_hq_demo.py",
     "test_package_deb.py", "test_package_box.py", "test_hq_jetstream.py", "test_hq_healing.py", "test_hq_package.py",
-    "test_page_screens.py", "test_histories.py", "test_every_history.py",
+    "test_page_screens.py", "test_crash_matrix.py", "test_histories.py", "test_every_history.py",
 )  # fmt: skip
 """Files that take minutes or mostly wait, when the whole suite runs: first, so that no worker is left alone with one at the end. Then three that
-compute for long, beside `acceptance/box`, which waits."""
+compute for long, beside those that wait."""
 WATCHED = ("/dev/pts/", "/dev/ptmx", "sqlite")
 IN_MEMORY = RunInMemory()
 IN_MEMORY.begin()
