@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Awaitable, Callable
 from datetime import date, datetime
 from functools import partial
@@ -63,6 +64,8 @@ MENU: Final[tuple[tuple[str, Text, str, Right], ...]] = (
     ("/ui/box", Text("Box"), "server", "administer"),
 )
 MAX_FIELDS: Final = 200
+BLANKS: Final = str.maketrans("", "", " \u00a0\u202f")
+THOUSANDS: Final = re.compile(r"[0-9]{1,3}([.,][0-9]{3})+")
 TO_LOGIN: Final[Header] = (b"hx-redirect", b"/ui/login")
 
 
@@ -173,6 +176,13 @@ def language_of(request: AnyRequest, configured: Language) -> Language:
     headers = request.scope["headers"]
     accepted = next((value.decode("latin-1") for name, value in headers if name == b"accept-language"), "")
     return chosen(cookie_of(headers, LANGUAGE_COOKIE), accepted, configured)
+
+
+def without_thousands(text: str) -> str:
+    """An amount as people write it, without what parts its thousands: "15 000", "15.000" and "15,000" are fifteen thousand, since no amount
+    has three decimals."""
+    plain = text.translate(BLANKS)
+    return plain.replace(".", "").replace(",", "") if THOUSANDS.fullmatch(plain) else plain
 
 
 def fields(text: str) -> dict[str, str]:

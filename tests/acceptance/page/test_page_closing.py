@@ -84,6 +84,8 @@ def test_the_drawer_is_counted_at_the_closing(person: People, shop: Shop, view: 
     expect(page.get_by_role("alert")).to_contain_text(view.say("Counted in the drawer"))
     awa.complaints.clear()  # Chromium notes the 422
     assert zs(shop) == before
+    page.fill("[name=counted]", "1.000")
+    assert re.sub(r"\D", "", awa.text("difference").partition("F")[0]) == str(abs(1000 - expected))
     page.fill("[name=counted]", "")
     page.locator("summary", has_text=view.say("By notes and coins")).click()
     page.fill("[name=n1000]", "3")

@@ -57,8 +57,28 @@ def test_a_sale_by_hand_is_certified_once(awa: httpx.Client, shop: Shop) -> None
     assert "4 250" in answer.text.replace("\u00a0", " "), answer.text
     again = awa.post("/ui/sale", data=form)
     assert again.url.path == answer.url.path
-    assert awa.post("/ui/sale", data={**form, "quantity1": "3"}).url.path == answer.url.path
+    changed = awa.post("/ui/sale", data={**form, "quantity1": "3"})
+    assert changed.url.path == answer.url.path
+    assert "Certified." in answer.text
+    assert "The form had made this invoice already" in changed.text
     assert len(certified(shop)) == before + 1
+
+
+@pytest.mark.parametrize(
+    ("price", "total"),
+    [("15.000", "15 000"), ("15,000", "15 000"), ("15 000", "15 000"), ("15,5", "16"), ("1.250.000", "1 250 000")],
+)
+def test_thousands_are_written_in_many_ways(awa: httpx.Client, price: str, total: str) -> None:
+    """A point or a comma before three digits parts thousands: no price has three decimals, and fifteen thousand francs are not fifteen."""
+    form = {
+        "key": key_of(awa.get("/ui/sale").text),
+        "name1": "Charrette",
+        "group1": "B",
+        "price1": price,
+        "method": "E",
+    }
+    answer = awa.post("/ui/sale", data={**form, "quantity1": "1"})
+    assert f"<strong>{total} F CFA</strong>" in answer.text.replace("\u00a0", " "), answer.text
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from daemon.api.page.downloads import Day, as_file, change_in_percent, day_of, m
 from daemon.api.page.rendering import fault_of
 from daemon.api.page.screens.files import csv_of
 from daemon.api.page.screens.paper import pdf_answer, printed
-from daemon.api.page.visit import Visit, redirect, render, screen
+from daemon.api.page.visit import Visit, redirect, render, screen, without_thousands
 from daemon.core.clock import millis
 from daemon.core.errors import InvalidRequest, NotFound, TooManyCashMoves
 from daemon.core.ledger.entries import CalendarKind
@@ -202,7 +202,6 @@ def _weeks(cells: list[Day]) -> list[list[Day | None]]:
 
 PER_PAGE: Final = 200
 LONGEST_KEY: Final = 64
-BLANKS: Final = str.maketrans("", "", " \u00a0\u202f")
 """As people write thousands."""
 
 
@@ -267,7 +266,7 @@ def _range(visit: Visit) -> tuple[date, date]:
 
 def _whole(text: str) -> Any:
     """A whole number, also as people write it ("15 000"); anything else stays as it is, to be refused: it is money."""
-    plain = text.translate(BLANKS)
+    plain = without_thousands(text)
     return int(plain) if plain.isascii() and plain.isdigit() and len(plain) <= 15 else text or None  # noqa: PLR2004  digits
 
 

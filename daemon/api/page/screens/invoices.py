@@ -13,7 +13,7 @@ from daemon.api.page.downloads import day_of
 from daemon.api.page.rendering import PeriodClosed
 from daemon.api.page.screens.paper import printed
 from daemon.api.page.views.machine_view import qr_picture
-from daemon.api.page.visit import Visit, render, screen
+from daemon.api.page.visit import Visit, render, screen, without_thousands
 from daemon.core.errors import NotFound
 from daemon.core.invoice.invoice import CREDITS, SALES
 from daemon.core.ledger.attempt import AttemptState, Record
@@ -24,7 +24,6 @@ from daemon.usecases.reports import journal, report
 from daemon.usecases.reports.journal import Search, search
 
 PER_PAGE: Final = 50
-BLANKS: Final = str.maketrans("", "", " .\u00a0\u202f")
 """As people write thousands."""
 EVER: Final = 1 << 53
 STATES: Final = ("certified", "refused", "abandoned", "begun", "disputed")
@@ -92,9 +91,18 @@ async def invoice_screen(visit: Visit) -> Reply:
         receipt=content,
         picture=picture,
         credits=credits_,
-        done=printed(visit) or (visit.say("Certified.") if visit.query.get("new") else ""),
+        done=printed(visit) or _form_outcome(visit),
         can_credit=can_credit(visit, record),
     )
+
+
+def _form_outcome(visit: Visit) -> str:
+    """What a form that leads here has done."""
+    if visit.query.get("again"):
+        return visit.say(
+            "The form had made this invoice already, and made no other. Another sale begins with an empty form."
+        )
+    return visit.say("Certified.") if visit.query.get("new") else ""
 
 
 def can_credit(visit: Visit, record: Record) -> bool:
@@ -156,7 +164,7 @@ def _number(text: str) -> int | None:
 
 def _whole_amount(text: str) -> int | None:
     """What stands in the one field, where it may be an amount: "15 000 F" is one."""
-    plain = text.upper().removesuffix("CFA").strip().removesuffix("F").translate(BLANKS)
+    plain = without_thousands(text.upper().removesuffix("CFA").strip().removesuffix("F"))
     return _number(plain) if plain.isascii() and plain.isdigit() else None
 
 

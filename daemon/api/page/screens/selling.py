@@ -3,6 +3,7 @@ other, once however often the form is sent; and sales that wait for their certif
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import secrets
 from collections import Counter
@@ -14,7 +15,7 @@ from daemon.api.http.answers import Reply
 from daemon.api.page.rendering import fault_of
 from daemon.api.page.screens.invoices import EVER, can_credit, record_of
 from daemon.api.page.screens.today import REASON, SHORTEST_REASON
-from daemon.api.page.visit import Visit, name_of, redirect, render, screen
+from daemon.api.page.visit import BLANKS, Visit, name_of, redirect, render, screen, without_thousands
 from daemon.core.errors import FieldError, InvalidRequest, McfdError, NotFound
 from daemon.core.invoice.invoice import CLIENTS, GROUPS, NATURES, PAYMENT_METHODS, REBATE, Invoice, Item
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
@@ -29,8 +30,6 @@ LOOKED_AT: Final = 100
 """Of the newest invoices, for what was sold before."""
 MOST_ARTICLES: Final = 60
 LONGEST_KEY: Final = 40
-BLANKS: Final = str.maketrans({" ": "", "\u00a0": "", "\u202f": "", ",": "."})
-"""As people write thousands and decimals."""
 SHARES: Final = tuple(nature for nature in NATURES if nature != REBATE)
 """What a credit note on one invoice may be."""
 
@@ -212,7 +211,11 @@ def _items(visit: Visit, articles: Mapping[str, tuple[str, int]]) -> list[dict[s
         if not (name := form.get(f"name{line}", "")):
             continue
         group, hundredths = articles.get(name, ("", 0))
-        price = _decimal(form.get(f"price{line}", "")) if form.get(f"price{line}") else Decimal(hundredths) / 100
+        price = (
+            _decimal(without_thousands(form.get(f"price{line}", "")))
+            if form.get(f"price{line}")
+            else Decimal(hundredths) / 100
+        )
         quantity = _decimal(form.get(f"quantity{line}", "") or "1")
         group = form.get(f"group{line}") or group
         if not group:
@@ -238,7 +241,7 @@ def _items(visit: Visit, articles: Mapping[str, tuple[str, int]]) -> list[dict[s
 
 def _decimal(text: str) -> Decimal | None:
     try:
-        value = Decimal(text.translate(BLANKS))
+        value = Decimal(text.translate(BLANKS).replace(",", "."))
     except InvalidOperation:
         return None
     return value if value.is_finite() and abs(value) < 10**12 else None
@@ -259,15 +262,15 @@ async def _certified(
     try:
         content = await body()
         if visit.worker.defaults.series is None:
-            content["invoiceNumber"] = f"{prefix}-{visit.today():%y%m%d}-{digest[:3].hex().upper()}"
+            content["invoiceNumber"] = f"{prefix}-{visit.today():%y%m%d}-{base64.b32encode(digest[:5]).decode()}"
         done = await certify(worker, content, call, credit=is_credit)
     except DuplicateInvoice as error:
-        return _invoice(visit, worker, error.record)
+        return _invoice(visit, worker, error.record, again="1")
     except McfdError as error:
         fault = fault_of(error)
         answer: Reply = await again(visit, status=fault.status, problem=fault.message(visit.say))
         return answer
-    return _invoice(visit, worker, done.value, new="1")
+    return _invoice(visit, worker, done.value, **({"again": "1"} if done.replayed else {"new": "1"}))
 
 
 def _invoice(visit: Visit, worker: MachineWorker, record: Record, **query: str) -> Reply:

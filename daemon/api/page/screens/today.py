@@ -19,7 +19,19 @@ from daemon.api.page.rendering import fault_of
 from daemon.api.page.screens.paper import printed
 from daemon.api.page.views.machine_view import in_plain_words, machine_view
 from daemon.api.page.views.sales_state import sales_state
-from daemon.api.page.visit import POLICY, AnyRequest, Visit, enter, fault_page, html, name_of, redirect, render, screen
+from daemon.api.page.visit import (
+    POLICY,
+    AnyRequest,
+    Visit,
+    enter,
+    fault_page,
+    html,
+    name_of,
+    redirect,
+    render,
+    screen,
+    without_thousands,
+)
 from daemon.core.call import Call
 from daemon.core.errors import FieldError, InvalidRequest, MachineError, NotFound
 from daemon.core.ledger.decision import MEANINGS, OBSTACLE_TEXTS, Decision, DecisionRefused, Obstacle
@@ -38,7 +50,6 @@ LATEST: Final = 8
 NOTES: Final = (10_000, 5000, 2000, 1000, 500)
 COINS: Final = (500, 250, 200, 100, 50, 25, 10, 5)
 """Of the franc CFA."""
-BLANKS: Final = str.maketrans("", "", " \u00a0\u202f")
 MOST_DIGITS: Final = 13
 AGAIN: Final = 2.7
 """Seconds after which a screen is told once more: the tick has been by then."""
@@ -165,7 +176,7 @@ def read_count(form: Mapping[str, str], say: Speaker) -> int | None:
 
 
 def _whole(text: str, wrong: FieldError) -> int:
-    plain = text.translate(BLANKS)
+    plain = without_thousands(text)
     if not (plain.isascii() and plain.isdigit() and len(plain) <= MOST_DIGITS):
         raise InvalidRequest([wrong])
     return int(plain)

@@ -78,12 +78,17 @@ if (beside) {
     link.focus();
   });
 }
+// As the server reads what people write: three digits behind a point or a comma are thousands.
+const whole = (text) => {
+  const plain = text.replace(/\s/g, "");
+  return /^\d{1,3}([.,]\d{3})+$/.test(plain) ? plain.replace(/[.,]/g, "") : plain;
+};
 // Counting the drawer: notes and coins make the sum, and the difference is seen before anything is closed.
 const counted = document.getElementById("counted");
 if (counted) {
   const expected = Number(document.querySelector("[data-expected]").dataset.expected);
   const difference = document.getElementById("difference");
-  const number = (text) => Number(text.replace(/\s/g, "") || 0);
+  const number = (text) => Number(whole(text) || 0);
   document.getElementById("close").addEventListener("input", (event) => {
     const pieces = [...document.querySelectorAll("[data-piece]")];
     if (event.target.dataset.piece) counted.value = String(pieces.reduce((sum, each) => sum + each.dataset.piece * number(each.value), 0));
@@ -105,7 +110,7 @@ if (sale) {
       const [name, price, quantity] = line.querySelectorAll("input");
       const before = known.get(name.value);
       if (before && event && event.target === name) { price.value = before.price; line.querySelector("select").value = before.group; }
-      if (name.value) { last = at + 1; total += Math.round(number(price.value) * number(quantity.value)); }
+      if (name.value) { last = at + 1; total += Math.round(number(whole(price.value)) * number(quantity.value)); }
     });
     lines.forEach((line, at) => { line.hidden = at > last; });
     document.getElementById("total").textContent = `${total.toLocaleString(document.documentElement.lang)} F CFA`;
