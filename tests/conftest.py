@@ -47,11 +47,11 @@ HERE = Path(__file__).parent
 PACKAGE_SECONDS = 900
 """For a test that may be the one that waits for Debian trees and packages to be made."""
 LONGEST = (
-    "test_package_upgrade.py", "test_package_debian13.py", "test_package_repository.py", "test_hq_fleet.py", "test_hq_demo.py",
+    "test_package_upgrade.py", "test_package_debian13.py", "test_package_repository.py", "test_hq_demo.py",
     "test_package_deb.py", "test_package_box.py", "test_hq_jetstream.py", "test_hq_healing.py", "test_hq_package.py",
     "test_page_screens.py", "test_crash_matrix.py", "test_histories.py", "test_every_history.py",
 )  # fmt: skip
-"""Files that take minutes or mostly wait, when the whole suite runs: first, so that no worker is left alone with one at the end. Then three that
+"""Files that take minutes or mostly wait, when the whole suite runs: first, so that no worker is left alone with one at the end. Then those that
 compute for long, beside those that wait."""
 WATCHED = ("/dev/pts/", "/dev/ptmx", "sqlite")
 IN_MEMORY = RunInMemory()
