@@ -52,7 +52,9 @@ COMMANDS = {
         "daemon.cli.commands.report", Text("Show X, Z and A as they would be printed; nothing is closed.")
     ),
     "poster": Member(
-        "daemon.cli.commands.poster", Text("The sign that the law wants at each till, as a PDF to print and hang up.")
+        "daemon.cli.commands.report",
+        Text("The sign that the law wants at each till, as a PDF to print and hang up."),
+        "poster",
     ),
     "homologation": Member(
         "daemon.cli.commands.homologation",
@@ -94,15 +96,18 @@ COMMANDS = {
     "upstream": Member(
         "daemon.cli.commands.upstream", Text("Look at closures on their way to headquarters, send them again.")
     ),
-    "webhook": Member("daemon.cli.commands.webhook", Text("Test the webhooks that events are sent to.")),
+    "webhook": Member("daemon.cli.commands.upstream", Text("Test the webhooks that events are sent to."), "webhook"),
     "tls": Member("daemon.cli.commands.tls", Text("HTTPS by an authority of the box's own.")),
     "proxy": Member(
-        "daemon.cli.commands.proxy", Text("Print HAProxy's configuration as it is written where HAProxy is in front.")
+        "daemon.cli.commands.config",
+        Text("Print HAProxy's configuration as it is written where HAProxy is in front."),
+        "proxy",
     ),
     "config": Member("daemon.cli.commands.config", Text("Check or document the configuration.")),
     "upgrade": Member(
-        "daemon.cli.commands.upgrade",
+        "daemon.cli.commands.version",
         Text("Take a new version now; one with another certified core only when told so."),
+        "upgrade",
     ),
     "version": Member("daemon.cli.commands.version", Text("Show the versions.")),
 }

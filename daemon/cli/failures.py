@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -35,6 +36,19 @@ class Unavailable(Failure):
     """It cannot be done now."""
 
     exit_code = UNAVAILABLE
+
+
+def not_written(path: Path, error: OSError) -> Failure:
+    """`path` was not written, or not to its end."""
+    if isinstance(error, FileExistsError):
+        return Failure(tr("{path} exists already", path=path))
+    return Failure(tr("{path} cannot be written: {why}", path=path, why=reason(error)))
+
+
+def require_terminal(option: str) -> None:
+    """A script is not asked: it says by that option what a person is asked for."""
+    if not sys.stdin.isatty():
+        raise click.UsageError(tr("without a terminal {option} is needed", option=option))
 
 
 def not_restored(file: Path, error: OSError) -> Failure:

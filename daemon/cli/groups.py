@@ -16,10 +16,11 @@ from common.language import DOMAIN, FOLDER, Text, ambient, tr
 
 
 class Member(NamedTuple):
-    """Where its `command` is, and what it says of itself: so that a list of all of them imports none."""
+    """The module that has it, by which name, and what it says of itself: so that a list of all of them imports none."""
 
     module: str
     help: Text
+    name: str = "command"
 
 
 class LazyGroup(click.Group):
@@ -36,7 +37,7 @@ class LazyGroup(click.Group):
         if cmd_name not in self.members:
             return super().get_command(ctx, cmd_name)
         member = self.members[cmd_name]
-        command: click.Command = import_module(member.module).command
+        command: click.Command = getattr(import_module(member.module), member.name)
         command.help = tr(member.help)
         if isinstance(command, click.Group):
             command.subcommand_metavar = tr("COMMAND [ARGS]...")

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from common.language import tr
-from common.language.system import reason
 from daemon.cli.commands.backup import signing_key
-from daemon.cli.failures import Failure
+from daemon.cli.failures import Failure, not_written
 from daemon.cli.options import examples, json_option, settings_option
 from daemon.cli.output import print_json, say
 from daemon.core.certified_core import CORE_VERSION, core_digest
@@ -103,7 +102,7 @@ def _make(settings: Settings, ledger: Path, target: Path, year: ArchiveYear) -> 
             finally:
                 part.unlink(missing_ok=True)
     except OSError as error:
-        raise Failure(tr("{path} cannot be written: {why}", path=target, why=reason(error))) from None
+        raise not_written(target, error) from None
 
 
 def _write(ledger: Path, part: Path, name: str, year: ArchiveYear, key: BoxKey) -> None:

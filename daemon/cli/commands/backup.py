@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -16,7 +15,7 @@ import click
 from common.files import read_secret
 from common.language import ambient, tell, tr
 from common.language.system import reason
-from daemon.cli.failures import Failure
+from daemon.cli.failures import Failure, not_written, require_terminal
 from daemon.cli.options import examples, file_option, json_option, progress_option, settings_option
 from daemon.cli.output import Progress, counts, figures, print_json, say, warn
 from daemon.core.clock import millis_text
@@ -158,7 +157,7 @@ def _ledger_copied(ledger: Path, target: Path, progress: Progress) -> VerifyResu
         with by_owner(target, ledger.parent) as copy, as_owner(ledger.parent):
             return backup(ledger, copy, at=now(), progress=progress)
     except OSError as error:
-        raise Failure(tr("{path} cannot be written: {why}", path=target, why=reason(error))) from None
+        raise not_written(target, error) from None
 
 
 def _note(settings: Settings, target: Path, *, is_whole: bool, unnoted: bool) -> None:
@@ -215,8 +214,7 @@ def _why(error: Exception) -> object:
 
 
 def prompt_passphrase(*, twice: bool) -> str:
-    if not sys.stdin.isatty():
-        raise click.UsageError(tr("without a terminal {option} is needed", option="--passphrase-file"))
+    require_terminal("--passphrase-file")
     text: str = click.prompt(tr("Passphrase of the backup"), hide_input=True, confirmation_prompt=twice)
     return text
 
@@ -253,7 +251,7 @@ def back_up_box(settings: Settings, target: Path, keys: Sequence[str], passphras
         with as_owner(target.parent):
             part.replace(target)
     except OSError as error:
-        raise Failure(tr("{path} cannot be written: {why}", path=target, why=reason(error))) from None
+        raise not_written(target, error) from None
     except TooMuchToSeal:
         raise Failure(
             tr("the box is too large for a passphrase; make a recovery key for it: {command}", command=NEW_KEY)

@@ -1,3 +1,5 @@
+"""`mcfd config`: the configuration is checked or documented; `mcfd proxy`: that of HAProxy, as it is written where HAProxy is in front."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -7,9 +9,12 @@ import click
 from common.files import secret_path
 from common.language import tr
 from daemon.cli.failures import WRONG_USE
-from daemon.cli.options import config_option, described, json_option
+from daemon.cli.options import config_option, described, json_option, settings_option
 from daemon.cli.output import print_json
 from daemon.settings import Settings, SettingsError, check_files, load
+
+FRONT_FOLDER = Path("/run/mcfd-front")
+"""Of the unit front-mcfd (systemd/front-mcfd.service)."""
 
 command = click.Group("config")
 
@@ -60,3 +65,13 @@ def _check_signing_keys(settings: Settings) -> None:
         read_keys(paths)
     except BadOptions as error:
         raise SettingsError(str(settings.file), "upstream", error) from None
+
+
+@click.command("proxy")
+@settings_option
+def proxy(settings: Settings) -> None:
+    from common.front import front_of
+    from common.front_config import configuration
+
+    server = settings.server
+    click.echo(configuration(front_of(FRONT_FOLDER, server.host, server.port, tls=server.has_tls)), nl=False)

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, BinaryIO, get_args
 import click
 
 from common.language import Counted, Text, ambient, tr
-from common.language.system import reason
 from daemon.cli.book import BookReader, read_book
-from daemon.cli.failures import Failure
+from daemon.cli.failures import not_written
 from daemon.cli.options import examples, json_option, nim_argument_option, settings_option
 from daemon.cli.output import Progress, moment, print_json, print_table, say
 from daemon.core.errors import NotFound
@@ -173,10 +172,8 @@ def _write(settings: Settings, nim: str, page: Page, target: Path, form: str, *,
                 with as_owner(target.parent):
                     target.unlink(missing_ok=True)
                 raise
-    except FileExistsError:
-        raise Failure(tr("{path} exists already", path=target)) from None
     except OSError as error:
-        raise Failure(tr("{path} cannot be written: {why}", path=target, why=reason(error))) from None
+        raise not_written(target, error) from None
     say(tr(Counted("written: {path} ({count} line)", "written: {path} ({count} lines)", lines, path=target)))
 
 

@@ -37,10 +37,11 @@ if TYPE_CHECKING:
 
 MEMBERS = {
     "last-z": Member(
-        "daemon.cli.commands.last_z",
+        "daemon.cli.commands.settle",
         Text(
             "Say the last Z on paper, after a restore onto a disk that remembers none: the next one goes on after it."
         ),
+        "last_z",
     ),
     "probe": Member(
         "daemon.cli.commands.probe",

@@ -11,8 +11,7 @@ from pathlib import Path
 import click
 
 from common.language import tr
-from common.language.system import reason
-from daemon.cli.failures import FOUND_WRONG, Failure, Unavailable
+from daemon.cli.failures import FOUND_WRONG, Unavailable, not_written
 from daemon.cli.options import config_option, examples, json_option
 from daemon.cli.output import print_json, say, warn
 from daemon.owner import as_owner
@@ -81,7 +80,7 @@ def _bundle(result: ProbeResult, port: str, folder: Path) -> Path:
         with as_owner(folder):
             return write_bundle(result, port, folder, datetime.now())  # noqa: DTZ005  for who sits at the box
     except OSError as error:
-        raise Failure(tr("{path} cannot be written: {why}", path=folder, why=reason(error))) from error
+        raise not_written(folder, error) from error
 
 
 def _sum_up(result: ProbeResult, path: Path) -> None:
@@ -116,7 +115,7 @@ def _settings(config: Path | None, result: ProbeResult, *, writing: bool) -> Non
     except SectionNotFound:
         warn(tr("{path} has no section of {nim}: sudo mcfd setup, then probe again", path=file, nim=result.nim))
     except OSError as error:
-        raise Failure(tr("{path} cannot be written: {why}", path=file, why=reason(error))) from error
+        raise not_written(file, error) from error
     else:
         say(tr("written; the old one is {path}; now: sudo systemctl restart mcfd", path=old_file))
 

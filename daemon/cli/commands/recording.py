@@ -13,7 +13,7 @@ from bridge.recording.recording import Recording
 from common.files import write_whole
 from common.language import tr
 from common.language.system import reason
-from daemon.cli.failures import Failure, Unavailable
+from daemon.cli.failures import Failure, Unavailable, find_machine, not_written
 from daemon.cli.options import examples, settings_option
 from daemon.cli.output import say, warn
 from daemon.owner import as_owner
@@ -76,7 +76,7 @@ def command(
 ) -> None:
     if raw and os.geteuid() != 0:
         raise Failure(tr("names, IFU and addresses are shown to root only (sudo)"))
-    folder = _folder(settings, nim)
+    folder = settings.recordings_of(find_machine(settings, nim or "").nim)
     try:
         with as_owner(folder):
             if incidents:
@@ -94,13 +94,6 @@ def command(
     _give(whole if begin is None else since(whole, begin), save)
 
 
-def _folder(settings: Settings, nim: str | None) -> Path:
-    machine = settings.find_machine(nim)
-    if machine is None:
-        raise Failure(tr("which one? {nims}", nims=", ".join(machine.nim for machine in settings.machine)))
-    return settings.recordings_of(machine.nim)
-
-
 def _give(found: Recording, save: Path | None) -> None:
     for problem in found.problems:
         warn(tr("line {line} of the recording: {what}", line=problem.line, what=problem.what))
@@ -112,5 +105,5 @@ def _give(found: Recording, save: Path | None) -> None:
         with as_owner(save.parent):
             write_whole(save, as_file(found).encode(), _PRIVATE)
     except OSError as error:
-        raise Failure(tr("{path} cannot be written: {why}", path=save, why=reason(error))) from error
+        raise not_written(save, error) from error
     say(tr("written: {path}", path=save))

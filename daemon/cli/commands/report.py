@@ -1,7 +1,9 @@
+"""`mcfd report`: X, Z and A as they would be printed; `mcfd poster`: the sign for each till."""
+
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 import msgspec
@@ -19,6 +21,7 @@ from daemon.usecases.reports.report import a_report, closure, x_between, x_repor
 
 if TYPE_CHECKING:
     from daemon.core.ledger.book import Book
+    from daemon.paper.pdf import PaperSize
     from daemon.store import Store
 
 Report = XReport | ZReport | AReport
@@ -125,3 +128,18 @@ def show(
     shop = shop_of(settings, book, ifu, (), language)
     document = report_document(report, shop, Style(language), printed_at=millis_text(now()), periodic=periodic)
     click.echo(as_text(document, int(width)), nl=False)
+
+
+@click.command(
+    "poster",
+    **described(
+        tr("The sign that the law wants at each till, as a PDF: EXIGEZ LA FACTURE ELECTRONIQUE CERTIFIEE."),
+        "mcfd poster > poster.pdf",
+        "mcfd poster --size A5 > poster.pdf",
+    ),
+)
+@click.option("--size", type=click.Choice(("A4", "A5")), default="A4", show_default=True, help=tr("Of the paper."))
+def poster(size: str) -> None:
+    from daemon.paper.pdf import poster as poster_pdf
+
+    click.echo(poster_pdf(cast("PaperSize", size)), nl=False)

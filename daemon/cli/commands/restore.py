@@ -14,7 +14,7 @@ from common.language import ambient, tell, tr
 from common.language.system import reason
 from common.web.formats import visible
 from daemon.cli.commands.backup import prompt_passphrase, read_passphrase
-from daemon.cli.failures import NO_ROOM, Failure, Unavailable, not_restored
+from daemon.cli.failures import NO_ROOM, Failure, Unavailable, not_restored, require_terminal
 from daemon.cli.options import config_option, examples, file_option, json_option, last_z_option
 from daemon.cli.output import Progress, counts, figures, print_json, say, warn
 from daemon.core.clock import millis_text
@@ -98,8 +98,7 @@ def _restore_ledger(settings: Settings, file: Path, *, yes: bool, last_z: LastZ,
         raise Failure(tr("{path} is the ledger itself", path=file))
     check_stopped(path)
     if path.exists() and not yes:
-        if not sys.stdin.isatty():
-            raise click.UsageError(tr("without a terminal {option} is needed", option="--yes"))
+        require_terminal("--yes")
         click.confirm(tr("Replace {path} by {file}?", path=path, file=file), abort=True)
     try:
         with for_owner(file, path.parent) as source, as_owner(path.parent), Progress() as progress:
@@ -340,8 +339,7 @@ def _confirm(wanted: RestoreOptions, reader: ArchiveReader, planned: RestorePlan
         )
     if wanted.yes:
         return
-    if not sys.stdin.isatty():
-        raise click.UsageError(tr("without a terminal {option} is needed", option="--yes"))
+    require_terminal("--yes")
     click.confirm(tr("Write these files?"), abort=True, err=True)
 
 

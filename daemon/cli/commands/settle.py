@@ -1,4 +1,5 @@
-"""`mcfd machine settle`: shows what was found, asks for a decision and its reason, writes both to the ledger.
+"""`mcfd machine settle`: shows what was found, asks for a decision and its reason, writes both to the ledger. `mcfd machine last-z`: the last Z
+on paper, after a restore onto a disk where nothing remembers what was given since (decision 30).
 
 The running daemon holds the line; what the machine said is then taken from the ledger, where the daemon keeps it. Without a
 daemon the machine is asked afresh.
@@ -15,9 +16,9 @@ import msgspec
 
 from common.language import Text, tr
 from common.language.reasons import from_stored
-from daemon.cli.book import live_states
+from daemon.cli.book import live_states, read_book
 from daemon.cli.commands.machine import read_machine
-from daemon.cli.failures import Failure
+from daemon.cli.failures import Failure, require_terminal
 from daemon.cli.machine_output import counted
 from daemon.cli.options import examples, json_option, settings_option
 from daemon.cli.output import moment, print_json, say
@@ -37,10 +38,11 @@ from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.nim import same_machine
 from daemon.ledger_access import change, now, read_ledger
 from daemon.machines.port_reading import PortReading
-from daemon.operations import Settle
+from daemon.operations import SayLastZ, Settle
 from daemon.settings import Machine, Settings
 
 if TYPE_CHECKING:
+    from daemon.core.ledger.book import BookState
     from daemon.store import Store
 
 
@@ -193,8 +195,7 @@ def _show(case: Case, settings: Settings) -> None:
 
 
 def _prompt_decision(case: Case) -> str:
-    if not sys.stdin.isatty():
-        raise click.UsageError(tr("without a terminal {option} is needed", option="--decision"))
+    require_terminal("--decision")
     for choice in case.choices:
         say(f"  {choice:<14} {tr(MEANINGS[choice])}")
     answer: str = click.prompt(tr("Decision"), type=click.Choice(case.choices))
@@ -202,8 +203,7 @@ def _prompt_decision(case: Case) -> str:
 
 
 def _prompt_reason() -> str:
-    if not sys.stdin.isatty():
-        raise click.UsageError(tr("without a terminal {option} is needed", option="--reason"))
+    require_terminal("--reason")
     while True:
         reason = str(click.prompt(tr("Reason"))).strip()
         if reason:
@@ -266,3 +266,33 @@ def _at(case: Case) -> int:
     return decide_time(
         Clocks(case.state.last_at, now(), synchronised=False, machine=None, accepted=case.state.accepted_to)
     ).at
+
+
+# -- the last Z on paper ------------------------------------------------------------------------------------------------------
+
+
+@click.command("last-z", epilog=examples("mcfd machine last-z EL02000015-1 57"))
+@settings_option
+@click.argument("nim")
+@click.argument("number", type=click.IntRange(0, 999_999_999))
+@click.option("--yes", is_flag=True, help=tr("Ask nothing."))
+def last_z(settings: Settings, nim: str, number: int, *, yes: bool) -> None:
+    state = read_ledger(settings, lambda store: _state(store, settings, nim))
+    if not state.needs_last_z:
+        raise Failure(
+            tr("nobody asks for it: the last Z of {nim} is {number}", nim=state.book.nim, number=state.z_number)
+        )
+    following = max(number, state.z_number) + 1
+    if not yes and sys.stdin.isatty():
+        question = tr(
+            "The next Z of {nim} will be {number}; it cannot be taken back. Right?",
+            nim=state.book.nim,
+            number=following,
+        )
+        click.confirm(question, abort=True)
+    change(settings, SayLastZ(state.book, number))
+    say(tr("the next Z of {nim} is {number}", nim=state.book.nim, number=following))
+
+
+async def _state(store: Store, settings: Settings, nim: str) -> BookState:
+    return await store.ledger.state((await read_book(store, settings, nim, test=False)).book)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from common.language import tr
-from common.language.system import reason
-from daemon.cli.failures import Failure
+from daemon.cli.failures import Failure, not_written
 from daemon.cli.options import described, json_option, settings_option
 from daemon.cli.output import print_json, print_pairs, say, warn
 from daemon.core.errors import StorageError
@@ -118,10 +117,8 @@ def _write(file: Path, content: bytes) -> None:
     try:
         with as_owner(file.parent), file.open("xb") as target:
             target.write(content)
-    except FileExistsError:
-        raise Failure(tr("{path} exists already", path=file)) from None
     except OSError as error:
-        raise Failure(tr("{path} cannot be written: {why}", path=file, why=reason(error))) from None
+        raise not_written(file, error) from None
 
 
 def _pairs(settings: Settings, found: CertificateInfo) -> list[tuple[object, object]]:

@@ -1,21 +1,27 @@
+"""`mcfd upstream` and `mcfd webhook`: what is on its way to headquarters and to webhooks; a test is one signed message, and what came of it in a
+sentence."""
+
 from __future__ import annotations
 
 import asyncio
 import uuid
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from common.language import Counted, tr
 from common.language.reasons import from_stored
-from common.language.system import reason
-from daemon.cli.failures import Failure, find_machine
+from daemon.cli.failures import FOUND_WRONG, Failure, find_machine, not_written
 from daemon.cli.options import described, file_option, json_option, nim_argument_option, nim_option, settings_option
-from daemon.cli.output import moment, print_json, print_table, say, stamp, warn
-from daemon.core.delivery import Backlog
+from daemon.cli.output import complain, moment, print_json, print_table, say, stamp, warn
+from daemon.core.clock import millis_text
+from daemon.core.delivery import Backlog, Delivered, Delivery
+from daemon.core.events import TEST, Envelope, MachineEvent
 from daemon.ledger_access import change, now, read_ledger
 from daemon.operations import NoteJoined, ReplayOutbox
 from daemon.owner import as_owner
@@ -23,11 +29,13 @@ from daemon.settings import Settings
 
 if TYPE_CHECKING:
     from daemon.store import Store
+    from daemon.upstream.options import UpstreamReceiver
 
 UPSTREAM = "upstream"
 
 
 command = click.Group("upstream")
+webhook = click.Group("webhook")
 
 
 @command.command(
@@ -53,7 +61,7 @@ def status(settings: Settings, as_json: bool) -> None:
 
 async def _lanes(store: Store, settings: Settings) -> dict[str, Sequence[Backlog]]:
     """By name; the way upstream first."""
-    names = [UPSTREAM, *(webhook.lane for webhook in settings.webhook)]
+    names = [UPSTREAM, *(each.lane for each in settings.webhook)]
     return {name: await store.outbox_for(name).backlog() for name in names}
 
 
@@ -86,7 +94,7 @@ def _row(name: str, backlog: Backlog, settings: Settings) -> tuple[object, ...]:
 @nim_option()
 @json_option
 def replay(settings: Settings, from_z: int | None, lane: str | None, nim: str, as_json: bool) -> None:
-    names = [webhook.lane for webhook in settings.webhook]
+    names = [each.lane for each in settings.webhook]
     if lane not in (None, UPSTREAM, *names):
         raise Failure(tr("no webhook has the name {name}; there is: {known}", name=lane, known=", ".join(names) or "–"))
     outbox = lane or UPSTREAM
@@ -117,7 +125,6 @@ def test(settings: Settings, nim: str, as_json: bool) -> int:
         raise Failure(tr("no [upstream] section: closures stay in the ledger"))
     machine_nim = find_machine(settings, nim or settings.machine[0].nim).nim
     from daemon.app.outward.receivers import headquarters
-    from daemon.cli.commands.webhook import print_results, send, sent_at
     from daemon.upstream.event import compose_trial
     from daemon.upstream.options import BadOptions
 
@@ -126,8 +133,8 @@ def test(settings: Settings, nim: str, as_json: bool) -> int:
     except BadOptions as error:
         raise Failure(error) from None
     event_id = str(uuid.uuid4())
-    event = compose_trial(event_id, machine_nim, at=sent_at(), box=upstream.box, key_id=receiver.key_id)
-    return print_results([(UPSTREAM, upstream.url, send(receiver, event, event_id, machine_nim))], as_json=as_json)
+    event = compose_trial(event_id, machine_nim, at=_sent_at(), box=upstream.box, key_id=receiver.key_id)
+    return _print_results([(UPSTREAM, upstream.url, _send(receiver, event, event_id, machine_nim))], as_json=as_json)
 
 
 @command.command(
@@ -153,7 +160,7 @@ def join(settings: Settings, code: str, url: str, ca: Path | None, as_json: bool
     try:
         joined = asyncio.run(join_headquarters(settings, code, url, ca))
     except OSError as error:
-        raise _not_written(settings, error) from None
+        raise not_written(settings.joined_home, error) from None
     change(settings, NoteJoined(joined.headquarters), make=True)
     if as_json:
         print_json(
@@ -174,15 +181,11 @@ def leave(settings: Settings) -> None:
     try:
         was_joined = leave_headquarters(settings)
     except OSError as error:
-        raise _not_written(settings, error) from None
+        raise not_written(settings.joined_home, error) from None
     if not was_joined:
         raise Failure(tr("this box has joined no headquarters"))
     change(settings, NoteJoined(""), make=True)
     say(tr("left; closures stay in the outbox. Headquarters still has to revoke the key of this box"))
-
-
-def _not_written(settings: Settings, error: OSError) -> Failure:
-    return Failure(tr("{path} cannot be written: {why}", path=settings.joined_home, why=reason(error)))
 
 
 @command.command(
@@ -199,10 +202,8 @@ def keygen(file: Path) -> None:
     try:
         with as_owner(file.parent):
             public = generate(file)
-    except FileExistsError:
-        raise Failure(tr("{path} exists already; it is not replaced", path=file)) from None
     except OSError as error:
-        raise Failure(tr("{path} cannot be written: {why}", path=file, why=reason(error))) from None
+        raise not_written(file, error) from None
     warn(
         tr(
             'private key written to {path}; in [upstream]: key_file = "{path}"; the public key for headquarters:',
@@ -240,3 +241,79 @@ def _as_json(backlog: Backlog) -> dict[str, object]:
         "last_error": str(from_stored(backlog.last_error)) or None,
         "last_error_at": stamp(backlog.last_error_at),
     }
+
+
+# -- webhooks -----------------------------------------------------------------------------------------------------------------
+
+
+@webhook.command(
+    "test",
+    **described(
+        tr("Send each webhook, or the one of that NAME, one signed event `webhook.test`. Exit 1 when it is not taken."),
+        "mcfd webhook test",
+        "mcfd webhook test caisse.example",
+    ),
+)
+@settings_option
+@click.argument("name", required=False)
+@json_option
+def test_webhooks(settings: Settings, name: str | None, as_json: bool) -> int:
+    names = [each.lane for each in settings.webhook]
+    if not names:
+        raise Failure(tr("no [[webhook]] section: events are sent nowhere"))
+    if name not in (None, *names):
+        raise Failure(tr("no webhook has the name {name}; there is: {known}", name=name, known=", ".join(names)))
+    from daemon.app.outward.receivers import webhook_receiver
+    from daemon.upstream.options import BadOptions
+
+    nim, at = settings.machine[0].nim, _sent_at()
+    data = msgspec.Raw(msgspec.json.encode(MachineEvent(nim=nim, mode="live", at=at)))
+    event = msgspec.json.encode(Envelope(type=TEST, timestamp=at, nim=nim, mode="live", data=data))
+    found = []
+    for number, each in enumerate(settings.webhook):
+        if name in (None, each.lane):
+            try:
+                receiver = webhook_receiver(number, each)
+            except BadOptions as error:
+                raise Failure(error) from None
+            found.append((each.lane, each.url, _send(receiver, event, str(uuid.uuid4()), nim)))
+    return _print_results(found, as_json=as_json)
+
+
+def _sent_at() -> str:
+    return millis_text(int(datetime.now(UTC).timestamp() * 1000))
+
+
+def _send(receiver: UpstreamReceiver, event: bytes, event_id: str, nim: str) -> Delivery:
+    async def job() -> Delivery:
+        try:
+            return await receiver.trial(event, event_id=event_id, nim=nim)
+        finally:
+            await receiver.aclose()
+
+    return asyncio.run(job())
+
+
+def _print_results(found: list[tuple[str, str, Delivery]], *, as_json: bool) -> int:
+    """`found`: name, address, what came of it. The exit code: 1 when one of them was not taken."""
+    if as_json:
+        print_json(
+            [
+                {"name": name, "url": url, "ok": isinstance(done, Delivered), "error": getattr(done, "error", None)}
+                for name, url, done in found
+            ]
+        )
+    else:
+        for name, url, done in found:
+            if isinstance(done, Delivered):
+                say(tr("{name}: {url} has taken the test message", name=name, url=url))
+            else:
+                complain(
+                    tr(
+                        "{name}: {url} did not take the test message: {why}",
+                        name=name,
+                        url=url,
+                        why=from_stored(done.error),
+                    )
+                )
+    return 0 if all(isinstance(done, Delivered) for *_, done in found) else FOUND_WRONG

@@ -8,7 +8,7 @@ import click
 
 from common.language import tr
 from common.passwords import fault_of_password, hash_password
-from daemon.cli.failures import Failure
+from daemon.cli.failures import Failure, require_terminal
 from daemon.cli.options import described, json_option, settings_option
 from daemon.cli.output import moment, print_json, print_table, say, stamp
 from daemon.core.errors import InvalidRequest
@@ -113,10 +113,9 @@ def _read_password(name: str, *, from_stdin: bool) -> str:
     """The new password: one line of stdin, or typed twice at a terminal."""
     if from_stdin:
         password = sys.stdin.readline().rstrip("\r\n")
-    elif sys.stdin.isatty():
-        password = click.prompt(tr("Password"), hide_input=True, confirmation_prompt=tr("Once more"))
     else:
-        raise click.UsageError(tr("without a terminal {option} is needed", option="--password-stdin"))
+        require_terminal("--password-stdin")
+        password = click.prompt(tr("Password"), hide_input=True, confirmation_prompt=tr("Once more"))
     if fault := fault_of_password(password, name):
         raise click.BadParameter(tr(fault), param_hint=tr("password"))
     return password

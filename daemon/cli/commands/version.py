@@ -1,11 +1,21 @@
+"""`mcfd version` and `mcfd upgrade`."""
+
 from __future__ import annotations
 
+import os
 import platform
+from pathlib import Path
 
 import click
 
-from daemon.cli.options import json_option
+from common.language import tr
+from daemon.cli.failures import Failure
+from daemon.cli.options import described, json_option
 from daemon.cli.output import print_json
+
+SCRIPT = Path("/usr/share/mcfd/upgrade")
+QUIET_SECONDS = "10"
+"""Without a sale, where a person waits; the timer's job waits for five minutes."""
 
 
 @click.command("version")
@@ -23,3 +33,27 @@ def command(as_json: bool) -> None:
         click.echo(
             "\n".join(f"{name} {value}" for name, value in {**versions, "core": " ".join(core.values())}.items())
         )
+
+
+@click.command(
+    "upgrade",
+    **described(
+        tr(
+            "Take the newest version of mcfd's own repository now, while nobody sells. By itself the box does so at night."
+        ),
+        "sudo mcfd upgrade",
+        "sudo mcfd upgrade --core",
+    ),
+)
+@click.option(
+    "--core",
+    is_flag=True,
+    help=tr(
+        "Also a version whose certified core is another one: where the SFE was homologated, it has to be homologated again."
+    ),
+)
+def upgrade(core: bool) -> None:
+    if not SCRIPT.is_file():
+        raise Failure(tr("mcfd was not installed from a package"))
+    os.environ.setdefault("MCFD_UPGRADE_QUIET_SECONDS", QUIET_SECONDS)
+    os.execv(SCRIPT, [str(SCRIPT), *(["--core"] if core else [])])  # noqa: S606  the package's own script, as whoever calls

@@ -108,7 +108,7 @@ def test_a_key_of_our_own(mcfd):
     assert f'key_file = "{file}"' in done.stderr
     assert file.read_text().strip() not in done.stdout + done.stderr
     assert file.stat().st_mode & 0o777 == 0o600
-    assert mcfd.refused(1, "upstream", "keygen", str(file)) == f"{file} exists already; it is not replaced"
+    assert mcfd.refused(1, "upstream", "keygen", str(file)) == f"{file} exists already"
     assert "cannot be written" in mcfd.refused(1, "upstream", "keygen", str(mcfd.folder / "none" / "key"))
 
 
