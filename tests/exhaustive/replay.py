@@ -14,8 +14,8 @@ from exhaustive.model import CREDITS, OTHER, OURS, STRANGER, Habit, World
 from support.memory_shop import MemoryShop
 from support.shop import IFU, NIM
 
-from common.language.reasons import NOT_SENT, to_stored
 from daemon.core.errors import McfdError
+from daemon.core.ledger.attempt import was_not_sent
 from daemon.core.ledger.decision import Case
 from daemon.core.ledger.paper import PaperInvoice
 from daemon.store.maintenance.backup import backup, restore
@@ -31,7 +31,7 @@ LONG = "x" * 60
 TAXPAYERS = {"": "", OURS: IFU, OTHER: "00099999Z"}
 Picture = dict[str, Any]
 _BOOK = "SELECT nim, ifu, tc, fvc, frc, z_number, z_asked > 0, attention != '', id FROM book WHERE mode = 'live' ORDER BY in_use DESC LIMIT 1"
-_ATTEMPTS = "SELECT number, type, state, coalesce(code, ''), reason IS NOT ? FROM certification WHERE book_id = ?"
+_ATTEMPTS = "SELECT number, type, state, coalesce(code, ''), coalesce(reason, '') FROM certification WHERE book_id = ?"
 
 
 class Replay:
@@ -205,11 +205,13 @@ class Replay:
             return picture
         with closing(sqlite3.connect(f"file:{self.ledger}?mode=ro", uri=True)) as ledger:
             *book, book_id = ledger.execute(_BOOK).fetchone()
-            rows = ledger.execute(_ATTEMPTS, (to_stored(NOT_SENT), book_id)).fetchall()
+            rows = ledger.execute(_ATTEMPTS, (book_id,)).fetchall()
         failed = ("refused", "abandoned")
         picture["book"] = tuple(book)
         picture["attempts"] = sorted((*one, codes.get(code, "")) for *one, code, _ in rows if one[2] not in failed)
-        picture["tried"] = sorted({(*one[:2],) for *one, _, sent in rows if one[2] in failed and sent})
+        picture["tried"] = sorted(
+            {(*one[:2],) for *one, _, reason in rows if one[2] in failed and not was_not_sent(reason)}
+        )
         return picture
 
 
