@@ -58,8 +58,13 @@ class BoxRecord(msgspec.Struct):
 
 
 class Boxes:
-    def __init__(self, connection: Connection, now: Callable[[], float] = time.time) -> None:
+    """`seconds`: for so long an answer is waited for, and a call may be begun."""
+
+    def __init__(
+        self, connection: Connection, now: Callable[[], float] = time.time, seconds: float = ANSWER_SECONDS
+    ) -> None:
         self._connection = connection
+        self._seconds = seconds
         self._now = now
         self._boxes: OrderedDict[str, BoxRecord] = OrderedDict()
         self._looking: dict[str, asyncio.Task[str]] = {}
@@ -67,12 +72,12 @@ class Boxes:
 
     def limit(self) -> int:
         """Until when the box may carry out what is sent now, in milliseconds since 1970."""
-        return self.millis() + int(ANSWER_SECONDS * 1000)
+        return self.millis() + int(self._seconds * 1000)
 
     def millis(self) -> int:
         return int(self._now() * 1000)
 
-    async def ask(self, nim: str, call: RelayedCall, seconds: float = ANSWER_SECONDS) -> RelayedReply:
+    async def ask(self, nim: str, call: RelayedCall) -> RelayedReply:
         """The box's answer; `call` without its boot. BoxOffline, BoxAmbiguous or TooManyCalls when it was not carried out; BoxSilent when
         that cannot be known."""
         if self._under_way[nim] >= OF_ONE_NIM:
@@ -80,7 +85,7 @@ class Boxes:
         self._under_way[nim] += 1
         try:
             boot = await self._the_one(nim)
-            return await self._answered(nim, msgspec.structs.replace(call, boot=boot, sent_at=self.millis()), seconds)
+            return await self._answered(nim, msgspec.structs.replace(call, boot=boot, sent_at=self.millis()))
         finally:
             self._under_way[nim] -= 1
             if not self._under_way[nim]:
@@ -166,7 +171,7 @@ class Boxes:
             client.unsubscribe(subscription)
         return found
 
-    async def _answered(self, nim: str, call: RelayedCall, seconds: float) -> RelayedReply:
+    async def _answered(self, nim: str, call: RelayedCall) -> RelayedReply:
         client = self._connection.client
         replies: asyncio.Queue[Msg] = asyncio.Queue()
         inbox = client.new_inbox()
@@ -177,17 +182,15 @@ class Boxes:
             client.unsubscribe(subscription)
             raise BoxOffline from None
         try:
-            return await self._first(nim, call.boot, client, replies, seconds)
+            return await self._first(nim, call.boot, client, replies)
         except NatsError:  # no answer in time, or the connection is lost
             raise BoxSilent from None
         finally:
             client.unsubscribe(subscription)
 
-    async def _first(
-        self, nim: str, boot: str, client: Client, replies: asyncio.Queue[Msg], seconds: float
-    ) -> RelayedReply:
+    async def _first(self, nim: str, boot: str, client: Client, replies: asyncio.Queue[Msg]) -> RelayedReply:
         """The answer of the box that was meant."""
-        end = asyncio.get_running_loop().time() + seconds
+        end = asyncio.get_running_loop().time() + self._seconds
         while True:
             left = end - asyncio.get_running_loop().time()
             try:

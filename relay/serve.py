@@ -42,7 +42,7 @@ async def _serve(settings: RelaySettings) -> int:
     stop = asyncio.Event()
     async with AsyncExitStack() as stack:
         connection = Connection(NatsOptions(**msgspec.structs.asdict(settings.nats)))
-        boxes = Boxes(connection)
+        boxes = Boxes(connection, seconds=settings.server.answer_seconds)
         later = LaterCalls(connection, boxes)
         _beside(stack, connection.run(), "nats")
         _beside(stack, later.run(), "later")

@@ -10,15 +10,18 @@ import msgspec
 from common.language import tr
 from common.language.system import reason
 from common.settings import Section, SettingsError, convert, read_toml
+from common.wire.call import ANSWER_SECONDS
 
 DEFAULT = Path("/etc/mcfd-relay/relay.toml")
 
 
 class RelayServer(Section, frozen=True):
-    """`port` 0 takes a free one. It belongs behind a load balancer, or a web server, that has a certificate."""
+    """`port` 0 takes a free one. It belongs behind a load balancer, or a web server, that has a certificate. `answer_seconds`: for so long a
+    box's answer is waited for; less where that load balancer gives up sooner."""
 
     host: str = "127.0.0.1"
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8491
+    answer_seconds: Annotated[float, msgspec.Meta(ge=1, le=ANSWER_SECONDS)] = ANSWER_SECONDS
 
 
 class RelayNats(Section, frozen=True):

@@ -8,21 +8,8 @@ import json
 import httpx
 import pytest
 from support.receivers.nats_server import NIM
-from support.relay_site import RelaySite, bearer, in_seconds
+from support.relay_site import RelaySite, answering, bearer, in_seconds
 from support.shop import invoice
-
-PATIENCE = 60.0
-
-
-async def answering(site: RelaySite, http: httpx.AsyncClient, key: str, relay: int = 0) -> str:
-    """The address of the API there, once the box answers."""
-    base = f"{site.relays[relay].base}/v1/mcf/{NIM}"
-    async with asyncio.timeout(PATIENCE):
-        while (answer := await http.get(f"{base}/info", headers=bearer(key))).status_code != 200:
-            assert answer.status_code == 503, answer.text
-            await asyncio.sleep(0.1)
-    return base
-
 
 SAME = ("date", "x-request-id")
 

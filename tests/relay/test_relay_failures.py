@@ -1,8 +1,24 @@
-"""Each row of the table of failures (docs/anywhere.md), on a real nats-server, with processes that are killed."""
+"""What goes wrong between a till outside and its box, on a real nats-server, with processes that are killed.
+
+| what happens | the test |
+|---|---|
+| the box is not connected | `test_a_box_that_is_off`, with `Prefer: respond-async` `test_a_sale_for_a_box_that_is_off` |
+| no answer in time; it comes too late | `test_an_answer_that_comes_too_late` |
+| the relay dies after sending | `test_a_relay_that_dies`, at each step `test_relay_kills.py` |
+| the box, or nats-server, dies | `test_kills_at_any_moment`, at each step `test_relay_kills.py` |
+| a key that is revoked, expired, of another NIM, of the other lane, mistyped | `test_keys_that_are_refused`, `test_relay_answers.py` |
+| two boxes with one identity | `test_two_boxes_with_one_identity` |
+| the box is restored between two tries | `test_a_box_restored_between_two_tries` |
+| past its limit | `test_relay_answers.py::test_too_late` |
+| too many at once; strangers | `test_too_many_at_once`, `test_strangers_lock_nobody_out` |
+| a line that drops and stalls | `test_a_line_that_drops_and_stalls` |
+| the relay is in wrong hands | `test_relay_taken_over.py` |
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import signal
 from collections import Counter
@@ -14,42 +30,22 @@ import httpx
 import pytest
 from support.line.network import Relay as LossyLine
 from support.receivers.headquarters import until as until_true
-from support.receivers.nats_server import NIM
-from support.relay_site import RelaySite, bearer, check_once, in_seconds
+from support.receivers.nats_server import NIM, OTHER
+from support.relay_site import RelaySite, answering, bearer, check_once, in_seconds, running, until_answered
 from support.shop import invoice
 from support.signing_client import signed
 
-from common.wire.call import RelayedCall, encode, read_reply
-from common.wire.nats_client import Client
 from daemon.app.outward.calls import TILLS_FIRST_SECONDS
+from daemon.core.keys import KeyTerms
+from daemon.operations import CreateKey
 
 pytestmark = pytest.mark.long
 
 PATIENCE = 60.0
-TRY_SECONDS = 20.0
-
-
-async def until_answered(http: httpx.AsyncClient, method: str, url: str, **request) -> httpx.Response:
-    """The first answer that is neither 503 nor 504; the same request with the same key each time."""
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            try:
-                answer = await http.request(method, url, timeout=TRY_SECONDS, **request)
-            except httpx.TransportError:
-                await asyncio.sleep(0.05)
-                continue
-            if answer.status_code not in (503, 504):
-                return answer
-            await asyncio.sleep(0.1)
 
 
 def base(site: RelaySite, relay: int = 0) -> str:
     return f"{site.relays[relay].base}/v1/mcf/{NIM}"
-
-
-async def answering(site: RelaySite, http: httpx.AsyncClient, key: str) -> str:
-    assert (await until_answered(http, "GET", f"{base(site)}/info", headers=bearer(key))).status_code == 200
-    return base(site)
 
 
 async def test_a_box_that_is_off(site: RelaySite, http: httpx.AsyncClient) -> None:
@@ -118,6 +114,64 @@ async def sell(site: RelaySite, http: httpx.AsyncClient, key: str, client: int, 
     return receipts
 
 
+async def test_an_answer_that_comes_too_late(tmp_path: Path, http: httpx.AsyncClient) -> None:
+    """504 OUTCOME_UNKNOWN once the time is over, while 38h is on the line; the sale is certified all the same, its answer has nobody to hear it, and
+    the retry is replayed."""
+    async with running(tmp_path, server="answer_seconds = 2") as site:
+        key = site.key()
+        url = await answering(site, http, key)
+        machine = site.shop.machines[0]
+        machine.order("pause-at", next=6, when="before", direction="in")
+        sale = {"json": invoice("F-1"), "headers": bearer(key, "k-1")}
+        answer = await http.post(f"{url}/certify", **sale)
+        assert (answer.status_code, answer.json()["code"]) == (504, "OUTCOME_UNKNOWN")
+        assert int(answer.headers["retry-after"]) > 0
+        machine.order("resume")
+        again = await until_answered(http, "POST", f"{url}/certify", **sale)
+        assert (again.status_code, again.headers["idempotency-replayed"]) == (200, "true"), again.text
+        found = await http.get(f"{url}/requests/k-1", headers=bearer(key))
+        assert found.json()["receipt"] == again.json()
+        check_once(site.shop, {"k-1": again.json()})
+
+
+async def test_keys_that_are_refused(site: RelaySite, http: httpx.AsyncClient) -> None:
+    """By the box, and nothing is certified: 401 for one that has come to its end, one that was revoked and one of another box, also where they
+    sign; 403 for one of another machine. A key that works is answered however many wrong ones came."""
+    key = site.key()
+    url = await answering(site, http, key)
+    past = int(datetime.now(UTC).timestamp() * 1000) - 1000
+
+    def made(nim: str = NIM, expires_at: int = 0, *, is_signing: bool = False) -> str:
+        terms = KeyTerms("manager", lane="relay", expires_at=expires_at, signed=is_signing)
+        return site.shop.change(CreateKey(nim, "live", "refused", terms))
+
+    revoked, signing = made(), made(is_signing=True)
+    listed = json.loads((await asyncio.to_thread(site.shop.mcfd, "keys", "list", "--json", check=True)).stdout)
+    for row in listed[-2:]:
+        await asyncio.to_thread(site.shop.mcfd, "keys", "revoke", str(row["id"]), check=True)
+    limit = {"mcfd-not-after": in_seconds(60), "idempotency-key": "k-1", "content-type": "application/json"}
+    body = json.dumps(invoice("F-1")).encode()
+    refused = [
+        (bearer(made(expires_at=past), "k-1"), 401),
+        (signed(made(expires_at=past, is_signing=True), "POST", f"{url}/certify", limit, body), 401),
+        (bearer(revoked, "k-1"), 401),
+        (signed(signing, "POST", f"{url}/certify", limit, body), 401),
+        (bearer(f"{key[:-1]}x", "k-1"), 401),
+        (bearer(made(OTHER), "k-1"), 403),
+    ]
+    for headers, status in refused:
+        answer = await http.post(
+            f"{url}/certify", content=body, headers={"content-type": "application/json", **headers}
+        )
+        assert answer.status_code == status, answer.text
+    guesses = [bearer(f"ak_live_{number:038}", "k-1") for number in range(12)]
+    statuses = [(await http.post(f"{url}/certify", content=body, headers=guess)).status_code for guess in guesses]
+    assert statuses[-1] == 429
+    assert site.shop.machines[0].counters == (0, 0, 0)
+    answer = await http.post(f"{url}/certify", json=invoice("F-1"), headers=bearer(key, "k-1"))
+    assert answer.status_code == 200, answer.text
+
+
 @pytest.mark.parametrize("victim", ["box", "nats"])
 async def test_kills_at_any_moment(site: RelaySite, http: httpx.AsyncClient, victim: str) -> None:
     """Sales of two clients while the box, or nats-server, is killed and started again: each key is certified once, each answer is its ledger's."""
@@ -147,9 +201,6 @@ async def test_two_boxes_with_one_identity(site: RelaySite, http: httpx.AsyncCli
     copy = site.box(tmp_path / "copy", NIM, site.nats.shop)
     copy.start()
     try:
-        from daemon.core.keys import KeyTerms  # noqa: PLC0415
-        from daemon.operations import CreateKey  # noqa: PLC0415
-
         copy.change(CreateKey(NIM, "live", "copy", KeyTerms("manager", lane="relay")))
         answer = await until(lambda: http.get(f"{base(site)}/info", headers=bearer(key)), 503)
         async with asyncio.timeout(PATIENCE):
@@ -316,60 +367,6 @@ async def test_signed_requests(site: RelaySite, http: httpx.AsyncClient) -> None
     late = signed(key, "GET", f"{url}/info", {"mcfd-not-after": in_seconds(-5)})
     assert (await http.get(f"{url}/info", headers=late)).json()["code"] == "REQUEST_EXPIRED"
     check_once(site.shop, {"k-1": first.json()})
-
-
-async def test_a_relay_in_wrong_hands(site: RelaySite, http: httpx.AsyncClient) -> None:
-    """With the relay's own credentials: a call for another boot, one that is no call, an old one, one with a technician's wishes: nothing is certified,
-    and the box goes on."""
-    key = site.key()
-    url = await answering(site, http, key)
-    client = await relay_client(site)
-    boot = read_reply((await client.request(f"mcf.{NIM}.call", b"", 5)).data).boot
-    now = int(datetime.now(UTC).timestamp() * 1000)
-    body = b'{"invoiceNumber":"F-1","invoiceType":"FV","items":[{"name":"A","taxGroup":"B","unitPrice":100,"quantity":1}],"payments":[{"method":"E","amount":100}]}'
-    head = (("authorization", f"Bearer {key}"), ("content-type", "application/json"), ("idempotency-key", "k"))
-    sale = RelayedCall(
-        boot=boot,
-        not_after=now + 60_000,
-        sent_at=now,
-        method="POST",
-        path=f"/v1/mcf/{NIM}/certify",
-        headers=head,
-        body=body,
-    )
-    for call, status in (
-        (structs(sale, boot="other"), 0),
-        (structs(sale, not_after=now - 1), 410),
-        (structs(sale, headers=head[1:]), 401),
-        (structs(sale, headers=head[:2]), 400),
-        (structs(sale, path=f"/v1/mcf/{NIM}/cancel-pending"), 404),
-        (structs(sale, path="/v1/mcf/EL02000017-1/certify"), 403),
-        (structs(sale, method="GET", path=f"/v1/mcf/{NIM}/events"), 404),
-    ):
-        reply = read_reply((await client.request(f"mcf.{NIM}.call", encode(call), 10)).data)
-        assert reply.status == status, (call.path, reply)
-    for junk in (b"\xff" * 100, encode(structs(sale, path="/ui/box")), encode(structs(sale, sealed=b"x" * 50))):
-        client.publish(f"mcf.{NIM}.call", junk, reply=client.new_inbox())
-    for subject in ("closure", "presence", "ask"):
-        client.publish(f"mcf.{NIM}.{subject}", b"{}")
-    await client.ping()
-    await client.close()
-    assert site.shop.machines[0].counters == (0, 0, 0)
-    answer = await http.post(f"{url}/certify", json=invoice("F-1"), headers=bearer(key, "k"))
-    assert answer.status_code == 200, answer.text
-
-
-def structs(call: RelayedCall, **changes) -> RelayedCall:
-    import msgspec  # noqa: PLC0415
-
-    return msgspec.structs.replace(call, **changes)
-
-
-async def relay_client(site: RelaySite) -> Client:
-    from common.wire.nats_pull import NatsOptions, connected  # noqa: PLC0415
-
-    options = NatsOptions(url=site.server.url, credentials_file=site.nats.relay, tls_ca=site.nats.authority.path)
-    return await connected(options, "taken over")
 
 
 async def test_a_line_that_drops_and_stalls(tmp_path: Path, http: httpx.AsyncClient) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -31,12 +32,12 @@ STREAMS = ("closures-one.json", "presence-one.json", "calls-one.json")
 class RunningRelay:
     """`mcfd-relay run`, on a port of its own."""
 
-    def __init__(self, directory: Path, nats_url: str, site: NatsSite) -> None:
+    def __init__(self, directory: Path, nats_url: str, site: NatsSite, server: str) -> None:
         directory.mkdir()
         self._config = directory / "relay.toml"
         section = {"url": nats_url, "credentials_file": str(site.relay), "tls_ca": str(site.authority.path)}
         lines = "".join(f"{name} = {json.dumps(value)}\n" for name, value in section.items())
-        self._config.write_text(f"[server]\nport = 0\n[nats]\n{lines}")
+        self._config.write_text(f"[server]\nport = 0\n{server}\n[nats]\n{lines}")
         self._log = directory / "relay.log"
         self._process: Process | None = None
         self.base = ""
@@ -84,14 +85,22 @@ class RelaySite:
     """One nats-server, the box of `NIM`, that of `OTHER` where it is asked for, and two relays. `launch` starts the first box."""
 
     def __init__(
-        self, directory: Path, *, jwt: bool = False, two: bool = False, config: Any = None, launch: Launch | None = None
+        self,
+        directory: Path,
+        *,
+        jwt: bool = False,
+        two: bool = False,
+        config: Any = None,
+        launch: Launch | None = None,
+        server: str = "",
     ) -> None:
+        """`server`: more of the section of that name of each relay."""
         self.directory = directory
         self.nats = NatsSite(directory / "nats", jwt)
         self.server = NatsServer(self.nats)
         self.shop = self.box(directory / "box", NIM, self.nats.shop, config=config, launch=launch)
         self.other = self.box(directory / "other", OTHER, self.nats.other_shop) if two else None
-        self.relays = [RunningRelay(directory / f"relay-{n}", self.server.url, self.nats) for n in (1, 2)]
+        self.relays = [RunningRelay(directory / f"relay-{n}", self.server.url, self.nats, server) for n in (1, 2)]
         self.keys: dict[tuple[str, str, Mode], str] = {}
 
     def box(
@@ -155,6 +164,31 @@ async def running(directory: Path, **options: Any) -> AsyncIterator[RelaySite]:
         yield site
     finally:
         site.down()
+
+
+PATIENCE = 60.0
+TRY_SECONDS = 20.0
+
+
+async def until_answered(http: httpx.AsyncClient, method: str, url: str, **request: Any) -> httpx.Response:
+    """The first answer that is neither 503 nor 504; the same request with the same key each time."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            try:
+                answer = await http.request(method, url, timeout=TRY_SECONDS, **request)
+            except httpx.TransportError:
+                await asyncio.sleep(0.05)
+                continue
+            if answer.status_code not in (503, 504):
+                return answer
+            await asyncio.sleep(0.1)
+
+
+async def answering(site: RelaySite, http: httpx.AsyncClient, key: str) -> str:
+    """The address of the API at the first relay, once the box answers."""
+    url = f"{site.relays[0].base}/v1/mcf/{NIM}"
+    assert (await until_answered(http, "GET", f"{url}/info", headers=bearer(key))).status_code == 200
+    return url
 
 
 def bearer(key: str, once: str = "", **more: str) -> dict[str, str]:
