@@ -120,7 +120,8 @@ async def _look_in(store: Store, settings: Settings, now: int) -> list[CheckResu
     keys = {short_nim(key.nim) for key in await store.api_keys.list_keys() if key.mode == "live" and not key.revoked_at}
     found = []
     for machine in settings.machine:
-        found.append(check_keys(machine.nim, has_key=short_nim(machine.nim) in keys))
+        if not machine.spare_for:  # it certifies with the keys of its machine
+            found.append(check_keys(machine.nim, has_key=short_nim(machine.nim) in keys))
         if short_nim(machine.nim) in books:
             found += await _look_in_book(store, books[short_nim(machine.nim)], now)
     in_use_since = min((key.created_at for key in await store.api_keys.list_keys()), default=now)

@@ -16,7 +16,7 @@ from daemon.core.ledger.entries import SpareDecided
 from daemon.core.ledger.take_over import TakeOverRefused
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.store.maintenance.verify import verify
-from daemon.store.tables.book import entries
+from daemon.store.tables.book import deferred, entries
 from daemon.usecases.certification.idempotency import find_request
 from daemon.usecases.deferred.accept import take_back
 from daemon.usecases.reports import journal, report
@@ -280,6 +280,23 @@ async def test_a_sale_that_waits_is_certified_by_the_machine_in_use_alone(tmp_pa
         assert (await certified_later(shop, "b")).nim == NIM
         assert (numbers(shop.first), numbers(shop.spare)) == (["B"], ["A"])
     assert verify(tmp_path / "ledger").clean
+
+
+async def test_a_sale_is_taken_on_while_a_spare_that_was_never_plugged_in_stands_for_the_machine(
+    tmp_path: Path,
+) -> None:
+    """Validated by the rates of the machine, which is of the same taxpayer; certified once the spare is there."""
+    async with paired(tmp_path / "ledger") as shop:
+        await shop.first_dies()
+        await shop.unplug(shop.spare)
+        shop.spare.worker.rates = {}
+        await shop.take_over()
+        sale = await shop.defer("A", "key")
+        shop.spare.session.plug()
+        await shop.spare.connected()
+        await shop.spare.until(
+            lambda: shop.store.ledger.peek(deferred.by_id, shop.in_use.book, sale.id).state == "certified", "certified"
+        )
 
 
 async def test_a_spare_of_another_taxpayer_certifies_nothing(tmp_path: Path) -> None:

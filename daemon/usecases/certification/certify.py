@@ -81,11 +81,14 @@ async def dry_run(worker: MachineWorker, body: object, call: Call, *, credit: bo
 
 
 def read_body(worker: MachineWorker, body: object, call: Call, *, credit: bool) -> Invoice:
-    if not worker.rates:
+    rates = worker.rates or (
+        worker.first.rates if worker.first else {}
+    )  # a spare that was never met is of the same taxpayer
+    if not rates:
         worker.ready()  # without the machine's rates nothing can be checked
     if credit:
         body = credit_note.referenced(worker, body)
-    invoice = read_invoice(body, defaults=worker.defaults, rates=worker.rates, credit=credit, strict=call.strict)
+    invoice = read_invoice(body, defaults=worker.defaults, rates=rates, credit=credit, strict=call.strict)
     return credit_note.name(worker, invoice)
 
 

@@ -134,6 +134,7 @@ def test_a_box_is_ready_with_the_machine_that_is_in_use(shop: PairShop) -> None:
     assert shop.http.get("/health/ready").status_code == 200
     doctor = shop.mcfd("doctor", "--json").stdout
     assert '"spare"' in doctor
+    assert f"keys create --nim {SPARE}" not in doctor
     shop.spare.start()
     wait_for(lambda: shop.connected() == {NIM, SPARE}, "both machines")
     shop.first.kill()
