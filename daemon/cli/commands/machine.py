@@ -187,6 +187,9 @@ def take_over(settings: Settings, nim: str, reason: str) -> None:
     pair = _pair(settings, nim)
     _decide(settings, TakeOverMachine(pair.first.book, pair.spare.book, _reason(reason), pair.at))
     say(tr("{spare} certifies for {nim} from now on", spare=pair.spare.book.nim, nim=pair.first.book.nim))
+    health = ask(settings.server).machine(pair.spare.book.nim)
+    if health is not None and not health.connected:
+        warn(tr("{spare} is not connected: plug it in, nothing is certified before", spare=pair.spare.book.nim))
     for attempt in pair.doubts:
         say(
             tr(

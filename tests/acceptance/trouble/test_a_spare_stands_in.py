@@ -132,6 +132,8 @@ def test_a_box_is_ready_with_the_machine_that_is_in_use(shop: PairShop) -> None:
     shop.spare.kill()
     wait_for(lambda: shop.connected() == {NIM}, "the spare away")
     assert shop.http.get("/health/ready").status_code == 200
+    assert f"{SPARE} is not connected: plug it in" in shop.mcfd("machine", "take-over", NIM, "--reason", "x").stderr
+    shop.take_back()
     doctor = shop.mcfd("doctor", "--json").stdout
     assert '"spare"' in doctor
     assert f"keys create --nim {SPARE}" not in doctor
