@@ -182,6 +182,7 @@ async def calendar(request: AnyRequest, screens: Screens) -> Response[bytes]:
     month, region = month_of(request, today), text_of(request, "region")
     since = datetime.fromisoformat(f"{month}-01").replace(tzinfo=screens.zone).timestamp()
     values = await screens.run(_calendar, screens.store, month, region, page_of(request), int(since * 1000))
+    values["days"] = _visible_days(values["days"], values["cells"], today.isoformat())
     recent = (today - timedelta(days=1)).isoformat(), today.isoformat()
     totals = {total.day: total for total in await screens.run(screens.store.figures.totals, *recent)}
     return screens.render(
@@ -215,6 +216,12 @@ def _calendar(store: HqStore, month: str, region: str, page: int, since: int) ->
         "open_findings": store.findings.count_open(),
         "is_last": (page + 1) * SHOPS >= count,
     }
+
+
+def _visible_days(days: list[str], cells: Iterable[tuple[str, str]], today: str) -> list[str]:
+    """Without those to come of this month, whose end a phone shows first; `cells` by machine and day, since the clock of a box may be ahead."""
+    last = max([today, *(day for _, day in cells)])
+    return [day for day in days if day <= last] or days
 
 
 def _depths(cells: Sequence[Cell]) -> dict[tuple[str, str], int]:

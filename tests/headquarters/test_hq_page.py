@@ -128,6 +128,20 @@ def test_english_on_a_phone(open_page):
     expect(page.locator("h1")).to_have_text("Totaux – décembre 2025")
 
 
+def test_the_calendar_opens_on_today_on_a_phone(hq, open_page):
+    """The last column is today's, and it is on the screen beside the names of the shops, on whatever day of the month; a month before ends
+    with its last day."""
+    page = open_page(viewport={"width": 360, "height": 740})
+    today = page.get_by_test_id("calendar").locator("thead th").last
+    assert f" {int(today.inner_text()):02}/" in page.get_by_test_id("closed-1").locator("..").inner_text()
+    expect(today).to_be_in_viewport(ratio=1)
+    expect(page.get_by_test_id("shop-row").first.locator("th")).to_be_in_viewport(ratio=1)
+    page.goto(f"/ui/?month={MONTH}")
+    expect(page.get_by_test_id("calendar").locator("thead th").last).to_have_text("31")
+    page.goto("/ui/?month=2099-01")
+    expect(page.get_by_test_id("calendar").locator("thead th").last).to_have_text("31")
+
+
 @pytest.mark.parametrize("width", [360, 1440])
 def test_everybody_can_use_it(hq, open_page, width):
     """Each screen in French on a phone and in English on a desk: WCAG 2.2 AA by axe-core without a violation, nothing wider than the screen, and on
