@@ -154,7 +154,7 @@ async def test_strangers_never_keep_out_who_is_known():
 
     strangers = [asyncio.ensure_future(come(f"10.0.0.{number}")) for number in range(2 * WAITING)]
     await asyncio.sleep(0)
-    known = asyncio.ensure_future(come("awa", is_known=True))
+    known = asyncio.ensure_future(come("awa", is_trusted=True))
     await asyncio.sleep(0)
     strangers[1].cancel()
     go_on.set()
