@@ -27,6 +27,15 @@ from bench import RESULTS, ROOT
 
 Sense = Literal["≤", "≥"]
 
+FOLDER = ROOT / "bench" / "history"
+RUNS = 3
+"""Enough to know the noise."""
+LEAST_NOISE = 0.01
+"""Of a single run the noise is unknown."""
+
+Values = Mapping[str, float]
+Verdict = Literal["better", "worse", "as before"]
+
 
 @dataclass(frozen=True)
 class Limit:
@@ -128,16 +137,6 @@ def table(rows: Sequence[Row]) -> str:
         "  ".join([*(cell.ljust(width) for cell, width in zip(line, widths, strict=False)), line[5]]).rstrip()
         for line in lines
     )
-
-
-FOLDER = ROOT / "bench" / "history"
-RUNS = 3
-"""Enough to know the noise."""
-LEAST_NOISE = 0.01
-"""Of a single run the noise is unknown."""
-
-Values = Mapping[str, float]
-Verdict = Literal["better", "worse", "as before"]
 
 
 class Recorded(msgspec.Struct, frozen=True):

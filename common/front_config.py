@@ -13,6 +13,56 @@ import msgspec
 
 from common.problems import problem_content
 
+STRONG: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
+"""Of TLS 1.2, what has forward secrecy and authenticates what it encrypts; all of TLS 1.3 has both."""
+SBIN: Final = "/usr/local/sbin:/usr/sbin:/sbin"
+TRUSTED_HEADER: Final = b"mcfd-known"
+"""Header of an answer to a client with a valid key; HAProxy takes it out."""
+
+ERRORS: Final = {
+    400: ("BAD_REQUEST", "The request cannot be read", "this cannot be read as HTTP, or its headers are too large"),
+    408: ("REQUEST_TIMEOUT", "The request took too long to arrive", "the request did not arrive in time; nothing was done"),
+    429: ("TOO_MANY_REQUESTS", "Too many requests", "too many requests without a valid key from this address"),
+    502: ("BAD_GATEWAY", "The server ended", "the server ended before its answer; send the same request again with the same key"),
+    503: ("UNAVAILABLE", "The server is not ready", "the server is starting or stopping; nothing was done"),
+    504: ("GATEWAY_TIMEOUT", "The server did not answer", "there was no answer in time; send the same request again with the same key"),
+}  # fmt: skip
+"""What HAProxy answers by itself, as the problems of decision 11; where it has not read a whole head, its own words stand."""
+
+_TRUSTED_ADDRESSES: Final = """\
+backend known
+    stick-table type ipv6 size {addresses} expire {trust_seconds}s store gpt0,http_req_rate(10s)
+"""
+
+_PLAIN: Final = """\
+backend plain
+    mode tcp
+    timeout server 15m
+    server plain unix@{folder}/plain.sock send-proxy-v2
+
+frontend redirection
+    bind unix@{folder}/plain.sock mode 600 accept-proxy
+    http-request redirect scheme https code 308
+"""
+
+_HTTP: Final = """\
+frontend requests
+    {inner}
+    option http-ignore-probes
+    http-request track-sc0 src table known if {{ src fe80::/10 }}
+    http-request track-sc0 src,ipmask(32,64) table known
+    http-request deny deny_status 429 if {{ sc0_get_gpt0 eq 0 }} {{ sc0_http_req_rate gt {unknown_requests} }}
+    http-request wait-for-body time {stall_seconds}s if METH_POST
+    http-request set-header X-Forwarded-For %[src]
+    http-request set-header X-Forwarded-Proto {scheme}
+    http-response sc-set-gpt0(0) 1 if {{ res.hdr(mcfd-known) -m found }}
+    http-response del-header mcfd-known
+    default_backend server
+
+backend server
+    server server unix@{folder}/server.sock maxconn {server_connections}
+"""
+
 
 class FrontLimits(msgspec.Struct, frozen=True, kw_only=True):
     """`connections` at once in all, of which `reserved` are for addresses that have shown a key. Of one address: connections at once, new ones
@@ -40,23 +90,6 @@ class Front(msgspec.Struct, frozen=True, kw_only=True):
     binds: tuple[str, ...]
     tls: bool
     limits: FrontLimits
-
-
-STRONG: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
-"""Of TLS 1.2, what has forward secrecy and authenticates what it encrypts; all of TLS 1.3 has both."""
-SBIN: Final = "/usr/local/sbin:/usr/sbin:/sbin"
-TRUSTED_HEADER: Final = b"mcfd-known"
-"""Header of an answer to a client with a valid key; HAProxy takes it out."""
-
-ERRORS: Final = {
-    400: ("BAD_REQUEST", "The request cannot be read", "this cannot be read as HTTP, or its headers are too large"),
-    408: ("REQUEST_TIMEOUT", "The request took too long to arrive", "the request did not arrive in time; nothing was done"),
-    429: ("TOO_MANY_REQUESTS", "Too many requests", "too many requests without a valid key from this address"),
-    502: ("BAD_GATEWAY", "The server ended", "the server ended before its answer; send the same request again with the same key"),
-    503: ("UNAVAILABLE", "The server is not ready", "the server is starting or stopping; nothing was done"),
-    504: ("GATEWAY_TIMEOUT", "The server did not answer", "there was no answer in time; send the same request again with the same key"),
-}  # fmt: skip
-"""What HAProxy answers by itself, as the problems of decision 11; where it has not read a whole head, its own words stand."""
 
 
 def program() -> str | None:
@@ -187,39 +220,4 @@ backend tls
     mode tcp
     timeout server 15m
     server tls unix@{front.folder}/tls.sock send-proxy-v2
-"""
-
-
-_TRUSTED_ADDRESSES: Final = """\
-backend known
-    stick-table type ipv6 size {addresses} expire {trust_seconds}s store gpt0,http_req_rate(10s)
-"""
-
-_PLAIN: Final = """\
-backend plain
-    mode tcp
-    timeout server 15m
-    server plain unix@{folder}/plain.sock send-proxy-v2
-
-frontend redirection
-    bind unix@{folder}/plain.sock mode 600 accept-proxy
-    http-request redirect scheme https code 308
-"""
-
-_HTTP: Final = """\
-frontend requests
-    {inner}
-    option http-ignore-probes
-    http-request track-sc0 src table known if {{ src fe80::/10 }}
-    http-request track-sc0 src,ipmask(32,64) table known
-    http-request deny deny_status 429 if {{ sc0_get_gpt0 eq 0 }} {{ sc0_http_req_rate gt {unknown_requests} }}
-    http-request wait-for-body time {stall_seconds}s if METH_POST
-    http-request set-header X-Forwarded-For %[src]
-    http-request set-header X-Forwarded-Proto {scheme}
-    http-response sc-set-gpt0(0) 1 if {{ res.hdr(mcfd-known) -m found }}
-    http-response del-header mcfd-known
-    default_backend server
-
-backend server
-    server server unix@{folder}/server.sock maxconn {server_connections}
 """

@@ -67,6 +67,23 @@ INVOICE = {
     "payments": [{"method": "E", "amount": 15600}],
 }
 
+IFU: Final = "00084440Y"
+DAYS: Final = 21
+DAY: Final = 86_400_000
+HOUR: Final = 3_600_000
+OPENS: Final = 8
+CLOSES: Final = 19
+RATES: Final = {"A": 0, "B": 1800, "C": 1000}
+GOODS: Final = (
+    ("Riz 25 kg", "B", 15_000),
+    ("Huile 5 l", "B", 7500),
+    ("Ciment 50 kg", "B", 5500),
+    ("Sucre 1 kg", "B", 850),
+    ("Savon", "B", 450),
+    ("Lait 400 g", "A", 2250),
+    ("Pain", "A", 150),
+)
+
 
 def show(demo: Demo) -> None:
     base = _start(demo)
@@ -157,24 +174,6 @@ def _print_receipt(receipt: dict[str, object]) -> None:
     )
     for name, value in rows:
         sys.stdout.write(f"    {name:<22} {value}\n")
-
-
-IFU: Final = "00084440Y"
-DAYS: Final = 21
-DAY: Final = 86_400_000
-HOUR: Final = 3_600_000
-OPENS: Final = 8
-CLOSES: Final = 19
-RATES: Final = {"A": 0, "B": 1800, "C": 1000}
-GOODS: Final = (
-    ("Riz 25 kg", "B", 15_000),
-    ("Huile 5 l", "B", 7500),
-    ("Ciment 50 kg", "B", 5500),
-    ("Sucre 1 kg", "B", 850),
-    ("Savon", "B", 450),
-    ("Lait 400 g", "A", 2250),
-    ("Pain", "A", 150),
-)
 
 
 async def write_weeks(ledger: Path, nim: str) -> FiscalCounters:

@@ -36,6 +36,12 @@ AT_ONCE = 8
 IDLE, ALL_BOXES = 500, 10_000
 ANSWER = b'{"status":"certified"}' * 40
 
+BOXES = 40
+DAYS = 50
+SENDERS = 4
+
+Signed = tuple[dict[str, str], bytes]
+
 
 def relay() -> Iterator[Row]:
     with folder() as path:
@@ -139,13 +145,6 @@ def _processor(pid: int) -> float:
     """Seconds."""
     words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(words[11]) + int(words[12])) / 100
-
-
-BOXES = 40
-DAYS = 50
-SENDERS = 4
-
-Signed = tuple[dict[str, str], bytes]
 
 
 def intake() -> Iterator[Row]:

@@ -36,6 +36,26 @@ from simulator.machine.options import DEFAULT_RATES, SimulatorOptions
 
 PATIENCE = 120.0
 
+GOODS = (
+    "Riz parfumé 25 kg", "Riz local Bagré 5 kg", "Sucre en poudre 1 kg", "Huile de coton 5 L", "Huile d'arachide 1 L",
+    "Farine de blé 50 kg", "Lait concentré sucré 1 kg", "Lait en poudre 400 g", "Café soluble 200 g", "Thé vert 250 g",
+    "Pâtes alimentaires 500 g", "Tomate concentrée 2,2 kg", "Savon de Marseille 400 g", "Lessive en poudre 500 g",
+    "Eau minérale 1,5 L ×6", "Bière blonde 65 cl", "Jus de bissap 50 cl", "Jus de mangue 1 L", "Biscuits secs 300 g",
+    "Sardines à l'huile 125 g", "Thon entier 185 g", "Mayonnaise 500 ml", "Cube bouillon ×60", "Sel iodé 1 kg",
+    "Beurre de karité 250 g", "Mil décortiqué 10 kg", "Maïs blanc 50 kg", "Haricots niébé 5 kg", "Sésame grillé 500 g",
+    "Poulet bicyclette", "Œufs plateau de 30", "Pain de mie complet", "Yaourt nature ×8", "Fromage à tartiner ×16",
+    "Ciment CPA 45 50 kg", "Fer à béton 10 mm", "Tôle bac alu 35/100", "Peinture à eau 20 kg", "Clous 80 mm 1 kg",
+    "Câble électrique 2,5 mm² 100 m", "Ampoule LED 9 W", "Pile LR6 ×4", "Torche solaire", "Cadenas 50 mm",
+)  # fmt: skip
+BUYERS = (
+    "SARL Faso Distribution", "Ets Ouédraogo & Frères", "Pharmacie Wend-Panga", "Quincaillerie du Plateau",
+    "Alimentation Nabonswendé", "Hôtel Les Palmiers SA", "Restaurant Le Verdoyant", "Coopérative Sidwaya", "BTP Sahel SARL",
+)  # fmt: skip
+STREETS = ("Avenue Kwamé Nkrumah", "Rue de la Chance, Gounghin", "Boulevard France-Afrique", "Secteur 15, Ouaga 2000")
+GROUPS = "BBBBBBBBAAC"
+METHODS = "EEEEEEMMMCVB"
+WEIGHTS = (0.25, 0.5, 0.75, 1.5, 2.25)
+
 
 class TillRefused(Exception):
     """The endpoint did not do what it was asked for."""
@@ -165,27 +185,6 @@ def rate(times: Sequence[float], warm_up: int) -> float:
     if len(counted) < 2:
         raise TillRefused(f"{len(times)} answers are too few for a rate: something else takes this box")
     return (len(counted) - 1) / (counted[-1] - counted[0])
-
-
-GOODS = (
-    "Riz parfumé 25 kg", "Riz local Bagré 5 kg", "Sucre en poudre 1 kg", "Huile de coton 5 L", "Huile d'arachide 1 L",
-    "Farine de blé 50 kg", "Lait concentré sucré 1 kg", "Lait en poudre 400 g", "Café soluble 200 g", "Thé vert 250 g",
-    "Pâtes alimentaires 500 g", "Tomate concentrée 2,2 kg", "Savon de Marseille 400 g", "Lessive en poudre 500 g",
-    "Eau minérale 1,5 L ×6", "Bière blonde 65 cl", "Jus de bissap 50 cl", "Jus de mangue 1 L", "Biscuits secs 300 g",
-    "Sardines à l'huile 125 g", "Thon entier 185 g", "Mayonnaise 500 ml", "Cube bouillon ×60", "Sel iodé 1 kg",
-    "Beurre de karité 250 g", "Mil décortiqué 10 kg", "Maïs blanc 50 kg", "Haricots niébé 5 kg", "Sésame grillé 500 g",
-    "Poulet bicyclette", "Œufs plateau de 30", "Pain de mie complet", "Yaourt nature ×8", "Fromage à tartiner ×16",
-    "Ciment CPA 45 50 kg", "Fer à béton 10 mm", "Tôle bac alu 35/100", "Peinture à eau 20 kg", "Clous 80 mm 1 kg",
-    "Câble électrique 2,5 mm² 100 m", "Ampoule LED 9 W", "Pile LR6 ×4", "Torche solaire", "Cadenas 50 mm",
-)  # fmt: skip
-BUYERS = (
-    "SARL Faso Distribution", "Ets Ouédraogo & Frères", "Pharmacie Wend-Panga", "Quincaillerie du Plateau",
-    "Alimentation Nabonswendé", "Hôtel Les Palmiers SA", "Restaurant Le Verdoyant", "Coopérative Sidwaya", "BTP Sahel SARL",
-)  # fmt: skip
-STREETS = ("Avenue Kwamé Nkrumah", "Rue de la Chance, Gounghin", "Boulevard France-Afrique", "Secteur 15, Ouaga 2000")
-GROUPS = "BBBBBBBBAAC"
-METHODS = "EEEEEEMMMCVB"
-WEIGHTS = (0.25, 0.5, 0.75, 1.5, 2.25)
 
 
 def invoice(number: str, items: int, dice: random.Random, *, walk_in: bool = False) -> dict[str, Any]:

@@ -30,6 +30,11 @@ from bench.siege.target import InvoiceTimes, SiegeTill, Target
 
 EVERY = 0.05
 
+UNIT = ROOT / "systemd" / "mcfd.service"
+WATCHDOG_SECONDS = 30
+SOFT_DESCRIPTORS = 1_024
+"""What systemd gives to a unit that does not say."""
+
 
 class Manager:
     """systemd's part: where the daemon sends its beats. `beats` are in seconds of `monotonic`."""
@@ -94,12 +99,6 @@ def watched(pid: int) -> Iterator[Peak]:
     finally:
         over.set()
         thread.join()
-
-
-UNIT = ROOT / "systemd" / "mcfd.service"
-WATCHDOG_SECONDS = 30
-SOFT_DESCRIPTORS = 1_024
-"""What systemd gives to a unit that does not say."""
 
 
 @dataclass(frozen=True)

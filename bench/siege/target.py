@@ -20,6 +20,12 @@ BODY_TYPE = b"Content-Type: application/json\r\n"
 MEGABIT = 125_000
 """Bytes a second."""
 
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+EVERY = 1.0
+PATIENCE = 20.0
+ITEMS = 3
+
 
 @dataclass(frozen=True)
 class Target:
@@ -42,9 +48,6 @@ class Target:
     def post(self, body: bytes, *, key: str = "", path: str = "") -> bytes:
         length = b"Content-Length: %d\r\n" % len(body)
         return self.head("POST", path or self.certify_path, BODY_TYPE, length, key=key) + b"\r\n" + body
-
-
-Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @asynccontextmanager
@@ -109,11 +112,6 @@ def reset_on_close(writer: asyncio.StreamWriter) -> None:
     """The end of this connection is a RST."""
     raw = writer.get_extra_info("socket")
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
-
-
-EVERY = 1.0
-PATIENCE = 20.0
-ITEMS = 3
 
 
 @dataclass

@@ -32,6 +32,14 @@ LINK_BEGINS = "link begins"
 LINK_ENDS = "link ends"
 _PARTS = 3
 
+MINUTE = 60_000_000_000
+LONGEST_INCIDENT = 10 * MINUTE
+"""Nanoseconds: a line that is bad for hours makes one incident after the other, not one without end."""
+MOST_EVENTS = 20_000
+"""Held while nobody takes them (a disk that stalls); the oldest go first."""
+CLOCK_STEP = 50_000
+"""Microseconds by which the box's clock may drift before the events' times follow it."""
+
 
 class LineEvent(NamedTuple):
     """`at` in microseconds since 1970; `data` of a note is its text in UTF-8."""
@@ -130,15 +138,6 @@ def _backwards(events: list[LineEvent], lines: list[int]) -> list[RecordingProbl
         for before, after, line in pairs
         if after.at < before.at
     ]
-
-
-MINUTE = 60_000_000_000
-LONGEST_INCIDENT = 10 * MINUTE
-"""Nanoseconds: a line that is bad for hours makes one incident after the other, not one without end."""
-MOST_EVENTS = 20_000
-"""Held while nobody takes them (a disk that stalls); the oldest go first."""
-CLOCK_STEP = 50_000
-"""Microseconds by which the box's clock may drift before the events' times follow it."""
 
 
 class Recorder:

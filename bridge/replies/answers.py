@@ -41,6 +41,18 @@ from common.language.reasons import (
 
 _BALANCE = re.compile(r"\s*([DR])[\s:,]*(.*)", re.DOTALL | re.IGNORECASE)
 
+_EACH = len(GROUPS)
+_SUBTOTAL_LEAST = 1 + 2 * _EACH
+_SUBTOTAL_FIELDS = _SUBTOTAL_LEAST + 1
+_FRANC = 100
+
+_STATE_FIELDS = 6
+_LAST_FIELDS = 5
+_TOTAL_AND_RATES = 1 + _EACH
+_COMMAS_MOST = 4
+"""pieces of a number with commas of its own"""
+_WHOLE_RATE = 10_000
+
 
 class ServerLinkReply(msgspec.Struct, frozen=True):
     """Transactions acknowledged by the tax server and held by the machine; `last_contact` empty if never; `state` is CON,
@@ -160,12 +172,6 @@ def _split(text: str, least: int, most: int, what: str) -> list[str]:
     return fields
 
 
-_EACH = len(GROUPS)
-_SUBTOTAL_LEAST = 1 + 2 * _EACH
-_SUBTOTAL_FIELDS = _SUBTOTAL_LEAST + 1
-_FRANC = 100
-
-
 class SubtotalReply(msgspec.Struct, frozen=True):
     """In hundredths of a franc. `groups` are the totals and `vat` the VAT in them, of the groups A to P. Whether the totals
     are with VAT, the total of all tells, which is. `specific` is None when it was left out."""
@@ -222,14 +228,6 @@ def _adds_up(numbers: list[int]) -> bool:
     sold = sum(1 for amount in groups if amount)
     off = min(abs(total - sum(groups)), abs(total - sum(groups) - sum(vat)))
     return off <= sold * _FRANC and all(not tax or tax < amount for amount, tax in zip(groups, vat, strict=True))
-
-
-_STATE_FIELDS = 6
-_LAST_FIELDS = 5
-_TOTAL_AND_RATES = 1 + _EACH
-_COMMAS_MOST = 4
-"""pieces of a number with commas of its own"""
-_WHOLE_RATE = 10_000
 
 
 class LastInvoiceReply(msgspec.Struct, frozen=True):

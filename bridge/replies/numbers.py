@@ -23,6 +23,24 @@ _COUNTER_MOST = 18
 
 _MOST_CHARACTERS = 40
 
+_TIME = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})T?(\d{2}):?(\d{2})(?::?(\d{2})(?:\.\d+)?Z?)?")
+_DAY_FIRST = re.compile(r"(\d{2})[-/.](\d{2})[-/.](\d{4})T?(\d{2}):?(\d{2})(?::?(\d{2}))?")
+_IN_TIMES = re.compile(r"[\s/.]")
+
+_NIM = re.compile(r"[A-Z]{2}[0-9]{8}(?:-[0-9]{1,9})?")
+_IN_CODES = re.compile(r"[\s-]+")
+_CODE = re.compile(r"[!-~]{1,64}")
+
+_WHOLE_PART = re.compile(r"0|[1-9][0-9]{0,14}")
+_CENTS = re.compile(r"[0-9]{2}")
+_NO_CENTS = re.compile(r"00")
+_LEAD = re.compile(r"[1-9][0-9]{0,2}")
+_NOTHING = re.compile(r"(?!)")
+_THREE = re.compile(r"[0-9]{3}(?:\.[0-9]{1,2})?")
+_GROUPS_MOST = 5
+_STEPS_MOST = 5000
+_UNKNOWN_MOST = 4
+
 
 def read_counter(text: str, what: str) -> int:
     """A whole number of at most 18 digits; empty is zero."""
@@ -76,11 +94,6 @@ def _with_point(text: str) -> str:
     return f"{whole}.{decimals}"
 
 
-_TIME = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})T?(\d{2}):?(\d{2})(?::?(\d{2})(?:\.\d+)?Z?)?")
-_DAY_FIRST = re.compile(r"(\d{2})[-/.](\d{2})[-/.](\d{4})T?(\d{2}):?(\d{2})(?::?(\d{2}))?")
-_IN_TIMES = re.compile(r"[\s/.]")
-
-
 def read_time(text: str, what: str) -> str:
     """14 digits; also of `2026-07-31 09:30:00`, `31/07/2026 09:30` and the like."""
     compact = text.strip()
@@ -100,11 +113,6 @@ def read_time_if_any(text: str) -> str:
         return read_time(text, "")
     except Nonsense:
         return ""
-
-
-_NIM = re.compile(r"[A-Z]{2}[0-9]{8}(?:-[0-9]{1,9})?")
-_IN_CODES = re.compile(r"[\s-]+")
-_CODE = re.compile(r"[!-~]{1,64}")
 
 
 def read_code(text: str) -> str:
@@ -127,17 +135,6 @@ def read_nim(text: str) -> str:
 def nonsense(what: str, text: str) -> Nonsense:
     excerpt = text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + "…"
     return Nonsense(UNREADABLE(what=what, shown=excerpt))
-
-
-_WHOLE_PART = re.compile(r"0|[1-9][0-9]{0,14}")
-_CENTS = re.compile(r"[0-9]{2}")
-_NO_CENTS = re.compile(r"00")
-_LEAD = re.compile(r"[1-9][0-9]{0,2}")
-_NOTHING = re.compile(r"(?!)")
-_THREE = re.compile(r"[0-9]{3}(?:\.[0-9]{1,2})?")
-_GROUPS_MOST = 5
-_STEPS_MOST = 5000
-_UNKNOWN_MOST = 4
 
 
 class Rejoining:

@@ -24,6 +24,24 @@ from common.wire.instants import instant_millis
 GENESIS = bytes(32)
 """What the first entry of a book is chained to."""
 
+Mode = Literal["live", "test"]
+Whole = Annotated[int, msgspec.Meta(ge=1 - 2**53, le=2**53 - 1)]
+"""What JSON carries exactly everywhere."""
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
+NIM: Final = re.compile(r"[A-Z]{2}[0-9]{8}(-[0-9]{1,9})?")
+"""A machine's name, with its activation counter where it tells one."""
+Nim = Annotated[str, msgspec.Meta(pattern=rf"^{NIM.pattern}\Z")]
+Id = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")]
+LedgerId = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})?\Z")]
+Text = Annotated[str, msgspec.Meta(max_length=255)]
+
+TYPES: dict[Mode, str] = {"live": "bf.mcfd.closure.v1", "test": "bf.mcfd.closure.test.v1"}
+"""The second is of the sandbox: no tax, no money."""
+CONTENT_TYPE = "application/cloudevents+json; charset=utf-8"
+MOST_BYTES = 131_072
+"""A closure has some ten kilobytes at the most; what is larger is none."""
+_HASH = re.compile(r"([0-9a-f]{64})?")
+
 
 class ChainLink(msgspec.Struct, frozen=True, kw_only=True):
     """What the hash of a closure is over. `counters` are (tc, fvc, frc)."""
@@ -50,25 +68,6 @@ def closure_head(previous: bytes, link: ChainLink) -> bytes:
 def chained(previous: bytes, *content: object) -> bytes:
     """One link: the hash before it, and a flat list that begins with the kind."""
     return hashlib.sha256(previous + msgspec.msgpack.encode(content)).digest()
-
-
-Mode = Literal["live", "test"]
-Whole = Annotated[int, msgspec.Meta(ge=1 - 2**53, le=2**53 - 1)]
-"""What JSON carries exactly everywhere."""
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
-NIM: Final = re.compile(r"[A-Z]{2}[0-9]{8}(-[0-9]{1,9})?")
-"""A machine's name, with its activation counter where it tells one."""
-Nim = Annotated[str, msgspec.Meta(pattern=rf"^{NIM.pattern}\Z")]
-Id = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")]
-LedgerId = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})?\Z")]
-Text = Annotated[str, msgspec.Meta(max_length=255)]
-
-TYPES: dict[Mode, str] = {"live": "bf.mcfd.closure.v1", "test": "bf.mcfd.closure.test.v1"}
-"""The second is of the sandbox: no tax, no money."""
-CONTENT_TYPE = "application/cloudevents+json; charset=utf-8"
-MOST_BYTES = 131_072
-"""A closure has some ten kilobytes at the most; what is larger is none."""
-_HASH = re.compile(r"([0-9a-f]{64})?")
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,6 +11,28 @@ from typing import Final, NamedTuple
 VERSION = b"NATS/1.0"
 STATUS_DIGITS = 3
 
+MINIMUM = "2.11.15, 2.12.6"
+_VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
+
+CLOSURE: Final = "closure"
+"""Kept by the stream CLOSURES; acknowledged before it counts as sent."""
+PRESENCE: Final = "presence"
+"""Kept by the stream PRESENCE, the last word of each subject only."""
+ASK: Final = "ask"
+"""A request with the presence in it; headquarters answers with `common.wire.presence.PresenceAnswer`."""
+CALL: Final = "call"
+"""A request of the relay, answered by the box (`common.wire.call`)."""
+LATER: Final = "later"
+"""Kept by the stream CALLS: sales for a box that is off."""
+LANE: Final = "Mcfd-Lane"
+"""Header of a presence: what the relay has to know of the box (`common.wire.keys.LaneWord`)."""
+
+CLOSURES_STREAM: Final = "CLOSURES"
+PRESENCE_STREAM: Final = "PRESENCE"
+CALLS_STREAM: Final = "CALLS"
+CALLS_CONSUMER: Final = "relay"
+"""Shared by all relays."""
+
 
 class Headers(NamedTuple):
     """`is_sound` is false for what no NATS client writes; then what could be read is there all the same."""
@@ -56,10 +78,6 @@ def _is_utf8(value: bytes) -> bool:
     return True
 
 
-MINIMUM = "2.11.15, 2.12.6"
-_VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
-
-
 def is_outdated(version: str) -> bool:
     """As INFO says it; what cannot be read is not judged."""
     found = _VERSION.match(version)
@@ -67,23 +85,3 @@ def is_outdated(version: str) -> bool:
         return False
     of_server = tuple(map(int, found.groups()))
     return of_server < ((2, 11, 15) if of_server < (2, 12) else (2, 12, 6))
-
-
-CLOSURE: Final = "closure"
-"""Kept by the stream CLOSURES; acknowledged before it counts as sent."""
-PRESENCE: Final = "presence"
-"""Kept by the stream PRESENCE, the last word of each subject only."""
-ASK: Final = "ask"
-"""A request with the presence in it; headquarters answers with `common.wire.presence.PresenceAnswer`."""
-CALL: Final = "call"
-"""A request of the relay, answered by the box (`common.wire.call`)."""
-LATER: Final = "later"
-"""Kept by the stream CALLS: sales for a box that is off."""
-LANE: Final = "Mcfd-Lane"
-"""Header of a presence: what the relay has to know of the box (`common.wire.keys.LaneWord`)."""
-
-CLOSURES_STREAM: Final = "CLOSURES"
-PRESENCE_STREAM: Final = "PRESENCE"
-CALLS_STREAM: Final = "CALLS"
-CALLS_CONSUMER: Final = "relay"
-"""Shared by all relays."""

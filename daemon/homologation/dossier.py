@@ -28,6 +28,24 @@ if TYPE_CHECKING:
 HEADINGS: Final = {"h1": 15, "h2": 12, "h3": 10}
 """Points."""
 
+VERSION: Final = version("mcfd")
+RESULTS: Final = "cas-de-test.json"
+PAPERS: Final = "papiers"
+STATES: Final = {"passed": "conforme", "failed": "NON CONFORME", "by hand": "à montrer à la main"}
+MANUALS: Final = {
+    "manuel-d-utilisation.pdf": ("Manuel d'utilisation", ("manuel", "install", "first-contact", "troubleshooting")),
+    "manuel-de-controle.pdf": ("Manuel de contrôle", ("controle",)),
+    "brochure.pdf": ("Brochure", ("brochure",)),
+}
+"""Each with its pages of the documentation in French, as `docs/NAME.fr.md`."""
+DOCUMENTATION: Final = (Path(__file__).parents[2] / "docs", Path("/usr/share/doc/mcfd"))
+"""In a checkout; where the package has it."""
+
+HERE = Path(__file__).parent
+
+By = Literal["mcfd", "mcfd aide", "caisse", "machine", "entreprise"]
+"""Who answers a clause: mcfd, mcfd in part, the till, the machine, or the shop itself."""
+
 
 def write_pages(pdf: FPDF, folder: Path, names: Sequence[str]) -> None:
     """Each page begins on a sheet of its own, but for the first. Text, lists, code and tables; a picture where Pillow can read it."""
@@ -110,20 +128,6 @@ def _pictures(pdf: FPDF, inline: Token, folder: Path) -> None:
                 pdf.image(file, w=pdf.epw * 2 / 3)
             except (ImportError, OSError):  # no Pillow on a box
                 return
-
-
-VERSION: Final = version("mcfd")
-RESULTS: Final = "cas-de-test.json"
-PAPERS: Final = "papiers"
-STATES: Final = {"passed": "conforme", "failed": "NON CONFORME", "by hand": "à montrer à la main"}
-MANUALS: Final = {
-    "manuel-d-utilisation.pdf": ("Manuel d'utilisation", ("manuel", "install", "first-contact", "troubleshooting")),
-    "manuel-de-controle.pdf": ("Manuel de contrôle", ("controle",)),
-    "brochure.pdf": ("Brochure", ("brochure",)),
-}
-"""Each with its pages of the documentation in French, as `docs/NAME.fr.md`."""
-DOCUMENTATION: Final = (Path(__file__).parents[2] / "docs", Path("/usr/share/doc/mcfd"))
-"""In a checkout; where the package has it."""
 
 
 class NoDocumentation(Exception):
@@ -231,12 +235,6 @@ def _table(pdf: FPDF, head: tuple[str, ...], rows: Iterable[tuple[str, ...]], wi
 def _ended(pdf: FPDF, file: Path) -> Path:
     pdf.output(str(file))
     return file
-
-
-HERE = Path(__file__).parent
-
-By = Literal["mcfd", "mcfd aide", "caisse", "machine", "entreprise"]
-"""Who answers a clause: mcfd, mcfd in part, the till, the machine, or the shop itself."""
 
 
 class Clause(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -27,6 +27,22 @@ _SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
 _WIDEST_PIXEL: Final = 8
 """Bytes: four channels of 16 bits."""
 
+PAPER_DOTS: Final = {32: 384, 42: 576, 48: 576}
+"""Dots across the paper of so many columns, 8 a millimetre."""
+TALLEST: Final = 240
+"""Dots: 30 mm of paper."""
+_THRESHOLD: Final = 128
+
+DOTS_PER_MM: Final = 8
+"""Of a thermal printer (203 dpi); an 80 mm roll is printed 72 mm wide."""
+DOTS_PER_MODULE: Final = 6
+"""So a module is 0.75 mm, and the 37 modules of a receipt with their margin are 34 mm wide: read from a worn ticket too."""
+MODULE_MM: Final = DOTS_PER_MODULE / DOTS_PER_MM
+QUIET_ZONE: Final = 4
+DPI: Final = 203
+
+_HALVES: Final = {(0, 0): " ", (1, 0): "\N{UPPER HALF BLOCK}", (0, 1): "\N{LOWER HALF BLOCK}", (1, 1): "\N{FULL BLOCK}"}
+
 
 class NotAPicture(Exception):
     """It cannot be read; in words for who chose it."""
@@ -93,13 +109,6 @@ def _over_white(shade: int, alpha: int) -> int:
     return (shade * alpha + WHITE * (WHITE - alpha)) // WHITE
 
 
-PAPER_DOTS: Final = {32: 384, 42: 576, 48: 576}
-"""Dots across the paper of so many columns, 8 a millimetre."""
-TALLEST: Final = 240
-"""Dots: 30 mm of paper."""
-_THRESHOLD: Final = 128
-
-
 @lru_cache(maxsize=4)
 def raster(png: bytes, columns: int) -> bytes:
     """GS v 0 with the picture, two thirds of the paper wide at the most; nothing for one that cannot be read: a document is printed
@@ -155,15 +164,6 @@ def _dithered(rows: list[list[int]]) -> list[bytes]:
     return packed
 
 
-DOTS_PER_MM: Final = 8
-"""Of a thermal printer (203 dpi); an 80 mm roll is printed 72 mm wide."""
-DOTS_PER_MODULE: Final = 6
-"""So a module is 0.75 mm, and the 37 modules of a receipt with their margin are 34 mm wide: read from a worn ticket too."""
-MODULE_MM: Final = DOTS_PER_MODULE / DOTS_PER_MM
-QUIET_ZONE: Final = 4
-DPI: Final = 203
-
-
 def _qr(content: str, error: Literal["l", "m"] = "m") -> segno.QRCode:
     import segno  # noqa: PLC0415  half a megabyte that most boxes never need
 
@@ -191,9 +191,6 @@ def draw_qr(content: str, kind: Literal["svg", "png"] = "svg") -> bytes:
     else:
         code.save(image, kind=kind, scale=DOTS_PER_MODULE, dpi=DPI, border=QUIET_ZONE)
     return image.getvalue()
-
-
-_HALVES: Final = {(0, 0): " ", (1, 0): "\N{UPPER HALF BLOCK}", (0, 1): "\N{LOWER HALF BLOCK}", (1, 1): "\N{FULL BLOCK}"}
 
 
 def qr_blocks(content: str, width: int) -> list[str]:

@@ -23,6 +23,12 @@ from daemon.paper.shop import Shop, Style
 Report = XReport | ZReport | AReport | CalendarReport
 WHOLE_PERCENT = 100
 
+PERIODIC: Final = Text("PERIODIC X REPORT")
+DAILY: Final = Text("DAILY X REPORT")
+MONTHLY: Final = Text("MONTHLY CLOSURE No. {number}")
+YEARLY: Final = Text("YEARLY CLOSURE No. {number}")
+ARTICLES: Final = Text("A REPORT - ARTICLES")
+
 
 def report_document(report: Report, shop: Shop, style: Style, *, printed_at: str, periodic: bool = False) -> Document:
     """`printed_at` (RFC 3339) stands on it beside the period; a closure has its own time instead."""
@@ -41,13 +47,6 @@ def _title(report: Report, style: Style, *, periodic: bool) -> str:
             return style.law((MONTHLY if report.kind == "month" else YEARLY)(number=report.number))
         case _:
             return style.law(PERIODIC if periodic else DAILY)
-
-
-PERIODIC: Final = Text("PERIODIC X REPORT")
-DAILY: Final = Text("DAILY X REPORT")
-MONTHLY: Final = Text("MONTHLY CLOSURE No. {number}")
-YEARLY: Final = Text("YEARLY CLOSURE No. {number}")
-ARTICLES: Final = Text("A REPORT - ARTICLES")
 
 
 def _report(

@@ -24,6 +24,15 @@ USUAL = 1.2
 """Seconds for an answer; one in two halves, or of a machine that was asleep, is waited for longer."""
 _ALIVE = 0.6
 
+SPEEDS = (115_200, 9_600, 19_200, 38_400, 57_600, 4_800, 2_400, 1_200)
+WAKING = 3.0
+"""Seconds for the very first answer: a machine may have been asleep."""
+_STRANGER = 0.7
+_WORDS = 8
+_MODEM, _PRINTER = b"\rAT\r", b"\x10\x04\x01"
+_PRINTER_FIXED, _PRINTER_STATUS = 0b1001_0011, 0b0001_0010
+"""Bits of the answer to DLE EOT 1 (ESC/POS) that never change."""
+
 
 class Unanswered(Exception):
     """No usable answer to a command after all tries."""
@@ -173,16 +182,6 @@ class ProbeLine:
 def _answers(frame: bytes, event: Event) -> bool:
     """SEQ and CMD are at the third and fourth byte of every frame, also of one that is damaged on purpose."""
     return isinstance(event, MachineReply) and (event.seq, event.cmd) == (frame[2], frame[3])
-
-
-SPEEDS = (115_200, 9_600, 19_200, 38_400, 57_600, 4_800, 2_400, 1_200)
-WAKING = 3.0
-"""Seconds for the very first answer: a machine may have been asleep."""
-_STRANGER = 0.7
-_WORDS = 8
-_MODEM, _PRINTER = b"\rAT\r", b"\x10\x04\x01"
-_PRINTER_FIXED, _PRINTER_STATUS = 0b1001_0011, 0b0001_0010
-"""Bits of the answer to DLE EOT 1 (ESC/POS) that never change."""
 
 
 class NoMachine(Exception):

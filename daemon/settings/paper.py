@@ -32,6 +32,21 @@ LABELS: Mapping[Language, Mapping[str, str]] = {
     },
 }
 
+Percent = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,2}(\.[0-9]{1,2})?\Z")]
+Francs = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)]
+Whole = Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
+Digits = Annotated[int, msgspec.Meta(ge=4, le=9)]
+PrintedName = Annotated[str, msgspec.Meta(min_length=1, max_length=60, pattern=r"^[^\x00-\x1f\x7f]*\Z")]
+Pattern = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+
+LETTERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "psvb_rates": tuple(PSVB_RATES),
+    "comment_names": tuple("ABCDEFGH"),
+    "nature_names": tuple(NATURES),
+    "client_names": tuple(CLIENTS),
+}
+"""What may stand before the = in a table of [invoices]."""
+
 
 class Company(Section, frozen=True):
     """Everything may be left out; what is not given is not printed."""
@@ -71,22 +86,6 @@ class Printer(Section, frozen=True):
     """Print each Z closure of a real machine by itself."""
     timeout: PrinterTimeout = 10.0
     """Seconds that one document may take until it is in the printer."""
-
-
-Percent = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,2}(\.[0-9]{1,2})?\Z")]
-Francs = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)]
-Whole = Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
-Digits = Annotated[int, msgspec.Meta(ge=4, le=9)]
-PrintedName = Annotated[str, msgspec.Meta(min_length=1, max_length=60, pattern=r"^[^\x00-\x1f\x7f]*\Z")]
-Pattern = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
-
-LETTERS: Final[Mapping[str, tuple[str, ...]]] = {
-    "psvb_rates": tuple(PSVB_RATES),
-    "comment_names": tuple("ABCDEFGH"),
-    "nature_names": tuple(NATURES),
-    "client_names": tuple(CLIENTS),
-}
-"""What may stand before the = in a table of [invoices]."""
 
 
 class Invoices(Section, frozen=True):

@@ -13,17 +13,16 @@ from pathlib import Path
 KEY = "ca.key"
 SERVER = "server.pem"
 
-
-class AuthorityError(Exception):
-    """One line that says what is wrong with the authority, and what to do."""
-
-
 NET = Path("/proc/self/net")
 LABELS = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)(\.(?!-)[a-z0-9-]{1,63}(?<!-))*", re.ASCII)
 GLOBAL_SCOPE = "00"
 V6_FIELDS = 6
 
 Address = IPv4Address | IPv6Address
+
+
+class AuthorityError(Exception):
+    """One line that says what is wrong with the authority, and what to do."""
 
 
 def box_names(host: str, allowed_hosts: Iterable[str]) -> tuple[str, ...]:

@@ -22,6 +22,14 @@ _ALL = 100.0
 _NOISE_MOST = 20
 _PRINTABLE = (0x20, 0x7E)
 
+SPOILED_REQUEST = ("drop-request", "flip-request", "nak")
+SPOILED_REPLY = ("drop-reply", "flip-reply", "split", "double", "stale-seq", "stale-cmd", "noise")
+
+Struck = Mapping[str, str]
+"""The faults of one exchange: kind to argument."""
+
+NOTHING: Struck = {}
+
 
 class FaultKind(NamedTuple):
     """`default`: the argument when none is given; empty when the kind takes none."""
@@ -59,14 +67,6 @@ KINDS: Mapping[str, FaultKind] = {
     "noise": FaultKind("", "random bytes come before the reply"),
     "spoil": FaultKind("", "one of the short line faults, drawn for request and reply separately"),
 }
-
-SPOILED_REQUEST = ("drop-request", "flip-request", "nak")
-SPOILED_REPLY = ("drop-reply", "flip-reply", "split", "double", "stale-seq", "stale-cmd", "noise")
-
-Struck = Mapping[str, str]
-"""The faults of one exchange: kind to argument."""
-
-NOTHING: Struck = {}
 
 
 class FaultRule:

@@ -25,6 +25,14 @@ _FRAME = re.compile(
 )
 """Whatever its length and checksum."""
 
+READS = (STATE, 0xC2, 0x2B)
+CANCEL = (CLOSE, b"C")
+_NEVER = float("-inf")
+_IDLE = status(0, 0, False)
+_NOT_OPEN = b"E:No invoice open"
+_SPOILED = ("garbage", "retry")
+"""Notes of the driver after a frame that was damaged on the line, and not by hand."""
+
 
 class Piece(NamedTuple):
     """Some bytes; `delay` in seconds after their request."""
@@ -85,15 +93,6 @@ def updated_state(data: bytes, since: Sequence[tuple[Request, MachineReply | Non
 
 def _is_certified(reply: MachineReply) -> bool:
     return not reply.data.startswith((b"E:", b"P:")) and reply.data.count(b",") >= _CLOSED_FIELDS - 1
-
-
-READS = (STATE, 0xC2, 0x2B)
-CANCEL = (CLOSE, b"C")
-_NEVER = float("-inf")
-_IDLE = status(0, 0, False)
-_NOT_OPEN = b"E:No invoice open"
-_SPOILED = ("garbage", "retry")
-"""Notes of the driver after a frame that was damaged on the line, and not by hand."""
 
 
 @dataclass(frozen=True)

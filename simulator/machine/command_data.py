@@ -14,6 +14,32 @@ GENERAL_ERROR = 0x20  # byte 0
 NOT_ALLOWED_NOW = 0x02  # byte 1
 INVOICE_OPEN = 0x08  # byte 2
 
+GROUPS = "ABCDEFGHIJKLMNOP"
+SALES = ("FV", "FT", "EV", "ET")
+CREDITS = ("FA", "EA")
+NATURES = ("COR", "RAN", "RAM", "RRR")
+CUSTOMER_TYPES = ("CC", "PP", "PM", "PC")
+PAYMENT_METHODS = "EVCMBA"
+COMMENT_LABELS = "ABCDEFGH"
+
+_SALE_FIELDS = 7
+_CREDIT_FIELDS = 9
+_CUSTOMER_FIELDS = 7
+_ITEM_PARTS = 3
+
+_ESCAPES = {"\r": "^xa;", "\n": "^xd;", ",": "^x2c;", "<": "^lt;", ">": "^gt;", "&": "^amp;"}
+_ESCAPE_TABLE = str.maketrans(_ESCAPES)
+_UNESCAPES = {code: char for char, code in _ESCAPES.items()}
+_ESCAPED = re.compile(r"\^(?:xa|xd|x2c|lt|gt|amp);")
+_RAW_SPECIAL = re.compile(r"[\t\n,<>&]")
+
+_NUMBER = re.compile(r"([0-9]{1,12})(?:\.([0-9]{1,3}))?")
+
+_REFERENCE = re.compile(r"RRR|([A-Z]{2}[0-9]{8})(?:-[0-9]{1,4})?-([0-9]{1,9})")
+
+_TAXED = re.compile(r"(LOCBIE|LOCSER|IMPBIE|IMPSER),([A-P])([0-9.]{1,5})%([0-9.]{1,15})")
+_PRICED = re.compile(r"([0-9.]{1,16})(?:\*([0-9.]{1,16}))?(?:;T([0-9.]{1,16}),([0-9.]{1,16})(?:,([^\t]*))?)?")
+
 
 class MachineRefusal(Exception):  # an answer of the machine, not a fault of the program
     """`byte0` and `byte1`: the bits to set in the first two status bytes."""
@@ -41,26 +67,6 @@ def not_now(text: str) -> MachineRefusal:
 def status(byte0: int, byte1: int, invoice_open: bool) -> bytes:
     byte2 = INVOICE_OPEN if invoice_open else 0
     return bytes((0x80 | byte0, 0x80 | byte1, 0x80 | byte2, 0x80, 0x80, 0x80))
-
-
-GROUPS = "ABCDEFGHIJKLMNOP"
-SALES = ("FV", "FT", "EV", "ET")
-CREDITS = ("FA", "EA")
-NATURES = ("COR", "RAN", "RAM", "RRR")
-CUSTOMER_TYPES = ("CC", "PP", "PM", "PC")
-PAYMENT_METHODS = "EVCMBA"
-COMMENT_LABELS = "ABCDEFGH"
-
-_SALE_FIELDS = 7
-_CREDIT_FIELDS = 9
-_CUSTOMER_FIELDS = 7
-_ITEM_PARTS = 3
-
-_ESCAPES = {"\r": "^xa;", "\n": "^xd;", ",": "^x2c;", "<": "^lt;", ">": "^gt;", "&": "^amp;"}
-_ESCAPE_TABLE = str.maketrans(_ESCAPES)
-_UNESCAPES = {code: char for char, code in _ESCAPES.items()}
-_ESCAPED = re.compile(r"\^(?:xa|xd|x2c|lt|gt|amp);")
-_RAW_SPECIAL = re.compile(r"[\t\n,<>&]")
 
 
 class CustomerData(msgspec.Struct, frozen=True):
@@ -143,9 +149,6 @@ def decode(data: bytes) -> str:
         raise bad_syntax("Not UTF-8") from None
 
 
-_NUMBER = re.compile(r"([0-9]{1,12})(?:\.([0-9]{1,3}))?")
-
-
 def parse_number(text: str, places: int) -> int:
     """`1.5` with two places is 150; more decimals than places are refused."""
     match = _NUMBER.fullmatch(text)
@@ -196,9 +199,6 @@ def parse_opening(data: bytes) -> Opening:
     return opening
 
 
-_REFERENCE = re.compile(r"RRR|([A-Z]{2}[0-9]{8})(?:-[0-9]{1,4})?-([0-9]{1,9})")
-
-
 def _check_opening(opening: Opening) -> None:
     if opening.price_mode not in ("TTC", "HT"):
         raise bad_syntax("Price mode")
@@ -217,10 +217,6 @@ def parse_reference(reference: str) -> tuple[str, int] | None:
     """The machine (without suffix) and the FVC that a credit note refers to; None for a rebate over many (`RRR`)."""
     match = _REFERENCE.fullmatch(reference)
     return (match[1], int(match[2])) if match and match[1] else None
-
-
-_TAXED = re.compile(r"(LOCBIE|LOCSER|IMPBIE|IMPSER),([A-P])([0-9.]{1,5})%([0-9.]{1,15})")
-_PRICED = re.compile(r"([0-9.]{1,16})(?:\*([0-9.]{1,16}))?(?:;T([0-9.]{1,16}),([0-9.]{1,16})(?:,([^\t]*))?)?")
 
 
 def parse_line(data: bytes) -> ItemData:

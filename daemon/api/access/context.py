@@ -27,6 +27,16 @@ from daemon.usecases.delivery.events import EventNotifier
 from daemon.usecases.worker.machine_worker import MachineWorker
 from daemon.usecases.worker.machine_workers import MachineWorkers
 
+Uses: TypeAlias = dict[int | str, int]
+"""When each key was used last (ms), by its id; whoever writes it down empties it."""
+
+Figures: TypeAlias = Callable[[], Awaitable[Sequence[Backlog]]]
+"""What waits to go upstream, for the body of `/health/ready`."""
+
+EVENT_STREAMS = 8
+EXPORTS = 2
+"""Of one key at once."""
+
 
 class KeyRing(Protocol):
     """The keys that were not revoked: asked for every request, so it takes microseconds and never waits."""
@@ -35,18 +45,6 @@ class KeyRing(Protocol):
     def find_signer(self, key_id: str) -> ApiKey | None:
         """By the id of its public half."""
         ...
-
-
-Uses: TypeAlias = dict[int | str, int]
-"""When each key was used last (ms), by its id; whoever writes it down empties it."""
-
-Figures: TypeAlias = Callable[[], Awaitable[Sequence[Backlog]]]
-"""What waits to go upstream, for the body of `/health/ready`."""
-
-
-EVENT_STREAMS = 8
-EXPORTS = 2
-"""Of one key at once."""
 
 
 class ApiDeps(msgspec.Struct, frozen=True, kw_only=True):

@@ -59,6 +59,29 @@ REPLAYABLE: Final[Errors] = (errors.KeyReused, errors.InvalidRequest)
 STORED: Final[Errors] = (errors.StorageFull, errors.LedgerUnusable)
 CERTIFYING: Final[Errors] = (*AT_THE_MACHINE, *REPLAYABLE, DuplicateInvoice, errors.RequestExpired, *STORED)
 
+STRING: Final = Schema(type=OpenAPIType.STRING)
+
+PATH_TEXTS: Final = {
+    "nim": "The key's NIM, exactly, as EL02000015-1",
+    "key": "The `Idempotency-Key` of the request, escaped as a path needs it",
+    "code": "With or without dashes",
+    "z": "Z number or `report_id`",
+    "number": "Number of the report",
+    "outage": "`id` of the outage",
+    "period": "Number of the closure, or its month or year",
+    "address": "As it stands on the slip",
+}
+
+_MOMENT = Schema(
+    type=OpenAPIType.STRING,
+    any_of=[Schema(format=OpenAPIFormat.DATE), Schema(format=OpenAPIFormat.DATE_TIME)],
+    examples=["2026-01-31", "2026-01-31T08:00:00Z"],
+)
+
+IDEMPOTENCY_KEY: Final = "Idempotency-Key"
+REPLAYED: Final = "Idempotency-Replayed"
+SENT_WITH: Final = {"401": ("WWW-Authenticate",), "429": ("Retry-After",), "503": ("Retry-After",)}
+
 
 class EmptyBody(msgspec.Struct):
     """Nothing is needed: no body at all, or an object whose fields are ignored."""
@@ -135,9 +158,6 @@ def _security(access: Access, problems: Errors) -> list[dict[str, list[str]]]:
     return [{}, {"key": []}] if refusals.Unauthenticated in problems else []
 
 
-STRING: Final = Schema(type=OpenAPIType.STRING)
-
-
 def operation(
     parameters: tuple[Parameter, ...],
     body: type | None,
@@ -207,22 +227,6 @@ def paging(limit: str, after: str, *, most: int, last: int) -> tuple[Parameter, 
     return query("limit", limit, whole_number(1, most, most)), query("after", after, whole_number(0, last, 0))
 
 
-PATH_TEXTS: Final = {
-    "nim": "The key's NIM, exactly, as EL02000015-1",
-    "key": "The `Idempotency-Key` of the request, escaped as a path needs it",
-    "code": "With or without dashes",
-    "z": "Z number or `report_id`",
-    "number": "Number of the report",
-    "outage": "`id` of the outage",
-    "period": "Number of the closure, or its month or year",
-    "address": "As it stands on the slip",
-}
-
-_MOMENT = Schema(
-    type=OpenAPIType.STRING,
-    any_of=[Schema(format=OpenAPIFormat.DATE), Schema(format=OpenAPIFormat.DATE_TIME)],
-    examples=["2026-01-31", "2026-01-31T08:00:00Z"],
-)
 RANGE: Final = (
     query(
         "from",
@@ -231,9 +235,6 @@ RANGE: Final = (
     ),
     query("to", "End: a date (included) or an instant (excluded); default now.", _MOMENT),
 )
-
-IDEMPOTENCY_KEY: Final = "Idempotency-Key"
-REPLAYED: Final = "Idempotency-Replayed"
 ONCE: Final = header(
     IDEMPOTENCY_KEY,
     "Chosen by the till, one for each invoice; the same key with the same body gets the first answer again, for 30 days on which the shop "
@@ -266,4 +267,3 @@ REHEARSED_CASE: Final = header(
     "With a test key: the failure that this request is to meet, as `offline` or `slow:20` (the page *Testing your till*). With a live key it "
     "does nothing.",
 )
-SENT_WITH: Final = {"401": ("WWW-Authenticate",), "429": ("Retry-After",), "503": ("Retry-After",)}

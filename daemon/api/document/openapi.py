@@ -60,28 +60,6 @@ SIGNED: Final = (
     header("X-Avepay-Signature", "`sha256=`, and HMAC-SHA256 of the body in hex", required=True),
 )
 
-
-def webhook(event: str) -> PathItem:
-    body = Schema(
-        all_of=[
-            reference(events.Envelope),
-            Schema(properties={"type": choice(event), "data": reference(DATA[event])}),
-        ]
-    )
-    return PathItem(
-        post=Operation(
-            tags=["events"],
-            summary=event,
-            operation_id=f"on_{event.replace('.', '_')}",
-            parameters=list(SIGNED),
-            request_body=RequestBody({"application/json": OpenAPIMediaType(schema=body)}, required=True),
-            responses={
-                "2XX": OpenAPIResponse("Taken; 400, 413 and 422 park the event, after all else it is sent again")
-            },
-        )
-    )
-
-
 INTRODUCTION: Final = """**mcfd** certifies each invoice exactly once on the fiscal machine (MCF) beside this box, and keeps the reports X, Z and A. Every
 request carries `Authorization: Bearer <key>`; a key is for one NIM. An `ak_test_…` key works on a simulated machine
 (codes `TESTFACT…`), never on the real one. Send an `Idempotency-Key` with every POST: the same request, repeated after a cut,
@@ -113,6 +91,48 @@ HEADERS: Final = {
     ),
     "WWW-Authenticate": ("`Bearer`, with what was wrong with the key.", STRING),
 }
+
+PACKAGE: Final = "daemon.api.document"
+FILES: Final = frozenset({"swagger-ui-bundle.js", "swagger-ui.css", "start.js", "page.css", "favicon.svg"})
+"""What may be asked for; nothing else under `static/` can be."""
+
+POLICY: Final[Header] = (
+    b"content-security-policy",
+    b"; ".join(
+        (
+            b"default-src 'none'",
+            b"script-src 'self'",
+            b"style-src 'self' 'unsafe-inline'",
+            b"img-src 'self' data:",
+            b"connect-src 'self'",
+            b"base-uri 'none'",
+            b"form-action 'none'",
+            b"frame-ancestors 'none'",
+        )
+    ),
+)
+"""Inline styles are Swagger UI's; scripts are files of ours only."""
+
+
+def webhook(event: str) -> PathItem:
+    body = Schema(
+        all_of=[
+            reference(events.Envelope),
+            Schema(properties={"type": choice(event), "data": reference(DATA[event])}),
+        ]
+    )
+    return PathItem(
+        post=Operation(
+            tags=["events"],
+            summary=event,
+            operation_id=f"on_{event.replace('.', '_')}",
+            parameters=list(SIGNED),
+            request_body=RequestBody({"application/json": OpenAPIMediaType(schema=body)}, required=True),
+            responses={
+                "2XX": OpenAPIResponse("Taken; 400, 413 and 422 park the event, after all else it is sent again")
+            },
+        )
+    )
 
 
 def document(routers: Sequence[Router], version: str) -> bytes:
@@ -166,28 +186,6 @@ def _adapt(node: object) -> None:
     elif isinstance(node, list):
         for below in node:
             _adapt(below)
-
-
-PACKAGE: Final = "daemon.api.document"
-FILES: Final = frozenset({"swagger-ui-bundle.js", "swagger-ui.css", "start.js", "page.css", "favicon.svg"})
-"""What may be asked for; nothing else under `static/` can be."""
-
-POLICY: Final[Header] = (
-    b"content-security-policy",
-    b"; ".join(
-        (
-            b"default-src 'none'",
-            b"script-src 'self'",
-            b"style-src 'self' 'unsafe-inline'",
-            b"img-src 'self' data:",
-            b"connect-src 'self'",
-            b"base-uri 'none'",
-            b"form-action 'none'",
-            b"frame-ancestors 'none'",
-        )
-    ),
-)
-"""Inline styles are Swagger UI's; scripts are files of ours only."""
 
 
 class DrawnOnce:

@@ -33,6 +33,31 @@ PIECE = 64 * 1024
 
 REPLAYED: Header = (b"idempotency-replayed", b"true")
 
+MAX_REQUEST_ID: Final = 128
+
+SAFETY: Final[tuple[Header, ...]] = (
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),
+)
+"""Unless the answer brings its own."""
+
+_PRINTABLE_ID = re.compile(rb"[ -~]{1,%d}" % MAX_REQUEST_ID)
+_start = secrets.token_hex(6)
+_numbers = itertools.count(1)
+
+MEDIA_TYPES: Final = {
+    "css": b"text/css; charset=utf-8",
+    "html": b"text/html; charset=utf-8",
+    "js": b"text/javascript; charset=utf-8",
+    "svg": b"image/svg+xml",
+}
+GZIP: Final = b"\x1f\x8b"
+"""How compressed bytes begin."""
+
+WRITE_SECONDS: Final = 30.0
+
 
 def _plain(value: object) -> str:
     if isinstance(value, str):  # a `Text`, in English
@@ -88,21 +113,6 @@ def sent(body: bytes, *, status: int = 200, replayed: bool = False) -> Answer:
     return Answer(body, status=status, headers=(REPLAYED,) if replayed else ())
 
 
-MAX_REQUEST_ID: Final = 128
-
-SAFETY: Final[tuple[Header, ...]] = (
-    (b"cache-control", b"no-store"),
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"x-content-type-options", b"nosniff"),
-)
-"""Unless the answer brings its own."""
-
-_PRINTABLE_ID = re.compile(rb"[ -~]{1,%d}" % MAX_REQUEST_ID)
-_start = secrets.token_hex(6)
-_numbers = itertools.count(1)
-
-
 def request_id(headers: Headers) -> str:
     """The client's own, when it can be printed (decision 7); otherwise one of ours."""
     for name, value in headers:
@@ -114,16 +124,6 @@ def request_id(headers: Headers) -> str:
 def new_request_id() -> str:
     """Not to be found twice in the logs of a box: random at each start, then counted."""
     return f"{_start}-{next(_numbers):x}"
-
-
-MEDIA_TYPES: Final = {
-    "css": b"text/css; charset=utf-8",
-    "html": b"text/html; charset=utf-8",
-    "js": b"text/javascript; charset=utf-8",
-    "svg": b"image/svg+xml",
-}
-GZIP: Final = b"\x1f\x8b"
-"""How compressed bytes begin."""
 
 
 def static_file(headers: Headers, package: str, name: str, *more: Header) -> Answer:
@@ -149,9 +149,6 @@ def _read(package: str, name: str, *, packed: bool) -> tuple[bytes, bytes]:
     if packed:
         body = gzip.compress(body, mtime=0)
     return body, b'"%s"' % hashlib.sha256(body).hexdigest()[:16].encode()
-
-
-WRITE_SECONDS: Final = 30.0
 
 
 class NoLongerWelcomeError(Exception):

@@ -29,6 +29,17 @@ READ: Final = b"X-Request-ID, Idempotency-Replayed, Retry-After, Location"
 REMEMBERED: Final = b"7200"
 """Seconds that a browser need not ask again; Chromium takes no more."""
 
+AFTERWARDS = "afterwards"
+"""In the state of a request: what is to be called once it is over, however it ends."""
+
+HUNG_UP = 499
+"""What the access line says when the client went away before any answer (nginx's custom)."""
+
+ALWAYS_OURS = frozenset({"localhost"})
+
+ErrorPage: TypeAlias = Callable[[HTTPScope, Receive, Send, Exception], Awaitable[Reply | None]]
+"""The page that answers an error, where a person has asked."""
+
 
 class Preflight(Reply):
     """What a browser asks before it sends a key: answered before any is asked for."""
@@ -76,19 +87,6 @@ class CrossOrigin:
     def _allowed(self, sent: Headers) -> bytes | None:
         origins = [value for name, value in sent if name == b"origin"]
         return origins[0] if len(origins) == 1 and origins[0] in self._origins else None
-
-
-AFTERWARDS = "afterwards"
-"""In the state of a request: what is to be called once it is over, however it ends."""
-
-HUNG_UP = 499
-"""What the access line says when the client went away before any answer (nginx's custom)."""
-
-ALWAYS_OURS = frozenset({"localhost"})
-
-
-ErrorPage: TypeAlias = Callable[[HTTPScope, Receive, Send, Exception], Awaitable[Reply | None]]
-"""The page that answers an error, where a person has asked."""
 
 
 class OuterMiddleware:

@@ -10,6 +10,22 @@ from typing import NamedTuple
 
 import msgspec
 
+NEVER = 2**62
+DAY = 86_400_000
+
+PATTERN = "{type}-{year}-"
+DIGITS = 6
+PLACES = re.compile(r"\{(?:type|year|nim)\}")
+PLAIN = re.compile(r"[A-Z0-9/_.-]*")
+"""What may stand in a pattern beside its places: equal numbers have one spelling, in capitals."""
+
+NO_SINGLE_ORIGINAL = "RRR"
+"""A credit note on many invoices."""
+
+_DASHES = re.compile("[\u2010-\u2015\u2043\u2212\ufe58\ufe63\uff0d]")
+_REFERENCE = re.compile("([A-Z]{2}[0-9]{8})(?:-([0-9]{1,9}))?-([0-9]{1,18})")
+"""No counter has more digits (protocol 3)."""
+
 
 def normalised(number: str) -> str:
     """An invoice number as it is kept (decision 37): the same characters may come composed or decomposed."""
@@ -27,10 +43,6 @@ def number_key(number: str) -> str:
 
 def same_number(one: str, other: str) -> bool:
     return one == other or number_key(one) == number_key(other)
-
-
-NEVER = 2**62
-DAY = 86_400_000
 
 
 class TakenFrom(NamedTuple):
@@ -60,13 +72,6 @@ class NumberScope(msgspec.Struct, frozen=True):
         return TakenFrom(year, start, at - DAY)
 
 
-PATTERN = "{type}-{year}-"
-DIGITS = 6
-PLACES = re.compile(r"\{(?:type|year|nim)\}")
-PLAIN = re.compile(r"[A-Z0-9/_.-]*")
-"""What may stand in a pattern beside its places: equal numbers have one spelling, in capitals."""
-
-
 class Series(msgspec.Struct, frozen=True):
     pattern: str = PATTERN
     digits: int = DIGITS
@@ -86,10 +91,6 @@ def is_pattern(text: str) -> bool:
     return "{type}" in text and "{year}" in text and PLAIN.fullmatch(PLACES.sub("", text)) is not None
 
 
-NO_SINGLE_ORIGINAL = "RRR"
-"""A credit note on many invoices."""
-
-
 class Reference(NamedTuple):
     """What a credit note names: the counter of a sale, in an activation of a machine (None: not said). Its text has one form."""
 
@@ -100,11 +101,6 @@ class Reference(NamedTuple):
 
     def __str__(self) -> str:
         return "-".join(str(part) for part in self if part is not None)
-
-
-_DASHES = re.compile("[\u2010-\u2015\u2043\u2212\ufe58\ufe63\uff0d]")
-_REFERENCE = re.compile("([A-Z]{2}[0-9]{8})(?:-([0-9]{1,9}))?-([0-9]{1,18})")
-"""No counter has more digits (protocol 3)."""
 
 
 def read_reference(text: str) -> Reference | None:

@@ -63,6 +63,21 @@ _RUBBISH = ("malformed JSON", "Could not decode to UTF-8")
 
 DAMAGED = Text("the ledger is damaged; put the last backup back with `mcfd restore`")
 
+SUFFIX = ".disk-failures"
+COPIED = "copied"
+LARGEST = 4096
+"""Bytes of the record: a daemon that fails at each start does not fill a disk with it."""
+MOST = 16
+"""Failures that are kept when the ledger was copied."""
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
+"""The kernel refuses every write, whatever the disk; nothing that was written before is lost by it."""
+TRIED_BYTES = 65_536
+FAILURES_IN_AN_HOUR = 3
+REPORT_PERIOD = 7 * DAY
+
+End = Callable[[str], None]
+_watched: list[tuple[Path, End]] = []
+
 
 def code_of(error: sqlite3.Error) -> int:
     """The primary result code; 0 for an error of the Python module itself."""
@@ -99,22 +114,6 @@ def storage_faults() -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise (storage_error(error) or error) from error
-
-
-SUFFIX = ".disk-failures"
-COPIED = "copied"
-LARGEST = 4096
-"""Bytes of the record: a daemon that fails at each start does not fill a disk with it."""
-MOST = 16
-"""Failures that are kept when the ledger was copied."""
-NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
-"""The kernel refuses every write, whatever the disk; nothing that was written before is lost by it."""
-TRIED_BYTES = 65_536
-FAILURES_IN_AN_HOUR = 3
-REPORT_PERIOD = 7 * DAY
-
-End = Callable[[str], None]
-_watched: list[tuple[Path, End]] = []
 
 
 class DiskFailure(NamedTuple):

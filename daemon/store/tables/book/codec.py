@@ -25,6 +25,39 @@ from daemon.core.machine.state import FiscalCounters
 _WINDOW = -12
 """Raw deflate with a window of 4 KiB: receipts are small, and a small window is quicker to set up."""
 
+_UNREADABLE = "an invoice in the ledger cannot be read; put the last backup back with `mcfd restore`"
+_NO_RATES = "a machine's rates in the ledger cannot be read; put the last backup back with `mcfd restore`"
+_NO_TALLY = "totals in the ledger cannot be read; put the last backup back with `mcfd restore`"
+
+_NO_SEEN = "the last invoice of a machine cannot be read in the ledger; put the last backup back with `mcfd restore`"
+
+_seen = msgspec.json.Decoder(LastSeen)
+_invoices = msgspec.msgpack.Decoder(Invoice)
+_tallies = msgspec.msgpack.Decoder(dict[int | str, int])
+
+_NIM = (
+    "coalesce((SELECT CASE WHEN json_valid(CAST(body AS TEXT)) THEN json_extract(CAST(body AS TEXT), '$.was') END FROM entry WHERE entry.book_id = certification.book_id"
+    " AND entry.after_seq >= certification.seq AND json_extract(CAST(body AS TEXT), '$.type') = 'epoch'"
+    " ORDER BY entry.after_seq, entry.id LIMIT 1), (SELECT nim FROM book WHERE book.id = certification.book_id))"
+)
+"""What the machine was called: before the next activation after it, or now. Made of what is chained, so nobody can rename a sale."""
+
+RECORD_COLUMNS = (
+    "id, number, type, state, begun_at, base_tc, base_fvc, base_frc, total_ttc, payload, seq, ended_at, code, "
+    f"machine_time, ifu, tc, fvc, frc, reason, line_ms, duration_ms, request_id, hash, chained_at, fc, {_NIM}"
+)
+PAYLOAD = RECORD_COLUMNS.split(", ").index("payload")
+"""Where in such a row the invoice is."""
+_SEQ = RECORD_COLUMNS.split(", ").index("seq")
+_NUMBER_OR_NONE, _TEXT_OR_NONE = (int, NoneType), (str, NoneType)
+_TYPES: tuple[Any, ...] = (
+    *(int, str, str, str, int, int, int, int, int, bytes, _NUMBER_OR_NONE, _NUMBER_OR_NONE, _TEXT_OR_NONE),
+    *(_TEXT_OR_NONE, _TEXT_OR_NONE, _NUMBER_OR_NONE, _NUMBER_OR_NONE, _NUMBER_OR_NONE, _TEXT_OR_NONE),
+    *(_NUMBER_OR_NONE, _NUMBER_OR_NONE, _TEXT_OR_NONE, (bytes, NoneType), _NUMBER_OR_NONE, _NUMBER_OR_NONE, str),
+)
+"""Of such a row: a flipped bit may make anything of a column."""
+
+
 _DICTIONARIES = {
     1: (
         b"FA\xa3RAN\xa3RAM\xa3RRR\xa3COR RAN FT EV ET EA PP\xadPC PM IMPSER IMPBIE\xa6LOCSER Ouagadougou Bobo-Dioulasso "
@@ -50,16 +83,6 @@ _EMPTY = {
     for number, words in _DICTIONARIES.items()
 }
 
-_UNREADABLE = "an invoice in the ledger cannot be read; put the last backup back with `mcfd restore`"
-_NO_RATES = "a machine's rates in the ledger cannot be read; put the last backup back with `mcfd restore`"
-_NO_TALLY = "totals in the ledger cannot be read; put the last backup back with `mcfd restore`"
-
-_NO_SEEN = "the last invoice of a machine cannot be read in the ledger; put the last backup back with `mcfd restore`"
-
-_seen = msgspec.json.Decoder(LastSeen)
-_invoices = msgspec.msgpack.Decoder(Invoice)
-_tallies = msgspec.msgpack.Decoder(dict[int | str, int])
-
 
 def _tally_keys() -> Iterator[str]:
     """In the order of their numbers on disk, for ever: the commonest first, a new one at the end."""
@@ -80,28 +103,6 @@ def _tally_keys() -> Iterator[str]:
 
 _NAMES = dict(enumerate(_tally_keys()))
 _NUMBERS = {name: number for number, name in _NAMES.items()}
-
-_NIM = (
-    "coalesce((SELECT CASE WHEN json_valid(CAST(body AS TEXT)) THEN json_extract(CAST(body AS TEXT), '$.was') END FROM entry WHERE entry.book_id = certification.book_id"
-    " AND entry.after_seq >= certification.seq AND json_extract(CAST(body AS TEXT), '$.type') = 'epoch'"
-    " ORDER BY entry.after_seq, entry.id LIMIT 1), (SELECT nim FROM book WHERE book.id = certification.book_id))"
-)
-"""What the machine was called: before the next activation after it, or now. Made of what is chained, so nobody can rename a sale."""
-
-RECORD_COLUMNS = (
-    "id, number, type, state, begun_at, base_tc, base_fvc, base_frc, total_ttc, payload, seq, ended_at, code, "
-    f"machine_time, ifu, tc, fvc, frc, reason, line_ms, duration_ms, request_id, hash, chained_at, fc, {_NIM}"
-)
-PAYLOAD = RECORD_COLUMNS.split(", ").index("payload")
-"""Where in such a row the invoice is."""
-_SEQ = RECORD_COLUMNS.split(", ").index("seq")
-_NUMBER_OR_NONE, _TEXT_OR_NONE = (int, NoneType), (str, NoneType)
-_TYPES: tuple[Any, ...] = (
-    *(int, str, str, str, int, int, int, int, int, bytes, _NUMBER_OR_NONE, _NUMBER_OR_NONE, _TEXT_OR_NONE),
-    *(_TEXT_OR_NONE, _TEXT_OR_NONE, _NUMBER_OR_NONE, _NUMBER_OR_NONE, _NUMBER_OR_NONE, _TEXT_OR_NONE),
-    *(_NUMBER_OR_NONE, _NUMBER_OR_NONE, _TEXT_OR_NONE, (bytes, NoneType), _NUMBER_OR_NONE, _NUMBER_OR_NONE, str),
-)
-"""Of such a row: a flipped bit may make anything of a column."""
 
 
 def invoice_bytes(invoice: Invoice) -> bytes:
