@@ -86,6 +86,8 @@ def test_the_drawer_is_counted_at_the_closing(person: People, shop: Shop, view: 
     assert zs(shop) == before
     page.fill("[name=counted]", "1.000")
     assert re.sub(r"\D", "", awa.text("difference").partition("F")[0]) == str(abs(1000 - expected))
+    page.fill("[name=counted]", str(expected + 12500))
+    assert awa.text("difference").endswith("+12\N{NO-BREAK SPACE}500\N{NO-BREAK SPACE}F\N{NO-BREAK SPACE}CFA")
     page.fill("[name=counted]", "")
     page.locator("summary", has_text=view.say("By notes and coins")).click()
     page.fill("[name=n1000]", "3")

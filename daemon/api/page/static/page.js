@@ -83,6 +83,7 @@ const whole = (text) => {
   const plain = text.replace(/\s/g, "");
   return /^\d{1,3}([.,]\d{3})+$/.test(plain) ? plain.replace(/[.,]/g, "") : plain;
 };
+const francs = (sum) => `${String(sum).replace(/\B(?=(\d{3})+$)/g, "\u00a0")}\u00a0F\u00a0CFA`;
 // Counting the drawer: notes and coins make the sum, and the difference is seen before anything is closed.
 const counted = document.getElementById("counted");
 if (counted) {
@@ -94,7 +95,7 @@ if (counted) {
     if (event.target.dataset.piece) counted.value = String(pieces.reduce((sum, each) => sum + each.dataset.piece * number(each.value), 0));
     else for (const each of pieces) each.value = "";
     const off = number(counted.value) - expected;
-    difference.textContent = counted.value === "" || Number.isNaN(off) ? "" : difference.dataset.words.replace("@", `${(off > 0 ? "+" : "") + off.toLocaleString(document.documentElement.lang)} F CFA`);
+    difference.textContent = counted.value === "" || Number.isNaN(off) ? "" : difference.dataset.words.replace("@", (off > 0 ? "+" : "") + francs(off));
     difference.className = off ? "bad" : "good";
   });
 }
@@ -113,7 +114,7 @@ if (sale) {
       if (name.value) { last = at + 1; total += Math.round(number(whole(price.value)) * number(quantity.value)); }
     });
     lines.forEach((line, at) => { line.hidden = at > last; });
-    document.getElementById("total").textContent = `${total.toLocaleString(document.documentElement.lang)} F CFA`;
+    document.getElementById("total").textContent = francs(total);
   };
   sale.addEventListener("input", look);
   look();
