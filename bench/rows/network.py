@@ -76,9 +76,12 @@ async def _passed_on(path: Path) -> list[Row]:
         await site.server.up()
         await site.streams()
         site.relays[0].start()
-        before = _resident(site.server.pid)
+        programs = site.server.pid, site.relays[0].pid
+        before = [_resident(pid) for pid in programs]
         idle = [await _box(site, "") for _ in range(IDLE)]
-        grown = (_resident(site.server.pid) - before) * ALL_BOXES / IDLE
+        server, relay = (
+            (_resident(pid) - was) * ALL_BOXES / IDLE / 1e6 for pid, was in zip(programs, before, strict=True)
+        )
         for box in idle:
             await box.close()
         boxes = [await _box(site, nim) for nim in (NIM, SECOND)]
@@ -99,7 +102,11 @@ async def _passed_on(path: Path) -> list[Row]:
             CALLS / used,
             f"{CALLS} calls to 2 boxes in {took:.1f} s, {used:.1f} s of the relay's processor",
         ),
-        Row("relay-idle", grown / 1e6, f"{IDLE} connections with a subscription, times {ALL_BOXES // IDLE}"),
+        Row(
+            "relay-idle",
+            server,
+            f"{IDLE} connections with a subscription, times {ALL_BOXES // IDLE}; {relay:.0f} MB of the relay",
+        ),
     ]
 
 
