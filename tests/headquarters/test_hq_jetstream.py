@@ -19,6 +19,8 @@ from common.wire import nats_pull as pull
 from common.wire.keys import PrivateKey
 from common.wire.nats_pull import NatsOptions, connected
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 async def site(tmp_path):
@@ -67,7 +69,6 @@ async def test_what_is_no_closure_stops_nobody(site):
     await client.close()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("point", ["before-commit", "after-commit", "before-ack", "after-ack"])
 async def test_killed(site_on_each, point):
     """SIGKILL at the second passing of that point, and again, and again: in the end everything is there once, in order."""
@@ -89,7 +90,6 @@ async def test_killed(site_on_each, point):
     assert site.findings() == []
 
 
-@pytest.mark.long
 async def test_two_instances_share_the_work(site, tmp_path):
     """Two instances on one consumer, one of them killed in the middle: each closure once, and no gap is left."""
     second = RunningHq(tmp_path / "second", site.hq.url, site.section)
@@ -105,7 +105,6 @@ async def test_two_instances_share_the_work(site, tmp_path):
     await client.close()
 
 
-@pytest.mark.long
 async def test_database_put_back_heals_itself(site, tmp_path):
     """The database of a week ago comes back, with a shop missing that was added since: complete again, the same way."""
     box, other = site.boxes

@@ -31,6 +31,7 @@ async def one_line(ledger: Path, line: str, plan: str, seed: int) -> None:
         raise
 
 
+@pytest.mark.long
 async def test_every_invoice_once_over_every_hostile_line(tmp_path: Path) -> None:
     """Three tills at once on each line, then a Z; all lines beside each other, each with its own machine and ledger."""
     seeds = random.SystemRandom()

@@ -20,6 +20,7 @@ def test_a_deliberate_mistake_is_found(mistake: Mistake) -> None:
         assert found_by([mistake.seed]) or found_by(range(SEEDS)), "make simulate MISTAKES=1 searches further"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mistake", RARE, ids=lambda mistake: mistake.name)
 def test_a_seed_that_once_failed_holds(mistake: Mistake) -> None:
     """By name, what only long days have found (`test_histories` plays the short ones): the seed that fails with the fault put back."""

@@ -26,6 +26,8 @@ from support.tools import folder_for_all
 from common.passwords import fault_of_password
 from daemon.core.keys import inspect
 
+pytestmark = pytest.mark.long
+
 OTHER = "EL02000016-1"
 NOBODY = 65534
 

@@ -60,6 +60,7 @@ def test_the_machines_own_daily_report_is_no_invoice(lane: Lane) -> None:
     assert lane.shop.close_period().json()["unexplained"] == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("style", ["pending", "silent", "syn"])
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_credit_note_that_takes_its_time_is_certified_once(lane: Lane, style: str, moment: Any) -> None:

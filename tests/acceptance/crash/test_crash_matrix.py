@@ -106,7 +106,7 @@ BETWEEN = [at for at in every_frame(5) if at.when == "after" and at.direction ==
 @pytest.mark.parametrize(
     ("situation", "first", "points"),
     [
-        ("certified, its answer lost", AtFrame(6, "after", "in"), RECOVERY),
+        pytest.param("certified, its answer lost", AtFrame(6, "after", "in"), RECOVERY, marks=pytest.mark.long),
         pytest.param(
             *("not certified, the invoice left open", AtFrame(6, "before", "in", power=True), RECOVERY),
             marks=pytest.mark.long,

@@ -13,6 +13,8 @@ import pytest
 from support.browser import create_users, session_of
 from support.shop import Shop, invoice, wait_for
 
+pytestmark = pytest.mark.long
+
 HOUR = 3_600_000
 
 
@@ -67,7 +69,6 @@ def test_an_outage_is_shown_declared_and_noted(dead: Shop) -> None:
         assert client.post("/ui/outages/1", data=form).status_code == 403
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("hours", "level", "banner"),
     [(23, "ok", "amber"), (25, "warn", "amber"), (39, "warn", "amber"), (41, "fail", "bad"), (48, "fail", "bad")],

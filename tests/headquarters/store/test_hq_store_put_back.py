@@ -21,6 +21,8 @@ from headquarters.store.register import RegisterContent
 from headquarters.store.revision import MOST_TRAIL, StaleRing, hold_revision
 from headquarters.store.store import HqStore
 
+pytestmark = pytest.mark.long
+
 MACHINE = "EL02000015"
 STOLEN = PrivateKey(b"s" * 32)
 
