@@ -36,7 +36,7 @@ async def test_one_of_ten(store, box, threads, monkeypatch, trouble):
     take = store.closures.take
 
     def choosy(batch, **options):
-        if any(received.held.z == 7 for received in batch):
+        if any(received.record.z == 7 for received in batch):
             raise trouble
         return take(batch, **options)
 
