@@ -119,22 +119,22 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionfinish(exitstatus: int) -> None:
-    IN_MEMORY.is_kept = exitstatus != 0
+    IN_MEMORY.is_stored = exitstatus != 0
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """How many points each test of the crash matrix tried (`record_property("points", …)`), of how many habits of a machine how many
     combinations (`"habits"`), and how soon headquarters was complete again (`"healed"`), also when workers ran them."""
     reports = [report for report in terminalreporter.getreports("passed") if report.when == "call"]
-    healed = [told for report in reports for name, told in report.user_properties if name == "healed"]
+    healed = [result for report in reports for name, result in report.user_properties if name == "healed"]
     if healed:
         terminalreporter.section("headquarters' database lost or put back")
         for what, seconds in healed:
             terminalreporter.line(f"complete again after {seconds:5.2f} s: {what}")
-    for told in [told for report in reports for name, told in report.user_properties if name == "habits"]:
+    for result in [result for report in reports for name, result in report.user_properties if name == "habits"]:
         terminalreporter.section("habits of machines")
-        terminalreporter.line(f"{told}; exactly once in each that passed")
-    tried = [told for report in reports for name, told in report.user_properties if name == "points"]
+        terminalreporter.line(f"{result}; exactly once in each that passed")
+    tried = [result for report in reports for name, result in report.user_properties if name == "points"]
     if tried:
         terminalreporter.section("crash matrix")
         for name, count in tried:
@@ -151,9 +151,9 @@ def is_async(item: pytest.Function) -> bool:
 def limit_time(item: pytest.Function) -> None:
     if item.get_closest_marker("timeout") is None:
         item.add_marker(pytest.mark.timeout(ASYNC_TEST_SECONDS + 60, method="thread"))
-    held = getattr(item.obj, "hypothesis", None)
-    if held is not None:
-        held.inner_test = within(ASYNC_TEST_SECONDS, held.inner_test)
+    stored = getattr(item.obj, "hypothesis", None)
+    if stored is not None:
+        stored.inner_test = within(ASYNC_TEST_SECONDS, stored.inner_test)
     else:
         item.obj = within(ASYNC_TEST_SECONDS, item.obj)
 

@@ -21,13 +21,13 @@ def test_a_sale_goes_through_few_hands(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     found: dict[str, bool] = json.loads((tmp_path / OUTPUT).read_text())
     hands = [name for name, is_hand in found.items() if is_hand]
-    told = "\n".join(
+    result = "\n".join(
         [*hands, f"{len(hands)} hands in {len(_modules(hands))} modules, {len(found)} in {len(_modules(found))}"]
     )
-    assert len(hands) <= HANDS, told
-    assert len(_modules(hands)) <= ROOMS, told
-    assert len(found) <= FUNCTIONS, told
-    assert len(_modules(found)) <= MODULES, told
+    assert len(hands) <= HANDS, result
+    assert len(_modules(hands)) <= ROOMS, result
+    assert len(found) <= FUNCTIONS, result
+    assert len(_modules(found)) <= MODULES, result
 
 
 def _modules(functions: list[str] | dict[str, bool]) -> set[str]:

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 TREE = Path(__file__).parents[2]
-MADE = {"build", "dist"}
+GENERATED = {"build", "dist"}
 TOP = [
     path.name
     for path in sorted(TREE.iterdir())
-    if path.is_dir() and not path.name.startswith(".") and path.name not in MADE
+    if path.is_dir() and not path.name.startswith(".") and path.name not in GENERATED
 ]
 DOCUMENTS = [path for path in sorted([*TREE.glob("*.md"), *TREE.glob("docs/*.md")]) if path.name != "CHANGELOG.md"]
 """The changelog tells of what was, too."""

@@ -13,7 +13,7 @@ from exhaustive.pieces import PIECES
 from exhaustive.search import Found, Piece, search
 from exhaustive.undecidable import described, needless, together
 
-SHOWN = 10
+MOST_LINES = 10
 
 
 def main() -> None:
@@ -27,18 +27,20 @@ def main() -> None:
     with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
         for piece, found in zip(pieces, pool.imap(partial(explored, more=options.more), pieces), strict=True):
             say(f"{piece.name}: {piece.bound + options.more} events, {found.worlds} worlds, {len(found.faults)} faults")
-            for fault in found.faults[:SHOWN]:
+            for fault in found.faults[:MOST_LINES]:
                 say(f"  {fault}")
             all_found.append(found)
     every = together(all_found)
     pairs = list(zip(pieces, all_found, strict=True))
-    asked = [line for piece, found in pairs for line in needless(found, every, piece.bound + options.more - 2)]
-    asked = [] if options.piece else asked  # a piece alone does not know of the truths that others show
+    needless_lines = [line for piece, found in pairs for line in needless(found, every, piece.bound + options.more - 2)]
+    needless_lines = (
+        [] if options.piece else needless_lines
+    )  # a piece alone does not know of the truths that others show
     say("cannot be decided:\n" + described(every))
-    say("".join(f"asked without need: {line}\n" for line in asked[:SHOWN]))
+    say("".join(f"asked without need: {line}\n" for line in needless_lines[:MOST_LINES]))
     faults = sum(len(found.faults) for found in all_found)
     say(f"{sum(found.worlds for found in all_found)} worlds, {faults} faults, {time.monotonic() - began:.0f} s")
-    sys.exit(1 if faults or asked else 0)
+    sys.exit(1 if faults or needless_lines else 0)
 
 
 def explored(piece: Piece, *, more: int) -> Found:

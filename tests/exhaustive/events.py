@@ -111,8 +111,8 @@ def last_z(world: World, _: Event) -> World | None:
     book = world.book
     if not world.is_up or book.question <= 0:
         return None
-    given = max((number for ifu, number in world.closed if ifu == world.book.ifu), default=0)
-    return world.with_book(z_number=max(given, book.z_number), question=-book.question)
+    highest = max((number for ifu, number in world.closed if ifu == world.book.ifu), default=0)
+    return world.with_book(z_number=max(highest, book.z_number), question=-book.question)
 
 
 def reset(world: World, _: Event) -> World:
@@ -157,9 +157,9 @@ def _decided(world: World) -> World | None:
     if disputed is None:
         after = work.decide(world, "adopt")
         return after and _excused(world, after, last.code if last and book.evidence.last else "")
-    made = work.made_of(world, disputed)
-    decision = "certified" if made else "not-certified"
-    after = work.decide(world, decision, made.code if made else "")
+    certification = work.machine_invoice(world, disputed)
+    decision = "certified" if certification else "not-certified"
+    after = work.decide(world, decision, certification.code if certification else "")
     return after or world.note(f"the true decision, {decision}, is refused")
 
 
@@ -174,14 +174,14 @@ def settle_as_read(world: World, _: Event) -> World | None:
     if case is None or not world.is_up or not real.case(case).is_still(real.case(world.book)):
         return None
     after = _decided(world.with_book(evidence=case.evidence, attention=case.attention))
-    if after is not None and after.known < world.known:
+    if after is not None and after.counters < world.counters:
         return after.note("the known counters go back")
     return after and _taken_up(after._replace(case=None))
 
 
-def _excused(world: World, after: World, told: str = "") -> World:
+def _excused(world: World, after: World, expected: str = "") -> World:
     """What only a replaced ledger and the machine's memory knew, but for what that tells."""
-    gone = {one.code for one in work.missing(world) if one.code in world.unknown and one.code != told}
+    gone = {one.code for one in work.missing(world) if one.code in world.unknown and one.code != expected}
     return after._replace(excused=after.excused | gone)
 
 

@@ -38,8 +38,8 @@ class Habit(NamedTuple):
         return self.words or self.no_codes or self.silent
 
     def __str__(self) -> str:
-        said = [name for name, has in zip(self._fields[1:], self[1:], strict=True) if has]
-        return ", ".join([f"{self.local} in TC alone"] * bool(self.local) + said) or "usual"
+        rows = [name for name, has in zip(self._fields[1:], self[1:], strict=True) if has]
+        return ", ".join([f"{self.local} in TC alone"] * bool(self.local) + rows) or "usual"
 
 
 USUAL, EXPORTS = Habit(), Habit("EV")
@@ -65,7 +65,7 @@ class Reading(NamedTuple):
     last: Certification | None
     activation: int
     ifu: str
-    made: int
+    total: int
 
 
 class Machine(NamedTuple):
@@ -77,14 +77,14 @@ class Machine(NamedTuple):
     activation: int = 1
     taxpayer: str = OURS
     is_active: bool = True
-    made: int = 0
+    total: int = 0
 
     def certify(self, number: str, kind: str) -> Machine:
         tc, fvc, frc = self.counters
         is_credit, counts = kind in CREDITS, kind not in self.habit.local
         counters = Counters(tc + 1, fvc + (counts and not is_credit), frc + (counts and is_credit))
         return self._replace(
-            counters=counters, last=Certification(number, kind, f"C{self.made + 1}"), made=self.made + 1
+            counters=counters, last=Certification(number, kind, f"C{self.total + 1}"), total=self.total + 1
         )
 
     def read(self) -> Reading:
@@ -93,7 +93,7 @@ class Machine(NamedTuple):
             number = last.number.upper() if habit.capitals else last.number
             kind = WORDS[last.type] if habit.words else last.type
             last = None if habit.silent else Certification(number, kind, "" if habit.no_codes else last.code)
-        return Reading(self.counters, last, self.activation, self.taxpayer if self.is_active else "", self.made)
+        return Reading(self.counters, last, self.activation, self.taxpayer if self.is_active else "", self.total)
 
     def refuses(self, number: str, ifu: str) -> bool:
         """C0h: another taxpayer's, or the number of its last invoice (protocol 5.3)."""
@@ -117,7 +117,7 @@ class Book(NamedTuple):
 
     ifu: str = ""
     activation: int = 1
-    known: Counters | None = None
+    counters: Counters | None = None
     attempts: tuple[Attempt, ...] = ()
     tried: frozenset[tuple[str, str]] = frozenset()
     """Number and type of what was at the machine and ended refused or abandoned."""
@@ -176,8 +176,8 @@ class World(NamedTuple):
         return books[at] if books else Book()
 
     @property
-    def known(self) -> Counters:
-        return self.book.known or Counters()
+    def counters(self) -> Counters:
+        return self.book.counters or Counters()
 
     def with_book(self, **changes: Any) -> World:
         books, at, *_ = self.ledger

@@ -52,11 +52,11 @@ def _ended(before: World, world: World) -> Iterator[str]:
     if world.is_up and before.ledger.id == world.ledger.id:
         for attempt in before.book.attempts:
             is_there = any(one.number == attempt.number for one in world.ledger.books[before.ledger.at].attempts)
-            if not is_there and work.made_of(before, attempt):
+            if not is_there and work.machine_invoice(before, attempt):
                 yield "a certified invoice is ended as not certified"
 
 
 def _has_cause(before: World) -> bool:
     """Certified since the book's counters were written, a reset, or an older ledger; what only evidence could tell is asked of `needless`."""
-    is_more = before.machine.made > before.book.accounted or before.machine.counters.tc > before.known.tc
+    is_more = before.machine.total > before.book.accounted or before.machine.counters.tc > before.counters.tc
     return bool(work.missing(before)) or is_more or not before.machine.is_active

@@ -18,13 +18,13 @@ TOTAL, TIME = 1000, "20260731093000"
 T = TypeVar("T")
 
 
-def ask(function: Callable[..., T], *given: Any, **named: Any) -> T:
-    return _asked(function, given, tuple(named.items()))  # type: ignore[no-any-return]
+def ask(function: Callable[..., T], *value: Any, **named: Any) -> T:
+    return _call(function, value, tuple(named.items()))  # type: ignore[no-any-return]
 
 
 @cache
-def _asked(function: Callable[..., Any], given: tuple[Any, ...], named: tuple[tuple[str, Any], ...]) -> Any:
-    return function(*map(product, given), **{name: product(value) for name, value in named})
+def _call(function: Callable[..., Any], argument: tuple[Any, ...], named: tuple[tuple[str, Any], ...]) -> Any:
+    return function(*map(product, argument), **{name: product(value) for name, value in named})
 
 
 @cache
@@ -63,7 +63,7 @@ def _record(attempt: Attempt) -> Record:
 
 def _head(book: Book) -> stored.BookState:
     return stored.BookState(
-        stored.Book(1, name(book.activation), "live"), product(book.known), "", 0, 0, {}, book.ifu, book.attention, 0, book.z_number,
+        stored.Book(1, name(book.activation), "live"), product(book.counters), "", 0, 0, {}, book.ifu, book.attention, 0, book.z_number,
         seen=seen_by(book), is_restored=book.is_restored,
     )  # fmt: skip
 
@@ -91,8 +91,8 @@ Judged = tuple[Attempt, str, Any]
 def verdicts(book: Book, reading: Reading) -> tuple[Judged, ...]:
     begun = tuple(attempt for attempt in book.attempts if attempt.state == "begun")
     activated = name(reading.activation) if reading.activation != book.activation else ""
-    known, last = book.known or Counters(), standing(book, reading)
-    found = ask(verdict.verdicts, begun, known, reading, last, activated=activated, is_restored=book.is_restored)
+    counters, last = book.counters or Counters(), standing(book, reading)
+    found = ask(verdict.verdicts, begun, counters, reading, last, activated=activated, is_restored=book.is_restored)
     return judged(begun, found)
 
 
@@ -115,8 +115,8 @@ def word(what: Certified) -> tuple[str, Counters, int]:
     return what.code, counters_of(what.counters), int(what.nim.partition("-")[2] or 0)
 
 
-def counters_of(told: FiscalCounters) -> Counters:
-    return Counters(told.tc, told.fvc, told.frc)
+def counters_of(expected: FiscalCounters) -> Counters:
+    return Counters(expected.tc, expected.fvc, expected.frc)
 
 
 def case(book: Book) -> decision.Case:
@@ -131,5 +131,5 @@ def case(book: Book) -> decision.Case:
 
 def forget() -> None:
     """After a change of the product's functions."""
-    for cached in (_asked, product, invoice):
+    for cached in (_call, product, invoice):
         cached.cache_clear()

@@ -107,10 +107,10 @@ class Replay:
     async def lost(self, event: Event) -> None:
         shop = self.at_work
         self.waiting.append(asyncio.ensure_future(self._sale(event)))
-        fiscal, known = self.machine.fiscal, shop.worker.counters
-        counter = known.frc if event.type in CREDITS else known.fvc
-        is_asked = (fiscal.tc, fiscal.counter_of(event.type)) != (known.tc, counter)  # C1h before 38h
-        await shop.held_at(LAST + is_asked, "after" if event.executed else "before")
+        fiscal, counters = self.machine.fiscal, shop.worker.counters
+        counter = counters.frc if event.type in CREDITS else counters.fvc
+        has_question = (fiscal.tc, fiscal.counter_of(event.type)) != (counters.tc, counter)  # C1h before 38h
+        await shop.stop_at(LAST + has_question, "after" if event.executed else "before")
         if event.then:
             self.waiting.append(asyncio.ensure_future(self._sale(event, event.then)))
         await shop.intents(1 + bool(event.then))
@@ -189,9 +189,9 @@ class Replay:
         if (attempt := case.attempt) is not None:
             entered = {record.code for record in await shop.certified()}
             ours = [one for one in shop.on_machine if (one.number, one.type) == (attempt.number, attempt.type)]
-            made = next((one for one in ours if one.code not in entered), None)
-            decision = "certified" if made else "not-certified"
-            paper = PaperInvoice(made.code, made.time) if made and not case.is_last else None
+            entry = next((one for one in ours if one.code not in entered), None)
+            decision = "certified" if entry else "not-certified"
+            paper = PaperInvoice(entry.code, entry.time) if entry and not case.is_last else None
         with suppress(ValueError):
             await shop.store.decisions.carry_out(case, decision, reason="seen", at=1, paper=paper)
         await shop.keeper.heartbeat()
@@ -220,9 +220,9 @@ def expected(world: World) -> Picture:
     book = world.book
     picture: Picture = {"machine": world.machine.counters, "up": world.is_up}
     if world.ledger.books:
-        known = book.known or (None, None, None)
+        counters = book.counters or (None, None, None)
         named = (real.name(book.activation), TAXPAYERS[book.ifu])
-        picture["book"] = (*named, *known, book.z_number, int(book.question > 0), int(bool(book.attention)))
+        picture["book"] = (*named, *counters, book.z_number, int(book.question > 0), int(bool(book.attention)))
         picture["attempts"] = sorted((one.number, one.type, one.state, one.code) for one in book.attempts)
         picture["tried"] = sorted(book.tried)
     return picture

@@ -24,7 +24,7 @@ def ordered(attempts: tuple[Attempt, ...]) -> tuple[Attempt, ...]:
 
 
 def begin(world: World, number: str, kind: str) -> World:
-    return world.with_book(attempts=(*world.book.attempts, Attempt(number, kind, "begun", world.known)))
+    return world.with_book(attempts=(*world.book.attempts, Attempt(number, kind, "begun", world.counters)))
 
 
 def certify(world: World, attempt: Attempt, code: str, counters: Counters, activation: int = 0) -> World:
@@ -32,10 +32,10 @@ def certify(world: World, attempt: Attempt, code: str, counters: Counters, activ
     ended = attempt._replace(state="certified", code=code, base=Counters())
     return world.with_book(
         attempts=ordered((*(one for one in world.book.attempts if one != attempt), ended)),
-        known=counters,
+        counters=counters,
         activation=activation or world.book.activation,
         seen=(Certification(attempt.number, attempt.type, code),),
-        accounted=world.machine.made,
+        accounted=world.machine.total,
     )
 
 
@@ -61,14 +61,14 @@ def settle(world: World, attempt: Attempt, verdict: str, detail: Any) -> World:
 
 def begin_epoch(world: World, reading: Reading) -> World:
     book = world.book
-    is_empty = book.known is None and not book.attempts and not book.tried and not book.z_number
-    if is_empty or not real.ask(went_down, world.known, reading.counters):
+    is_empty = book.counters is None and not book.attempts and not book.tried and not book.z_number
+    if is_empty or not real.ask(went_down, world.counters, reading.counters):
         return world.with_book(activation=reading.activation)
-    return world.with_book(activation=reading.activation, known=reading.counters, seen=(reading.last,))
+    return world.with_book(activation=reading.activation, counters=reading.counters, seen=(reading.last,))
 
 
 def know(world: World, reading: Reading) -> World:
-    return world.with_book(known=reading.counters, seen=(reading.last,), accounted=reading.made)
+    return world.with_book(counters=reading.counters, seen=(reading.last,), accounted=reading.total)
 
 
 def reconcile(world: World, reading: Reading) -> World:
@@ -106,7 +106,7 @@ def adopt(world: World, reading: Reading) -> World:
     )  # fmt: skip
     for settled in real.judged(begun, plan.settled):
         world = settle(world, *settled)
-    if real.ask(went_down, world.known, reading.counters):
+    if real.ask(went_down, world.counters, reading.counters):
         world = begin_epoch(world, reading)
     if plan.enters and last is not None:
         entered = Attempt(last.number, last.type, "certified", Counters(), last.code)

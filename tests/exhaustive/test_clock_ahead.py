@@ -11,7 +11,7 @@ import pytest
 from daemon.core.clock import DAY
 from daemon.store.maintenance.housekeeping import horizon
 
-KEPT = 2
+COPIES = 2
 """Days in the model, where the product has 30 and 7."""
 LENGTH = 7
 JUMPS = (-1000, -1, 1, 2, 3, 40, 1000)
@@ -39,9 +39,9 @@ class Book:
     def prune(self, day: int, jump: int) -> None:
         """`housekeeping.prune`, with what its SQL finds."""
         days = sorted({row.at // DAY for row in self.rows}, reverse=True)
-        if len(days) <= KEPT:
+        if len(days) <= COPIES:
             return
-        first = horizon(min((1000 + day + jump) * DAY, self.head), days[KEPT], KEPT)
+        first = horizon(min((1000 + day + jump) * DAY, self.head), days[COPIES], COPIES)
         for row in [row for row in self.rows if row.at < first]:
             self.rows.remove(row)
             later = {other.day for other in (*self.rows, *(gone for gone, _ in self.gone)) if other.day > row.day}
@@ -69,7 +69,7 @@ def played(sold: tuple[bool, ...], at: int, jump: int, *, stays: bool) -> Book:
 def test_a_clock_that_was_wrong_once_lets_nothing_go_too_early() -> None:
     """A row goes when later rows are on more days than it is kept, of which a jump may have added one."""
     for sold, at, jump, stays in histories():
-        early = [row for row, later in played(sold, at, jump, stays=stays).gone if later < KEPT]
+        early = [row for row, later in played(sold, at, jump, stays=stays).gone if later < COPIES]
         assert not early, (sold, at, jump, stays, early)
 
 
@@ -78,7 +78,7 @@ def test_with_a_right_clock_old_rows_go() -> None:
     for sold in product((False, True), repeat=LENGTH):
         days = [day for day in range(LENGTH) if sold[day]]
         left = {row.day for row in played(sold, 0, 0, stays=False).rows}
-        assert left == set(days[-KEPT - 1 :]), sold
+        assert left == set(days[-COPIES - 1 :]), sold
 
 
 def test_it_would_notice(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from exhaustive.mistakes import FOUND_BY
 from exhaustive.pieces import PIECES
 from exhaustive.search import Found, Piece, search
 from exhaustive.undecidable import described, needless, together
-from simulation.patched import Mistake, made
+from simulation.patched import Mistake, applied
 
 UNDECIDABLE = Path(__file__).with_name("undecidable.txt")
 pieces = pytest.mark.parametrize("piece", PIECES, ids=lambda piece: piece.name)
@@ -51,7 +51,7 @@ def test_a_deliberate_mistake_is_found(name: str, mistake: Mistake) -> None:
     piece = next(piece for piece in PIECES if piece.name.startswith(name))
     real.forget()
     try:
-        with made(mistake):
+        with applied(mistake):
             assert search(piece, most=1).faults
     finally:
         real.forget()

@@ -16,8 +16,8 @@ def together(all_found: Iterable[Found]) -> Evidence:
     """What one piece takes for certain, another may show to be open."""
     evidence: Evidence = {}
     for what, seen in (pair for found in all_found for pair in found.evidence.items()):
-        known = evidence.setdefault(what, Seen({}, {}))
-        for ours, theirs in zip(known, seen, strict=True):
+        sightings = evidence.setdefault(what, Seen({}, {}))
+        for ours, theirs in zip(sightings, seen, strict=True):
             for name, way in theirs.items():
                 ours[name] = min(ours.get(name, way), way, key=lambda way: (way[0].tells_less, len(way[1])))
     return evidence
@@ -26,8 +26,8 @@ def together(all_found: Iterable[Found]) -> Evidence:
 def needless(found: Found, every: Evidence, longest: int) -> list[str]:
     """Histories of at most that length after which an operator is asked, although none has the other truth. That an invoice is missing, or that the
     machine has another one under our number, nobody else could say; a machine that tells less than others leaves more open."""
-    asked = ((what, seen.decided["disputed"]) for what, seen in found.evidence.items() if "disputed" in seen.decided)
-    single = ((what, way) for what, way in asked if len(every[what].truths) == 1 and MISSING not in every[what].truths)
+    query = ((what, seen.decided["disputed"]) for what, seen in found.evidence.items() if "disputed" in seen.decided)
+    single = ((what, way) for what, way in query if len(every[what].truths) == 1 and MISSING not in every[what].truths)
     open_ = ((what, way) for what, way in single if what[1] != ALIKE and not way[0].tells_less)
     short = ((what, way) for what, way in open_ if len(way[1]) <= longest)
     return [f"{habit}: {'; '.join(map(str, history))} → {what}" for what, (habit, history) in short]
@@ -35,11 +35,11 @@ def needless(found: Found, every: Evidence, longest: int) -> list[str]:
 
 def described(evidence: Evidence) -> str:
     """The shortest ones, as the rows of a table in Markdown: whatever happens besides leaves them undecidable."""
-    kept: list[Row] = []
+    items: list[Row] = []
     for row in sorted(_rows(evidence), key=lambda row: len(row[1][1]) + len(row[2][1])):
-        if not any(row[0] == shorter[0] and _has(row[1], shorter[1]) and _has(row[2], shorter[2]) for shorter in kept):
-            kept.append(row)
-    return "".join(f"| {_in_words(one)} | {_in_words(other)} |\n" for _, one, other in kept)
+        if not any(row[0] == shorter[0] and _has(row[1], shorter[1]) and _has(row[2], shorter[2]) for shorter in items):
+            items.append(row)
+    return "".join(f"| {_in_words(one)} | {_in_words(other)} |\n" for _, one, other in items)
 
 
 def _rows(evidence: Evidence) -> Iterator[Row]:

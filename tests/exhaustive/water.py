@@ -17,22 +17,22 @@ def name(ifu: str) -> str:
 
 
 class Water(HighWater):
-    def __init__(self, kept: Remembered | None, ledger: int) -> None:
+    def __init__(self, remembered: Remembered | None, ledger: int) -> None:
         self._id, self._lock, self.unmet = str(ledger), nullcontext(), set()  # type: ignore[assignment]
-        self.marks = _marks(kept)
+        self.marks = _marks(remembered)
 
     def _write(self, marks: Marks) -> None:
         self.marks = marks
 
 
 @cache
-def _marks(kept: Remembered | None) -> Marks:
-    books, ledgers, incomplete = kept or Remembered()
-    marks = {book: Mark(given, 0, asked) for book, given, asked in books}
+def _marks(remembered: Remembered | None) -> Marks:
+    books, ledgers, incomplete = remembered or Remembered()
+    marks = {book: Mark(value, 0, query) for book, value, query in books}
     return Marks(marks, frozenset(), {book: frozenset(map(str, ids)) for book, ids in ledgers}, incomplete)
 
 
-def _kept(marks: Marks) -> Remembered:
+def _stored(marks: Marks) -> Remembered:
     books = sorted((book, mark.highest, mark.question) for book, mark in marks.books.items())
     ledgers = sorted((book, tuple(sorted(map(int, ids)))) for book, ids in marks.ledgers.items())
     return Remembered(tuple(books), tuple(ledgers), marks.incomplete)
@@ -44,17 +44,17 @@ Numbers = tuple[int, int]
 
 def _caught_up(water: HighWater, ifu: str, book: Numbers) -> Numbers:
     number, question = book
-    asked = numbers.open_question(water.question(name(ifu)), question)
-    return max(number, water.highest(name(ifu))), question if asked == max(question, 0) else asked
+    query = numbers.open_question(water.question(name(ifu)), question)
+    return max(number, water.highest(name(ifu))), question if query == max(question, 0) else query
 
 
 @cache
-def _meet(kept: Remembered | None, ledger: int, ifu: str, book: Numbers) -> tuple[Remembered, Numbers]:
-    water = Water(kept, ledger)
+def _meet(remembered: Remembered | None, ledger: int, ifu: str, book: Numbers) -> tuple[Remembered, Numbers]:
+    water = Water(remembered, ledger)
     book = _caught_up(water, ifu, book)
     if ifu and not water.has_met(name(ifu)):
         water.meet(name(ifu))
-    return _kept(water.marks), book
+    return _stored(water.marks), book
 
 
 def meet(world: World) -> World:
@@ -67,7 +67,7 @@ def meet(world: World) -> World:
 def question_at_first_connection(world: World, reading: Reading) -> World:
     """Before the book takes over what the machine says."""
     book = world.book
-    if book.known is not None or book.z_number or book.question:
+    if book.counters is not None or book.z_number or book.question:
         return world
     water, serial = Water(world.marks, world.ledger.id), world.serial + 1
     question = numbers.question_at_first_meeting(
@@ -78,7 +78,7 @@ def question_at_first_connection(world: World, reading: Reading) -> World:
 
 def is_lost(world: World, ifu: str) -> bool:
     water = Water(world.marks, world.ledger.id)
-    return world.book.known is None and (water.marks.incomplete or water.knows(name(ifu)))
+    return world.book.counters is None and (water.marks.incomplete or water.knows(name(ifu)))
 
 
 def start(world: World) -> World:
@@ -88,11 +88,11 @@ def start(world: World) -> World:
         number, question = _caught_up(water, book.ifu, (book.z_number, book.question))
         books.append(book._replace(z_number=number, question=question))
     for book in books:
-        if book.known is not None or book.z_number:
+        if book.counters is not None or book.z_number:
             water.give(name(book.ifu), book.z_number)
             water.meet(name(book.ifu))
             water.ask(name(book.ifu), max(book.question, 0))
-    return world._replace(marks=_kept(water.marks), ledger=world.ledger._replace(books=tuple(books)))
+    return world._replace(marks=_stored(water.marks), ledger=world.ledger._replace(books=tuple(books)))
 
 
 def close(world: World) -> World:
@@ -100,31 +100,31 @@ def close(world: World) -> World:
     book, water = world.book, Water(world.marks, world.ledger.id)
     number, question = _caught_up(water, book.ifu, (book.z_number, book.question))
     water.give(name(book.ifu), number + 1)
-    return world.with_book(z_number=number + 1, question=question)._replace(marks=_kept(water.marks))
+    return world.with_book(z_number=number + 1, question=question)._replace(marks=_stored(water.marks))
 
 
 def put_back(world: World, backup: Ledger) -> World:
     """A copy takes the place of the ledger, whose numbers are remembered first; it asks for those that nothing here has counted."""
     marks, serial = _marks(world.marks), world.serial
     if world.ledger.books:
-        known = Marks()
+        before = Marks()
         answered: dict[str, int] = {}
         for book in world.ledger.books:
             counted = {name(book.ifu): frozenset({str(world.ledger.id)})}
-            known = merged(
-                known, Marks({name(book.ifu): Mark(book.z_number, 0, max(book.question, 0))}, ledgers=counted)
+            before = merged(
+                before, Marks({name(book.ifu): Mark(book.z_number, 0, max(book.question, 0))}, ledgers=counted)
             )
             answered |= {name(book.ifu): -book.question} if book.question < 0 else {}
-        marks = merged(numbers._without_cut_off(marks, numbers.LedgerNumbers(known, answered)), known)
+        marks = merged(numbers._without_cut_off(marks, numbers.LedgerNumbers(before, answered)), before)
     books = []
     for book in backup.books:
         question, ledger = book.question, str(backup.id)
-        if book.known is not None or book.z_number:
+        if book.counters is not None or book.z_number:
             serial += 1
-            asked = numbers.question_after_restore(marks, name(book.ifu), ledger, question, serial)
-            question = asked or -abs(question)
+            query = numbers.question_after_restore(marks, name(book.ifu), ledger, question, serial)
+            question = query or -abs(question)
         books.append(book._replace(is_restored=True, question=question, evidence=None))
     if not any(str(backup.id) in ids for ids in marks.ledgers.values()):
         marks = Marks(marks.books, marks.revoked, marks.ledgers, incomplete=True)
-    kept = None if marks == Marks() else _kept(marks)
-    return world._replace(ledger=backup._replace(books=tuple(books)), marks=kept, serial=serial)
+    remembered = None if marks == Marks() else _stored(marks)
+    return world._replace(ledger=backup._replace(books=tuple(books)), marks=remembered, serial=serial)

@@ -49,7 +49,7 @@ def recover(world: World) -> World:
     before, book = world, world.book
     is_activated, last = reading.activation != book.activation, real.standing(book, reading)
     has_begun = any(attempt.state == "begun" for attempt in book.attempts)
-    has_forgotten = last == "gone" or real.ask(went_down, world.known, reading.counters)
+    has_forgotten = last == "gone" or real.ask(went_down, world.counters, reading.counters)
     has_forgotten = has_forgotten or (book.is_restored and last != "known")
     if is_inactive(world) and (has_begun or has_forgotten):
         return world._replace(is_up=False)
@@ -57,7 +57,7 @@ def recover(world: World) -> World:
         not book.attention
         and is_activated
         and book.is_restored
-        and real.ask(activated_since, world.known, reading, last)
+        and real.ask(activated_since, world.counters, reading, last)
     ):
         world = world.with_book(attention="another activation")
     if not world.book.attention and has_begun:
@@ -78,13 +78,13 @@ def _settle(world: World, found: tuple[real.Judged, ...]) -> World:
     reading, before = world.machine.read(), world
     for attempt, verdict, detail in found:
         if len(found) == 1 and before.book.seen:  # what 0.1.0 did not write down nobody can know
-            truth = "executed" if made_of(before, attempt) else "not executed"
+            truth = "executed" if machine_invoice(before, attempt) else "not executed"
             world = world.note(Question(evidence(before, attempt.number, attempt.type), truth, verdict))
         world = store.settle(world, attempt, verdict, detail)
         if verdict == "certified" and not detail[2] and not world.has_met:
             last, ours = real.standing(before.book, reading), real.invoice(attempt.number, attempt.type)
             is_restored = before.book.is_restored
-            if real.ask(behind, before.known, "", reading, last, ours=ours, is_restored=is_restored):
+            if real.ask(behind, before.counters, "", reading, last, ours=ours, is_restored=is_restored):
                 world = world.with_book(attention="behind")
     return world
 
@@ -92,9 +92,9 @@ def _settle(world: World, found: tuple[real.Judged, ...]) -> World:
 def _take_over(world: World) -> World:
     reading, book = world.machine.read(), world.book
     is_lost = water.is_lost(world, reading.ifu)
-    state = Book(known=book.known, is_restored=book.is_restored)
+    state = Book(counters=book.counters, is_restored=book.is_restored)
     last = real.standing(book, reading)
-    if real.ask(disagreement, state, world.known, reading, last, met=world.has_met, is_lost=is_lost):
+    if real.ask(disagreement, state, world.counters, reading, last, met=world.has_met, is_lost=is_lost):
         return world.with_book(attention="behind")
     return store.reconcile(world, reading)
 
@@ -104,9 +104,9 @@ def look(world: World) -> World | None:
     if not world.is_up:
         return recover(_opened(world))
     reading, book = world.machine.read(), world.book
-    if book.attention or (book.known, book.activation) == (reading.counters, reading.activation):
+    if book.attention or (book.counters, book.activation) == (reading.counters, reading.activation):
         return None
-    if real.ask(went_down, world.known, reading.counters) or book.activation != reading.activation:
+    if real.ask(went_down, world.counters, reading.counters) or book.activation != reading.activation:
         return recover(world)
     return store.reconcile(world, reading)
 
@@ -122,35 +122,37 @@ def _opened(world: World) -> World:
 def executed(world: World, number: str, kind: str) -> World:
     """The machine certifies an invoice of ours: the truth knows."""
     machine = world.machine.certify(number, kind)
-    made = Certification(number, kind, f"C{machine.made}", machine.taxpayer)
-    return world._replace(machine=machine, log=(*world.log, made))
+    certification = Certification(number, kind, f"C{machine.total}", machine.taxpayer)
+    return world._replace(machine=machine, log=(*world.log, certification))
 
 
 def sale(world: World, number: str, kind: str) -> World:
     """From C3h to the outcome in the ledger; the number is free."""
     if world.machine.refuses(number, world.book.ifu):
         return refused(world, number, kind)
-    known = world.known
+    counters = world.counters
     world = store.begin(executed(world, number, kind), number, kind)
     attempt, reading = world.book.attempts[-1], world.machine.read()
-    told = _told(reading.counters, kind, known)
-    if reading.counters.tc > known.tc and real.ask(fc_moved, kind, known, told):
-        return store.certify(world, attempt, f"C{world.machine.made}", told, reading.activation)
+    before = _counters_after(reading.counters, kind, counters)
+    if reading.counters.tc > counters.tc and real.ask(fc_moved, kind, counters, before):
+        return store.certify(world, attempt, f"C{world.machine.total}", before, reading.activation)
     if world.book.activation != reading.activation or is_inactive(world):
         return recover(world)  # the answer is not believed
-    verdict = real.ask(judge, attempt, known, reading, real.standing(world.book, reading))
+    verdict = real.ask(judge, attempt, counters, reading, real.standing(world.book, reading))
     world = _settle(world, real.judged((attempt,), [(attempt, verdict)]))
     world = world if world.book.attention else _take_over(world)
     return world.with_book(evidence=reading) if world.book.attention else world
 
 
-def _told(now: Counters, kind: str, known: Counters) -> Counters:
+def _counters_after(now: Counters, kind: str, before: Counters) -> Counters:
     """As 38h tells the counters, where nothing else has happened; else C1h."""
-    if now.tc <= known.tc:
-        return known._replace(tc=now.tc)
-    if now.tc == known.tc + 1 and kind == "FA" and now.frc == known.frc + 1:
-        return now._replace(fvc=known.fvc)
-    return now._replace(frc=known.frc) if now.tc == known.tc + 1 and kind == "FV" and now.fvc == known.fvc + 1 else now
+    if now.tc <= before.tc:
+        return before._replace(tc=now.tc)
+    if now.tc == before.tc + 1 and kind == "FA" and now.frc == before.frc + 1:
+        return now._replace(fvc=before.fvc)
+    return (
+        now._replace(frc=before.frc) if now.tc == before.tc + 1 and kind == "FV" and now.fvc == before.fvc + 1 else now
+    )
 
 
 def refused(world: World, number: str, kind: str) -> World:
@@ -167,7 +169,7 @@ def refused(world: World, number: str, kind: str) -> World:
 def close(world: World) -> World | None:
     reading = world.machine.read()
     is_activated = reading.activation != world.book.activation
-    if is_activated or real.ask(went_down, world.known, reading.counters):
+    if is_activated or real.ask(went_down, world.counters, reading.counters):
         return recover(world)
     return store.close(world, reading)
 
@@ -189,15 +191,15 @@ def decide(world: World, decision: str, code: str = "") -> World | None:
             after = case.after(paper).state
             is_next = after.counters != case.state.counters
             seen = (Certification(disputed.number, disputed.type, code),) if is_next else book.seen
-            known = real.counters_of(after.counters) if after.counters else None
-            world = world.with_book(known=known, seen=seen, activation=book.activation)
+            counters = real.counters_of(after.counters) if after.counters else None
+            world = world.with_book(counters=counters, seen=seen, activation=book.activation)
     return store.decided(world)
 
 
 # -- the truth ------------------------------------------------------------------------------------------------------------
 
 
-def made_of(world: World, attempt: Attempt) -> Certification | None:
+def machine_invoice(world: World, attempt: Attempt) -> Certification | None:
     """What the machine certified of it, and no book has."""
     same = (attempt.number, attempt.type, world.book.ifu)
     return next((one for one in missing(world) if (one.number, one.type, one.taxpayer) == same), None)
@@ -220,17 +222,17 @@ def is_lacking(world: World) -> bool:
 def evidence(world: World, number: str = "", kind: str = "") -> tuple[object, ...]:
     """All that a ledger could know. `kind` of the invoice in doubt; none where the question is whether the ledger lacks one."""
     book, reading = world.book, world.machine.read()
-    last, told = reading.last, "another"
+    last, result = reading.last, "another"
     if last is None:
-        told = "none"
+        result = "none"
     elif real.has_code(book, last.code):
-        told = "in the ledger"
+        result = "in the ledger"
     elif (last,) == book.seen:
-        told = "as before"
+        result = "as before"
     elif number and real.ask(is_last, real.invoice(number, kind), reading):
-        told = "ours"
+        result = "ours"
     elif number and real.ask(resembles, real.invoice(number, kind), last):
-        told = ALIKE
-    moved = tuple(now - before for now, before in zip(reading.counters, world.known, strict=True))
+        result = ALIKE
+    moved = tuple(now - before for now, before in zip(reading.counters, world.counters, strict=True))
     names = (reading.activation != book.activation, bool(reading.ifu), book.is_restored)
-    return kind, told, last and (last.type, bool(last.code)), moved, *names
+    return kind, result, last and (last.type, bool(last.code)), moved, *names

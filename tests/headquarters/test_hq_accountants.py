@@ -109,7 +109,7 @@ async def _compare(store, ledger, month, begin):
         page = (await client.get("/ui/totals", params={"month": month})).text
         file = (await client.get("/ui/exports/closures.csv", params={"month": month})).content
         last = f"{month}-{max(d for d in range(28, 32) if _is_day(month, d))}"
-        asked = (await client.get("/v1/closures", params={"from": f"{month}-01", "to": last})).json()["closures"]
+        content = (await client.get("/v1/closures", params={"from": f"{month}-01", "to": last})).json()["closures"]
     rows = list(csv.reader(io.StringIO(file.decode("utf-8-sig"), newline=""), delimiter=";"))
     heads, lines = rows[0], rows[1:]
     assert len(set(heads)) == len(heads)
@@ -120,21 +120,21 @@ async def _compare(store, ledger, month, begin):
     whole = [sum(number(row[n]) for row in by_day) for n in range(1, 6)]
     assert [len(lines), *(sums[head] for head in ("Factures", "Total HT", "TVA", "Total TTC"))] == whole
     assert whole == [
-        len(asked),
-        *(sum(one[name] for one in asked) for name in ("certs_count", "total_ht", "total_tva", "total_ttc")),
+        len(content),
+        *(sum(one[name] for one in content) for name in ("certs_count", "total_ht", "total_tva", "total_ttc")),
     ]
     assert whole[4] == sum(number(row[1]) for row in by_shop)
     # The columns behind the twelve of every month: three for each group, then one for each payment, in the order of their names.
     columns = [sums[head] for head in heads[12:]]
     in_page = [number(cell) for row in sorted(by_group) for cell in row[1:]]
     assert columns == in_page + [number(row[1]) for row in sorted(by_payment)]
-    for name, told in (("by_group", by_group), ("by_payment", by_payment)):
+    for name, result in (("by_group", by_group), ("by_payment", by_payment)):
         label, amount = {"by_group": ("group", "ttc"), "by_payment": ("label", "amount")}[name]
         found = Counter()
-        for one in asked:
+        for one in content:
             for part in one[name]:
                 found[part[label]] += part[amount]
-        assert {row[0]: number(row[-1]) for row in told} == dict(found)
+        assert {row[0]: number(row[-1]) for row in result} == dict(found)
 
 
 def _is_day(month, day):
@@ -165,8 +165,8 @@ def test_a_day_of_more_than_a_number_of_the_database_holds(store):
     """1 030 closures of the greatest amount, and of the smallest, in a day: their sums are exact."""
     box = PaperBox()
     store.register.add(box.nim, box.key.public, now=1)
-    made = [box.close(at=EVENING, total_ttc=MOST, total_ht=-MOST, total_tva=-1, certs_count=MOST) for _ in range(1030)]
-    store.closures.take([received(box, closure, store) for closure in made], now=10)
+    rows = [box.close(at=EVENING, total_ttc=MOST, total_ht=-MOST, total_tva=-1, certs_count=MOST) for _ in range(1030)]
+    store.closures.take([received(box, closure, store) for closure in rows], now=10)
     [total] = store.figures.totals("2025-12-06", "2025-12-06")
     assert (total.closures, total.ttc, total.ht, total.tva) == (1030, 1030 * MOST, -1030 * MOST, -1030)
     [cell] = store.figures.cells(["EL02000015"], "2025-12-06", "2025-12-06")

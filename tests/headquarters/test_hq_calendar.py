@@ -58,9 +58,9 @@ async def test_months_and_years_go_upstream_and_are_shown(store, box, tmp_path: 
     assert store.closures.take([other], now=NOW) == [TakeOutcome.FORK]
     async with pages(store) as client:
         log_in(client, store, "reader")
-        shown = await client.get(f"/ui/shops/{box.nim}?month=2026-12")
-        assert shown.status_code == 200
-        assert shown.text.count('data-testid="calendar-row"') == 2
+        screen = await client.get(f"/ui/shops/{box.nim}?month=2026-12")
+        assert screen.status_code == 200
+        assert screen.text.count('data-testid="calendar-row"') == 2
 
 
 async def test_a_month_is_taken_from_its_box_alone(store, box, tmp_path: Path) -> None:

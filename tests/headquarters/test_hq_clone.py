@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 from support.hq.paper_box import PaperBox
-from support.hq.store import NOW, said
+from support.hq.store import NOW, presence_word
 
 from headquarters.core.lateness import HeardBoot, heard, two_at_once
 from headquarters.core.wording import sentence
@@ -24,7 +24,7 @@ class Heard:
     def say(self, minute: int, boot: str, behind: int = 0, stream: bool = False):
         at = NOW + minute * MINUTE
         presence = self.box.presence(at - behind * MINUTE, boot=boot)
-        word = said(self.box, presence)
+        word = presence_word(self.box, presence)
         if stream:
             word = msgspec.structs.replace(word, heard_at=at, quiet=-1)
         self.store.presences.take([word], now=at)

@@ -12,7 +12,7 @@ from support.hq.store import NOW, received, take
 from headquarters.store.revision import next_arrival
 
 
-async def asked(client, **params):
+async def get_closures(client, **params):
     answer = await client.get("/v1/closures", params=params)
     assert answer.status_code == 200, answer.text
     return answer.json()
@@ -22,7 +22,7 @@ async def walked(client, **params):
     """Page by page."""
     found = []
     while True:
-        answer = await asked(client, **params)
+        answer = await get_closures(client, **params)
         found += [(one["nim"], one["z_number"]) for one in answer["closures"]]
         if "next" not in answer:
             return found
@@ -32,7 +32,7 @@ async def walked(client, **params):
 async def news(client, after=""):
     """What a program gets that asks again and again, and with what it goes on."""
     found = []
-    while (answer := await asked(client, after=after))["closures"]:
+    while (answer := await get_closures(client, after=after))["closures"]:
         found += [one["z_number"] for one in answer["closures"]]
         after = answer["after"]
     assert answer["after"] == after

@@ -25,8 +25,8 @@ def test_demo(tmp_path):
     assert any(line.startswith("the sale that waited is certified: ") for line in lines)
     assert "EL02000017-1  Z 1  4 invoices  60000 XOF" in lines
     assert sum("  Z 1  " in line for line in lines) == 3
-    made = {"Ouaga Centre": 1, "Koudougou": 2, "Bobo": 4}
-    assert {f"the machine of {shop} has made {count} invoices" for shop, count in made.items()} <= set(lines)
+    values = {"Ouaga Centre": 1, "Koudougou": 2, "Bobo": 4}
+    assert {f"the machine of {shop} has made {count} invoices" for shop, count in values.items()} <= set(lines)
     assert any("/ui/" in line for line in lines)
     running = subprocess.run(["pgrep", "-f", str(tmp_path)], capture_output=True, text=True, check=False)
     assert running.stdout == ""

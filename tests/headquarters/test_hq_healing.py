@@ -90,9 +90,9 @@ def database(request, tmp_path):
     if request.param == "sqlite":
         yield SqliteFile(tmp_path)
         return
-    made = PostgresDatabase(request.getfixturevalue("cluster"))
-    yield made
-    made.cluster.drop(made.url)
+    postgres = PostgresDatabase(request.getfixturevalue("cluster"))
+    yield postgres
+    postgres.cluster.drop(postgres.url)
 
 
 class OverHttps:
@@ -164,13 +164,13 @@ class OverNats:
 
 @pytest.fixture(params=[OverHttps, OverNats])
 async def site(request, tmp_path, database):
-    made = request.param(tmp_path, database)
-    await made.up()
-    made.hq.start()
-    for box in made.boxes:
-        made.hq.cli("boxes", "add", box.nim, "--public-key", box.key.public)
-    yield made
-    await made.down()
+    running = request.param(tmp_path, database)
+    await running.up()
+    running.hq.start()
+    for box in running.boxes:
+        running.hq.cli("boxes", "add", box.nim, "--public-key", box.key.public)
+    yield running
+    await running.down()
 
 
 async def holds(site, database, most):

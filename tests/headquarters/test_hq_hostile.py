@@ -81,10 +81,10 @@ async def test_messages_that_nobody_can_read(site):
     await send(mine, box, true)
     await send(others, other, other.close())
     site.hq.start()
-    await until(lambda: site.held() == {NIM: [1], OTHER: [1]}, 60)
+    await until(lambda: site.stored_z() == {NIM: [1], OTHER: [1]}, 60)
     await poison(site, f"mcf.{NIM}.closure")
     await send(others, other, other.close())
-    await until(lambda: site.held() == {NIM: [1], OTHER: [1, 2]}, 60)
+    await until(lambda: site.stored_z() == {NIM: [1], OTHER: [1, 2]}, 60)
     assert {finding for finding in site.findings() if finding[0] == "refused"} == {("refused", NIM)}
     assert len(site.findings()) <= 3
     assert site.hq.log.count("nats.lost") == 0
@@ -106,7 +106,7 @@ async def test_questions_that_nobody_can_read(site):
             await raw.close()
     assert await ask(client, other)
     await send(client, other, other.close())
-    await until(lambda: site.held() == {OTHER: [1]}, 60)
+    await until(lambda: site.stored_z() == {OTHER: [1]}, 60)
 
 
 async def test_a_flood_of_one_shop(site):
@@ -129,7 +129,7 @@ async def test_a_flood_of_one_shop(site):
         if round_ == 50:
             await until(lambda: ask(client, other), 60)
             await send(client, other, other.close())
-            await until(lambda: site.held() == {OTHER: [1]}, 60)
+            await until(lambda: site.stored_z() == {OTHER: [1]}, 60)
     assert resident(site.hq.pid, "VmHWM") - before < 60_000
     await until(lambda: ask(client, other), 60)
 
@@ -151,9 +151,9 @@ async def test_large_questions(site):
     assert resident(site.hq.pid, "VmHWM") - before < 60_000
 
 
-async def test_a_text_that_the_database_refuses(tmp_path, made_url):
+async def test_a_text_that_the_database_refuses(tmp_path, created_url):
     """A closure signed by its own box with what no database takes for a text: it is refused, and the others are taken."""
-    async with running(tmp_path, made_url) as site:
+    async with running(tmp_path, created_url) as site:
         box, other = site.boxes
         client, others = await site.raw(0), await site.raw(1)
         for changes in ({"box": "a\0b"}, {"key_id": "\0"}, {"ledger_id": "\0"}):
@@ -164,7 +164,7 @@ async def test_a_text_that_the_database_refuses(tmp_path, made_url):
         await client.ping(60)
         await send(others, other, *(other.close() for _ in range(3)))
         site.hq.start()
-        await until(lambda: site.held().get(OTHER) == [1, 2, 3], 60)
+        await until(lambda: site.stored_z().get(OTHER) == [1, 2, 3], 60)
 
 
 def resident(pid: int, what: str = "VmRSS") -> int:

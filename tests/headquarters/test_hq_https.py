@@ -48,7 +48,7 @@ def box(hq, request):
     return box
 
 
-def held(hq, box):
+def stored_z(hq, box):
     return [row["z_number"] for row in hq.get(f"/v1/closures?nim={box.nim}", hq.reader).json()["closures"]]
 
 
@@ -64,7 +64,7 @@ def test_taken_once_with_a_receipt(hq, box):
     assert (first.status_code, second.status_code) == (200, 409)
     for answer in (first, second):
         assert is_receipt(answer.content, sent[0]["webhook-id"], sent[1])
-    assert held(hq, box) == [1]
+    assert stored_z(hq, box) == [1]
 
 
 def test_a_trial_is_answered_and_never_kept(hq, box):
@@ -77,7 +77,7 @@ def test_a_trial_is_answered_and_never_kept(hq, box):
     assert is_receipt(answer.content, trial.id, body)
     forged = sign([PrivateKey(os.urandom(32))], trial.id, int(time.time()), body)
     assert hq.post("/closures", (forged, body)).status_code == 401
-    assert held(hq, box) == []
+    assert stored_z(hq, box) == []
     assert found(hq, box) == []
 
 
@@ -176,7 +176,7 @@ def test_refused(hq, box, attack, status):
     answer = hq.post("/closures", attack(box))
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
-    assert held(hq, box) == []
+    assert stored_z(hq, box) == []
     assert hq.get("/v1/closures?nim=EL99999999-1", hq.reader).json() == {"closures": []}
     assert hq.store.evidence.counted("2020-01-01") != before
 
@@ -187,9 +187,9 @@ def test_a_stranger_commands_no_terminal(hq, box):
     event = json.loads(body)
     event["data"]["created_at"] = "\x1b]0;gone\x07\x1b[2J"
     assert hq.post("/closures", (headers, json.dumps(event).encode())).status_code == 400
-    told = hq.cli("refused")
-    assert r"\x1b[2J" in told
-    assert "\x1b" not in told
+    result = hq.cli("refused")
+    assert r"\x1b[2J" in result
+    assert "\x1b" not in result
 
 
 def test_altered_figures_beside_the_body(hq, box):
@@ -204,7 +204,7 @@ def test_replayed_by_somebody_else(hq, box):
     """Who has listened may send a signed closure again: it is known, and nothing changes."""
     sent = box.sent(box.close())
     assert [hq.post("/closures", sent).status_code for _ in range(3)] == [200, 409, 409]
-    assert (held(hq, box), found(hq, box)) == ([1], [])
+    assert (stored_z(hq, box), found(hq, box)) == ([1], [])
 
 
 def test_stolen_key(hq, box):
@@ -226,7 +226,7 @@ def test_stolen_key(hq, box):
     hq.cli("boxes", "add", box.nim, "--public-key", box.key.public)
     box.close()
     assert hq.post("/closures", box.sent(box.close())).status_code == 200
-    assert held(hq, box)[0] == 1
+    assert stored_z(hq, box)[0] == 1
 
 
 def test_a_thief_who_was_first(hq, box):
@@ -248,7 +248,7 @@ def test_a_thief_who_was_first(hq, box):
     answer = hq.post("/presence", box.sent_presence(box.presence()))
     assert answer.json()["replay"] == [{"mode": "live", "from_z": 2, "to_z": 2}]
     assert hq.post("/closures", box.sent(true)).status_code == 200
-    assert (held(hq, box), found(hq, box)) == ([1, 2], [])
+    assert (stored_z(hq, box), found(hq, box)) == ([1, 2], [])
 
 
 def test_a_stolen_key_that_only_spoke(hq, box):
@@ -273,7 +273,7 @@ def test_many_at_once(hq, box):
     with ThreadPoolExecutor(16) as pool:
         statuses = list(pool.map(lambda one: hq.post("/closures", one).status_code, sent))
     assert sorted(statuses) == [200] * 40 + [409] * 40
-    assert (held(hq, box), found(hq, box)) == (list(range(1, 41)), [])
+    assert (stored_z(hq, box), found(hq, box)) == (list(range(1, 41)), [])
 
 
 def test_a_body_without_end(hq):
@@ -306,8 +306,8 @@ def test_a_box_that_lost_its_last_z_hears_it(hq, box):
     for closure in [box.close() for _ in range(3)]:
         hq.post("/closures", box.sent(closure))
     now = time.time_ns() // 1_000_000
-    told = hq.post("/presence", box.sent_presence(box.presence(at=now - 3000, z=5, waiting=2)))
-    assert "last_z" not in told.json()
+    answer = hq.post("/presence", box.sent_presence(box.presence(at=now - 3000, z=5, waiting=2)))
+    assert "last_z" not in answer.json()
     for at, changes in ((now - 2000, {"z": 0}), (now - 1000, {"z": 2, "asks": True}), (now, {"z": 0})):
         lost = box.presence(at=at, ledger="3f2b7c1e-0000-4000-8000-000000000001", seq=0, **changes)
         assert hq.post("/presence", box.sent_presence(lost)).json()["last_z"] == 5
@@ -374,5 +374,5 @@ def test_a_box_with_a_new_ledger(hq, box):
     assert hq.tried("boxes", "accept", "EL99999999-1").returncode == 2
     assert hq.cli("boxes", "accept", box.nim) == new.ledger
     assert hq.post("/closures", first).status_code == 200
-    assert held(hq, box) == [1, 1]
+    assert stored_z(hq, box) == [1, 1]
     assert found(hq, box) == []

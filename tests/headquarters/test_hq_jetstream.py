@@ -29,9 +29,9 @@ async def site(tmp_path):
 
 
 @pytest.fixture
-async def site_on_each(tmp_path, made_url):
+async def site_on_each(tmp_path, created_url):
     """On SQLite and on PostgreSQL."""
-    async with running(tmp_path, made_url) as site:
+    async with running(tmp_path, created_url) as site:
         yield site
 
 
@@ -162,10 +162,10 @@ async def test_what_the_stream_lacks_is_asked_of_the_box(site):
         # For some seconds after a closure has come nothing is asked, since more may be on its way; those seconds are over.
         connection.exec_driver_sql("UPDATE book SET received_at = received_at - 60000")
 
-    async def asked():
+    async def stream_lacks():
         return await ask(client, box) == {"replay": [{"mode": "live", "from_z": 3, "to_z": 4}]}
 
-    await until(asked, 60)
+    await until(stream_lacks, 60)
     assert site.findings() == [("gap", NIM)]
     await site.send(client, box, *closures[2:])
     await until(lambda: site.findings() == [])

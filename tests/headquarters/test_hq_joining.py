@@ -29,10 +29,10 @@ def code_for(store, *nims):
     return store.joining.make_code(nims, now=1, ends_at=SOON, by="awa")
 
 
-async def asked(client, given, nims=(NIM,), signer=None, **changes) -> httpx.Response:
+async def post_join(client, value, nims=(NIM,), signer=None, **changes) -> httpx.Response:
     """By default at the beginning of 1970: a new box does not know the date."""
     key = PaperBox().key
-    body = json.dumps({"type": "bf.mcfd.join.v1", "code": given, "key": key.public, "nims": nims} | changes).encode()
+    body = json.dumps({"type": "bf.mcfd.join.v1", "code": value, "key": key.public, "nims": nims} | changes).encode()
     return await client.post("/join", content=body, headers=sign([signer or key], "x", 0, body))
 
 
@@ -40,16 +40,16 @@ async def test_joined(client, store):
     """The answer says where closures go, and the same again is answered the same."""
     store.joining.make_code([NIM], now=1, ends_at=SOON, by="awa", label="Ouaga Centre")
     code = store.joining.make_code([NIM], now=2, ends_at=SOON, by="awa", label="Ouaga Centre")
-    answer = await asked(client, code)
+    answer = await post_join(client, code)
     assert answer.status_code == 200
     assert answer.json() == {"kind": "https", "url": "closures", "jwt": "", "ca": "", "label": "Ouaga Centre"}
-    assert (await asked(client, code)).json() == answer.json()
+    assert (await post_join(client, code)).json() == answer.json()
 
 
 async def test_as_people_type(client, store):
     """Small letters, no dashes, O for 0 and I for 1."""
     code = code_for(store, NIM).replace("0", "o").replace("1", "i").lower()
-    assert (await asked(client, f" {code[:5]} {code[5:]}")).status_code == 200
+    assert (await post_join(client, f" {code[:5]} {code[5:]}")).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -69,15 +69,15 @@ async def test_as_people_type(client, store):
 async def test_refused(client, store, changes, status, code):
     """Each with a code of its own; nobody has joined, and the code is as good as before."""
     right = code_for(store, NIM)
-    answer = await asked(client, right, **changes)
+    answer = await post_join(client, right, **changes)
     assert (answer.status_code, answer.json()["code"]) == (status, code)
     assert store.register.boxes() == []
-    assert (await asked(client, right)).status_code == 200
+    assert (await post_join(client, right)).status_code == 200
 
 
 async def test_the_private_half_is_needed(client, store):
     """Whoever knows a public key, and the code, joins with nothing."""
-    answer = await asked(client, code_for(store, NIM), signer=PrivateKey(b"x" * 32))
+    answer = await post_join(client, code_for(store, NIM), signer=PrivateKey(b"x" * 32))
     assert answer.status_code == 401
     assert store.register.boxes() == []
 
@@ -87,14 +87,14 @@ async def test_guesses(client, store):
     revision = store.register.revision()
     client.headers["x-forwarded-for"] = "192.0.2.66"
     for _ in range(10):
-        assert (await asked(client, new_code())).json()["code"] == "CODE_UNKNOWN"
+        assert (await post_join(client, new_code())).json()["code"] == "CODE_UNKNOWN"
     assert store.register.revision() == revision
-    answer = await asked(client, code_for(store, NIM))
+    answer = await post_join(client, code_for(store, NIM))
     assert (answer.status_code, answer.json()["code"]) == (429, "TOO_MANY_REQUESTS")
     assert 0 < int(answer.headers["retry-after"]) <= 30
     client.headers["x-forwarded-for"] = "192.0.2.7"
     code = code_for(store, NIM)
-    assert {(await asked(client, code)).status_code for _ in range(30)} == {200}
+    assert {(await post_join(client, code)).status_code for _ in range(30)} == {200}
 
 
 async def test_too_large(client):
@@ -107,20 +107,20 @@ async def test_on_the_page(client, store):
     own = {"origin": BASE, "sec-fetch-site": "same-origin"}
     wrong = await client.post("/ui/join", data={"nims": "EL02 x"}, headers=own)
     assert (wrong.status_code, store.joining.waiting(1)) == (422, [])
-    shown = await client.post(
+    answer = await client.post(
         "/ui/join", data={"nims": f" {NIM.lower()}, EL02000016-1", "label": "<b>Ouaga"}, headers=own
     )
-    (code,) = set(re.findall(r"[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{4}", shown.text))
-    assert "<b>" not in shown.text
+    (code,) = set(re.findall(r"[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{4}", answer.text))
+    assert "<b>" not in answer.text
     again = await client.get("/ui/join")
     assert code not in again.text
     assert "&lt;b&gt;Ouaga" in again.text
-    assert (await asked(client, code)).status_code == 200
+    assert (await post_join(client, code)).status_code == 200
     assert (await client.get("/ui/join")).text.count("<code") == 0
     assert 'data-testid="revoke"' in (await client.get(f"/ui/shops/{NIM}")).text
     assert (await client.post(f"/ui/shops/{NIM}/revoke", headers=own)).status_code == 303
     assert 'data-testid="revoke"' not in (await client.get(f"/ui/shops/{NIM}")).text
-    assert (await asked(client, code)).json()["code"] == "KEY_REVOKED"
+    assert (await post_join(client, code)).json()["code"] == "KEY_REVOKED"
 
 
 @pytest.mark.parametrize("path", ["/ui/join", f"/ui/shops/{NIM}/revoke"])

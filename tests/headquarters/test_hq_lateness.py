@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from support.hq.paper_box import DAY, PaperBox
-from support.hq.store import said, take
+from support.hq.store import presence_word, take
 
 from common.wire.instants import instant_millis
 from headquarters.core.lateness import Habit, learn, overdue_day
@@ -77,7 +77,7 @@ def test_late_until_it_closes(store):
     watch.look(now + MINUTE)
     assert len(store.findings.listed()) == 2
     presence = box.presence(at=now)
-    store.presences.take([said(box, presence)], now=now + 2 * MINUTE)
+    store.presences.take([presence_word(box, presence)], now=now + 2 * MINUTE)
     assert late() == []
     watch.look(now + 30 * MINUTE)
     assert late() == []
@@ -97,8 +97,8 @@ def test_learnt_in_the_store(store):
     assert store.findings.listed(is_open=True) == []
     watch.look(at("2026-03-12T20:30:00"))
     assert [finding.kind for finding in store.findings.listed(is_open=True)] == ["late"]
-    [kept] = store.register.boxes()
-    assert (kept.usual_at, kept.usual_days) == (15 * 60, 0b1111111)
+    [rest] = store.register.boxes()
+    assert (rest.usual_at, rest.usual_days) == (15 * 60, 0b1111111)
 
 
 def test_a_shop_that_is_closed_for_good(store):

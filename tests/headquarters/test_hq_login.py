@@ -125,18 +125,18 @@ async def test_where_headquarters_speaks_tls(store_with_people):
         token = client.cookies["__Host-hq_session"]
         client.cookies.clear()
         for name in ("hq_session", "__Host-hq_session"):
-            shown = await client.get("/ui/people", headers={"cookie": f"{name}={token}"})
-            assert shown.status_code == 200
+            view = await client.get("/ui/people", headers={"cookie": f"{name}={token}"})
+            assert view.status_code == 200
 
 
 async def test_passwords_that_are_none(store_with_people):
     """An admin hears why, in words, and nobody is added."""
     async with pages(store_with_people) as client:
         await tried(client, "Awa", PASSWORD, "10.0.0.1")
-        for password, said in (("short", "10 à 200"), ("aaaaaaaaaaaa", "trop facile"), ("Fatou-2026!", "trop facile")):
+        for password, text in (("short", "10 à 200"), ("aaaaaaaaaaaa", "trop facile"), ("Fatou-2026!", "trop facile")):
             data = {"name": "Fatou", "password": password, "role": "reader"}
             answer = await client.post("/ui/people", data=data, headers={"sec-fetch-site": "same-origin"})
-            assert (answer.status_code, said in answer.text) == (422, True)
+            assert (answer.status_code, text in answer.text) == (422, True)
         assert [person.name for person in store_with_people.people.listed()] == ["Awa", "Issa"]
 
 

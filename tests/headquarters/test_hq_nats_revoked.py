@@ -32,8 +32,8 @@ class Jwts:
 
     def __init__(self, directory: Path) -> None:
         self.site = NatsSite(directory / "nats", jwt=True)
-        made = int(time.time())
-        while int(time.time()) == made:  # in the same second the operator's line would be the same by chance
+        issued_at = int(time.time())
+        while int(time.time()) == issued_at:  # in the same second the operator's line would be the same by chance
             time.sleep(0.01)
         self.server = NatsServer(self.site)
         self.users = self.site.directory / "hq-1" / "users.conf"
@@ -118,21 +118,21 @@ def test_by_its_nim(tmp_path):
     """All that a box was given, and nobody else's: whoever has lost it need not know its key."""
     folder = tmp_path / "keys"
     assert run("init", folder).exit_code == 0
-    made = [
+    rows = [
         run("box", folder, *nims, "--to", tmp_path / f"{n}.creds").output.strip()
         for n, nims in enumerate([(NIM, "EL02000016-1"), (OTHER,), (NIM,)])
     ]
     done = run("revoke", folder, NIM)
-    assert done.output.split() == sorted([made[0], made[2]])
-    assert json.loads((folder / "revoked.json").read_text()) == sorted([made[0], made[2]])
+    assert done.output.split() == sorted([rows[0], rows[2]])
+    assert json.loads((folder / "revoked.json").read_text()) == sorted([rows[0], rows[2]])
 
 
 async def test_headquarters_own_credentials(tmp_path):
     """Stolen too: new ones are made, the old ones go."""
     place = Jwts(tmp_path)
     new = tmp_path / "new.creds"
-    made = run("reader", place.site.directory / "jwt", "--to", new)
-    assert made.output.strip() == read_credentials(new, "nats").public
+    output = run("reader", place.site.directory / "jwt", "--to", new)
+    assert output.output.strip() == read_credentials(new, "nats").public
     place.revoke(place.site.reader)
     await place.server.up()
     with pytest.raises(NatsError):

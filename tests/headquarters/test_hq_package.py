@@ -187,8 +187,8 @@ def test_what_root_types_follows_no_link(debian_with_postgresql):
     before = tree.run(*seen).stdout
     interpreter = tree.path("/usr/bin/mcfd-hq").read_text().partition("\n")[0].removeprefix("#!").split()
     done = json.loads(tree.run(*interpreter, "-c", TYPE, json.dumps(list(TYPED))).stdout)
-    for (command, (code, said)), (ended, told) in zip(TYPED.items(), done, strict=True):
-        assert (ended, said in told) == (code, True), (command, told)
+    for (command, (code, text)), (ended, result) in zip(TYPED.items(), done, strict=True):
+        assert (ended, text in result) == (code, True), (command, result)
     assert tree.run(*seen).stdout == before
     assert {path_of(cli, tuple(command.split())) for command in TYPED} == set(paths(cli)) - {("run",)}
 
@@ -196,8 +196,8 @@ def test_what_root_types_follows_no_link(debian_with_postgresql):
 def test_a_purge_leaves_nothing_of_the_program(debian_with_postgresql):
     """Byte code neither, which dpkg does not know of; the closures stay."""
     tree = debian_with_postgresql
-    told = tree.run("dpkg", "--purge", "mcfd-hq")
-    assert "not empty" not in told.stdout + told.stderr
+    output = tree.run("dpkg", "--purge", "mcfd-hq")
+    assert "not empty" not in output.stdout + output.stderr
     assert not any(tree.path(place).exists() for place in (LIB, "/usr/share/mcfd-hq", "/etc/mcfd-hq"))
     assert tree.path(OWN).is_dir()
 

@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 from support.browser import chromium, usable
 from support.hq.paper_box import DAY, EVENING, PaperBox
 from support.hq.running import RunningHq
-from support.hq.store import received, said
+from support.hq.store import presence_word, received
 from support.shop import PLAIN
 
 from headquarters.store.store import HqStore
@@ -51,10 +51,10 @@ def fill(store):
     now = time.time_ns() // 1_000_000
     for box in (first, second):
         closures = [box.close(sales=n) for n in range(1, 6)]
-        kept = [closure for closure in closures if (box, closure.z_number) != (first, 3)]
-        store.closures.take([received(box, closure, store) for closure in kept], now=now)
+        rows = [closure for closure in closures if (box, closure.z_number) != (first, 3)]
+        store.closures.take([received(box, closure, store) for closure in rows], now=now)
     presence = second.presence(at=now, tax_days=6)
-    store.presences.take([said(second, presence)], now=now)
+    store.presences.take([presence_word(second, presence)], now=now)
 
 
 @pytest.fixture(scope="module")
@@ -189,7 +189,7 @@ def test_a_lost_ledger_is_accepted(hq, open_page):
     hq.store.closures.take([received(lost, lost.close(at=EVENING + 60 * DAY), hq.store)], now=2)
     new = PaperBox(lost.nim, key=lost.key, seed="after the loss")
     presence = new.presence()
-    hq.store.presences.take([said(new, presence)], now=time.time_ns() // 1_000_000)
+    hq.store.presences.take([presence_word(new, presence)], now=time.time_ns() // 1_000_000)
     with logged_in(hq, "Issa") as client:
         assert client.get("/ui/shops/EL02000019-1/ledger").status_code == 403
         own = {"sec-fetch-site": "same-origin"}
@@ -280,7 +280,7 @@ def test_export_in_libreoffice(open_page, tmp_path):
     assert sum(int(row["Total TTC"]) for row in rows) == 216_000
 
 
-def anybody(hq, cookies=None):
+def client_of(hq, cookies=None):
     return httpx.Client(base_url=hq.base, trust_env=False, timeout=30, verify=PLAIN, cookies=cookies)
 
 
@@ -291,14 +291,14 @@ def log_in(client, name):
 def session(hq, name):
     """The cookie of somebody who has logged in once: a password costs a tenth of a second of a processor, and means to."""
     if name not in hq.sessions:
-        with anybody(hq) as client:
+        with client_of(hq) as client:
             log_in(client, name)
             hq.sessions[name] = dict(client.cookies)
     return hq.sessions[name]
 
 
 def logged_in(hq, name):
-    return anybody(hq, session(hq, name))
+    return client_of(hq, session(hq, name))
 
 
 @pytest.mark.parametrize(
@@ -335,18 +335,18 @@ def test_another_site_changes_nothing(hq):
 
 def test_guessing_is_throttled(hq):
     """Five wrong passwords and that name waits; the others do not."""
-    with anybody(hq) as client:
+    with client_of(hq) as client:
         data = {"name": "Nobody", "password": "wrong password"}
         statuses = [client.post("/ui/login", data=data).status_code for _ in range(6)]
         assert statuses == [401] * 5 + [429]
-    with anybody(hq) as client:
+    with client_of(hq) as client:
         log_in(client, "Ali")
         assert client.get("/ui/").status_code == 200
 
 
 def test_cookie(hq):
     """The session is out of reach of scripts and of other sites."""
-    with anybody(hq) as client:
+    with client_of(hq) as client:
         cookie = client.post("/ui/login", data={"name": "Ali", "password": PASSWORD}).headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
@@ -354,13 +354,13 @@ def test_cookie(hq):
 
 def test_a_login_leads_to_what_was_asked_for(hq):
     """To the screen, as it was asked for, if the role may see it; nowhere else, whatever the browser's cookie says; and once."""
-    asked = "/ui/totals?month=2026-10"
-    with anybody(hq) as client:
-        for path in (asked, "/ui/people", "/ui/exports/closures.csv"):
+    query = "/ui/totals?month=2026-10"
+    with client_of(hq) as client:
+        for path in (query, "/ui/people", "/ui/exports/closures.csv"):
             assert client.get(path).headers["location"] == "/ui/login"
             answer = client.post("/ui/login", data={"name": "Ali", "password": PASSWORD})
-            assert answer.headers["location"] == (path if path == asked else "/ui/")
-            assert (client.get(asked).status_code, "hq_asked" in client.cookies) == (200, False)
+            assert answer.headers["location"] == (path if path == query else "/ui/")
+            assert (client.get(query).status_code, "hq_asked" in client.cookies) == (200, False)
             client.cookies.delete("hq_session")
         client.cookies.set("hq_asked", "//evil.example", path="/ui/login")
         assert client.post("/ui/login", data={"name": "Ali", "password": PASSWORD}).headers["location"] == "/ui/"

@@ -18,8 +18,8 @@ pytestmark = pytest.mark.long
 
 
 @pytest.fixture
-async def site(tmp_path, made_url):
-    async with running(tmp_path, made_url) as site:
+async def site(tmp_path, created_url):
+    async with running(tmp_path, created_url) as site:
         yield site
 
 
@@ -45,15 +45,15 @@ async def test_while_closures_flow(site):
     clients = [await site.shop(0), await site.shop(1)]
     site.hq.start()
     await site.send(clients[0], box, *(box.close() for _ in range(3)))
-    await until(lambda: site.held() == {NIM: [1, 2, 3]})
+    await until(lambda: site.stored_z() == {NIM: [1, 2, 3]})
     rows = copied(site)
     await site.send(clients[0], box, box.close())
     await site.send(clients[1], other, *(other.close() for _ in range(3)))
-    await until(lambda: site.held() == {NIM: [1, 2, 3, 4], OTHER: [1, 2, 3]})
+    await until(lambda: site.stored_z() == {NIM: [1, 2, 3, 4], OTHER: [1, 2, 3]})
     put_back(site, rows)
-    assert site.held() == {NIM: [1, 2, 3]}
+    assert site.stored_z() == {NIM: [1, 2, 3]}
     await site.send(clients[1], other, other.close())
-    await until(lambda: site.held() == {NIM: [1, 2, 3, 4], OTHER: [1, 2, 3, 4]}, 60)
+    await until(lambda: site.stored_z() == {NIM: [1, 2, 3, 4], OTHER: [1, 2, 3, 4]}, 60)
     for client in clients:
         await client.close()
     assert site.findings() == []
@@ -67,9 +67,9 @@ async def test_while_nothing_comes(site):
     site.hq.start()
     rows = copied(site)
     await site.send(client, box, box.close())
-    await until(lambda: site.held() == {NIM: [1]})
+    await until(lambda: site.stored_z() == {NIM: [1]})
     put_back(site, rows)
-    await until(lambda: site.held() == {NIM: [1]}, 60)
+    await until(lambda: site.stored_z() == {NIM: [1]}, 60)
     await client.close()
 
 
@@ -88,13 +88,13 @@ async def test_a_stream_begun_anew(site):
     client = await site.shop(0)
     site.hq.start()
     await site.send(client, box, *(box.close() for _ in range(40)))
-    await until(lambda: site.held() == {NIM: list(range(1, 41))}, 60)
+    await until(lambda: site.stored_z() == {NIM: list(range(1, 41))}, 60)
     rows = copied(site)
     await anew(site)
     await site.send(client, box, *(box.close() for _ in range(6)))
-    await until(lambda: site.held() == {NIM: list(range(1, 47))}, 60)
+    await until(lambda: site.stored_z() == {NIM: list(range(1, 47))}, 60)
     put_back(site, rows)
-    await until(lambda: site.held() == {NIM: list(range(1, 47))}, 60)
+    await until(lambda: site.stored_z() == {NIM: list(range(1, 47))}, 60)
     await client.close()
 
 
@@ -105,16 +105,16 @@ async def test_what_no_stream_has(site):
     client = await site.shop(0)
     site.hq.start()
     await site.send(client, box, *(box.close() for _ in range(2)))
-    await until(lambda: site.held() == {NIM: [1, 2]})
+    await until(lambda: site.stored_z() == {NIM: [1, 2]})
     rows = copied(site)
     await site.send(client, box, box.close())
     headers, body = box.sent_presence(box.presence())
     await client.publish(f"mcf.{NIM}.presence", body, headers=headers)
-    await until(lambda: site.held() == {NIM: [1, 2, 3]} and site.heard())
+    await until(lambda: site.stored_z() == {NIM: [1, 2, 3]} and site.heard())
     await anew(site)
     other = await site.shop(1)
     await site.send(other, site.boxes[1], site.boxes[1].close())
-    await until(lambda: OTHER in site.held(), 60)
+    await until(lambda: OTHER in site.stored_z(), 60)
     put_back(site, rows)
     await until(lambda: ("gap", NIM) in site.findings(), 60)
     for one in (client, other):
@@ -134,7 +134,7 @@ async def test_a_subject_that_is_nearly_full(site):
     client = await site.shop(0)
     await site.send(client, box, closures[0], closures[2])
     site.hq.start()
-    await until(lambda: site.held() == {NIM: [1, 3]}, 60)
+    await until(lambda: site.stored_z() == {NIM: [1, 3]}, 60)
     with site.store.database.write() as connection:
         connection.execute(tables.book.update().values(received_at=1))
     headers, body = box.sent_presence(msgspec.structs.replace(box.presence(), version="0.1.0"))
@@ -142,5 +142,5 @@ async def test_a_subject_that_is_nearly_full(site):
     assert json.loads(answer.data) == {"replay": []}
     assert ("gap", NIM) in site.findings()
     await site.send(client, box, box.close())
-    await until(lambda: site.held() == {NIM: [1, 3, 4]}, 60)
+    await until(lambda: site.stored_z() == {NIM: [1, 3, 4]}, 60)
     await client.close()

@@ -34,7 +34,7 @@ def test_example(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("[server]\nport = 99999\n", "server.port"),
         ("[server]\ntls_cert = '/x'\n", "server.tls_cert"),
@@ -44,12 +44,12 @@ def test_example(tmp_path):
         ("nonsense", "key/value"),
     ],
 )
-def test_wrong(tmp_path, text, said):
+def test_wrong(tmp_path, text, expected):
     file = tmp_path / "hq.toml"
     file.write_text(text)
     with pytest.raises(SettingsError) as error:
         load(file)
-    assert said in str(error.value)
+    assert expected in str(error.value)
     assert "\n" not in str(error.value)
 
 

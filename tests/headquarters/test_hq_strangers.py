@@ -106,11 +106,11 @@ async def test_connections_of_one_address(web):
     """Hundreds of connections that never shake hands: no more of them are held than one address may have, and a box at another one delivers."""
     async with contextlib.AsyncExitStack() as stack:
         assert await delivers(web, "127.0.0.8")
-        held = []
+        blocked = []
         for _ in range(DIRECT.unknown_per_address + 20):
             with contextlib.suppress(ConnectionError):
-                held.append(await stack.enter_async_context(connected(web, "127.0.0.10", tls=False)))
-        ended = [asyncio.ensure_future(rest(reader)) for reader, _ in held]
+                blocked.append(await stack.enter_async_context(connected(web, "127.0.0.10", tls=False)))
+        ended = [asyncio.ensure_future(rest(reader)) for reader, _ in blocked]
         assert await delivers(web)
         async with asyncio.timeout(60):
             while sum(not each.done() for each in ended) > DIRECT.unknown_per_address:

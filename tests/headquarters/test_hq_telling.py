@@ -131,8 +131,8 @@ def test_each_finding_in_both_languages():
         assert text.in_language("fr") != text
     gone = {"first": 3, "last": 4, "what": "gone"}
     assert "3 to 4 have never come" in wording.sentence("gap", gone, "en")
-    told = [wording.sentence("unexplained", {"z": 7, "count": count}, "fr") for count in (1, 2)]
-    assert [sentence.partition(" sur ")[0] for sentence in told] == ["Z 7\xa0: une facture", "Z 7\xa0: 2 factures"]
+    rows = [wording.sentence("unexplained", {"z": 7, "count": count}, "fr") for count in (1, 2)]
+    assert [sentence.partition(" sur ")[0] for sentence in rows] == ["Z 7\xa0: une facture", "Z 7\xa0: 2 factures"]
 
 
 def secret_in(tmp_path):
@@ -241,6 +241,6 @@ async def test_two_instances_and_a_slow_webhook(store, many, tmp_path):
         await asyncio.gather(*telling)
         kinds = [json.loads(body)["data"]["kind"] for _, body in listener.heard]
         assert (kinds[2:4].count("fork"), kinds.count("fork")) == (1, 1)
-        told = [json.loads(body)["data"]["id"] for _, body in listener.heard]
-        assert len(told) == len(set(told)) == len(store.findings.listed())
+        content = [json.loads(body)["data"]["id"] for _, body in listener.heard]
+        assert len(content) == len(set(content)) == len(store.findings.listed())
     other.close()

@@ -38,8 +38,8 @@ async def test_a_word_that_was_heard_before(store, box, threads):
 async def test_a_word_of_a_key_that_is_revoked_since(store, box, threads):
     """Nobody has it any more: it is looked at again, and refused."""
     reception = Reception(store, threads, UTC)
-    said = word(box)
+    presence = word(box)
     async with reception.running():
-        await reception.presence(said)
+        await reception.presence(presence)
     store.register.revoke(PaperBox().nim.partition("-")[0], box.key.id, 1)
-    assert await reception.unheard([said]) == [said]
+    assert await reception.unheard([presence]) == [presence]

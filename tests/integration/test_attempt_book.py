@@ -109,8 +109,8 @@ async def test_an_intent_that_waited_through_an_activation_belongs_to_its_outcom
         await shop.intents(2)
         activated(shop.session, reset=True)
         shop.resume()
-        told = [receipt((await till).value) for till in (first, waiting)]
-        assert [(each.nim, each.fvc) for each in told] == [(SECOND, 1), (SECOND, 2)]
+        receipts = [receipt((await till).value) for till in (first, waiting)]
+        assert [(each.nim, each.fvc) for each in receipts] == [(SECOND, 1), (SECOND, 2)]
         with pytest.raises(CreditExceedsOriginal) as caught:
             await shop.certify("K-1", 3001, credit=True, invoiceType="FA", creditNoteRef=f"{SECOND}-2")
         assert caught.value.original_ttc == 3000
@@ -154,7 +154,7 @@ async def test_an_answer_lost_before_another_taxpayer_is_settled_in_the_first_on
         await shop.connected()
         old = shop.worker.book
         sale = asyncio.ensure_future(shop.certify("D", 4000, key="d"))
-        await shop.held_at(6, "after" if executed else "before")
+        await shop.stop_at(6, "after" if executed else "before")
         (attempt,) = shop.store.ledger.peek(attempts.unfinished, old)
         if not is_restarted:
             activated(session, reset=reset, ifu="00099999X")
@@ -179,8 +179,8 @@ async def test_an_answer_lost_before_another_taxpayer_is_settled_in_the_first_on
         case = await shop.store.decisions.case(old)
         assert bool(case.state.attention) == (state == "disputed")
         if state == "disputed":
-            said = Evidence(2, await shop.worker.present().state())
-            case = await shop.store.decisions.case(old, said)
+            evidence = Evidence(2, await shop.worker.present().state())
+            case = await shop.store.decisions.case(old, evidence)
             assert (case.choices, case.obstacle("certified")) == (("certified", "not-certified"), "machine unknown")
             await shop.store.decisions.carry_out(case, "not-certified", reason="not on paper", at=3)
             assert not (await shop.store.ledger.state(old)).attention
@@ -204,7 +204,7 @@ async def test_the_open_period_of_a_taxpayer_is_closed_when_the_machine_has_anot
         await shop.connected()
         old = shop.worker.book
         sale = asyncio.ensure_future(shop.certify("D", 4000))
-        await shop.held_at(6, "after")
+        await shop.stop_at(6, "after")
     await asyncio.gather(sale, return_exceptions=True)
     shop.resume()
     activated(session, reset=True, ifu="00099999X")
@@ -229,16 +229,18 @@ async def test_the_open_period_of_a_taxpayer_is_closed_when_the_machine_has_anot
     assert verify(ledger).problems == ()
 
 
-@pytest.mark.parametrize("told", ["", "000000000", "?????????"])
+@pytest.mark.parametrize("expected", ["", "000000000", "?????????"])
 @pytest.mark.parametrize("is_restarted", [False, True])
-async def test_a_machine_between_two_taxpayers_empties_no_book(tmp_path: Path, told: str, is_restarted: bool) -> None:
+async def test_a_machine_between_two_taxpayers_empties_no_book(
+    tmp_path: Path, expected: str, is_restarted: bool
+) -> None:
     """X7: reset, and asked before its activation for another taxpayer: whose the first book is stays known, so the next taxpayer has another one; a
     Z of the time in between is the first one's, and is not given again after a restore."""
     ledger, copy = tmp_path / "ledger", tmp_path / "copy"
     session = await first_activation(ledger)
     backup(ledger, copy, at=1)
     session.cut_power(0.0, 0.0)
-    session.machine.change(ifu=told)
+    session.machine.change(ifu=expected)
     async with MemoryShop(ledger, on=session) as shop:
         await shop.connected()
         old = shop.worker.book
@@ -365,12 +367,12 @@ async def test_an_invoice_right_after_a_reset_that_nobody_noticed_is_certified_o
             shop.session.machine.certify_foreign(invoice_type="FV", total=500)
         answered = await shop.certify("B", 2000, key="b")
         assert [entry.code for entry in shop.on_machine if entry.number == "B"] == [answered.value.code]
-        told = receipt(answered.value)
-        assert (told.nim, told.fvc) == (SECOND, 1 + foreign)
+        paper = receipt(answered.value)
+        assert (paper.nim, paper.fvc) == (SECOND, 1 + foreign)
         await shop.until(lambda: shop.worker.connected, "service")
         assert (shop.worker.attention, shop.worker.book.nim) == ("", SECOND)
         replayed = await shop.certify("B", 2000, key="b")
-        assert (replayed.replayed, receipt(replayed.value)) == (True, told)
+        assert (replayed.replayed, receipt(replayed.value)) == (True, paper)
         assert (await shop.close_period()).value.unexplained == foreign
         assert (await shop.store.ledger.state(shop.worker.book)).epoch == 2
     assert verify(tmp_path / "ledger").problems == ()

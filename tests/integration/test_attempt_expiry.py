@@ -27,7 +27,7 @@ async def test_expired_at_its_turn(tmp_path: Path) -> None:
     async with MemoryShop(tmp_path / "ledger", timers=quick(20)) as shop:
         await shop.connected()
         first = asyncio.ensure_future(shop.certify("A", key="a"))
-        await shop.held_at(LAST)
+        await shop.stop_at(LAST)
         late, is_over = expiring(shop, "B")
         await shop.intents(2)
         await shop.until(is_over, "the end of its time")
@@ -45,7 +45,7 @@ async def test_expired_before_38h(tmp_path: Path) -> None:
     async with MemoryShop(tmp_path / "ledger", timers=quick(20)) as shop:
         await shop.connected()
         late, is_over = expiring(shop, "A")
-        await shop.held_at(LAST - 1)
+        await shop.stop_at(LAST - 1)
         await shop.until(is_over, "the end of its time")
         shop.resume()
         with pytest.raises(RequestExpired):

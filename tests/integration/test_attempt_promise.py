@@ -34,7 +34,7 @@ async def test_a_stop_during_disk_trouble_lets_nothing_past_an_outcome_that_is_n
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
         first = asyncio.ensure_future(shop.certify("A", key="a"))
-        await shop.held_at(LAST)
+        await shop.stop_at(LAST)
         second = asyncio.ensure_future(shop.certify("B", key="b"))
         await shop.intents(2)
         await shop.disk(writable=False)
@@ -62,18 +62,18 @@ async def test_an_intent_that_is_being_committed_is_no_concern_of_recover(
 ) -> None:
     """The line is found again in the moment between the commit of an intent and the news of it: the attempt is certified, and is not
     abandoned in the ledger."""
-    committed, told = asyncio.Event(), asyncio.Event()
+    committed, result = asyncio.Event(), asyncio.Event()
 
     async def begin(write: Callable[[], Awaitable[int]]) -> int:
         attempt_id = await write()
         committed.set()
-        await told.wait()
+        await result.wait()
         return attempt_id
 
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
         first = asyncio.ensure_future(shop.certify("A", key="a"))
-        await shop.held_at(3)
+        await shop.stop_at(3)
         around_write(monkeypatch, "begin", begin)
         second = asyncio.ensure_future(shop.certify("B", key="b"))
         await committed.wait()
@@ -81,7 +81,7 @@ async def test_an_intent_that_is_being_committed_is_no_concern_of_recover(
         shop.resume()
         await shop.until(lambda: len(shop.ports) > 1 and shop.worker.connected, "a new connection")
         await asyncio.sleep(0.05)
-        told.set()
+        result.set()
         with pytest.raises(LineLost, match="nothing was certified"):
             await first
         assert (await second).value.code == shop.on_machine[0].code
@@ -98,7 +98,7 @@ async def test_a_machine_that_counts_only_fv_and_ft_in_fvc_has_certified_all_the
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
         sale = asyncio.ensure_future(shop.certify("A", key="a", invoiceType=kind))
-        await shop.held_at(LAST, "after")
+        await shop.stop_at(LAST, "after")
         shop.session.machine.fiscal.fvc -= 1
         shop.session.unplug(asyncio.get_running_loop().time(), 0.02)
         shop.resume()
@@ -113,7 +113,7 @@ async def test_a_sale_that_the_counters_do_not_show_is_disputed(tmp_path: Path) 
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
         sale = asyncio.ensure_future(shop.certify("A", key="a"))
-        await shop.held_at(LAST, "after")
+        await shop.stop_at(LAST, "after")
         shop.session.machine.fiscal.fvc -= 1
         shop.session.unplug(asyncio.get_running_loop().time(), 0.02)
         shop.resume()
@@ -137,9 +137,9 @@ async def test_a_machine_that_says_number_already_certified_is_believed(tmp_path
         assert [record.number for record in await shop.certified()] == ["A"]
 
 
-@pytest.mark.parametrize(("on_machine", "asked"), [(15000, 7000), (7000, 15000), (7000, 7000)])
+@pytest.mark.parametrize(("on_machine", "query"), [(15000, 7000), (7000, 15000), (7000, 7000)])
 async def test_a_number_that_the_machine_has_certified_for_another_amount_is_refused(
-    tmp_path: Path, on_machine: int, asked: int
+    tmp_path: Path, on_machine: int, query: int
 ) -> None:
     """Its last invoice is that of the earlier attempt, or of this one, or neither; only what is both is our certification."""
     async with MemoryShop(tmp_path / "ledger") as shop:
@@ -150,7 +150,7 @@ async def test_a_number_that_the_machine_has_certified_for_another_amount_is_ref
         await shop.connected()
         shop.session.machine.certify_foreign(number="A", total=on_machine)
         with pytest.raises(MachineRefused):
-            await shop.certify("A", asked)
+            await shop.certify("A", query)
         assert not await shop.certified()
 
 
@@ -169,12 +169,12 @@ async def test_fc_of_38h_that_did_not_move_is_not_believed(tmp_path: Path, monke
 
 async def test_an_answer_to_an_earlier_38h_is_not_this_one_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It comes seconds late, after a restart, and its SEQ is the same by chance: C1h tells the code of our invoice, and that is told."""
-    told: list[Closed] = []
+    messages: list[Closed] = []
     real = LinkedMachine.close_invoice
 
     async def close_invoice(machine: LinkedMachine, total: int, *, credit: bool) -> Closed:
-        told.append(await real(machine, total, credit=credit))
-        return told[0]
+        messages.append(await real(machine, total, credit=credit))
+        return messages[0]
 
     monkeypatch.setattr(LinkedMachine, "close_invoice", close_invoice)
     async with MemoryShop(tmp_path / "ledger") as shop:
@@ -192,7 +192,7 @@ async def test_somebody_elses_invoice_seen_by_the_heartbeat_is_known_from_then_o
         shop.session.machine.certify_foreign(number="X-1", total=500)
         await shop.until(lambda: shop.worker.counters.fvc == 2, "the look")
         sale = asyncio.ensure_future(shop.certify("F-2", key="k"))
-        await shop.held_at(LAST, "after")
+        await shop.stop_at(LAST, "after")
         shop.session.unplug(asyncio.get_running_loop().time(), 0.02)
         shop.resume()
         assert (await sale).value.code == shop.on_machine[-1].code
@@ -219,14 +219,14 @@ async def test_who_cancelled_an_open_invoice_is_in_the_audit_log(tmp_path: Path)
         await shop.connected()
         machine = shop.session.machine
         machine.execute(0xC0, f"1,Caisse 1,{machine.options.ifu},FV,TTC,1,LEFT-OPEN".encode())
-        asked = Call("r-1", key="k-1", fingerprint=b"cancel", by=Actor("key:3", "192.168.1.20"))
-        first = await inspect.cancel_pending(shop.worker, asked)
-        again = await inspect.cancel_pending(shop.worker, asked)
+        query = Call("r-1", key="k-1", fingerprint=b"cancel", by=Actor("key:3", "192.168.1.20"))
+        first = await inspect.cancel_pending(shop.worker, query)
+        again = await inspect.cancel_pending(shop.worker, query)
         nothing = await inspect.cancel_pending(shop.worker, Call("r-2", by=Actor("key:4")))
         assert [b'"wasPending":true' in done.value for done in (first, again, nothing)] == [True, True, False]
         found = [entry for entry in await shop.store.audit.newest() if entry.action == "pending.cancelled"]
-        told = [(entry.actor, entry.address, entry.subject) for entry in found]
-        assert told == [("key:3", "192.168.1.20", f"{shop.worker.book.nim} live")]
+        rows = [(entry.actor, entry.address, entry.subject) for entry in found]
+        assert rows == [("key:3", "192.168.1.20", f"{shop.worker.book.nim} live")]
         assert await shop.store.audit.broken_entry() is None
 
 
@@ -268,7 +268,7 @@ async def test_intents_that_were_never_sent_are_not_counted_as_incomplete(tmp_pa
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
         sales = [asyncio.ensure_future(shop.certify(number)) for number in ("A", "B", "C")]
-        await shop.held_at(LAST)
+        await shop.stop_at(LAST)
         await shop.intents(3)
         await shop.disk(writable=False)  # as a power cut would: nothing more is written down
     await asyncio.gather(*sales, return_exceptions=True)
@@ -315,7 +315,7 @@ async def test_somebody_else_s_invoice_before_an_export_is_counted(tmp_path: Pat
     async with MemoryShop(tmp_path / "ledger", options=options) as shop:
         await shop.connected()
         sale = asyncio.ensure_future(shop.certify("A", invoiceType="EV"))
-        await shop.held_at(1)
+        await shop.stop_at(1)
         shop.session.machine.certify_foreign(invoice_type="FA", total=500)
         shop.resume()
         await sale

@@ -20,13 +20,13 @@ NO_TICK = Limits(aggregation_delay=3600.0)
 
 async def test_what_the_machine_says_at_a_z_is_known_from_then_on(tmp_path: Path) -> None:
     """Its counters, with an invoice of somebody else in them, and its clock; X shows the empty period at once."""
-    told: list[int] = []
+    messages: list[int] = []
     async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0, limits=NO_TICK) as shop:
         await shop.connected()
         await shop.certify("A", 1000)
         shop.session.machine.certify_foreign(total=500)
         shop.clock.offset = timedelta(hours=1)
-        shop.worker.on_event = lambda event: told.append(event.ref) if event.type == "closure.created" else None
+        shop.worker.on_event = lambda event: messages.append(event.ref) if event.type == "closure.created" else None
         closure = (await shop.close_period()).value
         assert (closure.certs_count, closure.unexplained, closure.counters) == (1, 1, FiscalCounters(*shop.counters))
         assert shop.worker.counters == closure.counters
@@ -36,7 +36,7 @@ async def test_what_the_machine_says_at_a_z_is_known_from_then_on(tmp_path: Path
         assert x == await shop.store.ledger.aggregated(shop.worker.book)
         assert x is not None
         assert (x.running == x.closed, x.period_start) == (True, closure.period_end)
-        assert told == [1]
+        assert messages == [1]
 
 
 async def test_a_z_waits_for_an_end_that_is_on_its_way_to_the_disk(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ async def test_an_error_is_the_same_over_the_socket(box: Box) -> None:
         await box.ask(RepairTime(till.book, START, 0, "x"))
 
 
-def _said(box: Box, line: bytes) -> bytes:
+def _send_line(box: Box, line: bytes) -> bytes:
     with socket.socket(socket.AF_UNIX) as connection, unix_address(box.control) as address:
         connection.connect(address)
         with contextlib.suppress(OSError):
@@ -165,9 +165,9 @@ async def test_who_says_something_else_changes_nothing(box: Box) -> None:
         (b"x" * 1_000_000, b""),
         (b"", b""),
     ):
-        assert words in await asyncio.to_thread(_said, box, line), line
+        assert words in await asyncio.to_thread(_send_line, box, line), line
     offline = b'{"operation":{"operation":"time.repair","book":{"id":1,"nim":"","mode":"live"},"right":1,"ahead":1,"reason":""}}\n'
-    assert b"has to be stopped" in await asyncio.to_thread(_said, box, offline)
+    assert b"has to be stopped" in await asyncio.to_thread(_send_line, box, offline)
     assert await box.ask(CreateKey(NIM, "live", "till"))
 
 

@@ -136,9 +136,9 @@ async def test_an_export_that_a_restored_ledger_lacks_is_asked_about(tmp_path: P
     async with MemoryShop(saved.ledger, on=shop.session) as shop:
         await adopted(shop)
         await shop.certify("B")
-        with pytest.raises(DuplicateInvoice) as told:
+        with pytest.raises(DuplicateInvoice) as caught:
             await shop.certify("E-1", invoiceType="EV", key="k")
-        assert told.value.record.code == shop.on_machine[1].code
+        assert caught.value.record.code == shop.on_machine[1].code
         await is_sound(shop)
 
 
@@ -237,8 +237,8 @@ async def test_an_export_before_somebody_else_s_export_is_not_taken_for_failed(t
     """X2: TC moved by two and FVC did not: nobody can tell whether ours is one of them."""
     async with MemoryShop(tmp_path / "ledger", options=FVC_LOCAL) as shop:
         await shop.connected()
-        told = await answer_lost(shop, "E-1", executed=True, then=stranger(shop, "EV"), invoiceType="EV")
-        assert isinstance(told, MachineAttention)
+        lost_answer = await answer_lost(shop, "E-1", executed=True, then=stranger(shop, "EV"), invoiceType="EV")
+        assert isinstance(lost_answer, MachineAttention)
         await decide(shop, "certified", on_paper(shop, "E-1"))
         await shop.until(lambda: not shop.worker.attention, "service")
         assert (await shop.certify("E-1", invoiceType="EV", key="key of E-1")).replayed
@@ -252,7 +252,7 @@ async def test_counters_that_are_equal_by_chance_after_an_activation_prove_nothi
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
         if reset:
-            told = await answer_lost(shop, "F-1", executed=True, then=lambda: activated(shop, reset=True))
+            lost_answer = await answer_lost(shop, "F-1", executed=True, then=lambda: activated(shop, reset=True))
         else:
             await shop.certify("A")
 
@@ -260,8 +260,8 @@ async def test_counters_that_are_equal_by_chance_after_an_activation_prove_nothi
                 activated(shop, reset=True)
                 stranger(shop)()
 
-            told = await answer_lost(shop, "F-1", executed=True, then=then)
-        assert isinstance(told, MachineAttention)
+            lost_answer = await answer_lost(shop, "F-1", executed=True, then=then)
+        assert isinstance(lost_answer, MachineAttention)
 
 
 async def test_a_machine_that_is_not_activated_proves_nothing(tmp_path: Path) -> None:
@@ -313,13 +313,13 @@ async def test_an_activation_after_which_nothing_was_certified_is_no_doubt(tmp_p
     async with MemoryShop(tmp_path / "ledger", options=CAPITALS) as shop:
         await shop.connected()
         await shop.certify("a-1")
-        told = await answer_lost(shop, "b-1", executed=False, then=lambda: activated(shop, reset=False))
-        assert isinstance(told, NothingDone)
+        lost_answer = await answer_lost(shop, "b-1", executed=False, then=lambda: activated(shop, reset=False))
+        assert isinstance(lost_answer, NothingDone)
         stranger(shop)()
         await shop.until(lambda: shop.worker.counters.fvc == 2, "the stranger seen")
         third = "EL02000015-3"
-        told = await answer_lost(shop, "c-1", executed=False, then=lambda: activated(shop, third, reset=False))
-        assert isinstance(told, NothingDone)
+        lost_answer = await answer_lost(shop, "c-1", executed=False, then=lambda: activated(shop, third, reset=False))
+        assert isinstance(lost_answer, NothingDone)
         await shop.connected()
         await shop.certify("c-1")
         await is_sound(shop)
@@ -340,9 +340,9 @@ async def test_a_number_in_other_letters_waits_for_the_one_that_is_certified(tmp
             await second
     async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
         await shop.connected()
-        with pytest.raises(DuplicateInvoice) as told:
+        with pytest.raises(DuplicateInvoice) as caught:
             await shop.certify("A1")
-        assert told.value.record.number == "a1"
+        assert caught.value.record.number == "a1"
         await is_sound(shop)
 
 
@@ -356,9 +356,9 @@ async def test_one_number_in_two_spellings_is_certified_once(tmp_path: Path) -> 
         await shop.connected()
         record = (await shop.certify("A1")).value
         for number in ("a1", "A1"):
-            with pytest.raises(DuplicateInvoice) as told:
+            with pytest.raises(DuplicateInvoice) as caught:
                 await shop.certify(number)
-            assert told.value.record == record
+            assert caught.value.record == record
         daily_report(shop)
         await is_sound(shop)
 
@@ -368,9 +368,9 @@ async def test_a_refused_number_does_not_get_another_certification_s_code(tmp_pa
     async with MemoryShop(tmp_path / "ledger", options=CAPITALS) as shop:
         await shop.connected()
         record = (await shop.certify("STRASSE-1")).value
-        with pytest.raises(DuplicateInvoice) as told:
+        with pytest.raises(DuplicateInvoice) as caught:
             await shop.certify("straße-1")
-        assert told.value.record == record
+        assert caught.value.record == record
 
 
 async def test_what_stands_on_the_machine_s_paper_can_be_entered(tmp_path: Path) -> None:
@@ -378,8 +378,8 @@ async def test_what_stands_on_the_machine_s_paper_can_be_entered(tmp_path: Path)
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
         await shop.certify("A")
-        told = await answer_lost(shop, "F-1", executed=True, then=stranger(shop))
-        assert isinstance(told, MachineAttention)
+        lost_answer = await answer_lost(shop, "F-1", executed=True, then=stranger(shop))
+        assert isinstance(lost_answer, MachineAttention)
         case = await case_of(shop)
         assert case.obstacle("certified") == "not its last"
         await decide(shop, "certified", on_paper(shop, "F-1"))
@@ -451,9 +451,9 @@ async def test_our_invoice_after_a_stranger_that_nobody_had_seen_is_no_doubt(tmp
     async with MemoryShop(tmp_path / "ledger", heartbeat=600) as shop:
         await shop.connected()
         stranger(shop)()
-        told = await answer_lost(shop, "F-1", executed=True)
-        assert isinstance(told, Record)
-        assert told.code == shop.on_machine[-1].code
+        lost_answer = await answer_lost(shop, "F-1", executed=True)
+        assert isinstance(lost_answer, Record)
+        assert lost_answer.code == shop.on_machine[-1].code
         assert (await shop.close_period()).value.unexplained == 1
 
 
@@ -464,10 +464,10 @@ async def test_a_stranger_s_invoice_alone_is_no_doubt(tmp_path: Path, ours_is: s
         await shop.connected()
         await shop.certify("A")
         changes = {"credit": True, "creditNoteRef": f"{NIM}-1"} if ours_is == "FA" else {}
-        told = await answer_lost(
+        lost_answer = await answer_lost(
             shop, "F-1", executed=False, then=stranger(shop, theirs), invoiceType=ours_is, **changes
         )
-        assert isinstance(told, NothingDone)
+        assert isinstance(lost_answer, NothingDone)
         await shop.connected()
         assert (await shop.certify("F-1", key="key of F-1", invoiceType=ours_is, **changes)).value.state == "certified"
         await is_sound(shop)
@@ -485,12 +485,12 @@ async def test_a_decision_is_valid_for_the_case_that_was_shown(tmp_path: Path) -
         await shop.certify("A")
     saved.put_back()
     async with MemoryShop(saved.ledger, on=shop.session) as shop:
-        shown = await case_of(shop)
+        case = await case_of(shop)
         await adopted(shop)
         await shop.certify("B")
         before = await shop.store.ledger.state(shop.worker.book)
         with pytest.raises(DecisionRefused, match="changed"):
-            await shop.store.decisions.carry_out(shown, "adopt", reason="late", at=4)
+            await shop.store.decisions.carry_out(case, "adopt", reason="late", at=4)
         assert await shop.store.ledger.state(shop.worker.book) == before
         assert (await shop.close_period()).value.unexplained == 1
 
@@ -500,13 +500,13 @@ async def test_a_decision_on_another_attention_is_not_carried_out(tmp_path: Path
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
         await answer_lost(shop, "F-1", executed=True, then=stranger(shop))
-        shown = await case_of(shop)
+        case = await case_of(shop)
         await decide(shop, "not-certified")
         await shop.until(lambda: not shop.worker.attention, "service")
         await answer_lost(shop, "F-1", executed=True, then=stranger(shop))
         await case_of(shop)
         with pytest.raises(DecisionRefused, match="changed"):
-            await shop.store.decisions.carry_out(shown, "not-certified", reason="late", at=4)
+            await shop.store.decisions.carry_out(case, "not-certified", reason="late", at=4)
         assert [record.number for record in await shop.store.decisions.disputed(shop.worker.book)] == ["F-1"]
 
 

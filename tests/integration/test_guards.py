@@ -32,19 +32,19 @@ async def test_a_z_without_its_machine_is_refused_before_anything_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither the disk nor the line: the operator is told at once that the machine is away."""
-    asked: list[object] = []
+    calls: list[object] = []
 
     async def check_free_space(*_: object) -> None:
-        asked.append("the disk")
+        calls.append("the disk")
 
     monkeypatch.setattr(Ledger, "check_free_space", check_free_space)
     async with MemoryShop(tmp_path / "ledger") as shop:
         with pytest.raises(MachineOffline):
             await shop.close_period()
-        assert asked == []
+        assert calls == []
         await shop.connected()
         assert (await shop.close_period()).value.z_number == 1
-        assert asked == ["the disk"]
+        assert calls == ["the disk"]
 
 
 async def test_an_end_that_cannot_be_stored_is_tried_until_it_can(
@@ -65,7 +65,7 @@ async def test_an_end_that_cannot_be_stored_is_tried_until_it_can(
         await shop.connected()
         shop.session.plan.add("nonsense@33#1")
         sale = asyncio.ensure_future(shop.certify("A"))
-        await shop.held_at(3)
+        await shop.stop_at(3)
         await shop.intents(1)
         await shop.disk(writable=False)
         shop.resume()
@@ -83,7 +83,7 @@ async def test_nothing_is_judged_before_the_operator_has_decided(tmp_path: Path)
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
         sale = asyncio.ensure_future(shop.certify("A"))
-        await shop.held_at(LAST, "after")
+        await shop.stop_at(LAST, "after")
         shop.session.unplug(asyncio.get_running_loop().time(), 3600)
         shop.port.pump()
         await shop.until(lambda: not shop.worker.connected, "the outage")
@@ -119,7 +119,7 @@ async def test_a_key_in_use_is_refused_to_another_request_at_once(tmp_path: Path
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
         sale = asyncio.ensure_future(shop.certify("A", key="k"))
-        await shop.held_at(LAST)
+        await shop.stop_at(LAST)
         with pytest.raises(KeyReused):
             await shop.certify("B", key="k")
         assert not sale.done()
@@ -131,14 +131,14 @@ async def test_a_key_in_use_is_refused_to_another_request_at_once(tmp_path: Path
 async def test_the_last_sale_before_a_stop_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is put off until the answers are out is done at the stop, however soon it comes: the event of the last sale is not lost."""
     monkeypatch.setattr("daemon.usecases.worker.machine_worker.ANSWERS_FIRST", 3600.0)
-    told: list[str] = []
+    messages: list[str] = []
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
-        shop.worker.on_event = lambda event: told.append(event.type)
+        shop.worker.on_event = lambda event: messages.append(event.type)
         await shop.certify("A")
-        assert told == []
+        assert messages == []
         await shop.worker.close(10.0)
-        assert told == ["cert.issued"]
+        assert messages == ["cert.issued"]
 
 
 async def test_two_credit_notes_of_one_invoice_while_the_disk_refuses(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ async def test_two_credit_notes_of_one_invoice_while_the_disk_refuses(tmp_path: 
         await shop.certify("A", 1000)
         credit = {"credit": True, "invoiceType": "FA", "creditNoteRef": "EL02000015-1-1"}
         notes = [asyncio.ensure_future(shop.certify(number, 1000, **credit)) for number in ("K-1", "K-2")]
-        await shop.held_at(LAST)
+        await shop.stop_at(LAST)
         await shop.intents(2)
         await shop.disk(writable=False)
         shop.resume()
@@ -170,8 +170,8 @@ async def test_only_a_credit_note_of_one_invoice_is_compared_with_it(tmp_path: P
         credit = {"credit": True, "invoiceType": "FA", "creditNoteNature": "COR"}
         rebate = (await shop.certify("K-1", 500, creditNoteRef="RRR", **{**credit, "creditNoteNature": "RRR"})).value
         unknown = (await shop.certify("K-2", 500, creditNoteRef="EL02000099-1-1", **credit)).value
-        told = [[warning.code for warning in record.invoice.warnings] for record in (sale, rebate, unknown)]
-        assert told == [[], [], ["ORIGINAL_NOT_CHECKED"]]
+        rows = [[warning.code for warning in record.invoice.warnings] for record in (sale, rebate, unknown)]
+        assert rows == [[], [], ["ORIGINAL_NOT_CHECKED"]]
 
 
 async def test_a_sale_is_told_how_long_it_took(tmp_path: Path) -> None:
@@ -188,12 +188,12 @@ async def test_a_sale_is_told_how_long_it_took(tmp_path: Path) -> None:
 
 async def test_a_screen_is_told_of_all_that_happens(tmp_path: Path) -> None:
     """A sale, a Z, an outage, the line that is back, and what an operator has to look at, once, with what it is about."""
-    told: list[tuple[str, int, str]] = []
+    messages: list[tuple[str, int, str]] = []
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
-        shop.worker.on_event = lambda event: told.append((event.type, event.ref, event.detail))
+        shop.worker.on_event = lambda event: messages.append((event.type, event.ref, event.detail))
         sale = (await shop.certify("A")).value
-        await shop.until(lambda: told, "the sale's event")
+        await shop.until(lambda: messages, "the sale's event")
         closure = (await shop.close_period()).value
         shop.session.unplug(asyncio.get_running_loop().time(), 0.02)
         shop.port.pump()
@@ -203,11 +203,11 @@ async def test_a_screen_is_told_of_all_that_happens(tmp_path: Path) -> None:
         for _ in range(2):
             shop.worker.take_state(await shop.store.ledger.state(shop.worker.book))
     types = ["cert.issued", "closure.created", "mcf.disconnected", "mcf.connected", "mcf.attention"]
-    assert [type_ for type_, _, _ in told[:5]] == types
-    assert [ref for _, ref, _ in told[:2]] == [sale.id, closure.z_number]
-    assert told[2][2]
-    assert told[4][2] == "look"
-    assert [type_ for type_, _, _ in told].count("mcf.attention") == 1
+    assert [type_ for type_, _, _ in messages[:5]] == types
+    assert [ref for _, ref, _ in messages[:2]] == [sale.id, closure.z_number]
+    assert messages[2][2]
+    assert messages[4][2] == "look"
+    assert [type_ for type_, _, _ in messages].count("mcf.attention") == 1
 
 
 async def test_a_repeat_waits_for_the_first_only_so_long(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ async def test_a_repeat_waits_for_the_first_only_so_long(tmp_path: Path) -> None
     async with MemoryShop(tmp_path / "ledger", limits=Limits(patience=0.1, doubt_patience=0.1)) as shop:
         await shop.connected()
         sale = asyncio.ensure_future(shop.certify("A", key="k"))
-        await shop.held_at(LAST)
+        await shop.stop_at(LAST)
         with pytest.raises(MachineBusy, match="still running"):
             await shop.certify("A", key="k")
         shop.resume()

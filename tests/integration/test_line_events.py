@@ -50,13 +50,13 @@ async def counters_gone_down(shop: MemoryShop) -> None:
 async def test_a_tax_server_s_silence_is_told_once_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the days, at the first look and then at none before nearly a day has gone; a server that is heard is told of never."""
     monkeypatch.setattr(line_events, "SERVER_CHECK_SECONDS", 0.0)
-    told: list[str] = []
+    messages: list[str] = []
     async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
         shop.synchronised = True
-        shop.worker.on_event = lambda event: told.append(event.detail) if event.type == "taxserver.alert" else None
+        shop.worker.on_event = lambda event: messages.append(event.detail) if event.type == "taxserver.alert" else None
         await shop.connected()
         await looked_at(shop)
-        assert told == []
+        assert messages == []
         silent_for(shop, 9)
         for later, count in (
             (0, 1),
@@ -67,8 +67,8 @@ async def test_a_tax_server_s_silence_is_told_once_a_day(tmp_path: Path, monkeyp
         ):
             shop.box_offset = later
             await looked_at(shop)
-            assert len(told) == count, later
-    assert told == ["9", "10"]
+            assert len(messages) == count, later
+    assert messages == ["9", "10"]
 
 
 async def test_a_tax_server_is_asked_about_hourly(tmp_path: Path) -> None:
@@ -148,31 +148,31 @@ async def test_who_comes_while_a_machine_tells_what_became_of_an_invoice_waits(
 ) -> None:
     """The till whose invoice it was may have its answer before the machine is free, and sends its next one: no error, nor is a Z, and a retry
     waits for the outcome; also when the machine is lost once more before it is free."""
-    asked: list[asyncio.Future[None]] = []
+    calls: list[asyncio.Future[None]] = []
     real = Ledger.reconcile
 
-    async def held(*arguments: Any, **named: Any) -> Any:
-        asked.append(asyncio.get_running_loop().create_future())
-        await asked[-1]
+    async def blocked_call(*arguments: Any, **named: Any) -> Any:
+        calls.append(asyncio.get_running_loop().create_future())
+        await calls[-1]
         return await real(*arguments, **named)
 
     async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
         await shop.connected()
         first = asyncio.ensure_future(shop.certify("A"))
-        await shop.held_at(LAST, "after")
-        monkeypatch.setattr(Ledger, "reconcile", held)
+        await shop.stop_at(LAST, "after")
+        monkeypatch.setattr(Ledger, "reconcile", blocked_call)
         shop.session.unplug(asyncio.get_running_loop().time(), 0.02)
         shop.resume()
-        await shop.until(lambda: len(asked) == 1, "the machine is asked")
+        await shop.until(lambda: len(calls) == 1, "the machine is asked")
         tills = [
             asyncio.ensure_future(work) for work in (shop.certify("A"), shop.certify("B"), shop.close_period("Z-1"))
         ]
         await shop.until(lambda: shop.worker.waiting == 3, "sale and Z in the line, behind who asks")
         if is_lost_again:
-            asked[0].set_exception(LineLost("once more"))
-            await shop.until(lambda: len(asked) == 2, "the machine is asked again")
+            calls[0].set_exception(LineLost("once more"))
+            await shop.until(lambda: len(calls) == 2, "the machine is asked again")
         assert [till.done() for till in tills] == [True, False, False]
-        asked[-1].set_result(None)
+        calls[-1].set_result(None)
         assert (await first).value.number == "A"
         with pytest.raises(DuplicateInvoice):
             await tills[0]
@@ -189,28 +189,28 @@ async def test_a_till_that_asks_again_after_a_start_hides_nothing_from_who_asks_
     async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
         await shop.connected()
         gone = asyncio.ensure_future(shop.certify("A"))
-        await shop.held_at(LAST, "after")
+        await shop.stop_at(LAST, "after")
         session = shop.session
         session.unplug(asyncio.get_running_loop().time(), 0.02)
         shop.resume()
     gone.cancel()
-    asked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    is_asked = asyncio.Event()
+    query: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    has_question = asyncio.Event()
     real = Ledger.state
 
-    async def held(*arguments: Any, **named: Any) -> Any:
+    async def blocked_call(*arguments: Any, **named: Any) -> Any:
         if shop.worker.returning:
-            is_asked.set()
-            await asked
+            has_question.set()
+            await query
         return await real(*arguments, **named)
 
     shop = MemoryShop(tmp_path / "ledger", on=session, heartbeat=3600.0)
-    monkeypatch.setattr(Ledger, "state", held)
+    monkeypatch.setattr(Ledger, "state", blocked_call)
     async with shop:
-        await is_asked.wait()
+        await has_question.wait()
         tills = [asyncio.ensure_future(shop.certify(number)) for number in ("A", "B")]
         await shop.until(lambda: shop.worker.waiting == 2, "the other invoice in the line, behind who asks")
-        asked.set_result(None)
+        query.set_result(None)
         with pytest.raises(DuplicateInvoice):
             await tills[0]
         assert (await tills[1]).value.number == "B"

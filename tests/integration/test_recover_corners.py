@@ -30,10 +30,10 @@ async def test_a_credit_note_that_is_certified_while_we_ask_is_found(tmp_path: P
         credit = asyncio.ensure_future(
             shop.certify("A-1", credit=True, invoiceType="FA", creditNoteRef=f"{NIM}-1", key="k")
         )
-        await shop.held_at(LAST, "after", "out")
+        await shop.stop_at(LAST, "after", "out")
         shop.session.unplug(asyncio.get_running_loop().time(), 0.05)
         shop.resume()
-        await shop.held_at(3)
+        await shop.stop_at(3)
         shop.clock.offset += timedelta(seconds=31)
         shop.resume()
         assert (await credit).value.code == shop.on_machine[-1].code
@@ -53,7 +53,7 @@ async def test_an_invoice_of_which_the_machine_made_another_total_is_recognised(
         sale = asyncio.ensure_future(
             shop.certify("H", items=[item], priceMode="HT", payments=[{"method": "E", "amount": 122}])
         )
-        await shop.held_at(LAST, "after")
+        await shop.stop_at(LAST, "after")
         shop.session.unplug(asyncio.get_running_loop().time(), 0.05)
         shop.resume()
         record = (await sale).value
@@ -68,12 +68,12 @@ async def test_how_a_machine_rounds_is_told_once(tmp_path: Path) -> None:
     rounded = {"items": [item], "priceMode": "HT", "payments": [{"method": "E", "amount": 122}]}
     async with MemoryShop(tmp_path / "ledger", options=ROUNDS_DOWN) as shop:
         await shop.connected()
-        told = []
+        messages = []
         for number, body in (("A", {}), ("B", rounded), ("C", rounded)):
             with capture_logs() as logs:
                 await shop.certify(number, **body)
-            told.append(["machine_and_ours" in line for line in logs if line["event"] == "machine.habit"])
-    assert told == [[], [True], []]
+            messages.append(["machine_and_ours" in line for line in logs if line["event"] == "machine.habit"])
+    assert messages == [[], [True], []]
 
 
 async def test_nothing_is_certified_over_an_end_that_is_not_stored(tmp_path: Path) -> None:
@@ -82,9 +82,9 @@ async def test_nothing_is_certified_over_an_end_that_is_not_stored(tmp_path: Pat
         await shop.connected()
         shop.session.plan.add("lose-invoice@31#1")
         refused = asyncio.ensure_future(shop.certify("A"))
-        held = asyncio.ensure_future(shop.held_at(3))
+        task = asyncio.ensure_future(shop.stop_at(3))
         second = asyncio.ensure_future(shop.certify("B"))
-        await held
+        await task
         await shop.disk(writable=False)
         shop.resume()
         with pytest.raises(LineLost):
@@ -102,7 +102,7 @@ async def test_a_key_whose_attempt_waits_for_an_operator_is_told_so(tmp_path: Pa
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
         sales = [asyncio.ensure_future(shop.certify(number, key=number)) for number in ("A", "B")]
-        await shop.held_at(LAST, "after")
+        await shop.stop_at(LAST, "after")
         await shop.intents(2)
     machine = shop.session.machine
     await asyncio.gather(*sales, return_exceptions=True)
@@ -123,7 +123,7 @@ async def test_what_was_never_sent_goes_before_what_is_judged(tmp_path: Path) ->
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
         sales = [asyncio.ensure_future(shop.certify(number)) for number in ("A", "B", "C")]
-        await shop.held_at(LAST, "after")
+        await shop.stop_at(LAST, "after")
         await shop.intents(3)
     await asyncio.gather(*sales, return_exceptions=True)
     shop.session.resume()
@@ -168,7 +168,7 @@ async def test_a_ledger_that_is_behind_stays_in_attention_after_its_unfinished_a
         await shop.connected()
         await shop.certify("F-0")
         sale = asyncio.ensure_future(shop.certify("F-1"))
-        await shop.held_at(LAST)
+        await shop.stop_at(LAST)
     await asyncio.gather(sale, return_exceptions=True)
     machine = shop.session.machine
     shop.session.cut_power(0.0, 0.0)

@@ -67,7 +67,7 @@ async def test_a_caller_that_went_away_finds_its_outcome_under_its_key(tmp_path:
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
         first = asyncio.ensure_future(shop.certify("A", key="k"))
-        await shop.held_at(LAST)
+        await shop.stop_at(LAST)
         first.cancel()
         await asyncio.wait([first])
         retry = asyncio.ensure_future(shop.certify("A", key="k"))
@@ -126,10 +126,10 @@ async def settle_over_a_slow_disk(tmp_path: Path) -> None:
         await shop.connected()
         shop.session.plan.add("nonsense@38#1")
         sale = asyncio.ensure_future(shop.certify("A", key="k"))
-        await shop.held_at(LAST)
+        await shop.stop_at(LAST)
         for _ in range(2):
             shop.session.machine.certify_foreign(total=500)
-        await shop.held_until(LAST - 4, shop.resume)  # C1h of the settling
+        await shop.stop_until(LAST - 4, shop.resume)  # C1h of the settling
         slow = asyncio.ensure_future(shop.slow_disk(0.3))
         await asyncio.sleep(0.05)
         shop.resume()

@@ -25,7 +25,7 @@ async def test_a_stop_lets_the_invoice_on_the_line_end_and_sends_the_others_away
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
         sales = [asyncio.ensure_future(shop.certify(number)) for number in ("A", "B", "C")]
-        await shop.held_at(LAST)
+        await shop.stop_at(LAST)
         stop = asyncio.ensure_future(stopped(shop))
         for waiting in sales[1:]:
             with pytest.raises(MachineBusy, match="stopping"):
@@ -58,7 +58,7 @@ async def test_a_stop_does_not_wait_for_a_machine_that_is_away(tmp_path: Path) -
     async with MemoryShop(tmp_path / "ledger", limits=patient) as shop:
         await shop.connected()
         sales = [asyncio.ensure_future(shop.certify(number)) for number in ("A", "B")]
-        await shop.held_at(LAST, "after")
+        await shop.stop_at(LAST, "after")
         shop.session.unplug(asyncio.get_running_loop().time(), 3600)
         shop.port.pump()
         await shop.until(lambda: not shop.worker.connected, "the outage")
@@ -82,7 +82,7 @@ async def test_a_stop_that_is_cut_short_leaves_the_rest_to_the_next_start(tmp_pa
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
         sale = asyncio.ensure_future(shop.certify("A", key="k"))
-        await shop.held_at(LAST, "after")
+        await shop.stop_at(LAST, "after")
         await shop.worker.close(0.05)
         with pytest.raises(LineLost):
             await sale

@@ -171,8 +171,8 @@ async def test_a_person_may_say_that_the_dead_machine_has_not_certified(tmp_path
         assert case.attempt.number == "A"
         await decisions.carry_out(case, "not-certified", reason="no paper came out", at=shop.in_use.now())
         for at in (shop.first, shop.spare):
-            said = decided(shop, at)[-1]
-            assert (said.step, said.number, said.reason) == ("not certified", "A", "no paper came out")
+            decision = decided(shop, at)[-1]
+            assert (decision.step, decision.number, decision.reason) == ("not certified", "A", "no paper came out")
         assert (await shop.certify("A")).value.nim == SPARE
         assert not (await decisions.case(shop.first.worker.book)).is_open
     assert verify(tmp_path / "ledger").clean
@@ -180,25 +180,25 @@ async def test_a_person_may_say_that_the_dead_machine_has_not_certified(tmp_path
 
 async def test_what_waits_for_the_dead_machine_is_sent_to_the_spare_at_its_next_request(tmp_path: Path) -> None:
     async with paired(tmp_path / "ledger") as shop:
-        held = asyncio.ensure_future(shop.certify("A"))
-        await shop.first.held_at(2)
+        task = asyncio.ensure_future(shop.certify("A"))
+        await shop.first.stop_at(2)
         waits = asyncio.ensure_future(shop.certify("B", key="b"))
         await shop.first.until(lambda: shop.first.worker.waiting == 2, "two at the machine")
         shop.first.session.unplug(asyncio.get_running_loop().time(), 1e9)
         shop.first.resume()
-        await asyncio.wait([held])
+        await asyncio.wait([task])
         await shop.take_over()
         with pytest.raises((MachineBusy, MachineOffline)):
             await waits
         assert (await shop.certify("B", key="b")).value.nim == SPARE
-        held.exception()
+        task.exception()
 
 
 async def test_taking_back_waits_for_what_is_on_the_line_of_the_spare(tmp_path: Path) -> None:
     async with paired(tmp_path / "ledger") as shop:
         await shop.take_over()
         sale = asyncio.ensure_future(shop.certify("A"))
-        await shop.spare.held_at(4)
+        await shop.spare.stop_at(4)
         back = asyncio.ensure_future(shop.take_back())
         await asyncio.sleep(0.05)
         assert not back.done()

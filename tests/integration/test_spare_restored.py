@@ -57,7 +57,7 @@ async def settle(shop: PairedShop, at: MemoryShop) -> None:
     await at.until(lambda: not at.worker.attention, "the decision in force")
 
 
-async def said_lost(shop: PairedShop, at: MemoryShop) -> None:
+async def declare_lost(shop: PairedShop, at: MemoryShop) -> None:
     case = await shop.store.decisions.case(at.worker.book)
     assert case.is_open
     assert case.choices == ("lost",)
@@ -69,10 +69,10 @@ async def said_lost(shop: PairedShop, at: MemoryShop) -> None:
 async def refused(shop: PairedShop, *numbers: str) -> None:
     """Each is held, with a word that names both machines."""
     for number in numbers:
-        with pytest.raises(PairNotCompared) as told:
+        with pytest.raises(PairNotCompared) as caught:
             await shop.certify(number, key=number)
         for nim in (shop.first.nim, shop.spare.nim):
-            assert nim in str(told.value)
+            assert nim in str(caught.value)
 
 
 async def test_taken_over_after_the_restore_of_a_copy_without_what_the_dead_machine_certified(shop: Shop) -> None:
@@ -105,7 +105,7 @@ async def test_a_take_over_that_lasted_at_the_time_of_the_copy(shop: Shop) -> No
         assert after.spare.worker.attention
         await settle(after, after.spare)
         await refused(after, "C")
-        await said_lost(after, after.first)
+        await declare_lost(after, after.first)
         with pytest.raises(DuplicateInvoice):
             await after.certify("B", key="B")
         await after.certify("C")
@@ -195,10 +195,10 @@ async def test_a_machine_that_is_said_to_be_lost_is_in_both_chains_and_is_asked_
         await before.first_dies()
     async with shop.restored(before) as after:
         await after.take_over()
-        await said_lost(after, after.first)
+        await declare_lost(after, after.first)
         for at in (after.first, after.spare):
-            said = [each.entry for each in after.store.ledger.peek(entries.entries, at.worker.book)]
-            last = said[-1]
+            rows = [each.entry for each in after.store.ledger.peek(entries.entries, at.worker.book)]
+            last = rows[-1]
             assert isinstance(last, SpareDecided)
             assert (last.step, last.nim, last.reason) == ("lost", after.first.nim, "burnt; its paper was looked at")
         (noted,) = await after.store.audit.newest(1)
@@ -233,7 +233,7 @@ async def test_a_sale_that_waits_is_looked_at_by_a_person_once_a_machine_is_said
         await after.take_over()
         await after.unplug(after.spare)
         await after.defer("A", "a")
-        await said_lost(after, after.first)
+        await declare_lost(after, after.first)
         after.spare.session.plug()
         await after.spare.connected()
         (sale,) = after.store.ledger.peek(deferred.open_sales, after.spare.worker.book, 0, 10)

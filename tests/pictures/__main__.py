@@ -51,7 +51,7 @@ PAIR = {"outages": "/ui/outages", "spare": "/ui/spare"}
 GOODS = (("Riz 25 kg", 15000), ("Huile 5 l", 7500), ("Savon", 450), ("Sucre 1 kg", 850), ("Ciment 50 kg", 5500))
 WIDTHS = (360, 390, 768, 1366, 1920)
 DESK, PHONE = 1366, 390
-SHOWN = {"desk": ("today", "journal", "closures", "close"), "phone": ("today", "invoice")}
+DEFAULT_SCREENS = {"desk": ("today", "journal", "closures", "close"), "phone": ("today", "invoice")}
 """What docs/page.md and README.md show, by view."""
 WEEKS = 3
 PER_DAY = 37
@@ -75,8 +75,8 @@ def open_shop(shop: Shop) -> int:
     machine.start().order("counters", tc=counters.tc, fvc=counters.fvc)
     shop.start_daemon()
     create_user(shop, "awa", "technician")
-    made = shop.mcfd("keys", "create", "--nim", NIM, "--label", "caisse 1", check=True)
-    shop.use_key(made.stdout.strip())
+    key = shop.mcfd("keys", "create", "--nim", NIM, "--label", "caisse 1", check=True)
+    shop.use_key(key.stdout.strip())
     shop.mcfd("backup", "--into", str(shop.ledger.parent / "backups"), check=True)
     return counters.fvc
 
@@ -155,8 +155,8 @@ def main() -> None:
         places = {"last": sold + SALES - 3, "z": 7 * WEEKS}
         screens = {name: path.format(**places) for name, path in SCREENS.items()}
         for name, view in views(everything):
-            shown = screens if everything else {screen: screens[screen] for screen in SHOWN[name]}
-            shoot(Person(browser, shop, view), folder, name, shown, most=0 if everything else first_start.FOLD)
+            chosen = screens if everything else {screen: screens[screen] for screen in DEFAULT_SCREENS[name]}
+            shoot(Person(browser, shop, view), folder, name, chosen, most=0 if everything else first_start.FOLD)
         if not everything:
             headquarters.shoot(browser, Path(place) / "hq", folder, everything)
             return

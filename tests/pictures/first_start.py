@@ -14,7 +14,7 @@ from support.shop import Shop, wait_for
 Views = list[tuple[str, View]]
 FOLD = 844
 """Pixels that a document shows of a screen."""
-HELD = "window.fetch = () => new Promise(() => {})"
+DELAYED_FETCH = "window.fetch = () => new Promise(() => {})"
 """A screen that opens the next one by itself stays."""
 
 
@@ -42,7 +42,7 @@ def shoot(browser: Browser, place: Path, folder: Path, views: Views) -> None:
         person.press("Set up")
         for name, each in people:
             take(each.go("/ui/setup/done"), folder, "setup-done", name)
-        person.page.add_init_script(HELD)
+        person.page.add_init_script(DELAYED_FETCH)
         person.press("I have noted it: start mcfd")
         in_each_size(person.page, folder, "setup-starting", views)
         wait_for(lambda: box.log_file.read_text().count('"event":"daemon.started"'), "the daemon", 60)
@@ -65,7 +65,7 @@ def shoot_once(browser: Browser, shop: Shop, folder: Path, views: Views) -> None
     person.log_in("awa")
     person.go("/ui/box/backups").locator("#backups a[href$='/restore']").first.click()
     person.page.locator("[name=sure]").check()
-    person.page.add_init_script(HELD)
+    person.page.add_init_script(DELAYED_FETCH)
     person.press("Put it back now")
     in_each_size(person.page, folder, "restoring", views)
     person.context.close()

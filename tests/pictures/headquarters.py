@@ -9,7 +9,7 @@ from typing import Any
 from pictures.first_start import FOLD, take
 from support.hq.paper_box import DAY, PaperBox
 from support.hq.running import RunningHq
-from support.hq.store import received, said
+from support.hq.store import presence_word, received
 
 from headquarters.store.store import HqStore
 
@@ -35,7 +35,7 @@ SCREENS = {
     "people": "/ui/people",
     "join": "/ui/join",
 }
-SHOWN = (("calendar", "desk"),)
+DEFAULT_SCREENS = (("calendar", "desk"),)
 """What docs/headquarters.md shows."""
 VIEWS = (("desk", 1366, "light"), ("phone", 390, "dark"))
 
@@ -56,7 +56,7 @@ def fill(store: HqStore) -> str:
                 path = path or f"/ui/closures/{nim.partition('-')[0]}/{closure.report_id}"
         if index != 2:
             presence = box.presence(at=now, tax_days=6 if index == 1 else 0)
-            store.presences.take([said(box, presence)], now=now)
+            store.presences.take([presence_word(box, presence)], now=now)
     return path
 
 
@@ -84,7 +84,7 @@ def shoot(browser: Any, place: Path, folder: Path, everything: bool) -> None:
             page.click("[data-testid=login]")
             page.wait_for_url("**/ui/")
             for screen, path in screens.items():
-                if not everything and (screen, name) not in SHOWN:
+                if not everything and (screen, name) not in DEFAULT_SCREENS:
                     continue
                 page.goto(path)
                 take(page, folder, f"hq-{screen}", name, most=0 if everything else FOLD)

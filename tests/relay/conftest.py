@@ -13,8 +13,8 @@ from support.shop import PLAIN
 
 @pytest.fixture
 async def site(tmp_path: Path) -> AsyncIterator[RelaySite]:
-    async with running(tmp_path) as made:
-        yield made
+    async with running(tmp_path) as created:
+        yield created
 
 
 @pytest.fixture

@@ -141,23 +141,23 @@ async def test_keys_that_are_refused(site: RelaySite, http: httpx.AsyncClient) -
     url = await answering(site, http, key)
     past = int(datetime.now(UTC).timestamp() * 1000) - 1000
 
-    def made(nim: str = NIM, expires_at: int = 0, *, is_signing: bool = False) -> str:
+    def new_key(nim: str = NIM, expires_at: int = 0, *, is_signing: bool = False) -> str:
         terms = KeyTerms("manager", lane="relay", expires_at=expires_at, signed=is_signing)
         return site.shop.change(CreateKey(nim, "live", "refused", terms))
 
-    revoked, signing = made(), made(is_signing=True)
+    revoked, signing = new_key(), new_key(is_signing=True)
     listed = json.loads((await asyncio.to_thread(site.shop.mcfd, "keys", "list", "--json", check=True)).stdout)
     for row in listed[-2:]:
         await asyncio.to_thread(site.shop.mcfd, "keys", "revoke", str(row["id"]), check=True)
     limit = {"mcfd-not-after": in_seconds(60), "idempotency-key": "k-1", "content-type": "application/json"}
     body = json.dumps(invoice("F-1")).encode()
     refused = [
-        (bearer(made(expires_at=past), "k-1"), 401),
-        (signed(made(expires_at=past, is_signing=True), "POST", f"{url}/certify", limit, body), 401),
+        (bearer(new_key(expires_at=past), "k-1"), 401),
+        (signed(new_key(expires_at=past, is_signing=True), "POST", f"{url}/certify", limit, body), 401),
         (bearer(revoked, "k-1"), 401),
         (signed(signing, "POST", f"{url}/certify", limit, body), 401),
         (bearer(f"{key[:-1]}x", "k-1"), 401),
-        (bearer(made(OTHER), "k-1"), 403),
+        (bearer(new_key(OTHER), "k-1"), 403),
     ]
     for headers, status in refused:
         answer = await http.post(
@@ -319,9 +319,9 @@ async def test_a_sale_for_a_box_that_is_off(site: RelaySite, http: httpx.AsyncCl
     assert export.json()["code"] == "BRIDGE_OFFLINE"
     expired = await http.post(f"{url}/certify", json=body, headers={**later, "Mcfd-Not-After": in_seconds(-5)})
     assert expired.json()["code"] == "REQUEST_EXPIRED"
-    kept = b"".join(f.read_bytes() for f in (site.directory / "nats").rglob("*") if f.is_file())
-    assert b"mcf.EL02000015-1.later" in kept
-    assert b"OUEDRAOGO" not in kept
+    rest = b"".join(f.read_bytes() for f in (site.directory / "nats").rglob("*") if f.is_file())
+    assert b"mcf.EL02000015-1.later" in rest
+    assert b"OUEDRAOGO" not in rest
     site.shop.start_daemon()
     async with asyncio.timeout(PATIENCE + 40):
         while True:

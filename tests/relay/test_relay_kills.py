@@ -82,7 +82,7 @@ class ArmedSite(RelaySite):
         if isinstance(step, AtFrame):
             machine = self.shop.machines[0]
             machine.order("pause-at", next=step.frame, when=step.when, direction=step.direction)
-            await until(machine.held)
+            await until(machine.is_stopped)
             self.end(victim)
             machine.order("resume")
             return

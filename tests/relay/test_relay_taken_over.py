@@ -72,8 +72,8 @@ def unsigned(key: str, method: str, path: str, once: str = "") -> RelayedCall:
 
 @pytest.fixture
 async def site(tmp_path: Path) -> AsyncIterator[RelaySite]:
-    async with running(tmp_path, two=True) as made:
-        yield made
+    async with running(tmp_path, two=True) as created:
+        yield created
 
 
 @pytest.fixture
@@ -221,10 +221,10 @@ async def test_what_nats_lets_it_hear_and_say(site: RelaySite, taken: TakenOver,
                 break
             await asyncio.sleep(0.1)
     assert answer.json() == {"status": "waiting"}
-    kept = await taken.client.request("$JS.API.DIRECT.GET.CALLS", b'{"seq":1}', 10)
-    sealed = read_later(kept.data)
+    stored = await taken.client.request("$JS.API.DIRECT.GET.CALLS", b'{"seq":1}', 10)
+    sealed = read_later(stored.data)
     assert isinstance(sealed, LaterCall)
-    assert b"OUEDRAOGO" not in kept.data
+    assert b"OUEDRAOGO" not in stored.data
     with pytest.raises(NotSealed):
         unseal(sealed.sealed, read_credentials(site.nats.relay, "").seed)
     assert heard == []

@@ -17,7 +17,7 @@ from simulation.drawn.events import in_words
 from simulation.drawn.script import drawn
 from simulation.history import Outcome, play, played
 from simulation.mistakes import MISTAKES, found_by
-from simulation.patched import made
+from simulation.patched import applied
 
 GC_THRESHOLD = 200_000
 """About what a long day makes; no history depends on when the garbage collector comes."""
@@ -115,7 +115,7 @@ def show(seed: int, keep: str) -> int:
 
 def find(at: int, *, seeds: int) -> tuple[str, int | None, str]:
     mistake = MISTAKES[at]
-    with made(mistake):
+    with applied(mistake):
         found = found_by((mistake.seed, *range(seeds)))
     return mistake.name, *(found or (None, ""))
 

@@ -16,18 +16,18 @@ MOMENT = 1500
 """Milliseconds by which a time may be early: the machine tells whole seconds."""
 
 
-def code_was_told_once(world: World, code: str) -> bool:
+def code_was_reported(world: World, code: str) -> bool:
     """Such a machine tells a code in its answer to 38h alone: where that is lost, nobody has it."""
     return not code and world.options.no_codes
 
 
-def name_is_another(world: World, record: Record, shown: Receipt, entry: CertifiedInvoice) -> bool:
+def name_is_another(world: World, record: Record, expected: Receipt, entry: CertifiedInvoice) -> bool:
     """When the answer to 38h is lost (the line took no time then), an activation just before a sale looks like one just after it where the counters go
     on: either name will do, when the other one has no such sale. A machine that does not tell its suffix tells of no activation."""
     if world.options.short_nim:
         return True
     log = world.session.machine.fiscal.log
-    alike = (e for e in log if e.fvc == shown.fvc and world.names[e.code] == shown.nim and e.type not in CREDITS)
+    alike = (e for e in log if e.fvc == expected.fvc and world.names[e.code] == expected.nim and e.type not in CREDITS)
     return record.line_ms == 0 and (entry.type in CREDITS or next(alike, None) is None)
 
 

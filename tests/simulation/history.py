@@ -21,7 +21,7 @@ from simulation.drawn.script import drawn
 from simulation.drawn.tills import Tills
 from simulation.drawn.troubles import Troubles
 from simulation.lane import with_lane
-from simulation.oracle import Told, nothing_late, nothing_lost, nothing_twice, outages_are_right, sound
+from simulation.oracle import Expectations, nothing_late, nothing_lost, nothing_twice, outages_are_right, sound
 from simulation.storage.disk import Disk, Process, folder, simulated
 from simulation.virtual_loop import VirtualLoop
 from simulation.world import World
@@ -61,19 +61,19 @@ class History:
         self.box = Box(script, loop, path, show=show)
         worlds = [World(self.box, part, f"{script.seed} {at}") for at, part in enumerate(script.machines)]
         self.box.machines = worlds
-        self.told = [Told(world) for world in worlds]
+        self.expected = [Expectations(world) for world in worlds]
         if script.has_spare:
-            first, spare = self.told
+            first, spare = self.expected
             first.other, spare.other = spare.world, first.world
             spare.lost = first.lost  # a number is one at both
-        self.tills = [Tills(told) for told in self.told]
-        self.outside = [TillsOutside(told) for told in self.told]
-        self.troubles = [Troubles(told, self.told) for told in self.told]
+        self.tills = [Tills(expected) for expected in self.expected]
+        self.outside = [TillsOutside(expected) for expected in self.expected]
+        self.troubles = [Troubles(expected, self.expected) for expected in self.expected]
 
     @property
     def late_seq(self) -> int:
         """Of the last answer that some machine has still to give."""
-        later = [late for told in self.told for late in told.world.session._later]
+        later = [late for expected in self.expected for late in expected.world.session._later]
         return max(later)[2][2] if later else MIN_SEQ
 
     async def play(self) -> None:
@@ -86,8 +86,8 @@ class History:
         try:
             async with asyncio.timeout(LONGEST):
                 await _unless_one_fails(self._play(), beside)
-                for told in self.told:
-                    await _unless_one_fails(self._look(told), beside)
+                for expected in self.expected:
+                    await _unless_one_fails(self._look(expected), beside)
         except TimeoutError:
             raise AssertionError("a history without an end") from None
         finally:
@@ -98,9 +98,9 @@ class History:
             for task in beside:
                 task.cancel()
             await asyncio.wait(beside)
-        for told in self.told:
-            nothing_twice(told)
-            nothing_late(told)
+        for expected in self.expected:
+            nothing_twice(expected)
+            nothing_late(expected)
         sound(box)
 
     async def _play(self) -> None:
@@ -153,8 +153,8 @@ class History:
             self.box.note(str(event))
             await getattr(self.troubles[event.machine], event.what)(**event.how)
 
-    async def _look(self, told: Told) -> None:
-        world = told.world
+    async def _look(self, expected: Expectations) -> None:
+        world = expected.world
         while True:
             with suppress(Unreachable, MachineError, StorageError):
                 seat = world.serving()
@@ -163,10 +163,10 @@ class History:
                 ledger, book = seat.store.ledger, seat.worker.book
                 closures = await world.ask(ledger.closures(book, start=0, end=1 << 60, limit=None), seat)
                 assert not ledger.peek(attempts.unfinished, book)
-                nothing_lost(told, records, closures)
+                nothing_lost(expected, records, closures)
                 if self.box.defers:
                     register = ledger.peek(outages.outages_between, book, start=0, end=1 << 60, after=0, limit=1000)
-                    outages_are_right(told, register, records)
+                    outages_are_right(expected, register, records)
                 return
             await asyncio.sleep(0.5)
 
@@ -204,7 +204,7 @@ def play(script: Script, *, show: bool = False) -> Outcome:
             finally:
                 loop.close_coroutines()
                 loop.close()
-    sessions = [told.world.session for told in history.told]
+    sessions = [expected.world.session for expected in history.expected]
     happened = [event.what for event in script.events if event.what not in SALES]
     happened += [f"line: {kind}" for session in sessions for kind, n in session.plan.struck.items() for _ in range(n)]
     happened += ["several machines"] * (len(sessions) > 1) + ["tills outside"] * (script.lane is not None)

@@ -83,7 +83,7 @@ class RelayLife:
             self._loop.create_task(work, context=self._context)
 
     async def request(self, method: str, path: str, headers: dict[str, str], body: bytes) -> HttpAnswer:
-        task = self._loop.create_task(_asked(self._app, method, path, headers, body), context=self._context)
+        task = self._loop.create_task(_request(self._app, method, path, headers, body), context=self._context)
         try:
             return await task
         except asyncio.CancelledError:
@@ -178,7 +178,7 @@ def relay_app(number: int) -> Litestar:
     return create_relay(RelayParts(None, None, None))  # type: ignore[arg-type]  # each life has its own
 
 
-async def _asked(app: Litestar, method: str, path: str, headers: dict[str, str], body: bytes) -> HttpAnswer:
+async def _request(app: Litestar, method: str, path: str, headers: dict[str, str], body: bytes) -> HttpAnswer:
     status, found, pieces = 0, bytearray(), [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive() -> Any:
@@ -212,7 +212,7 @@ async def _asked(app: Litestar, method: str, path: str, headers: dict[str, str],
     return HttpAnswer(status, bytes(found))
 
 
-_TRUSTS_NOBODY = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+_NO_TRUST = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 @contextmanager
@@ -225,6 +225,6 @@ def with_lane(script: Script, now: Any) -> Iterator[None]:
             patch.setattr("daemon.app.outward.calls.random", draw)
             patch.setattr(calls, "STEP", STEP)
             patch.setattr(calls, "now_millis", now)
-            patch.setattr(ssl, "create_default_context", lambda **_: _TRUSTS_NOBODY)
+            patch.setattr(ssl, "create_default_context", lambda **_: _NO_TRUST)
             patch.setattr(time, "perf_counter", lambda: now() / 1000)
         yield

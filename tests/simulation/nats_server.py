@@ -191,7 +191,7 @@ class NatsServer:
         elif subject.startswith(DIRECT):
             self._answer(message.reply, *self._found(subject.removeprefix(DIRECT), message.data))
         elif subject.endswith(f".{LATER}"):
-            self._answer(message.reply, b"", self._kept(message))
+            self._answer(message.reply, b"", self._stored(message))
         elif subject.endswith(f".{PRESENCE}"):
             self._presences[subject] = message
         else:
@@ -253,14 +253,14 @@ class NatsServer:
             message = self._presences.get(name.removeprefix(f"{PRESENCE_STREAM}."))
         return (message.block, message.data) if message else (b"NATS/1.0 404 Message Not Found\r\n\r\n", b"")
 
-    def _kept(self, message: Message) -> bytes:
+    def _stored(self, message: Message) -> bytes:
         name = parse_headers(message.block).get("Nats-Msg-Id") or ""
-        is_known = name in self._ids
-        if not is_known:
+        is_listed = name in self._ids
+        if not is_listed:
             self._ids[name] = len(self._ids) + 1
             self._calls.append(Waiting(self._ids[name], message._replace(reply=""), self.loop.now))
             self._give()
-        return json.dumps({"stream": CALLS_STREAM, "seq": self._ids[name], "duplicate": is_known}).encode()
+        return json.dumps({"stream": CALLS_STREAM, "seq": self._ids[name], "duplicate": is_listed}).encode()
 
     def _want(self, message: Message) -> None:
         request = json.loads(message.data)

@@ -25,7 +25,7 @@ from daemon.store.tables.meta import read_meta
 from simulator.machine.fiscal_memory import CertifiedInvoice
 
 
-class Told:
+class Expectations:
     """What tills know of each number, held against the machine in the moment in which they are told it."""
 
     def __init__(self, world: World) -> None:
@@ -80,7 +80,7 @@ class Told:
         """Numbers of which somebody does not know what became of them."""
         return self._unknown | {number for number, tills in self._asking.items() if tills}
 
-    def is_given_up(self, number: str) -> bool:
+    def is_abandoned(self, number: str) -> bool:
         """Its till does not ask any more: what it would hear is about a ledger that is gone."""
         return exempt.is_lost(number, self.lost)
 
@@ -92,14 +92,14 @@ class Told:
         sales = list(self.sales.values())
         return sales[min(int(pick * len(sales)), len(sales) - 1)] if sales else None
 
-    def was_put_back(self, kept: set[str], begun: set[str], *, vanished: bool) -> None:
+    def was_put_back(self, stored: set[str], begun: set[str], *, vanished: bool) -> None:
         """The ledger is an older one now: which numbers it holds as certified, and as begun."""
         fiscal = self.world.session.machine.fiscal
         log = fiscal.log
         settled = set(self.lost)
-        self.lost |= ({entry.number for entry in log} - kept) | self.pending()
-        self.is_blank = not kept
-        missing = {entry.number for entry in log if not entry.foreign} - kept - begun - settled
+        self.lost |= ({entry.number for entry in log} - stored) | self.pending()
+        self.is_blank = not stored
+        missing = {entry.number for entry in log if not entry.foreign} - stored - begun - settled
         # Where the ledger is gone, only what the machine still remembers tells of it.
         self.owed_a_question = bool(missing) and (not vanished or fiscal.last is not None)
         self.keys_of_z.clear()
@@ -114,7 +114,7 @@ class Told:
         if self._asking[number] > 1:
             return
         self._unknown.discard(number)
-        if not self.is_given_up(number):
+        if not self.is_abandoned(number):
             assert not self.on_machine(number), (
                 f"{number}: the till was told that nothing was certified, the machine has it"
             )
@@ -123,43 +123,43 @@ class Told:
         """A till is told a certification, whether it is its own or that of an earlier request for the number."""
         number = record.number
         self._unknown.discard(number)
-        if self.is_given_up(number):
+        if self.is_abandoned(number):
             return
         found = self.on_machine(number)
         assert len(found) == 1, f"{number}: the till was told a certification, the machine has {len(found)}"
-        told = record.code
-        is_told = told == found[0].code or exempt.code_was_told_once(self.world, told)
-        assert is_told, f"{number}: another code than the machine's"
+        expected = record.code
+        is_reported = expected == found[0].code or exempt.code_was_reported(self.world, expected)
+        assert is_reported, f"{number}: another code than the machine's"
         assert record.total_ttc == found[0].total, f"{number}: {record.total_ttc} told, {found[0].total} certified"
-        before = self.codes.setdefault(number, told)
-        assert before == told, f"{number}: two codes told"
+        before = self.codes.setdefault(number, expected)
+        assert before == expected, f"{number}: two codes told"
         if not record.invoice.items:
             return  # an operator has entered it from the machine's paper
-        shown = receipt(record)
-        assert self.receipts.setdefault(number, msgspec.json.encode(shown)) == msgspec.json.encode(shown), (
+        paper = receipt(record)
+        assert self.receipts.setdefault(number, msgspec.json.encode(paper)) == msgspec.json.encode(paper), (
             f"{number}: another receipt than at first"
         )
-        named = any(shown.nim == world.names.get(found[0].code) for world in self.worlds)
-        named = named or exempt.name_is_another(self.world, record, shown, found[0])
-        assert named, f"{number}: its receipt names {shown.nim}-{shown.fvc}"
+        named = any(paper.nim == world.names.get(found[0].code) for world in self.worlds)
+        named = named or exempt.name_is_another(self.world, record, paper, found[0])
+        assert named, f"{number}: its receipt names {paper.nim}-{paper.fvc}"
         if record.type == "FV":
-            self.sales.setdefault(number, (f"{shown.nim}-{shown.fvc}", record.total_ttc))
+            self.sales.setdefault(number, (f"{paper.nim}-{paper.fvc}", record.total_ttc))
 
-    def certified_outside(self, told: Receipt) -> None:
+    def certified_outside(self, expected: Receipt) -> None:
         """A till outside is told a receipt: the same as those in the shop."""
-        number = told.invoice_number
+        number = expected.invoice_number
         self._unknown.discard(number)
-        if self.is_given_up(number):
+        if self.is_abandoned(number):
             return
         found = self.on_machine(number)
         assert len(found) == 1, f"{number}: the till outside was told a certification, the machine has {len(found)}"
-        is_told = told.code_secef == found[0].code or exempt.code_was_told_once(self.world, told.code_secef)
-        assert is_told, f"{number}: another code than the machine's"
-        assert told.total_ttc == found[0].total, f"{number}: {told.total_ttc} told, {found[0].total} certified"
-        before = self.codes.setdefault(number, told.code_secef)
-        assert before == told.code_secef, f"{number}: two codes told"
-        shown = msgspec.json.encode(told)
-        assert self.receipts.setdefault(number, shown) == shown, f"{number}: another receipt than at first"
+        is_reported = expected.code_secef == found[0].code or exempt.code_was_reported(self.world, expected.code_secef)
+        assert is_reported, f"{number}: another code than the machine's"
+        assert expected.total_ttc == found[0].total, f"{number}: {expected.total_ttc} told, {found[0].total} certified"
+        before = self.codes.setdefault(number, expected.code_secef)
+        assert before == expected.code_secef, f"{number}: two codes told"
+        text = msgspec.json.encode(expected)
+        assert self.receipts.setdefault(number, text) == text, f"{number}: another receipt than at first"
 
     def closed(self, key: str, closure: Closure) -> None:
         z_number, nim = closure.z_number, short_nim(msgspec.json.decode(closure.body)["nim"])
@@ -174,10 +174,10 @@ def _ours(world: World) -> list[CertifiedInvoice]:
     return [entry for entry in world.session.machine.fiscal.log if not entry.foreign]
 
 
-def nothing_twice(told: Told) -> None:
+def nothing_twice(expected: Expectations) -> None:
     """Asked after each history, and of what the machine has alone: no number of ours was certified twice."""
-    numbers = Counter(entry.number for world in told.worlds for entry in _ours(world))
-    twice = [number for number, count in numbers.items() if count > 1 and not told.is_given_up(number)]
+    numbers = Counter(entry.number for world in expected.worlds for entry in _ours(world))
+    twice = [number for number, count in numbers.items() if count > 1 and not expected.is_abandoned(number)]
     assert not twice, f"certified twice: {', '.join(twice)}"
 
 
@@ -185,44 +185,46 @@ CLOSING, CLOSING_AGAIN = 3.0, 40.0
 """Seconds from when 38h is allowed until the machine has certified, on a line in order and on one where it is asked for its answer again and again."""
 
 
-def nothing_late(told: Told) -> None:
+def nothing_late(expected: Expectations) -> None:
     """What a till outside gave a limit was begun before it, and what it was told to be over is so."""
-    world = told.world
+    world = expected.world
     slack = CLOSING_AGAIN if world.faults else CLOSING
-    for number, limit in told.limits.items():
+    for number, limit in expected.limits.items():
         late = world.certified_at.get(number, limit) - limit - world.unsure_by.get(number, 0.0)
-        assert late <= slack or told.is_given_up(number), f"{number}: certified {late:.1f} s after its limit"
-    found = [number for number in sorted(told.never) if told.on_machine(number)]
+        assert late <= slack or expected.is_abandoned(number), f"{number}: certified {late:.1f} s after its limit"
+    found = [number for number in sorted(expected.never) if expected.on_machine(number)]
     assert not found, f"told that they were never certified, and certified: {', '.join(found)}"
 
 
-def nothing_lost(told: Told, ledger: Sequence[Record], closures: Sequence[Closure]) -> None:
+def nothing_lost(expected: Expectations, ledger: Sequence[Record], closures: Sequence[Closure]) -> None:
     """At the end, with everything healed and the last Z made."""
-    world = told.world
+    world = expected.world
     log = [
-        entry for entry in world.session.machine.fiscal.log if not entry.foreign and not told.is_given_up(entry.number)
+        entry
+        for entry in world.session.machine.fiscal.log
+        if not entry.foreign and not expected.is_abandoned(entry.number)
     ]
-    held = [record for record in ledger if record.invoice.items and not told.is_given_up(record.number)]
+    rows = [record for record in ledger if record.invoice.items and not expected.is_abandoned(record.number)]
     machine = [(entry.number, entry.total, entry.fvc, entry.frc) for entry in log]
     ours = [
         (record.number, record.total_ttc, record.counters.fvc, record.counters.frc)
-        for record in held
+        for record in rows
         if record.counters
     ]
     assert ours == machine, _difference(ours, machine)
-    assert all(exempt.tc_is_later(record, entry) for record, entry in zip(held, log, strict=True)), "TC"
+    assert all(exempt.tc_is_later(record, entry) for record, entry in zip(rows, log, strict=True)), "TC"
     codes = {entry.number: entry.code for entry in log}
-    for record in held:
-        assert record.code == codes[record.number] or exempt.code_was_told_once(world, record.code), record.number
-    for number in told.codes:
-        assert told.on_machine(number) or told.is_given_up(number), f"{number}: told, and not on the machine"
-    is_asked = not told.owed_a_question or exempt.reset_left_nothing(world, is_blank=told.is_blank)
-    assert is_asked, "a ledger that lacks certifications went on without a question"
+    for record in rows:
+        assert record.code == codes[record.number] or exempt.code_was_reported(world, record.code), record.number
+    for number in expected.codes:
+        assert expected.on_machine(number) or expected.is_abandoned(number), f"{number}: told, and not on the machine"
+    has_question = not expected.owed_a_question or exempt.reset_left_nothing(world, is_blank=expected.is_blank)
+    assert has_question, "a ledger that lacks certifications went on without a question"
     _in_one_period_each(ledger, closures)
     if not exempt.periods_are_mixed(world):
         _in_time(world, ledger, closures)
     if not exempt.sales_are_named_alike(world):
-        _credits_fit(held)
+        _credits_fit(rows)
     if not exempt.strangers_are_uncounted(world):
         assert sum(z.unexplained for z in closures) == world.foreign, "somebody else's invoices are not counted right"
     _time_is_right(world, ledger, closures)
@@ -252,12 +254,12 @@ def _in_time(world: World, ledger: Sequence[Record], closures: Sequence[Closure]
         assert not late, f"Z {z.z_number} counts, and does not hold: {', '.join(late)}"
 
 
-def _credits_fit(held: Sequence[Record]) -> None:
+def _credits_fit(stored: Sequence[Record]) -> None:
     credited: Counter[str] = Counter()
-    for record in held:
+    for record in stored:
         if record.type in CREDITS:
             credited[record.invoice.reference] += record.total_ttc
-    originals = {f"{r.nim}-{r.counters.fvc}": r.total_ttc for r in held if r.counters and r.type == "FV"}
+    originals = {f"{r.nim}-{r.counters.fvc}": r.total_ttc for r in stored if r.counters and r.type == "FV"}
     for reference, total in credited.items():
         original = originals.get(reference)
         assert original is None or total <= original, f"credit notes of {total} on {reference}, which was {original}"
@@ -273,9 +275,9 @@ def _time_is_right(world: World, ledger: Sequence[Record], closures: Sequence[Cl
         )
 
 
-def outages_are_right(told: Told, register: Sequence[Outage], ledger: Sequence[Record]) -> None:
+def outages_are_right(expected: Expectations, register: Sequence[Outage], ledger: Sequence[Record]) -> None:
     """Numbered from 1, none within another; none lasts over a certification, nor at the end; each till that was refused, was so in one."""
-    world = told.world
+    world = expected.world
     assert [outage.number for outage in register] == [*range(1, len(register) + 1)], (
         "outages are not numbered in their order"
     )

@@ -24,19 +24,19 @@ class Mistake(NamedTuple):
 
 
 @contextmanager
-def made(mistake: Mistake) -> Iterator[None]:
+def applied(mistake: Mistake) -> Iterator[None]:
     """While it lasts, the daemon makes it."""
     places = ((mistake.module, mistake.old, mistake.new), *mistake.more)
     with ExitStack() as stack:
         for name in dict.fromkeys(module for module, _, _ in places):
             stack.enter_context(
-                _made_in(mistake.name, name, [(old, new) for module, old, new in places if module == name])
+                _apply_in(mistake.name, name, [(old, new) for module, old, new in places if module == name])
             )
         yield
 
 
 @contextmanager
-def _made_in(mistake: str, name: str, places: list[tuple[str, str]]) -> Iterator[None]:
+def _apply_in(mistake: str, name: str, places: list[tuple[str, str]]) -> Iterator[None]:
     module = importlib.import_module(name)
     source = Path(inspect.getfile(module)).read_text()
     for old, new in places:

@@ -23,7 +23,7 @@ CODE = 8
 
 def after(*events: str, **options: object) -> list[str]:
     """What C1h tells of a machine to which that happened, but for the code."""
-    return said(machine_after(*events, **options))
+    return log_lines(machine_after(*events, **options))
 
 
 def machine_after(*events: str, **options: object) -> SimulatedMachine:
@@ -41,7 +41,7 @@ def machine_after(*events: str, **options: object) -> SimulatedMachine:
     return machine
 
 
-def said(machine: SimulatedMachine) -> list[str]:
+def log_lines(machine: SimulatedMachine) -> list[str]:
     fields = machine.execute(STATE, b"").data.decode().split(",")
     return fields[:CODE] + fields[CODE + 1 :]
 

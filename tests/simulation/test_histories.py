@@ -8,7 +8,7 @@ from simulation.drawn.events import in_words
 from simulation.drawn.script import drawn
 from simulation.history import play, played
 from simulation.mistakes import MISTAKES
-from simulation.patched import made
+from simulation.patched import applied
 from simulation.virtual_loop import VirtualLoop
 
 SEEDS = 500
@@ -66,9 +66,9 @@ def test_a_history_that_fails_is_cut_down_and_can_be_seen_again() -> None:
     """What is printed is enough: the seed, and the few events that are needed."""
     mistake = next(mistake for mistake in MISTAKES if mistake.name == "what has no answer was certified")
     script = drawn(mistake.seed)
-    with made(mistake):
-        kept = cut_down(script)
-        assert play(script.keeping(kept)).failure
-    assert len(kept) < len(script.events)
-    assert f"SEED={mistake.seed} KEEP={','.join(map(str, kept))}" in in_words(script, kept)
-    assert not play(script.keeping(kept)).failure
+    with applied(mistake):
+        indexes = cut_down(script)
+        assert play(script.keeping(indexes)).failure
+    assert len(indexes) < len(script.events)
+    assert f"SEED={mistake.seed} KEEP={','.join(map(str, indexes))}" in in_words(script, indexes)
+    assert not play(script.keeping(indexes)).failure

@@ -4,7 +4,7 @@ import pytest
 from simulation.drawn.script import SHORT_DAYS
 from simulation.history import played
 from simulation.mistakes import MISTAKES, found_by
-from simulation.patched import Mistake, made
+from simulation.patched import Mistake, applied
 
 SOON = 60
 SEEDS = 300
@@ -16,7 +16,7 @@ RARE = [mistake for mistake in MISTAKES if mistake.seed >= SHORT_DAYS]
 @pytest.mark.parametrize("mistake", QUICK, ids=lambda mistake: mistake.name)
 def test_a_deliberate_mistake_is_found(mistake: Mistake) -> None:
     """By the seed that found it last, or by one of the first three hundred: any change of ours may move it."""
-    with made(mistake):
+    with applied(mistake):
         assert found_by([mistake.seed]) or found_by(range(SEEDS)), "make simulate MISTAKES=1 searches further"
 
 
@@ -51,5 +51,5 @@ def test_every_mistake_can_be_made() -> None:
     """Each has its place in the source as it is now, also those that only the long search finds."""
     assert len(QUICK) > 20
     for mistake in MISTAKES:
-        with made(mistake):
+        with applied(mistake):
             pass

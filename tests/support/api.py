@@ -104,9 +104,9 @@ class UseCases:
     replayed: bool = False
     gate: asyncio.Event | None = None
 
-    async def _meet(self, name: str, worker: MachineWorker, *told: Any) -> None:
+    async def _meet(self, name: str, worker: MachineWorker, *expected: Any) -> None:
         self.modes.append(worker.book.mode)
-        self.calls.append((name, told))
+        self.calls.append((name, expected))
         if self.gate is not None:
             await self.gate.wait()
         if self.trouble is not None:

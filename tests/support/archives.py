@@ -40,11 +40,11 @@ def seal(target: Path, recipient: str, content: bytes) -> Path:
 
 def packed(files: Mapping[str, bytes]) -> bytes:
     """A tar of exactly these members, in this order."""
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w", format=tarfile.PAX_FORMAT) as archive:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name, content in files.items():
             add(archive, name, content)
-    return made.getvalue()
+    return buffer.getvalue()
 
 
 def box(
@@ -57,11 +57,11 @@ def box(
 
 def tampered(config: str, ledger: bytes, change: Change) -> bytes:
     """The same with whatever `change` puts before the ledger."""
-    made = io.BytesIO()
+    buffer = io.BytesIO()
     manifest = msgspec.json.encode(Manifest(FORMAT, "2026-11-20T02:15:00.000Z", "0.1.0", ""))
-    with tarfile.open(fileobj=made, mode="w", format=tarfile.PAX_FORMAT) as archive:
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
         add(archive, MANIFEST, manifest)
         add(archive, CONFIG, config.encode())
         change(archive)
         add(archive, LEDGER, ledger)
-    return made.getvalue()
+    return buffer.getvalue()

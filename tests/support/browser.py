@@ -13,7 +13,7 @@ import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
-from support.box.package import KEPT
+from support.box.package import CACHE
 from support.shop import PLAIN, Shop
 from support.tools import need
 
@@ -70,7 +70,7 @@ so it has the phone."""
 @contextmanager
 def chromium() -> Iterator[Browser]:
     need(CHROMIUM)
-    os.environ["NODE_COMPILE_CACHE"] = str(KEPT / "node")  # of Playwright's driver: half a second of compiling
+    os.environ["NODE_COMPILE_CACHE"] = str(CACHE / "node")  # of Playwright's driver: half a second of compiling
     sandbox = [] if os.geteuid() else ["--no-sandbox"]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
@@ -198,7 +198,7 @@ class Person:
     def follow(self, english: str) -> None:
         self.page.get_by_role("link", name=self.view.say(english), exact=True).first.click()
 
-    def is_told(self, english: str, **values: object) -> None:
+    def sees_message(self, english: str, **values: object) -> None:
         expect(self.page.get_by_role("status").first).to_contain_text(
             self.view.say(english, **values), timeout=PATIENCE_MS
         )

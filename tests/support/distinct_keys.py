@@ -16,20 +16,20 @@ TAKEN = {KEY: re.compile(r"[ -~]{1,190}"), NUMBER: re.compile(r"[0-9A-Za-z-]{1,3
 _counted = itertools.count()
 
 
-def distinct(given: Any, name: str) -> Any:
+def distinct(argument: Any, name: str) -> Any:
     """With another value of that name; one that is refused stays what it is: that is what it is sent for."""
-    value = given.get(name)
+    value = argument.get(name)
     return (
-        {**given, name: f"{value}-{next(_counted)}"}
+        {**argument, name: f"{value}-{next(_counted)}"}
         if isinstance(value, str) and TAKEN[name].fullmatch(value)
-        else given
+        else argument
     )
 
 
 @schemathesis.hook
 def filter_case(_context: Any, case: Any) -> bool:
-    asked = any(parameter.name == KEY for parameter in case.operation.headers)
-    return not asked or KEY in (case.headers or {})
+    query = any(parameter.name == KEY for parameter in case.operation.headers)
+    return not query or KEY in (case.headers or {})
 
 
 @schemathesis.hook

@@ -29,7 +29,7 @@ class RunInMemory:
 
     def __init__(self) -> None:
         self.folder: Path | None = None
-        self.is_kept = True
+        self.is_stored = True
 
     def begin(self) -> None:
         """Not where somebody has said where: a caller, or the run that this process is part of."""
@@ -47,5 +47,5 @@ class RunInMemory:
         if self.folder is not None:
             os.environ.pop("TMPDIR")
             tempfile.tempdir = None
-            if not self.is_kept:
+            if not self.is_stored:
                 shutil.rmtree(self.folder, ignore_errors=True)

@@ -207,7 +207,7 @@ class MemoryShop:
 
         await self.store._open.writer._connection.run(job)
 
-    async def held_at(self, next_frame: int, when: When = "before", direction: Direction = "in") -> None:
+    async def stop_at(self, next_frame: int, when: When = "before", direction: Direction = "in") -> None:
         """The machine stands at that point of the `next_frame`-th frame from now on; `resume` lets it go on."""
         passed = self.session.frames_in if direction == "in" else self.session.frames_out
         point = Point(passed + next_frame, when, direction)
@@ -216,16 +216,16 @@ class MemoryShop:
 
     async def disk_lost_at(self, next_frame: int) -> None:
         """The disk refuses every write from the moment on at which that frame is about to reach the machine."""
-        await self.held_at(next_frame)
+        await self.stop_at(next_frame)
         await self.disk(writable=False)
         self.resume()
 
-    async def held_until(self, next_frame: int, let_go: Callable[[], object]) -> None:
+    async def stop_until(self, next_frame: int, let_go: Callable[[], object]) -> None:
         """From one point to the next."""
-        held = asyncio.ensure_future(self.held_at(next_frame))
+        task = asyncio.ensure_future(self.stop_at(next_frame))
         await asyncio.sleep(0)
         let_go()
-        await held
+        await task
 
     async def slow_disk(self, seconds: float) -> None:
         """Writing takes that long, once."""

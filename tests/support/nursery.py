@@ -312,7 +312,7 @@ def prepare_daemon() -> None:
 
     for with_page in (False, True):
         drawn_routes(with_page=with_page)
-    msgspec.convert({"storage": {"path": "ledger"}}, Settings, dec_hook=lambda _, told: Path(told))
+    msgspec.convert({"storage": {"path": "ledger"}}, Settings, dec_hook=lambda _, value: Path(value))
     for locale in ("en", "fr"):
         _taken_out()
         with patch.dict(os.environ, LC_ALL=locale):
@@ -394,12 +394,12 @@ def become(order: dict[str, Any]) -> None:
 def exit_code(main: Callable[[], int | None]) -> int:
     """What `sys.exit(main())` would end with."""
     try:
-        told: object = main()
+        result: object = main()
     except SystemExit as end:
-        told = end.code
-    if told is None or isinstance(told, int):
-        return int(told or 0)
-    sys.stderr.write(f"{told}\n")
+        result = end.code
+    if result is None or isinstance(result, int):
+        return int(result or 0)
+    sys.stderr.write(f"{result}\n")
     return 1
 
 

@@ -61,6 +61,6 @@ def sale(*prices: int, **changes: Any) -> dict[str, Any]:
     return {**body, **changes}
 
 
-def held(shop: Shop, receipt: Receipt) -> dict[str, Any]:
+def machine_record(shop: Shop, receipt: Receipt) -> dict[str, Any]:
     """What the machine has of it."""
     return next(e for e in shop.machines[0].certified(receipt.counters.tc - 1) if e["code"] == receipt.sig)

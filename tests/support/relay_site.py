@@ -144,8 +144,8 @@ class RelaySite:
         """A key for the relay."""
         shop = shop or self.shop
         terms = KeyTerms(role, lane="relay", signed=signed)
-        made: str = shop.change(CreateKey(shop.machines[0].nim, mode, f"ERP {role}", terms))
-        return made
+        key: str = shop.change(CreateKey(shop.machines[0].nim, mode, f"ERP {role}", terms))
+        return key
 
     def down(self) -> None:
         for relay in self.relays:

@@ -187,7 +187,7 @@ class Machine:
         state = self.order("snapshot", log=False)["state"]
         return state["tc"], state["fvc"], state["frc"]
 
-    def held(self) -> bool:
+    def is_stopped(self) -> bool:
         """Whether it stands at a `pause-at` point."""
         return bool(self.order("snapshot", log=False)["held"])
 
@@ -390,9 +390,9 @@ class Shop:
             if at.scheme == "https":
                 return self.http.get(path).is_success
             # By hand: it is asked some six times in a start, and what a client does for each takes a tenth of the whole start.
-            with socket.create_connection((at.host, at.port), PATIENCE) as asked, asked.makefile("rb") as told:
-                asked.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
-                return told.readline().startswith(b"HTTP/1.1 200 ")
+            with socket.create_connection((at.host, at.port), PATIENCE) as query, query.makefile("rb") as result:
+                query.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+                return result.readline().startswith(b"HTTP/1.1 200 ")
         return False
 
     def __enter__(self) -> Self:

@@ -87,7 +87,7 @@ class PairedShop:
     async def dies_in_doubt(self, number: str, key: str = "", *, certified: bool) -> asyncio.Task[Answered[Record]]:
         """The first machine dies at 38h of that invoice; the till waits."""
         sale = asyncio.ensure_future(self.certify(number, key=key))
-        await self.first.held_at(LAST, "after" if certified else "before")
+        await self.first.stop_at(LAST, "after" if certified else "before")
         now = asyncio.get_running_loop().time()
         if not certified:
             self.first.session.cut_power(now, 0.0)

@@ -71,13 +71,13 @@ def sell(pos: Any, product: Any, cash: Any, quantity: int) -> Any:
 
 
 def main() -> None:
-    asked = json.loads(sys.argv[1])
+    data = json.loads(sys.argv[1])
     config = tools.activate_modules("mcf", set_up)
     tools.set_user(config=config)
-    pos = point_of_sale(asked["url"], asked["nim"], asked["key"])
+    pos = point_of_sale(data["url"], data["nim"], data["key"])
     (product,) = Model.get("product.product").find([("template.name", "=", "Riz")])
     (cash,) = Model.get("sale.point.payment.method").find([("cash", "=", True)])
-    sales = [sell(pos, product, cash, 1 + number % 3) for number in range(asked["count"])]
+    sales = [sell(pos, product, cash, 1 + number % 3) for number in range(data["count"])]
     for sale in sales:
         for _ in range(TRIES):
             if sale.mcf_state != "waiting":
@@ -87,7 +87,7 @@ def main() -> None:
     found: dict[str, Any] = {
         "sales": [[s.number, s.mcf_state, s.mcf_code, int(s.total), s.mcf_error, s.mcf_qr] for s in sales]
     }
-    if asked.get("wrong"):
+    if data.get("wrong"):
         product.template.name = "Riz " * 200
         product.template.save()
         wrong = sell(pos, product, cash, 1)

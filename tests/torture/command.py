@@ -46,13 +46,13 @@ def one_round(seed: int, nursery: Nursery) -> None:
         with log.open("w") as lines:
             logs.configure(form="json", stream=lines)
             try:
-                told = kill_round(Path(folder), seed, nursery) if seed % 2 else in_memory(Path(folder), seed)
+                result = kill_round(Path(folder), seed, nursery) if seed % 2 else in_memory(Path(folder), seed)
             except BaseException:
                 lines.flush()
                 say(log.read_text()[-20_000:])
                 say(f"torture: seed {seed} failed; again with: make torture SEED={seed} ROUNDS=1")
                 raise
-    say(f"seed {seed}: {told}; {time.monotonic() - began:.0f} s")
+    say(f"seed {seed}: {result}; {time.monotonic() - began:.0f} s")
 
 
 def in_memory(folder: Path, seed: int) -> str:

@@ -42,13 +42,13 @@ def _sell_and_die(lane: Lane, draw: random.Random) -> None:
         lane.next_invoice(*(draw.randint(1, 9999) for _ in range(draw.randint(1, 4))))
         for _ in range(draw.randint(1, 4))
     ]
-    asked: list[Callable[[], httpx.Response]] = [partial(lane.shop.certify, body, key=key) for body, key in sales]
+    calls: list[Callable[[], httpx.Response]] = [partial(lane.shop.certify, body, key=key) for body, key in sales]
     closes = partial(lane.shop.close_period, key=f"Z after {sales[-1][1]}") if draw.random() < 0.25 else None
     if closes:
-        asked.insert(draw.randrange(len(asked) + 1), closes)
-    _die(lane, draw, partial(_all_at_once, asked))
+        calls.insert(draw.randrange(len(calls) + 1), closes)
+    _die(lane, draw, partial(_all_at_once, calls))
     lane.ensure()
-    for ask in asked:
+    for ask in calls:
         insist(ask, 201 if ask is closes else 200)
     lane.check()
 
@@ -64,8 +64,8 @@ def _die(lane: Lane, draw: random.Random, work: Callable[[], None]) -> None:
         lane.machine.order("reboot", seconds=draw.uniform(0, 0.2))
 
 
-def _all_at_once(asked: list[Callable[[], httpx.Response]]) -> None:
-    with ThreadPoolExecutor(len(asked)) as threads:
-        for asking in [threads.submit(ask) for ask in asked]:
+def _all_at_once(query: list[Callable[[], httpx.Response]]) -> None:
+    with ThreadPoolExecutor(len(query)) as threads:
+        for asking in [threads.submit(ask) for ask in query]:
             with suppress(httpx.HTTPError):
                 asking.result()

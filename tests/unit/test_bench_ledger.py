@@ -29,7 +29,7 @@ def short_days(monkeypatch):
     monkeypatch.setattr(ledger, "TEMPLATES", 20)
 
 
-def made(path: Path) -> Path:
+def ledger_file(path: Path) -> Path:
     maker = Maker(path, start=START)
     maker.add(COUNT)
     maker.pause()
@@ -77,7 +77,7 @@ def rows_of(path: Path, table: str, without: tuple[str, ...] = ()) -> list[dict[
 def test_bulk_and_daemon_leave_the_same_rows(tmp_path):
     """Certifications with hash, tally and payload, totals and checkpoints; of a closure everything but its random report_id,
     and so not the hashes after the first one."""
-    bulk = made(tmp_path / "bulk.sqlite3")
+    bulk = ledger_file(tmp_path / "bulk.sqlite3")
     daily = by_the_daemon(bulk, tmp_path / "daily.sqlite3")
     first_day = [rows_of(path, "certification")[:PER_DAY] for path in (bulk, daily)]
     assert first_day[0] == first_day[1]
@@ -94,7 +94,7 @@ def test_bulk_and_daemon_leave_the_same_rows(tmp_path):
 
 def test_verify_finds_nothing_wrong(tmp_path):
     """The code of `mcfd verify`, over every hash, checkpoint and closure."""
-    found = verify(made(tmp_path / "bulk.sqlite3"))
+    found = verify(ledger_file(tmp_path / "bulk.sqlite3"))
     assert found.problems == ()
     assert (found.records, found.closures) == (COUNT, COUNT // PER_DAY)
 
@@ -105,7 +105,7 @@ def test_a_ledger_made_in_parts_is_one_ledger(tmp_path):
     for count in (30, 100, 100):
         maker.add(count)
     maker.pause()
-    whole = made(tmp_path / "whole.sqlite3")
+    whole = ledger_file(tmp_path / "whole.sqlite3")
     for table in ("total", "checkpoint"):
         assert rows_of(tmp_path / "parts.sqlite3", table) == rows_of(whole, table)
     assert verify(tmp_path / "parts.sqlite3").clean

@@ -21,27 +21,27 @@ def code_of(source: Path) -> Path:
 
 def program(tmp_path: Path) -> tuple[Path, Path]:
     """A program with byte code, kept as preinst keeps it, and its files laid anew without any."""
-    folder, kept = tmp_path / "mcfd", tmp_path / "mcfd.previous"
+    folder, previous = tmp_path / "mcfd", tmp_path / "mcfd.previous"
     (folder / "core").mkdir(parents=True)
     (folder / "core/same.py").write_text("VALUE = 1\n")
     (folder / "core/changed.py").write_text("VALUE = 1\n")
     compile_in(folder)
-    shutil.copytree(folder, kept)
+    shutil.copytree(folder, previous)
     shutil.rmtree(folder / "core/__pycache__")
-    return folder, kept
+    return folder, previous
 
 
 def test_byte_code_of_the_same_source_is_taken_over(tmp_path: Path) -> None:
     """Byte for byte, as a mark in it shows; a module that changed, in as many bytes, is compiled."""
-    folder, kept = program(tmp_path)
-    marked = code_of(kept / "core/same.py").read_bytes() + b"mark"
-    code_of(kept / "core/same.py").write_bytes(marked)
+    folder, previous = program(tmp_path)
+    marked = code_of(previous / "core/same.py").read_bytes() + b"mark"
+    code_of(previous / "core/same.py").write_bytes(marked)
     (folder / "core/changed.py").write_text("VALUE = 2\n")
-    compile_in(folder, kept)
+    compile_in(folder, previous)
     assert code_of(folder / "core/same.py").read_bytes() == marked
-    told = f"import sys; sys.path.insert(0, {str(folder)!r}); import core.changed, core.same; print(core.changed.VALUE, core.same.VALUE)"
+    result = f"import sys; sys.path.insert(0, {str(folder)!r}); import core.changed, core.same; print(core.changed.VALUE, core.same.VALUE)"
     assert (
-        subprocess.run([sys.executable, "-ISB", "-c", told], check=True, capture_output=True, text=True).stdout
+        subprocess.run([sys.executable, "-ISB", "-c", result], check=True, capture_output=True, text=True).stdout
         == "2 1\n"
     )
     assert not list(folder.rglob("*.new"))
@@ -49,13 +49,13 @@ def test_byte_code_of_the_same_source_is_taken_over(tmp_path: Path) -> None:
 
 def test_byte_code_that_is_damaged_or_of_another_place_is_not_taken_over(tmp_path: Path) -> None:
     """Cut off, of another Python, or made for another path: compiled anew, with the path it is at in it."""
-    folder, kept = program(tmp_path)
+    folder, previous = program(tmp_path)
     fresh = tmp_path / "fresh"
     shutil.copytree(folder, fresh)
-    code_of(kept / "core/same.py").write_bytes(code_of(kept / "core/same.py").read_bytes()[:30])
-    code = code_of(kept / "core/changed.py")
+    code_of(previous / "core/same.py").write_bytes(code_of(previous / "core/same.py").read_bytes()[:30])
+    code = code_of(previous / "core/changed.py")
     code.write_bytes(b"xxxx" + code.read_bytes()[4:])
-    compile_in(folder, kept)
+    compile_in(folder, previous)
     for name in ("same", "changed"):
         assert str(folder).encode() in code_of(folder / f"core/{name}.py").read_bytes()
         assert len(code_of(folder / f"core/{name}.py").read_bytes()) > 100

@@ -25,8 +25,8 @@ def test_each_command_of_the_first_contact_exists() -> None:
         words = line.split()
         command = {"probe": probe, "recording": recording}[words[3]]
         assert words[1:3] == ["mcfd", "machine"]
-        known = {option for parameter in command.params for option in parameter.opts}
-        assert {word for word in words if word.startswith("--")} <= known
+        expected = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in words if word.startswith("--")} <= expected
 
 
 def test_both_languages_type_the_same() -> None:

@@ -17,14 +17,14 @@ import msgspec
 import pytest
 from support.cli.command import CONFIG, NIM, Command
 from support.ledgers.ledger import Till, opened, tamper
-from support.line.states import chatty_line, held_by_another_program, silent_line
+from support.line.states import chatty_line, locked_line, silent_line
 from support.shop import Machine, Shop, invoice, wait_for
 
 from daemon.doctor.examine import examine
 from daemon.doctor.wording import NAMES
 
 OTHER = "EL02000016-1"
-NOBODY = 65534
+UNPRIVILEGED_UID = 65534
 
 
 def by_name(checks: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -41,9 +41,9 @@ async def doctor(box: Command | Shop) -> dict[str, dict[str, Any]]:
 
 
 def as_a_process(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]:
-    told = json.loads(done.stdout)
-    assert told["ok"] == (done.returncode == 0) == all(check["state"] != "fail" for check in told["checks"])
-    return by_name(told["checks"])
+    content = json.loads(done.stdout)
+    assert content["ok"] == (done.returncode == 0) == all(check["state"] != "fail" for check in content["checks"])
+    return by_name(content["checks"])
 
 
 @pytest.fixture(autouse=True)
@@ -92,7 +92,7 @@ async def test_another_program_on_the_line_of_a_daemon_that_runs(tmp_path: Path)
     with (
         Shop(tmp_path, machines=(machine,)) as shop,
         silent_line(machine.link),
-        held_by_another_program(machine.link) as pid,
+        locked_line(machine.link) as pid,
     ):
         shop.start_daemon(ready=False)
         checks = await doctor(shop)
@@ -204,7 +204,7 @@ async def test_a_line_without_its_machine(impatient: Command, tmp_path: Path) ->
     link.unlink()
     with silent_line(link):
         assert "nobody answers on" in (await doctor(mcfd))["machine"]["found"]
-        with held_by_another_program(link) as pid:
+        with locked_line(link) as pid:
             checks = await doctor(mcfd)
     assert checks["line"]["found"] == f"held by sleep ({pid})"
     assert "machine" not in checks
@@ -281,7 +281,7 @@ async def test_what_the_daemons_user_may_not_use(mcfd: Command, machine: Machine
     changes neither."""
     async with opened(mcfd.ledger) as store:
         await (await Till.of(store)).sell()
-    os.chown(mcfd.folder, NOBODY, NOBODY)
+    os.chown(mcfd.folder, UNPRIVILEGED_UID, UNPRIVILEGED_UID)
     machine.link.resolve().chmod(0o600)
     mcfd.ledger.chmod(0o600)
     (mcfd.folder / "mcfd.sqlite3-journal").touch(0o600)

@@ -62,7 +62,7 @@ def join(shop: Shop, hq: RunningHq, code: str = "", base: str = ""):
     return shop.mcfd("upstream", "join", code or code_of(hq), "--url", base or hq.base)
 
 
-def said(done) -> str:
+def output_of(done) -> str:
     assert (done.returncode, done.stdout) == (1, ""), done.stdout + done.stderr
     return done.stderr
 
@@ -91,7 +91,7 @@ def test_the_day_of_a_new_shop(hq, shop):
     actions = [entry["action"] for entry in json.loads(shop.mcfd("audit", "--json").stdout)["entries"]]
     assert {"upstream.joined", "upstream.left"} <= set(actions)
     assert closures(hq) == [1]
-    assert "joined no headquarters" in said(shop.mcfd("upstream", "leave"))
+    assert "joined no headquarters" in output_of(shop.mcfd("upstream", "leave"))
 
 
 @pytest.mark.long
@@ -136,14 +136,14 @@ def test_what_is_refused(hq, shop, tmp_path):
         other._write_config()
         code = code_of(hq)
         assert join(other, hq, code).returncode == 0
-        assert "another box has joined with this code" in said(join(shop, hq, code))
+        assert "another box has joined with this code" in output_of(join(shop, hq, code))
     theirs = hq.cli("boxes", "code", "EL02000017-1")
-    assert f"the code is for EL02000017-1; the machines of this box are {NIM}" in said(join(shop, hq, theirs))
-    assert "has given no such code" in said(join(shop, hq, new_code()))
-    assert "neither a code" in said(join(shop, hq, "K7QF"))
-    assert "its address is needed" in said(shop.mcfd("upstream", "join", new_code()))
-    assert "over https:// alone" in said(shop.mcfd("upstream", "join", new_code(), "--url", "http://192.0.2.1"))
-    assert "does not answer" in said(join(shop, hq, base="http://127.0.0.1:9"))
+    assert f"the code is for EL02000017-1; the machines of this box are {NIM}" in output_of(join(shop, hq, theirs))
+    assert "has given no such code" in output_of(join(shop, hq, new_code()))
+    assert "neither a code" in output_of(join(shop, hq, "K7QF"))
+    assert "its address is needed" in output_of(shop.mcfd("upstream", "join", new_code()))
+    assert "over https:// alone" in output_of(shop.mcfd("upstream", "join", new_code(), "--url", "http://192.0.2.1"))
+    assert "does not answer" in output_of(join(shop, hq, base="http://127.0.0.1:9"))
     assert not (home(shop) / "joined.json").exists()
 
 
@@ -153,7 +153,7 @@ def test_a_configured_headquarters_goes_first(hq, shop):
     text = shop.config_file.read_text()
     section = '[upstream]\nkind = "https"\nurl = "https://hq.example/closures"\nsecret_file = "s"\n'
     shop.config_file.write_text(section + text)
-    assert "[upstream]" in said(join(shop, hq))
+    assert "[upstream]" in output_of(join(shop, hq))
     shop.config_file.write_text(text)
     assert join(shop, hq).returncode == 0
 
@@ -269,7 +269,7 @@ def test_a_box_that_joins_twice(hq, shop):
     code = code_of(hq)
     assert join(shop, hq, code).returncode == 0
     first = hq.cli("boxes", "list").split("\t")[3]
-    assert "another box has joined with this code" in said(join(shop, hq, code))
+    assert "another box has joined with this code" in output_of(join(shop, hq, code))
     assert join(shop, hq).returncode == 0
     second = hq.cli("boxes", "list").split("\t")[3]
     assert len(second.split()) == 1
@@ -332,7 +332,7 @@ def test_by_an_address_with_a_private_certificate(tmp_path, shop):
             )
         )
         assert link.endswith(pin.hexdigest())
-        assert "another certificate" in said(shop.mcfd("upstream", "join", link[:-64] + "0" * 64))
+        assert "another certificate" in output_of(shop.mcfd("upstream", "join", link[:-64] + "0" * 64))
         assert shop.mcfd("upstream", "join", link).returncode == 0
         assert (home(shop) / "ca.pem").read_text() == authority.path.read_text()
         assert shop.mcfd("upstream", "test").returncode == 0

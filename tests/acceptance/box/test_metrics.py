@@ -143,8 +143,8 @@ def test_no_secret_is_in_it(shop: Shop) -> None:
     text = shop.http.get("/metrics").text
     secrets = (shop.key(), "whsec_", "127.0.0.1", str(shop.folder), str(shop.machines[0].link))
     sold = (number, answer.json()["codeSecef"], "OUEDRAOGO", "00012345B", "Secteur 4", "Article 0")
-    for told in (*secrets, *sold):
-        assert told not in text
+    for each in (*secrets, *sold):
+        assert each not in text
 
 
 def test_prometheus_itself_reads_it(shop: Shop) -> None:
@@ -226,9 +226,9 @@ def test_alerts_and_dashboard_ask_for_what_there_is(shop: Shop) -> None:
 def test_whatever_is_measured_can_be_seen(shop: Shop) -> None:
     """Every family is on the dashboard or in an alert, but for what the process library adds."""
     used = {name for _, text in expressions() for name in NAME.findall(text)}
-    shown = {re.sub(r"_(?:bucket|sum|count)$", "", name) for name in used}
+    visible = {re.sub(r"_(?:bucket|sum|count)$", "", name) for name in used}
     families = {re.sub(r"_(?:bucket|sum|count)$", "", name) for name in exposed(shop)}
-    assert {name for name in families if not name.startswith("mcfd_process_")} - shown == set()
+    assert {name for name in families if not name.startswith("mcfd_process_")} - visible == set()
 
 
 def test_every_label_that_is_asked_for_exists(shop: Shop) -> None:
@@ -236,8 +236,8 @@ def test_every_label_that_is_asked_for_exists(shop: Shop) -> None:
     labels = {name: dict(found).keys() for name, found in scrape(shop)}
     for where, text in expressions():
         for name, inside in re.findall(r"(mcfd_\w+)\{([^}]*)\}", text):
-            asked = set(re.findall(r"(\w+)=", inside)) - {"instance"}
-            assert asked <= set(labels[name]), (where, name)
+            queries = set(re.findall(r"(\w+)=", inside)) - {"instance"}
+            assert queries <= set(labels[name]), (where, name)
 
 
 def test_every_alert_says_what_to_do() -> None:

@@ -131,11 +131,11 @@ def test_the_configuration_decides_whether_haproxy_is_in_front(tmp_path: Path, p
 def test_the_configuration_of_haproxy_is_shown(tmp_path: Path) -> None:
     """`mcfd proxy` prints what HAProxy accepts, with the address of the tills."""
     box = Command(tmp_path, f"[server]\nhost = '127.0.0.1'\nport = 8481\n{CONFIG}")
-    shown = box.run("proxy", "--config", str(box.config)).stdout
-    assert "bind 127.0.0.1:8481" in shown
+    output = box.run("proxy", "--config", str(box.config)).stdout
+    assert "bind 127.0.0.1:8481" in output
     for name, content in error_files().items():
         (tmp_path / name).write_bytes(content)
-    (tmp_path / "haproxy.cfg").write_text(shown.replace("/run/mcfd-front", str(tmp_path)))
+    (tmp_path / "haproxy.cfg").write_text(output.replace("/run/mcfd-front", str(tmp_path)))
     haproxy = program()
     assert haproxy
     subprocess.run([haproxy, "-c", "-q", "-f", str(tmp_path / "haproxy.cfg")], check=True)

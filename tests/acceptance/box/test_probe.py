@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import pytest
 from support.cli.command import NIM, Command
 from support.line.ready import ready
-from support.line.states import chatty_line, held_by_another_program, raw_terminal, silent_line
+from support.line.states import chatty_line, locked_line, raw_terminal, silent_line
 from support.shop import IFU, Machine, Shop, invoice
 
 from bridge.recording.recording import Recorder, read
@@ -56,14 +56,14 @@ def answering(link, answer: Callable[[bytes], bytes]) -> Iterator[None]:
             thread.join()
 
 
-def modem(said: bytes) -> bytes:
+def modem(expected: bytes) -> bytes:
     """Command echo, and an answer to a command."""
-    return said + (b"\r\nOK\r\n" if b"AT\r" in said else b"")
+    return expected + (b"\r\nOK\r\n" if b"AT\r" in expected else b"")
 
 
-def printer(said: bytes) -> bytes:
+def printer(expected: bytes) -> bytes:
     """Silent, except about its state."""
-    return b"\x12" if b"\x10\x04\x01" in said else b""
+    return b"\x12" if b"\x10\x04\x01" in expected else b""
 
 
 def test_a_machine_is_read_and_nothing_changes(tmp_path, machine):
@@ -109,7 +109,7 @@ def test_the_settings_it_writes_make_a_shop_work(tmp_path, machine):
 
 @pytest.mark.quick_timers
 @pytest.mark.parametrize(
-    ("place", "told"),
+    ("place", "expected"),
     [
         (silent_line, "nobody answers"),
         (chatty_line, "something talks here, but not as a fiscal machine does"),
@@ -118,7 +118,7 @@ def test_the_settings_it_writes_make_a_shop_work(tmp_path, machine):
     ],
     ids=["nothing", "a console", "a modem", "a printer"],
 )
-async def test_what_is_no_machine_is_named(tmp_path, monkeypatch, place, told):
+async def test_what_is_no_machine_is_named(tmp_path, monkeypatch, place, expected):
     """One clear line each."""
     monkeypatch.setattr(connect, "SPEEDS", (115_200, 9_600))
     for module, name in ((connect, "WAKING"), (connect, "_STRANGER"), (connect, "_ALIVE")):
@@ -127,17 +127,17 @@ async def test_what_is_no_machine_is_named(tmp_path, monkeypatch, place, told):
     with place(port), pytest.raises(connect.NoMachine) as none:
         async with connect.connect(str(port), Recorder(lambda _: None), 115_200):
             pass
-    assert told in str(none.value)
+    assert expected in str(none.value)
 
 
 def test_a_port_that_another_program_holds_is_left_alone(tmp_path, machine):
     """Its name and number are told; so is a port that is not there. Exit code 3."""
     machine.start()
     command = Command(tmp_path)
-    with held_by_another_program(machine.link) as pid:
-        held = command.run("machine", "probe", str(machine.link))
-        assert (held.returncode, held.stdout) == (3, "")
-        assert f"sleep ({pid})" in held.stderr
+    with locked_line(machine.link) as pid:
+        output = command.run("machine", "probe", str(machine.link))
+        assert (output.returncode, output.stdout) == (3, "")
+        assert f"sleep ({pid})" in output.stderr
     gone = command.run("machine", "probe", str(tmp_path / "nothing"))
     assert gone.returncode == 3
     assert "no such device" in gone.stderr

@@ -106,7 +106,7 @@ async def test_what_headquarters_and_a_webhook_refused_is_offered_again_by_a_rel
         assert reloaded.hup("reload.done")["taken_up"] == []
         for receiver in (headquarters, till):
             (refused,) = [attempt["id"] for attempt in receiver.attempts() if attempt["status"] == 422]
-            wait_for(lambda it=receiver, event=refused: event in kept_ids(it), "what was refused")
+            wait_for(lambda it=receiver, event=refused: event in stored_ids(it), "what was refused")
         assert '"parked": 0' in shop.mcfd("upstream", "status", "--json").stdout
     finally:
         headquarters.kill()
@@ -138,9 +138,9 @@ async def test_a_new_signing_key_in_a_running_box(reloaded: Reloaded, tmp_path: 
         assert "upstream" in reloaded.hup("reload.done")["taken_up"]
         third = close(shop)
         wait_for(lambda: third in z_numbers(arrived(headquarters), NIM), "a closure signed with the new key alone")
-        kept = arrived(headquarters)
-        assert z_numbers(kept, NIM)[-3:] == [first, second, third]
-        assert kept[-1]["data"]["key_id"] != kept[-3]["data"]["key_id"]
+        ids = arrived(headquarters)
+        assert z_numbers(ids, NIM)[-3:] == [first, second, third]
+        assert ids[-1]["data"]["key_id"] != ids[-3]["data"]["key_id"]
         assert '"parked": 0' in shop.mcfd("upstream", "status", "--json").stdout
     finally:
         headquarters.kill()
@@ -154,7 +154,7 @@ def close(shop: Shop) -> int:
     return number
 
 
-def kept_ids(receiver: HttpHeadquarters) -> set[str]:
+def stored_ids(receiver: HttpHeadquarters) -> set[str]:
     return {attempt["id"] for attempt in receiver.attempts() if attempt["kept"]}
 
 
@@ -189,8 +189,8 @@ def test_what_needs_a_restart_is_named_each_time(reloaded: Reloaded) -> None:
     reloaded.edit(f"port = {shop.port}", "port = 1")
     reloaded.append('operator_name = "Caisse 9"')
     for _ in range(2):
-        said = reloaded.hup("reload.needs_restart")
-        assert said["keys"] == ["server.port", "machine[0].operator_name"]
+        text = reloaded.hup("reload.needs_restart")
+        assert text["keys"] == ["server.port", "machine[0].operator_name"]
     assert shop.http.get("/health/ready").status_code == OK
 
 
@@ -207,9 +207,9 @@ def test_a_bad_file_is_one_line_and_changes_nothing(reloaded: Reloaded, tmp_path
         ("[[machine]\n", "TOML"),
     ):
         shop.config_file.write_text(good + text)
-        said = reloaded.hup("reload.refused")
-        assert reason in said["reason"]
-        assert "%%%" not in said["reason"]
+        words = reloaded.hup("reload.refused")
+        assert reason in words["reason"]
+        assert "%%%" not in words["reason"]
     shop.config_file.unlink()
     assert str(shop.config_file) in reloaded.hup("reload.refused")["reason"]
     assert len(shop.events("reload.done")) == taken_before
@@ -228,13 +228,13 @@ def test_a_certificate_is_read_again(tmp_path: Path) -> None:
         shop.http.close()
         shop.http = httpx.Client(base_url=f"https://127.0.0.1:{shop.port}", verify=trusting(authority), timeout=60)
         reloaded = Reloaded(shop.start())
-        before = shown(shop)
+        before = screen_text(shop)
         shutil.copy(authority.issue(), cert)
         assert "KEY_VALUES_MISMATCH" in reloaded.hup("reload.refused")["reason"]
-        assert shown(shop) == before
+        assert screen_text(shop) == before
         shutil.copy(cert, key)
         reloaded.hup("reload.done")
-        assert shown(shop) != before
+        assert screen_text(shop) != before
         assert shop.http.get("/health/ready").status_code == OK
 
 
@@ -242,7 +242,7 @@ def trusting(authority: Authority) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=authority.path)
 
 
-def shown(shop: Shop) -> str:
+def screen_text(shop: Shop) -> str:
     """The certificate that a new connection gets."""
     return ssl.get_server_certificate(("127.0.0.1", shop.port))
 
@@ -253,12 +253,12 @@ def test_systemd_is_told(tmp_path: Path) -> None:
         manager.bind(str(tmp_path / "notify"))
         manager.settimeout(10)
         environ = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "LC_ALL": "en_GB.UTF-8"}
-        told: list[str] = []
+        messages: list[str] = []
 
         def hear(wanted: str) -> str:
-            while not told or wanted not in told[-1]:
-                told.append(manager.recv(4096).decode())
-            return told[-1]
+            while not messages or wanted not in messages[-1]:
+                messages.append(manager.recv(4096).decode())
+            return messages[-1]
 
         with Shop(tmp_path, environ=environ) as shop:
             shop.start()

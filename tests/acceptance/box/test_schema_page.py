@@ -18,9 +18,9 @@ class Watched:
 
     def __init__(self, page: Page, shop: Shop) -> None:
         self.page = page
-        self.asked: list[str] = []
+        self.urls: list[str] = []
         self.complaints: list[str] = []
-        page.on("request", lambda request: self.asked.append(request.url))
+        page.on("request", lambda request: self.urls.append(request.url))
         page.on("console", lambda message: self.complaints.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("requestfailed", lambda request: self.complaints.append(f"failed: {request.url}"))
@@ -46,10 +46,10 @@ def test_every_operation_is_shown(shop: Shop, watched: Watched) -> None:
     blocks = watched.page.locator(".opblock")
     expected = operations(shop)
     expect(blocks).to_have_count(len(expected), timeout=PATIENCE_MS)
-    shown = watched.page.locator(".opblock-summary-description").all_inner_texts()
-    assert sorted(shown) == sorted(operation["summary"] for operation in expected)
+    summaries = watched.page.locator(".opblock-summary-description").all_inner_texts()
+    assert sorted(summaries) == sorted(operation["summary"] for operation in expected)
     assert watched.complaints == []
-    assert {url.split("/")[2] for url in watched.asked if not url.startswith("data:")} == {f"127.0.0.1:{shop.port}"}
+    assert {url.split("/")[2] for url in watched.urls if not url.startswith("data:")} == {f"127.0.0.1:{shop.port}"}
 
 
 def test_an_operation_opens(shop: Shop, watched: Watched) -> None:

@@ -19,7 +19,7 @@ import pytest
 import segno
 from support.cli.command import Command
 from support.line.ready import ready
-from support.line.states import chatty_line, held_by_another_program, silent_line
+from support.line.states import chatty_line, locked_line, silent_line
 from support.shop import BIN, IFU, NIM, Machine, Shop, invoice
 from support.tools import folder_for_all
 
@@ -29,7 +29,7 @@ from daemon.core.keys import inspect
 pytestmark = pytest.mark.long
 
 OTHER = "EL02000016-1"
-NOBODY = 65534
+UNPRIVILEGED_UID = 65534
 
 
 class Box(Command):
@@ -46,11 +46,13 @@ class Box(Command):
         """Without a `person` nobody is made who may log in: the hash of a password takes longer than all the rest."""
         return self.run(*self.arguments(*ports), "--yes", *more, *(() if person else ("--person", "")))
 
-    def told(self, *ports: Path, more: tuple[str, ...] = (), code: int = 0, person: bool = False) -> dict[str, Any]:
+    def setup_json(
+        self, *ports: Path, more: tuple[str, ...] = (), code: int = 0, person: bool = False
+    ) -> dict[str, Any]:
         done = self.setup(*ports, more=("--json", *more), person=person)
         assert done.returncode == code, done.stdout + done.stderr
-        told: dict[str, Any] = json.loads(done.stdout)
-        return told
+        content: dict[str, Any] = json.loads(done.stdout)
+        return content
 
 
 class AsItWasSetUp(Shop):
@@ -80,10 +82,14 @@ def other(tmp_path: Path) -> Iterator[Machine]:
 def test_one_machine_unattended(box: Box, machine: Machine) -> None:
     """From nothing to a certified invoice: the configuration that was written, the key that was shown."""
     shop = AsItWasSetUp(box.folder, machines=(machine,))
-    told = box.told(machine.link, more=("--operator-name", 'Caisse "1"', "--http-port", str(shop.port)))
-    (found,) = told["machines"]
+    result = box.setup_json(machine.link, more=("--operator-name", 'Caisse "1"', "--http-port", str(shop.port)))
+    (found,) = result["machines"]
     assert (found["nim"], found["ifu"], found["trade_name"]) == (NIM, IFU, "MAISON FASO")
-    assert (told["config"], told["kept"], found["address"]) == (str(box.config), None, f"http://127.0.0.1:{shop.port}")
+    assert (result["config"], result["kept"], found["address"]) == (
+        str(box.config),
+        None,
+        f"http://127.0.0.1:{shop.port}",
+    )
     assert stat.S_IMODE(box.config.stat().st_mode) == 0o640
     assert box.json("config", "check") == {"ok": True, "file": str(box.config), "machines": [NIM]}
     with shop:
@@ -96,14 +102,14 @@ def test_one_machine_unattended(box: Box, machine: Machine) -> None:
 
 def test_the_first_person(box: Box, machine: Machine) -> None:
     """One technician with a password that was made, shown once, which opens the page; a second setup makes nobody; an empty name is nobody."""
-    assert box.told(machine.link)["person"] is None
+    assert box.setup_json(machine.link)["person"] is None
     shop = AsItWasSetUp(box.folder, machines=(machine,))
-    login = box.told(machine.link, more=("--force", "--http-port", str(shop.port)), person=True)["person"]
+    login = box.setup_json(machine.link, more=("--force", "--http-port", str(shop.port)), person=True)["person"]
     assert (login["name"], fault_of_password(login["password"], login["name"])) == ("admin", None)
     (person,) = box.json("users", "list")
     assert (person["name"], person["role"]) == ("admin", "technician")
     assert login["password"] not in box.ledger.read_bytes().decode("latin-1")
-    assert box.told(machine.link, more=("--force", "--http-port", str(shop.port)), person=True)["person"] is None
+    assert box.setup_json(machine.link, more=("--force", "--http-port", str(shop.port)), person=True)["person"] is None
     with shop:
         shop.start_daemon()
         for password, lets_in in (("not this one", False), (login["password"], True)):
@@ -117,12 +123,12 @@ def test_the_first_person(box: Box, machine: Machine) -> None:
 
 def test_two_machines(box: Box, machine: Machine, other: Machine) -> None:
     """Both are set up, each with a key of its own; `--nim` picks one; one that has not answered is no reason to write."""
-    told = box.told(machine.link, other.link)
-    assert [found["nim"] for found in told["machines"]] == [NIM, OTHER]
-    assert len({found["key"] for found in told["machines"]}) == 2
+    result = box.setup_json(machine.link, other.link)
+    assert [found["nim"] for found in result["machines"]] == [NIM, OTHER]
+    assert len({found["key"] for found in result["machines"]}) == 2
     assert box.json("config", "check")["machines"] == [NIM, OTHER]
-    told = box.told(machine.link, other.link, more=("--force", "--nim", OTHER, "--no-key"))
-    assert [(found["nim"], found["key"]) for found in told["machines"]] == [(OTHER, None)]
+    result = box.setup_json(machine.link, other.link, more=("--force", "--nim", OTHER, "--no-key"))
+    assert [(found["nim"], found["key"]) for found in result["machines"]] == [(OTHER, None)]
     before = box.config.read_text()
     done = box.setup(machine.link, more=("--force", "--nim", OTHER))
     assert (done.returncode, f"{OTHER} has answered on no port" in done.stderr) == (1, True)
@@ -132,14 +138,14 @@ def test_two_machines(box: Box, machine: Machine, other: Machine) -> None:
 def test_what_is_on_a_line_without_a_machine(box: Box, machine: Machine, tmp_path: Path) -> None:
     """Nobody, somebody else, a program that has it open, no port at all: each told apart, all at once, in bounded time; the
     machine among them is found."""
-    held, paths = tmp_path / "held", (tmp_path / "silent", tmp_path / "chatty")
-    with silent_line(paths[0]), chatty_line(paths[1]), silent_line(held), held_by_another_program(held) as pid:
+    stored, paths = tmp_path / "held", (tmp_path / "silent", tmp_path / "chatty")
+    with silent_line(paths[0]), chatty_line(paths[1]), silent_line(stored), locked_line(stored) as pid:
         began = time.monotonic()
-        told = box.told(*paths, held, tmp_path / "missing", machine.link)
+        result = box.setup_json(*paths, stored, tmp_path / "missing", machine.link)
         took = time.monotonic() - began
-    assert [port["why"] for port in told["ports"]] == ["silent", "stranger", "busy", "missing", None]
-    assert f"sleep ({pid})" in told["ports"][2]["reason"]
-    assert [found["nim"] for found in told["machines"]] == [NIM]
+    assert [port["why"] for port in result["ports"]] == ["silent", "stranger", "busy", "missing", None]
+    assert f"sleep ({pid})" in result["ports"][2]["reason"]
+    assert [found["nim"] for found in result["machines"]] == [NIM]
     assert took < 9
 
 
@@ -161,8 +167,8 @@ def test_a_machine_in_each_state(box: Box, machine: Machine, mode: str) -> None:
     before = machine.order("snapshot")["state"]
     done = box.setup(machine.link)
     assert done.returncode == 0, done.stderr
-    for shown in (NIM, IFU, "MAISON FASO", "TC 0  FVC 0  FRC 0", "CLOCK"):
-        assert shown in done.stdout
+    for each in (NIM, IFU, "MAISON FASO", "TC 0  FVC 0  FRC 0", "CLOCK"):
+        assert each in done.stdout
     after = machine.order("snapshot")
     assert (after["stage"], after["state"]["tc"], after["log"]) == ("idle", before["tc"], [])
 
@@ -178,9 +184,9 @@ def test_a_configuration_is_not_lost(box: Box, machine: Machine) -> None:
     box.config.write_text("[server]\n# by hand\n")
     done = box.setup(machine.link)
     assert (done.returncode, "--force replaces it" in done.stderr, done.stdout) == (1, True, "")
-    told = box.told(machine.link, more=("--force",))
-    assert Path(told["kept"]).read_text() == "[server]\n# by hand\n"
-    assert Path(told["kept"]).parent == box.config.parent
+    result = box.setup_json(machine.link, more=("--force",))
+    assert Path(result["kept"]).read_text() == "[server]\n# by hand\n"
+    assert Path(result["kept"]).parent == box.config.parent
     assert f'nim = "{NIM}"' in box.config.read_text()
 
 
@@ -233,16 +239,16 @@ def test_what_root_writes_the_daemon_can_use(box: Box, machine: Machine) -> None
     """`sudo mcfd setup`: the configuration is root's and the group's of its folder, ledger and authority the folder's owner's."""
     with folder_for_all() as folder:
         etc, state = folder / "etc", folder / "state"
-        for each, owner in ((etc, 0), (state, NOBODY)):
+        for each, owner in ((etc, 0), (state, UNPRIVILEGED_UID)):
             each.mkdir()
-            os.chown(each, owner, NOBODY)
+            os.chown(each, owner, UNPRIVILEGED_UID)
         box.config, box.ledger = etc / "mcfd.toml", state / "mcfd.sqlite3"
         assert box.setup(machine.link, more=("--network", "https")).returncode == 0
         status = box.config.stat()
-        assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (0, NOBODY, 0o640)
-        made = [box.ledger, *(state / "tls").iterdir(), state / "tls"]
-        assert len(made) == 5
-        assert {path.stat().st_uid for path in made} == {NOBODY}
+        assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (0, UNPRIVILEGED_UID, 0o640)
+        rows = [box.ledger, *(state / "tls").iterdir(), state / "tls"]
+        assert len(rows) == 5
+        assert {path.stat().st_uid for path in rows} == {UNPRIVILEGED_UID}
 
 
 def test_what_a_start_would_refuse_is_not_written(box: Box, machine: Machine) -> None:

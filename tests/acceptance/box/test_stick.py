@@ -138,13 +138,13 @@ def test_the_whole_box_is_on_the_stick_that_is_pulled(stick: Stick, box: Command
     new.config.unlink()
     system("mount", stick.device, stick.place)
     try:
-        told = new.json(
+        content = new.json(
             *("restore", "--all", str(stick.place / name), "--config", str(new.config), "--last-z", "1"),
             *("--passphrase-file", str(box.folder / "passphrase"), "--yes"),
         )
     finally:
         system("umount", stick.place)
-    assert told["closures"] == 1
+    assert content["closures"] == 1
     assert [entry["zNumber"] for entry in new.json("journal", "--nim", NIM, "--from", "2020-01-01")] == [1]
 
 

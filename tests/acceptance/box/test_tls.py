@@ -57,11 +57,11 @@ def test_a_till_that_trusts_the_authority(shop: Shop, tmp_path: Path) -> None:
     A certificate that does not stand for the box any more is replaced while the daemon runs; tills need nothing new."""
     need("curl")
     assert "no authority" in shop.mcfd("run").stderr
-    made = json.loads(shop.mcfd("tls", "init", "--json", check=True).stdout)
+    content = json.loads(shop.mcfd("tls", "init", "--json", check=True).stdout)
     ca = tmp_path / "exported.pem"
     exported = shop.mcfd("tls", "export-ca", str(ca), check=True)
     assert describe(read(ca)).fingerprint in exported.stderr
-    assert {"localhost", "caisse.lan", socket.gethostname().lower(), "127.0.0.1"} <= set(made["names"])
+    assert {"localhost", "caisse.lan", socket.gethostname().lower(), "127.0.0.1"} <= set(content["names"])
     with shop:
         shop.http.close()
         shop.http = httpx.Client(
@@ -161,12 +161,12 @@ class Shows:
 
 def test_renewed_a_month_before_its_end(tmp_path: Path) -> None:
     """Not before; also when the box got another name or address; by the same root, so that tills need nothing new."""
-    made = create(tmp_path, NAMES, NOW)
+    certificate = create(tmp_path, NAMES, NOW)
     root = read(tmp_path / "ca.pem")
     assert renew_if_due(tmp_path, NAMES, NOW + 360 * DAYS) is None
     later = renew_if_due(tmp_path, NAMES, NOW + 368 * DAYS)
     assert later is not None
-    assert later.until - made.until == 368 * DAYS
+    assert later.until - certificate.until == 368 * DAYS
     moved = renew_if_due(tmp_path, (*NAMES, "192.168.1.20"), NOW + 369 * DAYS)
     assert moved is not None
     assert "192.168.1.20" in moved.names

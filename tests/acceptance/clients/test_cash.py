@@ -27,10 +27,15 @@ def test_cash_stands_in_x_z_and_a_and_never_at_the_machine(own_shop: Shop) -> No
     counters = own_shop.machines[0].counters
     answer = move(own_shop, BODY, key="cash-1")
     assert answer.status_code == 201, answer.text
-    told = answer.json()
-    assert (told["kind"], told["amount"], told["operatorId"], told["warnings"]) == ("deposit", 20_000, "1", [])
+    content = answer.json()
+    assert (content["kind"], content["amount"], content["operatorId"], content["warnings"]) == (
+        "deposit",
+        20_000,
+        "1",
+        [],
+    )
     again = move(own_shop, BODY, key="cash-1")
-    assert (again.json(), again.headers["idempotency-replayed"]) == (told, "true")
+    assert (again.json(), again.headers["idempotency-replayed"]) == (content, "true")
     assert move(own_shop, {**BODY, "amount": 1}, key="cash-1").json()["code"] == "IDEMPOTENCY_KEY_REUSED"
     assert own_shop.machines[0].counters == counters
     move(own_shop, {"kind": "withdrawal", "amount": 5_000, "reason": "Banque", "operatorId": 7})

@@ -33,16 +33,16 @@ def test_a_certification_is_told_at_once(shop: Shop) -> None:
         receipt = certified(shop.certify(invoice(fresh())))
         with within(5, *shop.pids):
             for screen in (one, other):
-                (told,) = screen.wait_for("cert.issued")
-                assert told.data == receipt
+                (result,) = screen.wait_for("cert.issued")
+                assert result.data == receipt
 
 
 def test_a_closure_is_told_with_its_report(shop: Shop) -> None:
     """The data is the Z as the till got it."""
     with Screen(shop) as screen:
         report = shop.close_period().json()
-        (told,) = screen.wait_for("closure.created")
-    assert told.data == report
+        (result,) = screen.wait_for("closure.created")
+    assert result.data == report
 
 
 def test_each_key_hears_its_own_book(shop: Shop) -> None:
@@ -69,10 +69,10 @@ def test_nothing_is_missed_in_between(shop: Shop) -> None:
     with Screen(shop, last=last) as screen:
         screen.wait_for("cert.issued", 60)
         missed.append(certified(shop.certify(invoice(fresh()))))
-        told = screen.wait_for("cert.issued", 61)
-    assert [event.data["codeSecef"] for event in told] == [receipt["codeSecef"] for receipt in missed]
-    assert first["codeSecef"] not in {event.data["codeSecef"] for event in told}
-    assert [event.id for event in told] == sorted({event.id for event in told})
+        result = screen.wait_for("cert.issued", 61)
+    assert [event.data["codeSecef"] for event in result] == [receipt["codeSecef"] for receipt in missed]
+    assert first["codeSecef"] not in {event.data["codeSecef"] for event in result}
+    assert [event.id for event in result] == sorted({event.id for event in result})
 
 
 def test_without_a_last_event_it_begins_now(shop: Shop) -> None:
@@ -171,14 +171,14 @@ def test_the_tax_server_s_silence_is_told_once_a_day(own_shop: Shop) -> None:
     own_shop.machines[0].order("tax-server", reachable=False, last_contact=digits(9))
     own_shop.start_daemon()
 
-    def told() -> list[dict[str, Any]]:
+    def silence_events() -> list[dict[str, Any]]:
         with Screen(own_shop, last=0) as screen:
             screen.wait_for("mcf.connected")
             certified(own_shop.certify(invoice(fresh())))
             screen.wait_for("cert.issued")
         return [event.data for event in screen.of("taxserver.alert")]
 
-    (alert,) = told()
+    (alert,) = silence_events()
     assert alert["daysSinceContact"] == 9
     server = own_shop.get("info").json()["taxServer"]
     assert (server["alert"], server["daysSinceContact"], server["lastContact"]) == (
@@ -188,7 +188,7 @@ def test_the_tax_server_s_silence_is_told_once_a_day(own_shop: Shop) -> None:
     )
     own_shop.stop_daemon()
     own_shop.start_daemon()
-    assert told() == [alert]
+    assert silence_events() == [alert]
 
 
 def test_six_days_are_no_alert(own_shop: Shop) -> None:

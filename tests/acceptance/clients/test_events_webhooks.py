@@ -207,14 +207,14 @@ def test_the_secret_may_be_a_credential_of_systemd(
 @pytest.fixture
 def free(tmp_path: Path) -> Iterator[Callable[[Path], HookedShop]]:
     """A shop whose daemon finds its credentials in that folder."""
-    made: list[HookedShop] = []
+    items: list[HookedShop] = []
 
     def make(credentials: Path) -> HookedShop:
-        made.append(HookedShop(tmp_path, environ={"CREDENTIALS_DIRECTORY": str(credentials)}))
-        return made[0].__enter__()
+        items.append(HookedShop(tmp_path, environ={"CREDENTIALS_DIRECTORY": str(credentials)}))
+        return items[0].__enter__()
 
     yield make
-    for shop in made:
+    for shop in items:
         shop.__exit__(None, None, None)
 
 

@@ -71,17 +71,17 @@ def test_openapi_python_client(sandbox: Shop) -> None:
         )
     )
     options = ["--fail-on-warning", "--meta", "none", "--config", "config.json"]
-    said = run(
+    output = run(
         *(BIN / "openapi-python-client", "generate", *options, "--path", "openapi.json", "--output-path", package),
         cwd=folder,
         PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}",
     )
-    assert "arning" not in said
+    assert "arning" not in output
     shutil.copy(HERE / "till.py", folder)
     (folder / "mypy.ini").write_text(MYPY)
     run(BIN / "mypy", "--cache-dir", folder / "mypy", "-p", "mcfd_generated", "-m", "till", cwd=folder)
-    told = run(sys.executable, "till.py", str(sandbox.http.base_url), sandbox.key("test"), NIM, cwd=folder)
-    assert json.loads(told) == EXPECTED
+    stdout = run(sys.executable, "till.py", str(sandbox.http.base_url), sandbox.key("test"), NIM, cwd=folder)
+    assert json.loads(stdout) == EXPECTED
 
 
 def node_tools() -> Path:
@@ -123,5 +123,5 @@ def test_openapi_ts(sandbox: Shop) -> None:
     options |= {"target": "es2022", "module": "nodenext", "lib": ["es2022", "dom", "dom.iterable"]}
     (folder / "tsconfig.json").write_text(json.dumps({"compilerOptions": options, "files": ["till.ts"]}))
     run(modules / ".bin/tsc", "-p", ".", cwd=folder)
-    told = run("node", "built/till.js", str(sandbox.http.base_url), sandbox.key("test"), NIM, cwd=folder)
-    assert json.loads(told) == EXPECTED
+    output = run("node", "built/till.js", str(sandbox.http.base_url), sandbox.key("test"), NIM, cwd=folder)
+    assert json.loads(output) == EXPECTED

@@ -128,9 +128,9 @@ def bodies(page: Path) -> list[dict[str, object]]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_body_of_the_page_is_taken(shop: Shop, page: Path) -> None:
     """Each request that the page shows is certified as it stands, even with `Mcfd-Strict`, and nothing in it needs a warning."""
-    shown = bodies(page)
-    assert len(shown) == 2
-    sale, credit = shown
+    examples = bodies(page)
+    assert len(examples) == 2
+    sale, credit = examples
     strict = {**shop.headers(), "Mcfd-Strict": "true"}
     receipt = shop.http.post(f"/v1/mcf/{NIM}/certify", json={**sale, "invoiceNumber": page.name}, headers=strict).json()
     assert receipt["warnings"] == [], receipt

@@ -133,8 +133,8 @@ def test_setup_doctor_and_info_by_the_network(tmp_path):
         done = net.shop.mcfd("doctor")
         assert net.place in done.stdout, done.stdout + done.stderr
         net.sell("F-1")
-        told = net.shop.mcfd("machine", "info", NIM)
-        assert "F-1" in told.stdout, told.stderr + told.stdout
+        result = net.shop.mcfd("machine", "info", NIM)
+        assert "F-1" in result.stdout, result.stderr + result.stdout
         net.sell("F-2")
         net.shop.stop_daemon()
         config = tmp_path / "new.toml"

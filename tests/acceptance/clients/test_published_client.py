@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from avepay.mcf import AvePay, AvePayError
-from support.published import OPERATOR, Published, held, sale
+from support.published import OPERATOR, Published, machine_record, sale
 from support.shop import IFU, NIM, Shop, wait_for
 from support.till import fresh
 
@@ -33,7 +33,7 @@ def test_a_receipt_has_everything_the_client_reads(shop: Shop, client: Published
         payments=[{"method": "cash", "amount": 15600}],
     )
     most = (time.monotonic() - began) * 1000 + 1
-    entry = held(shop, receipt)
+    entry = machine_record(shop, receipt)
     assert (receipt.total_ttc, receipt.invoice_type, receipt.invoice_number) == (15600, "FV", entry["number"])
     assert (receipt.nim, receipt.nim_short, receipt.ifu) == (NIM, NIM.partition("-")[0], IFU)
     assert receipt.date_time == datetime.strptime(entry["time"], "%Y%m%d%H%M%S")  # noqa: DTZ007  as the client has it
@@ -57,13 +57,13 @@ def test_every_payment_alias(shop: Shop, client: Published) -> None:
     """cash, transfer, card, mobile, cheque, other arrive as E, V, C, M, B, A."""
     aliases = ("cash", "transfer", "card", "mobile", "cheque", "other")
     receipt = client("certify", **sale(600, payments=[{"method": alias, "amount": 100} for alias in aliases]))
-    assert [entry["method"] for entry in held(shop, receipt)["payments"]] == list("EVCMBA")
+    assert [entry["method"] for entry in machine_record(shop, receipt)["payments"]] == list("EVCMBA")
 
 
 def test_comments(shop: Shop, client: Published) -> None:
     """Plain strings, which the client sends without a label, take the next free letters; labelled ones keep theirs."""
     receipt = client("certify", **sale(comments=["Merci", {"label": "A", "text": "Bonjour"}, "À bientôt"]))
-    comments = [(entry["label"], entry["text"]) for entry in held(shop, receipt)["comments"]]
+    comments = [(entry["label"], entry["text"]) for entry in machine_record(shop, receipt)["comments"]]
     assert sorted(comments) == [("A", "Bonjour"), ("C", "Merci"), ("D", "À bientôt")]
 
 
@@ -73,7 +73,7 @@ def test_specific_tax(shop: Shop, client: Published) -> None:
     item |= {"specific_tax": 100, "specific_tax_rate": 50, "specific_tax_desc": "Taxe boisson"}
     paid = [{"method": "cash", "amount": 2218}]
     receipt = client("certify", **sale(items=[item], payments=paid))
-    line = held(shop, receipt)["lines"][0]
+    line = machine_record(shop, receipt)["lines"][0]
     assert (line["tax"], line["unit_tax"], line["tax_name"]) == (10_000, 5000, "Taxe boisson")
     folded = client("certify", **sale(items=[{**item, "specific_tax": 99}], payments=paid))
     assert (folded.total_ttc, folded.raw["specificTax"]) == (2218, 0)
@@ -98,7 +98,7 @@ CUSTOMERS = [
 @pytest.mark.parametrize("customer", CUSTOMERS, ids=["CC", "PP", "PM", "PC"])
 def test_customers(shop: Shop, client: Published, customer: dict[str, str]) -> None:
     """With whatever the client passes on: address, phone, e-mail, trade register."""
-    entry = held(shop, client("certify", **sale(customer=customer)))["customer"]
+    entry = machine_record(shop, client("certify", **sale(customer=customer)))["customer"]
     kind = customer.get("type") or customer["clientType"]
     assert (entry["type"], entry["ifu"], entry["name"]) == (kind, customer.get("ifu", ""), customer.get("name", ""))
     contact = entry["contact"] or [""] * 4
@@ -132,7 +132,7 @@ def test_the_raw_names_too(shop: Shop, client: Published) -> None:
     }
     receipt = client("certify", invoice=raw)
     assert (receipt.invoice_type, receipt.raw["psvb"]["amount"]) == ("FT", 5)
-    assert held(shop, receipt)["opening"]["isf"] == "SFE-2"
+    assert machine_record(shop, receipt)["opening"]["isf"] == "SFE-2"
 
 
 def test_ht_mode(shop: Shop, client: Published) -> None:
@@ -150,7 +150,7 @@ def test_a_credit_note_of_a_receipt(shop: Shop, client: Published) -> None:
     """`from_` a receipt makes the reference `{NIM}-{FVC}`; nature COR by default; its counter is FRC."""
     receipt = client("certify", **sale(15000))
     credit = client("credit_note", from_=receipt, **sale(5000))
-    entry = held(shop, credit)
+    entry = machine_record(shop, credit)
     assert (credit.invoice_type, credit.total_ttc) == ("FA", 5000)
     assert (entry["opening"]["reference"], entry["opening"]["nature"]) == (f"{NIM}-{receipt.counters.fvc}", "COR")
     assert credit.counters.frc == entry["frc"]
@@ -162,7 +162,7 @@ def test_the_natures(shop: Shop, client: Published, nature: str) -> None:
     receipt = client("certify", **sale(100))
     reference = "RRR" if nature == "RRR" else f"{NIM}-{receipt.counters.fvc}"
     credit = client("credit_note", **sale(100), credit_note_nature=nature, credit_note_ref=reference, type="FA")
-    assert held(shop, credit)["opening"]["nature"] == nature
+    assert machine_record(shop, credit)["opening"]["nature"] == nature
 
 
 def test_an_export_credit_note(shop: Shop, client: Published) -> None:
@@ -201,8 +201,8 @@ def test_info(shop: Shop, client: Published) -> None:
 
 def test_me(shop: Shop, client: Published) -> None:
     """Whose key it is, and whether its machine answers."""
-    known = {"id": "", "label": "till", "mode": "live", "nim": NIM, "connected": True}
-    assert {**client("me"), "id": ""} == {**known, "role": "manager", "expiresAt": None}
+    expected = {"id": "", "label": "till", "mode": "live", "nim": NIM, "connected": True}
+    assert {**client("me"), "id": ""} == {**expected, "role": "manager", "expiresAt": None}
 
 
 def test_cancel_pending(shop: Shop, client: Published) -> None:

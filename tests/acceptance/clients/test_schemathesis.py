@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 from support import distinct_keys
-from support.box.package import KEPT
+from support.box.package import CACHE
 from support.shop import BIN, NIM, Shop, invoice
 from support.till import certified, fresh
 
@@ -54,7 +54,7 @@ def test_no_server_errors_and_no_answers_that_the_document_does_not_describe(sho
         env={
             "PATH": os.environ["PATH"],  # all of it is looked through for proxies at each request
             "NETRC": "/nowhere",  # or it is sought in two places of somebody whom /etc/passwd knows, at each request too
-            "HYPOTHESIS_STORAGE_DIRECTORY": str(KEPT / "hypothesis"),  # of Unicode, which it looks through otherwise
+            "HYPOTHESIS_STORAGE_DIRECTORY": str(CACHE / "hypothesis"),  # of Unicode, which it looks through otherwise
         },
         capture_output=True,
         text=True,

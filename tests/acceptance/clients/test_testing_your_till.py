@@ -112,9 +112,9 @@ def act(shop: Shop, path: str, number: str, extra: list[tuple[str, str]]) -> tup
         body = {"days": 1}
     headers = [*shop.headers(key=number).items(), *extra]
     answer = shop.http.post(f"/v1/mcf/{NIM}/{path}", json=body, headers=headers)
-    said = answer.json() if answer.content else {}
-    warnings = [each["code"] for each in said.get("warnings", ()) if each["code"] != "TEST_HEADER_IGNORED"]
-    return answer.status_code, answer.headers.get("retry-after"), said.get("code"), sorted(said), warnings
+    content = answer.json() if answer.content else {}
+    warnings = [each["code"] for each in content.get("warnings", ()) if each["code"] != "TEST_HEADER_IGNORED"]
+    return answer.status_code, answer.headers.get("retry-after"), content.get("code"), sorted(content), warnings
 
 
 NUMBERS = count()

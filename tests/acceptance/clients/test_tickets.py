@@ -191,10 +191,10 @@ def test_a_person_prints_from_the_page(shop: Shop, printer: ReceiptPrinter) -> N
         with httpx.Client(
             base_url=base, cookies=session_of(shop, role), timeout=60, headers={"Origin": base}, verify=PLAIN
         ) as person:
-            asked = person.post(f"/ui/paper/{paper}", headers={"Accept-Language": "fr"})
-            assert asked.status_code == 303
+            answer = person.post(f"/ui/paper/{paper}", headers={"Accept-Language": "fr"})
+            assert answer.status_code == 303
             assert out in printer.wait().text.replace("\N{NO-BREAK SPACE}", " ")
-            place = asked.headers["location"]
+            place = answer.headers["location"]
             if role == "seller":
                 assert person.post(f"/ui/paper/z/{z}").status_code == 403
                 continue

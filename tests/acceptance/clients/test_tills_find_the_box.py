@@ -90,8 +90,8 @@ def announce(port: int) -> None:
         member = socket.inet_aton(GROUP) + socket.inet_aton("127.0.0.1")
         group.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, member)
         while True:
-            asked, peer = group.recvfrom(9000)
-            if asked[12:] == QUESTION and asked[:12] == b"\0\0\0\0\0\x01" + bytes(6):
+            query, peer = group.recvfrom(9000)
+            if query[12:] == QUESTION and query[:12] == b"\0\0\0\0\0\x01" + bytes(6):
                 group.sendto(ANSWER.replace(b"!3\x06caisse", port.to_bytes(2, "big") + b"\x06caisse"), peer)
 
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.box.kept import keep
-from support.box.package import KEPT
+from support.box.cache import keep
+from support.box.package import CACHE
 from support.relay_site import RelaySite
 from support.shop import NIM, Shop
 
@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(SECONDS + 300)]
 def tryton(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of an environment with Tryton and the module. What the locked requirements install is kept."""
     folder = tmp_path_factory.mktemp("tryton")
-    with keep(f"tryton-{_hash(MODULE / 'requirements.txt')}", KEPT) as (installed, half):
+    with keep(f"tryton-{_hash(MODULE / 'requirements.txt')}", CACHE) as (installed, half):
         if half is not None:
             pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "--quiet", "install"]
             done = subprocess.run(
@@ -61,7 +61,7 @@ def _hash(*files: Path) -> str:
 
 
 def sold(python: Path, url: str, key: str, **more: Any) -> dict[str, Any]:
-    asked = json.dumps({"url": url, "nim": NIM, "key": key, "count": SALES, **more})
+    query = json.dumps({"url": url, "nim": NIM, "key": key, "count": SALES, **more})
     environ = {
         **os.environ,
         "DB_NAME": ":memory:",
@@ -71,7 +71,7 @@ def sold(python: Path, url: str, key: str, **more: Any) -> dict[str, Any]:
     (python.parents[2] / "trytond.conf").write_text("[database]\nuri = sqlite://\n[mcf]\npatience = 3\n")
     script = TREE / "tests/support/tryton_till.py"
     done = subprocess.run(
-        [str(python), str(script), asked], capture_output=True, text=True, env=environ, timeout=SECONDS, check=False
+        [str(python), str(script), query], capture_output=True, text=True, env=environ, timeout=SECONDS, check=False
     )
     assert done.returncode == 0, done.stderr[-4000:]
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

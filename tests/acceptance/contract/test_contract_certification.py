@@ -50,20 +50,23 @@ TAX_DETAIL = {"group": str, "label": str, "ht": int, "tva": int, "ttc": int}
 def test_every_field_of_the_request_reaches_the_machine(shop: Shop) -> None:
     """Operator, ISF, customer, items and payments are certified as the till wrote them, in the machine's own words."""
     number = fresh()
-    held = on_machine(shop.machines[0], certified(shop.certify({"invoiceNumber": number, **FULL})))
+    machine_data = on_machine(shop.machines[0], certified(shop.certify({"invoiceNumber": number, **FULL})))
     opening = {"operator_id": "7", "operator_name": "Awa", "isf": "SFE-9", "number": number, "type": "FV"}
-    assert {**held["opening"], **opening, "price_mode": "TTC", "ifu": IFU} == held["opening"]
-    assert held["customer"]["type"] == "PM"
-    assert (held["customer"]["ifu"], held["customer"]["name"]) == ("00012345X", "Faso Négoce SARL")
-    assert [(line["name"], line["item_type"], line["group"], line["rate"]) for line in held["lines"]] == [
+    assert {**machine_data["opening"], **opening, "price_mode": "TTC", "ifu": IFU} == machine_data["opening"]
+    assert machine_data["customer"]["type"] == "PM"
+    assert (machine_data["customer"]["ifu"], machine_data["customer"]["name"]) == ("00012345X", "Faso Négoce SARL")
+    assert [(line["name"], line["item_type"], line["group"], line["rate"]) for line in machine_data["lines"]] == [
         ("Riz, 25 kg <brisé> & parfumé", "LOCBIE", "B", 1800),
         ("Pain", "LOCBIE", "A", 0),
     ]
-    assert [(line["amount"], line["price"], line["quantity"]) for line in held["lines"]] == [
+    assert [(line["amount"], line["price"], line["quantity"]) for line in machine_data["lines"]] == [
         (30000, 1_500_000, 2000),
         (600, 15000, 4000),
     ]
-    assert [(paid["method"], paid["amount"]) for paid in held["payments"]] == [("E", 2_000_000), ("M", 1_060_000)]
+    assert [(paid["method"], paid["amount"]) for paid in machine_data["payments"]] == [
+        ("E", 2_000_000),
+        ("M", 1_060_000),
+    ]
 
 
 def test_the_answer_has_every_field_of_the_table(shop: Shop) -> None:
@@ -79,9 +82,17 @@ def test_the_answer_has_every_field_of_the_table(shop: Shop) -> None:
 def test_the_answer_is_what_the_machine_certified(shop: Shop) -> None:
     """Code, time and counters are the machine's; the QR payload is that of the protocol page, separated by semicolons."""
     receipt = certified(shop.certify({"invoiceNumber": fresh(), **FULL}))
-    held = on_machine(shop.machines[0], receipt)
-    assert (receipt["tc"], receipt["fvc"], receipt["frc"]) == (held["tc"], held["fvc"], held["frc"])
-    assert (receipt["totalTtc"], receipt["dateTime"]) == (held["total"], held["time"]) == (30600, held["time"])
+    machine_data = on_machine(shop.machines[0], receipt)
+    assert (receipt["tc"], receipt["fvc"], receipt["frc"]) == (
+        machine_data["tc"],
+        machine_data["fvc"],
+        machine_data["frc"],
+    )
+    assert (
+        (receipt["totalTtc"], receipt["dateTime"])
+        == (machine_data["total"], machine_data["time"])
+        == (30600, machine_data["time"])
+    )
     assert re.fullmatch("[0-9]{14}", receipt["dateTime"])
     assert re.fullmatch("[A-Z0-9]{24}", receipt["codeSecef"])
     assert (receipt["nim"], receipt["ifu"], receipt["invoiceType"]) == (NIM, IFU, "FV")
@@ -119,9 +130,9 @@ def test_the_six_payment_methods_go_to_the_machine_as_they_come(shop: Shop, meth
 def test_the_client_types(shop: Shop, kind: str, more: dict[str, str]) -> None:
     """`clientType` is CC, PP, PM or PC, and goes to the machine with what is known of the customer."""
     receipt = certified(shop.certify(invoice(fresh(), customer={"clientType": kind, **more})))
-    held = on_machine(shop.machines[0], receipt)["customer"]
-    assert held["type"] == kind
-    assert {name: held[name] for name in more} == more
+    machine_data = on_machine(shop.machines[0], receipt)["customer"]
+    assert machine_data["type"] == kind
+    assert {name: machine_data[name] for name in more} == more
 
 
 def with_tax(**item: Any) -> dict[str, Any]:

@@ -104,8 +104,8 @@ def test_a_sale_is_credited_once_however_its_reference_is_written(pair: Shop) ->
         for at, spelling in enumerate(SPELLINGS):
             answer = pair.certify(credit(f"Y-{by}-x{at}", spelling.format(**names), 1), path="credit-note", nim=by)
             assert (answer.status_code, answer.json()["code"]) == (409, "CREDIT_EXCEEDS_ORIGINAL")
-    kept = {r["creditNoteRef"] for r in pair.get("certifications", nim=LOCAL).json()["certifications"]} - {""}
-    assert kept == {f"{sale['nim']}-{sale['fvc']}"}
+    content = {r["creditNoteRef"] for r in pair.get("certifications", nim=LOCAL).json()["certifications"]} - {""}
+    assert content == {f"{sale['nim']}-{sale['fvc']}"}
     pair.verify()
 
 
@@ -158,8 +158,8 @@ def test_of_two_machines_not_both_credit_the_last_that_fits(pair: Shop) -> None:
         machine.order("options", credit_style="pending", credit_check=0.4)
     bodies = [(credit(f"T-c{at}", reference, 5000), (NIM, LOCAL)[at % 2]) for at in range(8)]
 
-    def ask(asked: tuple[dict[str, Any], str]) -> int:
-        body, nim = asked
+    def ask(query: tuple[dict[str, Any], str]) -> int:
+        body, nim = query
         while (answer := pair.certify(body, path="credit-note", nim=nim)).json().get("code") == "MACHINE_BUSY":
             assert answer.headers["Retry-After"]
         return answer.status_code

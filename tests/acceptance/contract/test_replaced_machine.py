@@ -34,8 +34,8 @@ def test_the_book_of_a_replaced_machine_is_read_and_closed(tmp_path: Path) -> No
         assert shop.get(f"certifications/{sale['codeSecef']}").status_code == 200
         again = shop.certify(invoice("B", 2000), key="k")
         assert (again.json()["codeSecef"], again.headers["idempotency-replayed"]) == (sale["codeSecef"], "true")
-        told = problem(shop.certify(invoice("D", 500)), 503, "BRIDGE_OFFLINE")
-        assert "no longer in the configuration" in told["detail"]
+        problem_body = problem(shop.certify(invoice("D", 500)), 503, "BRIDGE_OFFLINE")
+        assert "no longer in the configuration" in problem_body["detail"]
 
         answer = shop.close_period(key="z")
         assert answer.status_code == 201, answer.text

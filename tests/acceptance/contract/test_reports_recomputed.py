@@ -197,9 +197,9 @@ async def test_reports_are_what_the_journal_says(tmp_path: Path, seed: int) -> N
         assert len(history) > 5, seed
         for closed in history:
             z = json.loads((await month.shop.store.ledger.closure(month.shop.worker.book, closed["z_number"])).body)
-            held = [record for record in journal if record["zNumber"] == closed["z_number"]]
-            assert figures(z) == report(held), (seed, closed["z_number"])
-            assert_fvc(z, held, seed)
+            rows = [record for record in journal if record["zNumber"] == closed["z_number"]]
+            assert figures(z) == report(rows), (seed, closed["z_number"])
+            assert_fvc(z, rows, seed)
         still_open = [record for record in journal if record["zNumber"] is None]
         assert still_open
         x = (await read(month, "reports/x")).json()
@@ -221,10 +221,10 @@ def assert_everything_occurs(journal: list[dict[str, Any]], seed: int) -> None:
     assert {record["request"]["priceMode"] for record in journal} == {"TTC", "HT"}, seed
 
 
-def assert_fvc(found: dict[str, Any], held: list[dict[str, Any]], seed: int) -> None:
+def assert_fvc(found: dict[str, Any], stored: list[dict[str, Any]], seed: int) -> None:
     sales = [
         record["fvc"]
-        for record in held
+        for record in stored
         if record["invoiceType"][0] + record["invoiceType"][1] not in ("FA", "EA") and record["fvc"]
     ]
     if sales:
@@ -236,10 +236,10 @@ async def check_ranges(month: Month, journal: list[dict[str, Any]], seed: int) -
     moments = [*ends, *(millis_text(month.shop.box.millis() - month.dice.randint(0, DAYS * DAY)) for _ in range(20))]
     for _ in range(25):
         start, end = sorted(month.dice.sample(moments, 2))
-        held = [record for record in journal if start <= record["endedAt"] < end]
+        rows = [record for record in journal if start <= record["endedAt"] < end]
         for path in ("reports/a", "reports/x"):
             found = (await read(month, path, **{"from": start, "to": end})).json()
-            assert figures(found) == report(held), (seed, path, start, end)
+            assert figures(found) == report(rows), (seed, path, start, end)
 
 
 def test_the_script_is_an_auditor_s_own() -> None:

@@ -101,9 +101,9 @@ def refused(answer: bytes, status: int) -> None:
     lines = top.decode().lower().split("\r\n")
     assert lines[0].startswith(f"http/1.1 {status} "), top
     assert "content-type: application/problem+json" in lines
-    told = json.loads(body)
-    assert told.keys() >= PROBLEM_MEMBERS
-    assert f"x-request-id: {told['request_id']}" in lines
+    content = json.loads(body)
+    assert content.keys() >= PROBLEM_MEMBERS
+    assert f"x-request-id: {content['request_id']}" in lines
     assert not LEAKS.search(body.decode())
 
 

@@ -138,14 +138,14 @@ def test_another_machine_on_the_line_is_refused(shop: Shop) -> None:
     machine = shop.machines[0]
     machine.order("reboot", seconds=0.2, nim="EL02000044-1")
     wait_for(lambda: not ready(shop, ONE))
-    told = wait_for(
+    result = wait_for(
         lambda: [
             each["lastError"]
             for each in shop.http.get("/health/ready").json()["machines"]
             if each["nim"] == ONE and "EL02000044-1" in each["lastError"]
         ]
     )
-    assert ONE in told[0]
+    assert ONE in result[0]
     before = machine.counters
     detail = problem(shop.certify(invoice(fresh()), nim=ONE), 503, "BRIDGE_OFFLINE")["detail"]
     assert "EL02000044-1" in detail

@@ -107,5 +107,5 @@ def test_decision_10_what_is_added_has_its_name(shop: Shop) -> None:
     assert a.keys() >= {"from", "to", "total_ht", "total_tva", "by_type"}
     assert history.keys() == {"nim", "count", "reports"}
     assert info.keys() >= {"nimShort", "mode", "datetime", "counters", "merchant", "rates", "taxServer", "clockDrift"}
-    known = {"id": me["id"], "label": "till", "mode": "live", "nim": NIM, "connected": True}
-    assert me == {**known, "role": "manager", "expiresAt": None}
+    expected = {"id": me["id"], "label": "till", "mode": "live", "nim": NIM, "connected": True}
+    assert me == {**expected, "role": "manager", "expiresAt": None}

@@ -24,7 +24,7 @@ def taken(answer: httpx.Response) -> dict[str, Any]:
     return body
 
 
-def asked(shop: Shop, key: str, **where: Any) -> dict[str, Any]:
+def request_state(shop: Shop, key: str, **where: Any) -> dict[str, Any]:
     answer = shop.get(f"requests/{key}", **where)
     assert answer.status_code == 200, answer.text
     body: dict[str, Any] = answer.json()
@@ -33,7 +33,7 @@ def asked(shop: Shop, key: str, **where: Any) -> dict[str, Any]:
 
 def settled(shop: Shop, key: str, **where: Any) -> dict[str, Any]:
     """The receipt, once the machine has certified it."""
-    found = wait_for(lambda: (body := asked(shop, key, **where))["status"] == "certified" and body, "certified")
+    found = wait_for(lambda: (body := request_state(shop, key, **where))["status"] == "certified" and body, "certified")
     receipt: dict[str, Any] = found["receipt"]
     return receipt
 
@@ -106,7 +106,7 @@ def test_a_dead_machine_comes_back(dead: Shop) -> None:
     problem(defer(shop, invoice(fresh()), key=keys[0]), 409, "IDEMPOTENCY_KEY_REUSED")
     problem(shop.certify(invoice(fresh())), 503, "BRIDGE_OFFLINE")
     back = shop.http.delete(f"/v1/mcf/{NIM}/requests/{keys[3]}", headers=shop.headers())
-    assert back.json()["status"] == asked(shop, keys[3])["status"] == "abandoned"
+    assert back.json()["status"] == request_state(shop, keys[3])["status"] == "abandoned"
     assert shop.http.delete(f"/v1/mcf/{NIM}/requests/{keys[3]}", headers=shop.headers()).status_code == 200
     assert shop.get("reports/x").json()["waiting"] == {"count": 3, "total": 45000}
     assert shop.get("requests/never").status_code == 404
@@ -166,7 +166,7 @@ def test_sandbox_and_live_wait_apart(dead: Shop) -> None:
     taken(defer(dead, invoice(number), key=key))
     taken(defer(dead, invoice(number), key=key, mode="test"))
     assert settled(dead, key, mode="test")["codeSecef"].startswith("TESTFACT")
-    assert asked(dead, key)["status"] == "waiting"
+    assert request_state(dead, key)["status"] == "waiting"
 
 
 def test_what_the_machine_refuses_is_refused(own_shop: Shop) -> None:
@@ -176,7 +176,7 @@ def test_what_the_machine_refuses_is_refused(own_shop: Shop) -> None:
     for key in keys:
         taken(defer(shop, invoice(key), key=key))
     wait_for(lambda: len(shop.events("sale.put_off")) >= 2, "two refusals")
-    assert {asked(shop, key)["status"] for key in keys} == {"waiting"}
+    assert {request_state(shop, key)["status"] for key in keys} == {"waiting"}
     shop.machines[0].order("mode", mode="active")
     certified(shop.certify(invoice(fresh())))
     assert [settled(shop, key)["invoiceNumber"] for key in keys] == keys
@@ -195,8 +195,8 @@ def test_a_restored_copy_certifies_no_sale_twice(own_shop: Shop) -> None:
     shop.stop_daemon()
     shop.mcfd("restore", str(copy), "--yes", check=True)
     shop.start_daemon(ready=False)
-    assert asked(shop, key)["status"] == "in_doubt"
+    assert request_state(shop, key)["status"] == "in_doubt"
     problem(shop.certify(invoice(key)), 409, "DUPLICATE_INVOICE")
     assert len(shop.machines[0].certified()) == 1
     shop.http.delete(f"/v1/mcf/{NIM}/requests/{key}", headers=shop.headers())
-    assert asked(shop, key)["status"] == "abandoned"
+    assert request_state(shop, key)["status"] == "abandoned"

@@ -65,9 +65,9 @@ def test_decision_22_a_mistyped_key_is_told_from_a_wrong_one(shop: Shop) -> None
     mistyped = key[:-1] + ("a" if key[-1] != "a" else "b")
     revoked = another(shop)
     revoke(shop, revoked)
-    told = [problem(me(shop, text), 401, "UNAUTHENTICATED")["detail"] for text in (mistyped, revoked)]
-    assert "mistyped" in told[0]
-    assert "revoked" in told[1]
+    rows = [problem(me(shop, text), 401, "UNAUTHENTICATED")["detail"] for text in (mistyped, revoked)]
+    assert "mistyped" in rows[0]
+    assert "revoked" in rows[1]
 
 
 def revoke(shop: Shop, key: str) -> None:
@@ -78,15 +78,15 @@ def revoke(shop: Shop, key: str) -> None:
 def test_decision_22_only_a_hash_is_stored_and_the_key_is_shown_once(shop: Shop) -> None:
     """Neither the ledger's files, nor the log, nor `keys list` have it; the list has its label, NIM and mode."""
     key = create(shop, "--label", "caisse 7")
-    known = {"label": "caisse 7", "mode": "live", "nim": NIM, "connected": True}
-    assert me(shop, key).json().items() >= known.items()
+    expected = {"label": "caisse 7", "mode": "live", "nim": NIM, "connected": True}
+    assert me(shop, key).json().items() >= expected.items()
     files = [shop.log_file, *(file for file in shop.folder.glob("mcfd.sqlite3*") if file.is_file())]
     assert len(files) >= 3
     secret = key.removeprefix("ak_live_").encode()
     assert not [file for file in files if secret in file.read_bytes()]
-    shown = shop.mcfd("keys", "list").stdout
-    assert secret.decode() not in shown
-    assert "caisse 7" in shown
+    output = shop.mcfd("keys", "list").stdout
+    assert secret.decode() not in output
+    assert "caisse 7" in output
 
 
 def test_decision_22_a_nim_has_several_keys_each_for_one_nim(shop: Shop) -> None:

@@ -49,7 +49,7 @@ WRONG = {
 ENGLISH = re.compile(r"\b(the|is|must|has|not|with|there|this|and|of|was|nothing)\b", re.IGNORECASE)
 
 
-def asked(shop: Shop, name: str, language: str) -> dict[str, Any]:
+def translated(shop: Shop, name: str, language: str) -> dict[str, Any]:
     method, path, options = WRONG[name]
     headers = {**shop.headers(), "Accept-Language": language, **options.get("headers", {})}
     answer = shop.http.request(method, path, **{**options, "headers": headers})
@@ -65,7 +65,7 @@ def sentences(problem: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize("name", WRONG)
 def test_every_error_is_told_in_french(shop: Shop, name: str) -> None:
     """`title`, `detail` and each message are French where the client asks for that; codes, fields and status stay."""
-    french, english = (asked(shop, name, language) for language in ("fr-BF,fr;q=0.9,en;q=0.5", "en"))
+    french, english = (translated(shop, name, language) for language in ("fr-BF,fr;q=0.9,en;q=0.5", "en"))
     assert [text for text in sentences(french) if ENGLISH.search(text)] == []
     assert {key: french[key] for key in ("type", "status", "code")} == {
         key: english[key] for key in ("type", "status", "code")

@@ -85,9 +85,9 @@ def test_what_is_certified_otherwise_than_it_was_sent_is_said(shop: Shop) -> Non
         assert [*invalid(strict(shop, body))] == ["items[0].unitPrice", "items[2].name"]
     receipt = certified(shop.certify(body))
     assert codes(receipt) == ["UNIT_PRICE_DERIVED", "AMOUNT_ROUNDED", "TEXT_CUT"]
-    held = on_machine(shop.machines[0], receipt)["lines"][2]["name"]
+    machine_data = on_machine(shop.machines[0], receipt)["lines"][2]["name"]
     request = shop.get(f"certifications/{receipt['codeSecef']}").json()["request"]["items"]
-    assert request[2]["name"] == held
+    assert request[2]["name"] == machine_data
     assert request[0]["tillPrice"] == 1000
 
 

@@ -37,8 +37,8 @@ def test_the_series_is_unbroken(tmp_path: Path) -> None:
         assert shop.certify(without()).status_code == 422
         shop.machines[0].order("mode", mode="active")
         with ThreadPoolExecutor(8) as tills:
-            told = list(tills.map(lambda _: certified(shop.certify(without()))["invoiceNumber"], range(8)))
-        assert sorted(told) == [f"{prefix}{place:06}" for place in range(2, 10)]
+            result = list(tills.map(lambda _: certified(shop.certify(without()))["invoiceNumber"], range(8)))
+        assert sorted(result) == [f"{prefix}{place:06}" for place in range(2, 10)]
         assert certified(shop.certify(invoice(f"{prefix}000010")))["invoiceNumber"] == f"{prefix}000010"
         shop.stop_daemon()
         shop.start_daemon()

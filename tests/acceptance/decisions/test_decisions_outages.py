@@ -120,7 +120,7 @@ def test_a_declaration_is_ready_to_be_signed(out: Shop) -> None:
     notify(out, 1, who="administration", reference="DGI-118")
     answer = out.get("outages/1/declaration")
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
-    told = " ".join(answer.text.split())
+    result = " ".join(answer.text.split())
     for part in (
         "DÉCLARATION DE DYSFONCTIONNEMENT",
         "article 7 c",
@@ -130,7 +130,7 @@ def test_a_declaration_is_ready_to_be_signed(out: Shop) -> None:
         "DGI-118",
         "Signature",
     ):
-        assert part in told, told
+        assert part in result, result
     assert out.get("outages/1/declaration", format="pdf").content.startswith(b"%PDF")
     assert "<html" in out.get("outages/1/declaration", format="html").text
     assert out.get("outages/9/declaration").status_code == 404

@@ -71,8 +71,8 @@ def test_decision_14_each_certification_is_in_exactly_one_z(shop: Shop) -> None:
         assert z["period_start"] == before["period_end"]
         assert z["mcf_counters"]["fvc"] == before["mcf_counters"]["fvc"] + z["certs_count"] == z["fvc_end"]
         if z["certs_count"]:
-            held = [receipts[fvc] for fvc in range(z["fvc_start"], z["fvc_end"] + 1)]
-            assert (len(held), sum(r["totalTtc"] for r in held)) == (z["certs_count"], z["total_ttc"])
+            found_rows = [receipts[fvc] for fvc in range(z["fvc_start"], z["fvc_end"] + 1)]
+            assert (len(found_rows), sum(r["totalTtc"] for r in found_rows)) == (z["certs_count"], z["total_ttc"])
     shop.verify()
 
 

@@ -31,16 +31,16 @@ def item(**changes: Any) -> dict[str, Any]:
 
 def test_decision_1_the_least_that_is_certified(shop: Shop) -> None:
     """Number, type, one item with name, group and an amount, one payment; the rest are the defaults of the page."""
-    held = on_machine(shop.machines[0], certified(shop.certify(minimal())))
-    opening = held["opening"]
+    machine_data = on_machine(shop.machines[0], certified(shop.certify(minimal())))
+    opening = machine_data["opening"]
     assert (opening["price_mode"], opening["operator_id"], opening["operator_name"], opening["isf"]) == (
         "TTC",
         "1",
         "Caisse 1",
         "1",
     )
-    assert held["customer"]["type"] == "CC"
-    line = held["lines"][0]
+    assert machine_data["customer"]["type"] == "CC"
+    line = machine_data["lines"][0]
     assert (line["item_type"], line["rate"], line["quantity"], line["amount"]) == ("LOCBIE", 1800, 1000, 1000)
 
 
@@ -76,8 +76,8 @@ def test_decision_1_unknown_fields_are_ignored(shop: Shop) -> None:
 def test_decision_1_an_operator_id_may_be_a_number(shop: Shop) -> None:
     """`7` and `7.0` are "7"; half an operator is none."""
     for value in (7, 7.0):
-        held = on_machine(shop.machines[0], certified(shop.certify(minimal(operatorId=value))))
-        assert held["opening"]["operator_id"] == "7"
+        machine_data = on_machine(shop.machines[0], certified(shop.certify(minimal(operatorId=value))))
+        assert machine_data["opening"]["operator_id"] == "7"
     assert invalid(shop.certify(minimal(operatorId=7.5))).keys() == {"operatorId"}
 
 
@@ -210,8 +210,8 @@ def test_decision_5_five_tills_with_one_number(shop: Shop) -> None:
     with ThreadPoolExecutor(5) as tills:
         answers = list(tills.map(lambda _: shop.certify(body), range(5)))
     (receipt,) = [answer.json() for answer in answers if answer.status_code == 200]
-    told = [problem(answer, 409, "DUPLICATE_INVOICE") for answer in answers if answer.status_code != 200]
-    assert [body["certification"] for body in told] == [receipt] * 4
+    rows = [problem(answer, 409, "DUPLICATE_INVOICE") for answer in answers if answer.status_code != 200]
+    assert [body["certification"] for body in rows] == [receipt] * 4
     assert shop.machines[0].counters[1] == before[1] + 1
 
 

@@ -47,10 +47,10 @@ HOLD = {
 @pytest.mark.parametrize("case", HOLD)
 def test_decision_4_a_specific_tax_that_holds(shop: Shop, case: str) -> None:
     """It goes to the machine beside the line, per unit and in all; the answer tells the total; no warning."""
-    mode, item, told = HOLD[case]
+    mode, item, result = HOLD[case]
     receipt = certified(shop.certify(body(item, paid=item["amountTtc"], priceMode=mode)))
     line = lines(shop, receipt)[0]
-    assert (line["amount"], line["price"], line["unit_tax"], line["tax"]) == told
+    assert (line["amount"], line["price"], line["unit_tax"], line["tax"]) == result
     assert (receipt["specificTax"], receipt["warnings"]) == (item["specificTax"], [])
     assert receipt["totalTtc"] == item["amountTtc"]
 
@@ -102,8 +102,8 @@ def test_decision_4_an_amount_that_is_not_whole_is_rounded_half_up(shop: Shop, a
     sent["payments"] = [{"method": "M", "amount": 218}, {"method": "E", "amount": float(Decimal(str(amount)) - 218)}]
     receipt = certified(shop.certify(sent))
     assert receipt["totalTtc"] == whole
-    held = on_machine(shop.machines[0], receipt)
-    assert [entry["amount"] for entry in held["payments"]] == [21_800, (whole - 218) * 100]
+    machine_data = on_machine(shop.machines[0], receipt)
+    assert [entry["amount"] for entry in machine_data["payments"]] == [21_800, (whole - 218) * 100]
     warnings = {warning["code"]: warning.get("item") for warning in receipt["warnings"]}
     assert warnings == {"AMOUNT_ROUNDED": 0, "PAYMENT_ADJUSTED": None}
 
@@ -141,11 +141,11 @@ def test_decision_24_the_machine_gets_prices_and_amounts_without_vat(shop: Shop)
     """PMODE HT; VAT is computed on the group's total: 3 × 333 HT are 999, with 18 % 1 178.82 → 1 179."""
     items = [{"unitPrice": 333, "quantity": 1} for _ in range(3)]
     receipt = certified(shop.certify(body(*items, paid=1179, priceMode="HT")))
-    held = on_machine(shop.machines[0], receipt)
-    assert held["opening"]["price_mode"] == "HT"
-    assert [(line["price"], line["amount"]) for line in held["lines"]] == [(33_300, 333)] * 3
+    machine_data = on_machine(shop.machines[0], receipt)
+    assert machine_data["opening"]["price_mode"] == "HT"
+    assert [(line["price"], line["amount"]) for line in machine_data["lines"]] == [(33_300, 333)] * 3
     assert [(t["group"], t["ht"], t["tva"], t["ttc"]) for t in receipt["taxDetails"]] == [("B", 999, 180, 1179)]
-    assert receipt["totalTtc"] == held["total"] == 1179
+    assert receipt["totalTtc"] == machine_data["total"] == 1179
 
 
 @pytest.mark.parametrize("paid", [1179, 1178])
@@ -156,9 +156,9 @@ def test_decision_24_payments_add_up_to_either_total(shop: Shop, paid: int) -> N
     sent = body(*items, paid=paid, priceMode="HT")
     sent["payments"] = [{"method": "M", "amount": 100}, {"method": "E", "amount": paid - 100}]
     receipt = certified(shop.certify(sent))
-    held = on_machine(shop.machines[0], receipt)
-    assert receipt["totalTtc"] == held["total"] == 1179
-    assert [entry["amount"] for entry in held["payments"]] == [10_000, 107_900]
+    machine_data = on_machine(shop.machines[0], receipt)
+    assert receipt["totalTtc"] == machine_data["total"] == 1179
+    assert [entry["amount"] for entry in machine_data["payments"]] == [10_000, 107_900]
     assert [warning["code"] for warning in receipt["warnings"]] == ([] if paid == 1179 else ["PAYMENT_ADJUSTED"])
 
 

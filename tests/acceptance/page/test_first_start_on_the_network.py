@@ -52,12 +52,10 @@ def certificate(box: EmptyBox, host: str) -> str:
 def set_up(folder: Path) -> None:
     with EmptyBox(folder) as box:
         box.set_up_in_page("0.0.0.0")  # noqa: S104  in a network of its own
-        shown = box.log_file.read_text()
+        text = box.log_file.read_text()
         code = httpx.URL(box.link).params["code"]
-        assert f"https://{FIRST}:{box.port}/ui/setup/code?code={code}" in shown
-        assert re.search(
-            rf"https://{re.escape(socket.gethostname().lower())}(\.local)?:{box.port}/ui/setup/code", shown
-        )
+        assert f"https://{FIRST}:{box.port}/ui/setup/code?code={code}" in text
+        assert re.search(rf"https://{re.escape(socket.gethostname().lower())}(\.local)?:{box.port}/ui/setup/code", text)
         in_clear = httpx.get(f"http://{FIRST}:{box.port}/ui/setup/code", verify=PLAIN)
         assert (in_clear.status_code, in_clear.headers["location"][:8]) == (308, "https://")
         subprocess.run(["ip", "addr", "add", f"{SECOND}/24", "dev", "lo"], check=True)

@@ -41,7 +41,7 @@ class _Blank(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(b"<!doctype html><title>till</title>")
 
-    def log_message(self, *told: object) -> None:
+    def log_message(self, *expected: object) -> None:
         """Nothing."""
 
 
@@ -138,14 +138,14 @@ def test_the_shops_page_is_for_no_other_page(browser: Browser, shop: Shop, origi
     assert answers[2].status_code == 200
 
 
-@pytest.mark.parametrize("known", [True, False], ids=["named", "stranger"])
+@pytest.mark.parametrize("before", [True, False], ids=["named", "stranger"])
 def test_another_site_cannot_make_the_browser_close_a_period(
-    browser: Browser, shop: Shop, origins: tuple[str, str], session: dict[str, str], known: bool
+    browser: Browser, shop: Shop, origins: tuple[str, str], session: dict[str, str], before: bool
 ) -> None:
     """Neither by a form nor by a request in the background, though the person is logged in and the site, on the same host, gets the cookie
     sent; an origin that the configuration names may call the API, and no more of the page than any other."""
     base = f"http://127.0.0.1:{shop.port}"
-    with opened(browser, origins[0] if known else origins[1]) as page:
+    with opened(browser, origins[0] if before else origins[1]) as page:
         page.context.add_cookies([{"name": name, "value": value, "url": base} for name, value in session.items()])
         page.evaluate(
             "url => fetch(url, {method: 'POST', mode: 'no-cors', credentials: 'include', body: new URLSearchParams({key: 'x'})})",

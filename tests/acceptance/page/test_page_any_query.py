@@ -33,6 +33,6 @@ def test_no_query_is_a_fault_of_a_screen(shop: Shop) -> None:
     with httpx.Client(base_url=base, timeout=60, verify=PLAIN, cookies=session_of(shop, "technician")) as technician:
         for _ in range(REQUESTS):
             names = dice.sample(NAMES, dice.randint(1, 4))
-            asked = {name: dice.choice(DAYS if name in ("from", "to") else VALUES) for name in names}
-            answer = technician.get(dice.choice(SCREENS), params=asked)
+            queries = {name: dice.choice(DAYS if name in ("from", "to") else VALUES) for name in names}
+            answer = technician.get(dice.choice(SCREENS), params=queries)
             assert answer.status_code < 500, (answer.request.url, answer.text[-200:])

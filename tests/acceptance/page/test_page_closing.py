@@ -61,7 +61,7 @@ def test_a_double_click_makes_one_z(person: People, shop: Shop, view: View) -> N
     awa.page.get_by_test_id("confirm-z").dblclick()
     awa.sees("z-number")
     number = awa.text("z-number")
-    awa.is_told("Closed: Z {number}.", number=number)
+    awa.sees_message("Closed: Z {number}.", number=number)
     assert awa.page.title() == f"Z {number} – mcfd"
     again = awa.context.request.post(
         f"{awa.base}/ui/z", form={"key": key}, headers={"Origin": awa.base}, max_redirects=0
@@ -137,18 +137,18 @@ def test_the_shops_name_stays_when_its_machine_is_away(tmp_path: Path) -> None:
         create_users(shop, ["manager"])
         shop.http.cookies.update(session_of(shop, "manager"))
 
-        def shown(path: str) -> str:
+        def screen_text(path: str) -> str:
             return shop.http.get(path, headers={"Accept": "text/html", "Accept-Language": "en"}).text
 
-        assert "<strong>MAISON FASO</strong>" in shown("/ui/")
+        assert "<strong>MAISON FASO</strong>" in screen_text("/ui/")
         assert shop.certify(invoice("N-1")).status_code == 200
         shop.closed()
-        assert "confirm-z" in shown("/ui/z")
-        assert "headquarters" not in shown("/ui/z")
+        assert "confirm-z" in screen_text("/ui/z")
+        assert "headquarters" not in screen_text("/ui/z")
         assert shop.stop_daemon() == 0
         shop.machines[0].stop()
         shop.start_daemon(ready=False)
-        assert "<strong>MAISON FASO</strong>" in shown("/ui/")
+        assert "<strong>MAISON FASO</strong>" in screen_text("/ui/")
 
 
 @in_both_views

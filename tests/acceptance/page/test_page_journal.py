@@ -16,16 +16,16 @@ BAKERY = {"clientType": "PM", "name": "Boulangerie Wend Panga", "ifu": "00012345
 @pytest.fixture
 def reader(shop: Shop) -> Iterator[httpx.Client]:
     base = f"http://127.0.0.1:{shop.port}"
-    told = {"Accept-Language": "en"}
+    content = {"Accept-Language": "en"}
     with httpx.Client(
-        base_url=base, timeout=60, verify=PLAIN, cookies=session_of(shop, "reader"), headers=told
+        base_url=base, timeout=60, verify=PLAIN, cookies=session_of(shop, "reader"), headers=content
     ) as reader:
         yield reader
 
 
-def told(reader: httpx.Client, **asked: str) -> str:
+def journal_text(reader: httpx.Client, **query: str) -> str:
     """The line that says what was found."""
-    answer = reader.get("/ui/journal", params=asked)
+    answer = reader.get("/ui/journal", params=query)
     found = re.search(r'id="told" role="status">([^<]*)<', answer.text)
     assert found
     return re.sub(r"\s", " ", found[1])
@@ -39,14 +39,17 @@ def test_what_was_found_is_summed_up(reader: httpx.Client, shop: Shop) -> None:
     credit = {"invoiceType": "FA", "customer": BAKERY, "creditNoteRef": f"{NIM}-{sales[0]['fvc']}"}
     credited = shop.certify(invoice("B-3", 700, **credit), path="credit-note")
     assert credited.status_code == 200, credited.text
-    assert told(reader, q="boulangerie") == "3 invoices shown · certified, net of credit notes: 1 300 F CFA"
-    assert told(reader, q="B-2") == "1 invoice shown · certified, net of credit notes: 1 300 F CFA"
-    assert told(reader, q="boulangerie", type="FA") == "1 invoice shown · certified, net of credit notes: -700 F CFA"
-    assert told(reader) == "7 invoices shown"
-    assert told(reader, state="refused") == "Nothing found."
+    assert journal_text(reader, q="boulangerie") == "3 invoices shown · certified, net of credit notes: 1 300 F CFA"
+    assert journal_text(reader, q="B-2") == "1 invoice shown · certified, net of credit notes: 1 300 F CFA"
+    assert (
+        journal_text(reader, q="boulangerie", type="FA")
+        == "1 invoice shown · certified, net of credit notes: -700 F CFA"
+    )
+    assert journal_text(reader) == "7 invoices shown"
+    assert journal_text(reader, state="refused") == "Nothing found."
     for number in range(50):
         assert shop.certify(invoice(f"M-{number}")).status_code == 200
-    assert told(reader, q="M-") == "50 invoices shown"
+    assert journal_text(reader, q="M-") == "50 invoices shown"
 
 
 @pytest.mark.long
@@ -56,6 +59,6 @@ def test_what_was_found_is_summed_up(reader: httpx.Client, shop: Shop) -> None:
 @pytest.mark.parametrize("path", ["/ui/journal", "/ui/cash", "/ui/a"])
 def test_a_day_that_no_box_has_is_none(reader: httpx.Client, path: str, day: str) -> None:
     """Typed as one end of a range or both, it is as if that were empty."""
-    for asked in ({"from": day}, {"to": day}, {"from": day, "to": day}):
-        assert reader.get(path, params=asked).status_code == 200
+    for each in ({"from": day}, {"to": day}, {"from": day, "to": day}):
+        assert reader.get(path, params=each).status_code == 200
     assert reader.get(path, params={"from": "2000-01-01", "to": "2099-12-31"}).status_code == 200

@@ -97,8 +97,8 @@ def test_a_sale_that_waits_for_long_is_told_everywhere(dead: Shop, hours: int, l
     assert dead.get("outages").json()["outages"][0]["to"] is None
 
 
-def _findings(told: object) -> list[dict[str, str]]:
-    if isinstance(told, dict):
-        return next(value for value in told.values() if isinstance(value, list))
-    assert isinstance(told, list)
-    return told
+def _findings(expected: object) -> list[dict[str, str]]:
+    if isinstance(expected, dict):
+        return next(value for value in expected.values() if isinstance(value, list))
+    assert isinstance(expected, list)
+    return expected

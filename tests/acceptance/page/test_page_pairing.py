@@ -28,9 +28,9 @@ def client(shop: Shop, name: str) -> httpx.Client:
 
 
 def new_key(technician: httpx.Client) -> str:
-    made = technician.post("/ui/box/key", data={"label": "caisse 7", "role": "seller"})
-    found = re.search(r'name="key" value="(ak_live_\w+)"', made.text)
-    assert found, made.text
+    answer = technician.post("/ui/box/key", data={"label": "caisse 7", "role": "seller"})
+    found = re.search(r'name="key" value="(ak_live_\w+)"', answer.text)
+    assert found, answer.text
     return found[1]
 
 
@@ -67,9 +67,11 @@ def test_the_card_says_in_codes_what_it_says_in_words(shop: Shop, tmp_path: Path
     codes = set(read.stdout.split("\n"))
     address = f"http://127.0.0.1:{shop.port}"
     assert f"{address}/ui/" in codes
-    (told,) = (json.loads(code) for code in codes if code.startswith("{"))
-    assert told == {"url": address, "nim": NIM, "key": key}
-    assert httpx.get(f"{told['url']}/v1/me", headers={"Authorization": f"Bearer {told['key']}"}).status_code == 200
+    (content,) = (json.loads(code) for code in codes if code.startswith("{"))
+    assert content == {"url": address, "nim": NIM, "key": key}
+    assert (
+        httpx.get(f"{content['url']}/v1/me", headers={"Authorization": f"Bearer {content['key']}"}).status_code == 200
+    )
 
 
 def test_a_card_is_of_a_key_of_this_machine(shop: Shop) -> None:

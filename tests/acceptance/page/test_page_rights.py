@@ -87,8 +87,8 @@ def as_role(client: httpx.Client, shop: Shop, sessions: dict[str, dict[str, str]
 
 
 def log_in(client: httpx.Client, name: str, **headers: str) -> httpx.Response:
-    told = {"Origin": str(client.base_url).rstrip("/"), **headers}
-    return client.post("/ui/login", data={"name": name, "password": PASSWORD}, headers=told)
+    content = {"Origin": str(client.base_url).rstrip("/"), **headers}
+    return client.post("/ui/login", data={"name": name, "password": PASSWORD}, headers=content)
 
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
@@ -149,7 +149,7 @@ NEEDED = {
     **dict.fromkeys([("POST", f"/ui/box/{deed}") for deed in ("send-again", "test-invoice", "verify")], "administer"),
 }
 """What each screen and each change needs; a path alone is a GET."""
-FOR_ANYBODY = {
+PUBLIC_ROUTES = {
     *("/", "/ui/login", "/ui/language/{code:str}", "/ui/static/{name:str}", "/ui/authority.pem"),
     "/ui/shared/{token:str}",
     *(("POST", "/ui/login"), ("POST", "/ui/logout")),
@@ -164,7 +164,7 @@ def test_the_table_names_every_path_of_the_page() -> None:
         for method in handler.http_methods - {"HEAD", "OPTIONS"}
         for path in handler.paths
     }
-    assert found == set(NEEDED) | FOR_ANYBODY
+    assert found == set(NEEDED) | PUBLIC_ROUTES
 
 
 def filled(path: str) -> str:
@@ -249,13 +249,13 @@ def test_everybody_may_change_their_own_password(client: httpx.Client, shop: Sho
     assert 'href="/ui/account' in client.get("/ui/").text
     typed = {"current": PASSWORD, "password": "sorgho et mil", "again": "sorgho et mil"}
     here = {"Origin": str(client.base_url).rstrip("/"), "Accept-Language": "en"}
-    for wrong, said in (
+    for wrong, text in (
         ({"current": "mil et sorgho"}, "Current password: is wrong"),
         ({"password": "awa awa awa", "again": "awa awa awa"}, "Password: is too easy to guess"),
         ({"again": "sorgho et mi"}, "New password, again: is not the same"),
     ):
         refused = client.post("/ui/account/password", data=typed | wrong, headers=here)
-        assert (refused.status_code, said in refused.text) == (422, True), wrong
+        assert (refused.status_code, text in refused.text) == (422, True), wrong
     before = client.cookies["mcfd_session"]
     changed = client.post("/ui/account/password", data=typed, headers=here)
     assert (changed.status_code, client.cookies["mcfd_session"] != before) == (303, True)
@@ -268,12 +268,12 @@ def test_a_seller_is_told_why_an_invoice_is_not_shown(client: httpx.Client, as_r
     assert shop.certify(invoice("FV-CLOSED")).status_code == 200
     newest = re.search(r"/ui/journal/(\d+)", client.get("/ui/journal").text)
     assert newest
-    told = {"Accept-Language": "en"}
-    assert client.get(newest[0], headers=told).status_code == 200
+    content = {"Accept-Language": "en"}
+    assert client.get(newest[0], headers=content).status_code == 200
     assert shop.close_period().status_code == 201
-    refused = client.get(newest[0], headers=told)
+    refused = client.get(newest[0], headers=content)
     assert (refused.status_code, "of a period that is closed" in refused.text) == (403, True)
-    for answer in (refused, client.get("/ui/closures", headers=told)):
+    for answer in (refused, client.get("/ui/closures", headers=content)):
         assert 'aria-label="Menu"' in answer.text
         assert 'href="/ui/journal' in answer.text
 
@@ -281,39 +281,41 @@ def test_a_seller_is_told_why_an_invoice_is_not_shown(client: httpx.Client, as_r
 def test_a_key_ends_when_it_was_said_or_is_not_made(client: httpx.Client, as_role: BecomeRole, shop: Shop) -> None:
     """A day that is over, and what is no day of this century, are told and make no key; without a day it has no end."""
     as_role("technician")
-    told = {"Origin": str(client.base_url).rstrip("/"), "Accept-Language": "en"}
+    content = {"Origin": str(client.base_url).rstrip("/"), "Accept-Language": "en"}
 
     def ends() -> list[object]:
         return [key["expires_at"] for key in json.loads(shop.mcfd("keys", "list", "--json", check=True).stdout)]
 
     before = ends()
-    for until, said in (
+    for until, text in (
         ("2001-01-01", "is over already"),
         ("9999-12-31", "has to be a date"),
         ("soon", "has to be a date"),
     ):
-        refused = client.post("/ui/box/key", data={"label": "till 9", "role": "seller", "until": until}, headers=told)
-        assert (refused.status_code, f"Until: {said}" in refused.text) == (422, True), until
+        refused = client.post(
+            "/ui/box/key", data={"label": "till 9", "role": "seller", "until": until}, headers=content
+        )
+        assert (refused.status_code, f"Until: {text}" in refused.text) == (422, True), until
     assert ends() == before
     for until in ("2099-12-31", ""):
-        made = client.post("/ui/box/key", data={"label": "till 9", "role": "seller", "until": until}, headers=told)
-        assert made.status_code == 200, made.text
+        answer = client.post("/ui/box/key", data={"label": "till 9", "role": "seller", "until": until}, headers=content)
+        assert answer.status_code == 200, answer.text
     found = ends()[len(before) :]
     assert [bool(end) for end in found] == [True, False]
     assert str(found[0]).startswith(("2099-12-31", "2100-01-01"))
 
 
 @pytest.mark.parametrize(
-    "told",
+    "expected",
     [{"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}, {}],
 )
 def test_another_site_cannot_close_a_period(
-    client: httpx.Client, as_role: BecomeRole, shop: Shop, told: dict[str, str]
+    client: httpx.Client, as_role: BecomeRole, shop: Shop, expected: dict[str, str]
 ) -> None:
     """Also with the person's cookie: a form of another site, or one that does not say where it is from, changes nothing."""
     as_role("manager")
     before = shop.get("/reports").json()["count"]
-    assert client.post("/ui/z", data={"key": "evil"}, headers=told).status_code == 403
+    assert client.post("/ui/z", data={"key": "evil"}, headers=expected).status_code == 403
     assert shop.get("/reports").json()["count"] == before
 
 
@@ -356,9 +358,9 @@ def test_the_policy_allows_no_inline_script(client: httpx.Client, as_role: Becom
     as_role("technician")
     origin = {"Origin": str(client.base_url).rstrip("/")}
     screens = ("/ui/login", "/ui/", "/ui/journal", "/ui/cash", "/ui/box", "/ui/box/backup/x/restore")
-    made = client.post("/ui/box/key", data={"label": "policy", "role": "reader"}, headers=origin)
-    assert "new-key" in made.text
-    for answer in (*map(client.get, screens), made):
+    response = client.post("/ui/box/key", data={"label": "policy", "role": "reader"}, headers=origin)
+    assert "new-key" in response.text
+    for answer in (*map(client.get, screens), response):
         policy = answer.headers["content-security-policy"]
         assert "script-src 'self'" in policy
         assert "unsafe" not in policy
@@ -398,6 +400,6 @@ def test_what_is_not_there_is_told_on_a_page(client: httpx.Client) -> None:
 def test_what_doctor_finds_reads_without_a_script(client: httpx.Client) -> None:
     """Followed as a link it is a screen of its own; the box's screen gets it as a part of itself."""
     log_in(client, "technician")
-    alone, part = (client.get("/ui/box/findings", headers=asked).text for asked in ({}, {"HX-Request": "true"}))
+    alone, part = (client.get("/ui/box/findings", headers=entry).text for entry in ({}, {"HX-Request": "true"}))
     assert ("<html" in alone, "<html" in part) == (True, False)
     assert alone.count('class="finding ') == part.count('class="finding ') > 0

@@ -111,12 +111,12 @@ def test_a_machine_that_is_unplugged_is_seen(person: People, shop: Shop, view: V
     """With the hour since when, and plugged in again; the screen says so by itself."""
     awa = person("seller", view)
     state = awa.go("/ui/").get_by_test_id("machine-state")
-    for alive, shown, words in ((True, "ready", "ready"), (False, "offline", "does not answer"), (True, "ready", "")):
+    for alive, text, words in ((True, "ready", "ready"), (False, "offline", "does not answer"), (True, "ready", "")):
         if not alive:
             shop.machines[0].kill()
         elif not words:
             shop.machines[0].start()
-        expect(state).to_have_attribute("data-state", shown, timeout=PATIENCE_MS)
+        expect(state).to_have_attribute("data-state", text, timeout=PATIENCE_MS)
         expect(state).to_contain_text(view.say(words) if words else "")
         if not alive:
             expect(state).to_have_text(re.compile(r"\((since|depuis) .*\d\d:\d\d\)$"))
@@ -158,15 +158,15 @@ def test_search_and_a_duplicate(person: People, shop: Shop, view: View) -> None:
     customer = {"clientType": "PM", "name": f"Boulangerie {number}", "ifu": "00012345A"}
     assert shop.certify(invoice(number, price, customer=customer)).status_code == 200
     awa = person("reader", view)
-    for asked in (f"q={number}", f"q={number[1:]}", f"amount={price:,}".replace(",", " "), f"q=boulangerie {number}"):
-        page = awa.go(f"/ui/journal?{asked}")
+    for entry in (f"q={number}", f"q={number[1:]}", f"amount={price:,}".replace(",", " "), f"q=boulangerie {number}"):
+        page = awa.go(f"/ui/journal?{entry}")
         expect(page.get_by_test_id("journal-row")).to_have_count(1)
     awa.page.get_by_role("link", name=number).click()
     with awa.context.expect_page() as opened:
         awa.follow("Print a duplicate")
     expect(opened.value.get_by_text(re.compile("DUPLICAT"))).to_be_visible()
     awa.go("/ui/journal?q=nobody-has-this")
-    awa.is_told("Nothing found.")
+    awa.sees_message("Nothing found.")
 
 
 @in_both_views
@@ -186,14 +186,14 @@ def test_cash_is_noted_and_shown(person: People, shop: Shop, view: View) -> None
     assert awa.page.locator("[name=reason]").input_value() == named(view, "bank")
     awa.page.fill("[name=amount]", "2 500")
     awa.page.get_by_role("button", name=view.say("Note it")).dblclick()
-    awa.is_told("Noted.")
+    awa.sees_message("Noted.")
     row = awa.page.get_by_test_id("cash-row").filter(has_text=named(view, "bank"))
     expect(row).to_have_count(1)
     expect(row).to_contain_text("manager")
     drawer = shop.get("reports/x").json()["cash"]
     assert drawer["withdrawals"] == before + 2500
-    shown = awa.go("/ui/").get_by_test_id("cash-expected").inner_text()
-    assert re.sub(r"\D", "", shown) == str(abs(drawer["expected"]))
+    text = awa.go("/ui/").get_by_test_id("cash-expected").inner_text()
+    assert re.sub(r"\D", "", text) == str(abs(drawer["expected"]))
 
 
 @in_both_views
@@ -223,7 +223,7 @@ def test_make_and_revoke_a_key(person: People, shop: Shop, view: View) -> None:
     fits = "table => table.scrollWidth <= table.parentElement.clientWidth"
     assert tech.page.locator("table.keys").evaluate(fits)
     for_good.click()
-    tech.is_told("The key works no more.")
+    tech.sees_message("The key works no more.")
     assert shop.http.get("/v1/me", headers=key).status_code == 401
 
 
@@ -237,9 +237,9 @@ def test_a_backup_is_made_and_downloaded(person: People, shop: Shop, view: View)
     tech.press("Make a copy now")
     tech.go("/ui/journal")
     tech.go("/ui/box/backups")
-    made = tech.page.get_by_test_id("job").first
-    expect(made).to_have_attribute("data-state", "done", timeout=PATIENCE_MS)
-    expect(made).to_contain_text(view.say("A verified copy was made: {name}", name=""))
+    job = tech.page.get_by_test_id("job").first
+    expect(job).to_have_attribute("data-state", "done", timeout=PATIENCE_MS)
+    expect(job).to_contain_text(view.say("A verified copy was made: {name}", name=""))
     with tech.page.expect_download() as download:
         tech.page.locator("#backups a").first.click()
     assert download.value.path().read_bytes().startswith(b"SQLite format 3\0")

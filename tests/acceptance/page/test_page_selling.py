@@ -127,11 +127,11 @@ def test_a_credit_note_is_made_of_chosen_lines(awa: httpx.Client, shop: Shop) ->
     assert awa.post(place, data={"key": key, "nature": "RAM"}).status_code == 422
     assert len(certified(shop)) == before
     one = {"key": key, "line0": "1", "quantity0": "1", "nature": "RAM"}
-    made = awa.post(place, data=one)
-    assert "1 000" in made.text.replace("\u00a0", " "), made.text
-    assert awa.post(place, data=one).url.path == made.url.path
+    answer = awa.post(place, data=one)
+    assert "1 000" in answer.text.replace("\u00a0", " "), answer.text
+    assert awa.post(place, data=one).url.path == answer.url.path
     assert len(certified(shop)) == before + 1
-    assert f"{sold['nim']}-{sold['fvc']}" in made.text
+    assert f"{sold['nim']}-{sold['fvc']}" in answer.text
     whole = {"key": "another", "line0": "1", "line1": "1", "nature": "RAN"}
     assert awa.post(place, data=whole).status_code == 409
     rest = awa.post(place, data={**whole, "key": "a-third", "quantity0": "2"})

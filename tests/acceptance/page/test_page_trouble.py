@@ -21,7 +21,7 @@ pytestmark = pytest.mark.long
 
 People = Callable[..., Person]
 T = TypeVar("T")
-HELD = """const ask = window.fetch;
+DELAYED_FETCH = """const ask = window.fetch;
 window.fetch = async (...asked) => {
   while (!window.goOn) await new Promise((done) => setTimeout(done, 50));
   return ask(...asked);
@@ -88,7 +88,7 @@ def test_a_machine_that_needs_a_decision_is_decided_in_the_page(person: People, 
     tech.go("/ui/attention").locator("[value=adopt]").check()
     tech.page.locator("[name=reason]").fill("machine remplacée par le réparateur")
     tech.press("Decide")
-    tech.is_told("Decided. The machine goes on within seconds.")
+    tech.sees_message("Decided. The machine goes on within seconds.")
     number = f"T-{view.language}-{view.size['width']}"
     wait_for(lambda: shop.certify(invoice(number)).status_code == 200, "a certification after the decision", 60)
     after = audited(shop, "attempt.settled")
@@ -196,7 +196,7 @@ def test_a_copy_is_put_back_in_the_page(browser: Browser, tmp_path: Path) -> Non
         tech.press("Put it back now")
         expect(tech.page.locator("h1")).to_have_text(view.say("Put a copy back"))  # the browser itself asks for the yes
         tech.page.locator("[name=sure]").check()
-        tech.page.add_init_script(HELD)
+        tech.page.add_init_script(DELAYED_FETCH)
         tech.press("Put it back now")
         expect(tech.page.locator("h1")).to_have_text(view.say("The copy is put back"))
         usable(tech.page)

@@ -69,9 +69,9 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PairShop]:
 
 def test_a_key_of_the_spare_certifies_nothing(shop: PairShop) -> None:
     answer = shop.certify(invoice(fresh()), nim=SPARE)
-    told = problem(answer, 409, "MACHINE_IS_SPARE")
-    assert SPARE in told["detail"]
-    assert NIM in told["detail"]
+    problem_body = problem(answer, 409, "MACHINE_IS_SPARE")
+    assert SPARE in problem_body["detail"]
+    assert NIM in problem_body["detail"]
     assert shop.get("reports/x", nim=SPARE).json()["certs_count"] == 0
 
 
@@ -88,8 +88,8 @@ def test_tills_go_on_with_the_spare_and_each_sale_is_certified_once(shop: PairSh
             before["codeSecef"],
             "true",
         )
-        told = problem(shop.certify(invoice(number)), 409, "DUPLICATE_INVOICE")
-        assert told["certification"]["codeSecef"] == before["codeSecef"]
+        problem_body = problem(shop.certify(invoice(number)), 409, "DUPLICATE_INVOICE")
+        assert problem_body["certification"]["codeSecef"] == before["codeSecef"]
         assert shop.get(f"requests/{key}").json()["status"] == "certified"
         assert shop.get(f"certifications/{before['codeSecef']}").json()["invoiceNumber"] == number
         assert before["codeSecef"][:4] in shop.get(f"certifications/{before['codeSecef']}/ticket").text
@@ -107,8 +107,8 @@ def test_tills_go_on_with_the_spare_and_each_sale_is_certified_once(shop: PairSh
         shop.take_back()
     x = shop.x_with(1)
     assert (x["nim"], "stands_for" in x) == (NIM, False)
-    told = problem(shop.certify(invoice(sold["invoiceNumber"])), 409, "DUPLICATE_INVOICE")
-    assert told["certification"]["nim"] == SPARE
+    problem_body = problem(shop.certify(invoice(sold["invoiceNumber"])), 409, "DUPLICATE_INVOICE")
+    assert problem_body["certification"]["nim"] == SPARE
     assert shop.get("info").json()["spare"] == SPARE
     shop.verify()
 
@@ -121,8 +121,8 @@ def test_a_stream_of_events_goes_on_with_the_spare(shop: PairShop) -> None:
         shop.take_over()
         try:
             sold = certified(shop.certify(invoice(fresh())))
-            told = next(line for line in lines if line.startswith("data: ") and sold["codeSecef"] in line)
-            assert SPARE in told
+            result = next(line for line in lines if line.startswith("data: ") and sold["codeSecef"] in line)
+            assert SPARE in result
         finally:
             shop.take_back()
 
@@ -146,8 +146,8 @@ def test_a_box_is_ready_with_the_machine_that_is_in_use(shop: PairShop) -> None:
     try:
         ready = shop.http.get("/health/ready")
         assert ready.status_code == 200
-        told = {machine["nim"]: machine for machine in ready.json()["machines"]}
-        assert (told[NIM]["replacedBy"], told[SPARE]["standsFor"]) == (SPARE, NIM)
+        content = {machine["nim"]: machine for machine in ready.json()["machines"]}
+        assert (content[NIM]["replacedBy"], content[SPARE]["standsFor"]) == (SPARE, NIM)
     finally:
         shop.first.start()
         wait_for(lambda: shop.connected() == {NIM, SPARE}, "both machines")
@@ -208,8 +208,8 @@ def test_a_spare_of_another_taxpayer_is_refused(tmp_path: Path) -> None:
         shop.start()
         wait_for(lambda: shop.connected() == {NIM, SPARE}, "both machines")
         certified(shop.certify(invoice(fresh())))
-        told = {machine["nim"]: machine for machine in shop.http.get("/health/ready").json()["machines"]}
-        assert "another taxpayer" in told[SPARE]["attention"]
+        content = {machine["nim"]: machine for machine in shop.http.get("/health/ready").json()["machines"]}
+        assert "another taxpayer" in content[SPARE]["attention"]
         done = shop.mcfd("machine", "take-over", NIM, "--reason", "x")
         assert done.returncode == 1
         assert "another taxpayer" in done.stderr

@@ -66,15 +66,15 @@ def test_1_a_stop_during_disk_trouble_loses_no_certification(lane: Lane) -> None
     after the start A's till gets its certification and B is certified."""
     with ThreadPoolExecutor(3) as tills:
         lane.machine.order("pause-at", next=CLOSE, when="before", direction="in")
-        asked = [tills.submit(lane.shop.certify, invoice("A"), key="key of A")]
-        wait_for(lane.machine.held, "38h of A")
+        tasks = [tills.submit(lane.shop.certify, invoice("A"), key="key of A")]
+        wait_for(lane.machine.is_stopped, "38h of A")
         limit = resource.prlimit(lane.shop.pid, resource.RLIMIT_FSIZE)
         resource.prlimit(lane.shop.pid, resource.RLIMIT_FSIZE, (0, limit[1]))
-        asked += [tills.submit(lane.shop.certify, invoice(number), key=f"key of {number}") for number in ("A", "B")]
+        tasks += [tills.submit(lane.shop.certify, invoice(number), key=f"key of {number}") for number in ("A", "B")]
         lane.machine.order("resume")
         wait_for(lambda: numbers(lane) == ["A"], "A on the machine")
         lane.shop.stop_daemon(signal.SIGTERM)
-        for till in asked:
+        for till in tasks:
             till.exception()  # what it is told at such a stop is anything but a certification of B
     lane.start()
     assert numbers(lane) == ["A"]
@@ -87,14 +87,14 @@ def test_1_a_stop_during_disk_trouble_loses_no_certification(lane: Lane) -> None
 def test_2_a_line_that_comes_and_goes_under_a_queue_of_tills(lane: Lane) -> None:
     """Six tills insist while the cable is pulled again and again: each invoice once, and none is abandoned that was certified."""
     with ThreadPoolExecutor(6) as tills:
-        asked = [
+        tasks = [
             tills.submit(insist, partial(lane.shop.certify, invoice(f"F-{n}"), key=f"key of F-{n}"), 200)
             for n in range(24)
         ]
         for count in (3, 6, 9, 12):
             wait_for(lambda count=count: len(numbers(lane)) >= count, "sales", patience=60)
             lane.machine.order("unplug", seconds=0.05)
-        answers = [till.result() for till in asked]
+        answers = [till.result() for till in tasks]
     codes = {entry["number"]: entry["code"] for entry in lane.machine.certified()}
     assert {a.json()["invoiceNumber"]: a.json()["codeSecef"] for a in answers} == codes
     lane.check()
@@ -148,7 +148,7 @@ def test_4_a_receipt_names_the_activation_that_certified_it_for_ever(lane: Lane)
     lane.machine.order("reboot", seconds=0.1, nim=SECOND)
     wait_for(lambda: lane.shop.events("machine.activated"), "the new activation", patience=60)
     second = insist(partial(lane.shop.certify, invoice("F-2", 4000), key="key of F-2"), 200).json()
-    assert [(told["nim"], told["fvc"]) for told in (first, second)] == [(NIM, 1), (SECOND, 1)]
+    assert [(each["nim"], each["fvc"]) for each in (first, second)] == [(NIM, 1), (SECOND, 1)]
     assert lane.shop.certify(invoice("F-1", 1000), key="key of F-1").json() == first
     assert lane.shop.certify(invoice("F-1", 1000)).json()["certification"] == first
     assert lane.shop.get(f"certifications/{first['codeSecef']}").json()["receipt"] == first
@@ -157,8 +157,8 @@ def test_4_a_receipt_names_the_activation_that_certified_it_for_ever(lane: Lane)
     ticket = lane.shop.get(f"certifications/{first['codeSecef']}/ticket")
     assert NIM in ticket.text
     assert SECOND not in ticket.text
-    told = lane.shop.certify(invoice("F-1", 1000), key="key of F-1").json()
-    refused = credit_note(lane, "K-1", 1001, f"{told['nim']}-{told['fvc']}")
+    each = lane.shop.certify(invoice("F-1", 1000), key="key of F-1").json()
+    refused = credit_note(lane, "K-1", 1001, f"{each['nim']}-{each['fvc']}")
     assert refused.json()["code"] == "CREDIT_EXCEEDS_ORIGINAL"
     assert refused.json()["original_ttc"] == 1000
     lane.shop.verify()
@@ -240,11 +240,11 @@ def test_10_what_else_a_shop_met(lane: Lane) -> None:
 
     lane.machine.order("pause-at", next=1, when="before", direction="in")
     with ThreadPoolExecutor(3) as tills:
-        asked = [tills.submit(lane.shop.certify, invoice(f"K-{n}"), key=f"key of K-{n}") for n in range(3)]
-        wait_for(lane.machine.held, "C3h")
+        tasks = [tills.submit(lane.shop.certify, invoice(f"K-{n}"), key=f"key of K-{n}") for n in range(3)]
+        wait_for(lane.machine.is_stopped, "C3h")
         wait_for(lambda: intents(lane) == 3, "three intents")
         lane.shop.kill_daemon()
-        for till in asked:
+        for till in tasks:
             assert till.exception()
     lane.machine.order("resume")
     lane.start()

@@ -19,9 +19,9 @@ CALM = "EL02000099-1"
 
 
 def outage(
-    away: Callable[[Machine], object], back: Callable[[Machine], object], told: str
+    away: Callable[[Machine], object], back: Callable[[Machine], object], expected: str
 ) -> tuple[Callable[[Machine], object], Callable[[Machine], object], str]:
-    return away, back, told
+    return away, back, expected
 
 
 OUTAGES = {
@@ -63,14 +63,14 @@ def test_an_idle_machine_that_goes_away_is_noticed_and_taken_back(shop: Shop) ->
         assert shop.certify(invoice("before"), nim=nim).status_code == 200
 
     def go_and_come(nim: str) -> None:
-        away, back, told = OUTAGES[nim]
+        away, back, result = OUTAGES[nim]
         away(machines[nim])
         assert seconds_until(lambda: not condition(shop, nim)["connected"]) < IN_TIME
         refused = shop.certify(invoice("meanwhile"), nim=nim)
         assert (refused.status_code, refused.json()["code"]) == (503, "BRIDGE_OFFLINE")
         assert refused.headers["retry-after"]
         # On a busy box the first thing noticed may be that it does not answer; why, the next try to reach it tells.
-        wait_for(lambda: any(word in condition(shop, nim)["lastError"] for word in told.split("|")), told)
+        wait_for(lambda: any(word in condition(shop, nim)["lastError"] for word in result.split("|")), result)
         back(machines[nim])
         assert seconds_until(lambda: shop.certify(invoice("after"), nim=nim).status_code in (200, 409)) < IN_TIME
 

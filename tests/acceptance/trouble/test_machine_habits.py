@@ -72,10 +72,10 @@ def test_a_day_follows_the_machine_s_vat(tmp_path: Path, way: str) -> None:
             receipt["invoiceNumber"] for receipt in (*sales, *notes)
         )
         shop.verify()
-        told = [line for line in shop.log_file.read_text().splitlines() if "machine.habit" in line]
-        once_or_twice = len(told) in (1, 2)  # once in each of the two processes
+        rows = [line for line in shop.log_file.read_text().splitlines() if "machine.habit" in line]
+        once_or_twice = len(rows) in (1, 2)  # once in each of the two processes
         assert once_or_twice or way.startswith("cents")  # whose VAT in whole francs is ours
-        assert not [line for line in told if "warning" in line or "error" in line]
+        assert not [line for line in rows if "warning" in line or "error" in line]
 
 
 def taken(shop: Shop, number: str, prices: list[int]) -> dict[str, Any]:
@@ -202,8 +202,8 @@ def test_a_machine_that_takes_two_decimals_on_a_line(tmp_path: Path) -> None:
         )  # 3 × 1004.40: 3013.20, with VAT 3555.58; in whole francs 3012, 3554
         whole = shop.certify(sale).json()
         assert whole["totalTtc"] == 3554
-        told = {warning["code"]: warning["message"] for warning in whole["warnings"]}
-        assert "3555.58" in told["LINES_ROUNDED"]
+        content = {warning["code"]: warning["message"] for warning in whole["warnings"]}
+        assert "3555.58" in content["LINES_ROUNDED"]
         shop.stop_daemon()
         shop.more_config = DECIMALS
         shop.start_daemon()

@@ -97,14 +97,14 @@ def test_more_tills_than_may_wait_are_told_to_come_back(tmp_path: Path, nursery:
         lane.machine.order("think", ms=4)
         sales = [lane.next_invoice() for _ in range(TILLS)]
         answers = at_once(lane, sales)
-        told = Counter(answer.status_code for answer in answers)
-        assert set(told) == {200, 503}
+        result = Counter(answer.status_code for answer in answers)
+        assert set(result) == {200, 503}
         for answer in answers:
             assert answer.is_success or (answer.json()["code"], "retry-after" in answer.headers) == (
                 "MACHINE_BUSY",
                 True,
             )
-        assert len(lane.machine.certified()) == told[200]
+        assert len(lane.machine.certified()) == result[200]
         lane.machine.order("think", ms=0)
         again = [sale for sale, answer in zip(sales, answers, strict=True) if not answer.is_success]
         while again:

@@ -53,20 +53,20 @@ def of_the_machine(answer: dict[str, Any]) -> dict[str, Any]:
 
 def day(shop: Shop) -> list[Any]:
     """What a till is told, without what is another in each run."""
-    told: list[Any] = []
+    messages: list[Any] = []
     for sale in sales():
         answer = shop.certify(sale)
         assert answer.status_code == 200, answer.text
-        told.append(of_the_machine(answer.json()))
+        messages.append(of_the_machine(answer.json()))
     credit = invoice("A-1", 6000, invoiceType="FA", creditNoteRef=f"{NIM}-1")
-    told.append(of_the_machine(shop.certify(credit, path="credit-note").json()))
-    assert told[-1]["frc"] == 1
+    messages.append(of_the_machine(shop.certify(credit, path="credit-note").json()))
+    assert messages[-1]["frc"] == 1
     x = shop.x_with(len(sales()) + 1)
-    told.append({name: x[name] for name in REPORT})
+    messages.append({name: x[name] for name in REPORT})
     z = shop.close_period().json()
-    told.append({name: z[name] for name in (*REPORT, "z_number", "mcf_counters")})
-    told.append(of_the_machine(shop.certify(invoice("F-6")).json()))
-    return told
+    messages.append({name: z[name] for name in (*REPORT, "z_number", "mcf_counters")})
+    messages.append(of_the_machine(shop.certify(invoice("F-6")).json()))
+    return messages
 
 
 @contextmanager
@@ -76,23 +76,23 @@ def recorded(tmp_path):
     first.mkdir()
     with Shop(first, machines=(Machine(first, NIM, IFU, "--faults", FAULTS),), per_machine=LINE) as shop:
         shop.start()
-        told = day(shop)
+        result = day(shop)
         shop.stop_daemon()
         file = tmp_path / "day.rec"
         done = shop.mcfd("machine", "recording", NIM, "--raw", "--save", str(file))
         assert done.returncode == 0, done.stderr
-        yield file, told
+        yield file, result
 
 
 def test_a_day_that_is_played_again_gives_the_same_ledger(tmp_path):
     """Codes, times, counters, totals, Z: what the machine said then is said again, faults of the line and all."""
     second = tmp_path / "second"
     second.mkdir()
-    with recorded(tmp_path) as (file, told):
+    with recorded(tmp_path) as (file, result):
         player = Player(second, file)
         with Shop(second, machines=(player,), per_machine=LINE) as shop:
             shop.start()
-            for now, then in zip(day(shop), told, strict=True):
+            for now, then in zip(day(shop), result, strict=True):
                 assert now == then
             assert player.differences() == ""
             shop.stop_daemon()

@@ -25,8 +25,8 @@ def test_silence_at_38h_is_told_while_it_is_waited_for(tmp_path) -> None:
         assert answer.result().status_code == 200
         assert [sale["number"] for sale in shop.machines[0].certified()] == ["F-1", "F-2"]
         [book, *_] = shop.with_store(lambda store: store.journal.books())
-        told = shop.with_store(lambda store: store.events.after(book, 0))
-        assert [event.type for event in told if event.type in ("cert.issued", "mcf.slow")] == [
+        events = shop.with_store(lambda store: store.events.after(book, 0))
+        assert [event.type for event in events if event.type in ("cert.issued", "mcf.slow")] == [
             "cert.issued",
             "mcf.slow",
             "cert.issued",

@@ -37,7 +37,7 @@ def refused(answer: httpx.Response) -> None:
 
 
 @contextmanager
-def nobody_asks_the_machine(lane: Lane) -> Iterator[None]:
+def machine_is_idle(lane: Lane) -> Iterator[None]:
     """No invoice is begun on it meanwhile: every C3h would be marked."""
     lane.machine.order("faults", spec="split:0@C3")
     yield
@@ -63,7 +63,7 @@ def test_a_full_disk_is_noticed_before_the_machine_is_asked(lane: Lane) -> None:
     assert lane.shop.certify(invoice("F-1")).status_code == 200
     filler = fill(lane.shop.ledger.parent, leave=RESERVE_MB * 1024 * 1024 // 2)
     noticed(lane)
-    with nobody_asks_the_machine(lane):
+    with machine_is_idle(lane):
         refused(lane.shop.certify(invoice("F-2"), key="F-2"))
         refused(lane.shop.close_period())
         assert lane.shop.get("reports/x").status_code == 200
@@ -76,7 +76,7 @@ def test_a_read_only_disk_is_noticed_before_the_machine_is_asked(lane: Lane) -> 
     assert lane.shop.certify(invoice("F-1")).status_code == 200
     with read_only(lane.shop.ledger.parent):
         noticed(lane)
-        with nobody_asks_the_machine(lane):
+        with machine_is_idle(lane):
             refused(lane.shop.certify(invoice("F-2"), key="F-2"))
             refused(lane.shop.close_period())
     well_again(lane, "F-2")
@@ -119,7 +119,7 @@ def test_a_disk_that_gives_out_after_38h_keeps_the_till_waiting_and_loses_nothin
     with ThreadPoolExecutor(2) as tills:
         at = lane.machine.order("pause-at", next=6, when="before", direction="in")
         first = tills.submit(lane.shop.certify, invoice("F-2"), key="F-2")
-        wait_for(lane.machine.held, f"38h, frame {at}")
+        wait_for(lane.machine.is_stopped, f"38h, frame {at}")
         go_on = give_out(lane)
         second = tills.submit(lane.shop.certify, invoice("F-3"), key="F-3")
         lane.machine.order("resume")

@@ -170,9 +170,9 @@ def forget(path: Path) -> None:
     mark_path(path).unlink()
 
 
-@pytest.mark.parametrize("is_known", [True, False])
+@pytest.mark.parametrize("is_listed", [True, False])
 async def test_a_month_that_was_closed_after_the_backup_keeps_its_number(
-    path: Path, tmp_path: Path, *, is_known: bool
+    path: Path, tmp_path: Path, *, is_listed: bool
 ) -> None:
     """On a disk that remembers the number, and on one where nothing does: there as many are left out as can have been given."""
     saved = tmp_path / "saved"
@@ -189,9 +189,9 @@ async def test_a_month_that_was_closed_after_the_backup_keeps_its_number(
         await till.close()
         (february,) = await reports(store, till)
         assert (february.number, february.total_ttc) == (1, 6000)
-    if not is_known:
+    if not is_listed:
         forget(path)
-    restore(saved, path, at=at(3, 2), last_z=None if is_known else 3)
+    restore(saved, path, at=at(3, 2), last_z=None if is_listed else 3)
     async with opened(path) as store:
         till = await Till.of(store)
         till.at = at(3, 2)

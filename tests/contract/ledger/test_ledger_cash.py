@@ -85,11 +85,11 @@ async def test_the_key_stands_for_the_answer_in_the_same_transaction(path: Path)
     """After a crash the retry finds what was told, and the movement once; the audit log has it."""
     async with opened(path) as store:
         till = await Till.of(store)
-        told = await move(till, deposit(5), key="k")
+        result = await move(till, deposit(5), key="k")
     async with opened(path) as store:
         use = store.ledger.peek(request_keys.find_key, till.book, Call(key="k").key_hash)
         assert use is not None
-        assert use.answer == told
+        assert use.answer == result
         (entry,) = await store.audit.newest(1)
     assert (entry.action, entry.detail) == ("cash.moved", {"kind": "deposit", "amount": "5", "reason": "float"})
 

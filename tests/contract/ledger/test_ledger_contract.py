@@ -93,11 +93,11 @@ async def test_told_twice_an_outcome_is_written_once(store: Store, till: Till) -
     sale = invoice()
     attempt_id = await till.begin(sale)
     first = await till.finish(attempt_id, sale)
-    told = (await store.events.span()).newest
+    result = (await store.events.span()).newest
     till.counters = FiscalCounters(0, 0, 0)
     again = await till.finish(attempt_id, sale)
     assert again == first
-    assert (await store.events.span()).newest == told > 0
+    assert (await store.events.span()).newest == result > 0
     assert (await store.ledger.state(till.book)).last_seq == 1
 
 
@@ -240,16 +240,16 @@ async def test_events_are_written_with_what_they_tell(store: Store, till: Till) 
     await store.ledger.dispute(till.book, attempt_id, "what was found", at=till.at)
     other = await Till.of(store, "EL02000099-1")
     await other.sell()
-    told = await store.events.after(till.book, 0)
-    assert [(e.type, e.ref_id, e.detail) for e in told] == [
+    events = await store.events.after(till.book, 0)
+    assert [(e.type, e.ref_id, e.detail) for e in events] == [
         ("cert.issued", sale.id, ""),
         ("closure.created", 1, ""),
         ("mcf.disconnected", 0, "unplugged"),
         ("cert.in_doubt", attempt_id, ""),
         ("mcf.attention", attempt_id, "what was found"),
     ]
-    assert [e.id for e in await store.events.after(till.book, told[1].id)] == [event.id for event in told[2:]]
-    assert (await store.events.span()).newest == told[4].id + 1
+    assert [e.id for e in await store.events.after(till.book, events[1].id)] == [event.id for event in events[2:]]
+    assert (await store.events.span()).newest == events[4].id + 1
 
 
 async def test_z_freezes_what_was_certified_before_it(store: Store, till: Till) -> None:
@@ -349,9 +349,9 @@ async def test_what_a_live_machine_was_told_is_in_the_audit_log(store: Store, mo
     await till.sell()
     closure = await till.close(call=Call(by=by))
     await store.ledger.note_cancelled(till.book, at=till.at, by=by)
-    told = [(each.action, each.subject, each.actor, each.at, each.detail) for each in await store.audit.newest()]
+    entries = [(each.action, each.subject, each.actor, each.at, each.detail) for each in await store.audit.newest()]
     z = {"z_number": "1", "total_ttc": "15000"}
-    assert told == (
+    assert entries == (
         [
             ("pending.cancelled", f"{NIM} live", "user:awa", till.at, {}),
             ("closure.created", f"{NIM} live", "user:awa", closure.created_at, z),

@@ -91,12 +91,12 @@ async def _is_right(path: Path, machine: Counting, history: list[tuple[str, str]
                 right[record.code] = fc, how == "told" and at >= older
     async with opened(path) as store:
         till = await Till.of(store)
-        for code, (fc, is_told) in right.items():
+        for code, (fc, is_reported) in right.items():
             stored = await store.journal.by_code(till.book, code)
             assert stored
             found = (await store.journal.with_counter(till.book, stored)).fc
-            assert found in ({fc} if is_told else {fc, UNTOLD})
-            if stored.type not in ("FV", "FT", "FA") and not is_told:
+            assert found in ({fc} if is_reported else {fc, UNTOLD})
+            if stored.type not in ("FV", "FT", "FA") and not is_reported:
                 assert found == UNTOLD
 
 
@@ -120,11 +120,11 @@ async def test_a_receipt_says_them_for_ever(store: Store, till: Till) -> None:
     lost = await certified(till, "FV", FiscalCounters(410, 292, 7), None)
     export = await certified(till, "EV", FiscalCounters(411, 293, 7), None)
     assert counters_text(await store.journal.with_counter(till.book, older)) == "?/408 FV"
-    told = await certified(till, "FV", FiscalCounters(412, 294, 7), 294)
+    result = await certified(till, "FV", FiscalCounters(412, 294, 7), 294)
     zero = await certified(till, "ET", FiscalCounters(413, 294, 7), 0)
-    said = [receipt(each).counters for each in (older, lost, export, told, zero)]
-    assert said == [msgspec.UNSET, "?/410 FV", "?/411 EV", "294/412 FV", "0/413 ET"]
-    for record in (older, lost, export, told, zero):
+    counters = [receipt(each).counters for each in (older, lost, export, result, zero)]
+    assert counters == [msgspec.UNSET, "?/410 FV", "?/411 EV", "294/412 FV", "0/413 ET"]
+    for record in (older, lost, export, result, zero):
         assert await store.journal.by_code(till.book, record.code) == record
     assert counters_text(await store.journal.with_counter(till.book, older)) == "290/408 FV"
     assert await store.journal.with_counter(till.book, lost) == lost

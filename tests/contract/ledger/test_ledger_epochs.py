@@ -26,19 +26,19 @@ async def epochs_of(store: Store, till: Till) -> list[object]:
 async def test_an_activation_is_an_epoch_of_its_own_once(store: Store, till: Till, path: Path) -> None:
     """Counters that go on explain themselves; those that began again are taken over, and whatever they count is nobody's of ours; one that the
     book knows already is nothing new."""
-    known, anew = FiscalCounters(2, 2, 0), FiscalCounters(7, 3, 1)
+    counters, anew = FiscalCounters(2, 2, 0), FiscalCounters(7, 3, 1)
     for _ in range(2):
         await till.sell()
     for _ in range(2):
         till.book = await store.ledger.begin_epoch(till.book, till.state(), SECOND, at=till.at)
         assert till.book.nim == SECOND
-        assert await epochs_of(store, till) == [Epoch(2, NIM, SECOND, IFU, known, known)]
+        assert await epochs_of(store, till) == [Epoch(2, NIM, SECOND, IFU, counters, counters)]
     assert (await store.ledger.state(till.book)).unexplained == 0
     for _ in range(2):
         state = msgspec.structs.replace(till.state(), counters=FiscalCounters(1, 3, 1))
         till.book = await store.ledger.begin_epoch(till.book, state, THIRD, at=till.at)
-        told = await epochs_of(store, till)
-        assert told[1:] == [Epoch(3, SECOND, THIRD, IFU, known, FiscalCounters(1, 3, 1))]
+        result = await epochs_of(store, till)
+        assert result[1:] == [Epoch(3, SECOND, THIRD, IFU, counters, FiscalCounters(1, 3, 1))]
     found = await store.ledger.state(till.book)
     assert (found.epoch, found.counters, found.unexplained) == (3, FiscalCounters(1, 3, 1), 4)
     till.counters = anew
@@ -71,7 +71,7 @@ async def test_the_book_of_the_present_taxpayer_is_the_one_that_is_opened(store:
 
 
 @pytest.mark.parametrize(
-    ("nim", "told", "number", "unexplained"),
+    ("nim", "expected", "number", "unexplained"),
     [
         ("", FiscalCounters(6, 4, 1), 1, 0),  # it goes on
         (NIM, FiscalCounters(6, 4, 1), 1, 0),
@@ -82,19 +82,19 @@ async def test_the_book_of_the_present_taxpayer_is_the_one_that_is_opened(store:
     ],
 )
 async def test_an_outcome_that_tells_of_an_activation(
-    store: Store, till: Till, *, nim: str, told: FiscalCounters, number: int, unexplained: int
+    store: Store, till: Till, *, nim: str, expected: FiscalCounters, number: int, unexplained: int
 ) -> None:
     """The sale is in the epoch that begins with it, and whatever that has counted beside it is nobody's of ours."""
     await store.ledger.reconcile(
         till.book, msgspec.structs.replace(till.state(), counters=FiscalCounters(5, 3, 1)), unexplained=0, at=till.at
     )
     sale = invoice("F-1")
-    word = msgspec.structs.replace(till.word(sale), counters=told, nim=nim)
+    word = msgspec.structs.replace(till.word(sale), counters=expected, nim=nim)
     attempt_id = await till.begin(sale)
     record = await store.ledger.write(
         store.ledger.certify, till.book, attempt_id, Outcome(word, sale, sale.total_ttc, till.at)
     )
     state = await store.ledger.state(till.book)
     assert (record.nim, state.book.nim) == (nim or NIM, nim or NIM)
-    assert (state.epoch, state.counters, state.unexplained) == (number, told, unexplained)
+    assert (state.epoch, state.counters, state.unexplained) == (number, expected, unexplained)
     assert (await store.ledger.read(partial(epochs.present_epoch, book=till.book))).number == number

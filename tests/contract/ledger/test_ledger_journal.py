@@ -126,7 +126,7 @@ async def test_a_stream_can_be_left(store: Store, till: Till) -> None:
     assert till.book.nim == NIM
 
 
-async def nobody() -> None:
+async def do_nothing() -> None:
     """There is no till."""
 
 
@@ -141,20 +141,20 @@ async def test_a_part_of_a_number_is_found_however_far_back(
     records = await sold(till, 30)
     records.append(await till.fail(invoice("S-31")))
     part = records[4].number[-2:]
-    for asked, count in ((part, 1), ("1", 13)):
-        wanted = [record.number for record in reversed(records) if asked in record.number]
+    for query, count in ((part, 1), ("1", 13)):
+        wanted = [record.number for record in reversed(records) if query in record.number]
         assert len(wanted) >= count
-        page = Page(0, ALWAYS, part=asked, limit=limit)
+        page = Page(0, ALWAYS, part=query, limit=limit)
         found: list[Record] = []
-        while piece := await store.journal.with_part(till.book, page, nobody):
+        while piece := await store.journal.with_part(till.book, page, do_nothing):
             assert len(piece) <= limit
             found += piece
-            page = Page(0, ALWAYS, part=asked, limit=limit, before_seq=piece[-1].seq)
+            page = Page(0, ALWAYS, part=query, limit=limit, before_seq=piece[-1].seq)
         assert [record.number for record in found] == wanted
     amount = records[4].total_ttc
-    only = await store.journal.with_part(till.book, Page(0, ALWAYS, part=part, amount=amount), nobody)
+    only = await store.journal.with_part(till.book, Page(0, ALWAYS, part=part, amount=amount), do_nothing)
     assert [record.number for record in only] == [records[4].number]
-    assert await store.journal.with_part(till.book, Page(0, ALWAYS, part="%"), nobody) == []
+    assert await store.journal.with_part(till.book, Page(0, ALWAYS, part="%"), do_nothing) == []
 
 
 async def test_a_part_is_looked_for_by_and_by(store: Store, till: Till, monkeypatch) -> None:
@@ -178,7 +178,7 @@ async def test_a_part_is_looked_for_by_and_by(store: Store, till: Till, monkeypa
 async def test_a_part_of_the_number_of_what_has_not_ended(store: Store, till: Till) -> None:
     """It is looked for in those numbers too."""
     begun = [await till.begin(invoice(number)) for number in ("F-12", "F-21", "G-12")]
-    found = await store.journal.with_part(till.book, Page(0, ALWAYS, part="12", state="begun"), nobody)
+    found = await store.journal.with_part(till.book, Page(0, ALWAYS, part="12", state="begun"), do_nothing)
     assert [record.id for record in found] == [begun[2], begun[0]]
 
 
@@ -223,5 +223,5 @@ async def test_pages_of_a_number_that_was_tried_again_and_again(store: Store, ti
         ({"end": failed[1].ended_at}, tried[3:]),
         ({"end": tried[0].ended_at}, tried[1:]),
     ):
-        asked = msgspec.structs.replace(Page(0, ALWAYS, number="F-1"), **more)
-        assert await store.journal.page(till.book, asked) == expected, more
+        query = msgspec.structs.replace(Page(0, ALWAYS, number="F-1"), **more)
+        assert await store.journal.page(till.book, query) == expected, more

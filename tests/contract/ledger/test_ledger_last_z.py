@@ -71,7 +71,7 @@ async def met(path: Path) -> None:
         await meet(store)
 
 
-async def keys_made(path: Path) -> None:
+async def create_keys(path: Path) -> None:
     async with opened(path, opening="command") as store:
         await store.api_keys.create(NIM, "live", "till", at=START)
 
@@ -90,7 +90,7 @@ async def copies(tmp_path: Path) -> tuple[Path, Path]:
     return monday, tuesday
 
 
-@pytest.mark.parametrize("before", [started, met, keys_made])
+@pytest.mark.parametrize("before", [started, met, create_keys])
 async def test_an_empty_ledger_on_a_new_disk_knows_no_number(
     path: Path, copies: tuple[Path, Path], before: Callable[[Path], object]
 ) -> None:

@@ -156,31 +156,31 @@ async def test_a_restore_onto_an_empty_disk_asks_for_the_last_z(path: Path, tmp_
         with pytest.raises(ZNumberUnknown, match="last-z"):
             await till.close()
         await store.decisions.say_last_z(till.book, 7)
-        (said,) = await store.audit.newest(1)
-        assert (said.action, said.subject, said.detail) == ("z_number.said", f"{NIM} live", {"z_number": "7"})
+        (actions,) = await store.audit.newest(1)
+        assert (actions.action, actions.subject, actions.detail) == ("z_number.said", f"{NIM} live", {"z_number": "7"})
         assert (await till.close()).z_number == 8
     assert verify(new).problems == ()
 
 
-@pytest.mark.parametrize(("said", "after"), [(7, 8), (0, 3)])
-async def test_the_last_z_may_be_said_with_the_restore(path: Path, tmp_path: Path, said: int, after: int) -> None:
+@pytest.mark.parametrize(("expected", "after"), [(7, 8), (0, 3)])
+async def test_the_last_z_may_be_said_with_the_restore(path: Path, tmp_path: Path, expected: int, after: int) -> None:
     """From paper; one that is lower than the backup's own says that there was none since."""
     copy, new = tmp_path / "copy", tmp_path / "new" / "ledger.sqlite3"
     new.parent.mkdir()
     await shop(path, 2)
     backup(path, copy, at=START)
-    restore(copy, new, at=START, last_z=said)
+    restore(copy, new, at=START, last_z=expected)
     assert await next_z(new) == after
     assert verify(new).problems == ()
 
 
-@pytest.mark.parametrize(("said", "after"), [(7, 8), (None, 4)])
+@pytest.mark.parametrize(("expected", "after"), [(7, 8), (None, 4)])
 async def test_what_is_said_with_the_restore_counts_beside_what_is_remembered(
-    path: Path, tmp_path: Path, said: int | None, after: int
+    path: Path, tmp_path: Path, expected: int | None, after: int
 ) -> None:
     """On the disk that it was on: the paper's number where somebody says it, else the one that was given last; nobody is asked."""
     await shop(path, 2)
     backup(path, tmp_path / "copy", at=START)
     await shop(path, 1)
-    restore(tmp_path / "copy", path, at=START, last_z=said)
+    restore(tmp_path / "copy", path, at=START, last_z=expected)
     assert await next_z(path) == after

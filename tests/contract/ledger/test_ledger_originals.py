@@ -29,8 +29,8 @@ OTHER = "EL02000099-1"
 
 def credit(number: str, reference: str, amount: int, type_: str = "FA") -> Invoice:
     """As intake leaves it: with the one form of its reference."""
-    kept = str(read_reference(reference) or reference)
-    return invoice(number, type_=type_, amounts=(("B", amount),), reference=kept)
+    normalised = str(read_reference(reference) or reference)
+    return invoice(number, type_=type_, amounts=(("B", amount),), reference=normalised)
 
 
 def reference_to(sale: Record) -> str:
@@ -137,9 +137,9 @@ async def test_an_activation_that_never_was_is_refused(store: Store, till: Till)
         with pytest.raises(InvalidRequest, match="creditNoteRef"):
             await till.begin(credit("C-1", reference, 1))
     till.book = await store.ledger.begin_epoch(till.book, till.state(), "EL02000015-3", at=till.at)
-    known = read_reference("EL02000015-2-1")
-    assert known
-    assert store.ledger.peek(originals.places, "live", known) == ()
+    name = read_reference("EL02000015-2-1")
+    assert name
+    assert store.ledger.peek(originals.places, "live", name) == ()
     note = credit("C-2", "EL02000015-2-1", 20_000)
     assert not await store.ledger.write(originals.claim, till.book, await till.begin(note), note)
 

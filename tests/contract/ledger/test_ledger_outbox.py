@@ -37,8 +37,8 @@ async def test_a_closure_waits_from_the_moment_it_exists(tmp_path: Path) -> None
 
 def test_a_lane_without_an_error_is_not_looked_through_for_one() -> None:
     """Its rows may be a year's: no statement is run."""
-    nobody: Any = None
-    assert outbox._last_error(nobody, "upstream", 1, 0) == ""
+    no_caller: Any = None
+    assert outbox._last_error(no_caller, "upstream", 1, 0) == ""
 
 
 async def test_replaying(tmp_path: Path) -> None:
@@ -137,8 +137,8 @@ async def test_what_is_sent_again_is_in_the_audit_log(store: Store, till: Till) 
     newest = len(await store.audit.newest())
     for nim, from_z in ((None, None), (None, None), (NIM, 2), (None, 2)):
         await store.outbox.replay(nim=nim, from_z=from_z, at=START, by=by)
-    told = (await store.audit.newest())[: -newest or None]
-    assert [(each.action, each.subject, each.actor, each.at, each.detail) for each in told] == [
+    entries = (await store.audit.newest())[: -newest or None]
+    assert [(each.action, each.subject, each.actor, each.at, each.detail) for each in entries] == [
         ("outbox.replayed", "upstream", "user:awa", START, {"count": "2", "nim": NIM, "from_z": "2"}),
         ("outbox.replayed", "upstream", "user:awa", START, {"count": "1"}),
     ]

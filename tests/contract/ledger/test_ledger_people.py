@@ -37,8 +37,8 @@ async def test_a_person_and_their_session(tmp_path: Path) -> None:
         for _ in range(2):  # the second time there is nobody
             await store.people.end_session(DIGEST, at=START + 2, by=SHOP)
         assert store.people.session(DIGEST) is None
-        told = [(entry.action, entry.subject, entry.at) for entry in await store.audit.newest(2)]
-    assert told == [("user.logged_out", "user awa", START + 2), ("user.logged_in", "user awa", START + 1)]
+        entries = [(entry.action, entry.subject, entry.at) for entry in await store.audit.newest(2)]
+    assert entries == [("user.logged_out", "user awa", START + 2), ("user.logged_in", "user awa", START + 1)]
 
 
 @pytest.mark.parametrize("change", ["disable", "set_password"])
@@ -159,10 +159,10 @@ async def test_each_change_of_a_person_is_told(tmp_path: Path) -> None:
         await people.open_session(person.id, "awa", DIGEST, at=START + 2, by=SHOP)
         await people.end_session(DIGEST, at=START + 3, by=SHOP)
         await people.disable("awa", at=START + 4, by=SHELL)
-        told = [
+        rows = [
             (entry.action, entry.subject, entry.at, entry.actor, entry.detail) for entry in await store.audit.newest()
         ]
-    assert told == [
+    assert rows == [
         ("user.disabled", "user awa", START + 4, "shell:root", {}),
         ("user.logged_out", "user awa", START + 3, "user:awa", {}),
         ("user.logged_in", "user awa", START + 2, "user:awa", {}),

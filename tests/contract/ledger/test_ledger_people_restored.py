@@ -53,9 +53,9 @@ async def test_what_was_decided_since_stays(path: Path, copy: Path) -> None:
     assert people(path) == {"awa": ("awa-1", True), "issa": ("issa-2", False), "moussa": ("moussa-2", False)}
     async with opened(path) as store:
         assert store.people.session(DIGEST) is None
-        told = [(entry.action, entry.subject) for entry in await store.audit.newest(4)]
-    assert ("user.disabled", "user awa") in told
-    assert ("user.password_changed", "user issa") in told
+        entries = [(entry.action, entry.subject) for entry in await store.audit.newest(4)]
+    assert ("user.disabled", "user awa") in entries
+    assert ("user.password_changed", "user issa") in entries
     assert verify(path).problems == ()
 
 

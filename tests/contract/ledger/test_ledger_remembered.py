@@ -134,7 +134,7 @@ async def test_a_number_that_is_learned_late_counts_for_the_very_next_z(store: S
 
 
 @pytest.mark.parametrize(
-    ("is_met", "closures", "said", "remembered"),
+    ("is_met", "closures", "expected", "remembered"),
     [
         (False, 0, 0, {}),
         (True, 0, 0, {BOOK: Mark()}),
@@ -143,7 +143,7 @@ async def test_a_number_that_is_learned_late_counts_for_the_very_next_z(store: S
     ],
 )
 async def test_a_start_writes_down_what_a_ledger_from_before_that_file_knows(
-    path: Path, is_met: bool, closures: int, said: int, remembered: dict[str, Mark]
+    path: Path, is_met: bool, closures: int, expected: int, remembered: dict[str, Mark]
 ) -> None:
     """Books that have met their machine, and any that has a Z; one that is only a name is left out."""
     async with opened(path) as store:
@@ -152,26 +152,26 @@ async def test_a_start_writes_down_what_a_ledger_from_before_that_file_knows(
             await meet(till)
         for _ in range(closures):
             await till.close()
-        if said:
-            await store.decisions.say_last_z(till.book, said)
+        if expected:
+            await store.decisions.say_last_z(till.book, expected)
     mark_path(path).unlink(missing_ok=True)
     async with opened(path):
         assert marked(path) == remembered
 
 
-@pytest.mark.parametrize(("said", "skipped"), [(1, 0), (2, 0), (3, 1)])
-async def test_numbers_that_are_known_already_are_no_gap(store: Store, till: Till, said: int, skipped: int) -> None:
+@pytest.mark.parametrize(("expected", "skipped"), [(1, 0), (2, 0), (3, 1)])
+async def test_numbers_that_are_known_already_are_no_gap(store: Store, till: Till, expected: int, skipped: int) -> None:
     """Only what goes beyond the last Z is an entry of the chain."""
     for _ in range(2):
         await till.close()
-    await store.decisions.say_last_z(till.book, said)
+    await store.decisions.say_last_z(till.book, expected)
     found = await store.ledger.read(partial(entries.entries, book=till.book))
     assert len(found) == skipped
-    assert (await till.close()).z_number == max(said, 2) + 1
+    assert (await till.close()).z_number == max(expected, 2) + 1
 
 
 @pytest.mark.parametrize(
-    ("closures", "is_asked", "has_other", "wanted"),
+    ("closures", "has_question", "has_other", "wanted"),
     [
         (0, False, False, True),  # new, and alone on its machine
         (0, False, True, False),  # the book of another taxpayer begins with Z 1 by right
@@ -181,7 +181,7 @@ async def test_numbers_that_are_known_already_are_no_gap(store: Store, till: Til
     ],
 )
 async def test_when_headquarters_is_heard(
-    store: Store, till: Till, *, closures: int, is_asked: bool, has_other: bool, wanted: bool
+    store: Store, till: Till, *, closures: int, has_question: bool, has_other: bool, wanted: bool
 ) -> None:
     """It says the last Z unasked: where nobody here remembers it, or this may be a ledger that began again."""
     for _ in range(closures):
@@ -190,7 +190,7 @@ async def test_when_headquarters_is_heard(
     await Till.of(store, "EL02000099-1")
     if has_other:
         await store.ledger.write(partial(books.new_book, nim=NIM, mode="live"))
-    if is_asked:
+    if has_question:
         await store.ledger.write(partial(numbers.require_z_number, book=till.book))
     assert await store.decisions.hear_last_z(till.book, 7) is wanted
     assert (await till.close()).z_number == (8 if wanted else closures + 1)

@@ -97,7 +97,7 @@ async def figures(till: Till) -> tuple[object, dict[int, Tally]]:
     return (msgspec.to_builtins(x), cash), {at: await ledger.tally_between(till.book, at, 1 << 60) for at in times}
 
 
-def kept(path: Path) -> tuple[int, int]:
+def row_counts(path: Path) -> tuple[int, int]:
     """The first and the last record of the book."""
     ((first, last),) = query(path, "SELECT min(seq), max(seq) FROM certification")
     return first, last
@@ -119,15 +119,15 @@ async def test_it_keeps_to_its_budget_and_to_its_time(tmp_path: Path) -> None:
         await sell(till, 40)
         await store.ledger.aggregate(till.book)
         await trimmed(store, NO_LIMIT, now=old)
-        assert kept(path) == (1, 80)
+        assert row_counts(path) == (1, 80)
         await trimmed(store, NO_LIMIT)
-        first, last = kept(path)
+        first, last = row_counts(path)
         assert (first, last) == (41, 80)
         await trimmed(store, 20 * sandbox.ROW_BYTES)
-        first, last = kept(path)
+        first, last = row_counts(path)
         assert 60 < first <= 80 - NEWEST + 1
         assert last == 80
-        assert (await trimmed(store, 20 * sandbox.ROW_BYTES), kept(path)) == (0, (first, last))
+        assert (await trimmed(store, 20 * sandbox.ROW_BYTES), row_counts(path)) == (0, (first, last))
     assert verify(path).clean
 
 
@@ -147,7 +147,7 @@ async def test_what_is_ninety_days_old_stays_and_what_is_older_goes(tmp_path: Pa
         assert till.at == at + 90 * sandbox.DAY
         await store.ledger.aggregate(till.book)
         await trimmed(store, NO_LIMIT)
-    assert kept(path) == (2, NEWEST + 2)
+    assert row_counts(path) == (2, NEWEST + 2)
     assert query(path, "SELECT decision, attempt_id FROM settlement") == [("abandoned", None)]
     assert verify(path).clean
 
@@ -184,7 +184,7 @@ async def test_closures_without_sales_go_too(tmp_path: Path) -> None:
             await till.close()
         await trimmed(store)
         assert query(path, "SELECT min(z_number), max(z_number) FROM closure") == [(60 - NEWEST + 1, 60)]
-        assert kept(path) == (None, None)
+        assert row_counts(path) == (None, None)
         assert (await till.close()).z_number == 61
 
 
@@ -283,7 +283,7 @@ async def test_a_step_is_so_much_of_all_kinds_together(tmp_path: Path) -> None:
             await till.sell()
         await store.ledger.aggregate(till.book)
         assert [await step(store) for _ in range(4)] == [21 + BATCH, BATCH, 21 - NEWEST - 2 * BATCH, 0]
-        assert kept(path)[0] == 9
+        assert row_counts(path)[0] == 9
         assert query(path, "SELECT min(z_number), max(z_number) FROM closure") == [(9, 10)]
 
 
@@ -294,8 +294,8 @@ async def test_what_comes_to_the_budget_stays(tmp_path: Path) -> None:
         await store.ledger.aggregate(till.book)
         assert await step(store, NO_LIMIT) == 2 * NEWEST + 1
         size = (await start_of(till)).bytes
-        assert (await step(store, size), kept(path)) == (0, (1, 2 * NEWEST + 1))
-        assert (await step(store, size - 1), kept(path)) == (1, (2, 2 * NEWEST + 1))
+        assert (await step(store, size), row_counts(path)) == (0, (1, 2 * NEWEST + 1))
+        assert (await step(store, size - 1), row_counts(path)) == (1, (2, 2 * NEWEST + 1))
 
 
 @pytest.mark.parametrize("more", [0, 1, 4, 12])

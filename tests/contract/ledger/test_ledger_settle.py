@@ -157,8 +157,8 @@ async def test_a_decision_on_an_attempt_is_carried_out(
     await store.ledger.keep_evidence(till.book, till.state(last), at=till.at)
     case = await store.decisions.case(till.book)
     assert (case.attempt and case.attempt.id, case.evidence and case.evidence.at) == (attempt_id, till.at)
-    told = await carried_out(till, decision)
-    assert told == (
+    result = await carried_out(till, decision)
+    assert result == (
         *("attempt.settled", f"{till.book.nim} live", "user:awa"),
         {"decision": decision, "reason": "on paper", "number": "F-1"},
     )
@@ -173,8 +173,8 @@ async def test_a_machine_s_invoice_is_adopted_as_it_was_decided(store: Store, ti
     for _ in range(2):
         till.word(lost := invoice("F-77"))
     await store.ledger.keep_evidence(till.book, till.state(lost), at=till.at)
-    told = await carried_out(till, "adopt")
-    assert told[-1] == {"decision": "adopt", "reason": "on paper", "number": "F-77"}
+    result = await carried_out(till, "adopt")
+    assert result[-1] == {"decision": "adopt", "reason": "on paper", "number": "F-77"}
     assert (await store.ledger.state(till.book)).unexplained == 2
 
 
@@ -231,11 +231,13 @@ async def test_what_is_begun_in_a_ledger_that_was_put_back_is_settled_by_adopt(s
     assert store.ledger.peek(attempts.unfinished, till.book) == []
 
 
-@pytest.mark.parametrize(("told", "taken"), [("FV", "FV"), ("EA", "EA"), ("AVOIR", "FV")])
-async def test_a_machine_s_invoice_has_the_type_that_it_tells(store: Store, till: Till, told: str, taken: str) -> None:
+@pytest.mark.parametrize(("expected", "taken"), [("FV", "FV"), ("EA", "EA"), ("AVOIR", "FV")])
+async def test_a_machine_s_invoice_has_the_type_that_it_tells(
+    store: Store, till: Till, expected: str, taken: str
+) -> None:
     """Some tell it in words of their own: these are kept in the record, whose invoice is a sale."""
     till.word(invoice("F-77"))
-    state = till.state(invoice("F-77", type_=told))
+    state = till.state(invoice("F-77", type_=expected))
     record = await store.decisions.adopted(till.book, state, unexplained=0, reason="x", at=till.at)
     assert record is not None
-    assert (record.type, record.invoice.type) == (told, taken)
+    assert (record.type, record.invoice.type) == (expected, taken)

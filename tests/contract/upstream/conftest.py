@@ -39,13 +39,13 @@ async def ledger_with(
     async with contextlib.AsyncExitStack() as stack:
 
         async def opened(counts: dict[str, int]) -> LedgerOutbox:
-            made = closed_before / "-".join(f"{nim}-{count}" for nim, count in counts.items())
-            if not made.exists():
+            created = closed_before / "-".join(f"{nim}-{count}" for nim, count in counts.items())
+            if not created.exists():
                 async with LedgerOutbox.open(quick_folder / "made" / "mcfd.sqlite3") as ledger:
                     for nim, count in counts.items():
                         await ledger.add(nim, count)
-                shutil.move(quick_folder / "made", made)
-            shutil.copytree(made, quick_folder / "ledger")
+                shutil.move(quick_folder / "made", created)
+            shutil.copytree(created, quick_folder / "ledger")
             return await stack.enter_async_context(LedgerOutbox.open(quick_folder / "ledger" / "mcfd.sqlite3"))
 
         yield opened
@@ -53,5 +53,5 @@ async def ledger_with(
 
 @pytest.fixture
 async def nats(tmp_path: Path) -> AsyncIterator[NatsHeadquarters]:
-    async with started(NatsHeadquarters(tmp_path)) as made:
-        yield made
+    async with started(NatsHeadquarters(tmp_path)) as server:
+        yield server

@@ -57,13 +57,13 @@ async def test_each_proves_itself(path):
     """Read and computed again by the package that headquarters uses: each head is of its closure, and each continues the one before."""
     async with opened(path) as store:
         closures = read(await sent(store, await three_days(store)))
-    assert [made.z_number for made in closures] == [1, 2, 3]
-    assert all(proves_itself(made) for made in closures)
+    assert [closure.z_number for closure in closures] == [1, 2, 3]
+    assert all(proves_itself(closure) for closure in closures)
     assert (closures[0].previous_report_id, closures[0].previous_chain_head) == (None, GENESIS.hex())
-    for before, made in pairwise(closures):
-        assert (made.previous_report_id, made.previous_chain_head) == (before.report_id, before.chain_head)
-        assert made.first_seq == before.last_seq + 1
-        assert made.opening_counters == before.mcf_counters
+    for before, closure in pairwise(closures):
+        assert (closure.previous_report_id, closure.previous_chain_head) == (before.report_id, before.chain_head)
+        assert closure.first_seq == before.last_seq + 1
+        assert closure.opening_counters == before.mcf_counters
     assert closures[1].chain_previous == closures[0].chain_head  # nothing in between
     assert closures[2].unexplained == 1
 
@@ -72,9 +72,9 @@ async def test_the_counters_add_up(path):
     """What the machine counted between two closures is what was certified and what is unexplained."""
     async with opened(path) as store:
         closures = read(await sent(store, await three_days(store)))
-    for made in closures[1:]:
-        opening, now = made.opening_counters, made.mcf_counters
-        assert now.fvc + now.frc - opening.fvc - opening.frc == made.certs_count + made.unexplained
+    for closure in closures[1:]:
+        opening, now = closure.opening_counters, closure.mcf_counters
+        assert now.fvc + now.frc - opening.fvc - opening.frc == closure.certs_count + closure.unexplained
     assert closures[0].opening_counters is None
 
 
@@ -125,11 +125,11 @@ async def test_a_ledger_that_was_put_back(path):
         async with opened(path) as store:
             till = await Till.of(store)
             await till.close()
-            before, made = read(await sent(store, till))
+            before, closure = read(await sent(store, till))
         assert (before.epoch, before.ledger_id) == (0, gone.ledger_id)
-        assert made.ledger_id == gone.ledger_id
-        assert made.previous_report_id == gone.previous_report_id  # which is how a fork is seen
-        epochs.add(made.epoch)
+        assert closure.ledger_id == gone.ledger_id
+        assert closure.previous_report_id == gone.previous_report_id  # which is how a fork is seen
+        epochs.add(closure.epoch)
     assert len(epochs) == 2
     assert min(epochs) > gone.epoch
 
@@ -147,10 +147,10 @@ async def test_numbers_that_a_lost_ledger_gave(path):
         await till.close()
         await till.close()
         closures = read(await sent(store, till))
-    assert [made.z_number for made in closures] == [1, 4, 5]
-    assert [[(gap.first, gap.last) for gap in made.gaps] for made in closures] == [[], [(2, 3)], []]
+    assert [closure.z_number for closure in closures] == [1, 4, 5]
+    assert [[(gap.first, gap.last) for gap in closure.gaps] for closure in closures] == [[], [(2, 3)], []]
     assert closures[1].gaps[0].known_from
-    assert all(proves_itself(made) for made in closures)
+    assert all(proves_itself(closure) for closure in closures)
 
 
 async def test_an_epoch_without_a_clock(path, tmp_path):
@@ -165,7 +165,7 @@ async def test_an_epoch_without_a_clock(path, tmp_path):
         async with opened(path) as store:
             till = await Till.of(store)
             await till.close()
-            found = [made.epoch for made in read(await sent(store, till))]
+            found = [each.epoch for each in read(await sent(store, till))]
     assert found == [0, START // 1000, START // 1000 + 1]
 
 
@@ -178,7 +178,7 @@ async def test_a_time_that_was_repaired(path):
         tamper(path, f"UPDATE closure SET {later} WHERE z_number = 3")  # noqa: S608  # a text of ours
         after = await sent(store, till)
     assert after == before
-    assert all(proves_itself(made) for made in read(after))
+    assert all(proves_itself(each) for each in read(after))
 
 
 async def test_two_ledgers(path, tmp_path):

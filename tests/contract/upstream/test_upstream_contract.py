@@ -37,8 +37,8 @@ def compose_here(entry):
 
 @pytest.fixture(params=KINDS)
 async def headquarters(request, tmp_path) -> AsyncIterator[Headquarters]:
-    async with started(KINDS[request.param](tmp_path)) as made:
-        yield made
+    async with started(KINDS[request.param](tmp_path)) as server:
+        yield server
 
 
 @pytest.fixture

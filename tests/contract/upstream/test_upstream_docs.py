@@ -77,19 +77,19 @@ def running(folder, name, **environment):
 
 def book(nim, count=3, **of_closure):
     """So many closures of one book, each after the one before."""
-    made = None
+    closing = None
     found = []
     for z in range(1, count + 1):
-        made = closure(f"{nim} {of_closure} {z}", made, entry=f"{nim} entry {z}", **of_closure)
-        made = proven(msgspec.structs.replace(made, nim=nim))
-        found.append(made)
+        closing = closure(f"{nim} {of_closure} {z}", closing, entry=f"{nim} entry {z}", **of_closure)
+        closing = proven(msgspec.structs.replace(closing, nim=nim))
+        found.append(closing)
     return found
 
 
-def signed(made, key=None, nim=None, at=None):
+def signed(created, key=None, nim=None, at=None):
     """Headers and body as its box sends it."""
-    body = event_of(made)
-    return sign([key or KEYS[nim or made.nim]], made.report_id, at or int(time.time()), body), body
+    body = event_of(created)
+    return sign([key or KEYS[nim or created.nim]], created.report_id, at or int(time.time()), body), body
 
 
 def table_of(folder):
@@ -144,11 +144,11 @@ class TestTheReceiver:
         port = free_port()
         with running(folder, "receiver.py", PORT=str(port)):
             await until(lambda: answers(port))
-            for made in [*book(NIM), *book(OTHER, 2), *book(NIM)]:
-                headers, body = signed(made)
+            for each in [*book(NIM), *book(OTHER, 2), *book(NIM)]:
+                headers, body = signed(each)
                 answer = post(port, headers, body)
                 assert answer.status_code == 200
-                assert is_receipt(answer.content, made.report_id, body)
+                assert is_receipt(answer.content, each.report_id, body)
             assert post(port, *signed(book(NIM, 4)[3], at=7)).status_code == 200
         assert rows(folder) == [(NIM, z) for z in (1, 2, 3, 4)] + [(OTHER, z) for z in (1, 2)]
 
@@ -191,8 +191,8 @@ class TestTheTable:
 
     @pytest.fixture
     async def headquarters(self, folder):
-        async with started(NatsHeadquarters(folder)) as made:
-            yield made
+        async with started(NatsHeadquarters(folder)) as server:
+            yield server
 
     @contextlib.contextmanager
     def reading(self, folder, headquarters):
@@ -214,8 +214,8 @@ class TestTheTable:
                 client = await site.connect(headquarters.server.url, shop)
                 for headers, body in bad[part::3]:
                     await client.publish(f"mcf.{nim}.closure", body, headers=headers)
-                for made in closures:
-                    headers, body = signed(made)
+                for each_closure in closures:
+                    headers, body = signed(each_closure)
                     await client.publish(f"mcf.{nim}.closure", body, headers=headers)
                 await client.flush()
                 await client.close()
@@ -237,8 +237,8 @@ class TestTheTable:
             await client.close()
             for shop, nim, closures in ((site.shop, NIM, mine), (site.other_shop, OTHER, others)):
                 client = await site.connect(headquarters.server.url, shop)
-                for made in closures:
-                    headers, body = signed(made)
+                for each_closure in closures:
+                    headers, body = signed(each_closure)
                     await client.publish(f"mcf.{nim}.closure", body, headers=headers)
                 await client.flush()
                 await client.close()
@@ -272,12 +272,12 @@ class TestTheQueries:
         monkeypatch.chdir(folder)
         space = {}
         exec(compile(program("closures.py"), "closures.py", "exec"), space)  # noqa: S102  # the page is ours
-        table, known = space["open_table"]()
+        table, keys = space["open_table"]()
 
         def taken(*closures):
             with table:
-                for made in closures:
-                    space["take"](table, known, *signed(made))
+                for each_closure in closures:
+                    space["take"](table, keys, *signed(each_closure))
 
         yield taken
         table.close()
@@ -317,7 +317,7 @@ class TestTheQueries:
         one, two, three = book(NIM)
         again = closure("again", one, entry="other", epoch=1)
         later = proven(msgspec.structs.replace(closure("later", two, entry="x", epoch=1), z_number=4))
-        fill(one, two, three, *(proven(msgspec.structs.replace(made, nim=NIM)) for made in (again, later)))
+        fill(one, two, three, *(proven(msgspec.structs.replace(each, nim=NIM)) for each in (again, later)))
         assert self.ask(folder, "forks") == [(NIM, "live", 2, 2), (NIM, "live", 4, 2)]
         assert len(rows(folder)) == 5
 

@@ -61,8 +61,8 @@ class Box:
 
 @pytest.fixture
 async def headquarters(tmp_path):
-    async with started(HttpHeadquarters(tmp_path, "v1a", timeout=30.0)) as made:
-        yield made
+    async with started(HttpHeadquarters(tmp_path, "v1a", timeout=30.0)) as server:
+        yield server
 
 
 async def test_a_wrong_key_for_an_hour(headquarters):

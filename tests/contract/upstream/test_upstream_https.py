@@ -33,8 +33,8 @@ def compose_here(entry):
 
 @pytest.fixture
 async def headquarters(tmp_path):
-    async with started(HttpHeadquarters(tmp_path, timeout=60.0)) as made:
-        yield made
+    async with started(HttpHeadquarters(tmp_path, timeout=60.0)) as server:
+        yield server
 
 
 @pytest.fixture

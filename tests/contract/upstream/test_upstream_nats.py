@@ -155,10 +155,10 @@ async def test_a_new_year(nats):
         assert (await ask("STREAM.DELETE.CLOSURES"))["success"]
         await add_stream(client, "closures-one.json")
         assert await send(nats.options, entries[4]) == [Delivered()]
-        kept = [await client.jetstream().get_msg(archive["name"], seq=seq) for seq in range(1, 5)]
+        rows = [await client.jetstream().get_msg(archive["name"], seq=seq) for seq in range(1, 5)]
         assert "error" in await ask(f"STREAM.PURGE.{archive['name']}")
-    assert [json.loads(message.data)["subject"] for message in kept] == ["1", "2", "3", "4"]
-    assert kept[0].subject == f"mcf.{NIM}.closure"
+    assert [json.loads(message.data)["subject"] for message in rows] == ["1", "2", "3", "4"]
+    assert rows[0].subject == f"mcf.{NIM}.closure"
     assert [event["subject"] for event in await nats.events()] == ["5"]
 
 

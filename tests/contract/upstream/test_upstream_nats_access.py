@@ -44,18 +44,18 @@ class TestEncryption:
 
     async def test_a_server_without_tls(self, key):
         """tls:// to a server that says it does not encrypt: nothing is sent, no name, no key."""
-        said = bytearray()
+        content = bytearray()
 
         async def pretend(reader, writer):
             writer.write(b'INFO {"server_id":"x","version":"2.15.0","max_payload":1048576,"auth_required":true}\r\n')
-            said.extend(await reader.read(4096))
+            content.extend(await reader.read(4096))
             writer.close()
 
         server = await asyncio.start_server(pretend, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         (outcome,) = await send(Options(url=f"tls://127.0.0.1:{port}", key_files=key, timeout=1.0))
         assert outcome == Again("the server does not encrypt")
-        assert bytes(said) == b""
+        assert bytes(content) == b""
         server.close()
 
 

@@ -33,8 +33,8 @@ WORD = b'{"type":"bf.mcfd.presence.v1"}'
 
 @pytest.fixture
 async def web(tmp_path):
-    async with started(HttpHeadquarters(tmp_path, "v1a")) as made:
-        yield made
+    async with started(HttpHeadquarters(tmp_path, "v1a")) as server:
+        yield server
 
 
 async def presences(web):
@@ -83,10 +83,10 @@ class TestHttps:
 class TestNats:
     async def test_the_last_word_and_the_answer(self, nats):
         """The stream has the last word, signed by the shop's key; whoever reads at headquarters is asked and answers."""
-        asked = []
+        calls = []
 
         async def answer(message):
-            asked.append(message)
+            calls.append(message)
             await message.respond(b'{"replay":[{"mode":"live","from_z":2}]}')
 
         reader = await nats.site.connect(nats.server.url, nats.site.reader)
@@ -97,10 +97,10 @@ class TestNats:
         finally:
             await reader.close()
         async with nats.reading() as client:
-            kept = await client.jetstream().get_last_msg("PRESENCE", f"mcf.{NIM}.presence")
+            last = await client.jetstream().get_last_msg("PRESENCE", f"mcf.{NIM}.presence")
             assert (await client.jetstream().stream_info("PRESENCE")).state.messages == 1
         public = verifying_key(nats.site.public[f"PUBLIC-NKEY-OF-{NIM}"])
-        for message in (kept, asked[-1]):
+        for message in (last, calls[-1]):
             assert verify([public], message.headers, message.data, now=time.time()) is public
 
     async def test_nobody_at_headquarters(self, nats):
@@ -136,14 +136,18 @@ async def test_what_a_box_says(settings):
         words = await PresenceWords(runtime).words("0123456789abcdef")
     assert [word.nim for word in words] == [NIM, SECOND]
     assert all(len(word.content) <= MOST_BYTES for word in words)
-    said, other = (read_presence(word.content) for word in words)
-    assert (said.z, said.seq, said.waiting, said.counters) == (1, record.seq, 1, (2, 2, 0))
-    assert (said.head, len(said.z_head), said.certified) == (record.hash.hex()[:16], 16, "2025-12-06T05:49:40.100Z")
+    presence, other = (read_presence(word.content) for word in words)
+    assert (presence.z, presence.seq, presence.waiting, presence.counters) == (1, record.seq, 1, (2, 2, 0))
+    assert (presence.head, len(presence.z_head), presence.certified) == (
+        record.hash.hex()[:16],
+        16,
+        "2025-12-06T05:49:40.100Z",
+    )
     assert (other.z, other.seq, other.counters, other.certified) == (0, 0, None, "")
-    assert said.ledger == other.ledger
-    assert not said.connected
-    assert said.disk > 0
-    assert len(said.config) == 8
+    assert presence.ledger == other.ledger
+    assert not presence.connected
+    assert presence.disk > 0
+    assert len(presence.config) == 8
     assert b"15000" not in words[0].content
 
 
@@ -200,8 +204,8 @@ async def test_headquarters_says_the_last_z(settings, web, monkeypatch, tmp_path
             if heard == 2:
                 assert (await till.close()).z_number == 10
         assert (await till.close()).z_number == 11
-        asked = [read_presence(word["body"].encode()) for word in await presences(web)]
-        assert [(word.asks, word.z) for word in asked if word.nim == NIM] == [
+        presences_sent = [read_presence(word["body"].encode()) for word in await presences(web)]
+        assert [(word.asks, word.z) for word in presences_sent if word.nim == NIM] == [
             (is_restored, int(is_restored)),
             (False, 10),
         ]

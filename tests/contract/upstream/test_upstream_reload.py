@@ -24,8 +24,8 @@ NIM = "EL02000015-1"
 
 @pytest.fixture
 async def receiver(tmp_path):
-    async with started(HttpHeadquarters(tmp_path)) as made:
-        yield made
+    async with started(HttpHeadquarters(tmp_path)) as server:
+        yield server
 
 
 @pytest.fixture
@@ -124,5 +124,5 @@ async def test_one_part_that_fails_stops_no_other(settings):
         await reloader.finish()
     assert done == ["first", "third", "second"]
     assert not reloader.is_unfinished
-    told = [line["event"] for line in logs]
-    assert told.count("reload.put_off") == told.count("reload.finished") == 1
+    rows = [line["event"] for line in logs]
+    assert rows.count("reload.put_off") == rows.count("reload.finished") == 1

@@ -33,19 +33,19 @@ USERS = ["users.conf", "jwt"]
 
 @pytest.fixture(params=USERS)
 async def headquarters(tmp_path, request):
-    async with started(NatsHeadquarters(tmp_path, jwt=request.param == "jwt")) as made:
-        yield made
+    async with started(NatsHeadquarters(tmp_path, jwt=request.param == "jwt")) as server:
+        yield server
 
 
 @pytest.fixture(scope="module", params=USERS)
 def untouched(tmp_path_factory, request):
     """One for all who are refused whatever they ask, so that each of them finds it as it was."""
-    made = NatsHeadquarters(tmp_path_factory.mktemp("untouched"), jwt=request.param == "jwt")
+    server = NatsHeadquarters(tmp_path_factory.mktemp("untouched"), jwt=request.param == "jwt")
     try:
-        asyncio.run(made.up())
-        yield made
+        asyncio.run(server.up())
+        yield server
     finally:
-        made.kill()
+        server.kill()
 
 
 @contextlib.asynccontextmanager
@@ -84,7 +84,7 @@ async def is_refused(client, subject, content=b"") -> bool:
         return True
 
 
-async def held(headquarters) -> dict[str, int]:
+async def stream_counts(headquarters) -> dict[str, int]:
     """How many messages the stream has of each subject."""
     async with headquarters.reading() as client:
         info = await client.jetstream().stream_info("CLOSURES", subjects_filter=">")
@@ -110,7 +110,7 @@ async def test_each_shop_delivers_its_own(headquarters):
     assert await deliver(headquarters, site.other_shop, make_outgoing(OTHER)) == [Delivered()]
     (outcome,) = await deliver(headquarters, site.other_shop, make_outgoing(NIM, 2))
     assert isinstance(outcome, Again)
-    assert await held(headquarters) == {f"mcf.{nim}.closure": 1 for nim in (NIM, SECOND, OTHER)}
+    assert await stream_counts(headquarters) == {f"mcf.{nim}.closure": 1 for nim in (NIM, SECOND, OTHER)}
 
 
 @pytest.mark.parametrize("subject", ["_INBOX.>", "_INBOX.*.*", "_INBOX.*.>", ">", "mcf.>", "$JS.>", "$SYS.>", "_R_.>"])
@@ -177,11 +177,11 @@ async def test_an_acknowledgement_goes_nowhere_else(headquarters, reply):
         await publish(thief, f"mcf.{SECOND}.closure")
         await until(lambda: have(headquarters, f"mcf.{SECOND}.closure"))
         await asyncio.sleep(QUIET)
-    assert await held(headquarters) == {f"mcf.{NIM}.closure": 1, f"mcf.{SECOND}.closure": 1}
+    assert await stream_counts(headquarters) == {f"mcf.{NIM}.closure": 1, f"mcf.{SECOND}.closure": 1}
 
 
 async def have(headquarters, subject):
-    return subject in await held(headquarters)
+    return subject in await stream_counts(headquarters)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ async def test_a_shop_reaches_nothing_else(untouched, subject):
     """Of the streams and of other shops a shop's key reaches nothing, whatever it asks."""
     async with connected(untouched, untouched.site.shop) as thief:
         assert await is_refused(thief, subject, b'{"seq": 1}')
-    assert await held(untouched) == {}
+    assert await stream_counts(untouched) == {}
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ async def test_the_reader_only_reads(headquarters, call):
         assert await is_refused(thief, f"mcf.{NIM}.closure", b"forged")
         (message,) = await fetch(thief, 1)  # what it is there for
         await message.ack_sync(timeout=60)
-    assert await held(headquarters) == {f"mcf.{NIM}.closure": 1}
+    assert await stream_counts(headquarters) == {f"mcf.{NIM}.closure": 1}
 
 
 async def test_one_shop_does_not_fill_the_stream(headquarters):
@@ -246,7 +246,7 @@ async def test_one_shop_does_not_fill_the_stream(headquarters):
         too_large = json.loads((await thief.request(f"mcf.{SECOND}.closure", b"x" * 140_000, timeout=30)).data)
         assert too_large["error"]["err_code"] == 10054  # message size exceeds maximum allowed
     assert await deliver(headquarters, headquarters.site.other_shop, make_outgoing(OTHER)) == [Delivered()]
-    assert await held(headquarters) == {f"mcf.{NIM}.closure": limit, f"mcf.{OTHER}.closure": 1}
+    assert await stream_counts(headquarters) == {f"mcf.{NIM}.closure": limit, f"mcf.{OTHER}.closure": 1}
 
 
 async def test_a_full_subject_is_tried_again(headquarters):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.hq.store import NOW, open_findings, said, take
+from support.hq.store import NOW, open_findings, presence_word, take
 
 from common.wire.presence import WantedClosures
 from headquarters.core.checks import MOST_RANGES, MOST_TIMES
@@ -15,7 +15,7 @@ YEAR = 365 * DAY
 
 
 def say(store, box, at, **changes):
-    [wanted] = store.presences.take([said(box, box.presence(at=at, **changes))], now=at)
+    [wanted] = store.presences.take([presence_word(box, box.presence(at=at, **changes))], now=at)
     return wanted
 
 
@@ -31,13 +31,13 @@ def test_what_is_refused_for_good_is_not_asked_for_for_ever(store, box):
     alone; the finding stays."""
     lacking(store, box, 3)
     times = [NOW + (2**n - 1) * HOUR + minutes * MINUTE for n in range(13) for minutes in (-5, 0, 5)]
-    asked = [at for at in times[1:] if _is_asked(store, box, at, [WantedClosures("live", 3, 3)])]
-    hours = [(at - NOW) // HOUR for at in asked]
+    times_wanted = [at for at in times[1:] if _is_wanted(store, box, at, [WantedClosures("live", 3, 3)])]
+    hours = [(at - NOW) // HOUR for at in times_wanted]
     assert hours == [2**n - 1 for n in range(MOST_TIMES)]
     assert open_findings(store) == [("gap", 3, 3)]
 
 
-def _is_asked(store, box, at, expected):
+def _is_wanted(store, box, at, expected):
     wanted = say(store, box, at)
     assert wanted in ([], expected)
     return bool(wanted)
@@ -46,11 +46,11 @@ def _is_asked(store, box, at, expected):
 def test_a_box_that_goes_on(store, box):
     """Its end of what is missing moves each day: asked no more often for that."""
     lacking(store, box, 5, 6)
-    asked = 0
+    query = 0
     for day in range(60):
         box.close()
-        asked += bool(say(store, box, NOW + round(day * DAY)))
-    assert asked <= MOST_TIMES
+        query += bool(say(store, box, NOW + round(day * DAY)))
+    assert query <= MOST_TIMES
 
 
 def test_what_goes_missing_later_is_asked_for(store, box):
@@ -104,8 +104,8 @@ def test_a_finding_while_our_clock_was_ahead(store, box):
     take(store, box, closures[0], closures[2], now=NOW + YEAR)
     take(store, box, closures[4], now=NOW)
     assert len(store.findings.claim_notifications(older_than=NOW + YEAR, now=NOW + YEAR, lease=MINUTE, limit=1)) == 1
-    told = store.findings.claim_notifications(older_than=NOW, now=NOW, lease=MINUTE)
-    assert [finding.facts["first"] for finding in told] == [2, 4]
+    result = store.findings.claim_notifications(older_than=NOW, now=NOW, lease=MINUTE)
+    assert [finding.facts["first"] for finding in result] == [2, 4]
 
 
 def test_an_acceptance_while_our_clock_was_ahead(store, box):
@@ -120,7 +120,7 @@ def test_a_word_that_waited(store, box):
     """It was said yesterday and is read now: the box is as silent as it was, the late finding stays, and its clock was right. Said now, it ends it."""
     machine = machine_of(box.nim)
     store.watching.settle_late({machine: (box.nim, Fact("late", "", {"what": "never", "day": "2025-12-06"}))}, NOW)
-    word = said(box, box.presence(at=NOW - DAY))
+    word = presence_word(box, box.presence(at=NOW - DAY))
     store.presences.take([type(word)(word.presence, word.content, word.key_id, -1, NOW - DAY)], now=NOW)
     assert store.presences.last_words()[machine].received_at == NOW - DAY
     assert [finding[0] for finding in open_findings(store)] == ["late"]

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import event, inspect, select, text
 from support.hq.first_version import make_tables
 from support.hq.paper_box import PaperBox
-from support.hq.store import NOW, UTC, open_findings, received, said, take
+from support.hq.store import NOW, UTC, open_findings, presence_word, received, take
 
 from common.wire.closure import Counters
 from headquarters.core.reception import Message, receive
@@ -24,7 +24,7 @@ from headquarters.store.tables import STEPS
 from headquarters.store.taken import Taken
 
 
-def made(database: Database) -> dict[str, object]:
+def create_all(database: Database) -> dict[str, object]:
     """Its tables, each with columns, keys and indexes, as the database says."""
     found = inspect(database.engine)
     return {
@@ -40,7 +40,7 @@ def made(database: Database) -> dict[str, object]:
 def test_migrations_make_the_tables(new_store):
     """A database of the first version has the tables of a new one after all steps, and to migrate again changes nothing."""
     database = new_store.database
-    fresh = made(database)
+    fresh = create_all(database)
     assert set(fresh) == {*tables.metadata.tables, "alembic_version"}
     with database.write() as connection:
         tables.metadata.drop_all(connection)
@@ -48,7 +48,7 @@ def test_migrations_make_the_tables(new_store):
         make_tables(connection, "0001")
     for _ in range(2):
         database.migrate()
-        assert made(database) == fresh
+        assert create_all(database) == fresh
 
 
 def test_released_steps_never_change():
@@ -283,23 +283,23 @@ def test_no_look_reads_every_closure(store, box):
     """Whatever is asked of the closures while some are kept, and while a box speaks, goes by an index: ten million are no slower."""
     closures = [box.close() for _ in range(6)]
     batch = [received(box, closure, store) for closure in (closures[0], closures[2], closures[5])]
-    asked = []
+    calls = []
 
     def note(connection, cursor, statement, parameters, *rest):
         if "closure" in statement and statement.lstrip().startswith("SELECT"):
-            asked.append((statement, parameters))
+            calls.append((statement, parameters))
 
     event.listen(store.database.engine, "before_cursor_execute", note)
     store.closures.take(batch, now=NOW)
     presence = box.presence(at=NOW)
-    store.presences.take([said(box, presence)], now=NOW)
+    store.presences.take([presence_word(box, presence)], now=NOW)
     event.remove(store.database.engine, "before_cursor_execute", note)
-    assert len(asked) > 3
+    assert len(calls) > 3
     is_sqlite = store.database.is_sqlite
     with store.database.read() as connection:
         if not is_sqlite:
             connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
-        for statement, parameters in asked:
+        for statement, parameters in calls:
             plan = connection.exec_driver_sql(f"EXPLAIN {'QUERY PLAN ' * is_sqlite}{statement}", parameters).fetchall()
             lines = [str(row[-1]) for row in plan]
             assert not [

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import MetaData, select, text
 from support.hq.first_version import make_tables
 from support.hq.paper_box import DAY, EVENING, PaperBox
-from support.hq.store import NOW, copy_of, open_findings, said, take
+from support.hq.store import NOW, copy_of, open_findings, presence_word, take
 
 from common.wire.closure import ZGap, read_closure
 from common.wire.presence import WantedClosures
@@ -27,7 +27,7 @@ def another_ledger(box):
 def say(store, box, now=LATER):
     """Its presence; what it is asked for."""
     presence = box.presence(at=now)
-    [wanted] = store.presences.take([said(box, presence)], now=now)
+    [wanted] = store.presences.take([presence_word(box, presence)], now=now)
     return wanted
 
 
@@ -154,14 +154,16 @@ def test_from_an_older_version_on(tmp_path, new_url, version):
     older = Database(new_url)
     with older.write() as connection:
         make_tables(connection, version)
-        made = MetaData()
-        made.reflect(connection)
+        schema = MetaData()
+        schema.reflect(connection)
         with store.database.read() as now:
             for table in tables.metadata.sorted_tables:
-                rows = [dict(row) for row in now.execute(select(table)).mappings()] if table.name in made.tables else []
+                rows = (
+                    [dict(row) for row in now.execute(select(table)).mappings()] if table.name in schema.tables else []
+                )
                 for row in rows:
-                    known = {name: value for name, value in row.items() if name in made.tables[table.name].c}
-                    connection.execute(made.tables[table.name].insert(), known)
+                    expected = {name: value for name, value in row.items() if name in schema.tables[table.name].c}
+                    connection.execute(schema.tables[table.name].insert(), expected)
     older.close()
     store.close()
     again = HqStore(new_url)
@@ -187,15 +189,15 @@ def test_one_backup_put_back_twice(store, box):
         (one.ledger_id, one.epoch, one.z_number) for one in first
     ]
     assert take(store, box, *again) == [TakeOutcome.FORK] * 2
-    kept = [store.evidence.content(one.id) for one in store.evidence.samples() if one.reason == "fork"]
-    assert {read_closure(body).data.chain_head for body in kept} >= {one.chain_head for one in again}
+    rows = [store.evidence.content(one.id) for one in store.evidence.samples() if one.reason == "fork"]
+    assert {read_closure(body).data.chain_head for body in rows} >= {one.chain_head for one in again}
     say(store, box)
     assert take(store, box, box.close()) == [TakeOutcome.STORED]
     assert [line.z for line in store.figures.lines()] == [1, 2, 3, 4, 5, 6]
-    told = [(kind, *facts) for kind, *facts in open_findings(store) if kind in ("fork", "chain")]
-    assert {(one[0], one[1], one[2]) for one in told} >= {
+    found_rows = [(kind, *facts) for kind, *facts in open_findings(store) if kind in ("fork", "chain")]
+    assert {(one[0], one[1], one[2]) for one in found_rows} >= {
         ("fork", 4, "number"),
         ("fork", 5, "number"),
         ("fork", 5, "head"),
     }
-    assert any(one[1] == 6 for one in told)
+    assert any(one[1] == 6 for one in found_rows)

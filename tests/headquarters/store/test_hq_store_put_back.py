@@ -38,10 +38,10 @@ def content(store):
 
 def put_back(store, rows):
     with store.database.write() as connection:
-        for table, held in rows.items():
+        for table, stored in rows.items():
             connection.execute(delete(table))
-            if held:
-                connection.execute(table.insert(), held)
+            if stored:
+                connection.execute(table.insert(), stored)
 
 
 @pytest.fixture
@@ -118,8 +118,8 @@ def test_commands_between(store, other, tmp_path, commands, is_running):
     assert [key.id for key in program.register.ring().keys_of(MACHINE)] == [box.key.id]
     assert len(program.register.ring().keys_of("EL02000016")) == 1
     assert program.register.box(MACHINE).closes_at == (commands - 1 if commands else None)
-    kept = msgspec.json.decode(path.read_bytes(), type=RegisterContent)
-    assert b'"revoked_at":%d' % NOW in b"".join(bytes(row) for row in kept.rows["box_key"])
+    data = msgspec.json.decode(path.read_bytes(), type=RegisterContent)
+    assert b'"revoked_at":%d' % NOW in b"".join(bytes(row) for row in data.rows["box_key"])
 
 
 def test_an_old_copy_brings_nothing_back(store, other, box, tmp_path):

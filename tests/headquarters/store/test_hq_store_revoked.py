@@ -7,7 +7,7 @@ import threading
 import msgspec
 import pytest
 from support.hq.paper_box import DAY, EVENING, PaperBox
-from support.hq.store import NOW, copy_of, open_findings, said, take
+from support.hq.store import NOW, copy_of, open_findings, presence_word, take
 
 from common.wire.keys import PrivateKey
 from common.wire.presence import WantedClosures
@@ -21,7 +21,7 @@ STOLEN = PrivateKey(b"s" * 32)
 
 def say(store, box, key, now=LATER, **changes):
     """A presence that this key has signed; what the box is asked for."""
-    [wanted] = store.presences.take([said(box, box.presence(at=now, **changes), key)], now=now)
+    [wanted] = store.presences.take([presence_word(box, box.presence(at=now, **changes), key)], now=now)
     return wanted
 
 
@@ -107,7 +107,9 @@ def test_revoked_while_its_word_is_on_its_way(store, box, stolen):
 
         def late():
             try:
-                store.presences.take([said(box, box.presence(z=HUGE + 1), stolen)], now=LATER + 1, revision=revision)
+                store.presences.take(
+                    [presence_word(box, box.presence(z=HUGE + 1), stolen)], now=LATER + 1, revision=revision
+                )
             except StaleRing as stale:
                 outcome.append(stale)
 

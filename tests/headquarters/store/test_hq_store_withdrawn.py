@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 from support.hq.paper_box import DAY, PaperBox
-from support.hq.store import NOW, copy_of, open_findings, said, take
+from support.hq.store import NOW, copy_of, open_findings, presence_word, take
 
 from common.wire.keys import PrivateKey
 from common.wire.presence import WantedClosures
@@ -17,7 +17,7 @@ LATER = NOW + 2 * DAY
 NEW = PrivateKey(b"n" * 32)
 
 
-def held(store, mode="live"):
+def closures_of(store, mode="live"):
     """Numbers and totals of the closures in the table."""
     with store.database.read() as connection:
         query = "SELECT z, ttc FROM closure WHERE machine = %s AND mode = %s ORDER BY z"
@@ -54,12 +54,12 @@ def test_what_the_thief_made_up_goes_and_what_the_shop_made_comes(store, box, fo
     assert [kind for kind, *_ in open_findings(store)] == ["fork", "fork"]
     old = renewed(store, box)
     assert store.register.withdraw(MACHINE, old.id, STOLEN_AT, LATER) == 2
-    assert held(store) == [(1, 16000), (2, 16000)]
+    assert closures_of(store) == [(1, 16000), (2, 16000)]
     assert open_findings(store) == []
-    presence = said(box, box.presence(at=LATER + 1))
+    presence = presence_word(box, box.presence(at=LATER + 1))
     assert store.presences.take([presence], now=LATER + 1) == [[WantedClosures("live", 3, 4)]]
     assert take(store, box, *true, now=LATER + 2) == [TakeOutcome.STORED] * 2
-    assert held(store) == [(z, 16000) for z in (1, 2, 3, 4)]
+    assert closures_of(store) == [(z, 16000) for z in (1, 2, 3, 4)]
     assert open_findings(store) == []
 
 
@@ -80,7 +80,7 @@ def test_what_the_shop_sent_meanwhile_comes_back(store, box):
     old = renewed(store, box)
     assert store.register.withdraw(MACHINE, old.id, STOLEN_AT, LATER) == 2
     assert take(store, box, *after, now=LATER + 1) == [TakeOutcome.STORED] * 2
-    assert [z for z, _ in held(store)] == [1, 2, 3]
+    assert [z for z, _ in closures_of(store)] == [1, 2, 3]
     assert open_findings(store) == []
 
 
@@ -120,9 +120,9 @@ def test_another_key_and_another_box_keep_theirs(store, box, forged):
     old = renewed(store, box)
     assert store.register.withdraw(MACHINE, "0" * 16, STOLEN_AT, LATER) is None
     assert store.register.withdraw(MACHINE, old.id, LATER, LATER) == 0
-    assert len(held(store)) == 4
+    assert len(closures_of(store)) == 4
     store.register.withdraw(MACHINE, old.id, 0, LATER)
-    assert held(store) == []
+    assert closures_of(store) == []
     assert store.presences.last_z("EL02000016", "live") == 1
 
 
@@ -132,9 +132,9 @@ def test_a_database_that_was_put_back(store, box, forged):
     keys = [msgspec.json.decode(row) for row in rows.rows["box_key"]]
     stolen = [{**key, "revoked_at": LATER, "stolen_since": STOLEN_AT} for key in keys]
     rows.rows["box_key"] = [msgspec.Raw(msgspec.json.encode(key)) for key in stolen]
-    assert len(held(store)) == 4
+    assert len(closures_of(store)) == 4
     assert store.register.from_copy(msgspec.structs.replace(rows, revision=rows.revision + 1), LATER)
-    assert [z for z, _ in held(store)] == [1, 2]
+    assert [z for z, _ in closures_of(store)] == [1, 2]
 
 
 def test_a_copy_of_an_older_version(store, box, forged):
@@ -144,4 +144,4 @@ def test_a_copy_of_an_older_version(store, box, forged):
     older = [{name: value for name, value in key.items() if name != "stolen_since"} for key in keys]
     rows.rows["box_key"] = [msgspec.Raw(msgspec.json.encode(key)) for key in older]
     assert store.register.from_copy(msgspec.structs.replace(rows, revision=rows.revision + 1), LATER)
-    assert len(held(store)) == 4
+    assert len(closures_of(store)) == 4

@@ -111,8 +111,8 @@ async def test_the_server_sees_the_client(tls: bool, tmp_path: Path) -> None:
     """Its own address and scheme, whatever it sends about them; what the server tells HAProxy goes no further."""
     pem = Authority(tmp_path).issue()
     lie = {"X-Forwarded-For": "10.9.9.9", "X-Forwarded-Proto": "ftp", "Forwarded": "for=10.9.9.9"}
-    given = check_pair(pem, pem) if tls else None
-    async with standing(pem=given) as front, client(front, "127.0.0.9", tls=tls) as till:
+    value = check_pair(pem, pem) if tls else None
+    async with standing(pem=value) as front, client(front, "127.0.0.9", tls=tls) as till:
         answer = await till.get("/known", headers=lie)
         assert answer.json() == {"client": "127.0.0.9", "scheme": "https" if tls else "http", "size": 0}
         assert TRUSTED_HEADER.decode() not in answer.headers
@@ -166,8 +166,8 @@ async def test_a_body_that_stalls_is_refused(path: bytes) -> None:
             )
     head, _, body = stalled.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 408 ")
-    told = msgspec.json.decode(body)
-    assert (told["code"], told["status"], told["error"]) == (ERRORS[408][0], 408, told["detail"])
+    content = msgspec.json.decode(body)
+    assert (content["code"], content["status"], content["error"]) == (ERRORS[408][0], 408, content["detail"])
     assert slow.status_code == httpx.codes.OK
 
 

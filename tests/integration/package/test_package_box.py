@@ -39,8 +39,8 @@ def test_it_runs_as_its_own_user_and_says_when_it_is_ready(shop: Shop) -> None:
 
 def test_the_doctor_finds_a_fresh_box_well(shop: Shop) -> None:
     """Ports, permissions, secrets, clock, disk, ledger and keys are as the package and `mcfd setup` left them: nothing to mend."""
-    said = json.loads(shop.box.run("mcfd", "doctor", "--json", check=False).stdout)
-    assert [check for check in said["checks"] if check["state"] == "fail"] == []
+    content = json.loads(shop.box.run("mcfd", "doctor", "--json", check=False).stdout)
+    assert [check for check in content["checks"] if check["state"] == "fail"] == []
 
 
 def test_a_killed_daemon_comes_back_and_has_lost_nothing(shop: Shop) -> None:
@@ -111,8 +111,8 @@ def test_on_the_network_haproxy_is_in_front(shop: Shop) -> None:
     process = shop.box.run("systemctl", "show", "--value", "--property=MainPID", "front-mcfd.service").stdout.strip()
     assert shop.box.run("stat", "-c", "%U", f"/proc/{process}").stdout == "mcfd-front\n"
     assert shop.box.run("python3", "-c", ASK).stdout == "200\n"
-    said = json.loads(shop.box.run("mcfd", "doctor", "--json", check=False).stdout)
-    assert [check for check in said["checks"] if check["state"] == "fail"] == []
+    content = json.loads(shop.box.run("mcfd", "doctor", "--json", check=False).stdout)
+    assert [check for check in content["checks"] if check["state"] == "fail"] == []
     shop.box.run("mv", f"{config}.kept", config)
     shop.box.run("systemctl", "restart", "mcfd.service")
     until(lambda: states(shop, "front-mcfd.service"), lambda found: found == ["inactive"])
@@ -180,9 +180,9 @@ def test_a_purge_leaves_the_ledger_alone_and_a_browser_sets_the_box_up_again(sho
     alone as was decided, and the ledger goes on."""
     shop.sell()
     shop.unplug()
-    said = shop.box.run("apt-get", "purge", "-y", "mcfd").stdout
-    assert "tout est supprimé sauf le registre fiscal" in said
-    assert LEDGER in said
+    output = shop.box.run("apt-get", "purge", "-y", "mcfd").stdout
+    assert "tout est supprimé sauf le registre fiscal" in output
+    assert LEDGER in output
     left = shop.box.run(
         "find",
         "/",

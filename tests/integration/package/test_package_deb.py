@@ -9,16 +9,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.box.cache import scratch
 from support.box.debian import BOOKWORM, SID, TRIXIE, Debian, debian, need_debian
-from support.box.kept import scratch
 from support.box.package import (
     ARCHITECTURES,
     LIB,
     TREE,
     built,
     built_twice,
+    lintian_output,
     own_arch,
-    told_by_lintian,
     uncompressed,
     unpacked,
 )
@@ -109,12 +109,12 @@ def test_compiled_libraries_are_there_for_every_python(tree: Path, arch: str) ->
     assert len(families) >= 6
     for family, tags in families.items():
         assert tags - {""} in ({"abi3"}, set(PYTHONS)), family
-    said = subprocess.run(["readelf", "-hlSW", *modules], check=True, text=True, capture_output=True).stdout
-    assert set(re.findall(r"Machine: +(.+)", said)) == {MACHINES[arch]}
-    assert ".debug_info" not in said
-    assert ".symtab" not in said
+    output = subprocess.run(["readelf", "-hlSW", *modules], check=True, text=True, capture_output=True).stdout
+    assert set(re.findall(r"Machine: +(.+)", output)) == {MACHINES[arch]}
+    assert ".debug_info" not in output
+    assert ".symtab" not in output
     if arch == "arm64":
-        alignments = {int(found, 16) for found in re.findall(r"^  LOAD .* (0x[0-9a-f]+)$", said, re.MULTILINE)}
+        alignments = {int(found, 16) for found in re.findall(r"^  LOAD .* (0x[0-9a-f]+)$", output, re.MULTILINE)}
         assert min(alignments) >= 0x4000
 
 
@@ -179,8 +179,8 @@ def test_the_list_of_libraries_is_what_is_there(tree: Path) -> None:
 def test_lintian_has_nothing_to_say() -> None:
     """Pedantic and informative tags included; what is overridden has its reason in debian/mcfd.lintian-overrides. `make release`
     asks it about the other architecture too."""
-    told = told_by_lintian(built())
-    assert [line for line in told.splitlines() if re.match(r"[EWIP]: ", line)] == []
+    result = lintian_output(built())
+    assert [line for line in result.splitlines() if re.match(r"[EWIP]: ", line)] == []
 
 
 def test_the_scripts_are_sound() -> None:
@@ -229,9 +229,9 @@ def test_it_installs_says_what_is_next_and_goes_without_a_trace(box: Debian) -> 
     assert len([path for path in compiled if path.endswith(".pyc")]) == len(modules) > 500
     assert not [path for path in compiled if path.endswith(".new")]
 
-    said = box.run("dpkg", "--install", f"/root/{package.name}", LANG="en_GB.UTF-8").stdout
-    assert "mcfd: installed, and not started" in said
-    assert "sudo mcfd setup" in said
+    output = box.run("dpkg", "--install", f"/root/{package.name}", LANG="en_GB.UTF-8").stdout
+    assert "mcfd: installed, and not started" in output
+    assert "sudo mcfd setup" in output
     assert listing(box) == installed
     assert box.run("dpkg", "--verify", "mcfd").stdout == ""
 

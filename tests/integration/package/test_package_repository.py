@@ -57,8 +57,8 @@ def version_of(package: Path) -> str:
 
 def offered(shop: Shop) -> str:
     """The version that apt would install."""
-    said = shop.box.run("apt-cache", "policy", "mcfd").stdout
-    return next(line.split()[1] for line in said.splitlines() if "Candidate:" in line)
+    output = shop.box.run("apt-cache", "policy", "mcfd").stdout
+    return next(line.split()[1] for line in output.splitlines() if "Candidate:" in line)
 
 
 def test_an_upgrade_from_a_stick_that_is_pulled_out_in_the_middle(shop: Shop, stick: Path) -> None:
@@ -108,38 +108,38 @@ def test_a_tampered_index_is_refused(shop: Shop, stick: Path, online: str) -> No
     """One byte of the index, of what is signed, or another's key: apt says so, and nothing of it is offered or installed."""
     publish(stick, url=online)
     shop.box.run("apt-get", "update", "--error-on=any")
-    known = offered(shop), shop.version()
+    before = offered(shop), shop.version()
     package = newer(shop)
     publish(stick, package, url=online)
     release = stick / "dists/stable/InRelease"
     good = release.read_bytes()
     release.write_bytes(good.replace(b"Origin: mcfd", b"Origin: mcfe"))
-    assert_refused(shop, "signature", known)
+    assert_refused(shop, "signature", before)
 
     publish(stick, url=online, key=secret_key("stranger"))
-    assert_refused(shop, "signature", known)
+    assert_refused(shop, "signature", before)
 
     release.write_bytes(good)
     index = stick / f"dists/stable/main/binary-{own_arch()}"
     number, higher = f"Version: {version_of(package)}".encode(), b"Version: 99"
     for path in [*index.glob("Packages*"), *(index / "by-hash/SHA256").iterdir()]:
         path.write_bytes(path.read_bytes().replace(number, higher.ljust(len(number), b"9"))[:-1] + b" ")
-    assert_refused(shop, "hash sum mismatch", known)
+    assert_refused(shop, "hash sum mismatch", before)
 
     publish(stick, url=online)
     shop.box.run("apt-get", "update", "--error-on=any")
     assert offered(shop) == version_of(package)
 
 
-def assert_refused(shop: Shop, reason: str, known: tuple[str, str]) -> None:
-    """`known` is what was offered and in use before. HTTP tells what changed by the second: the list in the box is made one of yesterday, or
+def assert_refused(shop: Shop, reason: str, before: tuple[str, str]) -> None:
+    """`before` is what was offered and in use before. HTTP tells what changed by the second: the list in the box is made one of yesterday, or
     what was spoiled within the second would not be fetched."""
     shop.box.run("sh", "-c", "touch --no-create --date=yesterday /var/lib/apt/lists/127.0.0.1*")
     done = shop.box.run("apt-get", "update", "--error-on=any", check=False)
     assert done.returncode != 0
-    said = (done.stdout + done.stderr).lower()
-    assert reason in said or "not signed" in said, said
-    assert (offered(shop), shop.version()) == known
+    output = (done.stdout + done.stderr).lower()
+    assert reason in output or "not signed" in output, output
+    assert (offered(shop), shop.version()) == before
 
 
 def test_a_box_whose_clock_is_behind(shop: Shop, stick: Path, online: str) -> None:
@@ -174,8 +174,8 @@ def test_at_night_it_upgrades_by_itself_unless_the_shop_sells(shop: Shop, stick:
         time.sleep(0.2)
     job.join()
     assert shop.version() == before
-    said = shop.box.run("journalctl", "--no-pager", "--unit=upgrade-mcfd.service").stdout
-    assert "the shop is selling" in said
+    output = shop.box.run("journalctl", "--no-pager", "--unit=upgrade-mcfd.service").stdout
+    assert "the shop is selling" in output
 
     wait_for_quiet(shop, 1)
     shop.box.run("systemctl", "start", "upgrade-mcfd.service")
@@ -195,8 +195,8 @@ def test_a_version_with_another_certified_core_waits_for_a_person(shop: Shop, st
     wait_for_quiet(shop, 1)
     shop.box.run("systemctl", "start", "upgrade-mcfd.service")
     assert shop.version() == version_of(same)
-    said = shop.box.run("journalctl", "--no-pager", "--unit=upgrade-mcfd.service").stdout
-    assert f"version {version_of(other)} has another certified core" in said
+    output = shop.box.run("journalctl", "--no-pager", "--unit=upgrade-mcfd.service").stdout
+    assert f"version {version_of(other)} has another certified core" in output
     doctor = shop.box.run("mcfd", "doctor", "--json", check=False).stdout
     assert '"upgrade"' in doctor
     assert version_of(other) in doctor
@@ -215,8 +215,8 @@ def _with_another_core(root: Path) -> None:
 def wait_for_quiet(shop: Shop, seconds: int) -> None:
     """So long the job looks for sales, instead of five minutes."""
     folder = "/run/systemd/system/upgrade-mcfd.service.d"
-    told = f"[Service]\\nEnvironment=MCFD_UPGRADE_QUIET_SECONDS={seconds}\\n"
-    shop.box.run("sh", "-c", f"mkdir -p {folder} && printf '{told}' > {folder}/soon.conf && systemctl daemon-reload")
+    result = f"[Service]\\nEnvironment=MCFD_UPGRADE_QUIET_SECONDS={seconds}\\n"
+    shop.box.run("sh", "-c", f"mkdir -p {folder} && printf '{result}' > {folder}/soon.conf && systemctl daemon-reload")
 
 
 @pytest.fixture

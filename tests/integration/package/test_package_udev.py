@@ -56,8 +56,8 @@ def seen(box: Debian, vendor: str, product: str, serial: str, device: str = TTY)
     text = text.replace("@SERIAL@", f"A: serial={serial}\\n\n" if serial else "")
     box.path("/root/adapter").write_text(text)
     done = box.run("umockdev-run", "-d", "/root/adapter", "--", "udevadm", "test", "--action=add", device)
-    said = done.stdout + done.stderr
-    return dict(line.strip().split("=", 1) for line in said.splitlines() if "=" in line and ": " not in line), said
+    output = done.stdout + done.stderr
+    return dict(line.strip().split("=", 1) for line in output.splitlines() if "=" in line and ": " not in line), output
 
 
 @pytest.mark.parametrize(
@@ -67,14 +67,14 @@ def seen(box: Debian, vendor: str, product: str, serial: str, device: str = TTY)
 def test_a_known_adapter_gets_a_name_that_stays(box: Debian, vendor: str, product: str) -> None:
     """A machine of its own, or one behind a common adapter: named by its serial number and by its socket, for dialout only,
     known to systemd, and left alone by ModemManager."""
-    tty, said = seen(box, vendor, product, "A1B2C3")
+    tty, text = seen(box, vendor, product, "A1B2C3")
     links = tty["DEVLINKS"].split()
     assert "/dev/mcf-A1B2C3" in links
     assert "/dev/mcf-at-pci-0000_00_14_0-usb-0_2_1_0" in links
     assert (tty["ID_MM_DEVICE_IGNORE"], tty["ID_MM_PORT_IGNORE"]) == ("1", "1")
     assert ":systemd:" in tty["TAGS"]
-    assert "70-mcfd.rules:" in said
-    assert "MODE 0660" in said
+    assert "70-mcfd.rules:" in text
+    assert "MODE 0660" in text
 
 
 def test_an_adapter_without_a_serial_number_is_named_by_its_socket(box: Debian) -> None:
@@ -101,19 +101,19 @@ def test_another_device_is_none_of_ours(box: Debian) -> None:
 
 def test_udev_understands_every_line(box: Debian) -> None:
     """udev drops a line it cannot read and says so; of ours it says nothing of the kind, and of a spoiled one it does."""
-    _, said = seen(box, "03eb", "6119", "A1B2C3")
-    assert complaints(said) == []
+    _, text = seen(box, "03eb", "6119", "A1B2C3")
+    assert complaints(text) == []
     rules = box.path("/usr/lib/udev/rules.d/70-mcfd.rules")
     rules.write_text(RULES.read_text() + 'SYMLINKS+="mcf"\n')
     try:
-        _, said = seen(box, "03eb", "6119", "A1B2C3")
+        _, text = seen(box, "03eb", "6119", "A1B2C3")
     finally:
         rules.write_text(RULES.read_text())
-    assert len(complaints(said)) == 1
+    assert len(complaints(text)) == 1
 
 
-def complaints(said: str) -> list[str]:
+def complaints(expected: str) -> list[str]:
     """A line about a rule that was read names the file without a device before it."""
     return [
-        line for line in said.splitlines() if "70-mcfd.rules:" in line and not line.startswith(("ttyACM0:", "1-2:"))
+        line for line in expected.splitlines() if "70-mcfd.rules:" in line and not line.startswith(("ttyACM0:", "1-2:"))
     ]

@@ -12,7 +12,7 @@ from support.box.shop import LEDGER, Shop, open_shop, until
 
 pytestmark = pytest.mark.long
 
-KEPT = "/usr/lib/mcfd.previous"
+PREVIOUS = "/usr/lib/mcfd.previous"
 BACKUPS = "/var/lib/mcfd/backups"
 COPY = f"{BACKUPS}/before-upgrade.sqlite3"
 WAS_ACTIVE = "/run/mcfd.was-active"
@@ -41,7 +41,7 @@ def test_a_power_cut_in_the_middle_of_an_upgrade_leaves_a_shop_that_sells(shop: 
     assert shop.version() == "9.1"
     assert shop.configuration.read_text() == configuration
     assert copy.exists()
-    assert not shop.box.path(KEPT).exists()
+    assert not shop.box.path(PREVIOUS).exists()
     shop.sell()
     shop.assert_nothing_is_lost()
 
@@ -102,8 +102,8 @@ def test_a_daemon_that_did_not_run_is_not_waited_for(shop: Shop) -> None:
     shop.upgrade("9.6", serves_once_it_may)
     assert shop.version() == "9.6"
     assert shop.unit("ActiveState") != "active"
-    said = box.run("systemctl", "is-enabled", "mcfd-backup.timer", "mcfd-verify.timer", "mcfd.service", check=False)
-    assert said.stdout.split() == ["enabled", "disabled", "enabled"]
+    output = box.run("systemctl", "is-enabled", "mcfd-backup.timer", "mcfd-verify.timer", "mcfd.service", check=False)
+    assert output.stdout.split() == ["enabled", "disabled", "enabled"]
     box.run("systemctl", "enable", "mcfd-verify.timer")
     box.run("touch", MAY_SERVE)
     box.run("systemctl", "reset-failed", "mcfd.service")
@@ -120,7 +120,7 @@ def test_a_power_cut_while_a_bad_version_is_judged(shop: Shop) -> None:
     bad = shop.box.bring(other_version(shop.package, "9.6.1", hangs_at_the_start))
     install = threading.Thread(target=shop.box.run, args=("dpkg", "--install", bad), kwargs={"check": False})
     install.start()
-    migrating = shop.box.path(f"{KEPT}/migrating")
+    migrating = shop.box.path(f"{PREVIOUS}/migrating")
     until(lambda: migrating.exists() and shop.unit("ActiveState") == "activating")
     shop.box.switch_off()
     install.join()
@@ -128,7 +128,7 @@ def test_a_power_cut_while_a_bad_version_is_judged(shop: Shop) -> None:
     shop.box.boot()
     assert shop.version() in {"9.6.1", good}
     until(lambda: shop.unit("ActiveState") == "active" and shop.version() == good)
-    assert shop.box.path(f"{KEPT}/rolled-back").exists()
+    assert shop.box.path(f"{PREVIOUS}/rolled-back").exists()
     shop.plug_in()
     shop.sell()
     shop.assert_nothing_is_lost()
@@ -164,5 +164,5 @@ def test_a_version_that_does_not_start_goes_back_and_links_lead_nowhere(shop: Sh
     assert box.run("sh", "-c", look, "look", *targets).stdout == before
     found = box.run("grep", "-rsl", "root:", "/var/lib/mcfd", check=False).stdout
     assert found == ""
-    assert not box.path(KEPT).exists()
+    assert not box.path(PREVIOUS).exists()
     shop.assert_it_sells("9.8")

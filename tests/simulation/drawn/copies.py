@@ -17,7 +17,7 @@ def restored_at(ledger: Path) -> str:
     return ""
 
 
-def kept_numbers(ledger: Path, nim: str) -> tuple[set[str], set[str]]:
+def stored_numbers(ledger: Path, nim: str) -> tuple[set[str], set[str]]:
     """The numbers that a ledger holds as certified, and as begun or disputed, at the machine `nim`."""
     query = "SELECT number, state FROM certification JOIN book ON book.id = book_id WHERE book.nim GLOB ?"
     with contextlib.closing(sqlite3.connect(ledger)) as connection:

@@ -55,15 +55,15 @@ class Script(NamedTuple):
         """Of the box: what was synced matters."""
         return any(event.what in ("cut_box", "cut_all", "fail_disk") or event.how.get("sync") for event in self.events)
 
-    def keeping(self, kept: Collection[int]) -> Script:
-        return self._replace(events=tuple(event for at, event in enumerate(self.events) if at in kept))
+    def keeping(self, indexes: Collection[int]) -> Script:
+        return self._replace(events=tuple(event for at, event in enumerate(self.events) if at in indexes))
 
 
-def in_words(script: Script, kept: Sequence[int]) -> str:
+def in_words(script: Script, indexes: Sequence[int]) -> str:
     """A history that fails, and how to see it again."""
     machines = "".join(f"{_part_in_words(part)}\n" for part in script.machines)
-    events = "\n".join(f"  {at:3} {script.events[at]}" for at in kept)
-    keep = ",".join(map(str, kept))
+    events = "\n".join(f"  {at:3} {script.events[at]}" for at in indexes)
+    keep = ",".join(map(str, indexes))
     lane = f"{script.lane}\n" if script.lane else ""
     return (
         f"again: make simulate SEED={script.seed} KEEP={keep}\n{machines}disk {script.pace * 1000:g} ms\n{lane}{events}"

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import msgspec
 from simulation.lane import HttpAnswer, NotReached
-from simulation.oracle import Told
+from simulation.oracle import Expectations
 from support.shop import invoice
 
 from daemon.core.report.receipt import Receipt
@@ -54,15 +54,15 @@ class OutsideSale:
 
 
 class TillsOutside:
-    def __init__(self, told: Told) -> None:
-        self.world = told.world
-        self.box = told.world.box
-        self.told = told
+    def __init__(self, expected: Expectations) -> None:
+        self.world = expected.world
+        self.box = expected.world.box
+        self.expected = expected
 
     async def sell_outside(self, **how: object) -> None:
         sale = OutsideSale(**how)  # type: ignore[arg-type]  # as drawn
         leaves_at = self.box.loop.now + sale.limit if sale.leaves and sale.limit else float("inf")
-        while not self.told.is_given_up(sale.number):
+        while not self.expected.is_abandoned(sale.number):
             if self.box.loop.now > leaves_at:
                 await self._ask_what_became(sale, leaves_at)
                 return
@@ -71,7 +71,7 @@ class TillsOutside:
                 self._certified(sale, answer.body)
                 return
             if answer is not None and answer.status == 202:
-                self.told.unknown(sale.number)
+                self.expected.unknown(sale.number)
                 await self._ask_what_became(sale, self.box.loop.now + (sale.limit or float("inf")))
                 return
             if answer is not None and answer.status == 409 and self._is_another(sale, answer):
@@ -85,18 +85,18 @@ class TillsOutside:
             headers["Mcfd-Not-After"] = self._limit(sale)
         if sale.later:
             headers["Prefer"] = "respond-async"
-        with self.told.asking(sale.number):
+        with self.expected.asking(sale.number):
             answer = await self._answer(sale, "POST", "certify", headers, sale.body())
             if answer is None:
                 sale.is_sure = False
-                self.told.unknown(sale.number)
+                self.expected.unknown(sale.number)
             elif answer.status not in (200, 202, 409):
                 self._not_certified(sale, answer)
         return answer
 
     def _limit(self, sale: OutsideSale) -> str:
         if not sale.later and sale.alone:
-            self.told.limits[sale.number] = self.box.loop.now + sale.limit
+            self.expected.limits[sale.number] = self.box.loop.now + sale.limit
         return (self.box.true_time() + timedelta(seconds=sale.limit)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
     async def _answer(
@@ -123,22 +123,22 @@ class TillsOutside:
         """`nothing was sent` is about this request: it says something of the number where so did each answer before."""
         if NOTHING_SENT not in str(answer.problem.get("detail", "")):
             sale.is_sure = False
-            self.told.unknown(sale.number)
+            self.expected.unknown(sale.number)
         elif sale.alone and sale.is_sure:
-            self.told.nothing(sale.number)
+            self.expected.nothing(sale.number)
 
     def _is_another(self, sale: OutsideSale, answer: HttpAnswer) -> bool:
         """Whether the number is somebody else's for good."""
         code = answer.problem["code"]
         if code in ("DUPLICATE_INVOICE", "IDEMPOTENCY_KEY_REUSED"):
-            assert not sale.alone or self.told.is_given_up(sale.number), f"{sale.number}: {code} for its own key"
+            assert not sale.alone or self.expected.is_abandoned(sale.number), f"{sale.number}: {code} for its own key"
             return True
         return False
 
     async def _ask_what_became(self, sale: OutsideSale, limit: float) -> None:
         """Until it is known. After `limit` a request that the box does not know will never be certified."""
         pause = 0.5
-        while not self.told.is_given_up(sale.number):
+        while not self.expected.is_abandoned(sale.number):
             answer = await self._answer(sale, "GET", f"requests/{sale.key}", {})
             found = answer.problem if answer is not None else {}
             if answer is not None and answer.status == 200 and found["status"] in OVER:
@@ -148,7 +148,7 @@ class TillsOutside:
                     self._never(sale)
                 return
             if answer is not None and answer.status == 404:
-                if not sale.alone and sale.number in self.told.codes:
+                if not sale.alone and sale.number in self.expected.codes:
                     return
                 if self.box.loop.now > limit + AFTER_LIMIT:
                     self._never(sale)
@@ -159,11 +159,11 @@ class TillsOutside:
     def _never(self, sale: OutsideSale) -> None:
         self.box.note(f"{sale.number} is not certified")
         if sale.alone:
-            self.told.nothing(sale.number)
-            self.told.never.add(sale.number)
+            self.expected.nothing(sale.number)
+            self.expected.never.add(sale.number)
 
     def _certified(self, sale: OutsideSale, content: bytes) -> None:
         receipt = msgspec.json.decode(content, type=Receipt)
         assert receipt.total_ttc == sale.total, f"{sale.number}: asked for {sale.total}, told {receipt.total_ttc}"
         self.box.note(f"{sale.number} certified outside: {receipt.code_secef} {receipt.total_ttc}")
-        self.told.certified_outside(receipt)
+        self.expected.certified_outside(receipt)

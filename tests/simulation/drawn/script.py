@@ -221,8 +221,8 @@ def _with_spare(draw: random.Random, script: Script, length: float) -> Script:
         return _with_lane(random.Random(f"tills outside {script.seed}"), script, length)
     if draw.random() < 0.5:
         script = _with_deferred_sales(draw, script, length)
-    kept = tuple(event for event in script.events if event.what not in NOT_OF_SPARE_DAYS)
-    sales = [event for event in kept if event.what in ("sell", "defer")]
+    rest = tuple(event for event in script.events if event.what not in NOT_OF_SPARE_DAYS)
+    sales = [event for event in rest if event.what in ("sell", "defer")]
     more = []
     for _ in range(draw.randint(1, 3)):
         dies = max(0.0, draw.choice(sales).at + draw.choice((0.02, 0.3, 2.0)) * draw.random())
@@ -249,7 +249,7 @@ def _with_spare(draw: random.Random, script: Script, length: float) -> Script:
             more.append(Event(over + 0.5 * draw.random(), "sell", how))
     if draw.random() < 0.3:
         more += _put_back_before_a_take_over(draw, sales)
-    events = sorted((*kept, *more), key=lambda event: event.at)
+    events = sorted((*rest, *more), key=lambda event: event.at)
     placed = tuple(event._replace(at=round(max(0.0, event.at), 3)) for event in events)
     part = script.machines[0]
     spare = part._replace(options=msgspec.structs.replace(part.options, nim=SPARE))
@@ -259,12 +259,12 @@ def _with_spare(draw: random.Random, script: Script, length: float) -> Script:
 def _put_back_before_a_take_over(draw: random.Random, sales: Sequence[Event]) -> list[Event]:
     """A copy of before a sale is put back after it, the machine is dead, its spare takes over, and the till comes again with the number."""
     sale = draw.choice(sales)
-    made, dies = max(0.0, sale.at - 0.1), sale.at + 3.0 * draw.random()
+    highest, dies = max(0.0, sale.at - 0.1), sale.at + 3.0 * draw.random()
     back, over = dies + 0.5, dies + 1.5 + draw.random()
     how = {name: value for name, value in sale.how.items() if name != "takes_back"}
     again = Event(over + draw.random(), "sell", {**how, "is_twin": True, "hangs_up": 0.0})
     return [
-        Event(made, "restore", {"age": round(back - made, 3), "vanishes": False}),
+        Event(highest, "restore", {"age": round(back - highest, 3), "vanishes": False}),
         Event(dies, "unplug", {"seconds": round(draw.choice((5.0, 30.0)) * draw.random() + 3.0, 3)}),
         Event(over, "take_over", {}),
         again,

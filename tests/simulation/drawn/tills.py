@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from simulation.box import Seat, Unreachable
-from simulation.oracle import Told
+from simulation.oracle import Expectations
 from support.shop import invoice
 
 from daemon.core import errors
@@ -29,7 +29,7 @@ OF_THE_OTHER = (NotInUse, NumberReserved, UnknownElsewhere)
 """It is the other machine of a pair that is out of order, or in use now."""
 _NO_LIMIT = contextlib.nullcontext()
 OUT_OF_ORDER = (errors.MachineOffline, errors.MachineAttention, errors.LineLost, errors.StorageError)
-ONCE_KNOWN = (errors.NothingDone, errors.MachineRefused, errors.MachineNonsense, errors.CreditExceedsOriginal)
+FINAL_ERRORS = (errors.NothingDone, errors.MachineRefused, errors.MachineNonsense, errors.CreditExceedsOriginal)
 """What also tells that no attempt before it was certified: it could only begin after they had ended."""
 
 
@@ -71,7 +71,7 @@ class Sale:
         return sum(self.due)
 
     @property
-    def said(self) -> tuple[object, ...]:
+    def content(self) -> tuple[object, ...]:
         """All in which two of its requests can differ."""
         return self.number, self.prices, self.reference
 
@@ -85,9 +85,9 @@ class Sale:
 class Tills:
     """`over`: all troubles have ended, and whoever has no answer asks until there is one."""
 
-    def __init__(self, told: Told) -> None:
-        self.world = told.world
-        self.told = told
+    def __init__(self, expected: Expectations) -> None:
+        self.world = expected.world
+        self.expected = expected
         self.over = False
 
     async def sell(self, **how: Any) -> None:
@@ -98,12 +98,12 @@ class Tills:
         while True:
             tries += 1
             answer = await self._post(sale, sale.hangs_up if tries == 1 else 0.0)
-            if answer is None or self.told.is_given_up(sale.number):
+            if answer is None or self.expected.is_abandoned(sale.number):
                 return
             refusals += isinstance(answer, (errors.MachineRefused, errors.CreditExceedsOriginal, errors.InvalidRequest))
             if isinstance(answer, errors.KeyReused) or refusals == REFUSALS:
                 return
-            if self.told.knows_nothing_of(sale.number):
+            if self.expected.knows_nothing_of(sale.number):
                 if sale.after == "leave":
                     return
                 self._change(sale, tries)
@@ -116,14 +116,14 @@ class Tills:
         while True:
             tries += 1
             answer = await self._post(sale, 0.0, later=True)
-            if answer is None or self.told.is_given_up(sale.number):
+            if answer is None or self.expected.is_abandoned(sale.number):
                 return
             if isinstance(answer, Accepted):
                 break
             await asyncio.sleep(min(sale.pause + 0.01 * 2**tries, 3.0))
-        self.told.unknown(sale.number)
+        self.expected.unknown(sale.number)
         back_at = self.world.box.loop.now + takes_back if takes_back else float("inf")
-        while not self.told.is_given_up(sale.number):
+        while not self.expected.is_abandoned(sale.number):
             is_back = self.world.box.loop.now >= back_at
             try:
                 worker, by = (seat := self.world.serving()).worker.in_use, Actor("till")
@@ -135,11 +135,11 @@ class Tills:
             except (errors.McfdError, Unreachable) as error:
                 self.world.note(f"{sale.number} {type(error).__name__}: {error}")
             await asyncio.sleep(0.5)
-        if sale.number in self.told.codes:
+        if sale.number in self.expected.codes:
             await self._post(sale, 0.0, later=True)  # its key replays it
 
     def _is_over(self, sale: Sale, found: FoundRequest | None) -> bool:
-        assert found is not None or self.told.is_given_up(sale.number), (
+        assert found is not None or self.expected.is_abandoned(sale.number), (
             f"{sale.number}: accepted, and not known any more"
         )
         if found is None:
@@ -147,15 +147,15 @@ class Tills:
         if found.status == "certified":
             assert found.record is not None
             self.world.note(f"{sale.number} certified later: {found.record.code}")
-            self.told.certified(found.record)
-            self.told.keys[sale.number] = sale.key
+            self.expected.certified(found.record)
+            self.expected.keys[sale.number] = sale.key
         elif found.status in ("abandoned", "refused"):
             self.world.note(f"{sale.number} {found.status}")
-            self.told.nothing(sale.number)
+            self.expected.nothing(sale.number)
         return found.status in ("certified", "abandoned", "refused")
 
     def _refer(self, sale: Sale) -> bool:
-        original = self.told.a_sale(sale.pick)
+        original = self.expected.a_sale(sale.pick)
         if original is None:
             return False
         sale.reference, total = original
@@ -172,11 +172,11 @@ class Tills:
 
     async def _post(self, sale: Sale, hangs_up: float, *, later: bool = False) -> Exception | None:
         """None once it is certified; else why there is no answer, or none yet."""
-        with self.told.asking(sale.number):
+        with self.expected.asking(sale.number):
             try:
                 seat = self.world.serving()
                 work: Coroutine[Any, Any, Answered[Any]]
-                body, call = sale.body(), seat.call(sale.said, sale.key)
+                body, call = sale.body(), seat.call(sale.content, sale.key)
                 if later:
                     work = certify_or_defer(seat.worker.in_use, body, call, is_async=True)
                 else:
@@ -210,25 +210,27 @@ class Tills:
             f"{sale.number}: asked for {sale.total}, told {record.total_ttc}"
         )
         if not answered.replayed:
-            self.told.keys[sale.number] = sale.key
+            self.expected.keys[sale.number] = sale.key
         self.world.note(
             f"{sale.number} certified: {record.code} {record.total_ttc}{' again' if answered.replayed else ''}"
         )
-        self.told.certified(record)
+        self.expected.certified(record)
 
     def _not_certified(self, sale: Sale, error: Exception) -> Exception | None:
         self.world.note(f"{sale.number} {type(error).__name__}: {error}")
         if isinstance(error, DuplicateInvoice):
-            is_its_own = sale.key and self.told.keys.get(sale.number) == sale.key and not sale.is_twin
-            assert not is_its_own or sale.number in self.told.lost, f"{sale.number}: the same key got another answer"
-            self.told.certified(error.record)
+            is_its_own = sale.key and self.expected.keys.get(sale.number) == sale.key and not sale.is_twin
+            assert not is_its_own or sale.number in self.expected.lost, (
+                f"{sale.number}: the same key got another answer"
+            )
+            self.expected.certified(error.record)
             return None
         if isinstance(error, errors.MachineNonsense):
-            assert self.told.may_be_nonsense, f"{sale.number}: {error}"
-        if isinstance(error, ONCE_KNOWN):
-            self.told.nothing(sale.number)
+            assert self.expected.may_be_nonsense, f"{sale.number}: {error}"
+        if isinstance(error, FINAL_ERRORS):
+            self.expected.nothing(sale.number)
         elif not tells_nothing_was_done(error):
-            self.told.unknown(sale.number)
+            self.expected.unknown(sale.number)
         return error
 
     # -- the back office --------------------------------------------------------------------------------------------------
@@ -261,7 +263,7 @@ class Tills:
                 self.world.note(
                     f"{key}: Z {closure.z_number}, {closure.certs_count} certifications, {closure.total_ttc}"
                 )
-                self.told.closed(key, closure)
+                self.expected.closed(key, closure)
                 return
             await asyncio.sleep(min(pause + 0.01 * 2**tries, 3.0))
 
@@ -269,7 +271,7 @@ class Tills:
         """The last Z on paper, where the ledger asks for it; where it begins to ask only then, at the next try."""
         state = await self.world.ask(seat.store.ledger.state(seat.worker.book), seat)
         if state.needs_last_z:
-            await self.world.ask(seat.store.decisions.say_last_z(seat.worker.book, self.told.last_z), seat)
+            await self.world.ask(seat.store.decisions.say_last_z(seat.worker.book, self.expected.last_z), seat)
 
 
 def tells_nothing_was_done(error: Exception) -> bool:
@@ -282,7 +284,7 @@ def tells_nothing_was_done(error: Exception) -> bool:
             errors.MachineBusy,
             errors.MachineOffline,
             errors.StorageFull,
-            *ONCE_KNOWN,
+            *FINAL_ERRORS,
             errors.KeyReused,
             errors.ZNumberUnknown,
         ),

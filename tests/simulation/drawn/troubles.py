@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 from simulation import exemptions as exempt
 from simulation.box import Seat, Unreachable
-from simulation.drawn.copies import kept_numbers, restored_at
-from simulation.oracle import Told
+from simulation.drawn.copies import restored_at, stored_numbers
+from simulation.oracle import Expectations
 from simulation.storage.disk import Process
 from simulation.virtual_loop import PROCESS
 from simulation.world import HALF
@@ -46,10 +46,10 @@ STILL_AT_WORK = 10.0
 class Troubles:
     """`everybody` are those at all machines of the box, also this one."""
 
-    def __init__(self, told: Told, everybody: Sequence[Told]) -> None:
-        self.world = told.world
-        self.box = told.world.box
-        self.told = told
+    def __init__(self, expected: Expectations, everybody: Sequence[Expectations]) -> None:
+        self.world = expected.world
+        self.box = expected.world.box
+        self.expected = expected
         self.everybody = everybody
         self._running = 0
         self._idle = asyncio.Event()
@@ -99,9 +99,9 @@ class Troubles:
     async def cut_all(self, seconds: float, sync: int = 0) -> None:
         async with self.lasting():
             await self.box.cut_at(sync)
-        for told in self.everybody:
-            told.world.session.cut_power(self.box.loop.now, seconds / 2, "")
-            told.world.pump()
+        for expected in self.everybody:
+            expected.world.session.cut_power(self.box.loop.now, seconds / 2, "")
+            expected.world.pump()
         await self.box.kill(seconds, power_cut=True)
 
     async def disk(self, what: str, seconds: float) -> None:
@@ -118,8 +118,8 @@ class Troubles:
         if self.box.synchronised:
             return
         async with self.lasting():
-            for told in self.everybody:
-                world = told.world
+            for expected in self.everybody:
+                world = expected.world
                 world.wrong_box_times += 1
                 world.clock_was_wrong = True
                 world.box_was_wrong_at_first |= not world.session.machine.fiscal.log
@@ -186,7 +186,7 @@ class Troubles:
         machine = world.session.machine
         world.blame("another activation")
         if resets:
-            self.told.lost |= self.told.pending()  # what it certified of them it does not know itself any more
+            self.expected.lost |= self.expected.pending()  # what it certified of them it does not know itself any more
         world.was_activated = True
         world.was_reset = world.was_reset or resets
         short, _, suffix = machine.options.nim.partition("-")
@@ -205,7 +205,7 @@ class Troubles:
 
     async def rates(self) -> None:
         machine = self.world.session.machine
-        self.told.may_be_nonsense = True
+        self.expected.may_be_nonsense = True
         rates = dict(machine.options.rates)
         rates["C"] = 500 if rates.get("C") != 500 else 1000
         machine.change(rates=rates)
@@ -263,7 +263,7 @@ class Troubles:
             await asyncio.sleep(STILL_AT_WORK)
             self.world.pump()  # what it has done without a line
             attempt = case.attempt
-            if attempt is None or seat.worker.attention or self.told.on_machine(attempt.number):
+            if attempt is None or seat.worker.attention or self.expected.on_machine(attempt.number):
                 return
             if self.world.session.machine.stage is Stage.CHECKING:
                 return  # the tax server may still say yes
@@ -297,7 +297,7 @@ class Troubles:
             saved = await self._saved(age)
             if saved is None:
                 return
-            if any(exempt.machine_has_no_past(told.world) for told in self.everybody):
+            if any(exempt.machine_has_no_past(expected.world) for expected in self.everybody):
                 return
             async with self._down():
                 self._lose_ledger(but=(".lock",))
@@ -337,10 +337,10 @@ class Troubles:
     def _was_put_back(self, note: str, *, vanished: bool = False, anew: bool = False) -> None:
         """`anew`: what is there now has not met the machines on this disk."""
         self.box.note(note)
-        for told in self.everybody:
-            kept, begun = (set(), set()) if vanished else kept_numbers(self.box.ledger, told.world.nim)
-            told.was_put_back(kept, begun, vanished=vanished)
-            told.world.box_was_wrong_at_first |= anew and self.box.jump != 0
+        for expected in self.everybody:
+            rest, begun = (set(), set()) if vanished else stored_numbers(self.box.ledger, expected.world.nim)
+            expected.was_put_back(rest, begun, vanished=vanished)
+            expected.world.box_was_wrong_at_first |= anew and self.box.jump != 0
 
     @contextlib.asynccontextmanager
     async def _down(self) -> Any:
@@ -381,8 +381,8 @@ class Troubles:
         world = self.world
         book = seat.worker.book
         if (await world.ask(seat.store.ledger.state(book), seat)).needs_last_z:
-            await world.ask(seat.store.decisions.say_last_z(book, self.told.last_z, at=seat.worker.now()), seat)
-            world.note(f"said: the last Z is {self.told.last_z}")
+            await world.ask(seat.store.decisions.say_last_z(book, self.expected.last_z, at=seat.worker.now()), seat)
+            world.note(f"said: the last Z is {self.expected.last_z}")
         if seat.worker.attention:
             found = seat.worker.attention
             has_cause = world.cause or exempt.export_may_be_a_report(world, found)
@@ -405,7 +405,7 @@ class Troubles:
         """Those that an older ledger does not know the end of: certified by what the machine's paper says, or to be certified still."""
         sales = await self.world.ask(open_sales(seat.worker, 0, 100), seat)
         for sale in (sale for sale in sales if sale.state == "doubtful"):
-            decide = withdraw if self.told.on_machine(sale.number) else release
+            decide = withdraw if self.expected.on_machine(sale.number) else release
             await self.world.ask(decide(seat.worker, sale, "seen", by=Actor("shell:root")), seat)
             self.world.note(f"{sale.number}: {decide.__name__}")
             return True
@@ -418,7 +418,7 @@ class Troubles:
             return
         at, actor = seat.worker.now(), Actor(f"shell:{by}")
         carry_out = seat.store.decisions.carry_out(case, decision, reason="seen", at=at, by=actor, paper=paper)
-        self.told.owed_a_question = (
+        self.expected.owed_a_question = (
             False  # it was asked, also where the daemon dies before it says that the decision is written
         )
         await self.world.ask(carry_out, seat)

@@ -111,14 +111,16 @@ class Access:
         self._process.must_live()
         return result
 
-    def start(self, job: Callable[[sqlite3.Connection], Any], told: Callable[[Any, Exception | None], None]) -> None:
+    def start(
+        self, job: Callable[[sqlite3.Connection], Any], expected: Callable[[Any, Exception | None], None]
+    ) -> None:
         async def work() -> None:
             try:
                 result = await self.run(job)
             except Exception as error:  # noqa: BLE001  as the real one
-                told(None, error)
+                expected(None, error)
             else:
-                told(result, None)
+                expected(result, None)
 
         tasks = self._process.tasks
         task = asyncio.get_running_loop().create_task(work(), name="ledger")

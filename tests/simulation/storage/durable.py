@@ -197,8 +197,8 @@ class WatchedVfs:
         self._before, self._usual = self._library.sqlite3_vfs_find(None), self._library.sqlite3_vfs_find(b"unix-excl")
         self._vfs = _Vfs.from_buffer_copy(_Vfs.from_address(self._usual))
         self._usual_open = _Open(self._vfs.open)
-        self._kept: list[Any] = [ctypes.create_string_buffer(b"watched")]
-        self._vfs.name = ctypes.addressof(self._kept[0])
+        self._buffers: list[Any] = [ctypes.create_string_buffer(b"watched")]
+        self._vfs.name = ctypes.addressof(self._buffers[0])
         self._vfs.open = self._pointer(_Open(self._open))
         self._methods: dict[int, _Methods] = {}
         self._inodes: dict[int, int] = {}
@@ -217,7 +217,7 @@ class WatchedVfs:
             self.files = None
 
     def _pointer(self, function: Any) -> int | None:
-        self._kept.append(function)
+        self._buffers.append(function)
         return ctypes.cast(function, ctypes.c_void_p).value
 
     def _open(self, _: int, name: int | None, file: int, flags: int, flags_out: int) -> int:

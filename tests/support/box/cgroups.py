@@ -11,7 +11,7 @@ ENTER = 'while [ "$1" != -- ]; do echo $$ > "$1/cgroup.procs"; shift; done; shif
 
 def own(name: str) -> list[Path]:
     """Groups of that name below this process' own, in each hierarchy that systemd goes by; none where no group can be made."""
-    made = []
+    items = []
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, kind, path = line.split(":", 2)
         mount = _mounted(kind) if kind in ("", "name=systemd") else None
@@ -19,8 +19,8 @@ def own(name: str) -> list[Path]:
             group = mount / path.lstrip("/") / name
             with contextlib.suppress(OSError):
                 group.mkdir(exist_ok=True)  # a box that was off boots again
-                made.append(group)
-    return made
+                items.append(group)
+    return items
 
 
 def inside(groups: list[Path]) -> list[str]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from support.box import cgroups
-from support.box.kept import keep
+from support.box.cache import keep
 from support.box.trees import BOOKWORM, SID, TRIXIE, base, laid_out, mirror, quietly
 from support.tools import cannot, need
 
@@ -58,8 +58,8 @@ def dist_upgrade(box: Debian, suite: str) -> None:
     for name in (SOURCES, LISTS, ARCHIVES):
         quietly("cp", "-a", "--reflink=auto", "-T", prepared / name, box.tree / name)
     options = ["--force-confold", *(f"--path-exclude=/usr/{name}/*" for name in UNUSED)]
-    told_to_dpkg = [word for option in options for word in ("-o", f"Dpkg::Options::={option}")]
-    box.run("apt-get", "-y", *told_to_dpkg, "--no-download", *UPGRADE)
+    result_to_dpkg = [word for option in options for word in ("-o", f"Dpkg::Options::={option}")]
+    box.run("apt-get", "-y", *result_to_dpkg, "--no-download", *UPGRADE)
 
 
 def prepared_upgrade(suite: str) -> Path:
@@ -74,15 +74,15 @@ def prepared_upgrade(suite: str) -> Path:
             packages = {file.name.partition("_")[0]: file for file in sorted((fetched / ARCHIVES).glob("*.deb"))}
             for file in packages.values():
                 decompress(file, half / ARCHIVES / file.name)
-            for told in (fetched / LISTS).glob("*_InRelease"):
-                shutil.copy(told, half / LISTS)
-            for told in (fetched / LISTS).glob("*_Packages"):
+            for entry in (fetched / LISTS).glob("*_InRelease"):
+                shutil.copy(entry, half / LISTS)
+            for entry in (fetched / LISTS).glob("*_Packages"):
                 about = [
                     as_it_is_now(each, half / ARCHIVES / packages[name].name)
-                    for each in told.read_text().split("\n\n")
+                    for each in entry.read_text().split("\n\n")
                     if (name := each.partition("\n")[0].removeprefix("Package: ")) in packages
                 ]
-                (half / LISTS / told.name).write_text("\n\n".join(about) + "\n")
+                (half / LISTS / entry.name).write_text("\n\n".join(about) + "\n")
     return prepared
 
 
@@ -94,7 +94,7 @@ def decompress(package: Path, target: Path) -> None:
         quietly("dpkg-deb", "-Znone", "--build", root, target)
 
 
-def as_it_is_now(told: str, package: Path) -> str:
+def as_it_is_now(expected: str, package: Path) -> str:
     """What apt is told of a package, by its file."""
     content = package.read_bytes()
     now = {
@@ -102,7 +102,7 @@ def as_it_is_now(told: str, package: Path) -> str:
         "SHA256": hashlib.sha256(content).hexdigest(),
         "MD5sum": hashlib.md5(content).hexdigest(),  # noqa: S324  apt's format
     }
-    lines = (line.partition(": ") for line in told.splitlines())
+    lines = (line.partition(": ") for line in expected.splitlines())
     return "\n".join(f"{name}{colon}{now.get(name, value)}" for name, colon, value in lines)
 
 
@@ -123,7 +123,7 @@ def fetched_upgrade(suite: str) -> Path:
 
 def postgresql(suite: str) -> Path:
     """Debian's PostgreSQL as a layer over the plain tree of that suite."""
-    with keep(f"{base(suite).name}-postgresql") as (kept, half):
+    with keep(f"{base(suite).name}-postgresql") as (rest, half):
         if half is not None:
             with debian(suite) as tree:
                 if tree.written is None:
@@ -135,7 +135,7 @@ def postgresql(suite: str) -> Path:
                 tree.run("apt-get", "clean")
                 tree.path("/etc/apt/sources.list").write_text("")
                 quietly("cp", "-a", f"{tree.written}/.", half)
-    return kept
+    return rest
 
 
 @dataclass
@@ -225,8 +225,8 @@ class Debian:
             return False
         self._init = int(children[0])
         # Waits for the end of the boot; before systemd can be asked it says so at once.
-        said = self.run("timeout", "60", "systemctl", "is-system-running", "--wait", check=False).stdout
-        return said.strip() in {"running", "degraded"}
+        output = self.run("timeout", "60", "systemctl", "is-system-running", "--wait", check=False).stdout
+        return output.strip() in {"running", "degraded"}
 
     def switch_off(self) -> None:
         """As by pulling the plug. The end of its first process is the end of all of them, and only then is the tree still."""

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from support.box.kept import keep, scratch
+from support.box.cache import keep, scratch
 from support.box.trees import laid_out, output, quietly
 from support.tools import need
 
@@ -22,8 +22,8 @@ EPOCH = "1764547200"
 LIB = Path("usr/lib/mcfd")
 ARCHITECTURES = ("amd64", "arm64")
 # What the last runs built, by the hash of what it was built from; and the wheels of a lock.
-KEPT = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mcfd"
-KEPT_BUILDS = 24
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mcfd"
+MOST_BUILDS = 24
 # What goes into a package, or decides what does.
 BOTH = (
     "CHANGELOG.md",
@@ -62,18 +62,18 @@ def built_twice(arch: str) -> tuple[Path, Path]:
 def built_headquarters() -> Path:
     """The package of headquarters for this machine."""
     need("dpkg-deb", "git")
-    return _kept(f"hq-{own_arch()}", HEADQUARTERS, _build_headquarters)
+    return _cached(f"hq-{own_arch()}", HEADQUARTERS, _build_headquarters)
 
 
 @functools.cache
 def _built_by(number: int, arch: str) -> Path:
-    return _kept(f"{arch}-{number}", SOURCES, lambda: _build(number, arch))
+    return _cached(f"{arch}-{number}", SOURCES, lambda: _build(number, arch))
 
 
-def _kept(name: str, sources: Sequence[str], build: Callable[[], Path]) -> Path:
+def _cached(name: str, sources: Sequence[str], build: Callable[[], Path]) -> Path:
     """Built once for a state of `sources`, whichever worktree has it."""
     need("dh", *(f"{triplet}-linux-gnu-strip" for triplet in ("x86_64", "aarch64")))
-    with keep(name, KEPT / "packages" / _state(sources)) as (folder, half):
+    with keep(name, CACHE / "packages" / _state(sources)) as (folder, half):
         folder.parent.touch()
         if half is not None:
             shutil.copy(build(), half)
@@ -99,22 +99,22 @@ def _state(sources: Sequence[str]) -> str:
 
 
 def _thin_out() -> None:
-    states = sorted((KEPT / "packages").iterdir(), key=lambda path: path.stat().st_mtime)
-    for state in states[:-KEPT_BUILDS]:
+    states = sorted((CACHE / "packages").iterdir(), key=lambda path: path.stat().st_mtime)
+    for state in states[:-MOST_BUILDS]:
         shutil.rmtree(state, ignore_errors=True)
 
 
 def _build(number: int, arch: str) -> Path:
     tree = scratch() / ("a", "another builder's/and a longer way")[number] / arch
     own = ({"TZ": "UTC", "LC_ALL": "C.UTF-8"}, {"TZ": "Asia/Tokyo", "LC_ALL": "C"})[number]
-    return _made(tree, "deb", arch, (0o022, 0o077)[number], PYTHONHASHSEED=str(number + 1), **own)
+    return _make(tree, "deb", arch, (0o022, 0o077)[number], PYTHONHASHSEED=str(number + 1), **own)
 
 
 def _build_headquarters() -> Path:
-    return _made(scratch() / "headquarters", "deb-hq", own_arch())
+    return _make(scratch() / "headquarters", "deb-hq", own_arch())
 
 
-def _made(tree: Path, target: str, arch: str, umask: int = 0o022, **environ: str) -> Path:
+def _make(tree: Path, target: str, arch: str, umask: int = 0o022, **environ: str) -> Path:
     """By `make deb` or `make deb-hq` in a copy of the tree, with this run's Python."""
     for name in _files(SOURCES if target == "deb" else HEADQUARTERS):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
@@ -122,7 +122,7 @@ def _made(tree: Path, target: str, arch: str, umask: int = 0o022, **environ: str
     done = subprocess.run(
         ["make", target, f"ARCH={arch}", "RUN_STAMP=", "STAMP=", f"BIN={Path(sys.executable).parent}"],
         cwd=tree, umask=umask, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-        env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH, "WHEELS": str(KEPT / "wheels"), "COMPRESSION": LEVEL, **environ},
+        env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH, "WHEELS": str(CACHE / "wheels"), "COMPRESSION": LEVEL, **environ},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
     return next((tree / "dist").glob("*.deb"))
@@ -150,14 +150,14 @@ def _pack(root: Path, target: Path, *how: str) -> None:
     quietly("dpkg-deb", "--root-owner-group", *how, "--build", root, target)
 
 
-def told_by_lintian(package: Path) -> str:
+def lintian_output(package: Path) -> str:
     """What this machine's lintian says of a package that was built here, pedantic and informative tags included. Asked once for a package."""
     need("lintian")
     version = output("dpkg-query", "--show", "--showformat", "${Version}", "lintian")
     with keep(f"lintian-{version}", package.parent) as (folder, half):
         if half is not None:
-            told = output("lintian", "--pedantic", "--display-info", "--fail-on", "none", str(package))
-            (half / "told").write_text(told)
+            result = output("lintian", "--pedantic", "--display-info", "--fail-on", "none", str(package))
+            (half / "told").write_text(result)
     return (folder / "told").read_text()
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from support.box.debian import need_debian, postgresql, prepared_upgrade
-from support.box.package import ARCHITECTURES, built, built_headquarters, built_twice, own_arch, told_by_lintian
+from support.box.package import ARCHITECTURES, built, built_headquarters, built_twice, lintian_output, own_arch
 from support.box.trees import BOOKWORM, SID, TRIXIE, base
 
 AT_A_TIME = 2
@@ -28,26 +28,26 @@ def main() -> int:
         "upgrade": lambda: prepared_upgrade(TRIXIE),
         **{f"package for {arch}": lambda arch=arch: built(arch) for arch in ARCHITECTURES if arch != own_arch()},  # type: ignore[misc]
         "package, again": lambda: built_twice(own_arch()),
-        "lintian": lambda: told_by_lintian(built()),
+        "lintian": lambda: lintian_output(built()),
         "PostgreSQL": lambda: postgresql(TRIXIE),
         SID: lambda: base(SID),
     }
     with ThreadPoolExecutor(AT_A_TIME) as pool:
-        return 0 if all(pool.map(lambda name: made(name, jobs[name]), jobs)) else 1
+        return 0 if all(pool.map(lambda name: build(name, jobs[name]), jobs)) else 1
 
 
-def made(name: str, make: Callable[[], object]) -> bool:
+def build(name: str, make: Callable[[], object]) -> bool:
     """Told on standard output. What fails here fails again in the test that wants it, and is explained there."""
     began = time.monotonic()
     try:
         make()
     except BaseException as error:  # noqa: BLE001  pytest's own ends, too, are none of `Exception`
-        told = f"could not be made: {error}"
+        result = f"could not be made: {error}"
     else:
-        told = "ready"
-    sys.stdout.write(f"{name}: {told}, {time.monotonic() - began:.1f} s\n")
+        result = "ready"
+    sys.stdout.write(f"{name}: {result}, {time.monotonic() - began:.1f} s\n")
     sys.stdout.flush()
-    return told == "ready"
+    return result == "ready"
 
 
 if __name__ == "__main__":

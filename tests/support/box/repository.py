@@ -7,7 +7,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from support.box.kept import scratch
+from support.box.cache import scratch
 from support.box.package import TREE
 from support.tools import need
 

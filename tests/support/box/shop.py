@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from support.box.cache import keep, scratch
 from support.box.debian import TRIXIE, Debian, debian, need_debian
-from support.box.kept import keep, scratch
 from support.box.package import built, other_version
 from support.box.trees import quietly
 
@@ -210,8 +210,8 @@ class Shop:
 
     def set_up(self) -> None:
         """`mcfd setup` unattended, as a script would."""
-        said = self.box.run("mcfd", "setup", "--yes", "--json", "--port", "/run/machine/line").stdout
-        (found,) = json.loads(said)["machines"]
+        output = self.box.run("mcfd", "setup", "--yes", "--json", "--port", "/run/machine/line").stdout
+        (found,) = json.loads(output)["machines"]
         assert (found["nim"], found["ifu"], found["port"]) == (NIM, "00084440Y", "/run/machine/line")
         self.key = found["key"]
 

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from support.box.kept import keep
+from support.box.cache import keep
 from support.memory import ENOUGH_FOR_ALL, available
 from support.tools import cannot
 

@@ -37,8 +37,8 @@ class Command:
         self._port = {} if re.search(r"^port = \d", config, re.MULTILINE) else {"MCFD_SERVER_PORT": str(free_port())}
 
     def environ(self, **more: str) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("MCFD_", "LC_", "LANG"))}
-        return {**kept, **self._port, "LC_ALL": "en_US.UTF-8", "MCFD_CONFIG": str(self.config), **more}
+        variables = {name: value for name, value in os.environ.items() if not name.startswith(("MCFD_", "LC_", "LANG"))}
+        return {**variables, **self._port, "LC_ALL": "en_US.UTF-8", "MCFD_CONFIG": str(self.config), **more}
 
     def run(
         self,
@@ -83,8 +83,8 @@ class Command:
 
 def audited(mcfd: Command, action: str) -> list[dict[str, Any]]:
     """The entries of that action in an audit log that is whole, oldest first; each by whoever runs the tests, from no address."""
-    told = mcfd.json("audit", "--limit", "1000")
-    assert told["ok"]
-    found = [entry for entry in told["entries"] if entry["action"] == action]
+    entries = mcfd.json("audit", "--limit", "1000")
+    assert entries["ok"]
+    found = [entry for entry in entries["entries"] if entry["action"] == action]
     assert all(entry["actor"].startswith("shell:") and not entry["address"] for entry in found)
     return found

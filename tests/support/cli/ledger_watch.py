@@ -31,10 +31,10 @@ def watch(ledger: str, log: str) -> None:
     sys.addaudithook(hook)
 
 
-def watch_as_root(told: str, ledger: str, log: str) -> None:
+def watch_as_root(expected: str, ledger: str, log: str) -> None:
     """With `root_watch` beside it."""
     watch(ledger, log)
-    root_watch.watch(told)
+    root_watch.watch(expected)
 
 
 def _writes(event: str, arguments: tuple[Any, ...], files: tuple[str, ...]) -> bool:

@@ -29,9 +29,9 @@ PATHS = {
 }
 
 
-def watch(told: str) -> None:
-    """Writes a line to the file `told` for each such event."""
-    log = os.open(told, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+def watch(expected: str) -> None:
+    """Writes a line to the file `expected` for each such event."""
+    log = os.open(expected, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
     busy = False
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:

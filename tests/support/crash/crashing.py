@@ -129,10 +129,10 @@ def shift_clock(seconds: float, orders: Path) -> None:
 
     housekeeping.keep_tidy.__defaults__ = (DAY, DAY)
 
-    async def nobody() -> bool:
+    async def no_client() -> bool:
         return False
 
-    housekeeping.is_synchronised = nobody
+    housekeeping.is_synchronised = no_client
     real = time.time_ns
 
     def time_ns() -> int:

@@ -181,7 +181,7 @@ class Lane:
         order = self.machine.order
         order("pause-at", next=point.frame, when=point.when, direction=point.direction)
         with self.doing(self._begun(work)):
-            wait_for(self.machine.held, f"{point}")
+            wait_for(self.machine.is_stopped, f"{point}")
             self.stage = order("snapshot", log=False)["stage"]
             self.shop.kill_daemon()
         if point.power:
@@ -334,9 +334,9 @@ def insist(ask: Callable[[], httpx.Response], status: int) -> httpx.Response:
     machine that answers rubbish may also seem to refuse."""
     deadline = time.monotonic() + INSISTENCE
     while (answer := _ask(ask)) is None or answer.status_code != status:
-        told = "no connection" if answer is None else answer.text
-        assert answer is None or answer.status_code in (502, 503, 507) or "MACHINE_REFUSED" in told, told
-        assert time.monotonic() < deadline, told
+        result = "no connection" if answer is None else answer.text
+        assert answer is None or answer.status_code in (502, 503, 507) or "MACHINE_REFUSED" in result, result
+        assert time.monotonic() < deadline, result
         time.sleep(0.1)
     return answer
 

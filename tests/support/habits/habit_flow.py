@@ -134,11 +134,11 @@ class Day:
 
     async def compare(self) -> None:
         """Each invoice once, on both sides, with the machine's total, VAT and code."""
-        told = {entry.number: entry for entry in self.shop.on_machine if not entry.foreign}
+        content = {entry.number: entry for entry in self.shop.on_machine if not entry.foreign}
         ours = {record.number: record for record in await self.shop.certified() if record.invoice.items}
         assert Counter(entry.number for entry in self.shop.on_machine if not entry.foreign) == Counter(list(ours))
         for number, record in ours.items():
-            entry = told[number]
+            entry = content[number]
             assert (record.total_ttc, record.type) == (entry.total, entry.type)
             assert {tax.group: (tax.tva, tax.ttc) for tax in record.invoice.taxes} == vat_of(entry, self.options)
             assert all(tax.ht + tax.tva == tax.ttc for tax in record.invoice.taxes)

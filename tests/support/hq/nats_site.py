@@ -55,9 +55,9 @@ class Site:
 
     async def raw(self, which: int = 0) -> RawClient:
         key = (self.nats.shop, self.nats.other_shop)[which]
-        return await self._kept(raw_client(self.server.url, key, self.nats.authority.path))
+        return await self._open_client(raw_client(self.server.url, key, self.nats.authority.path))
 
-    async def _kept(self, opening) -> RawClient:
+    async def _open_client(self, opening) -> RawClient:
         client = await opening
         self.clients.append(client)
         return client
@@ -70,7 +70,7 @@ class Site:
             headers, body = box.sent(closure)
             await publish(client, box.nim, headers, body)
 
-    def held(self) -> dict[str, list[int]]:
+    def stored_z(self) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
         with self.store.database.read() as connection:
             for nim, z in connection.exec_driver_sql("SELECT nim, z FROM closure ORDER BY nim, z"):
@@ -132,4 +132,4 @@ class OpenSite(Site):
 
     async def raw(self, which: int = 0) -> RawClient:
         del which
-        return await self._kept(raw_client(self.server.url))
+        return await self._open_client(raw_client(self.server.url))

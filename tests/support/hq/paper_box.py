@@ -30,7 +30,7 @@ class PaperBox:
         self.ledger = self._id("ledger")
         self.epoch = 0
         self.closures: list[ClosureData] = []
-        self.made: dict[int, bytes] = {}
+        self.bodies: dict[int, bytes] = {}
 
     def _id(self, name: str) -> str:
         return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self.seed}/{name}"))
@@ -93,7 +93,7 @@ class PaperBox:
 
     def presence(self, at: int | None = None, **changes: Any) -> Presence:
         last = self.closures[-1] if self.closures else None
-        known: dict[str, Any] = (
+        figures: dict[str, Any] = (
             {"z": last.z_number, "z_head": last.chain_head[:16], "seq": last.last_seq} if last else {}
         )
         return Presence(
@@ -109,7 +109,7 @@ class PaperBox:
                 "connected": True,
                 "tax_days": 0,
                 "disk": 9000,
-                **known,
+                **figures,
                 **changes,
             },
         )

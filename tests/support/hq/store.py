@@ -48,7 +48,7 @@ def new_url(request, tmp_path: Path):
 
 
 @pytest.fixture(scope="session")
-def made_file(tmp_path_factory):
+def copied_file(tmp_path_factory):
     """SQLite's file after the first start."""
     file = tmp_path_factory.mktemp("made") / "hq.sqlite3"
     _make(f"sqlite:///{file}")
@@ -56,7 +56,7 @@ def made_file(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def made_database(cluster):
+def copied_database(cluster):
     """PostgreSQL's, of which every test has the tables, and no row."""
     url = cluster.database()
     _make(url)
@@ -70,20 +70,20 @@ def _make(url: str) -> None:
 
 
 @pytest.fixture(params=KINDS)
-def made_url(request, tmp_path: Path):
+def database_url(request, tmp_path: Path):
     """The URL of a database with its tables and nothing in them. Whoever changes the tables takes `new_url`."""
     if request.param == "sqlite":
-        shutil.copy(request.getfixturevalue("made_file"), tmp_path / "hq.sqlite3")
+        shutil.copy(request.getfixturevalue("copied_file"), tmp_path / "hq.sqlite3")
         return f"sqlite:///{tmp_path}/hq.sqlite3"
-    url = request.getfixturevalue("made_database")
+    url = request.getfixturevalue("copied_database")
     request.getfixturevalue("cluster").empty(url)
     return url
 
 
 @pytest.fixture
-def store(made_url):
+def store(database_url):
     """On a disk that need not last: no test of it cuts the power."""
-    with _opened(made_url) as store:
+    with _opened(database_url) as store:
         yield store
 
 
@@ -127,7 +127,7 @@ def take(store, box, *closures, now=NOW):
     return store.closures.take([received(box, closure, store) for closure in closures], now=now)
 
 
-def said(box, presence, key=None):
+def presence_word(box, presence, key=None):
     """That presence, as it comes to the store: signed with the box's key or another one of its keys."""
     return HeardPresence(presence, box.sent_presence(presence)[1], (key or box.key).id)
 

@@ -12,13 +12,13 @@ import pytest
 
 def disk_steps(monkeypatch: pytest.MonkeyPatch, root: Path) -> list[tuple[str, str]]:
     """What comes on the disk, which link is made and which file takes another's place, in order, as paths below `root`."""
-    told: list[tuple[str, str]] = []
+    messages: list[tuple[str, str]] = []
 
     def spied(of: Any, what: str, path_of: Callable[..., Path]) -> None:
         real = getattr(of, what)
 
         def spy(*arguments: Any, **named: Any) -> Any:
-            told.append((what, str(path_of(*arguments).relative_to(root))))
+            messages.append((what, str(path_of(*arguments).relative_to(root))))
             return real(*arguments, **named)
 
         monkeypatch.setattr(of, what, spy)
@@ -26,4 +26,4 @@ def disk_steps(monkeypatch: pytest.MonkeyPatch, root: Path) -> list[tuple[str, s
     spied(os, "fsync", lambda descriptor: Path(f"/proc/self/fd/{descriptor}").readlink())
     spied(os, "link", lambda _, under: Path(under))
     spied(Path, "replace", lambda _, target: Path(target))
-    return told
+    return messages

@@ -144,10 +144,10 @@ class Till:
 
     def state(self, last: Invoice | None = None) -> MachineState:
         """C1h."""
-        told = None
+        result = None
         if last is not None:
-            told = LastInvoice(last.number, code_of(last.number), "20251206100000", last.type, last.total_ttc)
-        return MachineState(NIM, IFU, "20251206100000", self.counters, RATES, told)
+            result = LastInvoice(last.number, code_of(last.number), "20251206100000", last.type, last.total_ttc)
+        return MachineState(NIM, IFU, "20251206100000", self.counters, RATES, result)
 
 
 def query(path: Path, sql: str, *values: object) -> list[tuple]:

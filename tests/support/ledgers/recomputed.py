@@ -46,11 +46,11 @@ def report(records):
         if nature := request.get("creditNoteNature"):
             natures.setdefault(nature, Counter()).update(count=1, total=record["totalTtc"])
         # HT: the machine's sums of unrounded prices.
-        told, ttc_prices = (
+        result, ttc_prices = (
             record["receipt"],
             request["priceMode"] == "TTC",
         )
-        taxes = [(t["group"], t["ht"], t["tva"], t["ttc"]) for t in told["taxDetails"]]
+        taxes = [(t["group"], t["ht"], t["tva"], t["ttc"]) for t in result["taxDetails"]]
         for group, ht, tva, ttc in vat(request["items"]) if ttc_prices else taxes:
             pairs.setdefault((kind, group), Counter()).update(ht=ht, tva=tva, ttc=ttc)
             groups.setdefault(group, Counter()).update(ht=sign * ht, tva=sign * tva, ttc=sign * ttc)
@@ -59,7 +59,7 @@ def report(records):
         specific += sign * sum(item.get("specificTax", 0) for item in request["items"])
         if letter := request.get("psvbGroup"):
             goods = [item for item in request["items"] if item["itemType"] in ("LOCBIE", "IMPBIE")]
-            base = sum(item["amountTtc"] for item in goods) if ttc_prices else told["psvb"]["base"]
+            base = sum(item["amountTtc"] for item in goods) if ttc_prices else result["psvb"]["base"]
             amount = half_up(Decimal(base) * PSVB[letter] / 100)
             psvb.setdefault(letter, Counter()).update(base=sign * base, amount=sign * amount)
     credits_ = [types[kind] for kind in CREDIT if kind in types]

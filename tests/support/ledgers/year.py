@@ -53,13 +53,13 @@ def sell_until(path: Path, nim: str, counters: FiscalCounters, times: Iterable[i
     return counters
 
 
-def sell(connection: sqlite3.Connection, book: Book, known: FiscalCounters, *, at: int) -> FiscalCounters:
+def sell(connection: sqlite3.Connection, book: Book, before: FiscalCounters, *, at: int) -> FiscalCounters:
     """One more, in its place in the chain; the counters after it."""
-    number = known.fvc + 1
+    number = before.fvc + 1
     amounts = tuple((group, 500 * (1 + number * place % 40)) for place, group in enumerate("ABBC"[: 1 + number % 4], 1))
     sale = invoice(f"S-{number}", amounts=amounts, method="EMVC"[number % 4])
-    attempt_id = attempts.begin(connection, book, Attempt(sale, known, at, f"request-{number}"))
-    counters = FiscalCounters(known.tc + 1, number, known.frc)
+    attempt_id = attempts.begin(connection, book, Attempt(sale, before, at, f"request-{number}"))
+    counters = FiscalCounters(before.tc + 1, number, before.frc)
     code = f"{number:024X}"
     outcome = Outcome(Certified(code, "20251206100000", IFU, counters), sale, sale.total_ttc, at + 60, 50, 60)
     attempts.certify(connection, book, attempt_id, outcome)

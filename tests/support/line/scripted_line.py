@@ -40,7 +40,7 @@ def answer(data: bytes = b"OK") -> Step:
     return lambda seq, cmd, _: [naive_encode(seq, cmd, data, IDLE)]
 
 
-async def said(machine: LinkedMachine, *commands: Command[Any]) -> Any:
+async def replies_of(machine: LinkedMachine, *commands: Command[Any]) -> Any:
     """One command after the other; what the last one is answered."""
     answer = None
     for command in commands:

@@ -41,7 +41,7 @@ def chatty_line(link: Path, words: bytes = b"\r\nbox login: ") -> Iterator[Path]
 
 
 @contextmanager
-def held_by_another_program(link: Path) -> Iterator[int]:
+def locked_line(link: Path) -> Iterator[int]:
     """A program that has the port open and never heard of locks; its process id."""
     with link.open("rb", buffering=0) as port, subprocess.Popen(["sleep", "60"], stdin=port) as process:
         try:

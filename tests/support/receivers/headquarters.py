@@ -64,7 +64,7 @@ class HttpHeadquarters:
         self._cert = cert
         self._port = free_port()
         self._options = options
-        self._said = directory / "headquarters.log"
+        self._log = directory / "headquarters.log"
         self._process: subprocess.Popen | Child | None = None
 
     @property
@@ -91,17 +91,17 @@ class HttpHeadquarters:
         arguments = ["--port", str(self._port), "--book", str(self._book), "--key", self.keys.public]
         if self._cert:
             arguments += ["--cert", str(self._cert)]
-        self._said.write_text("")
+        self._log.write_text("")
         if nursery := warm("receiver"):
-            self._process = nursery.start("receiver", arguments, os.environ, stdout=self._said, stderr=self._said)
+            self._process = nursery.start("receiver", arguments, os.environ, stdout=self._log, stderr=self._log)
         else:
-            with self._said.open("ab") as said:
-                self._process = subprocess.Popen([sys.executable, str(RECEIVER), *arguments], stdout=said, stderr=said)
+            with self._log.open("ab") as text:
+                self._process = subprocess.Popen([sys.executable, str(RECEIVER), *arguments], stdout=text, stderr=text)
 
     def _is_ready(self) -> bool:
-        said = self._said.read_text()
-        assert self._process.poll() is None, said
-        return "ready " in said
+        text = self._log.read_text()
+        assert self._process.poll() is None, text
+        return "ready " in text
 
     @property
     def pid(self) -> int:
@@ -175,13 +175,13 @@ class NatsHeadquarters:
 
 
 @contextlib.asynccontextmanager
-async def started(made):
+async def started(server):
     """Any of them: up, and gone afterwards."""
-    await made.up()
+    await server.up()
     try:
-        yield made
+        yield server
     finally:
-        made.kill()
+        server.kill()
 
 
 KINDS: dict[str, Callable[[Path], Headquarters]] = {

@@ -76,12 +76,12 @@ class Book:
     def note(self, headers, body, *, status, keep):
         """True when the event is new and kept."""
         with self.lock:
-            kept = keep and headers["webhook-id"] not in self.seen
-            if kept:
+            is_new = keep and headers["webhook-id"] not in self.seen
+            if is_new:
                 self.seen.add(headers["webhook-id"])
             line = {
                 "id": headers["webhook-id"],
-                "kept": kept,
+                "kept": is_new,
                 "status": status,
                 "at": time.time(),
                 "headers": headers,
@@ -89,7 +89,7 @@ class Book:
             }
             self.file.write(json.dumps(line) + "\n")
             self.file.flush()
-        return kept
+        return is_new
 
 
 class Handler(BaseHTTPRequestHandler):

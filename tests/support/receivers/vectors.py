@@ -106,7 +106,7 @@ def closure(
     last_seq = before.last_seq if before else 0
     head = before.chain_head if before else GENESIS.hex()
     ht, tva = 6780 * sales, 1220 * sales
-    made = ClosureData(
+    closing = ClosureData(
         kind="Z",
         nim=NIM,
         certs_count=sales,
@@ -139,37 +139,37 @@ def closure(
         opening_counters=opening,
         key_id=KEYS[key].id,
     )
-    return proven(made)
+    return proven(closing)
 
 
-def proven(made: ClosureData) -> ClosureData:
+def proven(created: ClosureData) -> ClosureData:
     """With the stored body, and the head over it."""
-    everything = msgspec.to_builtins(made)
+    everything = msgspec.to_builtins(created)
     body = msgspec.json.encode({field: everything[field] for field in REPORT_FIELDS}).decode()
-    made = msgspec.structs.replace(made, body=body)
+    created = msgspec.structs.replace(created, body=body)
     return msgspec.structs.replace(
-        made, chain_head=closure_head(bytes.fromhex(made.chain_previous), link_of(made)).hex()
+        created, chain_head=closure_head(bytes.fromhex(created.chain_previous), link_of(created)).hex()
     )
 
 
-def event_of(made: ClosureData) -> bytes:
+def event_of(created: ClosureData) -> bytes:
     return encode_closure(
         ClosureEvent(
             specversion="1.0",
-            id=made.report_id,
-            source=f"/mcf/{made.nim}",
-            type=TYPES[made.mode],
-            subject=str(made.z_number),
-            time=made.created_at,
+            id=created.report_id,
+            source=f"/mcf/{created.nim}",
+            type=TYPES[created.mode],
+            subject=str(created.z_number),
+            time=created.created_at,
             datacontenttype="application/json",
-            data=made,
+            data=created,
         )
     )
 
 
-def _vector(name: str, made: ClosureData, *signers: str, **more: Any) -> dict[str, Any]:
-    content = event_of(made)
-    headers = sign([KEYS[signer] for signer in signers], made.report_id, SIGNED_AT, content)
+def _vector(name: str, created: ClosureData, *signers: str, **more: Any) -> dict[str, Any]:
+    content = event_of(created)
+    headers = sign([KEYS[signer] for signer in signers], created.report_id, SIGNED_AT, content)
     return {"name": name, "headers": headers, "content": content.decode(), "signed_by": [*signers], **more}
 
 

@@ -33,14 +33,14 @@ class Process:
         self.state = folder / "state.json"
         self._arguments = ["--link", str(self.link), "--control", str(self.socket), *arguments]
         self._arguments += ["--state", str(self.state)] if state else []
-        self._said = folder / "said"
+        self._output = folder / "said"
         self.child: Child | None = None
 
     def __enter__(self) -> Self:
-        self._said.write_text("")
-        self.child = start_program("mcf-simulator", self._arguments, self._said, os.environ)
-        wait_for(lambda: self._said.read_text().endswith("\n") or self.child.poll() is not None)
-        assert self._said.read_text() == f"ready {self.link}\n"
+        self._output.write_text("")
+        self.child = start_program("mcf-simulator", self._arguments, self._output, os.environ)
+        wait_for(lambda: self._output.read_text().endswith("\n") or self.child.poll() is not None)
+        assert self._output.read_text() == f"ready {self.link}\n"
         return self
 
     def __exit__(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 
 import pytest
-from support.line.scripted_line import QUICK, Journal, ScriptedPort, answer, said
+from support.line.scripted_line import QUICK, Journal, ScriptedPort, answer, replies_of
 
 from bridge import errors
 from bridge.commands import ReadState, SetCustomer
@@ -72,12 +72,12 @@ async def test_what_cannot_be_sent_is_told_when_it_is_due() -> None:
     link = Link(port, QUICK, Journal())
     endless = SetCustomer("PM", "9" * 250, "x")
     with pytest.raises(Unsendable):
-        await said(LinkedMachine(link), endless)
+        await replies_of(LinkedMachine(link), endless)
     assert (port.written, link.last_seq) == ([], None)
     with pytest.raises(Unsendable):
-        await said(LinkedMachine(link), SetCustomer(), endless)
+        await replies_of(LinkedMachine(link), SetCustomer(), endless)
     assert len(port.requests) == 1
-    await said(LinkedMachine(link), SetCustomer())
+    await replies_of(LinkedMachine(link), SetCustomer())
 
 
 def test_errors_tell_what_happened_in_a_sentence() -> None:

@@ -89,13 +89,13 @@ def test_what_is_encoded_is_decoded_again(frame) -> None:
 def test_any_bytes_give_events_never_an_exception(chunks) -> None:
     """Whatever comes, in whatever pieces, is told as events that together hold every byte that is not awaited."""
     decoder = Decoder()
-    told = bytearray()
+    content = bytearray()
     for chunk in chunks:
         decoder.receive(chunk)
         for event in drain(decoder):
-            told += raw_of(event)
+            content += raw_of(event)
     rest = bytes(decoder._buffer)
-    assert bytes(told) + rest == b"".join(chunks)
+    assert bytes(content) + rest == b"".join(chunks)
     assert len(rest) < 262
     assert decoder.in_frame == bool(rest)
 
@@ -149,8 +149,8 @@ def test_a_damaged_request_is_answered_by_nak(frame, draw) -> None:
     raw = bytearray(encode(frame))
     at = draw.draw(st.integers(2, len(raw) - 1))
     raw[at] = draw.draw(st.integers(0x02, 0xFF).filter(lambda byte: byte != raw[at]))
-    told = [event.reason for event in decode(bytes(raw)) if isinstance(event, Garbage)]
-    assert [reason for reason in told if reason != "noise"] in (["checksum"], ["format"])
+    rows = [event.reason for event in decode(bytes(raw)) if isinstance(event, Garbage)]
+    assert [reason for reason in rows if reason != "noise"] in (["checksum"], ["format"])
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from support.line.states import held_by_another_program, silent_line
+from support.line.states import locked_line, silent_line
 from support.shop import wait_for
 
 from bridge.ports import Holder, find_holders
@@ -12,7 +12,7 @@ def test_who_has_the_port_open(tmp_path):
     """A program that locks nothing is seen all the same, by its number and name; through a link too."""
     with silent_line(tmp_path / "line") as line:
         assert find_holders(line) == []
-        with held_by_another_program(line) as pid:
+        with locked_line(line) as pid:
             assert find_holders(line) == find_holders(line.resolve()) == [Holder(pid, "sleep")]
             assert str(find_holders(line)[0]) == f"sleep ({pid})"
         assert find_holders(line) == []
@@ -39,9 +39,9 @@ def test_a_device_of_the_same_name_in_a_container_is_another_one(tmp_path):
     device.touch()
     inside = f"mount -t tmpfs none {device.parent} && exec sleep 60 3>{device}"
     with subprocess.Popen(["unshare", "--map-root-user", "--mount", "sh", "-c", inside]) as container:
-        held = Path(f"/proc/{container.pid}/fd/3")
-        wait_for(lambda: held.is_symlink() and held.readlink() == device, "the container's device")
-        with held_by_another_program(device) as pid:
+        stored = Path(f"/proc/{container.pid}/fd/3")
+        wait_for(lambda: stored.is_symlink() and stored.readlink() == device, "the container's device")
+        with locked_line(device) as pid:
             found = find_holders(device)
         container.kill()
     assert found == [Holder(pid, "sleep")]

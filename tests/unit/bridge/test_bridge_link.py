@@ -84,7 +84,7 @@ async def test_the_same_frame_goes_out_again(trouble, why: str) -> None:
     assert (await link.exchange(0xC1)).data == b"OK"
     assert set(port.written) == {port.written[0]}
     assert link.counters.retries >= 1
-    assert {said["why"] for event, said in journal.lines if event == "line.retry"} == {why}
+    assert {text["why"] for event, text in journal.lines if event == "line.retry"} == {why}
 
 
 @pytest.mark.parametrize("arrived", range(1, len(reply(0x30, 0xC1))))
@@ -236,7 +236,7 @@ async def test_noise_echo_and_stray_bytes_between_commands_do_no_harm() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tries", "beside", "garbage", "told"),
+    ("tries", "beside", "garbage", "expected"),
     [
         (1, b"\xff\x00\x7f", 1, [("line.garbage", {"reason": "noise", "size": 3})]),
         (1, naive_encode(0x30, 0xC1, b"")[:-2] + b"0\x03", 1, [("line.garbage", {"reason": "checksum", "size": 10})]),
@@ -247,7 +247,7 @@ async def test_noise_echo_and_stray_bytes_between_commands_do_no_harm() -> None:
     ids=["noise", "damaged", "echo", "SYN", "NAK after the last try"],
 )
 async def test_what_comes_beside_an_answer_is_told_and_counted_once(
-    tries: int, beside: bytes, garbage: int, told: list[tuple[str, dict[str, object]]]
+    tries: int, beside: bytes, garbage: int, expected: list[tuple[str, dict[str, object]]]
 ) -> None:
     """The answer behind it in the same bytes is taken; whoever looks at a bad cable reads how often it was."""
     journal = Journal()
@@ -255,7 +255,7 @@ async def test_what_comes_beside_an_answer_is_told_and_counted_once(
     link = link_over(port, journal=journal)
     assert (await link.exchange(0xC1)).data == b"mine"
     assert (link.counters.garbage, link.counters.stale, len(port.written)) == (garbage, 0, tries)
-    assert [line for line in journal.lines if line[0] != "line.retry"] == told
+    assert [line for line in journal.lines if line[0] != "line.retry"] == expected
 
 
 async def test_the_timer_of_a_command_that_was_answered_does_nothing() -> None:
@@ -302,11 +302,11 @@ async def test_a_port_that_vanishes_right_behind_an_answer_takes_nothing_of_it_b
     """Both in the same turn of the loop, before whoever asked goes on: the answer is theirs, and the next one hears of the end."""
     port = ScriptedPort()
     link = link_over(port, PATIENT)
-    asked = asyncio.create_task(link.exchange(0xC1))
+    task = asyncio.create_task(link.exchange(0xC1))
     await asyncio.sleep(0)  # it is on the line
     port.deliver(reply(port.requests[0][0], 0xC1))
     port.vanish()
-    assert (await asked).cmd == 0xC1
+    assert (await task).cmd == 0xC1
     why = await link.ended()
     assert isinstance(why, PortVanished)
     assert not why.sent

@@ -8,7 +8,7 @@ import time
 import msgspec
 import pytest
 from support.line.naive_frames import naive_encode
-from support.line.scripted_line import IDLE, QUICK, SYN, Journal, ScriptedPort, answer, said
+from support.line.scripted_line import IDLE, QUICK, SYN, Journal, ScriptedPort, answer, replies_of
 from support.processor import within
 
 from bridge.commands import AddComment, AddItem, OpenInvoice, Pay, ReadSubtotal, SetCustomer
@@ -38,11 +38,11 @@ async def test_one_invoice_from_customer_to_certification() -> None:
     replies = [b"", b"8,13", b"590,500,90,0", b"", subtotal, b"R0", CLOSED]
     port = ScriptedPort(*map(answer, replies))
     machine = machine_over(port)
-    assert await said(machine, SetCustomer(), OPEN) == Opened(8, 13)
-    assert await said(machine, ITEM) == LineTotals(59000, 50000, 9000, 0)
-    told = await said(machine, AddComment("A", "Merci"), ReadSubtotal())
-    assert told == SubtotalReply(59000, (0, 59000, *[0] * 14), (0, 9000, *[0] * 14), 0)
-    assert await said(machine, Pay("E", 590)) == Balance(0, 0)
+    assert await replies_of(machine, SetCustomer(), OPEN) == Opened(8, 13)
+    assert await replies_of(machine, ITEM) == LineTotals(59000, 50000, 9000, 0)
+    result = await replies_of(machine, AddComment("A", "Merci"), ReadSubtotal())
+    assert result == SubtotalReply(59000, (0, 59000, *[0] * 14), (0, 9000, *[0] * 14), 0)
+    assert await replies_of(machine, Pay("E", 590)) == Balance(0, 0)
     closed = await machine.close_invoice(590)
     assert closed == Closed(8, 14, "FV", "20260731093001", "EL02000015-1", "00084440Y", CODE, "F1")
     assert port.requests == [
@@ -70,7 +70,7 @@ async def test_a_refusal_keeps_the_line() -> None:
     port = ScriptedPort(answer(b"E:No amount!"), answer(b""))
     machine = machine_over(port)
     with pytest.raises(Refused) as refused:
-        await said(machine, ITEM, ITEM, ReadSubtotal())
+        await replies_of(machine, ITEM, ITEM, ReadSubtotal())
     assert refused.value.text == "No amount!"
     assert await machine.cancel()
     assert [cmd for _, cmd, _ in port.requests] == [0x31, 0x38]
@@ -190,7 +190,7 @@ async def test_silence_at_a_command_that_a_machine_need_not_know_keeps_the_line(
         with pytest.raises(UnknownCommand, match="C2h"):
             await machine.server_link()
     assert not machine.link.is_over
-    assert await said(machine, OPEN) == Opened(8, 13)
+    assert await replies_of(machine, OPEN) == Opened(8, 13)
     assert [cmd for _, cmd, _ in port.requests] == [*[0xC2] * QUICK.tries, 0xC1, 0xC0]
 
 

@@ -41,15 +41,15 @@ async def pair() -> AsyncIterator[Pair]:
 @pytest.fixture
 def writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How long each was that the system was asked for."""
-    asked: list[int] = []
+    calls: list[int] = []
     real = serial_port.os.write
 
     def write(fd: int, data: bytes) -> int:
-        asked.append(len(data))
+        calls.append(len(data))
         return real(fd, data)
 
     monkeypatch.setattr(serial_port.os, "write", write)
-    return asked
+    return calls
 
 
 async def turns(count: int = 20) -> None:

@@ -159,7 +159,7 @@ async def test_what_waits_for_a_device_server_dies_with_the_link():
 async def test_a_server_that_hangs_up_is_a_loss(server, monkeypatch):
     """A connection that was taken over, politely or not, is a port that vanished; told once."""
     reads, read = [], os.read
-    monkeypatch.setattr("bridge.port.os.read", lambda *asked: reads.append(asked) or read(*asked))
+    monkeypatch.setattr("bridge.port.os.read", lambda *arguments: reads.append(arguments) or read(*arguments))
     for linger in (None, struct.pack("ii", 1, 0)):
         line = await open_line(place(server))
         ears = Ears(line)
@@ -181,13 +181,13 @@ async def test_a_connection_is_reset_at_its_end_and_watched_meanwhile(server):
     neither reading nor writing holds the loop up."""
     line = await open_line(place(server))
     with server.accept()[0]:
-        held = line._connection
+        stored = line._connection
         tcp = {socket.TCP_KEEPIDLE: 5, socket.TCP_KEEPINTVL: 2, socket.TCP_KEEPCNT: 3}
-        assert {option: held.getsockopt(socket.IPPROTO_TCP, option) for option in tcp} == tcp
-        assert held.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-        assert held.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
-        assert held.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8) == struct.pack("ii", 1, 0)
-        assert not os.get_blocking(held.fileno())
+        assert {option: stored.getsockopt(socket.IPPROTO_TCP, option) for option in tcp} == tcp
+        assert stored.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        assert stored.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        assert stored.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8) == struct.pack("ii", 1, 0)
+        assert not os.get_blocking(stored.fileno())
         line.close()
     carried = Rfc2217Port(SimpleNamespace(read=lambda _: b"", close=lambda: None), "rfc2217://far")
     assert not os.get_blocking(carried._connection.fileno())

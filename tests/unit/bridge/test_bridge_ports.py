@@ -72,10 +72,10 @@ def test_of_several_links_the_better_name_is_shown(tmp_path):
     dev = tmp_path / "dev"
     (dev / "serial/by-id").mkdir(parents=True)
     names = ("serial/by-id/usb-b", "serial/by-id/usb-a", "mcf-at-2", "mcf-at-1", "mcf-b", "mcf-7", "mcf-ab", "mcf-aa")
-    shown = []
+    rows = []
     for name in names:
         (dev / name).symlink_to(dev / "ttyACM0")
-        shown += [str(port.stable.relative_to(dev)) for port in find_ports(tmp_path / "class", dev)]
-    assert shown == [
+        rows += [str(port.stable.relative_to(dev)) for port in find_ports(tmp_path / "class", dev)]
+    assert rows == [
         *("serial/by-id/usb-b", "serial/by-id/usb-a", "mcf-at-2", "mcf-at-1", "mcf-b", "mcf-7", "mcf-ab", "mcf-aa")
     ]

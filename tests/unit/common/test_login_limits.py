@@ -100,8 +100,8 @@ def test_made_up_names_free_no_budget(limits):
     for number, place in zip(range(2 * MOST_NAMES), places, strict=False):
         limits.begin(f"name{number}", place, exists=False)
     assert limits.begin("awa", next(places), exists=True) > 0
-    kept = (limits._decoy_names, limits._addresses, limits._addresses_long)
-    assert [len(tries._limited) for tries in kept] == [MOST_NAMES] * 3
+    tables = (limits._decoy_names, limits._addresses, limits._addresses_long)
+    assert [len(tries._limited) for tries in tables] == [MOST_NAMES] * 3
 
 
 def test_right_passwords_cost_nothing(limits):
@@ -154,11 +154,11 @@ async def test_strangers_never_keep_out_who_is_known():
 
     strangers = [asyncio.ensure_future(come(f"10.0.0.{number}")) for number in range(2 * WAITING)]
     await asyncio.sleep(0)
-    known = asyncio.ensure_future(come("awa", is_trusted=True))
+    task = asyncio.ensure_future(come("awa", is_trusted=True))
     await asyncio.sleep(0)
     strangers[1].cancel()
     go_on.set()
-    await asyncio.gather(*strangers, known, return_exceptions=True)
+    await asyncio.gather(*strangers, task, return_exceptions=True)
     assert [name for name in order if "busy" not in name] == ["10.0.0.0", "awa", "10.0.0.2", "10.0.0.3"]
     await asyncio.wait_for(come("10.0.0.9"), 60)
 

@@ -70,11 +70,11 @@ def test_keys_and_secrets_do_not_get_through(out, form):
     except ValueError:
         log.exception("failed")
         logging.getLogger("uvicorn.error").exception("failed with %s", KEY)
-    told = out.getvalue()
+    result = out.getvalue()
     for secret in (KEY, KEY[8:], SECRET, SECRET[6:], "Zm9v", "s=1", "abc.def"):
-        assert secret not in told
-    assert told.count(logs.WITHHELD) >= 12
-    assert "ak_live_" in told
+        assert secret not in result
+    assert result.count(logs.WITHHELD) >= 12
+    assert "ak_live_" in result
 
 
 @pytest.mark.parametrize("form", ["json", "console"])

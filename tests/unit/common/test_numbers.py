@@ -45,9 +45,9 @@ def test_the_language_of_a_page(choice, accepted, language):
 
 def test_a_narrow_cell_has_thousands_or_millions():
     """Rounded half up, and never four digits of thousands."""
-    shown = {
+    visible = {
         value: compact(value, "fr").replace("\N{NO-BREAK SPACE}", " ")
         for value in (0, 499, 500, 924_499, 999_499, 999_500, 1_250_000)
     }
-    assert list(shown.values()) == ["0 k", "0 k", "1 k", "924 k", "999 k", "1 M", "1,3 M"]
+    assert list(visible.values()) == ["0 k", "0 k", "1 k", "924 k", "999 k", "1 M", "1,3 M"]
     assert compact(1_250_000, "en").endswith("1.3\N{NO-BREAK SPACE}M")

@@ -17,13 +17,13 @@ class Work:
         self.begun: list[str] = []
         self.goes_on = asyncio.Semaphore(0)
 
-    async def one(self, name: str, network: str = "", *, is_known: bool = False) -> None:
-        async with self.turns.turn(network, is_trusted=is_known):
+    async def one(self, name: str, network: str = "", *, is_listed: bool = False) -> None:
+        async with self.turns.turn(network, is_trusted=is_listed):
             self.begun.append(name)
             await self.goes_on.acquire()
 
-    async def asked(self, name: str, network: str = "", *, is_known: bool = False) -> asyncio.Task[None]:
-        task = asyncio.create_task(self.one(name, network, is_known=is_known))
+    async def enter(self, name: str, network: str = "", *, is_listed: bool = False) -> asyncio.Task[None]:
+        task = asyncio.create_task(self.one(name, network, is_listed=is_listed))
         await asyncio.sleep(0)
         return task
 
@@ -31,7 +31,7 @@ class Work:
 async def test_one_at_a_time_and_who_is_one_too_many_is_told() -> None:
     """The turn after them is free again."""
     work = Work()
-    tasks = [await work.asked(name) for name in ("a", "b", "c")]
+    tasks = [await work.enter(name) for name in ("a", "b", "c")]
     with pytest.raises(Busy):
         await work.one("d")
     assert work.begun == ["a"]
@@ -46,8 +46,8 @@ async def test_one_at_a_time_and_who_is_one_too_many_is_told() -> None:
 async def test_who_is_known_goes_first_and_has_room_among_any_number_of_strangers() -> None:
     """Strangers fill their own places alone."""
     work = Work()
-    tasks = [await work.asked(name) for name in ("a", "b", "c")]
-    tasks.append(await work.asked("known", is_known=True))
+    tasks = [await work.enter(name) for name in ("a", "b", "c")]
+    tasks.append(await work.enter("known", is_listed=True))
     for _ in tasks:
         work.goes_on.release()
     await asyncio.gather(*tasks)
@@ -57,10 +57,10 @@ async def test_who_is_known_goes_first_and_has_room_among_any_number_of_stranger
 async def test_one_address_has_no_more_than_its_places() -> None:
     """Another address still has one; the first has its places back once its work is done."""
     work = Work(most=10)
-    tasks = [await work.asked(f"a{number}", "10.0.0.1") for number in range(WAITING_OF_ONE)]
+    tasks = [await work.enter(f"a{number}", "10.0.0.1") for number in range(WAITING_OF_ONE)]
     with pytest.raises(Busy):
         await work.one("one more", "10.0.0.1")
-    tasks.append(await work.asked("b", "10.0.0.2"))
+    tasks.append(await work.enter("b", "10.0.0.2"))
     for _ in range(len(tasks) + 1):
         work.goes_on.release()
     await asyncio.gather(*tasks)
@@ -71,7 +71,7 @@ async def test_one_address_has_no_more_than_its_places() -> None:
 async def test_who_leaves_gives_the_turn_to_the_next() -> None:
     """While waiting, and at the very moment at which the turn came."""
     work = Work(most=10)
-    first, second, third, fourth = [await work.asked(name) for name in ("a", "b", "c", "d")]
+    first, second, third, fourth = [await work.enter(name) for name in ("a", "b", "c", "d")]
     second.cancel()
     first.cancel()
     await asyncio.wait([first, second])

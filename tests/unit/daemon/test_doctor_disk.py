@@ -39,11 +39,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def pulled(folder: Path, blocks: int, card: Card = bytes) -> str:
     """The number that was shown last, when the plug was pulled after so many blocks."""
     with closing(write_blocks(folder)) as written:
-        shown = list(islice(written, blocks))[-1]
+        code_word = list(islice(written, blocks))[-1]
         content = (folder / NAME).read_bytes()
     assert not (folder / NAME).exists()  # ended at the keyboard, it would have tested nothing
     (folder / NAME).write_bytes(card(content))
-    return shown
+    return code_word
 
 
 @pytest.fixture
@@ -55,16 +55,16 @@ def restarted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], N
     return restart
 
 
-def judged(folder: Path, shown: str, restarted: Callable[[], None]) -> CheckResult:
+def judged(folder: Path, expected: str, restarted: Callable[[], None]) -> CheckResult:
     restarted()
-    return judge_blocks(folder, shown)
+    return judge_blocks(folder, expected)
 
 
 @pytest.mark.parametrize("blocks", [1, ROUND - 1, ROUND, ROUND + 1, 3 * ROUND + 7])
 def test_an_honest_card_has_kept_everything(folder: Path, restarted: Callable[[], None], blocks: int) -> None:
     """Also once the file is written over; the file is gone when that is known."""
-    shown = pulled(folder, blocks)
-    found = judged(folder, f" {shown.lower()} ", restarted)
+    code_word = pulled(folder, blocks)
+    found = judged(folder, f" {code_word.lower()} ", restarted)
     assert (found.state, str(blocks) in found.found) == ("ok", True)
     assert not (folder / NAME).exists()
 
@@ -102,10 +102,10 @@ def test_a_card_that_gives_back_what_was_there_before_is_found(folder: Path, res
     with closing(write_blocks(folder)) as written:
         list(islice(written, ROUND))
         before = (folder / NAME).read_bytes()
-        shown = list(islice(written, 5))[-1]
+        code_word = list(islice(written, 5))[-1]
         after = (folder / NAME).read_bytes()
     (folder / NAME).write_bytes(after[: 3 * BLOCK] + before[3 * BLOCK :])
-    found = judged(folder, shown, restarted)
+    found = judged(folder, code_word, restarted)
     assert (found.state, "2 of them, from 24 on" in found.found) == ("fail", True)
 
 
@@ -114,13 +114,13 @@ def test_what_was_written_after_the_last_number_that_was_seen_is_no_matter(
 ) -> None:
     """Blocks that were acknowledged and not seen any more, and the one in the middle of which the power went, in the place of an older one."""
     with closing(write_blocks(folder)) as written:
-        shown = list(islice(written, ROUND + 3))[-1]
+        code_word = list(islice(written, ROUND + 3))[-1]
         list(islice(written, 2))
         content = (folder / NAME).read_bytes()
     (folder / NAME).write_bytes(zeroed(content, 5))
-    assert judged(folder, shown, restarted).state == "ok"
+    assert judged(folder, code_word, restarted).state == "ok"
     (folder / NAME).write_bytes(zeroed(content, 6))
-    assert judged(folder, shown, restarted).state == "fail"
+    assert judged(folder, code_word, restarted).state == "fail"
 
 
 def test_a_box_that_was_not_restarted_has_tested_little(folder: Path) -> None:
@@ -132,11 +132,11 @@ def test_a_file_that_is_gone_is_a_card_that_lost_everything(folder: Path, restar
     assert "5 of them, from 1 on" in judged(folder, "5-AB", restarted).found
 
 
-@pytest.mark.parametrize("shown", ["", "7", "7-", "abc", "0-AA", "-7-AB", "7-A"])
-def test_a_number_that_cannot_have_been_shown_accuses_no_card(folder: Path, shown: str) -> None:
+@pytest.mark.parametrize("expected", ["", "7", "7-", "abc", "0-AA", "-7-AB", "7-A"])
+def test_a_number_that_cannot_have_been_shown_accuses_no_card(folder: Path, expected: str) -> None:
     pulled(folder, 5)
     with pytest.raises(CannotTest, match="as it was shown"):
-        judge_blocks(folder, shown)
+        judge_blocks(folder, expected)
 
 
 def test_a_mistyped_number_accuses_no_card(folder: Path) -> None:
@@ -146,10 +146,10 @@ def test_a_mistyped_number_accuses_no_card(folder: Path) -> None:
 
 
 def test_a_test_that_was_begun_is_not_written_over(folder: Path) -> None:
-    shown = pulled(folder, 5)
+    code_word = pulled(folder, 5)
     with pytest.raises(CannotTest, match="--shown"):
         next(write_blocks(folder))
-    assert judge_blocks(folder, shown).state == "warn"
+    assert judge_blocks(folder, code_word).state == "warn"
 
 
 def test_nothing_is_tested_in_memory_or_without_room(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +185,7 @@ def test_a_slow_disk_is_told(seconds: float, state: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("life", "end", "state", "told"),
+    ("life", "end", "state", "expected"),
     [
         ("0x01 0x01", "0x01", "ok", "10 %"),
         ("0x02 0x08", "0x01", "warn", "80 %"),
@@ -196,7 +196,7 @@ def test_a_slow_disk_is_told(seconds: float, state: str) -> None:
     ],
 )
 def test_the_wear_of_an_emmc(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, life: str, end: str, state: str, told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, life: str, end: str, state: str, expected: str
 ) -> None:
     """As its ext_csd says it, of the whole device where the folder is on a partition."""
     monkeypatch.setenv("PATH", "")
@@ -209,7 +209,7 @@ def test_the_wear_of_an_emmc(
     (device / "life_time").write_text(life)
     (device / "pre_eol_info").write_text(end)
     wear = found(tmp_path, tmp_path)["disk_wear"]
-    assert (wear.state, told in wear.found) == (state, True), wear
+    assert (wear.state, expected in wear.found) == (state, True), wear
 
 
 def disk_of(sys: Path) -> Path:
@@ -238,10 +238,10 @@ def linked(sys: Path, device: Path) -> None:
 def test_the_wear_of_an_ssd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, answer: object, state: str) -> None:
     """As smartctl says it, where there is one."""
     linked(tmp_path, disk_of(tmp_path))
-    told = answer if isinstance(answer, str) else json.dumps(answer)
+    result = answer if isinstance(answer, str) else json.dumps(answer)
     program = tmp_path / "bin" / "smartctl"
     program.parent.mkdir()
-    program.write_text(f"#!/bin/sh\necho '{told}'\nexit 4\n")
+    program.write_text(f"#!/bin/sh\necho '{result}'\nexit 4\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:/bin")
     assert found(tmp_path, tmp_path)["disk_wear"].state == state

@@ -11,7 +11,7 @@ import daemon
 from daemon.log_words import EVENTS
 
 ROOT = Path(daemon.__file__).parent
-SAID = {"info", "warning", "error", "critical"}
+LOG_METHODS = {"info", "warning", "error", "critical"}
 
 
 def test_every_event_of_the_log_has_words() -> None:
@@ -24,7 +24,12 @@ def test_every_event_of_the_log_has_words() -> None:
 def _events(path: Path, *, composed: bool = False) -> Iterator[str]:
     """`composed`: also those of an f-string, with `x` for each value."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in SAID and node.args:
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in LOG_METHODS
+            and node.args
+        ):
             logger = node.func.value
             name = logger.id if isinstance(logger, ast.Name) else getattr(logger, "attr", "")
             if name.lstrip("_") == "log":

@@ -16,7 +16,7 @@ from daemon.owner import LEFT, private_folder
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be misled")
 
-NOBODY = 65534
+UNPRIVILEGED_UID = 65534
 FOLDERS = ("tls", "backups", "recordings", f"{LEFT}x")
 BESIDE = (
     *("mcfd.sqlite3-wal", "mcfd.sqlite3-shm", "mcfd.sqlite3-journal", "mcfd.sqlite3.part", "mcfd.sqlite3.high-water"),
@@ -38,7 +38,7 @@ def mcfd(folder: Path) -> Command:
     home.mkdir()
     mcfd = Command(folder, CONFIG.replace('"mcfd.sqlite3"', '"var/mcfd.sqlite3"'))
     mcfd.ledger = home / "mcfd.sqlite3"
-    os.chown(home, NOBODY, NOBODY)
+    os.chown(home, UNPRIVILEGED_UID, UNPRIVILEGED_UID)
     return mcfd
 
 
@@ -104,7 +104,7 @@ def test_links_lead_nowhere(
                     shutil.rmtree(link)
                 link.unlink(missing_ok=True)
                 link.symlink_to(mcfd.folder / target)
-                os.chown(link, NOBODY, NOBODY, follow_symlinks=False)
+                os.chown(link, UNPRIVILEGED_UID, UNPRIVILEGED_UID, follow_symlinks=False)
         mcfd.run(*command)
 
 
@@ -117,7 +117,7 @@ def test_links_where_setup_writes(mcfd: Command, etc: Path, target: str) -> None
     for name in ("mcfd.sqlite3", "mcfd.sqlite3-wal", "mcfd.sqlite3.lock", "mcfd.sqlite3.high-water", "tls"):
         link = mcfd.ledger.parent / name
         link.symlink_to(mcfd.folder / target)
-        os.chown(link, NOBODY, NOBODY, follow_symlinks=False)
+        os.chown(link, UNPRIVILEGED_UID, UNPRIVILEGED_UID, follow_symlinks=False)
     try:
         where = ("--port", str(machine.link), "--ledger", str(mcfd.ledger))
         mcfd.run("setup", "--yes", "--network", "https", *where)
@@ -133,7 +133,7 @@ def test_copies_on_a_stick_that_is_roots(mcfd: Command) -> None:
     mcfd.ok("backup", str(stick / "copy.sqlite3"))
     assert (stick / "copy.sqlite3").stat().st_uid == 0
     mcfd.ok("restore", "--yes", str(stick / "copy.sqlite3"))
-    assert mcfd.ledger.stat().st_uid == NOBODY
+    assert mcfd.ledger.stat().st_uid == UNPRIVILEGED_UID
     assert mcfd.run("verify").returncode == 0
     assert [entry["action"] for entry in mcfd.json("audit")["entries"]][-1] == "ledger.restored"
 
@@ -144,7 +144,7 @@ def test_what_root_makes_is_the_owners(mcfd: Command) -> None:
     mcfd.ok("tls", "init")
     mcfd.ok("backup", "--into", str(mcfd.ledger.parent / "backups"))
     found = {path.stat().st_uid for path in mcfd.ledger.parent.rglob("*")}
-    assert found == {NOBODY}
+    assert found == {UNPRIVILEGED_UID}
 
 
 def test_what_root_is_led_to_is_read_as_the_owner_of_the_folder(mcfd: Command, etc: Path) -> None:
@@ -163,10 +163,10 @@ def test_a_private_folder_is_its_owners_alone_and_goes(mcfd: Command) -> None:
     left.mkdir()
     (left / "ledger").write_text("decrypted")
     for path in (left, left / "ledger"):
-        os.chown(path, NOBODY, NOBODY)
+        os.chown(path, UNPRIVILEGED_UID, UNPRIVILEGED_UID)
     with private_folder(home) as first:
         assert not left.exists()
-        assert (first.stat().st_uid, stat.S_IMODE(first.stat().st_mode)) == (NOBODY, 0o700)
+        assert (first.stat().st_uid, stat.S_IMODE(first.stat().st_mode)) == (UNPRIVILEGED_UID, 0o700)
         with private_folder(home) as second:
             assert first.exists()
             assert second != first

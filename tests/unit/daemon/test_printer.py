@@ -24,8 +24,12 @@ def socket_printer():
 
 def test_the_printers_on_usb_that_know_the_commands(tmp_path):
     """Those that name ESC/POS, however they spell it; a laser printer would print the commands as text."""
-    told = ("MFG:EPSON;CMD:ESC/POS;MDL:TM-T20II;CLS:PRINTER;", "MFG:HP;CMD:PCL,PJL;MDL:LaserJet;", "MFG:X;CMD:Esc-Pos;")
-    for number, text in enumerate(told):
+    result = (
+        "MFG:EPSON;CMD:ESC/POS;MDL:TM-T20II;CLS:PRINTER;",
+        "MFG:HP;CMD:PCL,PJL;MDL:LaserJet;",
+        "MFG:X;CMD:Esc-Pos;",
+    )
+    for number, text in enumerate(result):
         (tmp_path / f"lp{number}/device").mkdir(parents=True)
         (tmp_path / f"lp{number}/device/ieee1284_id").write_text(text)
     (tmp_path / "lp3/device").mkdir(parents=True)

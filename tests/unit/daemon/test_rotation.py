@@ -15,9 +15,9 @@ _TIMES = st.lists(st.integers(0, 1_000_000).map(lambda minutes: _FIRST + timedel
 def test_a_year_of_nights_becomes_fourteen_days_and_twelve_months() -> None:
     """After 400 nights there are the last 14 and the last of each of the last 12 months, the present one among both."""
     nights = [backup_name(_FIRST + timedelta(days=day)) for day in range(400)]
-    kept = sorted(set(nights) - set(to_delete(nights, keep_daily=14, keep_monthly=12)))
-    assert kept[-14:] == nights[-14:]
-    assert [timestamp_of(name).strftime("%Y-%m-%d") for name in kept[:-14]] == [  # type: ignore[union-attr]  # all are backups
+    rest = sorted(set(nights) - set(to_delete(nights, keep_daily=14, keep_monthly=12)))
+    assert rest[-14:] == nights[-14:]
+    assert [timestamp_of(name).strftime("%Y-%m-%d") for name in rest[:-14]] == [  # type: ignore[union-attr]  # all are backups
         "2025-03-31", "2025-04-30", "2025-05-31", "2025-06-30", "2025-07-31", "2025-08-31",
         "2025-09-30", "2025-10-31", "2025-11-30", "2025-12-31",
     ]  # fmt: skip

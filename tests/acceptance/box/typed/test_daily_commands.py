@@ -17,8 +17,12 @@ def test_the_machines_as_they_are_now(shop: Shop) -> None:
     fvc = shop.certify(invoice("D-1")).json()["fvc"]
     machine = listed(shop)
     assert (machine["condition"], machine["last_invoice"]) == ("ready", "D-1")
-    told = json.loads(shop.mcfd("machine", "info", "EL02000015", "--json", check=True).stdout)
-    assert (told["source"], told["live"]["connected"], told["ledger"]["counters"]["fvc"]) == ("daemon", True, fvc)
+    content = json.loads(shop.mcfd("machine", "info", "EL02000015", "--json", check=True).stdout)
+    assert (content["source"], content["live"]["connected"], content["ledger"]["counters"]["fvc"]) == (
+        "daemon",
+        True,
+        fvc,
+    )
     assert "ready" in shop.mcfd("machine", "info").stdout
 
 

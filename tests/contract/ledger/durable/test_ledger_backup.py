@@ -257,15 +257,15 @@ def test_a_copy_does_not_begin_again_while_the_daemon_writes(
     monkeypatch.setattr(module, "PAGES", 1)
     monkeypatch.setattr(recompute, "_STEP", 1)
     sell_one(path)
-    told: list[tuple[int, int]] = []
+    messages: list[tuple[int, int]] = []
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as daemon:
 
         def write(done: int, total: int) -> None:
-            told.append((done, total))
-            daemon.execute("INSERT OR REPLACE INTO meta VALUES ('fact', ?)", (len(told),))
+            messages.append((done, total))
+            daemon.execute("INSERT OR REPLACE INTO meta VALUES ('fact', ?)", (len(messages),))
 
         backup(path, copy, at=START, progress=write)
-    *copied, verified = told
+    *copied, verified = messages
     pages = copied[-1][1]
     assert copied == [(done, pages) for done in range(1, pages + 1)]
     assert verified == (1, 1)

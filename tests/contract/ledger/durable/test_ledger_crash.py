@@ -27,22 +27,22 @@ def run_until_killed(path: Path, first: int, lines: int) -> list[list[str]]:
     line, errors = path.with_name("line"), path.with_name("errors")
     if not line.exists():
         os.mkfifo(line)
-    with os.fdopen(os.open(line, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as told:
+    with os.fdopen(os.open(line, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as result:
         nursery = warm()
         assert nursery
         worker = nursery.start("ledger-worker", [str(path), str(first)], os.environ, stdout=line, stderr=errors)
         looks = select.poll()
-        looks.register(told, select.POLLIN)
-        said = b""
-        while said.count(b"\n") < lines:
+        looks.register(result, select.POLLIN)
+        content = b""
+        while content.count(b"\n") < lines:
             assert looks.poll(PATIENCE * 1000), "it says nothing"
-            piece = told.read(1 << 16)
+            piece = result.read(1 << 16)
             assert piece, errors.read_text()
-            said += piece
+            content += piece
         worker.send_signal(signal.SIGKILL)
         assert worker.wait(PATIENCE) == -signal.SIGKILL
-        said += told.readall() or b""
-    return [line.decode().split() for line in said.splitlines(keepends=True) if line.endswith(b"\n")]
+        content += result.readall() or b""
+    return [line.decode().split() for line in content.splitlines(keepends=True) if line.endswith(b"\n")]
 
 
 @pytest.mark.parametrize("seed", [11, pytest.param(12, marks=pytest.mark.long)])
@@ -51,19 +51,19 @@ async def test_what_was_acknowledged_survives_sigkill(tmp_path: Path, seed: int)
     every number is certified once, nothing else than the last intents is open, and the chain is whole."""
     dice = random.Random(seed)
     path = tmp_path / "ledger.sqlite3"
-    said: list[list[str]] = []
+    messages: list[list[str]] = []
     for kill in range(KILLS):
-        said += run_until_killed(path, 1 + kill * 1000, dice.randrange(1, 150))
+        messages += run_until_killed(path, 1 + kill * 1000, dice.randrange(1, 150))
         async with opened(path) as store:
-            await check(store, said)
+            await check(store, messages)
     findings = verify(path)
     assert findings.clean, (seed, findings.problems)
-    assert findings.records >= sum(line[0] in ("certified", "refused") for line in said)
+    assert findings.records >= sum(line[0] in ("certified", "refused") for line in messages)
 
 
-async def check(store: Store, said: list[list[str]]) -> None:
+async def check(store: Store, expected: list[list[str]]) -> None:
     books = {book.nim: book for book in await store.journal.books()}
-    for kind, nim, what, *more in said:
+    for kind, nim, what, *more in expected:
         book = books[nim]
         if kind == "certified":
             record = store.ledger.peek(attempts.find_number, book, what)
@@ -72,12 +72,12 @@ async def check(store: Store, said: list[list[str]]) -> None:
         elif kind == "closed":
             assert [(await store.ledger.closure(book, int(what))).report_id] == more
         else:
-            assert await known(store, book, what)
+            assert await is_stored(store, book, what)
     for book in books.values():
         await settle(store, book)
 
 
-async def known(store: Store, book: Book, number: str) -> bool:
+async def is_stored(store: Store, book: Book, number: str) -> bool:
     """Its key stands for it, or it is free again because the attempt ended otherwise."""
     use = store.ledger.peek(request_keys.find_key, book, number.rjust(24).encode())
     return use is None or (use.record is not None and use.record.number == number)

@@ -68,11 +68,11 @@ def content_of(path: Path) -> list[Any]:
             rows = connection.execute(f"SELECT * FROM {table} NOT INDEXED ORDER BY 1, 2, 3").fetchall()  # noqa: S608  names of ours
             names = [name for (_, name, *_) in connection.execute(f"PRAGMA table_info({table})")]
             for row in rows:
-                told = dict(zip(names, row, strict=True))
+                result = dict(zip(names, row, strict=True))
                 found.append(
                     [
                         unpack(value) if name == "payload" else value
-                        for name, value in told.items()
+                        for name, value in result.items()
                         if name not in UNREAD
                     ]
                 )
@@ -128,11 +128,11 @@ async def test_a_damaged_row_is_named_and_the_rest_of_the_journal_is_served(path
     async with opened(path) as store:
         till = await Till.of(store)
         worker = worker_of(till)
-        told = await journal.read_page(worker, Page(0, EVER, limit=1000))
-        assert [entry.invoice_number for entry in told.certifications].count("S-12") == 1
-        (bad,) = [entry for entry in told.certifications if entry.state == "damaged"]
+        page = await journal.read_page(worker, Page(0, EVER, limit=1000))
+        assert [entry.invoice_number for entry in page.certifications].count("S-12") == 1
+        (bad,) = [entry for entry in page.certifications if entry.state == "damaged"]
         assert (bad.seq, bad.invoice_number, bad.z_number) == (12, "S-12", 1)
-        assert told.count == SALES + 2
+        assert page.count == SALES + 2
         assert [str(from_stored(found)) for found in store.retention.damage().entries] == [
             f"{NIM} (live): entry 12 (invoice 'S-12') cannot be read"
         ]
@@ -161,11 +161,11 @@ async def test_a_damaged_page_costs_its_entries_alone(path: Path) -> None:
         stack.enter_context(pytest.MonkeyPatch.context()).setattr("daemon.store.store.examine", lambda _: None)
         async with opened(path) as store:
             worker = worker_of(await Till.of(store))
-            told = await journal.read_page(worker, Page(0, EVER, limit=1000))
-    states = [entry.state for entry in told.certifications]
+            page = await journal.read_page(worker, Page(0, EVER, limit=1000))
+    states = [entry.state for entry in page.certifications]
     assert 0 < states.count("damaged") < SALES // 2
-    assert told.count == SALES + 2
-    assert all(entry.invoice_number for entry in told.certifications if entry.state == "damaged")
+    assert page.count == SALES + 2
+    assert all(entry.invoice_number for entry in page.certifications if entry.state == "damaged")
 
 
 async def test_a_damaged_movement_of_cash_leaves_the_files(path: Path) -> None:
@@ -174,7 +174,7 @@ async def test_a_damaged_movement_of_cash_leaves_the_files(path: Path) -> None:
     async with opened(path) as store:
         worker = worker_of(await Till.of(store))
         lines = b"".join([piece async for piece in journal_files.as_jsonl(worker, Page(0, EVER))]).splitlines()
-        told = [msgspec.json.decode(line) for line in lines]
-    assert len(told) == SALES + 2 + 2
-    assert [line["state"] for line in told].count("damaged") == 1
+        content = [msgspec.json.decode(line) for line in lines]
+    assert len(content) == SALES + 2 + 2
+    assert [line["state"] for line in content].count("damaged") == 1
     assert not verify(path).clean

@@ -108,13 +108,13 @@ async def test_what_is_free_may_come_to_the_reserve(
 async def test_the_answer_stands_for_a_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file system is asked once a second at the most, however many tills ask."""
     monkeypatch.setattr(free_space, "ASK_AGAIN", 3600.0)
-    asked: list[object] = []
+    calls: list[object] = []
     look = os.statvfs
-    monkeypatch.setattr(os, "statvfs", lambda path: asked.append(path) or look(path))
+    monkeypatch.setattr(os, "statvfs", lambda path: calls.append(path) or look(path))
     async with opened(tmp_path / "ledger.sqlite3") as store:
         for _ in range(50):
             await store.ledger.check_free_space(LIVE)
-    assert len(asked) == 1
+    assert len(calls) == 1
 
 
 async def test_a_sandbox_leaves_the_rest_to_live_sales(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,7 +255,7 @@ async def test_how_large_the_file_is_and_how_much_of_it_is_unused(tmp_path: Path
     async with opened(path) as store:
         await store.retention.write_fact("big", "x" * 50_000)
         await store.retention.write_fact("big", "")
-        kept = await store.retention.size()
-    assert kept.bytes == (await asyncio.to_thread(path.stat)).st_size
+        size = await store.retention.size()
+    assert size.bytes == (await asyncio.to_thread(path.stat)).st_size
     [(unused,)] = query(path, "PRAGMA freelist_count")
-    assert kept.free_bytes == unused * 4096 > 40_000
+    assert size.free_bytes == unused * 4096 > 40_000

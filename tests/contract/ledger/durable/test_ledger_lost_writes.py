@@ -97,8 +97,8 @@ async def test_each_flipped_bit_of_the_wal_that_costs_an_entry_is_noticed(killed
         entire = state.last_seq == SALES + 1 and len(query(box.path, "SELECT 1 FROM certification")) == SALES + 1
         assert entire or "acknowledged write" in from_stored(state.lost), offset
         assert bool(state.lost) == state.is_restored == (not found.clean), offset
-        kept = list(box.path.parent.glob("*.damaged-*"))
-        assert kept or not state.lost, offset
+        damaged = list(box.path.parent.glob("*.damaged-*"))
+        assert damaged or not state.lost, offset
 
 
 async def test_what_was_noticed_stays_until_an_operator_has_looked(killed: Killed) -> None:

@@ -41,10 +41,10 @@ async def test_how_far_it_has_come_is_told_now_and_then(
     for _ in range(3):
         await other.sell()
     await till.close()
-    told: list[tuple[int, int]] = []
-    found = verify(path, lambda done, total: told.append((done, total)))
+    messages: list[tuple[int, int]] = []
+    found = verify(path, lambda done, total: messages.append((done, total)))
     assert found == VerifyResult((), books=2, records=8, closures=1)
-    assert told == [(2, 8), (4, 8), (7, 8)]
+    assert messages == [(2, 8), (4, 8), (7, 8)]
 
 
 async def test_it_sees_the_ledger_as_it_was_when_it_began(
@@ -180,21 +180,21 @@ async def test_a_book_of_a_machine_with_a_history_is_sound(till: Till, path: Pat
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         ("UPDATE certification SET code = 'FAKE'", "record 1"),
         ("PRAGMA user_version = 1", "older version"),
         ("DROP TABLE book_start", "no such table: book_start"),
     ],
 )
-async def test_what_a_start_would_refuse_is_told_without_one(path: Path, change: str, told: str) -> None:
+async def test_what_a_start_would_refuse_is_told_without_one(path: Path, change: str, expected: str) -> None:
     """A ledger whose end was changed, one of an older version, one that is none."""
     async with opened(path) as store:
         await (await Till.of(store)).sell()
     examine_shape(path)
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(change)
-    with pytest.raises(LedgerUnusable, match=told):
+    with pytest.raises(LedgerUnusable, match=expected):
         examine_shape(path)
 
 

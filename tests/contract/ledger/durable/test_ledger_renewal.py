@@ -37,15 +37,15 @@ def end(cause: str) -> None:
 @pytest.fixture
 def ledger(tmp_path: Path) -> Path:
     """As a process that ended at once has left it: a file with its write-ahead log."""
-    made, path = tmp_path / "made" / "ledger.sqlite3", tmp_path / "ledger.sqlite3"
+    source, path = tmp_path / "made" / "ledger.sqlite3", tmp_path / "ledger.sqlite3"
 
     async def sell() -> None:
-        async with opened(made) as store:
+        async with opened(source) as store:
             till = await Till.of(store)
             for _ in range(SOLD):
                 await till.sell()
             for file in ("ledger.sqlite3", "ledger.sqlite3-wal", "ledger.sqlite3.commits"):
-                shutil.copy(made.with_name(file), path.with_name(file))
+                shutil.copy(source.with_name(file), path.with_name(file))
 
     asyncio.run(sell())
     assert path.with_name("ledger.sqlite3-wal").stat().st_size
@@ -166,8 +166,8 @@ def test_old_files_are_two_at_the_most(ledger: Path) -> None:
     for _ in range(4):
         fail(ledger)
         assert sold(ledger) == SOLD
-    kept = [file for file in ledger.parent.glob("*.failed-*") if not file.name.endswith("-wal")]
-    assert len(kept) == 2
+    rows = [file for file in ledger.parent.glob("*.failed-*") if not file.name.endswith("-wal")]
+    assert len(rows) == 2
 
 
 def test_a_ledger_that_cannot_be_read_any_more_has_to_be_put_back(
@@ -244,7 +244,7 @@ NOW = 1_000 * DAY
 
 
 @pytest.mark.parametrize(
-    ("ago", "is_told"),
+    ("ago", "is_reported"),
     [
         ((), False),
         ((0, HOUR // 2), False),
@@ -256,9 +256,9 @@ NOW = 1_000 * DAY
         ((-DAY, -DAY, -DAY), True),  # the clock was ahead
     ],
 )
-def test_three_failures_in_an_hour_are_told_for_a_week(ago: tuple[int, ...], is_told: bool) -> None:
+def test_three_failures_in_an_hour_are_told_for_a_week(ago: tuple[int, ...], is_reported: bool) -> None:
     failures = sorted(DiskFailure(NOW - each, "code") for each in ago)
-    assert bool(disk_trouble(failures, NOW)) == is_told
+    assert bool(disk_trouble(failures, NOW)) == is_reported
 
 
 def test_a_daemon_that_fails_at_each_start_fills_no_disk_with_it(tmp_path: Path) -> None:

@@ -57,8 +57,8 @@ async def old_ledger(path: Path) -> None:
             connection.execute(f"ALTER TABLE book DROP COLUMN {column}")
         connection.execute("CREATE INDEX certification_code ON certification (book_id, code) WHERE code IS NOT NULL")
         connection.execute("DROP INDEX certification_number")
-        held = "WHERE state IN ('begun', 'certified', 'disputed')"
-        connection.execute(f"CREATE UNIQUE INDEX certification_number ON certification (book_id, number) {held}")
+        stored = "WHERE state IN ('begun', 'certified', 'disputed')"
+        connection.execute(f"CREATE UNIQUE INDEX certification_number ON certification (book_id, number) {stored}")
         connection.execute(f"PRAGMA user_version = {STEP - 1}")
 
 
@@ -80,9 +80,9 @@ async def test_each_keeps_its_place_and_none_comes_in(path: Path) -> None:
             assert record is not None
             assert record.number == number
         for number, first in (("a1", "a1"), ("É-2", "É-2"), ("é-2", "É-2"), ("b7", "B7")):
-            with pytest.raises(DuplicateInvoice) as told:
+            with pytest.raises(DuplicateInvoice) as caught:
                 await till.begin(invoice(number))
-            assert told.value.record.number == first
+            assert caught.value.record.number == first
         found = await store.journal.by_code(till.book, code_of("A1"))
         assert found is not None
         assert found.number == "A1"

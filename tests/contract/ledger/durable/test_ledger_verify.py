@@ -299,12 +299,12 @@ def test_an_unreadable_or_foreign_file_is_refused(tmp_path: Path) -> None:
 async def test_verify_beside_a_working_daemon(tmp_path: Path) -> None:
     """It reads one state of the ledger while others are written, and leaves the file alone."""
     path = tmp_path / "ledger.sqlite3"
-    told: list[int] = []
+    messages: list[int] = []
     async with opened(path) as store:
         till = await Till.of(store)
         for _ in range(20):
             await till.sell()
-            assert verify(path, told.append).clean
+            assert verify(path, messages.append).clean
         await till.close()
         assert verify(path) == VerifyResult((), books=1, records=20, closures=1)
         assert till.at > START

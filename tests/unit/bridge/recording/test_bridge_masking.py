@@ -23,14 +23,14 @@ OWN_WORDS = b"E:operator  is unknown,E:Client  inconnu,ABCDEFGHIJKLMNOPQRSTUVWX"
 NAMES = (
     st.lists(st.text(LETTERS, min_size=5, max_size=12), min_size=1, max_size=3)
     .map(" ".join)
-    .filter(lambda name: not told(OWN_WORDS, name))
+    .filter(lambda name: not hides(OWN_WORDS, name))
 )
 IFUS = st.from_regex(r"[1-9]{8}[A-Z]", fullmatch=True)
 NAME_RUN, NUMBER_RUN = 4, 7
 """So many bytes in a row of a name, or of a number, are too many. Four digits may be a frame's checksum or a command's."""
 
 
-def told(data: bytes, secret: str, number_run: int = NUMBER_RUN) -> bool:
+def hides(data: bytes, secret: str, number_run: int = NUMBER_RUN) -> bool:
     """Whether a run of a secret's bytes, in any code page, is to be seen in what is left."""
     for page in PAGES:
         try:
@@ -61,14 +61,14 @@ def test_what_the_till_sends_of_people_is_gone(name, address, ifu, phone) -> Non
     events = [LineEvent(1, SENT, encode(Request(0x21, cmd, data))) for cmd, data in ((0xC3, customer), (0xC0, opening))]
     found = masked(events)
     for secret in (name, address, ifu, phone):
-        assert not told(text_of(found), secret)
+        assert not hides(text_of(found), secret)
     assert [len(event.data) for event in found] == [len(event.data) for event in events]
     decoder = Decoder()
     decoder.receive(text_of(found))
     frames = [decoder.next_event(), decoder.next_event()]
     assert [type(frame) for frame in frames] == [Request, Request]
     for secret in (ifu, phone):  # beside the checksums four digits are too many
-        assert not any(told(frame.data, secret, NAME_RUN) for frame in frames)
+        assert not any(hides(frame.data, secret, NAME_RUN) for frame in frames)
     assert frames[0].data.startswith(b"PM,xxxxxxxxx,")
     assert frames[1].data.endswith(b",FV,TTC,1,F-12")
 
@@ -80,7 +80,7 @@ def test_an_operator_named_in_a_later_reply_is_gone(name) -> None:
     opening = OpenInvoice("FV", "F-12", "00000000A", "TTC", "1", "7", name).encode()
     refusal = f"E:operator {name} is unknown".encode()
     found = masked([LineEvent(1, SENT, encode(Request(0x21, 0xC0, opening))), reply(0xC0, refusal)])
-    assert not told(found[-1].data, name)
+    assert not hides(found[-1].data, name)
 
 
 @given(data=st.data(), name=NAMES, ifu=IFUS, page=st.sampled_from(PAGES))
@@ -106,7 +106,7 @@ def test_what_the_machine_says_of_people_is_gone(data, name, ifu, page) -> None:
     sent = LineEvent(1, SENT, encode(Request(0x21, 0xC3, SetCustomer("PM", ifu, name).encode())))
     found = masked([sent, *(LineEvent(2, RECEIVED, piece) for piece in pieces)])
     for secret in (name, ifu):
-        assert not told(text_of(found[1:]), secret)
+        assert not hides(text_of(found[1:]), secret)
     assert [len(event.data) for event in found[1:]] == [len(piece) for piece in pieces]
 
 
@@ -124,7 +124,7 @@ def test_a_spoiled_frame_tells_nothing_either(data, name, ifu) -> None:
     found = text_of(masked([LineEvent(1, RECEIVED, bytes(stream))]))
     assert len(found) == len(stream)
     for secret in (name, ifu):
-        assert not told(found, secret)
+        assert not hides(found, secret)
 
 
 def test_of_what_is_no_frame_a_head_stays_with_a_command_that_there_is() -> None:
@@ -198,7 +198,7 @@ def test_what_stays_of_a_frame(event: LineEvent, left: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "of", "is_hidden"),
+    ("expected", "of", "is_hidden"),
     [
         (sent(0xC3, b"PM,1234567A,,,"), b"1234567A", True),
         (sent(0xC3, b"PM,,SAWADOGO,,"), b"SAWADOGO", True),
@@ -225,10 +225,10 @@ def test_what_stays_of_a_frame(event: LineEvent, left: bytes) -> None:
         (sent(0xC3, b"PM,,A^amp;B^lt;C,,"), b"A&B<C", True),
     ],
 )
-def test_what_a_frame_says_of_people_is_found_in_others(said: LineEvent, of: bytes, is_hidden: bool) -> None:
+def test_what_a_frame_says_of_people_is_found_in_others(expected: LineEvent, of: bytes, is_hidden: bool) -> None:
     """In a refusal, which is the machine's own words otherwise: each field with people in it and no other; but for what is so short that it would
     hide amounts and codes, three letters or six digits."""
-    found = masked([said, reply(0x33, b"E:no " + of + b" here")])[1]
+    found = masked([expected, reply(0x33, b"E:no " + of + b" here")])[1]
     assert found == reply(0x33, b"E:no " + (b"x" * len(of) if is_hidden else of) + b" here")
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.line.naive_frames import naive_encode
-from support.line.scripted_line import IDLE, NAK, QUICK, Journal, ScriptedPort, answer, said
+from support.line.scripted_line import IDLE, NAK, QUICK, Journal, ScriptedPort, answer, replies_of
 
 from bridge.commands import ReadState
 from bridge.errors import LineDown, Nonsense, Refused
@@ -141,14 +141,14 @@ def test_times_follow_a_clock_that_was_set_and_not_one_that_drifts(
 
 def test_whoever_writes_it_down_is_told_of_the_first_event_and_of_each_odd_one() -> None:
     """Something to take once; something odd is urgent, whatever is waiting already."""
-    told: list[bool] = []
-    notes = Recorder(told.append)
+    messages: list[bool] = []
+    notes = Recorder(messages.append)
     for _ in range(2):
         notes.sent(b"x")
         notes.received(b"y")
         notes.odd("why")
         notes.take()
-    assert told == [False, True] * 2
+    assert messages == [False, True] * 2
 
 
 async def test_what_moved_is_noted_in_order_with_the_reason_of_each_retry() -> None:
@@ -187,8 +187,8 @@ async def test_a_retry_is_an_incident_whose_name_is_in_the_log() -> None:
     assert link.record.incident == ""
     await link.exchange(0xC1)
     assert link.record.incident
-    told = {fields.get("incident") for event, fields in journal.lines if event == "line.retry"}
-    assert told == {link.record.incident}
+    content = {fields.get("incident") for event, fields in journal.lines if event == "line.retry"}
+    assert content == {link.record.incident}
     link.close()
 
 
@@ -202,28 +202,28 @@ async def test_a_line_that_never_answered_makes_no_incident() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ask", "told", "why"),
+    ("ask", "expected", "why"),
     [
-        (lambda machine: said(machine, ReadState()), b"E:No OUEDRAOGO", "refused"),
+        (lambda machine: replies_of(machine, ReadState()), b"E:No OUEDRAOGO", "refused"),
         (lambda machine: machine.state(), b"E:No OUEDRAOGO", "refused"),
         (lambda machine: machine.state(), b"OUEDRAOGO", "nonsense"),
     ],
 )
 async def test_a_refusal_is_an_incident_and_a_cancellation_of_nothing_is_none(
-    ask: Callable[[LinkedMachine], Awaitable[object]], told: bytes, why: str
+    ask: Callable[[LinkedMachine], Awaitable[object]], expected: bytes, why: str
 ) -> None:
     """In a talk and alone, and so is nonsense. 38h C is refused wherever no invoice is open, which is what it usually meets. The machine's words
     are in no note."""
     notes = recorder()
-    link = link_over(ScriptedPort(answer(b"E:No invoice OUEDRAOGO"), answer(told)), notes)
+    link = link_over(ScriptedPort(answer(b"E:No invoice OUEDRAOGO"), answer(expected)), notes)
     assert not await LinkedMachine(link).cancel()
     assert notes.incident == ""
     with pytest.raises((Refused, Nonsense)):
         await ask(LinkedMachine(link))
     assert notes.incident
-    told_to_people = [event.text for event in notes.take() if event.kind == NOTE]
-    assert why in told_to_people
-    assert not any("OUEDRAOGO" in text for text in told_to_people)
+    result_to_people = [event.text for event in notes.take() if event.kind == NOTE]
+    assert why in result_to_people
+    assert not any("OUEDRAOGO" in text for text in result_to_people)
     link.close()
 
 

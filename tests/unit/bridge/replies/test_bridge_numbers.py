@@ -106,10 +106,10 @@ def test_codes_and_nims() -> None:
 
 def test_nonsense_shows_little_of_what_came() -> None:
     """A log line stays short, and holds no more than forty characters of the answer; forty are all there."""
-    for text, shown in (("x" * 200, "x" * 40 + "…"), ("x" * 41, "x" * 40 + "…"), ("x" * 40, "x" * 40)):
+    for text, view in (("x" * 200, "x" * 40 + "…"), ("x" * 41, "x" * 40 + "…"), ("x" * 40, "x" * 40)):
         with pytest.raises(Nonsense) as nonsense:
             numbers.read_counter(text, "TC")
-        assert str(nonsense.value) == f"TC cannot be read: {shown!r}"
+        assert str(nonsense.value) == f"TC cannot be read: {view!r}"
 
 
 def test_numbers_that_their_own_commas_cut_are_put_together() -> None:

@@ -16,7 +16,7 @@ from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.verdict import Disputed, activated_since, behind, judge, vanished
 from daemon.core.machine.state import FiscalCounters, LastInvoice, MachineState
 
-KNOWN = FiscalCounters(10, 8, 1)
+BEFORE = FiscalCounters(10, 8, 1)
 NOW = FiscalCounters(13, 10, 1)
 
 
@@ -28,17 +28,17 @@ def machine(counters=NOW, last="F-9"):
 def test_what_attention_says_is_french():
     """Each sentence with counters, numbers and totals; nothing of the English is left, and nothing of the values is lost."""
     for found in (
-        behind(KNOWN, "F-7", machine(), "new"),
-        behind(KNOWN, "F-7", machine(KNOWN), "new"),
-        behind(NOW, "", machine(KNOWN, ""), "none"),
+        behind(BEFORE, "F-7", machine(), "new"),
+        behind(BEFORE, "F-7", machine(BEFORE), "new"),
+        behind(NOW, "", machine(BEFORE, ""), "none"),
         vanished(machine()),
-        activated_since(KNOWN, machine(), "new"),
+        activated_since(BEFORE, machine(), "new"),
     ):
-        told = from_stored(to_stored(found)).in_language("fr")
-        assert "machine dit" in told, told
+        sentence = from_stored(to_stored(found)).in_language("fr")
+        assert "machine dit" in sentence, sentence
         for english in ("the ", " says ", "last invoice", "none", " as "):
-            assert english not in told
-    told = from_stored(to_stored(behind(KNOWN, "F-7", machine(), "new"))).in_language("fr")
+            assert english not in sentence
+    sentence = from_stored(to_stored(behind(BEFORE, "F-7", machine(), "new"))).in_language("fr")
     for value in (
         "TC 10, FVC 8, FRC 1",
         "'F-7'",
@@ -46,22 +46,22 @@ def test_what_attention_says_is_french():
         "'F-9' (FV, 15000 XOF)",
         "certifié 2 factures",
     ):
-        assert value in told
+        assert value in sentence
 
 
 def test_a_disputed_attempt_too(samples_record):
     """With the incident that the recorder kept."""
-    verdict = judge(samples_record, KNOWN, machine(last="X-1"), "new")
+    verdict = judge(samples_record, BEFORE, machine(last="X-1"), "new")
     assert isinstance(verdict, Disputed)
-    told = from_stored(to_stored(RECORDED_INCIDENT(found=verdict.found, incident="20261120-1"))).in_language("fr")
-    assert told.startswith("on ne sait pas ce qu'est devenue la facture 'F-9' (FV, 15000 XOF)")
-    assert told.endswith("(enregistrement\N{NO-BREAK SPACE}: incident 20261120-1)")
+    sentence = from_stored(to_stored(RECORDED_INCIDENT(found=verdict.found, incident="20261120-1"))).in_language("fr")
+    assert sentence.startswith("on ne sait pas ce qu'est devenue la facture 'F-9' (FV, 15000 XOF)")
+    assert sentence.endswith("(enregistrement\N{NO-BREAK SPACE}: incident 20261120-1)")
 
 
 @pytest.fixture
 def samples_record():
     sale = invoice("F-9")
-    return Record(id=1, number="F-9", type="FV", state="begun", begun_at=0, base=KNOWN, total_ttc=15_000, invoice=sale)
+    return Record(id=1, number="F-9", type="FV", state="begun", begun_at=0, base=BEFORE, total_ttc=15_000, invoice=sale)
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ ENTRY = 'msgid "Customer"\nmsgstr "Client"\n'
 )
 def test_the_check_finds(tmp_path, texts, code, instead, fault):
     """Each way in which a catalogue can fall behind the code is named."""
-    assert any(fault in told for told in texts.faults(code, behind(tmp_path, instead)))
+    assert any(fault in each for each in texts.faults(code, behind(tmp_path, instead)))
 
 
 @pytest.mark.long
@@ -128,14 +128,14 @@ def test_a_number_has_its_own_plural_in_each_language(number, english, french):
 def test_no_text_leaves_the_plural_to_the_reader(texts, code):
     """Neither the code nor a catalogue has "record(s)" or "clôture(s)"."""
     catalogues = [texts.load(path) for path in texts.sources(texts.FOLDER)]
-    told = [
+    rows = [
         text
         for message in code
         if message.id
         for form in (message.id, *(each[message.id].string for each in catalogues))
         for text in texts.forms(form)
     ]
-    assert [text for text in told if re.search(r"\w\((s|es|e|x)\)", text)] == []
+    assert [text for text in rows if re.search(r"\w\((s|es|e|x)\)", text)] == []
 
 
 def test_a_value_is_never_a_format():

@@ -36,11 +36,11 @@ def test_each_reason_comes_back_from_its_column(reason: Reason) -> None:
     """Code, values, and the sentence in both languages; each has a French one."""
     named = [name for _, name, _, _ in string.Formatter().parse(reason.message) if name]
     values = {name: f"V{place}" for place, name in enumerate(named)} or {"after": "C0h"}
-    given = reason(**values)
-    back = from_stored(to_stored(given))
+    value = reason(**values)
+    back = from_stored(to_stored(value))
     assert isinstance(back, Reason)
-    assert (back.code, back.values, str(back)) == (given.code, given.values, str(given))
-    assert back.in_language("fr") == given.in_language("fr") != str(given) or reason.code in SAME_IN_BOTH
+    assert (back.code, back.values, str(back)) == (value.code, value.values, str(value))
+    assert back.in_language("fr") == value.in_language("fr") != str(value) or reason.code in SAME_IN_BOTH
 
 
 def test_codes_are_unique_and_plain() -> None:

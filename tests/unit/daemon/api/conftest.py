@@ -66,7 +66,7 @@ async def serve(usecases: UseCases, workers: MachineWorkers) -> AsyncIterator[Se
     async with AsyncExitStack() as stack:
 
         async def start(*, config: dict[str, Any] | None = None, **deps: Any) -> Served:
-            given = ApiDeps(
+            value = ApiDeps(
                 **{
                     "workers": workers,
                     "keyring": Ring(),
@@ -77,7 +77,7 @@ async def serve(usecases: UseCases, workers: MachineWorkers) -> AsyncIterator[Se
                 }
             )
             settings = {"port": 0, "grace": 1.0, **(config or {})}
-            server = HttpServer(create_api(given), ServerConfig(**settings))
+            server = HttpServer(create_api(value), ServerConfig(**settings))
             await server.start()
             stack.push_async_callback(server.stop)
             client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=30, verify=PLAIN)

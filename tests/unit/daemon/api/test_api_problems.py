@@ -92,8 +92,8 @@ EXAMPLES = [
 
 def test_every_error_of_both_trees_is_in_the_table() -> None:
     """Whoever adds an error has to say how it is answered."""
-    known = {*tree(errors.McfdError), *tree(refusals.Refusal)} - {refusals.Refusal}
-    assert known == set(KINDS)
+    expected = {*tree(errors.McfdError), *tree(refusals.Refusal)} - {refusals.Refusal}
+    assert expected == set(KINDS)
 
 
 def test_every_class_of_the_table_has_its_example_here() -> None:
@@ -223,8 +223,8 @@ def test_nothing_of_an_unforeseen_error_leaves() -> None:
 def test_no_path_of_the_box_leaves() -> None:
     """Decision 11; the only path that an answer could name is the port's."""
     assert without_paths("cannot open /dev/mcf-EL02000015: gone") == "cannot open the port: gone"
-    held = "[Errno 2] No such file: '{}'"
-    assert without_paths(held.format("/var/lib/mcfd/mcfd.sqlite3-wal")) == held.format("the port")
+    stored = "[Errno 2] No such file: '{}'"
+    assert without_paths(stored.format("/var/lib/mcfd/mcfd.sqlite3-wal")) == stored.format("the port")
     units = "15000 XOF/unit, and/or 18/100"
     assert without_paths(units) == units
 

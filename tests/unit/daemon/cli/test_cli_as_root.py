@@ -18,7 +18,7 @@ from daemon.recording.writer import LineFiles, RecordingPlace
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(os.geteuid() != 0, reason="only root can be misled")]
 
-NOBODY = 65534
+UNPRIVILEGED_UID = 65534
 PHRASE = ("--passphrase-file", "phrase")
 RECEIVERS = """
 [upstream]
@@ -141,7 +141,7 @@ async def mcfd(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[C
     files.write([LineEvent(1, SENT, b"\x01frame\x03")], "")
     files.close()
     for path in ((folder / "var"), *(folder / "var").rglob("*")):
-        os.chown(path, NOBODY, NOBODY)
+        os.chown(path, UNPRIVILEGED_UID, UNPRIVILEGED_UID)
     machine = Machine(folder).start()
     (folder / "line").symlink_to(machine.link)
     monkeypatch.chdir(folder)
@@ -162,24 +162,24 @@ def test_root_leaves_the_files_of_others_alone(mcfd: Command) -> None:
     lock: no daemon runs."""
     wrong, wrote = [], set()
     for command in TYPED:
-        code, said, told = as_root(mcfd, *command)
-        if told or code not in LEAVES[command in FOUND_WRONG]:
-            wrong.append((command, code, said, told))
+        code, text, result = as_root(mcfd, *command)
+        if result or code not in LEAVES[command in FOUND_WRONG]:
+            wrong.append((command, code, text, result))
         if writes := (mcfd.folder / "writes").read_text().split():
             wrote.add(command[0])
             assert "free" not in writes, command
     assert wrong == []
     assert wrote == {"keys", "users", "outages", "time", "tls", "upstream", "verify", "backup", "restore"}
-    theirs = [path for path in (mcfd.folder / "var").rglob("*") if path.lstat().st_uid != NOBODY]
+    theirs = [path for path in (mcfd.folder / "var").rglob("*") if path.lstat().st_uid != UNPRIVILEGED_UID]
     assert theirs == []
 
 
 def as_root(mcfd: Command, *command: str) -> tuple[int, str, list[str]]:
     """Exit code, what it said, and what was seen (`support.cli.root_watch`)."""
-    told = mcfd.folder / "told"
-    told.write_text("")
+    result = mcfd.folder / "told"
+    result.write_text("")
     (mcfd.folder / "writes").write_text("")
-    files = {"told": str(told), "ledger": str(mcfd.ledger), "log": str(mcfd.folder / "writes")}
+    files = {"told": str(result), "ledger": str(mcfd.ledger), "log": str(mcfd.folder / "writes")}
     first = ("support.cli.ledger_watch", "watch_as_root", files)
     done = mcfd.run(*command, stdin="un mot de passe\n", first=first)
-    return done.returncode, done.stdout + done.stderr, sorted(set(told.read_text().splitlines()))
+    return done.returncode, done.stdout + done.stderr, sorted(set(result.read_text().splitlines()))

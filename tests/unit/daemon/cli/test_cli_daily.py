@@ -28,8 +28,8 @@ def test_a_report_is_shown_as_it_is_printed(mcfd):
     assert "A REPORT" in mcfd.ok("report", "a", "--from", "2020-01-01")
     assert "RAPPORT Z N° 1" in plain(mcfd.run("report", "z", env={"LC_ALL": "C.UTF-8"}).stdout)
     assert max(map(len, mcfd.ok("report", "x", "--width", "32").splitlines())) <= 32
-    told = mcfd.json("report", "z")
-    assert (told["kind"], told["z_number"], told["certs_count"]) == ("Z", 1, 2)
+    content = mcfd.json("report", "z")
+    assert (content["kind"], content["z_number"], content["certs_count"]) == ("Z", 1, 2)
     assert mcfd.json("report", "x")["certs_count"] == 1
 
 
@@ -84,8 +84,8 @@ async def test_the_journal_as_a_file(mcfd):
     could not be made nothing is left."""
     for form, first in (("csv", "seq,state"), ("excel-fr", "\ufeffN° d'ordre;État"), ("jsonl", '{"seq":1,')):
         target = mcfd.folder / f"journal.{form}"
-        told = mcfd.ok("journal", "--from", "2020-01-01", "--output", str(target), "--format", form)
-        assert told == f"written: {target} (3 lines)\n"
+        output = mcfd.ok("journal", "--from", "2020-01-01", "--output", str(target), "--format", form)
+        assert output == f"written: {target} (3 lines)\n"
         assert target.read_text("utf-8").startswith(first)
         assert mcfd.refused(1, "journal", "--output", str(target)) == f"{target} exists already"
     missing = mcfd.folder / "none" / "journal.csv"
@@ -132,7 +132,7 @@ def test_logs_are_readable(mcfd):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (["nonsense"], "mcfd: Pas de commande 'nonsense'."),
         (["keys", "list", "--nonsense"], "mcfd: Pas d'option '--nonsense'."),
@@ -143,22 +143,22 @@ def test_logs_are_readable(mcfd):
         ),
     ],
 )
-def test_click_speaks_french(mcfd, arguments, told):
+def test_click_speaks_french(mcfd, arguments, expected):
     """On a French terminal wrong use is told in French, its usage line first and `mcfd:` in front of the fault."""
     done = mcfd.run(*arguments, env={"LC_ALL": "C.UTF-8"})
     assert done.returncode == 2
     usage, *_, last = plain(done.stderr).splitlines()
     assert usage.startswith("Usage : mcfd")
-    assert last.replace(" :", ":") == told.replace(" :", ":")
+    assert last.replace(" :", ":") == expected.replace(" :", ":")
 
 
 @pytest.mark.long
 def test_a_bar_at_a_terminal_and_nothing_in_a_pipe(mcfd):
     """`verify` shows how far it is and how long it still takes where somebody looks; a script sees only the answer. `doctor` is coloured
     at a terminal, and not with NO_COLOR."""
-    code, shown = at_a_terminal(mcfd, "doctor")
+    code, text = at_a_terminal(mcfd, "doctor")
     assert code in {0, 1}
-    assert "\x1b[3" in shown
+    assert "\x1b[3" in text
     assert "\x1b[" not in at_a_terminal(mcfd, "doctor", NO_COLOR="1")[1]
     piped = mcfd.run("verify")
     assert (piped.returncode, piped.stderr) == (0, "")
@@ -167,9 +167,9 @@ def test_a_bar_at_a_terminal_and_nothing_in_a_pipe(mcfd):
 def test_the_bar_has_a_total_and_the_time_left():
     """Each total its own bar; lines now and then where there is no terminal; JSON for the page."""
     script = "from daemon.cli.output import Progress\nwith Progress() as p:\n    p(1, 4)\n    p(3, 4)\n    p(5, 10)\n    p(10, 10)\n"
-    shown = watched([sys.executable, "-c", script], dict(os.environ))[1]
-    assert "75%" in shown
-    assert "100%" in shown
+    text = watched([sys.executable, "-c", script], dict(os.environ))[1]
+    assert "75%" in text
+    assert "100%" in text
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert done.stderr == ""
 
@@ -183,14 +183,14 @@ def watched(command, env):
     leader, follower = os.openpty()
     process = subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower, env={**env, "TERM": "xterm"})
     os.close(follower)
-    shown = b""
+    content = b""
     try:
         while piece := os.read(leader, 65_536):
-            shown += piece
+            content += piece
     except OSError:  # the other end is closed
         pass
     os.close(leader)
-    return process.wait(timeout=60), shown.decode()
+    return process.wait(timeout=60), content.decode()
 
 
 SEQUENCES = "\x1b]0;x\x07\x1b[2J\x9b31m\nmcfd: all is well\u202e"
@@ -202,10 +202,10 @@ def test_a_stranger_writes_nothing_on_the_terminal_of_root(mcfd):
     log = mcfd.folder / "mcfd.log"
     failed = {"time": "2025-12-03T08:00:00.123Z", "level": "warning", "event": "login.failed", "name": SEQUENCES}
     log.write_text(json.dumps(failed) + "\n" + SEQUENCES.replace("\n", "") + "\n")
-    shown = mcfd.ok("logs", "--file", str(log))
-    assert shown.count("\n") == 2
-    assert "\\x1b[2J\\x9b31m\\nmcfd: all is well\\u202e" in shown
-    assert re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", shown) is None
+    output = mcfd.ok("logs", "--file", str(log))
+    assert output.count("\n") == 2
+    assert "\\x1b[2J\\x9b31m\\nmcfd: all is well\\u202e" in output
+    assert re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", output) is None
 
 
 def test_a_label_is_shown_as_what_it_is(mcfd):

@@ -206,15 +206,15 @@ version
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str]]:
+def usage_texts(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str]]:
     """Each use of the command line and what it says."""
     folder = tmp_path_factory.mktemp("french")
     (folder / "mcfd.toml").write_text(CONFIG)
-    return asked(folder, USES, "walk")
+    return output_of(folder, USES, "walk")
 
 
 @pytest.fixture(scope="module")
-def said_in_use(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str]]:
+def ledger_texts(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str]]:
     """The same on a box with sales, a refusal, a closure, cash, people, and receivers and a printer that are gone."""
     folder = tmp_path_factory.mktemp("in-use")
     (folder / "mcfd.toml").write_text(CONFIG + RECEIVERS)
@@ -222,7 +222,7 @@ def said_in_use(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str
     (folder / "phrase").write_text("six mots\n")
     with ThreadPoolExecutor(1) as thread:
         thread.submit(asyncio.run, _used(folder / "mcfd.sqlite3")).result()
-    return asked(folder, IN_USE)
+    return output_of(folder, IN_USE)
 
 
 async def _used(ledger: Path) -> None:
@@ -238,15 +238,15 @@ async def _used(ledger: Path) -> None:
         await store.people.create("awa", "manager", "un mot de passe", at=till.at)
 
 
-def asked(folder: Path, uses: Iterable[tuple[str, ...]], *arguments: str) -> list[tuple[str, str]]:
+def output_of(folder: Path, uses: Iterable[tuple[str, ...]], *arguments: str) -> list[tuple[str, str]]:
     """In one process."""
-    kept = {name: value for name, value in environment().items() if not name.startswith(("MCFD_", "LC_", "LANG"))}
+    variables = {name: value for name, value in environment().items() if not name.startswith(("MCFD_", "LC_", "LANG"))}
     done = subprocess.run(
         [sys.executable, "-c", WALK, *arguments],
         input="".join(json.dumps(use) + "\n" for use in uses),
         capture_output=True, text=True, timeout=120, check=False, cwd=folder,
         env={
-            **kept, "LC_ALL": "fr_FR.UTF-8", "COLUMNS": "100",
+            **variables, "LC_ALL": "fr_FR.UTF-8", "COLUMNS": "100",
             "MCFD_CONFIG": str(folder / "mcfd.toml"), "MCFD_SERVER_PORT": "1",
         },
     )  # fmt: skip
@@ -260,33 +260,33 @@ def english(text: str) -> list[str]:
     return [line for line in plain.splitlines() if OURS.search(NOT_WORDS.sub(" ", line))]
 
 
-def test_every_command_speaks_french(said: list[tuple[str, str]]) -> None:
+def test_every_command_speaks_french(usage_texts: list[tuple[str, str]]) -> None:
     """Help, wrong use, and a box that knows nothing yet."""
-    assert len(said) > 100
-    wrong = {use: lines for use, text in said if (lines := english(text))}
+    assert len(usage_texts) > 100
+    wrong = {use: lines for use, text in usage_texts if (lines := english(text))}
     assert wrong == {}
 
 
 @pytest.mark.long
-def test_a_box_in_use_speaks_french(said_in_use: list[tuple[str, str]]) -> None:
+def test_a_box_in_use_speaks_french(ledger_texts: list[tuple[str, str]]) -> None:
     """Every command in its daily use, and what it says when a file, a receiver, a machine or a person is not there."""
-    assert len(said_in_use) == len(IN_USE)
-    assert [f"{use}: {line}" for use, text in said_in_use for line in english(text)] == []
-    assert not [use for use, text in said_in_use if "Traceback" in text]
+    assert len(ledger_texts) == len(IN_USE)
+    assert [f"{use}: {line}" for use, text in ledger_texts for line in english(text)] == []
+    assert not [use for use, text in ledger_texts if "Traceback" in text]
 
 
-def test_the_audit_log_is_in_words(said_in_use: list[tuple[str, str]]) -> None:
+def test_the_audit_log_is_in_words(ledger_texts: list[tuple[str, str]]) -> None:
     """What was done, to what, and the facts beside it: the codes of each are for programs (`--json`)."""
-    log = dict(said_in_use)["audit"]
+    log = dict(ledger_texts)["audit"]
     assert all(
         word in log for word in ("clé créée", "clé révoquée", "clé 2", "(terminal)", "Rôle\N{NO-BREAK SPACE}: vendeur")
     ), log
     assert not re.search(r"(key|user)[.:]|shell:|role=", log), log
 
 
-def test_every_complaint_says_whose_it_is(said: list[tuple[str, str]]) -> None:
+def test_every_complaint_says_whose_it_is(usage_texts: list[tuple[str, str]]) -> None:
     """`mcfd:` stands in front of each, and none is silent."""
-    for use, text in said:
+    for use, text in usage_texts:
         if use.endswith("--nothing") or use.split()[0] == "frobnicate":
             assert re.search(r"^mcfd: ", text, re.MULTILINE), (use, text)
 

@@ -32,9 +32,9 @@ def test_a_changed_record(mcfd):
     done = mcfd.run("verify")
     assert (done.returncode, done.stdout) == (1, "")
     assert f"mcfd: {NIM} (live): " in done.stderr
-    told = mcfd.run("verify", "--json")
-    assert told.returncode == 1
-    assert '"ok": false' in told.stdout
+    output = mcfd.run("verify", "--json")
+    assert output.returncode == 1
+    assert '"ok": false' in output.stdout
 
 
 def test_what_is_wrong_is_told_in_the_language_of_the_terminal(mcfd):
@@ -127,9 +127,9 @@ def test_backups_with_a_date_are_thinned_out(mcfd):
     old = [folder / f"mcfd-2020010{day}T000000Z.sqlite3" for day in (1, 2, 3)]
     for file in old:
         file.touch()
-    made = mcfd.json("backup", "--into", str(folder), "--keep-daily", "2", "--keep-monthly", "1")
-    assert made["deleted"] == [str(file) for file in old[:2]]
-    assert {str(file) for file in folder.iterdir()} == {made["backup"], str(old[2])}
+    content = mcfd.json("backup", "--into", str(folder), "--keep-daily", "2", "--keep-monthly", "1")
+    assert content["deleted"] == [str(file) for file in old[:2]]
+    assert {str(file) for file in folder.iterdir()} == {content["backup"], str(old[2])}
     for arguments in ([], ["x", "--into", "y"], ["x", "--keep-daily", "1"]):
         assert mcfd.run("backup", *arguments).returncode == 2
 
@@ -212,11 +212,11 @@ async def test_each_machine_has_its_own_last_z(mcfd, tmp_path):
     assert f"{NIM}, {other}" in refused
     assert not new.ledger.exists()
     for wrong in (("x",), (f"{NIM}=",), ("nim=3",), (f"{NIM}=3", f"{NIM}=4"), ("3", f"{NIM}=4"), (f"{NIM}=-3",)):
-        said = [part for value in wrong for part in ("--last-z", value)]
-        assert new.run("restore", str(copy), "--yes", *said).returncode == 2
-    told = new.ok("restore", str(copy), "--yes", "--last-z", f"{NIM.partition('-')[0]}=7")
-    assert f"mcfd machine last-z {other} NUMBER" in told
-    assert f"last-z {NIM}" not in told
+        rows = [part for value in wrong for part in ("--last-z", value)]
+        assert new.run("restore", str(copy), "--yes", *rows).returncode == 2
+    output = new.ok("restore", str(copy), "--yes", "--last-z", f"{NIM.partition('-')[0]}=7")
+    assert f"mcfd machine last-z {other} NUMBER" in output
+    assert f"last-z {NIM}" not in output
     again = json.loads(
         new.ok("restore", str(copy), "--yes", "--json", "--last-z", f"{NIM}=7", "--last-z", f"{other}=2")
     )

@@ -73,22 +73,22 @@ async def test_a_spare_and_a_take_over_are_named(mcfd):
     assert (first["take_over"], spare["take_over"]) == (None, None)
     async with opened(mcfd.ledger) as store:
         await store.decisions.take_over(*pair, reason="it fell", at=START)
-    said = mcfd.ok("machine", "list")
+    output = mcfd.ok("machine", "list")
     assert (
         f"{OTHER} certifies in the place of {NIM} since 2025-12-06 05:46:40: it fell\n  → mcfd machine take-back"
-        in said
+        in output
     )
-    assert "is the spare of" not in said
+    assert "is the spare of" not in output
     lasts = {"nim": NIM, "spare": OTHER, "since": "2025-12-06T05:46:40.000Z", "reason": "it fell"}
     assert [each["take_over"] for each in mcfd.json("machine", "list")] == [lasts, lasts]
 
 
 def test_a_machine_is_read_when_nobody_else_does(mcfd, machine):
     """C1h, C2h and 2Bh in the shape of the API's `/info`; reading leaves the machine as it was."""
-    told = mcfd.json("machine", "info")
-    assert (told["source"], told["machine"]["nim"], told["machine"]["ifu"]) == ("machine", NIM, "00084440Y")
-    assert told["machine"]["counters"] == {"tc": 0, "fvc": 0, "frc": 0}
-    assert told["machine"]["taxServer"]["alert"] is False
+    content = mcfd.json("machine", "info")
+    assert (content["source"], content["machine"]["nim"], content["machine"]["ifu"]) == ("machine", NIM, "00084440Y")
+    assert content["machine"]["counters"] == {"tc": 0, "fvc": 0, "frc": 0}
+    assert content["machine"]["taxServer"]["alert"] is False
     assert "TRADE NAME" in mcfd.ok("machine", "info", NIM)
     assert machine.counters == (0, 0, 0)
     assert not mcfd.ledger.exists()
@@ -100,20 +100,20 @@ async def test_a_line_that_is_held_is_left_alone(mcfd, machine):
         await (await Till.of(store)).sell()
     port = open_port(str(machine.link))
     try:
-        told = mcfd.json("machine", "info")
+        content = mcfd.json("machine", "info")
         text = mcfd.run("machine", "info")
     finally:
         port.close()
-    assert (told["source"], told["machine"], told["ledger"]["last_invoice"]) == ("ledger", None, "S-1")
+    assert (content["source"], content["machine"], content["ledger"]["last_invoice"]) == ("ledger", None, "S-1")
     assert "is held by another program" in text.stderr
     assert "TC 1  FVC 1  FRC 0" in text.stdout
 
 
 def test_no_machine_there(mcfd):
     """A port that does not exist is told, and is no crash; a NIM that is not configured is refused."""
-    told = mcfd.json("machine", "info")
-    assert told["source"] == "ledger"
-    assert "no such device" in told["problem"]
+    content = mcfd.json("machine", "info")
+    assert content["source"] == "ledger"
+    assert "no such device" in content["problem"]
     assert mcfd.refused(1, "machine", "info", OTHER) == f"{OTHER} is not in the configuration; there is {NIM}"
 
 
@@ -151,14 +151,14 @@ async def disputed(mcfd):
     return mcfd
 
 
-async def kept(mcfd: Command, number: str):
+async def stored_attempt(mcfd: Command, number: str):
     async with opened(mcfd.ledger) as store:
         book = await store.ledger.open_book(NIM, "live")
         (settlement,) = await store.decisions.settlements(book)
         return store.ledger.peek(attempts.find_number, book, number), await store.ledger.state(book), settlement
 
 
-def settlements_told(mcfd: Command) -> list[dict[str, str]]:
+def settled_events(mcfd: Command) -> list[dict[str, str]]:
     """What the audit log has of them."""
     entries = audited(mcfd, "attempt.settled")
     assert all(entry["subject"] == f"{NIM} live" for entry in entries)
@@ -167,13 +167,13 @@ def settlements_told(mcfd: Command) -> list[dict[str, str]]:
 
 async def test_the_machine_did_certify(disputed):
     """`certified`: the machine's own code, time and counters enter the ledger, with the reason; work may go on."""
-    told = disputed.ok("machine", "settle", NIM, "--decision", "certified", "--reason", "seen on its journal")
-    assert "D-1 has no known outcome" in told
-    assert "code " in told
-    record, state, settlement = await kept(disputed, "D-1")
+    output = disputed.ok("machine", "settle", NIM, "--decision", "certified", "--reason", "seen on its journal")
+    assert "D-1 has no known outcome" in output
+    assert "code " in output
+    record, state, settlement = await stored_attempt(disputed, "D-1")
     assert (record.state, record.counters.fvc, len(record.code)) == ("certified", 2, 24)
     assert (state.attention, settlement.reason) == ("", "seen on its journal")
-    assert settlements_told(disputed) == [{"decision": "certified", "number": "D-1", "reason": "seen on its journal"}]
+    assert settled_events(disputed) == [{"decision": "certified", "number": "D-1", "reason": "seen on its journal"}]
     disputed.ok("verify")
     assert disputed.json("machine", "settle") == {"settled": False, "attention": None}
     assert disputed.ok("machine", "settle") == "nothing to settle: no machine is in attention\n"
@@ -192,10 +192,10 @@ async def test_the_machine_did_not_certify(disputed):
         await store.ledger.keep_evidence(till.book, till.state(invoice("X-1")), at=till.at)
     arguments = ("machine", "settle", "--decision", "not-certified", "--reason", "the receipt never came")
     assert disputed.json(*arguments)["decision"] == "not-certified"
-    record, state, settlement = await kept(disputed, "D-1")
+    record, state, settlement = await stored_attempt(disputed, "D-1")
     assert record is None
     assert (state.attention, settlement.decision) == ("", "abandoned")
-    assert settlements_told(disputed) == [
+    assert settled_events(disputed) == [
         {"decision": "not-certified", "number": "D-1", "reason": "the receipt never came"}
     ]
     disputed.ok("verify")
@@ -216,7 +216,7 @@ async def test_nothing_is_entered_that_the_machine_did_not_say(mcfd):
     async with opened(mcfd.ledger) as store:
         assert (await store.ledger.state(till.book)).attention == "unknown"
         assert not await store.decisions.settlements(till.book)
-    assert settlements_told(mcfd) == []
+    assert settled_events(mcfd) == []
     assert without.returncode == other_total.returncode == adopting.returncode == 1
     assert "it is not known what the machine says" in without.stderr
     assert "is not D-1 with this total" in other_total.stderr
@@ -249,9 +249,9 @@ async def test_what_stands_on_the_machine_s_paper_is_entered(mcfd):
     assert (done.returncode, [name in done.stderr for name in ("--code", "--time", "--counters")]) == (2, [True] * 3)
     early = mcfd.run(*settling, "--code", CODE, "--time", "20200101000000")
     assert (early.returncode, "cannot be of that time" in early.stderr) == (1, True)
-    told = mcfd.json(*settling, "--code", CODE, "--time", time, "--counters", "2/2 FV")
-    assert told["decision"] == "certified"
-    record, state, _ = await kept(mcfd, "D-1")
+    counters = mcfd.json(*settling, "--code", CODE, "--time", time, "--counters", "2/2 FV")
+    assert counters["decision"] == "certified"
+    record, state, _ = await stored_attempt(mcfd, "D-1")
     assert (record.state, record.code, record.machine_time) == ("certified", CODE.replace("-", ""), time)
     assert (record.counters, record.fc, state.counters.fvc) == (FiscalCounters(2, 2, 0), 2, 2)
     mcfd.ok("verify")
@@ -263,7 +263,7 @@ async def test_at_a_terminal_the_paper_is_asked_for(mcfd):
     typed = f"certified\n{CODE}\n{time}\n\nvu sur le ticket\n"
     done = mcfd.at_terminal(typed.encode(), "machine", "settle", LC_ALL="fr_FR.UTF-8")
     assert done.returncode == 0, done.stdout + done.stderr
-    record, _, settlement = await kept(mcfd, "D-1")
+    record, _, settlement = await stored_attempt(mcfd, "D-1")
     assert (record.state, settlement.reason) == ("certified", "vu sur le ticket")
 
 
@@ -279,21 +279,19 @@ async def test_a_time_that_cannot_be_is_entered_once_it_is_confirmed(mcfd, is_pr
             *("machine", "settle", "--decision", "certified", "--reason", "ticket", "--as-printed"),
             *("--code", CODE, "--time", "20200101000000"),
         )
-    record, _, _ = await kept(mcfd, "D-1")
+    record, _, _ = await stored_attempt(mcfd, "D-1")
     assert (record.state, record.machine_time) == ("certified", "20200101000000")
-    assert settlements_told(mcfd) == [
-        {"decision": "certified", "number": "D-1", "reason": "ticket", "as_printed": "yes"}
-    ]
+    assert settled_events(mcfd) == [{"decision": "certified", "number": "D-1", "reason": "ticket", "as_printed": "yes"}]
     mcfd.ok("verify")
 
 
 async def test_a_case_that_is_not_the_one_that_was_shown_is_not_decided(disputed):
     """`--case` names what was looked at: exit 1, nothing written, when it is another one by now."""
-    shown = re.search(r"^case: (\w+)$", disputed.run("machine", "settle").stdout, re.MULTILINE)[1]
+    output = re.search(r"^case: (\w+)$", disputed.run("machine", "settle").stdout, re.MULTILINE)[1]
     settling = ("machine", "settle", "--decision", "certified", "--reason", "x", "--case")
     other = disputed.run(*settling, "0123456789ab")
     assert (other.returncode, "not the one that was shown" in other.stderr) == (1, True)
-    disputed.ok(*settling, shown)
+    disputed.ok(*settling, output)
 
 
 async def test_a_ledger_behind_its_machine(mcfd):
@@ -306,11 +304,11 @@ async def test_a_ledger_behind_its_machine(mcfd):
         await store.ledger.set_attention(till.book, "2 invoices more", at=till.at)
         await store.ledger.keep_evidence(till.book, till.state(invoice("X-2")), at=till.at)
     mcfd.ok("machine", "settle", "--decision", "adopt", "--reason", "an old backup was put back")
-    record, state, settlement = await kept(mcfd, "X-2")
+    record, state, settlement = await stored_attempt(mcfd, "X-2")
     assert (record.state, record.total_ttc) == ("certified", 15000)
     assert (state.counters.fvc, state.last_number, state.unexplained) == (3, "X-2", 2)
     assert settlement.decision == "adopted"
-    assert settlements_told(mcfd) == [{"decision": "adopt", "number": "X-2", "reason": "an old backup was put back"}]
+    assert settled_events(mcfd) == [{"decision": "adopt", "number": "X-2", "reason": "an old backup was put back"}]
     mcfd.ok("verify")
 
 
@@ -336,7 +334,7 @@ async def test_at_a_terminal_it_is_asked(disputed):
     assert done.returncode == 0, done.stdout + done.stderr
     assert "facture sans issue connue\N{NO-BREAK SPACE}: D-1 (FV, 15000 XOF)" in done.stdout
     assert "Décision" in done.stdout
-    record, _, settlement = await kept(disputed, "D-1")
+    record, _, settlement = await stored_attempt(disputed, "D-1")
     assert (record.state, settlement.reason) == ("certified", "vu sur le journal")
 
 

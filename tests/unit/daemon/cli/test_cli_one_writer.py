@@ -35,7 +35,7 @@ MORE: tuple[tuple[str, ...], ...] = (
 )
 BESIDE = {*(("run",), ("restore",), ("time", "repair"))}
 """Commands that are refused beside a daemon."""
-ASKED = {
+QUESTIONS = {
     *("keys.create", "keys.revoke", "users.create", "users.passwd", "users.disable", "time.accept"),
     *("backup.note", "verify.note", "tls.note", "upstream.replay"),
 }
@@ -73,7 +73,7 @@ def test_beside_a_daemon_no_command_opens_the_ledger_to_write(tmp_path: Path, mo
             if any(command[: len(beside)] == beside for beside in BESIDE):
                 assert (done.returncode, done.stdout) == (3, ""), (command, done.stderr)
                 assert f"is in use by another mcfd (process {shop.pid}); stop that one first" in done.stderr, command
-        assert {event["operation"] for event in shop.events("command.done")} == ASKED
+        assert {event["operation"] for event in shop.events("command.done")} == QUESTIONS
         assert audited(mcfd, "user.disabled")
         assert mcfd.json("audit")["ok"]
         shop.use_key(mcfd.ok("keys", "create", "--nim", NIM).strip())
@@ -132,11 +132,11 @@ def test_a_command_that_loses_the_daemon_says_so(tmp_path: Path) -> None:
     control = tmp_path / "control"
     lock = LedgerLock.acquire(mcfd.ledger, control=control)
     with bind_unix(control) as listener, ThreadPoolExecutor(1) as daemon:
-        asked = daemon.submit(_lost, listener)
-        said = mcfd.refused(3, "keys", "revoke", "1")
+        query = daemon.submit(_lost, listener)
+        text = mcfd.refused(3, "keys", "revoke", "1")
     lock.release()
-    assert b'"key_id":1' in asked.result()
-    assert said.startswith("the daemon ended before it answered")
+    assert b'"key_id":1' in query.result()
+    assert text.startswith("the daemon ended before it answered")
     mcfd.ok("keys", "revoke", "1")
 
 

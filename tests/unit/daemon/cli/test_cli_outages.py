@@ -60,8 +60,8 @@ def test_who_was_notified_is_noted_once(mcfd: Command) -> None:
     (entry,) = audited(mcfd, "outage.notified")
     assert (entry["subject"], entry["detail"]["outage"]) == (f"{NIM} live", "2")
     mcfd.ok("outages", "2", "--nim", NIM, "--notified", "distributor", "--reference", "by telephone")
-    told = mcfd.ok("outages", "2", "--nim", NIM)
-    assert "the tax administration (DGI-118, 2025-12-06 07:00:00), the distributor (by telephone" in told
+    output = mcfd.ok("outages", "2", "--nim", NIM)
+    assert "the tax administration (DGI-118, 2025-12-06 07:00:00), the distributor (by telephone" in output
     assert mcfd.json("verify")["problems"] == []
 
 

@@ -30,10 +30,10 @@ def mcfd(tmp_path):
 
 def test_it_is_shown_without_the_people(mcfd):
     """Command and fields by name, the customer masked."""
-    shown = mcfd.ok("machine", "recording", NIM)
-    assert "C3h  SEQ 21  customer  CTYPE=PM  CIFU=xxxxxxxxx  CNAME=xxxx" in shown
-    assert "OUEDRAOGO" not in shown
-    assert len(shown.splitlines()) == 2
+    output = mcfd.ok("machine", "recording", NIM)
+    assert "C3h  SEQ 21  customer  CTYPE=PM  CIFU=xxxxxxxxx  CNAME=xxxx" in output
+    assert "OUEDRAOGO" not in output
+    assert len(output.splitlines()) == 2
 
 
 def test_root_may_see_them(mcfd, monkeypatch):

@@ -23,7 +23,7 @@ from daemon.whole_box.archive import LEDGER, MANIFEST, SIGNATURE
 from daemon.whole_box.sealed import new_identity
 
 MEGABYTE = 1024 * 1024
-NOBODY = 65_534
+UNPRIVILEGED_UID = 65_534
 
 
 class Bench:
@@ -381,7 +381,7 @@ def test_root_follows_no_link_that_the_daemons_user_has_planted(bench: Bench) ->
             (folder / "var" / name).symlink_to(folder / "root")
         (folder / "var/backups/copy.sqlite3").symlink_to(folder / "root/shadow")
         for path in (folder / "var", *(folder / "var").rglob("*")):
-            os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+            os.chown(path, UNPRIVILEGED_UID, UNPRIVILEGED_UID, follow_symlinks=False)
         config = CONFIG.replace('"mcfd.sqlite3"', f'"{folder}/var/mcfd.sqlite3"')
         (folder / "etc/mcfd.toml").write_text(f'{config}\n[company]\nlogo = "{folder}/var/keys/evil"\n')
         file = bench.archive(

@@ -41,7 +41,7 @@ def mcfd(monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
 
 def typed(mcfd: Command, user: int, commands: list[tuple[str, ...]]) -> list[tuple[int, str]]:
     """Exit code and stdout of each, typed by that user."""
-    first = ("support.cli.somebody", "become", {"user": user})
+    first = ("support.cli.other_user", "become", {"user": user})
     return [(done.returncode, done.stdout) for done in (mcfd.run(*command, first=first) for command in commands)]
 
 
@@ -55,13 +55,13 @@ def test_a_stranger_learns_nothing_and_changes_nothing(mcfd: Command) -> None:
     """Somebody with a shell on the box who is neither root nor the daemon: what needs the box's files is refused without a word of them,
     and not a byte of them changes; the rest works."""
     before = {path: path.read_bytes() for path in mcfd.folder.rglob("*") if path.is_file()}
-    for command, (code, said) in zip(TABLE, typed(mcfd, STRANGER, list(TABLE)), strict=True):
+    for command, (code, text) in zip(TABLE, typed(mcfd, STRANGER, list(TABLE)), strict=True):
         if TABLE[command] == ANYONE:
             assert code == 0, command
         else:
             assert code != 0, command
-            assert "ak_live_" not in said, command
-            assert NIM not in said, command
+            assert "ak_live_" not in text, command
+            assert NIM not in text, command
     assert {path: path.read_bytes() for path in before} == before
     new = {path for path in mcfd.folder.rglob("*") if path.is_file()} - before.keys()
     assert {path.name for path in new if path.parent.name != "dossier"} == {"new.key"}

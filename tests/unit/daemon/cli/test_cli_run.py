@@ -60,8 +60,8 @@ def test_settled_while_the_daemon_runs(tmp_path):
         wait_for(lambda: shop.certify(invoice("A-2")).json()["code"] == "MACHINE_ATTENTION", "attention")
         settle = ("machine", "settle", NIM, "--decision", "adopt", "--reason", "the old till was used")
         # The ledger is known to be behind before the machine has said by what.
-        told = wait_for(lambda: (done := shop.mcfd(*settle)).returncode == 0 and done, "what the machine says")
-        assert "B-1 (FV, 700 XOF)" in told.stdout
+        result = wait_for(lambda: (done := shop.mcfd(*settle)).returncode == 0 and done, "what the machine says")
+        assert "B-1 (FV, 700 XOF)" in result.stdout
         wait_for(lambda: shop.http.get("/health/ready").status_code == httpx.codes.OK, "work to go on")
         assert shop.certify(invoice("B-1", 700)).json()["code"] == "DUPLICATE_INVOICE"
         assert shop.certify(invoice("A-2")).status_code == httpx.codes.OK

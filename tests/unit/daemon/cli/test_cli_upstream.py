@@ -29,9 +29,9 @@ async def mcfd(tmp_path):
 
 def test_what_waits_and_what_is_parked(mcfd):
     """Figures of each machine for scripts and for people; the sandbox is not on its way anywhere."""
-    told = mcfd.json("upstream", "status")
-    (machine,) = told["machines"]
-    assert told["kind"] == "https"
+    content = mcfd.json("upstream", "status")
+    (machine,) = content["machines"]
+    assert content["kind"] == "https"
     assert (machine["nim"], machine["mode"], machine["waiting"], machine["parked"]) == (NIM, "live", 1, 1)
     assert machine["last_error"] == "HTTP 503"
     assert machine["oldest_at"].endswith("Z")
@@ -129,9 +129,9 @@ async def test_the_way_upstream_is_tried_before_the_first_z(tmp_path, receiver):
     await receiver.script({"status": 401})
     assert "401" in mcfd.refused(1, "upstream", "test")
     receiver.kill()
-    (told,) = json.loads(mcfd.run("upstream", "test", "--json").stdout)
-    assert told["ok"] is False
-    assert told["error"]
+    (content,) = json.loads(mcfd.run("upstream", "test", "--json").stdout)
+    assert content["ok"] is False
+    assert content["error"]
 
 
 async def test_a_webhook_is_tried(tmp_path, receiver):

@@ -51,9 +51,9 @@ async def test_a_person_from_first_to_last(mcfd):
 def test_a_password_typed_twice(mcfd):
     """At a terminal it is asked for; two that differ are asked for again, and nothing of it is shown."""
     lines = ("mil et sorgho", "mil et riz", "mil et sorgho", "mil et sorgho")
-    shown = typed(mcfd, lines, "users", "create", "awa", "--role", "seller")
-    assert "sorgho" not in shown
-    assert "awa may log in (seller)" in shown
+    text = typed(mcfd, lines, "users", "create", "awa", "--role", "seller")
+    assert "sorgho" not in text
+    assert "awa may log in (seller)" in text
     assert mcfd.json("users", "list")[0]["role"] == "seller"
 
 
@@ -64,14 +64,14 @@ def typed(mcfd, lines, *arguments):
         [BIN / "mcfd", *arguments], stdin=follower, stdout=follower, stderr=follower, env=mcfd.environ()
     )
     os.close(follower)
-    shown, waiting = "", list(lines)
+    text, waiting = "", list(lines)
     try:
         while True:
             try:
-                shown += os.read(leader, 4096).decode()
+                text += os.read(leader, 4096).decode()
             except OSError:  # the command has ended, and its terminal with it
-                return shown
-            if shown.endswith(": ") and waiting:
+                return text
+            if text.endswith(": ") and waiting:
                 os.write(leader, waiting.pop(0).encode() + b"\n")
     finally:
         command.wait(30)

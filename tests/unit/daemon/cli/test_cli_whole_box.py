@@ -50,18 +50,18 @@ def test_the_whole_box_comes_back(box: Command, tmp_path: Path) -> None:
     """Ledger, people, configuration, secrets and the authority, so that no till has to trust anew; the last Z is asked, since the dead
     disk may have given more numbers than the backup has."""
     file = tmp_path / "stick.age"
-    told = box.json("backup", "--all", str(file), "--passphrase-file", str(box.folder / "passphrase"))
-    assert (told["records"], told["closures"]) == (2, 2)
+    content = box.json("backup", "--all", str(file), "--passphrase-file", str(box.folder / "passphrase"))
+    assert (content["records"], content["closures"]) == (2, 2)
     assert SECRET.encode() not in file.read_bytes()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     (tmp_path / "new").mkdir()
     new = Command(tmp_path / "new")
     new.config.unlink()
-    told = new.json(
+    content = new.json(
         *("restore", "--all", str(file), "--config", str(new.config)),
         *("--passphrase-file", str(box.folder / "passphrase"), "--yes"),
     )
-    assert (told["records"], told["aside"]) == (2, None)
+    assert (content["records"], content["aside"]) == (2, None)
     for name in (
         "mcfd.toml",
         "credentials/upstream.secret",
@@ -84,8 +84,8 @@ def test_nothing_is_replaced_unasked_and_what_was_there_is_kept(box: Command, tm
     box.ok("backup", "--all", str(file), *phrase)
     refused = box.run("restore", "--all", str(file), *phrase)
     assert (refused.returncode, "--yes" in refused.stderr) == (2, True)
-    told = box.json("restore", "--all", str(file), *phrase, "--yes")
-    assert Path(told["aside"]).exists()
+    content = box.json("restore", "--all", str(file), *phrase, "--yes")
+    assert Path(content["aside"]).exists()
     assert len(list(box.folder.glob("mcfd.toml.replaced-*"))) == 1
 
 

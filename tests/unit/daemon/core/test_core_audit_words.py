@@ -17,14 +17,14 @@ LABELS = {"3": "Caisse 1"}
 WHO = {"user:awa": "awa", "key:3": "Caisse 1", "key:4": "clé 4", "shell:root": "root (terminal)", "mcfd": "mcfd"}
 
 
-@pytest.mark.parametrize(("actor", "told"), WHO.items())
-def test_who_did_it(actor: str, told: str) -> None:
+@pytest.mark.parametrize(("actor", "expected"), WHO.items())
+def test_who_did_it(actor: str, expected: str) -> None:
     """A person by name, a till by that of its key, a command on the box, or the daemon itself."""
-    assert who(actor, LABELS, Speaker("fr")) == told
+    assert who(actor, LABELS, Speaker("fr")) == expected
 
 
 @pytest.mark.parametrize(
-    ("subject", "told"),
+    ("subject", "expected"),
     [
         ("user awa", "awa"),
         ("key 3", "Caisse 1"),
@@ -35,9 +35,9 @@ def test_who_did_it(actor: str, told: str) -> None:
         ("mcfd.toml", "mcfd.toml"),
     ],
 )
-def test_what_it_was_done_to(subject: str, told: str) -> None:
+def test_what_it_was_done_to(subject: str, expected: str) -> None:
     """The sandbox is marked, a file is its name; what is none of ours stays as it is."""
-    assert whom(subject, LABELS, Speaker("fr")) == told
+    assert whom(subject, LABELS, Speaker("fr")) == expected
 
 
 def test_what_was_done_has_words() -> None:
@@ -49,8 +49,8 @@ def test_what_was_done_has_words() -> None:
 def test_the_facts_beside_it() -> None:
     """In words where they are ours, each with its capital, as they are where they are a name, a number or of another version; what is empty is left out."""
     found = {"nim": "EL02000015", "mode": "test", "label": "role", "role": "manager", "reason": "", "paint": "red"}
-    told = details(found, Speaker("fr")).replace("\N{NO-BREAK SPACE}", " ").replace("\N{NARROW NO-BREAK SPACE}", " ")
-    assert told == "NIM : EL02000015 · Mode : essai · Caisse : role · Rôle : gérant · PAINT : red"
+    result = details(found, Speaker("fr")).replace("\N{NO-BREAK SPACE}", " ").replace("\N{NARROW NO-BREAK SPACE}", " ")
+    assert result == "NIM : EL02000015 · Mode : essai · Caisse : role · Rôle : gérant · PAINT : red"
     moved = details({"amount": "20000", "kind": "withdrawal"}, Speaker("en"), lambda francs: f"{francs:,} F")
     assert moved == "Amount: 20,000 F · Movement: taken out"
 

@@ -43,34 +43,34 @@ def test_no_time_is_before_the_book_and_none_that_nobody_vouches_for_far_after_i
     book: int, box: int, machine: int | None, synchronised: bool, stepped: bool
 ) -> None:
     """Whatever the clocks say, also in the year 9999: not before, and beyond the bound only by a synchronised box."""
-    told = decide_time(Clocks(book, box, synchronised, machine, stepped))
-    assert told.at >= book
-    if book and told.at > book + BOUND:
-        assert (told.source, synchronised) == (Source.BOX, True)
+    reading = decide_time(Clocks(book, box, synchronised, machine, stepped))
+    assert reading.at >= book
+    if book and reading.at > book + BOUND:
+        assert (reading.source, synchronised) == (Source.BOX, True)
 
 
 @pytest.mark.parametrize("wrong", [NOON + 10 * YEAR, NOON - 10 * YEAR, 0, 253_402_300_799_000, None])
 def test_a_machine_with_a_wrong_clock_has_no_say_while_the_box_is_right(wrong: int | None) -> None:
     """Ten years ahead, ten behind, 1970, 9999, unreadable: the box's time."""
     for synchronised in (True, False):
-        told = decide_time(clocks(NOON + HOUR, wrong, synchronised=synchronised))
-        assert (told.at, told.source, told.ahead) == (NOON + HOUR, Source.BOX, 0)
+        reading = decide_time(clocks(NOON + HOUR, wrong, synchronised=synchronised))
+        assert (reading.at, reading.source, reading.ahead) == (NOON + HOUR, Source.BOX, 0)
 
 
 @pytest.mark.parametrize("wrong", [0, NOON - 10 * YEAR, NOON + 10 * YEAR])
 def test_a_box_with_a_wrong_clock_takes_the_machines(wrong: int) -> None:
     """1970 after a power cut, ten years ahead: the machine's time, which is near what the book holds."""
-    told = decide_time(clocks(wrong, NOON + HOUR))
-    assert (told.at, told.source) == (NOON + HOUR, Source.MACHINE)
+    reading = decide_time(clocks(wrong, NOON + HOUR))
+    assert (reading.at, reading.source) == (NOON + HOUR, Source.MACHINE)
 
 
 def test_two_wrong_clocks_move_nothing_and_one_ahead_is_asked_about() -> None:
     """Time stands still; where a clock is too far ahead, an operator is asked, in a sentence that names each that is."""
     for box, machine in product((0, NOON + 10 * YEAR), (0, NOON - YEAR, NOON + 10 * YEAR)):
         seen = clocks(box, machine)
-        told = decide_time(seen)
-        assert (told.at, told.source) == (NOON, Source.BOOK)
-        asks = question(seen, told)
+        reading = decide_time(seen)
+        assert (reading.at, reading.source) == (NOON, Source.BOOK)
+        asks = question(seen, reading)
         assert bool(asks) == (max(box, machine) > NOON)
         assert not asks or "mcfd time accept" in asks
         assert ("the box says" in asks, "the machine says" in asks) == (box > NOON, machine > NOON)
@@ -78,8 +78,8 @@ def test_two_wrong_clocks_move_nothing_and_one_ahead_is_asked_about() -> None:
 
 def test_a_synchronised_box_is_believed_after_any_absence() -> None:
     """A shop that was closed for a year, with a clock that is vouched for: nobody is asked."""
-    told = decide_time(clocks(NOON + YEAR, NOON + 9 * YEAR, synchronised=True))
-    assert (told.at, told.source, told.ahead) == (NOON + YEAR, Source.BOX, 0)
+    reading = decide_time(clocks(NOON + YEAR, NOON + 9 * YEAR, synchronised=True))
+    assert (reading.at, reading.source, reading.ahead) == (NOON + YEAR, Source.BOX, 0)
 
 
 def test_a_synchronised_clock_from_before_the_program_was_made_is_not_believed() -> None:
@@ -90,15 +90,15 @@ def test_a_synchronised_clock_from_before_the_program_was_made_is_not_believed()
 
 def test_a_step_of_the_box_is_believed_only_against_no_other_clock() -> None:
     """Five hours ahead while the daemon runs, unsynchronised: the machine's time, if there is one."""
-    told = decide_time(clocks(NOON + 5 * HOUR, NOON + HOUR, stepped=True))
-    assert (told.at, told.source) == (NOON + HOUR, Source.MACHINE)
+    reading = decide_time(clocks(NOON + 5 * HOUR, NOON + HOUR, stepped=True))
+    assert (reading.at, reading.source) == (NOON + HOUR, Source.MACHINE)
     assert decide_time(clocks(NOON + 5 * HOUR, None, stepped=True)).source is Source.BOX
 
 
 def test_a_poisoned_book_is_told() -> None:
     """The clock is vouched for and the book is ten years ahead of it: time stands still, and by how much is known."""
-    told = decide_time(clocks(NOON, NOON, book=NOON + 10 * YEAR, synchronised=True))
-    assert (told.at, told.behind) == (NOON + 10 * YEAR, 10 * YEAR)
+    reading = decide_time(clocks(NOON, NOON, book=NOON + 10 * YEAR, synchronised=True))
+    assert (reading.at, reading.behind) == (NOON + 10 * YEAR, 10 * YEAR)
 
 
 def test_an_empty_book_begins_with_a_clock_of_these_years() -> None:
@@ -110,10 +110,10 @@ def test_an_empty_book_begins_with_a_clock_of_these_years() -> None:
 
 def test_an_empty_book_is_moved_by_no_clock_that_is_not_believed() -> None:
     """Box and machine ten years ahead: an operator is asked; what is written meanwhile leaves the book where a right clock is believed at once."""
-    told = decide_time(clocks(NOON + 10 * YEAR, NOON + 10 * YEAR, book=0))
-    assert (told.at, told.source, told.ahead > 0) == (EARLIEST, Source.BOOK, True)
-    assert decide_time(clocks(NOON + 10 * YEAR, NOON + 10 * YEAR, book=told.at)).ahead
-    assert decide_time(clocks(NOON, NOON + 10 * YEAR, book=told.at)).source is Source.BOX
+    reading = decide_time(clocks(NOON + 10 * YEAR, NOON + 10 * YEAR, book=0))
+    assert (reading.at, reading.source, reading.ahead > 0) == (EARLIEST, Source.BOOK, True)
+    assert decide_time(clocks(NOON + 10 * YEAR, NOON + 10 * YEAR, book=reading.at)).ahead
+    assert decide_time(clocks(NOON, NOON + 10 * YEAR, book=reading.at)).source is Source.BOX
 
 
 @pytest.mark.parametrize(
@@ -159,8 +159,8 @@ def test_only_a_clock_that_is_after_the_book_is_asked_about(box: int, machine: i
 @pytest.mark.parametrize(("box", "behind", "ahead"), [(NOON - SLACK, 0, 0), (NOON + BOUND + 1, 0, BOUND + 1)])
 def test_by_how_much_a_clock_is_off(box: int, behind: int, ahead: int) -> None:
     """Within the slack nothing is told; a millisecond past the bound an operator is asked, and the book's own time holds."""
-    told = decide_time(clocks(box))
-    assert (told.behind, told.ahead, told.at) == (behind, ahead, NOON)
+    reading = decide_time(clocks(box))
+    assert (reading.behind, reading.ahead, reading.at) == (behind, ahead, NOON)
     assert decide_time(clocks(NOON - SLACK - 1, synchronised=True)).behind == SLACK + 1
     assert decide_time(clocks(NOON - SLACK, synchronised=True)).behind == 0
     end = EARLIEST - 2 * BOUND

@@ -87,12 +87,12 @@ def test_what_is_no_number_is_refused(value):
 
 
 @pytest.mark.parametrize(
-    ("decimals", "said"),
+    ("decimals", "expected"),
     [(0, "must be a whole number"), (1, "has more than 1 decimals"), (2, "has more than 2 decimals")],
 )
-def test_how_fine_a_number_may_be_is_told(decimals, said):
+def test_how_fine_a_number_may_be_is_told(decimals, expected):
     """A whole one in words of its own."""
-    with pytest.raises(ValueError, match=f"^{said}$"):
+    with pytest.raises(ValueError, match=f"^{expected}$"):
         money.scaled(Decimal("0.0001"), decimals)
 
 

@@ -49,7 +49,7 @@ def test_names_that_are_none(name):
 
 
 @pytest.mark.parametrize(
-    ("password", "said"),
+    ("password", "expected"),
     [
         ("short", "10 to 200"),
         ("x" * 201, "10 to 200"),
@@ -59,18 +59,18 @@ def test_names_that_are_none(name):
         ("with\ttab in it", "typed"),
     ],
 )
-def test_passwords_that_are_none(password, said):
+def test_passwords_that_are_none(password, expected):
     """Too short, too long, of three letters, with the name in it, with what cannot be typed."""
-    assert said in fault_of_password(password, "awa")
+    assert expected in fault_of_password(password, "awa")
     assert fault_of_password("mil et sorgho", "awa") is None
 
 
 def test_a_password_that_the_box_makes_is_typed_from_a_screen():
     """Three groups of four characters that cannot be taken for another, never the same twice, and one that would be taken."""
-    made = [make_password() for _ in range(50)]
-    assert all(re.fullmatch(r"[a-hjkmnp-z2-9]{4}(-[a-hjkmnp-z2-9]{4}){2}", each) for each in made)
-    assert len({*made}) == 50
-    assert fault_of_password(made[0], "awa") is None
+    rows = [make_password() for _ in range(50)]
+    assert all(re.fullmatch(r"[a-hjkmnp-z2-9]{4}(-[a-hjkmnp-z2-9]{4}){2}", each) for each in rows)
+    assert len({*rows}) == 50
+    assert fault_of_password(rows[0], "awa") is None
 
 
 @pytest.mark.parametrize(

@@ -104,34 +104,34 @@ async def entered(machine: ConnectedMachine) -> Invoice:
     return own
 
 
-async def subtotal_told(*fields: str) -> Subtotal:
+async def read_subtotal(*fields: str) -> Subtotal:
     """What whoever has to agree to it is told of a reply to 33h."""
     link = Link(ScriptedPort(*map(answer, (b"", b"1,1", b"15000,12712,2288,0", b"", ",".join(fields).encode()))))
-    told: list[Subtotal] = []
+    messages: list[Subtotal] = []
 
     def agree(subtotal: Subtotal) -> Sequence[Payment]:
-        told.append(subtotal)
+        messages.append(subtotal)
         return ()
 
     await ConnectedMachine(LinkedMachine(link)).enter(invoice(), "00084440Y", agree)
     link.close()
-    return told[0]
+    return messages[0]
 
 
-@pytest.mark.parametrize("shown", ["1180", "1000"])
-async def test_a_group_s_total_with_or_without_its_vat_is_understood(shown: str) -> None:
+@pytest.mark.parametrize("expected", ["1180", "1000"])
+async def test_a_group_s_total_with_or_without_its_vat_is_understood(expected: str) -> None:
     """33h: the page leaves open which of them a machine shows in HT mode; the total of all tells them apart. A group whose rate the machine did
     not tell has none."""
-    groups, vat = ["500", shown] + ["0"] * 14, ["0", "180"] + ["0"] * 14
-    told = await subtotal_told("1680", *groups, *vat, "0")
-    assert told.taxes == (TaxLine("A", 0, 500, 0, 500), TaxLine("B", 0, 1000, 180, 1180))
+    groups, vat = ["500", expected] + ["0"] * 14, ["0", "180"] + ["0"] * 14
+    result = await read_subtotal("1680", *groups, *vat, "0")
+    assert result.taxes == (TaxLine("A", 0, 500, 0, 500), TaxLine("B", 0, 1000, 180, 1180))
 
 
-@pytest.mark.parametrize(("shown", "francs"), [(["100"], 100), (["100.50"], 101), (["0"], 0), ([], None)])
-async def test_the_specific_tax_of_a_subtotal_is_told_in_francs(shown: list[str], francs: int | None) -> None:
+@pytest.mark.parametrize(("expected", "francs"), [(["100"], 100), (["100.50"], 101), (["0"], 0), ([], None)])
+async def test_the_specific_tax_of_a_subtotal_is_told_in_francs(expected: list[str], francs: int | None) -> None:
     """Nought is a word of the machine, and none is none."""
-    told = await subtotal_told("1000", "1000", *["0"] * 31, *shown)
-    assert (told.total_ttc, told.specific_tax) == (1000, francs)
+    result = await read_subtotal("1000", "1000", *["0"] * 31, *expected)
+    assert (result.total_ttc, result.specific_tax) == (1000, francs)
 
 
 async def test_nothing_is_paid_of_a_subtotal_that_is_not_agreed_to() -> None:
@@ -160,15 +160,15 @@ async def test_counters_are_complete(machine: ConnectedMachine) -> None:
     assert (await machine.state()).last is not None
 
 
-@pytest.mark.parametrize(("told", "ifu"), [("00099999Z", "00099999Z"), ("", "00084440Y")])
+@pytest.mark.parametrize(("expected", "ifu"), [("00099999Z", "00099999Z"), ("", "00084440Y")])
 async def test_the_taxpayer_is_as_38h_says_else_as_the_machine_said_before(
-    machine: ConnectedMachine, monkeypatch: pytest.MonkeyPatch, told: str, ifu: str
+    machine: ConnectedMachine, monkeypatch: pytest.MonkeyPatch, expected: str, ifu: str
 ) -> None:
     """A machine may leave its IFU out of 38h."""
     real = machine._machine.close_invoice
 
     async def close_invoice(*arguments: Any, **named: Any) -> Closed:
-        return msgspec.structs.replace(await real(*arguments, **named), ifu=told)
+        return msgspec.structs.replace(await real(*arguments, **named), ifu=expected)
 
     own = await entered(machine)
     monkeypatch.setattr(machine._machine, "close_invoice", close_invoice)
@@ -227,7 +227,7 @@ async def test_a_nim_without_its_suffix_is_the_same_machine(session: LineSession
 
 
 @pytest.mark.parametrize(
-    ("told", "is_ours"),
+    ("expected", "is_ours"),
     [
         ({"type": "FT"}, False),
         ({"type": "FA"}, False),
@@ -243,7 +243,7 @@ async def test_a_nim_without_its_suffix_is_the_same_machine(session: LineSession
     ],
 )
 async def test_a_certification_of_another_invoice_is_not_taken_for_ours(
-    machine: ConnectedMachine, monkeypatch: pytest.MonkeyPatch, told: dict[str, str], is_ours: bool
+    machine: ConnectedMachine, monkeypatch: pytest.MonkeyPatch, expected: dict[str, str], is_ours: bool
 ) -> None:
     """38h with our number and the type of another invoice, or with another number, is nonsense; a word of the machine's own, or none, says
     nothing, and a number may be in capitals or have more behind it."""
@@ -252,13 +252,13 @@ async def test_a_certification_of_another_invoice_is_not_taken_for_ours(
 
     async def close_invoice(self: LinkedMachine, *arguments: object, **named: object) -> object:
         closed = await real(self, *arguments, **named)
-        return msgspec.structs.replace(closed, **told)
+        return msgspec.structs.replace(closed, **expected)
 
     monkeypatch.setattr(LinkedMachine, "close_invoice", close_invoice)
     if is_ours:
         assert (await machine.certify(own, 15000, FiscalCounters(0, 0, 0))).counters.tc == 1
         return
-    with pytest.raises(MachineNonsense, match=next(iter(told.values()))):
+    with pytest.raises(MachineNonsense, match=next(iter(expected.values()))):
         await machine.certify(own, 15000, FiscalCounters(0, 0, 0))
 
 
@@ -266,7 +266,7 @@ C1H = b"EL02000015-1,00084440Y,20260731093000,9,7,2,20260731092959,FV,ABCDEFGHIJ
 
 
 @pytest.mark.parametrize(
-    ("kind", "fc", "tc", "counters", "is_asked"),
+    ("kind", "fc", "tc", "counters", "has_question"),
     [
         ("FV", 7, 9, FiscalCounters(9, 7, 2), False),
         ("FT", 7, 9, FiscalCounters(9, 7, 2), False),
@@ -280,25 +280,25 @@ C1H = b"EL02000015-1,00084440Y,20260731093000,9,7,2,20260731092959,FV,ABCDEFGHIJ
     ],
 )
 async def test_c1h_is_asked_only_where_38h_does_not_tell_the_counters(
-    kind: Any, fc: int, tc: int, counters: FiscalCounters, is_asked: bool
+    kind: Any, fc: int, tc: int, counters: FiscalCounters, has_question: bool
 ) -> None:
     """Known are TC 8, FVC 6, FRC 2. FC is one more than the counter of its own type, and TC one more than before; else something else has happened,
     or the machine counts in its own way. Where C1h lags behind, 38h stands. Which activation it is, 38h says only to whom C1h has said so."""
-    told = f"{fc},{tc},{kind},20260731093001,EL02000015-1,00084440Y,ABCDEFGHIJKLMNOPQRSTUVWX,F-1"
-    port = ScriptedPort(answer(told.encode()), answer(C1H))
+    result = f"{fc},{tc},{kind},20260731093001,EL02000015-1,00084440Y,ABCDEFGHIJKLMNOPQRSTUVWX,F-1"
+    port = ScriptedPort(answer(result.encode()), answer(C1H))
     machine = ConnectedMachine(LinkedMachine(link := Link(port)))
     own = msgspec.structs.replace(invoice(), type=kind)
     certified = await machine.certify(own, 15000, FiscalCounters(8, 6, 2))
-    assert (certified.counters, certified.nim) == (counters, NIM if is_asked else "")
+    assert (certified.counters, certified.nim) == (counters, NIM if has_question else "")
     link.close()
-    assert [cmd for _, cmd, _ in port.requests] == [0x38, *([0xC1] if is_asked else [])]
+    assert [cmd for _, cmd, _ in port.requests] == [0x38, *([0xC1] if has_question else [])]
 
 
 @pytest.mark.parametrize(("kind", "counters"), [("FV", FiscalCounters(10, 7, 2)), ("EV", None)])
 async def test_where_c1h_has_no_answer_38h_has_to_tell_the_counters(kind: Any, counters: FiscalCounters | None) -> None:
     """What it says of a sale is enough; what it says of an export is not, and then the outcome is unknown for now."""
-    told = f"7,10,{kind},20260731093001,EL02000015-1,00084440Y,ABCDEFGHIJKLMNOPQRSTUVWX,F-1"
-    machine = ConnectedMachine(LinkedMachine(link := Link(ScriptedPort(answer(told.encode()), answer(b"E:busy")))))
+    result = f"7,10,{kind},20260731093001,EL02000015-1,00084440Y,ABCDEFGHIJKLMNOPQRSTUVWX,F-1"
+    machine = ConnectedMachine(LinkedMachine(link := Link(ScriptedPort(answer(result.encode()), answer(b"E:busy")))))
     certifying = machine.certify(msgspec.structs.replace(invoice(), type=kind), 15000, FiscalCounters(8, 6, 2))
     if counters is None:
         with pytest.raises(MachineRefused, match="busy"):
@@ -309,7 +309,7 @@ async def test_where_c1h_has_no_answer_38h_has_to_tell_the_counters(kind: Any, c
 
 
 @pytest.mark.parametrize(
-    ("first", "closed", "told"),
+    ("first", "closed", "expected"),
     [
         (NIM, "EL02000015-2", "EL02000015-2"),
         (NIM, "EL02000015", ""),
@@ -318,13 +318,13 @@ async def test_where_c1h_has_no_answer_38h_has_to_tell_the_counters(kind: Any, c
         ("EL02000015", "EL02000015", ""),
     ],
 )
-async def test_38h_names_the_activation_where_c1h_does_too(first: str, closed: str, told: str) -> None:
+async def test_38h_names_the_activation_where_c1h_does_too(first: str, closed: str, expected: str) -> None:
     """Or the two would take turns."""
     certified = f"7,9,FV,20260731093001,{closed},00084440Y,ABCDEFGHIJKLMNOPQRSTUVWX,F-1"
     state = C1H.replace(NIM.encode(), first.encode())
     machine = ConnectedMachine(LinkedMachine(link := Link(ScriptedPort(answer(state), answer(certified.encode())))))
     await machine.state()
-    assert (await machine.certify(invoice(), 15000, FiscalCounters(8, 6, 2))).nim == told
+    assert (await machine.certify(invoice(), 15000, FiscalCounters(8, 6, 2))).nim == expected
     link.close()
 
 
@@ -342,8 +342,8 @@ async def test_cents_that_were_rounded_away_are_found_in_the_largest_group(
 ) -> None:
     """So that whole francs add up as the cents do; where those do not either, nothing is made up."""
     zeros = ["0"] * 14
-    told = await subtotal_told(total, *groups, *zeros, *vat, *zeros, "0")
-    assert [tax.ttc for tax in told.taxes] == whole
+    result = await read_subtotal(total, *groups, *zeros, *vat, *zeros, "0")
+    assert [tax.ttc for tax in result.taxes] == whole
 
 
 def test_a_number_with_a_comma_of_its_own_is_the_same() -> None:

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from support.line.states import chatty_line, held_by_another_program, silent_line
+from support.line.states import chatty_line, locked_line, silent_line
 from support.line.terminal import Terminal
 from support.processor import within
 
@@ -25,7 +25,7 @@ class Scripted:
     """A machine that answers each command with what the table says, and writes down what it was asked."""
 
     def __init__(self, terminal: Terminal, answers: dict[int, bytes | None]) -> None:
-        self.asked: list[int] = []
+        self.commands: list[int] = []
         self._answers = answers
         self._decoder = Decoder()
         self._terminal = terminal
@@ -34,7 +34,7 @@ class Scripted:
     def _hear(self, data: bytes) -> None:
         self._decoder.receive(data)
         while isinstance(event := self._decoder.next_event(), Request):
-            self.asked.append(event.cmd)
+            self.commands.append(event.cmd)
             if (answer := self._answers[event.cmd]) is not None:
                 self._terminal.say(encode(MachineReply(event.seq, event.cmd, answer)))
 
@@ -48,13 +48,13 @@ async def read(link: bytes | None, taxpayer: bytes | None) -> tuple[PortReading,
     finally:
         terminal.hang_up()
     assert isinstance(found, PortReading)
-    return found, set(machine.asked)
+    return found, set(machine.commands)
 
 
 async def test_only_what_reads_is_sent() -> None:
     """C1h, C2h and 2Bh, and nothing else; all of it is told."""
-    found, asked = await read(b"6,7,20260114120000,DIS", b"MAISON FASO")
-    assert asked == READS
+    found, query = await read(b"6,7,20260114120000,DIS", b"MAISON FASO")
+    assert query == READS
     assert (found.state.nim, found.link.documents, found.taxpayer[0]) == ("EL02000015-1", 7, "MAISON FASO")
 
 
@@ -102,7 +102,7 @@ async def test_nobody_and_somebody_else(tmp_path: Path) -> None:
 
 async def test_a_port_that_another_program_has_open_is_left_alone(tmp_path: Path) -> None:
     """It is named, with its number, and not a byte is sent in between."""
-    with silent_line(tmp_path / "line") as line, held_by_another_program(line) as pid:
+    with silent_line(tmp_path / "line") as line, locked_line(line) as pid:
         found = await look(line, timers=QUICK)
     assert found == Silence(f"{line}: it is used by sleep ({pid})", "busy")
 

@@ -32,7 +32,7 @@ TIMERS = Timers(first_byte=0.05, first_byte_close=0.05, quiet=0.01)
 class Notes:
     """`trouble` is raised once by the next `connected`; every heartbeat is a look at the machine."""
 
-    told: list[str] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
     machine: ConnectedMachine | None = None
     trouble: Exception | None = None
     beats: int = 0
@@ -56,8 +56,8 @@ class Notes:
         self.note(f"down {reason}")
 
     def note(self, text: str) -> None:
-        if not self.told or self.told[-1] != text:
-            self.told.append(text)
+        if not self.reasons or self.reasons[-1] != text:
+            self.reasons.append(text)
         self.news.set()
 
     async def until(self, fact: Callable[[], object]) -> None:
@@ -97,7 +97,7 @@ def standing(nim: str = NIM) -> LineSession:
 
 
 @asynccontextmanager
-async def kept(cable: Cable, notes: Notes, *, heartbeat: float = 0.02) -> AsyncIterator[None]:
+async def running_line(cable: Cable, notes: Notes, *, heartbeat: float = 0.02) -> AsyncIterator[None]:
     settings = LineSettings(NIM, cable.open, TIMERS, retry=0.01, heartbeat=heartbeat)
     task = asyncio.get_running_loop().create_task(keep_line(settings, notes))
     try:
@@ -111,15 +111,15 @@ async def kept(cable: Cable, notes: Notes, *, heartbeat: float = 0.02) -> AsyncI
 async def test_it_connects_and_looks_at_the_machine() -> None:
     """The listener gets the machine and its state, then a beat again and again."""
     notes = Notes()
-    async with kept(Cable(standing()), notes):
+    async with running_line(Cable(standing()), notes):
         await notes.until(lambda: notes.beats > 3)
-    assert notes.told == [f"up {NIM}"]
+    assert notes.reasons == [f"up {NIM}"]
 
 
 async def test_between_two_beats_the_machine_is_left_alone() -> None:
     """However often others have their turn."""
     notes = Notes()
-    async with kept(Cable(standing()), notes, heartbeat=3600):
+    async with running_line(Cable(standing()), notes, heartbeat=3600):
         await notes.until(lambda: notes.machine)
         for _ in range(100):
             await asyncio.sleep(0)
@@ -129,16 +129,16 @@ async def test_between_two_beats_the_machine_is_left_alone() -> None:
 async def test_a_pulled_cable_is_noticed_and_the_machine_found_again() -> None:
     """Lost once, tried until it is there, and connected anew: another connection, the same machine."""
     cable, notes = Cable(standing()), Notes()
-    async with kept(cable, notes):
+    async with running_line(cable, notes):
         await notes.until(lambda: notes.machine)
         first = notes.machine
         cable.pull()
-        await notes.until(lambda: len(notes.told) == 3)
+        await notes.until(lambda: len(notes.reasons) == 3)
         assert cable.session
         cable.session.plug()
         await notes.until(lambda: notes.machine)
         assert notes.machine is not first
-    assert notes.told == [
+    assert notes.reasons == [
         f"up {NIM}",
         "down the simulated machine was unplugged",
         "down /dev/mcf: the simulated machine is unplugged",
@@ -149,55 +149,57 @@ async def test_a_pulled_cable_is_noticed_and_the_machine_found_again() -> None:
 async def test_a_silent_machine_is_found_out_by_the_heartbeat() -> None:
     """Nobody certifies, the machine stops answering: the line is down after its tries, and up when it speaks again."""
     session, notes = standing(), Notes()
-    async with kept(Cable(session), notes):
+    async with running_line(Cable(session), notes):
         await notes.until(lambda: notes.beats)
         session.silence(asyncio.get_running_loop().time(), 0.6)
-        await notes.until(lambda: len(notes.told) == 2)
-        await notes.until(lambda: notes.told[-1] == f"up {NIM}")
-    assert notes.told[1].startswith("down ")
+        await notes.until(lambda: len(notes.reasons) == 2)
+        await notes.until(lambda: notes.reasons[-1] == f"up {NIM}")
+    assert notes.reasons[1].startswith("down ")
 
 
 @pytest.mark.parametrize("first", [None, standing])
 async def test_the_wrong_machine_is_refused_with_both_nims(first: Callable[[], LineSession] | None) -> None:
     """At the start, and after the right one was there; it is never handed over, and the right one is taken when it comes."""
     cable, notes = Cable(first() if first else standing(OTHER)), Notes()
-    async with kept(cable, notes):
+    async with running_line(cable, notes):
         if first:
             await notes.until(lambda: notes.machine)
             cable.pull()
             cable.session = standing(OTHER)
-        await notes.until(lambda: notes.told and OTHER in notes.told[-1])
-        assert notes.told[-1] == f"down the machine on this line is {OTHER}, not {NIM}: check cable and configuration"
+        await notes.until(lambda: notes.reasons and OTHER in notes.reasons[-1])
+        assert (
+            notes.reasons[-1] == f"down the machine on this line is {OTHER}, not {NIM}: check cable and configuration"
+        )
         assert notes.machine is None
         cable.session = standing()
         await notes.until(lambda: notes.machine)
-    assert f"up {OTHER}" not in notes.told
+    assert f"up {OTHER}" not in notes.reasons
 
 
 async def test_an_exchange_that_the_port_does_not_notice_is_found_by_the_heartbeat() -> None:
     """The line stays open while another machine is put on it."""
     session, notes = standing(), Notes()
-    async with kept(Cable(session), notes):
+    async with running_line(Cable(session), notes):
         await notes.until(lambda: notes.beats)
         session.cut_power(asyncio.get_running_loop().time(), 0, OTHER)
-        await notes.until(lambda: len(notes.told) > 1)
-    assert OTHER in notes.told[1]
+        await notes.until(lambda: len(notes.reasons) > 1)
+    assert OTHER in notes.reasons[1]
 
 
 @pytest.mark.parametrize(
-    ("trouble", "told"),
+    ("trouble", "expected"),
     [
         (StorageFull("no room"), "the ledger cannot be read or written: no room"),
         (RuntimeError("a mistake of ours"), "mcfd failed here (RuntimeError); its log has the reason"),
     ],
 )
-async def test_what_hinders_the_keeper_is_tried_again(trouble: Exception, told: str) -> None:
+async def test_what_hinders_the_keeper_is_tried_again(trouble: Exception, expected: str) -> None:
     """A full disk at the connection, or a mistake of ours: the machine is not out of service until a restart, and why is told."""
     notes = Notes(trouble=trouble)
     with capture_logs() as lines:
-        async with kept(Cable(standing()), notes):
+        async with running_line(Cable(standing()), notes):
             await notes.until(lambda: notes.machine)
-    assert notes.told == [f"down {told}", f"up {NIM}"]
+    assert notes.reasons == [f"down {expected}", f"up {NIM}"]
     failed = [line for line in lines if line["event"] == "line.failed"]
     assert len(failed) == (0 if isinstance(trouble, StorageFull) else 1)
 
@@ -216,7 +218,7 @@ async def test_a_port_that_fails_in_a_way_nobody_foresaw_is_tried_again() -> Non
     cable = Cable(session)
     cable.open = open_port  # type: ignore[method-assign]  # this cable is odd
     with capture_logs():
-        async with kept(cable, notes):
+        async with running_line(cable, notes):
             await notes.until(lambda: notes.machine)
 
 
@@ -224,8 +226,8 @@ async def test_trouble_is_logged_when_it_begins_and_when_it_ends() -> None:
     """Twenty tries, one line; and the line that says it is over says what it was."""
     cable, notes = Cable(None), Notes()
     with capture_logs() as lines:
-        async with kept(cable, notes):
-            await notes.until(lambda: notes.told)
+        async with running_line(cable, notes):
+            await notes.until(lambda: notes.reasons)
             async with asyncio.timeout(30):
                 while cable.opened < 20:  # noqa: ASYNC110  the cable has no bell
                     await asyncio.sleep(0.01)
@@ -233,15 +235,15 @@ async def test_trouble_is_logged_when_it_begins_and_when_it_ends() -> None:
             await notes.until(lambda: notes.machine)
             await notes.until(lambda: notes.beats)
     heads = ("line.down", "line.up")
-    told = [(line["event"], line.get("reason") or line.get("after")) for line in lines if line["event"] in heads]
+    rows = [(line["event"], line.get("reason") or line.get("after")) for line in lines if line["event"] in heads]
     reason = "/dev/mcf: there is no such device"
-    assert told == [("line.down", reason), ("line.up", reason)]
+    assert rows == [("line.down", reason), ("line.up", reason)]
 
 
 async def test_the_port_is_closed_at_the_end() -> None:
     """Cancelled in the middle: no port is left behind."""
     cable, notes = Cable(standing()), Notes()
-    async with kept(cable, notes):
+    async with running_line(cable, notes):
         await notes.until(lambda: notes.machine)
     assert cable.port
     assert not cable.port._usable

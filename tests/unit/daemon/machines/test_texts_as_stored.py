@@ -17,8 +17,8 @@ FITTING = {"clientType": "PM", "ifu": "00012345X", "name": "SONADIPA SARL"}
 
 
 def read(request, *, strict=False, habits=None):
-    kept = as_stored if habits is None else lambda invoice: as_stored(invoice, habits)
-    defaults = msgspec.structs.replace(DEFAULTS, as_stored=kept)
+    store = as_stored if habits is None else lambda invoice: as_stored(invoice, habits)
+    defaults = msgspec.structs.replace(DEFAULTS, as_stored=store)
     return read_invoice(request, defaults=defaults, rates=RATES, strict=strict)
 
 

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from daemon.paper.letters import LARGEST, english, french, in_letters
 
-KNOWN = {
+CHARACTERS = {
     0: "zéro",
     1: "un",
     16: "seize",
@@ -38,7 +38,7 @@ KNOWN = {
 }
 
 
-@pytest.mark.parametrize(("number", "words"), KNOWN.items(), ids=str)
+@pytest.mark.parametrize(("number", "words"), CHARACTERS.items(), ids=str)
 def test_french_spelling(number, words):
     """Hyphens, `et`, and the s of vingt and cent stand where the grammar wants them."""
     assert french(number) == words

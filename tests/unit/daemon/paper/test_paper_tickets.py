@@ -25,11 +25,11 @@ TICKETS = Path(__file__).parent / "tickets"
 NAMES = tuple(documents("fr"))
 
 
-def compare(name, shown):
+def compare(name, expected):
     file = TICKETS / name
     if os.environ.get("MCFD_WRITE_TICKETS"):
-        file.write_text(shown)
-    assert shown == file.read_text()
+        file.write_text(expected)
+    assert expected == file.read_text()
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -62,9 +62,9 @@ def test_escpos_prints_what_the_text_says(name, language, width):
 def test_html_is_the_page_of_the_folder():
     """Every element there is but the logo, as a person has looked at it in a browser: an invoice, with a table of sales by article under
     it. The folder holds what stands in the body."""
-    made = documents("fr")
-    sold = [element for element in made["articles"].elements if isinstance(element, Table)]
-    both = Document("FV-2026-0001", "fr", (*made["sale"].elements, *sold))
+    pages = documents("fr")
+    sold = [element for element in pages["articles"].elements if isinstance(element, Table)]
+    both = Document("FV-2026-0001", "fr", (*pages["sale"].elements, *sold))
     assert {type(element) for element in both.elements} == set(get_args(Element)) - {Logo}
     head, _, body = as_html(both, 48).partition("<body>\n")
     assert head.startswith('<!doctype html>\n<html lang="fr">\n')
@@ -127,7 +127,7 @@ def test_text_has_the_code_in_blocks():
 
 def test_the_law_s_words_stand_in_french_on_each_document():
     """SFE 3 e to i and s, 4.3 d, annex: with the translation beside them in another language."""
-    shown = {name: as_text(document, 48) for name, document in documents("en").items()}
+    visible = {name: as_text(document, 48) for name, document in documents("en").items()}
     for name, words in {
         "duplicate": ["DUPLICATA", "FACTURE DE VENTE", "[PM] Personne morale", "Réf. exo.", "Montant timbre quittance"],
         "credit-note": ["FACTURE D'AVOIR", "RAM Avoir suite reprise biens/services", "[CC] Client comptant"],
@@ -135,18 +135,18 @@ def test_the_law_s_words_stand_in_french_on_each_document():
         "z": ["RAPPORT Z"],
     }.items():
         for word in words:
-            assert word in shown[name], (name, word)
+            assert word in visible[name], (name, word)
     for kind, words in (("EV", "EXPORTATION"), ("FT", "D'ACOMPTE")):
-        told = as_text(invoice_document(record({**SALE, "invoiceType": kind}), shop("en"), Style("en")), 48)
-        assert words in told
+        result = as_text(invoice_document(record({**SALE, "invoiceType": kind}), shop("en"), Style("en")), 48)
+        assert words in result
 
 
 def test_a_machine_s_cents_are_printed_as_it_told_them():
     """SFE 2.4, 6.7: 2 288.14 stays so on paper; the API's amounts are whole."""
     certified = record(CREDIT, credit=True)
     line = msgspec.structs.replace(certified.invoice.taxes[0], tva_hundredths=228_814)
-    told = msgspec.structs.replace(certified, invoice=msgspec.structs.replace(certified.invoice, taxes=(line,)))
-    text = as_text(invoice_document(told, shop(), Style("fr")), 48).replace("\N{NO-BREAK SPACE}", " ")
+    result = msgspec.structs.replace(certified, invoice=msgspec.structs.replace(certified.invoice, taxes=(line,)))
+    text = as_text(invoice_document(result, shop(), Style("fr")), 48).replace("\N{NO-BREAK SPACE}", " ")
     assert "12 711,86 2 288,14 15 000" in text
 
 
@@ -206,16 +206,16 @@ ELEMENTS = st.one_of(
 def test_nothing_is_wider_than_the_paper(element, width):
     """Any text at any width: no row is wider than the paper, and the printer takes every row."""
     document = Document("x", "fr", (element,))
-    shown = list(rows(document, width))
-    assert all(len(row.text) <= width for row in shown)
+    text = list(rows(document, width))
+    assert all(len(row.text) <= width for row in text)
     assert printed(as_escpos(document, width)).cut
 
 
 @given(text=words)
 def test_no_word_is_lost(text):
     """Breaking a line loses and doubles no character but the spaces where it is broken."""
-    shown = "".join(row.text for row in rows(Document("x", "fr", (TextLine(text),)), 32))
-    assert squeezed(shown) == squeezed(text)
+    view = "".join(row.text for row in rows(Document("x", "fr", (TextLine(text),)), 32))
+    assert squeezed(view) == squeezed(text)
 
 
 def squeezed(text):

@@ -62,11 +62,11 @@ def test_the_old_file_is_kept_and_a_bad_one_is_never_put_in_place(tmp_path):
     file = tmp_path / "mcfd.toml"
     file.write_text(FILE)
     file.chmod(0o640)
-    kept = write(file, "EL02000015-1", FOUND)
-    assert kept.read_text() == FILE
+    old_file = write(file, "EL02000015-1", FOUND)
+    assert old_file.read_text() == FILE
     assert file.stat().st_mode & 0o777 == 0o640
     before = file.read_text()
     with pytest.raises(SettingsError):
         write(file, "EL02000015-1", {"habits.walk_in": "running"})
     assert file.read_text() == before
-    assert {path.name for path in tmp_path.iterdir()} == {file.name, kept.name}
+    assert {path.name for path in tmp_path.iterdir()} == {file.name, old_file.name}

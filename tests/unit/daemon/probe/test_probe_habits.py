@@ -48,8 +48,8 @@ async def test_each_habit_is_told_and_nothing_else(monkeypatch) -> None:
         name: expected for name, (_, expected) in HABITS.items()
     }
     assert [result.broken_off for result in results.values()] == [""] * len(HABITS)
-    asked = {name: result.settings for name, result in results.items() if name not in SLOW}
-    assert {name: settings for name, settings in asked.items() if settings} == SETTINGS
+    queries = {name: result.settings for name, result in results.items() if name not in SLOW}
+    assert {name: settings for name, settings in queries.items() if settings} == SETTINGS
     assert results["halves"].settings["habits.reply_gap"] >= 0.5
     assert results["wake"].settings["reply_timeout"] > 1.2
 

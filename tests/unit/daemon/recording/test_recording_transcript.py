@@ -42,7 +42,7 @@ def test_commands_and_fields_have_their_names_and_gaps_are_in_milliseconds() -> 
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "expected"),
     [
         (b"\x15", "NAK  the request came damaged"),
         (b"\x16", "SYN  still working"),
@@ -58,9 +58,9 @@ def test_commands_and_fields_have_their_names_and_gaps_are_in_milliseconds() -> 
         (b"AT\r", "?    no frame: AT\\r"),
     ],
 )
-def test_what_is_wrong_with_a_frame_is_told(data, told) -> None:
+def test_what_is_wrong_with_a_frame_is_told(data, expected) -> None:
     """In words, beside the bytes."""
-    assert told in lines((0, RECEIVED, data))[0]
+    assert expected in lines((0, RECEIVED, data))[0]
 
 
 def test_a_credit_note_and_an_item_have_their_own_fields() -> None:

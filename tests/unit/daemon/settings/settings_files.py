@@ -22,6 +22,6 @@ def refusal(folder: Path, text: str, environ: dict[str, str] | None = None) -> s
     file = write(folder, text)
     with pytest.raises(SettingsError) as caught:
         load(file, environ or {})
-    told = str(caught.value)
-    assert "\n" not in told
-    return told.removeprefix(f"{file}: ")
+    result = str(caught.value)
+    assert "\n" not in result
+    return result.removeprefix(f"{file}: ")

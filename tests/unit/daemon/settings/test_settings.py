@@ -85,7 +85,7 @@ def test_relative_paths_start_at_the_file(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("[server]\nprot = 1\n" + MACHINE, "server.prot: unknown key (did you mean port?)"),
         ("[servre]\nport = 1\n" + MACHINE, "servre: unknown section (did you mean server?)"),
@@ -136,8 +136,8 @@ def test_relative_paths_start_at_the_file(tmp_path, monkeypatch):
             'server.tls_folder: means something only with tls = "internal"',
         ),
         *(
-            (f"[server]\nallowed_origins = [{given}]\n{MACHINE}", f"server.allowed_origins: {told}")
-            for given, told in (
+            (f"[server]\nallowed_origins = [{config}]\n{MACHINE}", f"server.allowed_origins: {fault}")
+            for config, fault in (
                 ('"*"', '"*" is not an origin as browsers write it, such as "https://till.example"'),
                 ('"https://ok.example", "null"', '"null" is not an origin as browsers write it, such as '),
                 ('"till.example"', '"till.example" is not an origin as browsers write it, such as '),
@@ -186,18 +186,18 @@ def test_relative_paths_start_at_the_file(tmp_path, monkeypatch):
         ("[server\n", "is not TOML: "),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path, text, told):
+def test_what_is_wrong_is_named(tmp_path, text, expected):
     """Every fault is one line with the file, the key as it stands there, and why."""
-    assert refusal(tmp_path, text).startswith(told)
+    assert refusal(tmp_path, text).startswith(expected)
 
 
 def test_a_password_in_an_address_is_refused_and_not_repeated(tmp_path):
     """A URL with a password would end up in logs: it is refused, and the refusal does not show it."""
-    told = refusal(tmp_path, MACHINE + UPSTREAM.replace("https://hq", "https://awa:hunter2@hq"))
-    assert told.startswith("upstream.url: must not carry a password")
-    assert "hunter2" not in told
-    told = refusal(tmp_path, MACHINE + UPSTREAM.replace("[upstream]", "[[upstream]]").replace("hq", "awa:hunter2@hq"))
-    assert told == "upstream: must be a section […]"
+    result = refusal(tmp_path, MACHINE + UPSTREAM.replace("https://hq", "https://awa:hunter2@hq"))
+    assert result.startswith("upstream.url: must not carry a password")
+    assert "hunter2" not in result
+    result = refusal(tmp_path, MACHINE + UPSTREAM.replace("[upstream]", "[[upstream]]").replace("hq", "awa:hunter2@hq"))
+    assert result == "upstream: must be a section […]"
 
 
 def test_who_wants_which_events(tmp_path):
@@ -259,7 +259,7 @@ def test_the_environment_goes_first(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("assignment", "told"),
+    ("assignment", "expected"),
     [
         ("MCFD_SERVER_PORT=many", '"many" is not allowed: it must be a whole number from 0 to 65535'),
         ("MCFD_SERVER_PORT=", ""),
@@ -273,10 +273,10 @@ def test_the_environment_goes_first(tmp_path):
         ("MCFD_SANDBOX_ENABLED=perhaps", '"perhaps" is not allowed: it must be true or false'),
     ],
 )
-def test_a_wrong_variable_is_named_itself(tmp_path, assignment, told):
+def test_a_wrong_variable_is_named_itself(tmp_path, assignment, expected):
     """A fault that came with the environment names the variable, not the file."""
     variable, _, value = assignment.partition("=")
-    assert refusal(tmp_path, MACHINE, {variable: value}).startswith(f"{variable}: {told}")
+    assert refusal(tmp_path, MACHINE, {variable: value}).startswith(f"{variable}: {expected}")
 
 
 def test_the_message_is_french_unless_the_locale_is_english(tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ def test_a_machine_on_the_network(tmp_path, port):
 
 
 @pytest.mark.parametrize(
-    ("port", "told"),
+    ("port", "expected"),
     [
         ("tcp://192.168.1.50", "is not an address tcp://host:port"),
         ("http://192.168.1.50:4001", "is not an address tcp://"),
@@ -23,16 +23,16 @@ def test_a_machine_on_the_network(tmp_path, port):
         ("tcp:192.168.1.50:4001", None),
     ],
 )
-def test_a_wrong_address_names_the_key(tmp_path, port, told):
+def test_a_wrong_address_names_the_key(tmp_path, port, expected):
     """Each mistake is told with its key; what has no `://` is a path."""
     file = write(tmp_path, MACHINE.replace(PORT, port))
-    if told is None:
+    if expected is None:
         assert load(file, {}).machine[0].port == str(tmp_path / port)
         return
     with pytest.raises(SettingsError) as caught:
         load(file, {})
     assert "machine[0].port" in str(caught.value)
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
 
 
 def test_one_device_server_port_for_one_machine(tmp_path):
@@ -52,7 +52,7 @@ def test_the_habits_of_a_machine(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("lines", "told"),
+    ("lines", "expected"),
     [
         ("code_pag = 1", "machine[0].habits.code_pag: unknown key (did you mean code_page?)"),
         ('code_page = "latin"', 'machine[0].habits.code_page: "latin" is not allowed: it must be cp1252 or utf-8'),
@@ -62,12 +62,12 @@ def test_the_habits_of_a_machine(tmp_path):
         ),
     ],
 )
-def test_a_wrong_habit_is_named_with_its_key(tmp_path, lines, told):
+def test_a_wrong_habit_is_named_with_its_key(tmp_path, lines, expected):
     """One line: which machine, which key, and why."""
-    assert refusal(tmp_path, f"{MACHINE}[machine.habits]\n{lines}\n") == told
+    assert refusal(tmp_path, f"{MACHINE}[machine.habits]\n{lines}\n") == expected
 
 
 def test_habits_that_are_no_table(tmp_path):
     """What it has to be, in one line."""
-    said = refusal(tmp_path, f"{MACHINE}habits = 1\n")
-    assert said == "machine[0].habits: must be a section […]"
+    text = refusal(tmp_path, f"{MACHINE}habits = 1\n")
+    assert text == "machine[0].habits: must be a section […]"

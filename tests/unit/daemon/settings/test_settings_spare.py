@@ -32,7 +32,7 @@ def test_a_spare_and_its_machine_are_found_by_each_other(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         (PAIR.format(first="EL02000099-2"), "itself"),
         (PAIR.format(first="EL02000077-1"), "no machine"),
@@ -41,7 +41,7 @@ def test_a_spare_and_its_machine_are_found_by_each_other(tmp_path):
         (PAIR.format(first="EL02000015-1") + ANOTHER.format(first="EL02000099-1"), "is a spare itself"),
     ],
 )
-def test_a_spare_that_makes_no_sense_is_refused(tmp_path, text, told):
+def test_a_spare_that_makes_no_sense_is_refused(tmp_path, text, expected):
     (tmp_path / "mcfd.toml").write_text(text)
-    with pytest.raises(SettingsError, match=told):
+    with pytest.raises(SettingsError, match=expected):
         load(tmp_path / "mcfd.toml", {})

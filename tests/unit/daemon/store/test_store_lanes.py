@@ -133,8 +133,8 @@ async def test_when_something_was_so_for_the_last_time(path: Path) -> None:
                 await retention.write_fact("box", f"seen at {at}")
         async with opened(path) as store:
             retention = store.retention
-            told = (await retention.verified_at(), await retention.away_at(), await retention.read_fact("box"))
-        assert told == ((at, at + 7, f"seen at {at}") if at else (0, 0, ""))
+            result = (await retention.verified_at(), await retention.away_at(), await retention.read_fact("box"))
+        assert result == ((at, at + 7, f"seen at {at}") if at else (0, 0, ""))
 
 
 async def test_the_z_of_each_record(store: Store) -> None:

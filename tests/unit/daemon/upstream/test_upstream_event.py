@@ -52,7 +52,7 @@ def test_a_closure_proves_what_it_follows():
     proof = Proof("0a1b", 2, 6, 9, "5e6f", b"\xab" * 32, (12, 10, 2), gaps)
     entry = msgspec.structs.replace(make_outgoing(), proof=proof)
     data = json.loads(compose(entry, "caisse-1"))["data"]
-    shown = {
+    visible = {
         "ledger_id": "0a1b",
         "epoch": 2,
         "previous_report_id": "5e6f",
@@ -63,11 +63,15 @@ def test_a_closure_proves_what_it_follows():
         "gaps": [{"first": 4, "last": 5, "known_from": "headquarters"}],
         "body": entry.body.decode(),
     }
-    assert data == {**json.loads(compose(make_outgoing(), "caisse-1"))["data"], **shown}
+    assert data == {**json.loads(compose(make_outgoing(), "caisse-1"))["data"], **visible}
     first = msgspec.structs.replace(entry, proof=Proof("0a1b", 2, 1, 9, None, b"", None))
-    told = json.loads(compose(first, "caisse-1"))["data"]
-    assert (told["previous_report_id"], told["previous_chain_head"], told["opening_counters"]) == (None, "", None)
-    assert told["gaps"] == []
+    content = json.loads(compose(first, "caisse-1"))["data"]
+    assert (content["previous_report_id"], content["previous_chain_head"], content["opening_counters"]) == (
+        None,
+        "",
+        None,
+    )
+    assert content["gaps"] == []
 
 
 def test_what_is_not_known_is_left_out():

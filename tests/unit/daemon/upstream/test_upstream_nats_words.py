@@ -22,7 +22,7 @@ NO_STREAM = f"what answers on {TOPIC} is not a stream"
 MOST = 1000
 HELLO = b'INFO {"server_id":"x","max_payload":%d,"headers":true}\r\n' % MOST
 TAKEN = b'{"stream":"CLOSURES","seq":1}'
-KNOWN = b'{"stream":"CLOSURES","seq":1,"duplicate":true}'
+ACKNOWLEDGED = b'{"stream":"CLOSURES","seq":1,"duplicate":true}'
 DENIAL = b"-ERR 'Permissions Violation for Publish to \"%b\"'\r\n"
 
 
@@ -148,7 +148,7 @@ async def test_a_server_with_known_vulnerabilities_is_told(
 
 async def test_a_stream_that_has_everything(tmp_path: Path) -> None:
     """It calls a duplicate what nobody can have sent: that is no acknowledgement. Later it may be, of what was sent then."""
-    async with serving(tmp_path, KNOWN) as (server, receiver):
+    async with serving(tmp_path, ACKNOWLEDGED) as (server, receiver):
         assert await deliver(receiver) == Again(f"the stream of {TOPIC} says that it has what was never sent")
         assert await deliver(receiver) == Delivered()
         assert server.connections == 1
@@ -179,10 +179,10 @@ async def test_a_closure_is_as_large_as_the_server_takes_with_its_headers(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("hello", "said"),
+    ("hello", "expected"),
     [(b"-ERR 'Authorization Violation'\r\n", "Authorization Violation"), (b"", "the server has ended the connection")],
 )
-async def test_a_server_that_refuses_the_connection(tmp_path: Path, hello: bytes, said: str) -> None:
+async def test_a_server_that_refuses_the_connection(tmp_path: Path, hello: bytes, expected: str) -> None:
     """What it complained of is in the reason, and nobody waits."""
 
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -193,10 +193,10 @@ async def test_a_server_that_refuses_the_connection(tmp_path: Path, hello: bytes
     async with await asyncio.start_server(refuse, "127.0.0.1") as listening:
         url = f"nats://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
         receiver = jetstream.open_receiver(Options(url=url, key_files=(tmp_path / "upstream.key",), timeout=60.0))
-        assert await deliver(receiver) == Again(said)
+        assert await deliver(receiver) == Again(expected)
         trial = await receiver.trial(b"{}", event_id="0b9f", nim=NIM)
         assert isinstance(trial, Again)
-        assert re.search(said, trial.error)
+        assert re.search(expected, trial.error)
         assert await receiver.announce(b"{}", nim=NIM) is None
 
 
@@ -206,9 +206,9 @@ async def test_credentials_that_are_damaged_later(tmp_path: Path) -> None:
     file.write_text("SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY")
     receiver = jetstream.open_receiver(Options(url="nats://127.0.0.1:1", credentials_file=file))
     file.write_text("nothing")
-    said = f"upstream.credentials_file {file}: no NATS credentials in it"
-    assert await deliver(receiver) == Again(said)
-    assert await receiver.trial(b"{}", event_id="0b9f", nim=NIM) == DeliveryRefused(said)
+    text = f"upstream.credentials_file {file}: no NATS credentials in it"
+    assert await deliver(receiver) == Again(text)
+    assert await receiver.trial(b"{}", event_id="0b9f", nim=NIM) == DeliveryRefused(text)
 
 
 def test_damaged_credentials_stop_the_start(tmp_path: Path) -> None:

@@ -24,11 +24,11 @@ class Scripted:
     def __init__(self, **answers):
         self.answers = {NIM: list(answers.get("answers", [])), OTHER: list(answers.get("other", []))}
         self.taken = []
-        self.told = []
+        self.reports = []
 
     async def deliver(self, event, *, report_id, subject, nim, since, last_sent):
         assert (len(report_id), subject) == (36, "closure")
-        self.told.append((since, last_sent))
+        self.reports.append((since, last_sent))
         answer = self.answers[nim].pop(0) if self.answers[nim] else Delivered()
         if isinstance(answer, Exception):
             raise answer
@@ -99,7 +99,7 @@ def test_backoff_has_full_jitter():
 
 
 @pytest.mark.parametrize(
-    ("asked", "least", "most"),
+    ("query", "least", "most"),
     [
         (None, 0.0, 4.0),
         (0.0, 0.0, 4.0),
@@ -110,9 +110,9 @@ def test_backoff_has_full_jitter():
         (float("inf"), LONGEST_RETRY_AFTER, LONGEST_RETRY_AFTER + WIDEST_SPREAD),
     ],
 )
-def test_retry_after_is_honoured(asked, least, most):
+def test_retry_after_is_honoured(query, least, most):
     """What the receiver asks for counts, also beyond the most, with a random share on top; a mistake of years is cut to a day."""
-    waits = [Backoff(most=300.0, dice=dice).wait(3, asked) for dice in (lambda: 0.0, lambda: 1.0)]
+    waits = [Backoff(most=300.0, dice=dice).wait(3, query) for dice in (lambda: 0.0, lambda: 1.0)]
     assert waits == [least, most]
 
 
@@ -205,8 +205,8 @@ async def test_a_try_knows_when_its_event_was_made():
     await Rig(outbox, receiver).drain()
     await outbox.replay(nim=None, from_z=1)
     await Rig(outbox, receiver).drain()
-    made = outbox.rows[1].entry.created_at
-    assert receiver.told == [(made, 0), (made, START)]
+    created_at = outbox.rows[1].entry.created_at
+    assert receiver.reports == [(created_at, 0), (created_at, START)]
 
 
 async def test_a_damaged_row_is_parked():
@@ -316,7 +316,7 @@ async def test_an_hour_and_a_day_behind(monkeypatch):
     rig.replicator._sleep = hold
     task = asyncio.create_task(rig.replicator.run())
 
-    async def told(age):
+    async def reports(age):
         rig.now = row.entry.created_at + age
         looks = outbox.looks
         with capture_logs() as logs:
@@ -324,11 +324,11 @@ async def test_an_hour_and_a_day_behind(monkeypatch):
         return [line["oldest_hours"] for line in logs if line["event"] == "closure.behind"]
 
     ages = (0, HOUR_MS - 1, HOUR_MS, 2 * HOUR_MS, DAY_MS - 1, DAY_MS, 9 * DAY_MS)
-    assert [await told(age) for age in ages] == [[], [], [1], [], [], [24], []]
+    assert [await reports(age) for age in ages] == [[], [], [1], [], [], [24], []]
     row.state = "sent"
-    assert await told(DAY_MS) == []
+    assert await reports(DAY_MS) == []
     row.state = "waiting"
-    assert await told(HOUR_MS) == [1]
+    assert await reports(HOUR_MS) == [1]
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 

@@ -145,7 +145,7 @@ def test_keys_do_not_show_in_a_repr():
     """A key in a log line or traceback is an address, no secret: neither as bytes nor in hex, base64 or numbers."""
     shared, private = base64.b64decode(SECRET.removeprefix("whsec_")), b"hunter2!" * 4
     for key, secret in ((parse_key(SECRET, "here"), shared), (PrivateKey(private), private)):
-        told = f"{key!r} {key} {[key]}"
+        result = f"{key!r} {key} {[key]}"
         numbers = str(list(secret[:6]))[1:-1]
         for form in (repr(secret[:6])[2:-1], secret[:6].hex(), base64.b64encode(secret[:6]).decode(), numbers):
-            assert form not in told
+            assert form not in result

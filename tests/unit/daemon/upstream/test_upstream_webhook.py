@@ -47,7 +47,7 @@ async def test_both_signatures_hold(secret: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "expected"),
     [
         (b"", "one line"),
         (b"a\nb\n", "one line"),
@@ -56,9 +56,9 @@ async def test_both_signatures_hold(secret: Path, text: str) -> None:
         (None, "No such file"),
     ],
 )
-def test_a_bad_secret_is_told_without_being_shown(secret: Path, content: bytes | None, told: str) -> None:
+def test_a_bad_secret_is_told_without_being_shown(secret: Path, content: bytes | None, expected: str) -> None:
     """At the start, by the name of the file."""
-    with pytest.raises(BadOptions, match=told) as caught:
+    with pytest.raises(BadOptions, match=expected) as caught:
         opened(secret, content)
     assert str(secret) in str(caught.value)
     assert "%%%" not in str(caught.value)

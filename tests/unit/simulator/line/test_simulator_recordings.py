@@ -23,11 +23,11 @@ RECORDINGS = sorted(FOLDER.glob("*.rec"))
 
 
 def answered(recording: Path) -> Iterator[tuple[Exchange, MachineReply]]:
-    told: list[str] = []
-    for exchange in exchanges_of(read(recording.read_text()), told.append):
+    messages: list[str] = []
+    for exchange in exchanges_of(read(recording.read_text()), messages.append):
         if exchange.reply is not None:
             yield exchange, exchange.reply
-    assert told == []
+    assert messages == []
 
 
 def shape(reply: bytes) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from support.line.scripted_line import said
+from support.line.scripted_line import replies_of
 from support.memory_shop import quick
 
 from bridge.commands import AddItem, OpenInvoice, Pay, ReadSubtotal, SetCustomer
@@ -28,13 +28,13 @@ async def sell(link: Link, number: str, amount: int = 15000) -> object:
     """One sale as the daemon makes it; what 38h said."""
     machine = LinkedMachine(link)
     opening = OpenInvoice("FV", number, "00084440Y", "TTC", "1", "1", "Awa")
-    await said(machine, SetCustomer(), opening)
-    await said(machine, AddItem("Riz", "B", 1800, amount, amount * 100, 1000), ReadSubtotal())
-    await said(machine, Pay("E", amount))
+    await replies_of(machine, SetCustomer(), opening)
+    await replies_of(machine, AddItem("Riz", "B", 1800, amount, amount * 100, 1000), ReadSubtotal())
+    await replies_of(machine, Pay("E", amount))
     return await machine.close_invoice(amount)
 
 
-async def told(port: MemoryPort, numbers: tuple[str, ...], recorder: Recorder | None = None) -> list[object]:
+async def replay_answers(port: MemoryPort, numbers: tuple[str, ...], recorder: Recorder | None = None) -> list[object]:
     """Two sales with a look before, between and after them."""
     link = Link(port, quick(), recorder=recorder)
     state = await handshake(link)
@@ -56,14 +56,14 @@ def steady_recorder() -> Recorder:
 async def recorded() -> tuple[str, list[object]]:
     recorder = steady_recorder()
     session = LineSession(SimulatedMachine(SimulatorOptions()), plan=FaultPlan(FAULTS, 1))
-    found = await told(MemoryPort(session), ("F-1", "F-2"), recorder)
+    found = await replay_answers(MemoryPort(session), ("F-1", "F-2"), recorder)
     return header({"nim": "EL02000015-1"}) + written(recorder.take()), found
 
 
 async def played(text: str, numbers: tuple[str, ...] = ("F-1", "F-2")) -> tuple[list[object], list[str]]:
     differences: list[str] = []
     port = MemoryPort(Replay(read(text), differences.append))
-    return await told(port, numbers), differences
+    return await replay_answers(port, numbers), differences
 
 
 async def test_what_was_said_is_said_again() -> None:

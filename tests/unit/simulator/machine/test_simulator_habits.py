@@ -56,13 +56,13 @@ def test_the_subtotal_in_each_way(habits, lines, total, group, vat):
     assert (fields[0], fields[2], fields[18], len(fields)) == (total, group, vat, 34)
 
 
-@pytest.mark.parametrize(("habits", "told"), [({}, "100"), ({"untold_specific": True}, "0")])
-def test_the_subtotal_may_keep_the_specific_tax_to_itself(habits, told):
+@pytest.mark.parametrize(("habits", "expected"), [({}, "100"), ({"untold_specific": True}, "0")])
+def test_the_subtotal_may_keep_the_specific_tax_to_itself(habits, expected):
     """33h: the line has it all the same, in its amount."""
     till = Till(**habits)
     till.enter("F-1", "Riz\tLOCBIE,B18.00%2218\t1050.00*2.000;T50,100")
     fields = till.take(0x33).split(",")
-    assert (fields[0], fields[33]) == ("2218", told)
+    assert (fields[0], fields[33]) == ("2218", expected)
 
 
 def test_a_comma_for_the_point_cuts_the_fields():

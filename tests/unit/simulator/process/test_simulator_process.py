@@ -76,9 +76,9 @@ def test_state_survives_sigkill_at_any_moment(tmp_path):
             seen = max(seen, certify_until_silence(serial, f"R{round_}"))
             killer.join()
             process.child.wait(DEADLINE)
-        kept = json.loads(process.state.read_bytes())
-        assert kept["tc"] >= seen
-        seen = kept["tc"]
+        content = json.loads(process.state.read_bytes())
+        assert content["tc"] >= seen
+        seen = content["tc"]
     with process, Control(process.socket) as control:
         snapshot = control.order("snapshot")
         assert [entry["tc"] for entry in snapshot["log"]] == list(range(1, snapshot["state"]["tc"] + 1))

@@ -18,7 +18,7 @@ from daemon.core.keys import ApiKey
 
 
 @pytest.mark.parametrize(
-    ("sent", "said"),
+    ("sent", "expected"),
     [
         ({}, "an API key is needed"),
         ({"authorization": "Basic YTpi"}, "not of the form Bearer"),
@@ -31,14 +31,14 @@ from daemon.core.keys import ApiKey
     ],
 )
 async def test_without_a_key_of_ours_nobody_comes_in(
-    served: Served, usecases: UseCases, sent: dict[str, str], said: str
+    served: Served, usecases: UseCases, sent: dict[str, str], expected: str
 ) -> None:
     """401 with a challenge; the detail tells a mistyped key from an unknown one, and nothing was asked of the machine."""
     headers = {name: value.encode("latin-1") for name, value in sent.items()}
     answer = await served.client.post(f"/v1/mcf/{NIM}/certify", json=INVOICE, headers=headers)
     assert answer.status_code == 401
     assert answer.json()["code"] == "UNAUTHENTICATED"
-    assert said in answer.json()["detail"]
+    assert expected in answer.json()["detail"]
     assert answer.headers["www-authenticate"].startswith("Bearer")
     assert usecases.calls == []
 
@@ -182,12 +182,12 @@ async def test_the_proxy_is_told_of_live_keys(serve: Serve) -> None:
         served = await serve(config={"behind": place})
         transport = httpx.AsyncHTTPTransport(uds=str(place))
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as proxy:
-            told = [
+            rows = [
                 "mcfd-known" in (await proxy.get("/v1/me", headers={"authorization": f"Bearer {key}"})).headers
                 for key in (LIVE_KEY, TEST_KEY, LIVE_KEY[:-1])
             ]
         await served.server.stop()
-    assert told == [True, False, False]
+    assert rows == [True, False, False]
     alone = await serve()
     assert "mcfd-known" not in (await alone.get("/v1/me")).headers
 

@@ -78,13 +78,13 @@ async def test_wrong_names_and_wrong_passwords_are_one(tmp_path: Path) -> None:
         await store.people.create("old", "manager", hash_password(PASSWORD), at=START)
         await store.people.disable("old", at=START)
         logins = Logins(store.people, Clock())
-        told = set()
+        content = set()
         with capture_logs() as logs:
             for name, password in (("awa", "x"), ("nobody", PASSWORD), ("old", PASSWORD), ("awa", ""), ("", "")):
                 with pytest.raises(WrongPassword) as refused:
                     await logins.log_in(name, password, HERE)
-                told.add(str(refused.value))
-        assert told == {"the name or the password is wrong"}
+                content.add(str(refused.value))
+        assert content == {"the name or the password is wrong"}
         assert [entry["event"] for entry in logs] == ["login.failed"] * 5
         with pytest.raises(TooManyRequests):
             await logins.log_in("awa", PASSWORD, HERE)
@@ -106,8 +106,8 @@ async def test_ones_own_password(tmp_path: Path) -> None:
         assert logins.who(phone) == session
         changed = await logins.change_password(session, PASSWORD, "sorgho et mil", HERE)
         assert [logins.who(token) is not None for token in (phone, desk, changed)] == [False, False, True]
-        told = [(entry.action, entry.actor, entry.address) for entry in await store.audit.newest(2)]
-        assert told == [("user.logged_in", "user:awa", HERE), ("user.password_changed", "user:awa", HERE)]
+        entries = [(entry.action, entry.actor, entry.address) for entry in await store.audit.newest(2)]
+        assert entries == [("user.logged_in", "user:awa", HERE), ("user.password_changed", "user:awa", HERE)]
         assert await logins.log_in("awa", "sorgho et mil", HERE)
         with pytest.raises(WrongPassword):
             await logins.log_in("awa", PASSWORD, HERE)

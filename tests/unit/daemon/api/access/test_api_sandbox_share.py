@@ -103,17 +103,17 @@ class Noted(SandboxShare):
 
     def __init__(self) -> None:
         super().__init__()
-        self.said: list[str] = []
+        self.events: list[str] = []
 
     def note_live(self) -> None:
-        self.said.append("live")
+        self.events.append("live")
 
     async def enter(self) -> Callable[[], None]:
-        self.said.append("in")
+        self.events.append("in")
         leave = await super().enter()
 
         def left() -> None:
-            self.said.append("out")
+            self.events.append("out")
             leave()
 
         return left
@@ -123,7 +123,7 @@ KEYS = {"live": LIVE_KEY, "test": TEST_KEY, "wrong": TEST_KEY[:-1]}
 
 
 @pytest.mark.parametrize(
-    ("asked", "whose", "status", "said"),
+    ("query", "whose", "status", "expected"),
     [
         ("GET /v1/me", "live", 200, ["live"]),
         ("GET /v1/me", "test", 200, ["in", "out"]),
@@ -136,13 +136,13 @@ KEYS = {"live": LIVE_KEY, "test": TEST_KEY, "wrong": TEST_KEY[:-1]}
         ("GET /v1/me", "wrong", 401, []),
     ],
 )
-async def test_who_takes_a_place(serve: Serve, asked: str, whose: str, status: int, said: list[str]) -> None:
+async def test_who_takes_a_place(serve: Serve, query: str, whose: str, status: int, expected: list[str]) -> None:
     """Each request of a test key, until it is answered, also with an error; not a stream, which may go on for ever, nor what the router answers by
     itself. A live key's is the sign of a till."""
     share = Noted()
     served = await serve(sandbox=share)
     headers = {"authorization": f"Bearer {KEYS[whose]}", "last-event-id": "no id"}
-    answer = await served.client.request(*asked.split(), headers=headers)
+    answer = await served.client.request(*query.split(), headers=headers)
     assert answer.status_code == status
-    await until(lambda: len(share.said) >= len(said))
-    assert share.said == said
+    await until(lambda: len(share.events) >= len(expected))
+    assert share.events == expected

@@ -141,10 +141,10 @@ def test_every_response_is_described(document: dict[str, Any]) -> None:
 
 def test_each_code_of_the_table_is_somewhere(document: dict[str, Any]) -> None:
     """So is each header that goes with it."""
-    told = set(re.findall(r"[A-Z_]{6,}", repr(document["paths"])))
+    content = set(re.findall(r"[A-Z_]{6,}", repr(document["paths"])))
     codes = {kind.code for kind in KINDS.values()} | {code for code, _ in HTTP_CODES.values()}
     assert codes_of(document) == codes
-    assert codes - told == {"WRONG_PASSWORD", "METHOD_NOT_ALLOWED"}  # of the shop's page, and of no operation
+    assert codes - content == {"WRONG_PASSWORD", "METHOD_NOT_ALLOWED"}  # of the shop's page, and of no operation
     certify = document["paths"]["/v1/mcf/{nim}/certify"]["post"]["responses"]
     assert {int(status) for status in certify} == {
         200, 202, 400, 401, 403, 404, 408, 409, 410, 413, 415, 421, 422, 429, 500, 502, 503, 507,
@@ -158,8 +158,8 @@ def test_each_code_of_the_table_is_somewhere(document: dict[str, Any]) -> None:
 def test_every_field_is_explained(document: dict[str, Any]) -> None:
     """In requests and answers alike, beside the field in its struct."""
     for name, schema in document["components"]["schemas"].items():
-        for field, said in schema["properties"].items():
-            assert said.get("description"), (name, field)
+        for field, text in schema["properties"].items():
+            assert text.get("description"), (name, field)
 
 
 def test_clients_can_be_made_of_it(document: dict[str, Any]) -> None:
@@ -176,13 +176,13 @@ def test_clients_can_be_made_of_it(document: dict[str, Any]) -> None:
 
 def test_a_key_against_repeats_is_asked_for_where_it_is_read(document: dict[str, Any]) -> None:
     """Where an invoice, a closure or cash would count twice; nowhere else. Their answers say whether they are repeated."""
-    asked = set()
+    queries = set()
     for path, _, operation in operations(document):
         if any(each["name"] == "Idempotency-Key" and each["required"] for each in operation["parameters"]):
-            asked.add(path.rpartition("}")[2])
+            queries.add(path.rpartition("}")[2])
             answer = next(iter(status for status in operation["responses"] if status.startswith("2")))
             assert "Idempotency-Replayed" in operation["responses"][answer]["headers"]
-    assert asked == {
+    assert queries == {
         "/certify",
         "/credit-note",
         "/reports/z",
@@ -196,14 +196,14 @@ def test_a_key_against_repeats_is_asked_for_where_it_is_read(document: dict[str,
 
 def test_keys_are_asked_for_where_they_are(document: dict[str, Any]) -> None:
     """Bearer everywhere but for /health; /metrics takes one from elsewhere than this box."""
-    asked: dict[str, list[Any]] = {
+    calls: dict[str, list[Any]] = {
         "/health/live": None,
         "/health/ready": None,
         "/metrics": [{}, {"key": []}],
         "/f/{address}": None,
     }
     for path, _, operation in operations(document):
-        assert operation.get("security") == asked.get(path, [{"key": []}])
+        assert operation.get("security") == calls.get(path, [{"key": []}])
     assert document["components"]["securitySchemes"]["key"]["scheme"] == "bearer"
 
 
@@ -311,11 +311,11 @@ def test_null_is_a_field_that_is_left_out(document: dict[str, Any], name: str) -
         assert schema.is_valid(nulled) is schema.is_valid(without), (above, field)
         assert outcome(reader, nulled) == outcome(reader, without), (above, field)
         assert schema.is_valid(nulled) is (outcome(reader, nulled) is not None), (above, field)
-    told = document["components"]["schemas"]
+    result = document["components"]["schemas"]
     inner = {"CashBody": (), "NotifiedBody": (), "CalendarBody": (), "ClockBody": (), "ClosePeriodBody": ()}.get(
         name, ("ItemBody", "PaymentBody", "CustomerBody", "CommentBody")
     )
-    assert tried == {field for each in (name, *inner) for field in told[each]["properties"]}
+    assert tried == {field for each in (name, *inner) for field in result[each]["properties"]}
 
 
 def test_every_body_is_tried_with_null(document: dict[str, Any]) -> None:
@@ -390,6 +390,6 @@ async def test_only_the_page_s_own_files_are_given(served: Served, name: str) ->
 def test_the_vendored_files_are_the_ones_named() -> None:
     """Unchanged since they were taken over: their hashes stand beside them."""
     static = Path(openapi.__file__).parent / "static"
-    told = (static / "README.md").read_text()
+    result = (static / "README.md").read_text()
     for name in ("swagger-ui-bundle.js", "swagger-ui.css"):
-        assert hashlib.sha256((static / name).read_bytes()).hexdigest() in told
+        assert hashlib.sha256((static / name).read_bytes()).hexdigest() in result

@@ -23,14 +23,14 @@ from daemon.api.http.answers import PIECE, Answer
 async def test_an_answer_goes_out_in_pieces(size: int, pieces: list[tuple[int, bool]]) -> None:
     """Of 64 KiB, the last of which ends it; one without a body ends at once."""
     body = bytes(at % 251 for at in range(size))
-    said: list[Any] = []
+    messages: list[Any] = []
 
     async def send(message: Any) -> None:
-        said.append(message)
+        messages.append(message)
 
     not_looked_at: Any = None
     await Answer(body, status=201)(not_looked_at, not_looked_at, send)
-    start, *rest = said
+    start, *rest = messages
     assert (start["type"], start["status"], dict(start["headers"])[b"content-length"]) == (
         "http.response.start",
         201,

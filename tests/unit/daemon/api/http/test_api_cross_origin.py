@@ -25,7 +25,10 @@ OTHERS = [
     "",
 ]
 CERTIFY = f"/v1/mcf/{NIM}/certify"
-ASKED = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,content-type"}
+PREFLIGHT_HEADERS = {
+    "Access-Control-Request-Method": "POST",
+    "Access-Control-Request-Headers": "authorization,content-type",
+}
 LISTED = "Authorization, Content-Type, Idempotency-Key, X-Request-ID, Mcfd-Strict, Last-Event-ID, Accept-Language"
 
 
@@ -34,13 +37,13 @@ async def allowing(serve: Serve) -> Served:
     return await serve(cross_origin=CrossOrigin((ORIGIN, "http://127.0.0.1:5173")))
 
 
-def told(answer: httpx.Response) -> dict[str, str]:
+def cors_headers(answer: httpx.Response) -> dict[str, str]:
     """What an answer says of origins."""
     return {name: value for name, value in answer.headers.items() if name.startswith("access-control-")}
 
 
 async def preflight(served: Served, origin: str, path: str = CERTIFY, **more: str) -> httpx.Response:
-    return await served.client.request("OPTIONS", path, headers={"Origin": origin, **ASKED, **more})
+    return await served.client.request("OPTIONS", path, headers={"Origin": origin, **PREFLIGHT_HEADERS, **more})
 
 
 async def test_a_browser_is_told_what_it_may_send_before_a_key_is_asked_for(
@@ -50,7 +53,7 @@ async def test_a_browser_is_told_what_it_may_send_before_a_key_is_asked_for(
     answer = await preflight(allowing, ORIGIN)
     assert (answer.status_code, answer.content) == (204, b"")
     assert "content-length" not in answer.headers
-    assert told(answer) == {
+    assert cors_headers(answer) == {
         "access-control-allow-origin": ORIGIN,
         "access-control-allow-methods": "GET, POST",
         "access-control-allow-headers": LISTED,
@@ -64,16 +67,16 @@ async def test_a_browser_is_told_what_it_may_send_before_a_key_is_asked_for(
 async def test_a_page_of_the_internet_may_ask_a_box_of_the_shop(allowing: Served) -> None:
     """Browsers that ask for that (private network access) are told so, and only they."""
     answer = await preflight(allowing, ORIGIN, **{"Access-Control-Request-Private-Network": "true"})
-    assert told(answer)["access-control-allow-private-network"] == "true"
+    assert cors_headers(answer)["access-control-allow-private-network"] == "true"
 
 
 @pytest.mark.parametrize("origin", OTHERS)
 async def test_another_origin_is_told_nothing(allowing: Served, usecases: UseCases, origin: str) -> None:
     """Its preflight is a request without a key; its reading of an answer is the browser's to refuse, since no header allows it."""
     refused = await preflight(allowing, origin)
-    assert (refused.status_code, told(refused)) == (401, {})
+    assert (refused.status_code, cors_headers(refused)) == (401, {})
     answer = await allowing.get("/v1/me", headers={"Origin": origin})
-    assert (answer.status_code, told(answer)) == (200, {})
+    assert (answer.status_code, cors_headers(answer)) == (200, {})
     assert refused.headers["vary"] == answer.headers["vary"] == "Origin"
     assert usecases.calls == []
 
@@ -108,7 +111,7 @@ async def test_answers_may_be_read_by_the_page_that_asked(allowing: Served) -> N
     for origin in (ORIGIN, "http://127.0.0.1:5173"):
         answer = await allowing.post(json=INVOICE, headers={"Origin": origin})
         assert answer.status_code == 200
-        assert told(answer) == {
+        assert cors_headers(answer) == {
             "access-control-allow-origin": origin,
             "access-control-expose-headers": "X-Request-ID, Idempotency-Replayed, Retry-After, Location",
         }
@@ -130,15 +133,15 @@ async def test_errors_may_be_read_too(allowing: Served, path: str, key: str, sta
     headers = {"Origin": ORIGIN} | ({"Authorization": f"Bearer {key}"} if key else {})
     answer = await allowing.client.get(path, headers=headers)
     assert answer.status_code == status
-    assert told(answer)["access-control-allow-origin"] == ORIGIN
+    assert cors_headers(answer)["access-control-allow-origin"] == ORIGIN
 
 
 async def test_errors_of_the_machine_may_be_read_too(allowing: Served, usecases: UseCases) -> None:
     """With Retry-After, which tells the page when to come back."""
     usecases.trouble = MachineOffline("away")
     answer = await allowing.post(json=INVOICE, headers={"Origin": ORIGIN})
-    assert (answer.status_code, told(answer)["access-control-allow-origin"]) == (503, ORIGIN)
-    assert "Retry-After" in told(answer)["access-control-expose-headers"]
+    assert (answer.status_code, cors_headers(answer)["access-control-allow-origin"]) == (503, ORIGIN)
+    assert "Retry-After" in cors_headers(answer)["access-control-expose-headers"]
     assert answer.headers["retry-after"]
 
 
@@ -158,8 +161,8 @@ async def test_a_refusal_of_a_slow_body_may_be_read_too(
 async def test_only_the_api_is_for_other_origins(allowing: Served, path: str) -> None:
     """The shop's page lives by a cookie: nothing of it is for any other page, whatever the configuration names."""
     answer = await allowing.client.get(path, headers={"Origin": ORIGIN})
-    asked = await preflight(allowing, ORIGIN, path)
-    assert (told(answer), told(asked)) == ({}, {})
+    query = await preflight(allowing, ORIGIN, path)
+    assert (cors_headers(answer), cors_headers(query)) == ({}, {})
     assert "vary" not in answer.headers
 
 
@@ -168,7 +171,7 @@ async def test_off_by_default(served: Served) -> None:
     answer = await served.post(json=INVOICE, headers={"Origin": ORIGIN})
     refused = await preflight(served, ORIGIN)
     assert (answer.status_code, refused.status_code) == (200, 401)
-    assert told(answer) == told(refused) == {}
+    assert cors_headers(answer) == cors_headers(refused) == {}
     assert "vary" not in answer.headers
 
 
@@ -190,8 +193,8 @@ async def test_preflights_keep_their_connection(allowing: Served) -> None:
     """The certification that follows goes over the same one."""
     reader, writer = await asyncio.open_connection("127.0.0.1", allowing.port)
     try:
-        asked = f"OPTIONS {CERTIFY} HTTP/1.1\r\nHost: localhost\r\nOrigin: {ORIGIN}\r\nAccess-Control-Request-Method: POST\r\n\r\n"
-        writer.write(asked.encode())
+        query = f"OPTIONS {CERTIFY} HTTP/1.1\r\nHost: localhost\r\nOrigin: {ORIGIN}\r\nAccess-Control-Request-Method: POST\r\n\r\n"
+        writer.write(query.encode())
         async with asyncio.timeout(30):
             assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 204")
             writer.write(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")

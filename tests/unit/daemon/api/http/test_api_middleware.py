@@ -73,11 +73,11 @@ async def test_one_line_for_each_request(served: Served, lines: list) -> None:
         "key_id": 1,
     }
     assert second["route"] == "/v1/mcf/{nim}/reports/a"
-    told = repr(lines)
-    assert LIVE_KEY not in told
-    assert "k-secret" not in told
-    assert "Sawadogo" not in told
-    assert "2026-01-01" not in told
+    result = repr(lines)
+    assert LIVE_KEY not in result
+    assert "k-secret" not in result
+    assert "Sawadogo" not in result
+    assert "2026-01-01" not in result
 
 
 async def test_a_request_that_was_not_let_in_has_its_line_too(served: Served, lines: list) -> None:

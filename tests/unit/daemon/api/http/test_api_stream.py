@@ -25,11 +25,11 @@ class Peer:
     def __init__(self) -> None:
         self.sent: list[dict[str, Any]] = []
         self.gone = asyncio.Event()
-        self._asked = False
+        self._received = False
 
     async def receive(self) -> Any:
-        if not self._asked:
-            self._asked = True
+        if not self._received:
+            self._received = True
             return {"type": "http.request", "body": b"", "more_body": False}
         await self.gone.wait()
         return {"type": "http.disconnect"}

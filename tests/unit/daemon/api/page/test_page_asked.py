@@ -20,8 +20,8 @@ BY_HTMX = {"hx-request": "true", "hx-current-url": BOX + SCREEN}
 def asking(path: str = "/ui/", headers: dict[str, str] | None = None, *, method: str = "GET", cookie: str = "") -> Any:
     """A request as it comes from a browser."""
     raw, _, query = path.encode("latin-1").partition(b"?")
-    told = [(b"cookie", cookie.encode("latin-1"))] if cookie else []
-    scope = {"method": method, "raw_path": raw, "query_string": query, "headers": told}
+    rows = [(b"cookie", cookie.encode("latin-1"))] if cookie else []
+    scope = {"method": method, "raw_path": raw, "query_string": query, "headers": rows}
     return SimpleNamespace(app=drawn_routes(with_page=True), scope=scope, headers=headers or {})
 
 
@@ -29,7 +29,7 @@ def led_to(cookie: str, role: Role = "technician") -> str:
     return redirect_after_login(asking(cookie=cookie), Session(1, "Awa", role, 0, 0))
 
 
-def kept(request: Any) -> str:
+def cookie_value(request: Any) -> str:
     """What the browser has in its cookie afterwards."""
     return remember_return_url(request)[1].decode().partition(";")[0]
 
@@ -50,23 +50,23 @@ def kept(request: Any) -> str:
 )
 def test_a_login_leads_to_what_was_asked_for(request_: Any, screen: str) -> None:
     """With its query: a screen by a link, by a form on it, by a part that it asked for itself. Otherwise to Today."""
-    assert led_to(kept(request_)) == screen
+    assert led_to(cookie_value(request_)) == screen
 
 
 @pytest.mark.parametrize(
-    ("role", "screen", "shown"),
+    ("role", "screen", "expected"),
     [
         *(("seller", "/ui/box", "/ui/"), ("seller", "/ui/journal", "/ui/journal"), ("reader", "/ui/z", "/ui/")),
         *(("manager", "/ui/z", "/ui/z"), ("technician", "/ui/box", "/ui/box")),
     ],
 )
-def test_a_screen_that_the_role_may_not_see_is_today(role: Role, screen: str, shown: str) -> None:
+def test_a_screen_that_the_role_may_not_see_is_today(role: Role, screen: str, expected: str) -> None:
     """Nobody is greeted with a refusal."""
-    assert led_to(kept(asking(screen)), role) == shown
+    assert led_to(cookie_value(asking(screen)), role) == expected
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "query",
     [
         *("//evil.example", "/\\evil.example", "\\\\evil.example", "https://evil.example/ui/", "evil.example/ui/"),
         *("javascript:alert(1)", "/%2F/evil.example", "/%5Cevil.example", "/ui/..//evil.example", "/ui//evil.example"),
@@ -76,11 +76,11 @@ def test_a_screen_that_the_role_may_not_see_is_today(role: Role, screen: str, sh
         *("/ui/closures/abc", "/ui/box/key", "/ui/static/page.css", "/ui/box/backup/x", "/ui/language/fr"),
     ],
 )
-def test_a_login_leads_to_no_other_site_and_to_no_file(asked: str) -> None:
+def test_a_login_leads_to_no_other_site_and_to_no_file(query: str) -> None:
     """Whatever the cookie says, as it is or encoded: what is no screen of this page is Today."""
-    once = quote(asked.encode("latin-1"), safe="")
-    for said in (asked, once, quote(once, safe=""), f'"{asked}"'):
-        assert led_to(f"mcfd_asked={said}") == "/ui/", said
+    once = quote(query.encode("latin-1"), safe="")
+    for each in (query, once, quote(once, safe=""), f'"{query}"'):
+        assert led_to(f"mcfd_asked={each}") == "/ui/", each
 
 
 def test_a_login_is_led_once() -> None:
@@ -93,4 +93,4 @@ def test_a_login_is_led_once() -> None:
     assert forget_return_url()[1].startswith(b"mcfd_asked=; Path=/ui/login;")
     assert b"Max-Age=0" in forget_return_url()[1]
     assert led_to("") == "/ui/"
-    assert redirect_after_login(asking(cookie=kept(asking(SCREEN))), None) == "/ui/"
+    assert redirect_after_login(asking(cookie=cookie_value(asking(SCREEN))), None) == "/ui/"

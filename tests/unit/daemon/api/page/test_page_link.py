@@ -16,19 +16,19 @@ ENDS = 1_800_000_000_000
 @pytest.mark.parametrize(("now", "reached"), [(ENDS, True), (ENDS + 1, False)])
 async def test_a_link_ends_after_its_day(now: int, reached: bool) -> None:
     """To the millisecond; until then it leads on to the machine that it names."""
-    asked: list[bool] = []
+    calls: list[bool] = []
 
     def machines() -> list[Any]:
-        asked.append(True)
+        calls.append(True)
         return []
 
-    told = f"EL02000015-1~CODE~1~{ENDS}"
+    result = f"EL02000015-1~CODE~1~{ENDS}"
     deps = SimpleNamespace(clock=lambda: now, workers=SimpleNamespace(all=machines))
     page = cast("Any", SimpleNamespace(share_key=b"k" * 32))
     state = {"deps": deps, "page": page}
     request = SimpleNamespace(
-        app=SimpleNamespace(state=state), path_params={"token": f"{told}~{account._signed(page, told)}"}
+        app=SimpleNamespace(state=state), path_params={"token": f"{result}~{account._signed(page, result)}"}
     )
     with pytest.raises(NotFound):
         await account._shared(cast("Any", request))
-    assert bool(asked) == reached
+    assert bool(calls) == reached

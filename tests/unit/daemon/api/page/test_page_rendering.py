@@ -25,7 +25,7 @@ ROWS = 40
 @pytest.fixture
 def one_piece_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if each piece took longer than a slice; rows as a template has them, and one that ends in an error."""
-    made = Environment(
+    jinja = Environment(
         autoescape=True,
         loader=DictLoader(
             {
@@ -34,7 +34,7 @@ def one_piece_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
             }
         ),
     )
-    monkeypatch.setattr(rendering, "environment", lambda: made)
+    monkeypatch.setattr(rendering, "environment", lambda: jinja)
     monkeypatch.setattr(rendering, "_compiled", set())
     monkeypatch.setattr(rendering, "SLICE", 0.0)
 
@@ -127,7 +127,7 @@ def test_a_day_without_a_z_is_told_in_words_too() -> None:
         Day(when, 0, (), is_over=True),
     ]
     template = environment().get_template("closures.html")
-    shown: dict[str, object] = {
+    visible: dict[str, object] = {
         "weeks": [days],
         "most": 1500,
         "closures": [],
@@ -136,8 +136,8 @@ def test_a_day_without_a_z_is_told_in_words_too() -> None:
         "before": "",
         "after": "",
     }
-    told = {"say": Speaker("fr"), "visit": SimpleNamespace(link=lambda *_, **__: ""), "month": str, "moment": str}
-    words = "".join(template.blocks["main"](template.new_context(shown | told)))
+    content = {"say": Speaker("fr"), "visit": SimpleNamespace(link=lambda *_, **__: ""), "month": str, "moment": str}
+    words = "".join(template.blocks["main"](template.new_context(visible | content)))
     assert re.findall(r'without-z"><a href="" title="([^"]*)"', words) == [f"{money(1500)}, sans Z"]
     assert words.count(", sans Z") == 1
 
@@ -146,9 +146,9 @@ def test_a_day_without_a_z_is_told_in_words_too() -> None:
 def test_the_screen_of_updates_names_a_version_with_another_core(waiting: str) -> None:
     """With the command that takes it; nothing of it where none waits."""
     frame = DictLoader({"frame.html": "{% block main %}{% endblock %}"})
-    made = environment().overlay(loader=ChoiceLoader([frame, FileSystemLoader(TEMPLATES)]), cache_size=0)
+    jinja = environment().overlay(loader=ChoiceLoader([frame, FileSystemLoader(TEMPLATES)]), cache_size=0)
     visit = SimpleNamespace(link=lambda path: path, may=lambda _: True)
-    text = made.get_template("box_update.html").render(
+    text = jinja.get_template("box_update.html").render(
         visit=visit,
         here="/ui/box/update",
         say=Speaker("en"),

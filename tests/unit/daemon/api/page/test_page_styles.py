@@ -12,7 +12,7 @@ TEMPLATES = ("common/web/templates", "daemon/api/page/templates", "headquarters/
 def test_no_class_is_without_its_rules() -> None:
     """After a change of a template's classes `make web` is to be run: whatever begins as Tabler's classes do stands in the sheet."""
     sheet = (ROOT / "common/web/static/tabler.css").read_text() + (ROOT / "common/web/static/kit.css").read_text()
-    known = set(re.findall(r"\.([a-zA-Z][\w-]*)", sheet))
+    expected = set(re.findall(r"\.([a-zA-Z][\w-]*)", sheet))
     used = {
         name
         for folder in TEMPLATES
@@ -28,7 +28,7 @@ def test_no_class_is_without_its_rules() -> None:
             name,
         )
     }
-    assert tablers - known == set()
+    assert tablers - expected == set()
 
 
 def test_every_icon_that_is_named_is_there() -> None:

@@ -16,7 +16,7 @@ from daemon.api.page.screens.today import today, today_part
 from daemon.core.errors import MachineOffline, MachineRefused, ZNumberUnknown
 
 
-class Nobody:
+class NoSession:
     """Logins without a session; `used` says of each request whether it would have kept one from ending by idleness."""
 
     def __init__(self) -> None:
@@ -29,20 +29,20 @@ class Nobody:
 @pytest.mark.parametrize(("handler", "is_used"), [(today, True), (journal_screen, True), (today_part, False)])
 async def test_what_a_screen_asks_by_itself_keeps_nobody_logged_in(handler: HTTPRouteHandler, is_used: bool) -> None:
     """Today renews itself as long as it is open; only what a person asks for counts as use."""
-    logins = Nobody()
+    logins = NoSession()
     await answered(handler, logins)
     assert logins.used == [is_used]
 
 
 async def test_nobody_is_shown_the_way_in_by_the_whole_screen() -> None:
     """A part that a screen asks for sends all of the screen to the login; a page is the login."""
-    part = await answered(today_part, Nobody(), {"hx-request": "true"})
+    part = await answered(today_part, NoSession(), {"hx-request": "true"})
     assert (part.status, (b"hx-redirect", b"/ui/login") in part.headers) == (200, True)
-    page = await answered(today, Nobody())
+    page = await answered(today, NoSession())
     assert (page.status, (b"location", b"/ui/login") in page.headers) == (303, True)
 
 
-async def answered(handler: HTTPRouteHandler, logins: Nobody, headers: dict[str, str] | None = None) -> Answer:
+async def answered(handler: HTTPRouteHandler, logins: NoSession, headers: dict[str, str] | None = None) -> Answer:
     deps = SimpleNamespace(logins=logins)
     request: Any = SimpleNamespace(
         app=SimpleNamespace(state={"deps": deps, "page": SimpleNamespace()}),
@@ -55,7 +55,7 @@ async def answered(handler: HTTPRouteHandler, logins: Nobody, headers: dict[str,
 
 
 @pytest.mark.parametrize(
-    ("error", "status", "said"),
+    ("error", "status", "expected"),
     [
         (
             ZNumberUnknown("EL02000015-1"),
@@ -70,7 +70,7 @@ async def answered(handler: HTTPRouteHandler, logins: Nobody, headers: dict[str,
     ],
     ids=["last Z", "offline", "refused"],
 )
-def test_a_fault_is_told_once_and_with_what_to_do(error: Exception, status: int, said: str) -> None:
+def test_a_fault_is_told_once_and_with_what_to_do(error: Exception, status: int, expected: str) -> None:
     """What only the error knows stands behind the sentence; what the sentence has said already does not."""
     fault = fault_of(error)
-    assert (fault.status, fault.message(Speaker("fr")).replace("\N{NO-BREAK SPACE}", " ")) == (status, said)
+    assert (fault.status, fault.message(Speaker("fr")).replace("\N{NO-BREAK SPACE}", " ")) == (status, expected)

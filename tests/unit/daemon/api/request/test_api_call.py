@@ -16,7 +16,7 @@ from daemon.core.errors import InvalidRequest
 WHO = Actor("key:1", "127.0.0.1")
 
 
-def told(*headers: tuple[bytes, bytes], strict_key: bool = False, body: bytes = b"{}", **scope: Any) -> Call:
+def call_for(*headers: tuple[bytes, bytes], strict_key: bool = False, body: bytes = b"{}", **scope: Any) -> Call:
     whole = {"headers": headers, "state": {"request_id": "r-1"}, "method": "POST", "path": "/a", **scope}
     request = SimpleNamespace(
         scope=whole, auth=SimpleNamespace(actor=WHO, key=SimpleNamespace(strict=strict_key), expires=0.0)
@@ -37,10 +37,10 @@ def test_who_asks_for_strictness_has_it(sent: list[bytes], strict: bool | None, 
     headers = [(b"mcfd-strict", value) for value in sent]
     if strict is None:
         with pytest.raises(InvalidRequest) as refused:
-            told(*headers, strict_key=strict_key)
+            call_for(*headers, strict_key=strict_key)
         assert [error.field for error in refused.value.errors] == ["Mcfd-Strict"]
     else:
-        assert told(*headers, strict_key=strict_key) == Call("r-1", by=WHO, strict=strict or strict_key)
+        assert call_for(*headers, strict_key=strict_key) == Call("r-1", by=WHO, strict=strict or strict_key)
 
 
 @pytest.mark.parametrize(
@@ -54,19 +54,23 @@ def test_a_key_is_taken_as_it_was_sent_or_refused(sent: list[bytes], is_taken: b
     """Once, of 1 to 200 printable ASCII characters."""
     headers = [(b"idempotency-key", value) for value in sent]
     if is_taken:
-        assert told(*headers).key == sent[0].decode()
+        assert call_for(*headers).key == sent[0].decode()
     else:
         with pytest.raises(InvalidRequest) as refused:
-            told(*headers)
+            call_for(*headers)
         assert [error.field for error in refused.value.errors] == ["Idempotency-Key"]
 
 
 def test_a_fingerprint_is_of_method_path_and_body() -> None:
     """The same for the same request whatever its other headers say, another when one of the three differs, none without a key."""
     key = (b"idempotency-key", b"k")
-    same = told(key).fingerprint
+    same = call_for(key).fingerprint
     assert len(same) == 16
-    assert told((b"accept", b"*/*"), key).fingerprint == same
-    others = {told(key, method="PUT").fingerprint, told(key, path="/b").fingerprint, told(key, body=b"{ }").fingerprint}
+    assert call_for((b"accept", b"*/*"), key).fingerprint == same
+    others = {
+        call_for(key, method="PUT").fingerprint,
+        call_for(key, path="/b").fingerprint,
+        call_for(key, body=b"{ }").fingerprint,
+    }
     assert len(others | {same}) == 4
-    assert told().fingerprint == b""
+    assert call_for().fingerprint == b""

@@ -80,9 +80,9 @@ async def test_a_listener_from_another_ledger_is_told(serve: Serve, deps: dict[s
     elsewhere = REQUEST.replace(b"Last-Event-ID: 0", b"Last-Event-ID: 1764000000-1")
     async with listening(await serve(**deps), elsewhere) as reader:
         await reader.readuntil(b": mcfd\n\n")
-        told = await reader.readuntil(b"\n\n")
-    assert b"id: 1\nevent: reset\ndata: {" in told
-    assert b'"reason":"restored"' in told
+        result = await reader.readuntil(b"\n\n")
+    assert b"id: 1\nevent: reset\ndata: {" in result
+    assert b'"reason":"restored"' in result
 
 
 @pytest.mark.usefixtures("quick_beats")

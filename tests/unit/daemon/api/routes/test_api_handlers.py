@@ -66,10 +66,10 @@ async def test_ready_shows_upstream_and_does_not_depend_on_it(serve: Serve, monk
 
     waiting = {"waiting": 3, "parked": 0, "oldestAt": "2026-02-02T02:40:00.000Z", "lastError": "refused"}
     lane = {"nim": NIM, "mode": "live", **waiting, "lastErrorAt": None, "lastSentAt": None}
-    for source, shown in ((figures, [lane]), (broken, None), (slow, None)):
+    for source, text in ((figures, [lane]), (broken, None), (slow, None)):
         served = await serve(upstream=source)
         answer = await served.get("/health/ready")
-        assert (answer.status_code, answer.json()["upstream"]) == (503, shown)
+        assert (answer.status_code, answer.json()["upstream"]) == (503, text)
     with capture_logs() as lines:
         assert (await (await serve()).get("/health/ready")).json()["upstream"] is None
     assert [line["event"] for line in lines] == ["request.answered"]
@@ -82,10 +82,10 @@ async def test_strangers_are_not_told_what_headquarters_said(serve: Serve) -> No
         return [Backlog(NIM, "live", 3, 0, NOW, "login of mcfd@hq.internal failed: token t0k3n", 0, 0)]
 
     served = await serve(upstream=figures)
-    told = (await served.client.get("/health/ready")).text
-    assert "failed" in told
-    assert "hq.internal" not in told
-    assert "t0k3n" not in told
+    result = (await served.client.get("/health/ready")).text
+    assert "failed" in result
+    assert "hq.internal" not in result
+    assert "t0k3n" not in result
     assert "hq.internal" in (await served.get("/health/ready")).text
 
 

@@ -20,7 +20,7 @@ USUAL = (NOW + 1 - 31 * DAY, NOW + 1)
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Page, str]]:
+def queries(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Page, str]]:
     pages: list[tuple[Page, str]] = []
 
     async def read_page(_: MachineWorker, page: Page, language: str) -> JournalPage:
@@ -35,7 +35,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Page, str]]:
 def opened(workers: MachineWorkers) -> Opened:
     """Has the period be open since then (ms), which the daemon knows already or finds in the ledger."""
 
-    def set_up(since: int, *, is_known: bool = True) -> None:
+    def set_up(since: int, *, is_listed: bool = True) -> None:
         worker = workers.get(NIM, "live")
         assert worker is not None
         totals = Aggregate(0, 0, {}, {}, since, 0, 0)
@@ -43,7 +43,7 @@ def opened(workers: MachineWorkers) -> Opened:
         async def aggregated(_: Book) -> Aggregate:
             return totals
 
-        worker.aggregate = totals if is_known else None
+        worker.aggregate = totals if is_listed else None
         worker.ledger = cast("Any", SimpleNamespace(aggregated=aggregated))
 
     return set_up
@@ -60,7 +60,7 @@ def opened(workers: MachineWorkers) -> Opened:
     ],
 )
 async def test_a_seller_has_no_files(
-    served: Served, opened: Opened, asked: list[tuple[Page, str]], how: dict[str, Any]
+    served: Served, opened: Opened, queries: list[tuple[Page, str]], how: dict[str, Any]
 ) -> None:
     """However they are asked for; `format` goes before `Accept`."""
     opened(0)
@@ -68,17 +68,17 @@ async def test_a_seller_has_no_files(
     answer = await served.get(f"certifications?{how.get('query', '')}", key=ROLE_KEYS["seller"], headers=headers)
     assert (answer.status_code, answer.json()["code"]) == (403, "ROLE_NOT_ALLOWED")
     json = await served.get("certifications?format=json", key=ROLE_KEYS["seller"], headers={"accept": "text/csv"})
-    assert (json.status_code, len(asked)) == (200, 1)
+    assert (json.status_code, len(queries)) == (200, 1)
 
 
-@pytest.mark.parametrize("is_known", [True, False])
+@pytest.mark.parametrize("is_listed", [True, False])
 @pytest.mark.parametrize("times", [(USUAL[0] - 1, USUAL[0]), (NOW - DAY, NOW - DAY)])
 async def test_a_seller_sees_the_open_period(
-    served: Served, opened: Opened, asked: list[tuple[Page, str]], times: tuple[int, int], is_known: bool
+    served: Served, opened: Opened, queries: list[tuple[Page, str]], times: tuple[int, int], is_listed: bool
 ) -> None:
     """Nothing of before it, also where the daemon has not read the totals yet; who may see reports sees all that the range has."""
     since, start = times
-    opened(since, is_known=is_known)
+    opened(since, is_listed=is_listed)
     for role in ("seller", "reader"):
         await served.get("certifications", key=ROLE_KEYS[role])
-    assert [page.start for page, _ in asked] == [start, USUAL[0]]
+    assert [page.start for page, _ in queries] == [start, USUAL[0]]

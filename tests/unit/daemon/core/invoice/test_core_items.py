@@ -24,23 +24,25 @@ def faults(*items, pay=15000, mode="TTC"):
 
 def test_an_item_needs_little():
     """Name, group and an amount: one piece of local goods at that price and the machine's rate (decision 1)."""
-    told, _ = line()
-    assert (told.price, told.quantity, told.rate, told.item_type) == (1_500_000, 1000, 1800, "LOCBIE")
-    assert (told.amount_ttc, told.line_amount) == (15000, 15000)
+    result, _ = line()
+    assert (result.price, result.quantity, result.rate, result.item_type) == (1_500_000, 1000, 1800, "LOCBIE")
+    assert (result.amount_ttc, result.line_amount) == (15000, 15000)
 
 
 def test_the_amount_is_price_times_quantity_when_left_out():
     """Rounded half up to a whole franc (SFE 6.2), which the till hears; it may have been paid either way."""
-    told, invoice = line(pay=250, amountTtc=None, unitPrice=Decimal("12.5"), quantity=20)
-    assert (told.price, told.quantity, told.line_amount, invoice.total_ttc) == (1250, 20_000, 250, 250)
+    result, invoice = line(pay=250, amountTtc=None, unitPrice=Decimal("12.5"), quantity=20)
+    assert (result.price, result.quantity, result.line_amount, invoice.total_ttc) == (1250, 20_000, 250, 250)
     for price, quantity, amount, paid in (
         ("12.5", "1", 13, (13, "12.5", 12)),
         ("333.33", "3", 1000, (1000, "999.99")),
         ("2.5", "3.25", 8, (8, "8.125", 9)),
     ):
         for pay in paid:
-            told, invoice = line(pay=Decimal(pay), amountTtc=None, unitPrice=Decimal(price), quantity=Decimal(quantity))
-            assert (told.line_amount, told.price, told.quantity) == (
+            result, invoice = line(
+                pay=Decimal(pay), amountTtc=None, unitPrice=Decimal(price), quantity=Decimal(quantity)
+            )
+            assert (result.line_amount, result.price, result.quantity) == (
                 amount, int(Decimal(price) * 100), int(Decimal(quantity) * 1000),
             )  # fmt: skip
             assert invoice.total_ttc == amount
@@ -53,36 +55,36 @@ def test_the_amount_is_price_times_quantity_when_left_out():
 )
 def test_the_price_is_derived_when_left_out(amount, quantity, price):
     """`amountTtc / quantity` to 2 decimals, within a franc of the amount at that quantity."""
-    told, _ = line(amountTtc=amount, quantity=quantity)
-    assert (told.price, told.quantity) == (price, quantity * 1000)
-    assert abs(told.price * told.quantity - amount * PRODUCT) < PRODUCT
+    result, _ = line(amountTtc=amount, quantity=quantity)
+    assert (result.price, result.quantity) == (price, quantity * 1000)
+    assert abs(result.price * result.quantity - amount * PRODUCT) < PRODUCT
 
 
 def test_the_amount_is_what_is_certified():
     """Decision 2: where the till's price does not give it, one that does is sent; no refusal, but a warning (SFE 6.5), and the
     line keeps the till's own price. A strict till is refused."""
-    told, invoice = line(amountTtc=2500, unitPrice=1000, quantity=3)
-    assert (told.price, told.quantity, told.line_amount, invoice.total_ttc) == (83333, 3000, 2500, 2500)
+    result, invoice = line(amountTtc=2500, unitPrice=1000, quantity=3)
+    assert (result.price, result.quantity, result.line_amount, invoice.total_ttc) == (83333, 3000, 2500, 2500)
     assert [(warn.code, warn.field) for warn in invoice.warnings] == [("UNIT_PRICE_DERIVED", "items[0].unitPrice")]
-    assert (told.printed_price, told.printed_quantity) == (100_000, 3000)
+    assert (result.printed_price, result.printed_quantity) == (100_000, 3000)
     with pytest.raises(InvalidRequest, match="unitPrice"):
         read(body(item(amountTtc=2500, unitPrice=1000, quantity=3)), strict=True)
 
 
 def test_a_price_that_gives_the_amount_is_kept():
     """With its decimals, and so is the quantity, however large."""
-    told, _ = line(amountTtc=5001, unitPrice=Decimal("1250.25"), quantity=4)
-    assert (told.price, told.quantity) == (125_025, 4000)
-    told, invoice = line(amountTtc=777_777, unitPrice=1, quantity=777_777)
-    assert (told.price, told.quantity, invoice.warnings) == (100, 777_777_000, ())
+    result, _ = line(amountTtc=5001, unitPrice=Decimal("1250.25"), quantity=4)
+    assert (result.price, result.quantity) == (125_025, 4000)
+    result, invoice = line(amountTtc=777_777, unitPrice=1, quantity=777_777)
+    assert (result.price, result.quantity, invoice.warnings) == (100, 777_777_000, ())
 
 
 @pytest.mark.parametrize(("amount", "quantity"), [(1001, 30_000), (1, 200), (3, 200), (1, 1000), (999_999, 777_777)])
 def test_a_quantity_too_large_for_any_price_goes_as_one_piece(amount, quantity):
     """No price with 2 decimals comes within a franc: quantity 1 at the whole amount, and a warning says so."""
-    told, invoice = line(amountTtc=amount, quantity=quantity)
-    assert (told.price, told.quantity, told.line_amount) == (amount * 100, 1000, amount)
-    assert told.printed_quantity == quantity * 1000
+    result, invoice = line(amountTtc=amount, quantity=quantity)
+    assert (result.price, result.quantity, result.line_amount) == (amount * 100, 1000, amount)
+    assert result.printed_quantity == quantity * 1000
     assert [(warn.code, warn.item) for warn in invoice.warnings] == [("QUANTITY_AS_ONE", 0)]
 
 
@@ -90,22 +92,22 @@ def test_in_ht_mode_vat_comes_on_the_groups_total():
     """Prices and line amounts without VAT, VAT on the group, the certified total is the machine's (decision 24)."""
     three = [item(unitPrice=Decimal("33.33"), quantity=1, amountTtc=39) for _ in range(3)]
     invoice = read(body(*three, priceMode="HT", pay=117))
-    assert [told.line_amount for told in invoice.items] == [33, 33, 33]
-    assert [told.price for told in invoice.items] == [3333, 3333, 3333]
+    assert [each.line_amount for each in invoice.items] == [33, 33, 33]
+    assert [each.price for each in invoice.items] == [3333, 3333, 3333]
     assert invoice.taxes == (TaxLine("B", 1800, 99, 18, 117),)
     assert invoice.total_ttc == 117
 
 
 def test_in_ht_mode_vat_is_added_when_the_amount_is_left_out():
     """`unitPrice × quantity` with VAT, rounded half up: 1 250 and 18 % is 1 475."""
-    told, invoice = line(pay=1475, mode="HT", amountTtc=None, unitPrice=Decimal("12.5"), quantity=100)
-    assert (told.amount_ttc, told.line_amount, invoice.total_ttc) == (1475, 1250, 1475)
+    result, invoice = line(pay=1475, mode="HT", amountTtc=None, unitPrice=Decimal("12.5"), quantity=100)
+    assert (result.amount_ttc, result.line_amount, invoice.total_ttc) == (1475, 1250, 1475)
 
 
 def test_in_ht_mode_the_price_is_derived_without_vat_when_left_out():
     """1 180 with VAT is 1 000 without, at two pieces 500 each."""
-    told, invoice = line(mode="HT", amountTtc=1180, quantity=2)
-    assert (told.line_amount, told.price, told.quantity, invoice.total_ttc) == (1000, 50_000, 2000, 1180)
+    result, invoice = line(mode="HT", amountTtc=1180, quantity=2)
+    assert (result.line_amount, result.price, result.quantity, invoice.total_ttc) == (1000, 50_000, 2000, 1180)
 
 
 @pytest.mark.parametrize(("paid", "codes"), [(40, ["PAYMENT_ADJUSTED"]), (35, [])])
@@ -136,12 +138,12 @@ def test_in_ht_mode_each_line_is_rounded_by_itself(price, count, line_amount, to
     lines = [item(unitPrice=Decimal(price), amountTtc=None)] * count
     for pay in paid:
         invoice = read(body(*lines, priceMode="HT", pay=Decimal(pay)))
-        assert {told.line_amount for told in invoice.items} == {line_amount}
+        assert {each.line_amount for each in invoice.items} == {line_amount}
         assert (invoice.total_ttc, invoice.payments[0].amount) == (total, total)
-        told = [str(warn.text) for warn in invoice.warnings if warn.code == "LINES_ROUNDED"]
-        assert len(told) == (price != "1000")
+        each = [str(warn.text) for warn in invoice.warnings if warn.code == "LINES_ROUNDED"]
+        assert len(each) == (price != "1000")
     if price == "33.49":
-        assert "the total is 1168, the exact one 1185.55, a difference of -17.55" in told[0]
+        assert "the total is 1168, the exact one 1185.55, a difference of -17.55" in each[0]
 
 
 def test_in_ht_mode_more_than_a_franc_an_item_is_refused():
@@ -210,7 +212,7 @@ def test_a_group_the_machine_has_no_rate_for_is_refused():
 def test_the_bounds_themselves_are_fine():
     """A thousand milliards, and a thousandth of a piece."""
     assert line(amountTtc=10**12)[0].line_amount == 10**12
-    told, _ = line(amountTtc=10**12, unitPrice=10**12, quantity=Decimal("0.001"))
-    assert abs(told.price * told.quantity - 10**12 * PRODUCT) < PRODUCT
+    result, _ = line(amountTtc=10**12, unitPrice=10**12, quantity=Decimal("0.001"))
+    assert abs(result.price * result.quantity - 10**12 * PRODUCT) < PRODUCT
     assert faults(item(amountTtc=None, unitPrice=10**12, quantity=2)) == ["items[0].amountTtc"]
     assert faults(item(amountTtc=10**12), item(amountTtc=1), pay=10**12) == ["items", "payments"]

@@ -13,8 +13,8 @@ WHOLE = "must be a whole number"
 HALF = Fraction(1, 2)
 
 
-def due(total: int, asked: int, rounded: int) -> Due:
-    return Due(total, asked, rounded, Fraction(total))
+def due(total: int, query: int, rounded: int) -> Due:
+    return Due(total, query, rounded, Fraction(total))
 
 
 @pytest.mark.parametrize(

@@ -113,8 +113,8 @@ def test_a_tax_that_holds_is_certified_separately(why, changes, tax):
     assert invoice.specific_tax == tax[0]
 
 
-@pytest.mark.parametrize(("why", "changes", "told"), FOLDING, ids=[case[0] for case in FOLDING])
-def test_a_tax_that_does_not_hold_is_folded_and_never_refused(why, changes, told):
+@pytest.mark.parametrize(("why", "changes", "expected"), FOLDING, ids=[case[0] for case in FOLDING])
+def test_a_tax_that_does_not_hold_is_folded_and_never_refused(why, changes, expected):
     """Certified at `amountTtc`, the price derived from it, no specific tax, and one warning with the index and the reason."""
     request = item(**{**HOLDS, **changes})
     invoice = read(body(item(), request))
@@ -122,7 +122,7 @@ def test_a_tax_that_does_not_hold_is_folded_and_never_refused(why, changes, told
     assert (line.specific_tax, line.specific_rate, line.specific_name) == (0, 0, "")
     assert line.line_amount == line.amount_ttc == request["amountTtc"]
     assert abs(line.price * line.quantity - line.line_amount * 100_000) < 100_000
-    message = f"the specific tax is folded into the price: {told}"
+    message = f"the specific tax is folded into the price: {expected}"
     assert [(warn.code, str(warn.text), warn.item) for warn in invoice.warnings] == [
         ("SPECIFIC_TAX_FOLDED", message, 1)
     ]

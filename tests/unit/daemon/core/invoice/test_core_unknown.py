@@ -34,7 +34,7 @@ def sale(**fields):
     return body(item(code="R25"), item(name="Sucre"), **copy.deepcopy(WHOLE), **fields)
 
 
-def told(request, **options):
+def notes_on(request, **options):
     """The paths of the unknown fields, with what was probably meant."""
     found = {}
     for each in receipt(record(request, **options)).warnings:
@@ -68,7 +68,7 @@ def test_a_field_that_nobody_knows_is_told(place, name, path, near):
     for step in place:
         at = at[step]
     at[name] = "x"
-    assert told(request) == {path: near}
+    assert notes_on(request) == {path: near}
 
 
 def test_only_a_field_of_an_item_is_told_with_its_index():
@@ -76,8 +76,8 @@ def test_only_a_field_of_an_item_is_told_with_its_index():
     request = sale(payments=[{"method": "E", "amount": 20_000}, {"method": "M", "amount": 10_000}])
     for place in (request, request["customer"], request["items"][1], request["payments"][1], request["comments"][0]):
         place["strange"] = 1
-    told = {each.field: each.item for each in receipt(record(request)).warnings}
-    assert told == dict.fromkeys(
+    paper = {each.field: each.item for each in receipt(record(request)).warnings}
+    assert paper == dict.fromkeys(
         ("strange", "customer.strange", "payments[1].strange", "comments[0].strange"), None
     ) | {"items[1].strange": 1}
     assert {each.item for each in warnings_of(unknown_of({"strange": 1}, frozenset()))} == {NO_ITEM}
@@ -85,9 +85,9 @@ def test_only_a_field_of_an_item_is_told_with_its_index():
 
 def test_what_is_known_is_not_told():
     """A body with every field there is has no such warning; the fields of a credit note are known in one."""
-    assert told(sale()) == {}
-    assert told(credit_body(creditNoteNature="COR"), credit=True) == {}
-    assert told(sale(remarque=None)) == {}  # null stands for nothing
+    assert notes_on(sale()) == {}
+    assert notes_on(credit_body(creditNoteNature="COR"), credit=True) == {}
+    assert notes_on(sale(remarque=None)) == {}  # null stands for nothing
 
 
 PLACES = [(), ("customer",), ("items", 0), ("items", 1), ("payments", 0), ("comments", 0)]
@@ -182,8 +182,8 @@ def test_many_are_told_in_a_bounded_answer():
     for count in (99, 100, 101, 5000):
         strange = {f"field{number}": number for number in range(count)}
         for found in (unknown_fields(strange, credit=False), unknown_of(strange, frozenset())):
-            told = [str(warn.text) for warn in warnings_of(found)]
-            assert ["more fields" in each for each in told] == [False] * min(count, 100) + [True] * (count > 100)
+            rows = [str(warn.text) for warn in warnings_of(found)]
+            assert ["more fields" in each for each in rows] == [False] * min(count, 100) + [True] * (count > 100)
             assert len(refusals_of(found)) == min(count, 100)
 
 

@@ -11,13 +11,13 @@ from daemon.core.ledger.paper import PaperInvoice
 from daemon.core.ledger.verdict import Disputed, Evidence, NotCertified
 from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState
 
-KNOWN = FiscalCounters(10, 8, 1)
+LEDGER = FiscalCounters(10, 8, 1)
 OURS = LastInvoice("FV-1", "NEWCODE", "20260105100001", "FV", 15000)
 OTHER = LastInvoice("FV-0", "OLDCODE", "20260105095959", "FV", 700)
 NOW = FiscalCounters(12, 10, 1)
 BOOK = BookState(
     book=Book(1, "EL02000015-1", "live"),
-    counters=KNOWN,
+    counters=LEDGER,
     last_number="FV-0",
     last_at=0,
     last_seq=0,
@@ -30,7 +30,7 @@ BOOK = BookState(
 
 
 def case(last, *, doubt=True):
-    attempt = record(state="disputed", counters=None, code="", base=KNOWN) if doubt else None
+    attempt = record(state="disputed", counters=None, code="", base=LEDGER) if doubt else None
     evidence = None
     if last != "unknown":
         evidence = Evidence(1, MachineState("EL02000015-1", "00084440Y", "20260105100005", NOW, {}, last))
@@ -82,20 +82,20 @@ NAMES = {
 @pytest.mark.parametrize(("nim", "tc"), NAMES)
 def test_a_machine_that_counts_again_is_entered_under_its_new_name(nim, tc):
     """Where it tells its activation and its TC is not past what the ledger knows; a book that knows nothing of it names none."""
-    said = MachineState(nim, "00084440Y", "20260105100005", FiscalCounters(tc, 1, 0), {}, OURS)
-    for known, expected in ((KNOWN, NAMES[nim, tc]), (None, "")):
-        found = Case(msgspec.structs.replace(BOOK, counters=known), None, Evidence(1, said)).certified()
+    state = MachineState(nim, "00084440Y", "20260105100005", FiscalCounters(tc, 1, 0), {}, OURS)
+    for before, expected in ((LEDGER, NAMES[nim, tc]), (None, "")):
+        found = Case(msgspec.structs.replace(BOOK, counters=before), None, Evidence(1, state)).certified()
         assert found is not None
         assert found.nim == expected
 
 
 @pytest.mark.parametrize(
-    ("known", "others"), [(None, 0), (FiscalCounters(10, 9, 0), 2), (FiscalCounters(10, 12, 1), 0)]
+    ("before", "others"), [(None, 0), (FiscalCounters(10, 9, 0), 2), (FiscalCounters(10, 12, 1), 0)]
 )
-def test_what_is_in_no_total_is_counted_from_what_the_ledger_knows(known, others):
+def test_what_is_in_no_total_is_counted_from_what_the_ledger_knows(before, others):
     """Sales and credit notes together; a machine that counts anew has none that could be told."""
     doubt = case(OTHER)
-    assert Case(msgspec.structs.replace(BOOK, counters=known), None, doubt.evidence).foreign() == others
+    assert Case(msgspec.structs.replace(BOOK, counters=before), None, doubt.evidence).foreign() == others
 
 
 PAPER = PaperInvoice("7Q2MK4ZPABCDEFGHIJKLMN27", "20260105100001")
@@ -103,10 +103,10 @@ PAPER = PaperInvoice("7Q2MK4ZPABCDEFGHIJKLMN27", "20260105100001")
 
 def doubtful(last, **changes):
     """With clocks that agree, and a stranger's invoice behind ours."""
-    made = case(last)
-    attempt = msgspec.structs.replace(made.attempt, begun_at=1_767_607_200_000)
-    evidence = msgspec.structs.replace(made.evidence, at=1_767_607_205_000) if made.evidence else None
-    return msgspec.structs.replace(made, attempt=attempt, evidence=evidence, **changes)
+    decided_case = case(last)
+    attempt = msgspec.structs.replace(decided_case.attempt, begun_at=1_767_607_200_000)
+    evidence = msgspec.structs.replace(decided_case.evidence, at=1_767_607_205_000) if decided_case.evidence else None
+    return msgspec.structs.replace(decided_case, attempt=attempt, evidence=evidence, **changes)
 
 
 @pytest.mark.parametrize(
@@ -207,19 +207,19 @@ def test_an_invoice_that_the_ledger_has_is_not_this_one():
 )
 def test_a_case_is_another_when_anything_that_was_shown_is(changes):
     """What is found, what is known, which attempt, what was decided meanwhile, what the machine says."""
-    shown = doubtful(OTHER)
-    now = msgspec.structs.replace(shown, **changes)
-    assert not shown.is_still(now)
-    assert shown.fingerprint != now.fingerprint
+    case_seen = doubtful(OTHER)
+    now = msgspec.structs.replace(case_seen, **changes)
+    assert not case_seen.is_still(now)
+    assert case_seen.fingerprint != now.fingerprint
 
 
 def test_a_fresh_look_at_the_machine_makes_no_other_case():
     """Whoever asked it himself has seen more than the ledger has; its clock goes on."""
-    shown = doubtful(OTHER)
-    later = msgspec.structs.replace(shown.evidence.state, time="20260105100009")
-    assert shown.is_still(msgspec.structs.replace(shown, evidence=Evidence(2_000_000_000_000, later)))
-    assert shown.is_still(msgspec.structs.replace(shown, evidence=None))
-    assert shown.is_still(msgspec.structs.replace(shown, evidence=case(OURS).evidence))
+    case_seen = doubtful(OTHER)
+    later = msgspec.structs.replace(case_seen.evidence.state, time="20260105100009")
+    assert case_seen.is_still(msgspec.structs.replace(case_seen, evidence=Evidence(2_000_000_000_000, later)))
+    assert case_seen.is_still(msgspec.structs.replace(case_seen, evidence=None))
+    assert case_seen.is_still(msgspec.structs.replace(case_seen, evidence=case(OURS).evidence))
 
 
 def adopted(last, *begun, standing="new", number=False, code=False, restored=True, nim="EL02000015-1"):
@@ -230,7 +230,7 @@ def adopted(last, *begun, standing="new", number=False, code=False, restored=Tru
 
 def test_adopt_settles_what_is_begun_by_what_was_known_before():
     """Ours that is the last is certified, and no stranger's; ours that may have been is for an operator; a number or code that is there is not entered again."""
-    ours = record(state="begun", counters=None, code="", base=KNOWN)
+    ours = record(state="begun", counters=None, code="", base=LEDGER)
     plan = adopted(OURS, ours, number=True)
     ((_, verdict),) = plan.settled
     assert (verdict.code, plan.enters, plan.unexplained) == ("NEWCODE", False, 1)

@@ -9,14 +9,14 @@ from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.state import FiscalCounters, MachineState
 
 CODE = "7Q2MK4ZPABCDEFGHIJKLMN27"
-KNOWN = FiscalCounters(10, 8, 1)
+BEFORE = FiscalCounters(10, 8, 1)
 NOON = 1_767_614_400_000  # 5 January 2026, 12:00:00
 HOUR = 3_600_000
 
 
-def attempt(kind="FV", base=KNOWN):
-    made = record(credit_body(), credit=True) if kind in ("FA", "EA") else record()
-    return msgspec.structs.replace(made, type=kind, state="disputed", base=base, begun_at=NOON)
+def attempt(kind="FV", base=BEFORE):
+    attempt = record(credit_body(), credit=True) if kind in ("FA", "EA") else record()
+    return msgspec.structs.replace(attempt, type=kind, state="disputed", base=base, begun_at=NOON)
 
 
 @pytest.mark.parametrize("code", [CODE, "7Q2M-K4ZP-ABCD-EFGH-IJKL-MN27", "7q2m k4zp abcd efgh ijkl mn27"])
@@ -50,8 +50,8 @@ def test_paper_that_cannot_be_read_names_its_fields(code, time, counters, fields
     assert (paper, [error.field for error in errors]) == (None, fields)
 
 
-def said(at, machine_time):
-    return Evidence(at, MachineState("EL02000015-1", "00084440Y", machine_time, KNOWN, {}, None))
+def paper_of(at, machine_time):
+    return Evidence(at, MachineState("EL02000015-1", "00084440Y", machine_time, BEFORE, {}, None))
 
 
 @pytest.mark.parametrize(
@@ -59,13 +59,13 @@ def said(at, machine_time):
     [
         ("20260105120001", None, True),
         ("20260103120001", None, False),
-        ("20260105120001", said(NOON + HOUR, "20260105130000"), True),
-        ("20260107130000", said(NOON + HOUR, "20260105130000"), False),
-        ("20360105120001", said(NOON + HOUR, "20360105130000"), True),  # the machine is ten years ahead
-        ("20360105120001", said(NOON + HOUR, "20260105130000"), False),
-        ("20160105120001", said(NOON + HOUR, "20160105130000"), True),
-        ("20260105120001", said(NOON + HOUR, "20160105130000"), True),  # its clock was set since
-        ("20260105120001", said(NOON + HOUR, "rubbish"), True),
+        ("20260105120001", paper_of(NOON + HOUR, "20260105130000"), True),
+        ("20260107130000", paper_of(NOON + HOUR, "20260105130000"), False),
+        ("20360105120001", paper_of(NOON + HOUR, "20360105130000"), True),  # the machine is ten years ahead
+        ("20360105120001", paper_of(NOON + HOUR, "20260105130000"), False),
+        ("20160105120001", paper_of(NOON + HOUR, "20160105130000"), True),
+        ("20260105120001", paper_of(NOON + HOUR, "20160105130000"), True),  # its clock was set since
+        ("20260105120001", paper_of(NOON + HOUR, "rubbish"), True),
     ],
 )
 def test_a_time_lies_between_the_intent_and_the_evidence(time, evidence, may_be):
@@ -74,25 +74,25 @@ def test_a_time_lies_between_the_intent_and_the_evidence(time, evidence, may_be)
 
 
 @pytest.mark.parametrize(
-    ("kind", "known", "now", "printed", "expected"),
+    ("kind", "before", "now", "printed", "expected"),
     [
-        ("FV", KNOWN, FiscalCounters(12, 10, 1), None, FiscalCounters(11, 9, 1)),
-        ("FA", KNOWN, FiscalCounters(12, 9, 2), None, FiscalCounters(11, 8, 2)),
-        ("EV", KNOWN, FiscalCounters(12, 8, 1), None, FiscalCounters(11, 8, 1)),
-        ("EV", KNOWN, FiscalCounters(12, 10, 1), None, FiscalCounters(11, 9, 1)),
-        ("FV", KNOWN, None, None, FiscalCounters(11, 9, 1)),
-        ("FV", KNOWN, FiscalCounters(10, 8, 1), None, None),  # the machine has counted nothing since the intent
+        ("FV", BEFORE, FiscalCounters(12, 10, 1), None, FiscalCounters(11, 9, 1)),
+        ("FA", BEFORE, FiscalCounters(12, 9, 2), None, FiscalCounters(11, 8, 2)),
+        ("EV", BEFORE, FiscalCounters(12, 8, 1), None, FiscalCounters(11, 8, 1)),
+        ("EV", BEFORE, FiscalCounters(12, 10, 1), None, FiscalCounters(11, 9, 1)),
+        ("FV", BEFORE, None, None, FiscalCounters(11, 9, 1)),
+        ("FV", BEFORE, FiscalCounters(10, 8, 1), None, None),  # the machine has counted nothing since the intent
         ("FV", FiscalCounters(12, 10, 1), FiscalCounters(12, 10, 1), None, FiscalCounters(11, 9, 1)),
-        ("FV", KNOWN, FiscalCounters(14, 12, 1), (10, 12), FiscalCounters(12, 10, 1)),
-        ("FA", KNOWN, FiscalCounters(14, 9, 4), (3, 13), FiscalCounters(13, 8, 3)),
-        ("FV", KNOWN, FiscalCounters(14, 12, 1), (3, 12), FiscalCounters(12, 9, 1)),  # FV counted by itself
-        ("FV", KNOWN, FiscalCounters(14, 12, 1), (10, 15), None),
-        ("FV", KNOWN, FiscalCounters(14, 12, 1), (10, 10), None),
+        ("FV", BEFORE, FiscalCounters(14, 12, 1), (10, 12), FiscalCounters(12, 10, 1)),
+        ("FA", BEFORE, FiscalCounters(14, 9, 4), (3, 13), FiscalCounters(13, 8, 3)),
+        ("FV", BEFORE, FiscalCounters(14, 12, 1), (3, 12), FiscalCounters(12, 9, 1)),  # FV counted by itself
+        ("FV", BEFORE, FiscalCounters(14, 12, 1), (10, 15), None),
+        ("FV", BEFORE, FiscalCounters(14, 12, 1), (10, 10), None),
     ],
 )
-def test_the_counters_of_an_invoice_that_is_not_the_last_any_more(kind, known, now, printed, expected):
+def test_the_counters_of_an_invoice_that_is_not_the_last_any_more(kind, before, now, printed, expected):
     """Those that are printed, else the next after those known, as far as the machine has counted."""
-    assert on_paper(PaperInvoice(CODE, "20260105120001", printed), attempt(kind), known, now) == expected
+    assert on_paper(PaperInvoice(CODE, "20260105120001", printed), attempt(kind), before, now) == expected
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from daemon.core.ledger.verdict import (
 from daemon.core.machine.nim import same_machine
 from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState
 
-KNOWN = FiscalCounters(10, 8, 1)
+LEDGER = FiscalCounters(10, 8, 1)
 OURS = LastInvoice("FV-1", "NEWCODE", "20260105100001", "FV", 15000)
 BEFORE = LastInvoice("FV-0", "OLDCODE", "20260105095959", "FV", 700)
 
@@ -34,31 +34,31 @@ def state(tc, fvc, frc, last=BEFORE):
 
 
 def attempt(**fields):
-    return record(state="begun", counters=None, code="", **{"base": KNOWN, **fields})
+    return record(state="begun", counters=None, code="", **{"base": LEDGER, **fields})
 
 
 @pytest.mark.parametrize("tc", [11, 12, 40])
 def test_a_sale_the_machine_counted_and_remembers_is_certified(tc):
     """One more FVC, the number, total and type are ours, TC past: code, time and counters are the machine's."""
     for last in ("new", "unrecorded"):
-        assert judge(attempt(), KNOWN, state(tc, 9, 1, OURS), last) == Certified(
+        assert judge(attempt(), LEDGER, state(tc, 9, 1, OURS), last) == Certified(
             "NEWCODE", "20260105100001", "00084440Y", FiscalCounters(tc, 9, 1)
         )
 
 
 def test_a_credit_note_is_counted_by_frc():
     """Where nothing but the counters tells: FRC moves by one and FVC does not."""
-    credit = record(credit_body(), credit=True, state="begun", base=KNOWN)
+    credit = record(credit_body(), credit=True, state="begun", base=LEDGER)
     last = LastInvoice("FV-1", "C", "20260105100001", "FA", 15000)
-    assert isinstance(judge(credit, KNOWN, state(11, 8, 2, last), "unrecorded"), Certified)
-    assert isinstance(judge(credit, KNOWN, state(11, 9, 1, last), "unrecorded"), Disputed)
+    assert isinstance(judge(credit, LEDGER, state(11, 8, 2, last), "unrecorded"), Certified)
+    assert isinstance(judge(credit, LEDGER, state(11, 9, 1, last), "unrecorded"), Disputed)
 
 
 @pytest.mark.parametrize("tc", [10, 11])
 def test_counters_that_did_not_move_say_it_was_not_certified(tc):
     """TC alone moves by the machine's own daily report."""
-    assert judge(attempt(), KNOWN, state(tc, 8, 1), "known") == NotCertified(sent=True)
-    assert judge(attempt(), KNOWN, state(tc, 8, 1, None), "none") == NotCertified(sent=True)
+    assert judge(attempt(), LEDGER, state(tc, 8, 1), "known") == NotCertified(sent=True)
+    assert judge(attempt(), LEDGER, state(tc, 8, 1, None), "none") == NotCertified(sent=True)
 
 
 OTHER = LastInvoice("X-7", "XCODE", "20260105100001", "FV", 500)
@@ -88,7 +88,7 @@ OTHER = LastInvoice("X-7", "XCODE", "20260105100001", "FV", 500)
 )
 def test_anything_else_is_not_guessed_at(why, last, seen):
     """An operator is told what was found: our invoice, what the ledger knows and what the machine says."""
-    verdict = judge(attempt(), KNOWN, seen, last)
+    verdict = judge(attempt(), LEDGER, seen, last)
     assert isinstance(verdict, Disputed), why
     for part in ("'FV-1'", "15000", "TC 10, FVC 8, FRC 1", f"FVC {seen.counters.fvc}"):
         assert part in verdict.found
@@ -97,26 +97,26 @@ def test_anything_else_is_not_guessed_at(why, last, seen):
 def test_what_is_known_counts_and_not_the_base_of_the_intent():
     """The intent may be older than the outcome of the invoice before it, which `known` includes."""
     early = attempt(base=FiscalCounters(9, 7, 1))
-    assert isinstance(judge(early, KNOWN, state(11, 9, 1, OURS), "unrecorded"), Certified)
-    assert judge(early, KNOWN, state(10, 8, 1), "known") == NotCertified()
+    assert isinstance(judge(early, LEDGER, state(11, 9, 1, OURS), "unrecorded"), Certified)
+    assert judge(early, LEDGER, state(10, 8, 1), "known") == NotCertified()
 
 
 def test_a_number_already_in_the_known_counters_is_disputed():
     """The machine remembers our number, but its counters were taken over without settling the attempt."""
     early = attempt(base=FiscalCounters(9, 7, 1))
-    assert isinstance(judge(early, KNOWN, state(10, 8, 1, OURS), "unrecorded"), Disputed)
+    assert isinstance(judge(early, LEDGER, state(10, 8, 1, OURS), "unrecorded"), Disputed)
 
 
 def test_the_same_number_from_before_the_intent_is_not_ours():
     """Somebody else's invoice of that number, already counted when the intent was written."""
     for last in ("known", "alike", "unrecorded"):
-        assert judge(attempt(), KNOWN, state(10, 8, 1, OURS), last) == NotCertified()
+        assert judge(attempt(), LEDGER, state(10, 8, 1, OURS), last) == NotCertified()
 
 
 @pytest.mark.parametrize("seen", [state(11, 9, 1, OURS), state(12, 10, 1, OURS), state(13, 9, 2, OURS)])
 def test_a_code_that_is_new_is_enough(seen):
     """Whatever somebody else did before it: the ledger has not seen that invoice, and it is ours."""
-    assert judge(attempt(), KNOWN, seen, "new") == Certified("NEWCODE", "20260105100001", "00084440Y", seen.counters)
+    assert judge(attempt(), LEDGER, seen, "new") == Certified("NEWCODE", "20260105100001", "00084440Y", seen.counters)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_code_that_is_new_is_enough(seen):
 def test_somebody_else_s_last_invoice_may_leave_no_room_for_ours(why, kind, seen):
     """What the machine counted besides is too little."""
     ours = msgspec.structs.replace(attempt(), type=kind)
-    assert judge(ours, KNOWN, seen, "new") == NotCertified(), why
+    assert judge(ours, LEDGER, seen, "new") == NotCertified(), why
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_somebody_else_s_last_invoice_may_leave_no_room_for_ours(why, kind, seen
 def test_whether_ours_may_be_among_what_was_counted(kind, last, moved, may_be):
     """Beside the last invoice, under any habit of counting exports: more invoices than transactions there cannot be."""
     tc, fvc, frc = moved
-    assert may_be_certified(kind, last, KNOWN, FiscalCounters(10 + tc, 8 + fvc, 1 + frc)) is may_be
+    assert may_be_certified(kind, last, LEDGER, FiscalCounters(10 + tc, 8 + fvc, 1 + frc)) is may_be
 
 
 SEEN = LastSeen(BEFORE)
@@ -178,7 +178,7 @@ def test_what_the_ledger_knows_of_the_machine_s_last_invoice(last, seen, in_ledg
 
 
 @pytest.mark.parametrize(
-    ("number", "told", "may_be"),
+    ("number", "expected", "may_be"),
     [
         ("FV-1", {"number": "fv-1", "total": 1}, True),
         ("FV-1", {"number": "FV1"}, True),
@@ -190,10 +190,10 @@ def test_what_the_ledger_knows_of_the_machine_s_last_invoice(last, seen, in_ledg
         ("2026-BOUTIQUE-00012345", {"number": "2026-BO"}, False),
     ],
 )
-def test_an_invoice_that_a_machine_tells_in_another_way(number, told, may_be):
+def test_an_invoice_that_a_machine_tells_in_another_way(number, expected, may_be):
     """A number that a machine has changed on its way is not somebody else's for sure."""
     ours = msgspec.structs.replace(attempt(), number=number)
-    assert resembles(ours, msgspec.structs.replace(OURS, **told)) is may_be
+    assert resembles(ours, msgspec.structs.replace(OURS, **expected)) is may_be
 
 
 def begun(*numbers):
@@ -207,37 +207,37 @@ def kinds(found):
 def test_of_several_begun_attempts_only_the_oldest_can_have_been_certified():
     """No 38h is sent before the outcome of the one before it is durable."""
     seen = state(12, 10, 1, OTHER)
-    found = verdicts(begun("A", "B", "C"), KNOWN, seen, "new")
+    found = verdicts(begun("A", "B", "C"), LEDGER, seen, "new")
     assert kinds(found) == [("B", "NotCertified", False), ("C", "NotCertified", False), ("A", "Disputed", None)]
-    assert verdicts([], KNOWN, seen, "new") == []
+    assert verdicts([], LEDGER, seen, "new") == []
 
 
 def test_in_a_ledger_that_was_put_back_each_may_have_been():
     """Whatever is certain is written first, and what moves the counters last."""
     seen = state(13, 11, 1, OURS)
-    found = verdicts(begun("A", "FV-1", "C"), KNOWN, seen, "new", is_restored=True)
+    found = verdicts(begun("A", "FV-1", "C"), LEDGER, seen, "new", is_restored=True)
     assert kinds(found) == [("A", "Disputed", None), ("C", "Disputed", None), ("FV-1", "Certified", None)]
 
 
 def test_a_later_one_that_the_machine_has_certified_shows_an_older_ledger():
     """Those before it may have been certified too; those after it were not sent."""
-    found = verdicts(begun("A", "FV-1", "C"), KNOWN, state(12, 10, 1, OURS), "new")
+    found = verdicts(begun("A", "FV-1", "C"), LEDGER, state(12, 10, 1, OURS), "new")
     assert kinds(found) == [("C", "NotCertified", False), ("A", "Disputed", None), ("FV-1", "Certified", None)]
-    found = verdicts(begun("A", "FV-1"), KNOWN, state(10, 8, 1, OURS), "known")
+    found = verdicts(begun("A", "FV-1"), LEDGER, state(10, 8, 1, OURS), "known")
     assert kinds(found) == [("A", "NotCertified", True), ("FV-1", "NotCertified", False)]
 
 
 @pytest.mark.parametrize("tc", [10, 25])
 def test_a_ledger_that_knows_the_machines_counters_is_not_behind(tc):
     """The machine's own daily reports move TC, and are explained."""
-    assert behind(KNOWN, "FV-0", state(tc, 8, 1), "known") == ""
-    assert behind(KNOWN, "FV-0", state(tc, 8, 1), "unrecorded") == ""
+    assert behind(LEDGER, "FV-0", state(tc, 8, 1), "known") == ""
+    assert behind(LEDGER, "FV-0", state(tc, 8, 1), "unrecorded") == ""
 
 
 def test_a_machine_ahead_of_the_ledger_is_told_with_the_evidence():
     """A restored backup, or another program at the machine; one invoice is told as one."""
-    assert "has certified an invoice that" in behind(KNOWN, "FV-0", state(11, 9, 1, OURS), "new")
-    text = behind(KNOWN, "FV-0", state(14, 10, 2, OURS), "new")
+    assert "has certified an invoice that" in behind(LEDGER, "FV-0", state(11, 9, 1, OURS), "new")
+    text = behind(LEDGER, "FV-0", state(14, 10, 2, OURS), "new")
     assert "has certified 3 invoices that" in text
     for part in ("'FV-0'", "'FV-1'", "FVC 8", "FVC 10"):
         assert part in text
@@ -246,25 +246,25 @@ def test_a_machine_ahead_of_the_ledger_is_told_with_the_evidence():
 
 def test_a_last_invoice_that_is_in_no_ledger_is_asked_about_whatever_the_machine_counts():
     """A machine may count exports in TC alone; a ledger of 0.1.0 that was put back does not know what it saw last."""
-    assert "has certified an invoice that" in behind(KNOWN, "FV-0", state(11, 8, 1, OURS), "new")
-    assert "has certified an invoice that" in behind(KNOWN, "FV-0", state(11, 8, 1), "unrecorded", is_restored=True)
-    assert behind(KNOWN, "FV-0", state(10, 8, 1), "unrecorded", is_restored=True) == ""
+    assert "has certified an invoice that" in behind(LEDGER, "FV-0", state(11, 8, 1, OURS), "new")
+    assert "has certified an invoice that" in behind(LEDGER, "FV-0", state(11, 8, 1), "unrecorded", is_restored=True)
+    assert behind(LEDGER, "FV-0", state(10, 8, 1), "unrecorded", is_restored=True) == ""
 
 
 def test_what_else_was_certified_beside_ours_is_asked_about():
     """Ours explains one; it is the last invoice, and in the ledger by then."""
     ours = attempt().invoice
-    assert behind(KNOWN, "FV-0", state(11, 9, 1, OURS), "new", ours=ours) == ""
-    assert "has certified an invoice that" in behind(KNOWN, "FV-0", state(12, 10, 1, OURS), "new", ours=ours)
+    assert behind(LEDGER, "FV-0", state(11, 9, 1, OURS), "new", ours=ours) == ""
+    assert "has certified an invoice that" in behind(LEDGER, "FV-0", state(12, 10, 1, OURS), "new", ours=ours)
     more = state(12, 9, 1, OURS)
-    assert behind(KNOWN, "FV-0", more, "new", ours=ours) == ""
-    assert "has certified an invoice that" in behind(KNOWN, "FV-0", more, "new", ours=ours, is_restored=True)
+    assert behind(LEDGER, "FV-0", more, "new", ours=ours) == ""
+    assert "has certified an invoice that" in behind(LEDGER, "FV-0", more, "new", ours=ours, is_restored=True)
 
 
 @pytest.mark.parametrize("seen", [state(9, 8, 1), state(12, 7, 3), state(12, 9, 0, None)])
 def test_counters_that_went_down_mean_another_machine(seen):
     """FiscalCounters never go down on one machine (protocol 3)."""
-    assert "went down" in behind(KNOWN, "FV-0", seen, "known")
+    assert "went down" in behind(LEDGER, "FV-0", seen, "known")
 
 
 @pytest.mark.parametrize("seen", [state(14, 10, 0, None), state(14, 0, 2, None), state(14, 0, 0), state(14, 10, 2)])
@@ -286,10 +286,10 @@ EXPORT = LastInvoice("FV-1", "NEWCODE", "20260105100001", "EV", 15000)
 @pytest.mark.parametrize(
     ("kind", "moved", "base", "verdict"),
     [
-        ("EV", 1, KNOWN, Certified("NEWCODE", "20260105100001", "00084440Y", FiscalCounters(11, 8, 1))),
-        ("EV", 0, KNOWN, NotCertified()),
-        ("EV", 2, KNOWN, Disputed),
-        ("FV", 1, KNOWN, Disputed),
+        ("EV", 1, LEDGER, Certified("NEWCODE", "20260105100001", "00084440Y", FiscalCounters(11, 8, 1))),
+        ("EV", 0, LEDGER, NotCertified()),
+        ("EV", 2, LEDGER, Disputed),
+        ("FV", 1, LEDGER, Disputed),
         ("FV", 0, FiscalCounters(9, 8, 0), Disputed),
         ("FV", 0, FiscalCounters(9, 8, 1), NotCertified()),
     ],
@@ -299,7 +299,7 @@ def test_counters_that_stood_still_beside_our_number(kind, moved, base, verdict)
     are for an operator."""
     ours = msgspec.structs.replace(attempt(base=base), type=kind)
     last = msgspec.structs.replace(EXPORT, type=kind)
-    found = judge(ours, KNOWN, state(10 + moved, 8, 1, last), "unrecorded")
+    found = judge(ours, LEDGER, state(10 + moved, 8, 1, last), "unrecorded")
     assert found == verdict or type(found) is verdict
 
 
@@ -307,15 +307,15 @@ def test_counters_that_stood_still_beside_our_number(kind, moved, base, verdict)
 def test_an_invoice_of_a_machine_that_was_activated_meanwhile(tc, nim):
     """Its own word counts, whatever its counters; it is of the new activation where the machine has begun to count again."""
     seen = state(tc, 1, 0, OURS)
-    found = judge(attempt(), KNOWN, seen, "new", activated="EL02000015-2")
+    found = judge(attempt(), LEDGER, seen, "new", activated="EL02000015-2")
     assert found == Certified("NEWCODE", "20260105100001", "00084440Y", seen.counters, nim)
     for last in ("new", "alike", "unrecorded", "none", "gone"):
         theirs = None if last in ("none", "gone") else OTHER
         for counters in ((tc, 1, 0), (10, 8, 1), (11, 9, 1)):
-            other = judge(attempt(), KNOWN, state(*counters, theirs), last, activated="EL02000015-2")
+            other = judge(attempt(), LEDGER, state(*counters, theirs), last, activated="EL02000015-2")
             assert isinstance(other, Disputed)
     for last in (OURS, BEFORE):
-        assert judge(attempt(), KNOWN, state(tc, 1, 0, last), "known", activated="EL02000015-2") == NotCertified()
+        assert judge(attempt(), LEDGER, state(tc, 1, 0, last), "known", activated="EL02000015-2") == NotCertified()
 
 
 @pytest.mark.parametrize(
@@ -327,7 +327,7 @@ def test_an_invoice_of_a_machine_that_was_activated_meanwhile(tc, nim):
 )  # fmt: skip
 def test_what_38h_may_have_counted(kind, fvc, frc, may_be):
     """Something moved on, or nothing where some machines count in TC alone."""
-    assert fc_moved(kind, KNOWN, FiscalCounters(11, 8 + fvc, 1 + frc)) is may_be
+    assert fc_moved(kind, LEDGER, FiscalCounters(11, 8 + fvc, 1 + frc)) is may_be
 
 
 @pytest.mark.parametrize(
@@ -340,32 +340,32 @@ def test_what_38h_may_have_counted(kind, fvc, frc, may_be):
 def test_how_many_others_a_machine_has_counted(credit, fvc, frc, others):
     """All but this one, which may be in TC alone."""
     ours = record(credit_body(), credit=True) if credit else record()
-    assert strangers(ours.invoice, KNOWN, FiscalCounters(99, 8 + fvc, 1 + frc)) == others
+    assert strangers(ours.invoice, LEDGER, FiscalCounters(99, 8 + fvc, 1 + frc)) == others
 
 
 @pytest.mark.parametrize(
-    ("field", "told", "ours"),
+    ("field", "expected", "ours"),
     [
         ("number", "fv-1", True), ("number", "FV-2", False), ("total", 15_001, False), ("type", "FT", False), ("type", "FA", False),
         ("type", "FACTURE DE VENTE", True), ("type", "", True),
     ],
 )  # fmt: skip
-def test_whether_the_machine_s_last_invoice_is_ours(field, told, ours):
+def test_whether_the_machine_s_last_invoice_is_ours(field, expected, ours):
     """In capitals or not, in words of its own for the type; never with another type that we know, another number or another total."""
-    assert is_last(attempt(), state(11, 9, 1, msgspec.structs.replace(OURS, **{field: told}))) is ours
+    assert is_last(attempt(), state(11, 9, 1, msgspec.structs.replace(OURS, **{field: expected}))) is ours
     assert not is_last(attempt(), state(11, 9, 1, None))
 
 
 @pytest.mark.parametrize(("tc", "fvc", "frc"), [(0, 0, 0), (1, 1, 1), (-1, 0, 0), (0, -1, 0), (0, 0, -1), (9, -1, 9)])
 def test_each_counter_may_only_go_up(tc, fvc, frc):
     """One that is lower than before is enough; one that stands still is not."""
-    assert went_down(KNOWN, FiscalCounters(10 + tc, 8 + fvc, 1 + frc)) is (min(tc, fvc, frc) < 0)
+    assert went_down(LEDGER, FiscalCounters(10 + tc, 8 + fvc, 1 + frc)) is (min(tc, fvc, frc) < 0)
 
 
 def test_an_activation_since_the_copy_was_made_is_told_with_the_evidence():
     """What the copy knows, what the machine says, and its last invoice."""
-    told = activated_since(KNOWN, state(3, 2, 0, OURS), "new")
+    result = activated_since(LEDGER, state(3, 2, 0, OURS), "new")
     for part in ("TC 10, FVC 8, FRC 1", "TC 3, FVC 2, FRC 0", "'FV-1' (FV, 15000 XOF)", "adopt"):
-        assert part in told
-    assert "no last invoice" in activated_since(KNOWN, state(0, 0, 0, None), "gone")
-    assert activated_since(KNOWN, state(10, 8, 1), "known") == ""
+        assert part in result
+    assert "no last invoice" in activated_since(LEDGER, state(0, 0, 0, None), "gone")
+    assert activated_since(LEDGER, state(10, 8, 1), "known") == ""

@@ -66,7 +66,7 @@ def test_libreoffice_opens_it_and_runs_nothing(tmp_path):
     ]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
     cells = cells_of((tmp_path / "journal.fods").read_text())
-    headings = [shown for _, shown in cells[0]]
+    headings = [view for _, view in cells[0]]
     row = dict(zip(headings, cells[1], strict=False))
     assert row["Total TTC"] == ("float", "15000")
     assert row["TVA"] == ("float", "2288")
@@ -84,7 +84,7 @@ def cells_of(document):
         for attributes, content in cells:
             kind = re.search(r'office:value-type="(\w+)"', attributes or "")
             repeated = re.search(r'number-columns-repeated="(\d+)"', attributes or "")
-            shown = html.unescape(re.sub(r"<[^>]+>", "", content or "")).strip()
-            found += [(kind[1] if kind else "", shown)] * (min(int(repeated[1]), 50) if repeated else 1)
+            text = html.unescape(re.sub(r"<[^>]+>", "", content or "")).strip()
+            found += [(kind[1] if kind else "", text)] * (min(int(repeated[1]), 50) if repeated else 1)
         rows.append(found)
     return rows

@@ -32,10 +32,10 @@ def test_more_than_seven_days_without_contact_is_an_alert(silence: timedelta, da
     assert (server.days_since_contact, server.alert) == (days, alert)
 
 
-@pytest.mark.parametrize(("acknowledged", "held", "waiting"), [(40, 45, 5), (45, 45, 0), (46, 45, 0)])
-def test_what_waits_is_held_and_not_acknowledged(acknowledged: int, held: int, waiting: int) -> None:
+@pytest.mark.parametrize(("acknowledged", "stored", "waiting"), [(40, 45, 5), (45, 45, 0), (46, 45, 0)])
+def test_what_waits_is_held_and_not_acknowledged(acknowledged: int, stored: int, waiting: int) -> None:
     """`DC - EC` (protocol 3), and never below zero."""
-    assert tax_server(ServerLink(acknowledged, held, "", "DIS", ""), 0).waiting == waiting
+    assert tax_server(ServerLink(acknowledged, stored, "", "DIS", ""), 0).waiting == waiting
 
 
 def test_before_the_first_contact_there_is_no_number_of_days() -> None:
@@ -65,7 +65,7 @@ def test_every_line_of_the_taxpayer_has_its_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("days", "told"),
+    ("days", "expected"),
     [
         (None, "no contact known"),
         (0, "last contact today"),
@@ -73,6 +73,6 @@ def test_every_line_of_the_taxpayer_has_its_place() -> None:
         (2, "last contact 2 days ago"),
     ],
 )
-def test_how_long_ago_is_told_in_words(days: int | None, told: str) -> None:
+def test_how_long_ago_is_told_in_words(days: int | None, expected: str) -> None:
     """Never, today, or how many days."""
-    assert str(last_contact(days)) == told
+    assert str(last_contact(days)) == expected

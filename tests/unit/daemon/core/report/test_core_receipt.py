@@ -55,8 +55,8 @@ def test_a_receipt_has_every_field_of_the_service():
 
 def test_a_warning_says_which_item_it_is_about():
     """The first one too, which is 0; one about the whole invoice says none."""
-    told = adjustments([Warn("ROUNDED", "so", 0), Warn("ROUNDED", "so", 1), Warn("CODE_NOT_TOLD", "so")])
-    assert [each.item for each in told] == [0, 1, None]
+    result = adjustments([Warn("ROUNDED", "so", 0), Warn("ROUNDED", "so", 1), Warn("CODE_NOT_TOLD", "so")])
+    assert [each.item for each in result] == [0, 1, None]
 
 
 def test_the_same_record_gives_the_same_bytes():
@@ -65,14 +65,14 @@ def test_the_same_record_gives_the_same_bytes():
     assert first == second
 
 
-@pytest.mark.parametrize(("rate", "shown"), [(1800, 18.0), (1750, 17.5), (25, 0.25), (0, 0.0)])
-def test_existing_clients_read_the_rate_from_the_label(rate, shown):
+@pytest.mark.parametrize(("rate", "expected"), [(1800, 18.0), (1750, 17.5), (25, 0.25), (0, 0.0)])
+def test_existing_clients_read_the_rate_from_the_label(rate, expected):
     """The published client looks for a number before a percent sign."""
     sale = record(body(item(taxRate=None)))
     line = msgspec.structs.replace(sale.invoice.taxes[0], rate=rate)
     sale = msgspec.structs.replace(sale, invoice=msgspec.structs.replace(sale.invoice, taxes=(line,)))
     label = receipt(sale).tax_details[0].label
-    assert float(re.search(r"(\d+(?:[.,]\d+)?)\s*%", label)[1]) == shown
+    assert float(re.search(r"(\d+(?:[.,]\d+)?)\s*%", label)[1]) == expected
 
 
 @pytest.mark.parametrize(

@@ -126,8 +126,8 @@ def test_the_drawer_holds_what_was_paid_and_put_in_without_what_was_taken_out():
 @pytest.mark.parametrize("left", ["base", "amount"])
 def test_a_withholding_of_which_credits_leave_a_rounding_is_still_told(left):
     """A franc that is withheld, or a base, with nothing of the other: it is on the paper, or its sum would not add up."""
-    (told,) = fiscal_reports.x_report(BOOK, aggregate(running={f"psvb.C.{left}": 1}), AT).psvb
-    assert (told.group, {"base": told.base, "amount": told.amount}) == ("C", {"base": 0, "amount": 0} | {left: 1})
+    (result,) = fiscal_reports.x_report(BOOK, aggregate(running={f"psvb.C.{left}": 1}), AT).psvb
+    assert (result.group, {"base": result.base, "amount": result.amount}) == ("C", {"base": 0, "amount": 0} | {left: 1})
 
 
 def test_payment_labels_are_configuration():

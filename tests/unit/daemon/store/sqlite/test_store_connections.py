@@ -68,12 +68,12 @@ async def test_a_store_that_is_closed_ends_what_it_was_given(tmp_path: Path) -> 
     """Also what waits behind a transaction that is under way: everybody is told before the file is let go."""
     began, go_on = threading.Event(), threading.Event()
 
-    def held(_: sqlite3.Connection) -> bool:
+    def blocked_job(_: sqlite3.Connection) -> bool:
         began.set()
         return go_on.wait(60)
 
     async with opened(tmp_path / "deep" / "below" / "ledger.sqlite3") as store:
-        waiting = [asyncio.ensure_future(store.ledger.write(held))]
+        waiting = [asyncio.ensure_future(store.ledger.write(blocked_job))]
         assert await asyncio.to_thread(began.wait, 60)
         waiting.append(asyncio.ensure_future(store.retention.write_fact("name", "value")))
         await asyncio.sleep(0)

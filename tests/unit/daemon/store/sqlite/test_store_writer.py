@@ -169,7 +169,7 @@ async def test_the_wal_is_brought_in_after_so_many_jobs_and_not_before(
     assert checkpoints == 2
 
 
-class _Held:
+class _BlockedJob:
     """A job, or a checkpoint, that lasts until it is let go."""
 
     def __init__(self) -> None:
@@ -194,19 +194,19 @@ class _Held:
 
 async def test_those_who_come_during_a_commit_share_the_next_one(writer: Writer, connection: SqliteConnection) -> None:
     """Each at a moment of its own: there is one transaction at a time, and the next one has all of them."""
-    held = _Held()
-    first = asyncio.ensure_future(writer.submit(held))
-    await asyncio.gather(first, *await held.while_it_lasts(writer, 3))
+    stored = _BlockedJob()
+    first = asyncio.ensure_future(writer.submit(stored))
+    await asyncio.gather(first, *await stored.while_it_lasts(writer, 3))
     assert writer.commits == 1  # what was held wrote nothing
     assert await words(connection) == ["held 0", "held 1", "held 2"]
 
 
 async def test_closing_waits_for_what_came_during_a_commit(connection: SqliteConnection) -> None:
     """Everybody has been told when it returns."""
-    writer, held = Writer(connection), _Held()
+    writer, stored = Writer(connection), _BlockedJob()
     await writer.submit(put("before"))
-    first = asyncio.ensure_future(writer.submit(held))
-    coming = await held.while_it_lasts(writer, 2)
+    first = asyncio.ensure_future(writer.submit(stored))
+    coming = await stored.while_it_lasts(writer, 2)
     await writer.close()
     assert [each.done() for each in (first, *coming)] == [True] * 3
     assert writer.commits == 2
@@ -216,11 +216,11 @@ async def test_those_who_come_during_a_checkpoint_share_a_commit(
     writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It counts as work of the writer; what waited for it goes on by itself."""
-    held = _Held()
-    monkeypatch.setattr(module, "checkpoint", held)
+    stored = _BlockedJob()
+    monkeypatch.setattr(module, "checkpoint", stored)
     monkeypatch.setattr(module, "JOBS_PER_CHECKPOINT", 1)
     await writer.submit(put("a"))
-    coming = await held.while_it_lasts(writer, 3)
+    coming = await stored.while_it_lasts(writer, 3)
     await asyncio.gather(*coming)
     assert writer.commits == 2
 
@@ -248,5 +248,5 @@ async def test_one_who_went_away_takes_nobody_along(writer: Writer, connection: 
     await asyncio.sleep(0)
     tasks[0].cancel()
     async with asyncio.timeout(60):
-        told = await asyncio.gather(*tasks, return_exceptions=True)
-    assert [type(each) for each in told] == [asyncio.CancelledError, *([StorageFull] * 2 if fails else [int] * 2)]
+        result = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(each) for each in result] == [asyncio.CancelledError, *([StorageFull] * 2 if fails else [int] * 2)]

@@ -126,8 +126,8 @@ def test_the_numbers_of_a_tallys_keys_never_change() -> None:
     """Nor for the totals: a new key gets a number at the end. Every key that the core counts by has one."""
     names = "\n".join(codec._NAMES.values()).encode()
     assert hashlib.sha256(names).hexdigest()[:16] == "46be98e8d70275b2"
-    known = {"FV.n", "EA.P.ttc", "pay.A", "specific", "incomplete", "psvb.D.amount"}
-    assert codec._NUMBERS.keys() >= known
+    expected = {"FV.n", "EA.P.ttc", "pay.A", "specific", "incomplete", "psvb.D.amount"}
+    assert codec._NUMBERS.keys() >= expected
     assert (
         len(codec.tally_bytes({"FV.n": 1, "FV.ttc": 15000, "FV.B.ht": 12712, "FV.B.tva": 2288, "FV.B.ttc": 15000}))
         <= 20
@@ -162,8 +162,8 @@ def test_damaged_totals_and_rates_are_told_with_a_way_out(read, content) -> None
 @pytest.mark.parametrize("unknown", [(), (0,), (1,), (2,), (0, 1, 2)])
 def test_counters_are_known_together_or_not_at_all(unknown: tuple[int, ...]) -> None:
     """One that is missing makes three that were never read."""
-    told = [None if at in unknown else at for at in range(3)]
-    assert codec.counters_of(*told) == (None if unknown else FiscalCounters(0, 1, 2))
+    rows = [None if at in unknown else at for at in range(3)]
+    assert codec.counters_of(*rows) == (None if unknown else FiscalCounters(0, 1, 2))
 
 
 def test_rates_are_the_same_in_any_order() -> None:

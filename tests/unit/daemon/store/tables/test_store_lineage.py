@@ -22,11 +22,11 @@ def connection() -> Iterator[sqlite3.Connection]:
 def test_a_ledger_has_one_id(connection: sqlite3.Connection) -> None:
     """Given once; whatever is put back keeps it."""
     begin_epoch(connection, 1_000)
-    given = read_lineage(connection).ledger_id
-    assert len(given) == 36
+    value = read_lineage(connection).ledger_id
+    assert len(value) == 36
     identify(connection)
     begin_epoch(connection, 7_000)
-    assert read_lineage(connection).ledger_id == given
+    assert read_lineage(connection).ledger_id == value
 
 
 def test_each_epoch_is_later_than_the_one_before(connection: sqlite3.Connection) -> None:

@@ -14,7 +14,7 @@ from daemon.core.errors import MachineRefused
 from daemon.core.machine.state import Certified, FiscalCounters
 from daemon.usecases.certification.enter_invoice import OutcomeUnknown, close
 
-KNOWN = FiscalCounters(5, 3, 2)
+BEFORE = FiscalCounters(5, 3, 2)
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Answering:
 
 
 @pytest.mark.parametrize(
-    ("kind", "told", "believed"),
+    ("kind", "expected", "believed"),
     [
         ("FV", FiscalCounters(6, 4, 2), True),
         ("FV", FiscalCounters(7, 4, 3), True),
@@ -43,14 +43,14 @@ class Answering:
     ],
 )
 async def test_an_answer_to_38h_is_believed_where_its_counters_moved(
-    kind: str, told: FiscalCounters | None, believed: bool
+    kind: str, expected: FiscalCounters | None, believed: bool
 ) -> None:
     """TC always, and that of its type where it counts at all; of every other answer, and of a refusal, only the machine's next word tells."""
     invoice = msgspec.structs.replace(record().invoice, type=kind)
-    machine: Any = Answering(told)
-    worker: Any = SimpleNamespace(counters=KNOWN, book=None, ledger=SimpleNamespace(peek=lambda *_: False))
+    machine: Any = Answering(expected)
+    worker: Any = SimpleNamespace(counters=BEFORE, book=None, ledger=SimpleNamespace(peek=lambda *_: False))
     if believed:
-        assert (await close(worker, machine, invoice)).counters == told
+        assert (await close(worker, machine, invoice)).counters == expected
     else:
         with pytest.raises(OutcomeUnknown):
             await close(worker, machine, invoice)

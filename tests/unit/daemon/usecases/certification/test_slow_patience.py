@@ -29,7 +29,7 @@ class Watched:
 
     def __init__(self) -> None:
         self.longest_close: dict[bool, float] = {}
-        self.told: list[str] = []
+        self.published: list[str] = []
         self.odd: list[str] = []
         self.worker = cast(
             "MachineWorker",
@@ -37,7 +37,7 @@ class Watched:
                 longest_close=self.longest_close,
                 book=Book(1, "EL02000015-1", "live"),
                 note_odd=lambda why: self.odd.append(why) or "incident",
-                publish=lambda kind, detail: self.told.append(f"{kind}: {detail}"),
+                publish=lambda kind, detail: self.published.append(f"{kind}: {detail}"),
             ),
         )
 
@@ -56,7 +56,7 @@ async def test_what_was_answered_in_time_is_told_of_nobody(monkeypatch: pytest.M
     with pytest.raises(ZeroDivisionError), watching(watched.worker, "K-1", is_credit=True):
         raise ZeroDivisionError
     assert watched.longest_close == {False: longest}
-    assert (watched.told, watched.odd) == ([], [])
+    assert (watched.published, watched.odd) == ([], [])
 
 
 async def test_what_takes_too_long_is_told_once_with_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,9 +65,9 @@ async def test_what_takes_too_long_is_told_once_with_its_number(monkeypatch: pyt
     watched = Watched()
     async with asyncio.timeout(60):
         with watching(watched.worker, "F-1", is_credit=False):
-            while not watched.told:  # noqa: ASYNC110  a timer of somebody else's
+            while not watched.published:  # noqa: ASYNC110  a timer of somebody else's
                 await asyncio.sleep(0.002)
-    assert watched.told == [f"{SLOW}: 38h of invoice F-1 has no answer after 0.01 s; it is waited for"]
+    assert watched.published == [f"{SLOW}: 38h of invoice F-1 has no answer after 0.01 s; it is waited for"]
     assert watched.odd == ["38h is slow"]
 
 

@@ -47,8 +47,8 @@ class Looking(SalesThatWait):
 
 
 def certified(worker: MachineWorker) -> None:
-    known = worker.counters
-    worker.attempts.counters = FiscalCounters(known.tc + 1, known.fvc + 1, known.frc)
+    counters = worker.counters
+    worker.attempts.counters = FiscalCounters(counters.tc + 1, counters.fvc + 1, counters.frc)
 
 
 @pytest.fixture

@@ -49,15 +49,15 @@ async def test_each_kind_has_its_data(store: Store, till: Till) -> None:
     await store.events.add(till.book, "mcf.disconnected", at=START, detail="the port /dev/ttyACM0 is gone")
     await store.ledger.set_attention(till.book, "another machine", at=START)
     await store.events.add(till.book, "taxserver.alert", at=START, detail="9")
-    told = await events_for(store.events, store.ledger, till.book, 0)
-    assert [event.type for event in told] == [
+    events = await events_for(store.events, store.ledger, till.book, 0)
+    assert [event.type for event in events] == [
         *("cert.issued", "closure.created", "mcf.disconnected", "mcf.attention", "taxserver.alert")
     ]
-    assert [event.id for event in told] == sorted(event.id for event in told)
-    assert told[0].data == msgspec.json.encode(receipt(record))
-    assert told[1].data == closure.body
+    assert [event.id for event in events] == sorted(event.id for event in events)
+    assert events[0].data == msgspec.json.encode(receipt(record))
+    assert events[1].data == closure.body
     common = {"nim": till.book.nim, "mode": "live", "at": "2025-12-06T05:46:40.000Z"}
-    assert [json.loads(event.data) for event in told[2:]] == [
+    assert [json.loads(event.data) for event in events[2:]] == [
         {**common, "reason": "the port the port is gone"},
         {**common, "found": "another machine"},
         {**common, "daysSinceContact": 9},
@@ -133,8 +133,8 @@ async def test_a_damaged_record_does_not_silence_a_stream(store: Store, till: Ti
     await till.sell()
     tamper(path, "UPDATE event SET ref_id = 999 WHERE id = 1")
     with capture_logs() as logs:
-        told = await events_for(store.events, store.ledger, till.book, 0)
-    assert [event.data == b"null" for event in told] == [True, False]
+        events = await events_for(store.events, store.ledger, till.book, 0)
+    assert [event.data == b"null" for event in events] == [True, False]
     assert [line["event"] for line in logs] == ["event.unreadable"]
 
 
@@ -158,12 +158,12 @@ async def test_whatever_is_damaged_holds_up_nobody(store: Store, till: Till, pat
     await till.sell()
     tamper(path, damage)
     with capture_logs() as logs:
-        told = await events_for(store.events, store.ledger, till.book, 0)
+        events = await events_for(store.events, store.ledger, till.book, 0)
         postings = await notices(store).waiting(till.book.nim, "live", 10)
-    assert len(told) == len(postings) == 3
-    for event in told:
+    assert len(events) == len(postings) == 3
+    for event in events:
         json.loads(event.data)
-    assert json.loads(told[2].data)["invoiceNumber"] == "S-2"
+    assert json.loads(events[2].data)["invoiceNumber"] == "S-2"
     for posting in postings:
         if posting.body:
             json.loads(compose(posting))

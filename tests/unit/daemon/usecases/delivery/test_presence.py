@@ -24,7 +24,7 @@ class Enough(Exception):
 class Rig:
     def __init__(self, answers=(), *, modes=frozenset({"live"}), dice=None, failing=0, again=(3,)):
         self.answers = list(answers)
-        self.said = []
+        self.presences = []
         self.naps = []
         self.resent = []
         self.failing = failing
@@ -34,7 +34,7 @@ class Rig:
         )
 
     async def announce(self, presence, *, nim):
-        self.said.append((nim, presence))
+        self.presences.append((nim, presence))
         return self.answers.pop(0) if self.answers else PresenceAnswer()
 
     async def words(self):
@@ -77,7 +77,7 @@ async def test_each_machine_speaks_for_itself():
     """A box with two machines says two words each time."""
     rig = Rig()
     await rig.run()
-    assert rig.said[:4] == [(NIM, b"1"), (OTHER, b"2")] * 2
+    assert rig.presences[:4] == [(NIM, b"1"), (OTHER, b"2")] * 2
 
 
 async def test_trouble_ends_nothing():
@@ -85,7 +85,7 @@ async def test_trouble_ends_nothing():
     rig = Rig([None] * 10, failing=3)
     logs = await rig.run()
     assert logs == ["presence.failed"] * 3 + ["presence.refused", "presence.accepted"]
-    assert len(rig.said) == 2 * (ENOUGH - 1 - 3)
+    assert len(rig.presences) == 2 * (ENOUGH - 1 - 3)
 
 
 async def test_what_headquarters_misses_is_sent_again():

@@ -21,11 +21,11 @@ async def test_a_machine_that_says_nothing_sensible_of_the_tax_server_is_shown_a
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
         shop.session.plan.add("nonsense@c2h#1")
-        shown = await info(shop.worker)
-        assert shown.merchant.commercial_name == "MAISON FASO"
-        reason = shown.tax_server.last_error
+        machine = await info(shop.worker)
+        assert machine.merchant.commercial_name == "MAISON FASO"
+        reason = machine.tax_server.last_error
         assert reason
-        assert shown.tax_server == TaxServer("", 0, 0, "", reason, None, alert=False)
+        assert machine.tax_server == TaxServer("", 0, 0, "", reason, None, alert=False)
         unknown = shop.worker.reading
         assert unknown is not None
         assert (unknown.link.acknowledged, unknown.link.documents) == (0, 0)

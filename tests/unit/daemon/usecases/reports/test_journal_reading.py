@@ -72,22 +72,22 @@ async def fill(path: Path) -> list[tuple[str, int]]:
 
 async def filled(till: Till) -> list[tuple[str, int]]:
     """What ends in the journal, oldest first, with its Z; and an attempt that has not ended."""
-    told: list[tuple[str, int]] = []
+    messages: list[tuple[str, int]] = []
     z_number = 1
     for step in STEPS:
         match step:
             case "s":
-                told.append((f"S-{len(told)}", z_number))
-                amounts = [("B", 1000)] * (WIDE if len(told) % 3 == 0 else 1)
-                await till.certify(invoice(told[-1][0], amounts=amounts))
+                messages.append((f"S-{len(messages)}", z_number))
+                amounts = [("B", 1000)] * (WIDE if len(messages) % 3 == 0 else 1)
+                await till.certify(invoice(messages[-1][0], amounts=amounts))
             case "c":
-                told.append(("C-1", z_number))
+                messages.append(("C-1", z_number))
                 await till.certify(invoice("C-1", type_="FA", amounts=(("B", 500),), reference=f"{till.book.nim}-1"))
             case "f":
-                told.append(("X-1", z_number))
+                messages.append(("X-1", z_number))
                 await till.fail(invoice("X-1"))
             case "m":
-                told.append(("cash", z_number))
+                messages.append(("cash", z_number))
                 till.at += MINUTE
                 move = CashMove("deposit", 500, "float", "1", "Awa")
                 await till.store.ledger.move_cash(till.book, move, at=till.at, answer=lambda _: b"")
@@ -95,7 +95,7 @@ async def filled(till: Till) -> list[tuple[str, int]]:
                 await till.close()
                 z_number += 1
     await till.begin(invoice("O-1"))
-    return [(number, z if z < z_number else 0) for number, z in told]
+    return [(number, z if z < z_number else 0) for number, z in messages]
 
 
 async def extent_of(worker: MachineWorker) -> Extent:
@@ -131,9 +131,9 @@ async def test_a_part_of_the_journal(ledger: Filled) -> None:
             (Page(0, EVER, number="S-"), []),
             (Page(0, EVER, number="S-1", state="refused"), []),
         ):
-            told = await read_page(worker, page)
-            assert [entry.invoice_number for entry in told.certifications] == numbers
-            assert told.next is None
+            found_page = await read_page(worker, page)
+            assert [entry.invoice_number for entry in found_page.certifications] == numbers
+            assert found_page.next is None
             slices = [part async for part in read_in_slices(worker, page, await extent_of(worker))]
             assert [record.number for part in slices for record, _ in part] == numbers
 
@@ -145,9 +145,9 @@ async def test_what_has_not_ended_comes_on_one_page(ledger: Filled, monkeypatch:
         till = await Till.of(store)
         for number in ("O-2", "O-3"):
             await till.begin(invoice(number))
-        told = await read_page(worker_of(till), Page(0, EVER, state="begun"))
-        assert [entry.invoice_number for entry in told.certifications] == ["O-3", "O-2", "O-1"]
-        assert told.next is None
+        page = await read_page(worker_of(till), Page(0, EVER, state="begun"))
+        assert [entry.invoice_number for entry in page.certifications] == ["O-3", "O-2", "O-1"]
+        assert page.next is None
 
 
 async def test_a_file_of_a_number_has_all_that_was_tried_under_it(
@@ -236,11 +236,11 @@ async def test_a_rare_state_is_looked_for_in_stretches(
 ) -> None:
     """The ledger goes through no more than one at a time, and tills go first in between; what is found does not depend on them. No more is read
     than the page needs."""
-    asked: list[Page] = []
+    calls: list[Page] = []
     ways: list[int] = []
 
     async def make_way(_: MachineWorker) -> None:
-        ways.append(len(asked))
+        ways.append(len(calls))
 
     monkeypatch.setattr(journal, "STRETCH", 3)
     monkeypatch.setattr(journal, "make_way", make_way)
@@ -251,21 +251,21 @@ async def test_a_rare_state_is_looked_for_in_stretches(
         page_of = worker.journal.page
 
         async def noted(book: Book, page: Page) -> Sequence[Record]:
-            asked.append(page)
+            calls.append(page)
             return await page_of(book, page)
 
         monkeypatch.setattr(worker.journal, "page", noted)
-        told = await read_page(worker, Page(0, EVER, state="refused", limit=limit))
+        found_page = await read_page(worker, Page(0, EVER, state="refused", limit=limit))
     entries = len(ledger.attempts) + 1
-    assert [entry.invoice_number for entry in told.certifications] == ["X-2", "X-1"][:limit]
-    assert max(page.before_seq - 1 - page.after_seq for page in asked) == 3
-    pieces = list(dict.fromkeys(page.after_seq for page in asked))
+    assert [entry.invoice_number for entry in found_page.certifications] == ["X-2", "X-1"][:limit]
+    assert max(page.before_seq - 1 - page.after_seq for page in calls) == 3
+    pieces = list(dict.fromkeys(page.after_seq for page in calls))
     if limit == 1:
         assert pieces == [entries - 3]
     elif limit == 100:
         assert pieces == [max(0, entries - 3 * at) for at in range(1, len(pieces) + 1)]
         assert pieces[-1] == 0
-    assert len(ways) == len(pieces) - 1 + len(told.certifications)
+    assert len(ways) == len(pieces) - 1 + len(found_page.certifications)
 
 
 async def file_of(worker: MachineWorker, form: str, page: Page) -> list[bytes]:
@@ -322,8 +322,8 @@ async def test_a_file_is_the_book_as_it_was_when_it_was_begun(
         monkeypatch.setattr(journal, "make_way", make_way)
         lines = b"".join(await file_of(worker, "jsonl", Page(0, EVER))).splitlines()
     assert ways > after
-    told = [msgspec.json.decode(line) for line in lines]
-    assert [(line.get("invoiceNumber", "cash"), line["zNumber"] or 0) for line in told] == ledger.ended
+    content = [msgspec.json.decode(line) for line in lines]
+    assert [(line.get("invoiceNumber", "cash"), line["zNumber"] or 0) for line in content] == ledger.ended
 
 
 async def test_pages_show_the_journal_as_the_first_of_them(ledger: Filled) -> None:
@@ -331,14 +331,14 @@ async def test_pages_show_the_journal_as_the_first_of_them(ledger: Filled) -> No
     async with opened(ledger.path) as store:
         till = await Till.of(store)
         worker, found = worker_of(till), []
-        told = await read_page(worker, Page(0, EVER, limit=2))
+        page = await read_page(worker, Page(0, EVER, limit=2))
         await till.close()
         while True:
-            found += [(entry.invoice_number, entry.z_number or 0) for entry in told.certifications]
-            if told.next is None:
+            found += [(entry.invoice_number, entry.z_number or 0) for entry in page.certifications]
+            if page.next is None:
                 break
-            before_seq, upto_z = map(int, told.next.split("."))
-            told = await read_page(worker, Page(0, EVER, before_seq=before_seq, limit=2, upto_z=upto_z))
+            before_seq, upto_z = map(int, page.next.split("."))
+            page = await read_page(worker, Page(0, EVER, before_seq=before_seq, limit=2, upto_z=upto_z))
     assert found == ledger.attempts[::-1]
 
 

@@ -45,12 +45,12 @@ async def test_a_z_is_found_by_its_number_or_its_id(tmp_path: Path) -> None:
     async with opened(tmp_path / "ledger.sqlite3") as store:
         till = await Till.of(store)
         worker = worker_of(till)
-        made = [await till.close() for _ in range(3)]
-        for asked in ("2", "000000002", made[1].report_id):
-            assert (await closure(worker, asked)).z_number == 2
-        for asked in ("4", "0000000002", "²", "", "-1", "x"):
+        rows = [await till.close() for _ in range(3)]
+        for entry in ("2", "000000002", rows[1].report_id):
+            assert (await closure(worker, entry)).z_number == 2
+        for entry in ("4", "0000000002", "²", "", "-1", "x"):
             with pytest.raises(NotFound):
-                await closure(worker, asked)
+                await closure(worker, entry)
         assert [each.z_number for each in await history(worker, 0, EVER, 0, 2)] == [1, 2]
         assert [each.z_number for each in await history(worker, 0, EVER, 2, 2)] == [3]
 

@@ -48,28 +48,28 @@ async def test_hour_by_hour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_
     async with opened(tmp_path / "ledger.sqlite3") as store:
         till = await Till.of(store)
         worker = worker_of(till)
-        known: dict[tuple[int, int], int] = {}
+        expected: dict[tuple[int, int], int] = {}
         for total, hours in ((100, 1), (20, 2), (3, 0)):
             await till.sell(total)
             till.at += hours * HOUR
         if is_brought_in:
             await store.ledger.aggregate(till.book)
-        assert await totals_by_hour(worker, START, 6, known) == [100, 20, 0, 3, 0, 0]
+        assert await totals_by_hour(worker, START, 6, expected) == [100, 20, 0, 3, 0, 0]
         remembered = [START, START + HOUR] if is_brought_in else []
-        assert sorted(known) == [(till.book.id, at) for at in remembered]
-        asked: list[int] = []
+        assert sorted(expected) == [(till.book.id, at) for at in remembered]
+        calls: list[int] = []
         between = store.ledger.tally_between
 
         async def counted(book: Book, start: int, end: int) -> Tally:
-            asked.append(start)
+            calls.append(start)
             return await between(book, start, end)
 
         monkeypatch.setattr(store.ledger, "tally_between", counted)
         await till.sell(7)
-        assert await totals_by_hour(worker, START, 6, known) == [100, 20, 0, 10, 0, 0]
-        assert asked == [at for at in range(START, START + 4 * HOUR, HOUR) if at not in remembered]
+        assert await totals_by_hour(worker, START, 6, expected) == [100, 20, 0, 10, 0, 0]
+        assert calls == [at for at in range(START, START + 4 * HOUR, HOUR) if at not in remembered]
         await store.ledger.aggregate(till.book)
-        assert await totals_by_hour(worker, START, 6, known) == [100, 20, 0, 10, 0, 0]
+        assert await totals_by_hour(worker, START, 6, expected) == [100, 20, 0, 10, 0, 0]
 
 
 async def test_an_hour_is_remembered_once_it_has_been_over_for_one(tmp_path: Path) -> None:
@@ -79,11 +79,11 @@ async def test_an_hour_is_remembered_once_it_has_been_over_for_one(tmp_path: Pat
         worker = worker_of(till)
         await till.sell(100)
         await store.ledger.aggregate(till.book)
-        for later, is_kept in ((2 * HOUR, False), (2 * HOUR + 1, True)):
+        for later, is_stored in ((2 * HOUR, False), (2 * HOUR + 1, True)):
             till.at = START + later
-            known: dict[tuple[int, int], int] = {}
-            await totals_by_hour(worker, START, 1, known)
-            assert bool(known) is is_kept
+            expected: dict[tuple[int, int], int] = {}
+            await totals_by_hour(worker, START, 1, expected)
+            assert bool(expected) is is_stored
         assert till.at > START + MINUTE
 
 
@@ -96,6 +96,6 @@ async def test_what_is_remembered_is_taken_and_has_an_end(tmp_path: Path, monkey
         await till.sell(100)
         await store.ledger.aggregate(till.book)
         till.at = START + 9 * HOUR
-        known = {(till.book.id, START): 5}
-        assert await totals_by_hour(worker, START, 3, known) == [5, 0, 0]
-        assert [at for _, at in known] == [START + HOUR, START + 2 * HOUR]
+        expected = {(till.book.id, START): 5}
+        assert await totals_by_hour(worker, START, 3, expected) == [5, 0, 0]
+        assert [at for _, at in expected] == [START + HOUR, START + 2 * HOUR]

@@ -24,26 +24,26 @@ EVER = Page(0, 1 << 53, limit=2)
 AMOUNT = 777
 
 
-async def everything(worker: MachineWorker, asked: Search, before: int, stretch: int) -> tuple[list[str], int]:
+async def everything(worker: MachineWorker, query: Search, before: int, stretch: int) -> tuple[list[str], int]:
     """The numbers of all pages, and how many answers that took; each goes on where the one before ended, through two stretches at the most and
     through no second one when its page is full. One of an amount is complete when its page is full or nothing is left."""
     numbers: list[str] = []
     answers = 0
     while True:
-        found = await search(worker, asked)
+        found = await search(worker, query)
         seqs = [record.seq for record, _ in found.records]
         assert before - (found.next or 1) <= 2 * stretch
-        assert len([seq for seq in seqs if seq >= found.next + stretch]) < asked.page.limit or not asked.text
-        assert seqs[-1:] != [1] or not found.next or asked.text
+        assert len([seq for seq in seqs if seq >= found.next + stretch]) < query.page.limit or not query.text
+        assert seqs[-1:] != [1] or not found.next or query.text
         before = found.next
         numbers += [record.number for record, _ in found.records]
         answers += 1
-        if not asked.text:
-            assert found.complete is (len(found.records) == asked.page.limit or not found.next)
+        if not query.text:
+            assert found.complete is (len(found.records) == query.page.limit or not found.next)
         if not found.next:
             assert found.complete
             return numbers, answers
-        asked = msgspec.structs.replace(asked, page=msgspec.structs.replace(asked.page, before_seq=found.next))
+        query = msgspec.structs.replace(query, page=msgspec.structs.replace(query.page, before_seq=found.next))
 
 
 @pytest.mark.parametrize("entries", [24, 25, 30])
@@ -74,7 +74,7 @@ async def test_amounts_and_customers_are_found_in_any_pieces(
         by_both, _ = await everything(worker, Search(EVER, text="wend", amount=AMOUNT), entries + 1, stretch)
         refused = msgspec.structs.replace(EVER, state="refused")
         nothing = (Search(EVER, amount=0), Search(EVER, amount=1), Search(refused))
-        none = [await everything(worker, asked, entries + 1, stretch) for asked in nothing]
+        none = [await everything(worker, entry, entries + 1, stretch) for entry in nothing]
     assert by_amount == wanted[::-1]
     assert sorted(by_customer) == sorted(wanted)
     assert by_customer == sorted(by_customer, reverse=True)
@@ -159,10 +159,10 @@ async def test_what_an_entry_is_looked_for_by(
         await till.fail(invoice("X-1"))
         await till.begin(invoice("O-1"))
         page = msgspec.structs.replace(EVER, state=wanted.get("state"))
-        asked = Search(page, amount=wanted.get("amount"), type=wanted.get("type", ""))
+        query = Search(page, amount=wanted.get("amount"), type=wanted.get("type", ""))
         worker = worker_of(till)
         monkeypatch.setattr(worker.journal, "with_part", None)  # numbers are not looked through for it
-        found = await search(worker, asked)
+        found = await search(worker, query)
         number = {"refused": "X-1", "begun": "O-1"}.get(wanted.get("state", ""), "C-1")
         assert [record.number for record, _ in found.records] == [number]
         assert (found.next, found.complete) == (0, True)

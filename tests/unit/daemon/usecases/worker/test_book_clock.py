@@ -101,8 +101,8 @@ async def test_a_step_of_the_box_against_the_loops_clock(times: Times, step: int
     times.passed += 600
     times.box += 600_000 + step
     with capture_logs() as logs:
-        told = times.clock.now()
-    assert told == (max(times.box, millis(NOON)) if believed else millis(NOON) + 600_000)
+        result = times.clock.now()
+    assert result == (max(times.box, millis(NOON)) if believed else millis(NOON) + 600_000)
     assert [line["event"] for line in logs] == ([] if believed else ["clock.source"])
 
 

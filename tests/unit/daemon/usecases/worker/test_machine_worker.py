@@ -20,7 +20,7 @@ from daemon.usecases.worker.aggregate import tick
 from daemon.usecases.worker.machine_worker import MachineWorker
 from daemon.usecases.worker.machine_workers import MachineWorkers
 
-Told = list[tuple[str, str]]
+EventList = list[tuple[str, str]]
 
 
 class Machine:
@@ -45,38 +45,38 @@ def worker(till: Till) -> MachineWorker:
 
 
 @pytest.fixture
-def told(worker: MachineWorker) -> Told:
+def published_events(worker: MachineWorker) -> EventList:
     """The type and the detail of each event."""
-    events: Told = []
+    events: EventList = []
     worker.on_event = lambda event: events.append((event.type, event.detail))
     return events
 
 
-async def test_an_operator_is_called_once(worker: MachineWorker, till: Till, told: Told) -> None:
+async def test_an_operator_is_called_once(worker: MachineWorker, till: Till, published_events: EventList) -> None:
     """When the ledger has something new to look at; not again while it stays so, and not when it is settled."""
     sound = await till.store.ledger.state(till.book)
     for found, calls in (("", 0), ("another machine", 1), ("another machine", 1), ("", 1), ("the same again", 2)):
         worker.take_state(msgspec.structs.replace(sound, attention=found))
         assert worker.attention == found
-        assert len(told) == calls
-    assert told == [("mcf.attention", "another machine"), ("mcf.attention", "the same again")]
+        assert len(published_events) == calls
+    assert published_events == [("mcf.attention", "another machine"), ("mcf.attention", "the same again")]
 
 
-async def test_a_line_that_comes_and_goes(worker: MachineWorker, till: Till, told: Told) -> None:
+async def test_a_line_that_comes_and_goes(worker: MachineWorker, till: Till, published_events: EventList) -> None:
     """Each way is told once, with the reason; the absence began when it was first found."""
     machine: Any = Machine()
     till.at = START
     worker.lost("no such port")
     till.at += 1000
     worker.lost("still none")
-    assert (told, worker.offline_reason, worker.offline_since) == ([], "still none", START)
+    assert (published_events, worker.offline_reason, worker.offline_since) == ([], "still none", START)
     with pytest.raises(MachineOffline, match="still none"):
         worker.present()
     worker.opened(machine)
     assert (worker.present(), worker.offline_reason, worker.offline_since) == (machine, "", None)
     worker.lost("unplugged")
     worker.lost("no such port")
-    assert told == [("mcf.connected", ""), ("mcf.disconnected", "unplugged")]
+    assert published_events == [("mcf.connected", ""), ("mcf.disconnected", "unplugged")]
     assert (worker.offline_reason, worker.offline_since) == ("no such port", START + 1000)
 
 
@@ -92,7 +92,7 @@ async def test_nobody_has_a_turn_at_a_machine_that_is_not_there(worker: MachineW
         assert not second.turn.done()
 
 
-async def test_only_the_connection_that_failed_is_let_go(worker: MachineWorker, told: Told) -> None:
+async def test_only_the_connection_that_failed_is_let_go(worker: MachineWorker, published_events: EventList) -> None:
     """It is hung up in any case; the machine that came after it stays."""
     before: Any = Machine()
     now: Any = Machine()
@@ -101,7 +101,7 @@ async def test_only_the_connection_that_failed_is_let_go(worker: MachineWorker, 
     assert (worker.machine, before.hung_up, now.hung_up) == (now, ["its answer was odd"], [])
     worker.drop(now, "its counters went down")
     assert (worker.connected, now.hung_up) == (False, ["its counters went down"])
-    assert told[1:] == [("mcf.disconnected", "its counters went down")]
+    assert published_events[1:] == [("mcf.disconnected", "its counters went down")]
 
 
 async def test_a_machine_in_attention_may_be_looked_at(worker: MachineWorker) -> None:

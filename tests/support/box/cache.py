@@ -12,11 +12,11 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-KEPT = Path("/var/cache/mcfd-tests")
+CACHE = Path("/var/cache/mcfd-tests")
 
 
 @contextlib.contextmanager
-def keep(name: str, where: Path = KEPT) -> Iterator[tuple[Path, Path | None]]:
+def keep(name: str, where: Path = CACHE) -> Iterator[tuple[Path, Path | None]]:
     """A folder that is made once: where it is, and where to make it if it is not there yet. One process at a time."""
     where.mkdir(parents=True, exist_ok=True)
     with (where / f"{name}.lock").open("w") as lock:
