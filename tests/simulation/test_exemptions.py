@@ -53,7 +53,7 @@ def test_each_exemption_has_a_test_and_a_reason() -> None:
     assert all(ast.get_docstring(node) and f"test_{node.name}" in globals() for node in names)
 
 
-def test_code_was_told_once() -> None:
+def test_code_was_reported() -> None:
     """C1h has no code on such a machine."""
     machine = machine_after("FV F-1", no_codes=True)
     assert machine.fiscal.last
