@@ -151,9 +151,9 @@ async def test_large_questions(site):
     assert resident(site.hq.pid, "VmHWM") - before < 60_000
 
 
-async def test_a_text_that_the_database_refuses(tmp_path, created_url):
+async def test_a_text_that_the_database_refuses(tmp_path, database_url):
     """A closure signed by its own box with what no database takes for a text: it is refused, and the others are taken."""
-    async with running(tmp_path, created_url) as site:
+    async with running(tmp_path, database_url) as site:
         box, other = site.boxes
         client, others = await site.raw(0), await site.raw(1)
         for changes in ({"box": "a\0b"}, {"key_id": "\0"}, {"ledger_id": "\0"}):

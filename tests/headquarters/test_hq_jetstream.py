@@ -29,9 +29,9 @@ async def site(tmp_path):
 
 
 @pytest.fixture
-async def site_on_each(tmp_path, created_url):
+async def site_on_each(tmp_path, database_url):
     """On SQLite and on PostgreSQL."""
-    async with running(tmp_path, created_url) as site:
+    async with running(tmp_path, database_url) as site:
         yield site
 
 

@@ -18,8 +18,8 @@ pytestmark = pytest.mark.long
 
 
 @pytest.fixture
-async def site(tmp_path, created_url):
-    async with running(tmp_path, created_url) as site:
+async def site(tmp_path, database_url):
+    async with running(tmp_path, database_url) as site:
         yield site
 
 
