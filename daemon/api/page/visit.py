@@ -127,6 +127,13 @@ class Visit(msgspec.Struct, frozen=True):
         """Hours and minutes there."""
         return f"{datetime.fromtimestamp(at / 1000, self.page.zone):%H:%M}"
 
+    def since(self, at: int) -> str:
+        """What stands behind *since*: the time of today, day and time of another day."""
+        day, time = self.day_of(at), self.clock(at)
+        if day == self.today():
+            return time
+        return self.say("{day} at {time}", day=formats.day(day.isoformat(), self.language), time=time)
+
     def day_of(self, at: int) -> date:
         return datetime.fromtimestamp(at / 1000, self.page.zone).date()
 

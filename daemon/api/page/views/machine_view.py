@@ -201,8 +201,7 @@ def _absent(since: int | None, visit: Visit) -> str:
     """With the hour, and with the day unless it is today's."""
     if since is None:
         return visit.say("does not answer")
-    moment = visit.clock(since) if visit.day_of(since) == visit.today() else visit.moment(since)
-    return visit.say("does not answer (since {moment})", moment=moment)
+    return visit.say("does not answer (since {moment})", moment=visit.since(since))
 
 
 def _reason_text(reason: Text, visit: Visit) -> str:

@@ -80,12 +80,9 @@ def _sells(worker: MachineWorker) -> bool:
 def _stopped(visit: Visit, stopped: list[MachineWorker], live: int) -> SalesState:
     say, first = visit.say, stopped[0]
     since = first.offline_since if not first.connected else None
-    at = (
-        visit.clock(since)
-        if since is not None and visit.day_of(since) == visit.today()
-        else since and visit.moment(since)
-    )
-    words = say("Sales have stopped since {moment}", moment=at) if at else say("Sales have stopped")
+    words = say("Sales have stopped")
+    if since is not None:
+        words = say("Sales have stopped since {moment}", moment=visit.since(since))
     if live > 1:
         words = say("{name}: {found}", name=", ".join(each.book.nim for each in stopped), found=words)
     if first.connected:
