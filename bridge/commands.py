@@ -1,6 +1,6 @@
 """One frozen request per command of protocol section 3, to data; each knows how its reply reads.
 
-A reply that nobody decides by (to C0h, 31h and 35h) is taken as it is where it cannot be read: that is no reason to refuse
+A reply that decides nothing (to C0h, 31h and 35h) is taken as it is where it cannot be read: that is no reason to refuse
 a sale, and the subtotal and 38h show what the machine made of it. Money is in whole XOF, prices in hundredths, quantities in thousandths, rates in hundredths of a percent. Free texts
 are cut where the frame would be too long; numbers, IFU and references never are (Unsendable when they do not fit).
 """

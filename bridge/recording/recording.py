@@ -1,5 +1,5 @@
 r"""The written form of what moved on a line: one event a line, to be read, edited by hand, sent by mail, and played again;
-and the recorder, which notes it in memory: no till waits for it, somebody else takes it and keeps it.
+and the recorder, which notes it in memory: no till waits for it, another task takes it and stores it.
 
     mcfd-recording 1 nim=EL02000015-1 port=/dev/mcf-EL02000015 baudrate=115200
     1763769157123456 > \x01$!\xc1\x050145\x03
@@ -36,7 +36,7 @@ MINUTE = 60_000_000_000
 LONGEST_INCIDENT = 10 * MINUTE
 """Nanoseconds: a line that is bad for hours makes one incident after the other, not one without end."""
 MOST_EVENTS = 20_000
-"""Held while nobody takes them (a disk that stalls); the oldest go first."""
+"""Held while they are not taken (a disk that stalls); the oldest go first."""
 CLOCK_STEP = 50_000
 """Microseconds by which the box's clock may drift before the events' times follow it."""
 
@@ -141,7 +141,7 @@ def _backwards(events: list[LineEvent], lines: list[int]) -> list[RecordingProbl
 
 
 class Recorder:
-    """`on_event(urgent)` is told of the first event that nobody has taken, and, urgently, of the beginning of an incident. `clock`
+    """`on_event(urgent)` is called for the first event that is not taken yet, and, urgently, of the beginning of an incident. `clock`
     counts nanoseconds and never goes back."""
 
     def __init__(self, on_event: Callable[[bool], None], clock: Callable[[], int] = time.monotonic_ns) -> None:
@@ -181,7 +181,7 @@ class Recorder:
         return self.incident if self._clock() < self._incident_until else ""
 
     def take(self) -> list[LineEvent]:
-        """What nobody has taken yet; from then on it is the caller's."""
+        """What is not taken yet; from then on it is the caller's."""
         taken = list(self._events)
         self._events.clear()
         lost, self._lost = self._lost, 0

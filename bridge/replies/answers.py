@@ -233,7 +233,7 @@ def _adds_up(numbers: list[int]) -> bool:
 class LastInvoiceReply(msgspec.Struct, frozen=True):
     """`code` without dashes; `number` as the machine kept it (see `fields.as_machine_tells`).
 
-    It may be somebody else's: a type of their own, no code or no time (empty), a total that cannot be read (0)."""
+    It may be foreign: a type of their own, no code or no time (empty), a total that cannot be read (0)."""
 
     time: str
     type: str
@@ -310,7 +310,7 @@ def _is_blank(block: Sequence[str]) -> bool:
 def _total_and_rates(fields: list[str]) -> tuple[int, int, tuple[int, ...]]:
     """How many fields the invoice's number takes, its total, and the rates.
 
-    Where there are more than eighteen, a comma that nobody escaped may stand in the number, in the total (`15000,00`) or in the
+    Where there are more than eighteen, a comma without an escape may stand in the number, in the total (`15000,00`) or in the
     rates, or fields that we do not know may follow. The first of these that gives a total above 0 and rates is taken."""
     exact = len(fields) - _TOTAL_AND_RATES
     if exact > 1:

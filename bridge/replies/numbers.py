@@ -202,7 +202,7 @@ def _thousands(pieces: Sequence[str], at: int) -> Iterator[tuple[int, int]]:
 
 
 def _alone(piece: str) -> int | None:
-    """A zero with two digits is taken for somebody's decimals."""
+    """A zero with two digits is taken for decimals."""
     if _CENTS.fullmatch(piece) and piece.startswith("0"):
         return None
     try:

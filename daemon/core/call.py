@@ -25,7 +25,7 @@ class Call(msgspec.Struct, frozen=True):
     fingerprint: bytes = b""
     by: Actor = DAEMON
     strict: bool = False
-    """Whether fields that nobody knows are refused (`Mcfd-Strict`, or a strict key)."""
+    """Whether unknown fields are refused (`Mcfd-Strict`, or a strict key)."""
     earlier: Callable[[Iterable[str]], Iterable[bytes]] | None = None
     """The fingerprints that version 0.1.0 stored: its path had the NIM as it was sent, or as one of those given."""
     expires: float = 0.0

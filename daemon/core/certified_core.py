@@ -1,7 +1,7 @@
 """The certified core: what decides what is certified, and what stands on paper and in reports (arrêté 2025-0047, art. 10 and 11).
 
 A change of it wants a new homologation, so it has a version of its own and a digest over its sources, computed over the files that run.
-Whoever changes it changes `CORE_VERSION` on purpose, says so in CHANGELOG.md, and writes the digest anew:
+A commit that changes it changes `CORE_VERSION` on purpose, says so in CHANGELOG.md, and writes the digest anew:
 
     python -m daemon.core.certified_core write      `make core`
     python -m daemon.core.certified_core check      part of `make check`

@@ -3,7 +3,7 @@ when it is synchronised or credible by itself, else the machine's, else none.
 
 A time is credible when it is not before this program was made, not before what the book holds, and not more than `BOUND` after that. So
 nothing that a machine or an unsynchronised box says moves a book by more than `BOUND`; what is further ahead is asked of an operator.
-A wrong step within the bound is noticed by the clock that nobody can set: the box's time and the loop's go on side by side.
+A wrong step within the bound is noticed by the clock that cannot be set: the box's time and the loop's go on side by side.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Source(Enum):
 
 class Clocks(msgspec.Struct, frozen=True):
     """What there is to judge by, in ms since 1970: `book` is the youngest time that the book holds (0 when it is empty), `machine` is
-    None when there is no reading, `stepped` tells that the box's clock has been moved while the daemon ran and nobody vouches for it, and
+    None when there is no reading, `stepped` tells that the box's clock has been moved while the daemon ran and no service vouches for it, and
     up to `accepted` an operator has confirmed a clock."""
 
     book: int

@@ -13,7 +13,7 @@ from daemon.core.machine.state import FiscalCounters
 
 
 class Proof(msgspec.Struct, frozen=True):
-    """What lets whoever has the closures see that none is missing, altered, or from a ledger that was put back."""
+    """What lets the receiver of the closures see that none is missing, altered, or from a ledger that was put back."""
 
     ledger_id: str
     epoch: int
@@ -42,7 +42,7 @@ class BookStanding(msgspec.Struct, frozen=True):
     counters: FiscalCounters | None
     certified_at: int
     needs_last_z: bool = False
-    """Nobody here remembers the last Z number."""
+    """The last Z number is unknown here."""
 
 
 class Outgoing(msgspec.Struct, frozen=True):

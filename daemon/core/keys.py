@@ -36,7 +36,7 @@ RELAY_ROLES: Final[tuple[Role, ...]] = ("seller", "reader", "manager")
 
 
 class KeyTerms(NamedTuple):
-    """What a new key may do, until when (ms, 0 for never), whether its requests may hold fields that nobody knows, and by which way they
+    """What a new key may do, until when (ms, 0 for never), whether its requests may hold unknown fields, and by which way they
     come. With `signed` the key is a private one, of which the ledger has the public half: each request is signed."""
 
     role: Role = USUAL
@@ -74,7 +74,7 @@ class ApiKey(msgspec.Struct, frozen=True):
     used_at: int = 0
     """to the minute"""
     strict: bool = False
-    """Whether its requests may hold no field that nobody knows (decision 27)."""
+    """Whether its requests may hold no unknown field (decision 27)."""
     lane: Lane = "lan"
     public: bytes = b""
     """The public half (Ed25519) of a key that signs; empty for one that is sent itself."""

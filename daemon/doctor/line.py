@@ -92,7 +92,7 @@ async def check_line(
 
 
 def check_spare(machine: Machine, health: MachineHealth | None) -> CheckResult | None:
-    """Of a spare that stands for nobody and is not connected: it may lie in a cupboard. None where it is looked at as any other machine."""
+    """Of a spare that stands for no machine and is not connected: it may lie in a cupboard. None where it is looked at as any other machine."""
     if health is None or health.connected or health.stands_for or health.attention:
         return None
     return warn(

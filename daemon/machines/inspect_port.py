@@ -1,4 +1,4 @@
-"""A look at a machine by whoever happens to be there: it only reads, and only on a port that nobody else uses."""
+"""A look at a machine by the running program: it only reads, and only on a port that is free."""
 
 from __future__ import annotations
 

@@ -19,12 +19,12 @@ class PortReading:
     link: ServerLink
     taxpayer: tuple[str, ...]
     read_at: int = 0
-    """When it was read by the box's clock (ms): the machine's time is compared with that, however long somebody thinks meanwhile."""
+    """When it was read by the box's clock (ms): the machine's time is compared with that, however long the person thinks meanwhile."""
 
 
 @dataclass(frozen=True)
 class Silence:
-    """Why nothing was read: another program holds the line (`busy`), nobody answers (`silent`), or something that is no
+    """Why nothing was read: another program holds the line (`busy`), no answer (`silent`), or something that is no
     machine does (`stranger`)."""
 
     reason: Text

@@ -52,7 +52,7 @@ class LedgerAccess:
     def submit(
         self, function: Callable[Concatenate[sqlite3.Connection, P], T], /, *args: P.args, **named: P.kwargs
     ) -> asyncio.Future[T]:
-        """The same for whoever depends on the order: it has its place among the writes when this returns. StorageFull at once when the ledger is closed."""
+        """The same for callers that depend on the order: it has its place among the writes when this returns. StorageFull at once when the ledger is closed."""
         return self._open.writer.submit(lambda connection: function(connection, *args, **named))
 
     async def read(

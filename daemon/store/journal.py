@@ -23,7 +23,7 @@ from daemon.store.tables.meta import MOST, add_entries, damaged_entries, read_da
 
 
 class Journal(LedgerAccess):
-    """An entry whose row is damaged comes in state `damaged`, and is written down for whoever looks after the box."""
+    """An entry whose row is damaged comes in state `damaged`, and is written down for the technician."""
 
     async def _records(self, book: Book, job: Job[list[Record]]) -> list[Record]:
         """What `job` reads; the damaged ones among it are noted."""

@@ -215,7 +215,7 @@ class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
         letterhead: str = "",
         counted: int | None = None,
     ) -> Closure:
-        """The number is durable in the high-water file before the Z is, and known there to be given before anybody is told (decision 30)."""
+        """The number is durable in the high-water file before the Z is, and known there to be in use before any answer (decision 30)."""
         water, name = self._open.high_water, ""
 
         def job(connection: sqlite3.Connection) -> Closure:

@@ -49,7 +49,7 @@ Opening: TypeAlias = Literal["daemon", "command", "read"]
 """
 daemon   has the ledger for itself: it is migrated and examined, and its numbers are remembered beside it
 command  has it for itself as well, for one change where no daemon runs: it is migrated, and not examined
-read     beside whoever writes: the file is opened read-only
+read     beside the process that writes: the file is opened read-only
 """
 
 

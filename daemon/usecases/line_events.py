@@ -35,7 +35,7 @@ class LineEvents:
         self._server_checked = float("-inf")
 
     async def connected(self, machine: ConnectedMachine, state: MachineState) -> None:
-        """At the head of the queue: whoever was at the machine has left it, and nobody comes in between."""
+        """At the head of the queue: the attempt at the machine has left it, and nothing comes in between."""
         worker = self._worker
         worker.returning = True
         try:
@@ -86,7 +86,7 @@ class LineEvents:
         self._worker.lost(reason)
 
     async def _notice(self, state: MachineState) -> None:
-        """What the machine did while nobody of us was at it: its own daily reports, invoices of another program."""
+        """What the machine did while the daemon was not at it: its own daily reports, invoices of another program."""
         worker = self._worker
         worker.time.take_machine(state.time)
         if not worker.attention and not worker.attempts.ending and state.counters != worker.counters:

@@ -28,7 +28,7 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 from daemon.usecases.worker.machine_workers import MachineWorkers
 
 Uses: TypeAlias = dict[int | str, int]
-"""When each key was used last (ms), by its id; whoever writes it down empties it."""
+"""When each key was used last (ms), by its id; what writes it to the ledger empties it."""
 
 Figures: TypeAlias = Callable[[], Awaitable[Sequence[Backlog]]]
 """What waits to go upstream, for the body of `/health/ready`."""

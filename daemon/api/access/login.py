@@ -44,7 +44,7 @@ class PeopleStore(Protocol):
 
 
 class Logins:
-    """`uses` is when each session was used last (ms), by its digest; whoever writes it down empties it."""
+    """`uses` is when each session was used last (ms), by its digest; what writes it to the ledger empties it."""
 
     def __init__(self, people: PeopleStore, clock: Clock) -> None:
         self.uses: dict[bytes, int] = {}

@@ -1,4 +1,4 @@
-"""Requests that are signed (RFC 9421, Ed25519) instead of showing their key: whoever passes them on can change nothing of them."""
+"""Requests that are signed (RFC 9421, Ed25519) instead of showing their key: an intermediary cannot change them."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ OUTCOMES = ("certified", "refused", "abandoned", "not_sent", "disputed")
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """One scrape: what whoever asks may see. `now` in ms."""
+    """One scrape: what the key may see. `now` in ms."""
 
     now: int
     version: str

@@ -45,7 +45,7 @@ Work = Callable[[Job], Awaitable[str]]
 
 
 class Jobs(msgspec.Struct):
-    """One of a kind at a time: whoever begins another while one runs is shown that one."""
+    """One of a kind at a time: a second one while one runs is that one."""
 
     jobs: list[Job] = msgspec.field(default_factory=list)
     _tasks: set[asyncio.Task[None]] = msgspec.field(default_factory=set)

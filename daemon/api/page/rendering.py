@@ -1,4 +1,4 @@
-"""Screens from templates, and what can go wrong at one, in words for whoever stands in the shop.
+"""Screens from templates, and what can go wrong at one, in words for the shop's staff.
 
 A screen takes milliseconds to render and a template tens of them to compile, on the one loop that also answers tills and machines. So a
 screen leaves the loop to others after each slice, screens take turns, and what has not been compiled yet is compiled in a thread."""

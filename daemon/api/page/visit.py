@@ -70,7 +70,7 @@ TO_LOGIN: Final[Header] = (b"hx-redirect", b"/ui/login")
 
 
 class Visit(msgspec.Struct, frozen=True):
-    """One request of somebody who is logged in. `query` and `form` hold the first value of each field."""
+    """One request of a person who is logged in. `query` and `form` hold the first value of each field."""
 
     request: AnyRequest
     deps: ApiDeps
@@ -151,7 +151,7 @@ class Visit(msgspec.Struct, frozen=True):
         return f"{path}?{urlencode(pairs)}" if pairs else path
 
     def look(self, path: str) -> str:
-        """The same, to look: whoever looks at the machine that is in use goes on with its spare once that stands for it."""
+        """The same, to look: a page of the machine that is in use goes on with its spare once that stands for it."""
         return path if self.worker is self._usual else self.link(path)
 
 
@@ -370,7 +370,7 @@ def remember_return_url(request: Request[Any, Any, Any]) -> Header:
 
 
 def redirect_after_login(request: Request[Any, Any, Any], session: Session | None) -> str:
-    """Where somebody goes who has just logged in."""
+    """Where a person goes who has just logged in."""
     return (
         security.redirect_after_login(request, RETURN_COOKIE, partial(may, session.role)) if session else security.FIRST
     )

@@ -38,7 +38,7 @@ MOST_DIGITS: Final = 1000
 """Of a number that is read at all; every longer one is `BEYOND`."""
 MAX_EXPONENT_DIGITS: Final = 6
 BEYOND: Final = Decimal("1E+999999")
-"""Stands for a number with an exponent that nobody can mean. The core refuses it by name wherever it counts, as it does
+"""Stands for a number with an exponent that cannot be meant. The core refuses it by name wherever it counts, as it does
 `1e400`; where a malformed number is folded or ignored (decisions 1 and 4), it is no reason to refuse the invoice either."""
 
 
@@ -234,7 +234,7 @@ _MAX_DIGITS = 9
 
 
 def read_query(request: ApiRequest, *names: str) -> dict[str, str]:
-    """The values of the parameters of these names. `+` stands for itself, as in a time's offset that nobody escaped."""
+    """The values of the parameters of these names. `+` stands for itself, as in a time's offset without an escape."""
     found: dict[str, str] = {}
     for part in request.scope["query_string"].split(b"&"):
         name, _, value = part.partition(b"=")

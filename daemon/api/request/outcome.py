@@ -108,7 +108,7 @@ class RequestOutcome(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
     customer_page: Annotated[
         str,
         Meta(
-            description="Path of the page at which the customer finds the certified invoice later; nobody can guess it"
+            description="Path of the page at which the customer finds the certified invoice later; it cannot be guessed"
         ),
     ] = ""
 

@@ -1,4 +1,4 @@
-"""For whoever watches the box: alive, and ready to certify, without a key; and `GET /metrics`, for Prometheus or whatever else looks after the boxes
+"""For monitoring: alive, and ready to certify, without a key; and `GET /metrics`, for Prometheus or whatever else looks after the boxes
 of a chain from afar.
 
 There is no secret in the metrics, but there is how much a shop sells. So they are open to this box itself (an agent on it, a tunnel to it); from
@@ -181,7 +181,7 @@ def _machine(worker: MachineWorker, now: int, language: Language) -> MachineRead
 
 
 async def _upstream(request: ApiRequest) -> tuple[UpstreamLane, ...] | None:
-    """Whoever watches the machines gets an answer even when the figures of the outbox cannot be had."""
+    """Monitoring gets an answer even when the figures of the outbox cannot be had."""
     figures = deps_of(request).upstream
     if figures is None:
         return None

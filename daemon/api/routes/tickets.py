@@ -1,5 +1,5 @@
 """Certified invoices and reports on paper: as text, as a page, as bytes for a receipt printer, or printed by the box itself; the QR code of a
-receipt, ready for the ticket; and the customer's page of a sale that waited, at an address that nobody can guess."""
+receipt, ready for the ticket; and the customer's page of a sale that waited, at an address that cannot be guessed."""
 
 from __future__ import annotations
 
@@ -248,7 +248,7 @@ async def _answer(request: ApiRequest, kind: Literal["svg", "png"], media_type: 
         "get_customer_page",
         tag="paper",
         summary="The customer's page of a sale that waited",
-        description="""Its address stands on the slip, and nobody can guess it. The slip without fiscal value until the sale is certified, then the
+        description="""Its address stands on the slip, and it cannot be guessed. The slip without fiscal value until the sale is certified, then the
 certified invoice; 404 for one that was taken back or refused.""",
         media=("text/html",),
         problems=(NotFound,),

@@ -89,7 +89,7 @@ def read_invoice(
     body: object, *, defaults: Defaults, rates: Mapping[str, int], credit: bool = False, strict: bool = False
 ) -> Invoice:
     """`rates` are the machine's, in hundredths of a percent by group letter; `credit` expects FA or EA; `strict` refuses fields
-    that nobody knows, and what would be certified otherwise than it was sent, which else stand in `warnings` (decision 27)."""
+    that are unknown, and what would be certified otherwise than it was sent, which else stand in `warnings` (decision 27)."""
     errors: list[FieldError] = []
     if not isinstance(body, dict):
         raise InvalidRequest([FieldError("body", Text("must be a JSON object"))])
@@ -188,7 +188,7 @@ def _nature(fields: Fields, reference: str) -> tuple[str, tuple[Warn, ...]]:
 
 
 def _number(fields: Fields, code_page: str) -> str:
-    """It has to come back from the machine whole (C1h), or nobody could tell which invoice was the last."""
+    """It has to come back from the machine whole (C1h), else the last invoice cannot be recognised."""
     number = _short_enough(fields, "invoiceNumber", fields.number("invoiceNumber", SHORT_LENGTH))
     if not _is_carried(number, code_page):
         fields.fault(

@@ -76,7 +76,7 @@ class Customer(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True)
 
 
 class Item(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
-    """One line. `amount_ttc` is what the till asked to certify; `line_amount` is what the machine is told
+    """One line. `amount_ttc` is what the till asked to certify; `line_amount` is what the machine gets
     (with VAT in TTC mode, without in HT mode), but for `line_cents` always whole and within a franc of `price * quantity`
     (plus the specific tax)."""
 
@@ -158,7 +158,7 @@ class TaxLine(msgspec.Struct, frozen=True, array_like=True):
     tva: int
     ttc: int
     tva_hundredths: int = 0
-    """The VAT as the machine told it, in hundredths of a franc, where it is not whole; else 0."""
+    """The VAT as the machine sent it, in hundredths of a franc, where it is not whole; else 0."""
 
 
 class Psvb(msgspec.Struct, frozen=True, array_like=True):

@@ -1,4 +1,4 @@
-"""One line of an invoice: from what the till sent to what the machine is told (decisions 1 to 4 and 24).
+"""One line of an invoice: from what the till sent to what the machine gets (decisions 1 to 4 and 24).
 
 The machine takes a line whose amount is `price × quantity` within a franc, plus its specific tax (protocol 3). Where the
 till's own price does not give the amount, a price that does is derived; where no price with 2 decimals can, because
@@ -67,7 +67,7 @@ class RequestedLine(NamedTuple):
 
 
 class MachineLine(NamedTuple):
-    """What the machine is told of it."""
+    """What the machine gets of it."""
 
     amount: int
     price: int

@@ -1,4 +1,4 @@
-"""Texts that do not fit a frame of the machine are cut there: what is stored and printed is what the machine holds (SFE 2.4), and the till is told."""
+"""Texts that do not fit a frame of the machine are cut there: what is stored and printed is what the machine holds (SFE 2.4), and the answer has a warning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fields of a request that nobody reads: told, with the one that was probably meant (decision 27).
+"""Fields of a request that are unknown: reported, with the one that was probably meant (decision 27).
 
 They change nothing, so a client that sends more than mcfd knows goes on working; but on a document that cannot be taken back a
 misspelt name must not pass in silence."""
@@ -48,7 +48,7 @@ MEANT: Final[Mapping[str, Mapping[str, str]]] = {
 """Names that are often taken for another, and are too far from it for their letters to tell."""
 
 MOST_FIELDS: Final = 100
-"""Warnings of one request; a body may hold thousands of fields that nobody knows."""
+"""Warnings of one request; a body may hold thousands of unknown fields."""
 MOST_COMPARED: Final = 20
 """Of which so many are compared letter by letter, which takes time."""
 CODE: Final = "UNKNOWN_FIELD"
@@ -65,7 +65,7 @@ class Unknown(NamedTuple):
 
 
 def unknown_fields(body: Mapping[str, object], *, credit: bool) -> tuple[Unknown, ...]:
-    """In the order in which they stand, one more than is told at the most; one that is null stands for nothing, and is left out."""
+    """In the order in which they stand, one more than is reported at most; one that is null stands for nothing, and is left out."""
     found: list[Unknown] = []
     for at, (path, kind, name, item) in enumerate(islice(_walk(body, credit=credit), MOST_FIELDS + 1)):
         near = _near(name, _field_names(kind, credit=credit), MEANT[kind]) if at < MOST_COMPARED else ""
@@ -92,7 +92,7 @@ def refusals_of(unknown: tuple[Unknown, ...]) -> list[FieldError]:
 
 
 def misspelt(unknown: tuple[Unknown, ...]) -> tuple[Unknown, ...]:
-    """Those that were probably meant to be something: told with what was refused for want of it."""
+    """Those that were probably meant to be something: reported with what was refused for want of it."""
     return tuple(each for each in unknown if each.near)
 
 

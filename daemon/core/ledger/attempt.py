@@ -39,7 +39,7 @@ REASONS_NOT_CERTIFIED: Final = (to_stored(NOT_CERTIFIED), "the machine did not c
 """Where 38h may have been sent, and the machine was asked. As `Record.reason` holds it, and as 0.2 and earlier wrote it."""
 
 UNTOLD = -1
-"""A counter that neither the machine told nor the ledger makes certain."""
+"""A counter that neither the machine sent nor the ledger proves."""
 
 TEST_CODE = "TESTFACT"
 WARNING = "TEST_MODE"

@@ -23,7 +23,7 @@ class Book(msgspec.Struct, frozen=True):
 
 
 class LastSeen(msgspec.Struct, frozen=True):
-    """The machine's last invoice when its counters were read for the ledger, ours or somebody else's; None where it had none."""
+    """The machine's last invoice when its counters were read for the ledger, ours or foreign; None where it had none."""
 
     last: LastInvoice | None
 
@@ -48,7 +48,7 @@ class BookState(msgspec.Struct, frozen=True):
     """of the last closure, 0 before the first"""
     epoch: int = 1
     needs_last_z: bool = False
-    """Nobody remembers the last Z number: none is given until somebody says it (decision 30)."""
+    """The last Z number is unknown: none is assigned until a person enters it (decision 30)."""
     is_restored: bool = False
     """Put back from a backup, and not compared with the machine yet."""
     last_code: str = ""

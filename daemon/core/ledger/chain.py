@@ -44,7 +44,7 @@ def record_hash(previous: bytes, record: Record, invoice: bytes) -> bytes:
 
 
 def closure_hash(previous: bytes, closure: Closure) -> bytes:
-    """Over all fields of a closure but `hash`, as whoever receives it computes it again; its body is the report as the till got it."""
+    """Over all fields of a closure but `hash`, as its receiver computes it again; its body is the report as the till got it."""
     counters = closure.counters
     return closure_head(
         previous,

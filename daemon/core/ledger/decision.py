@@ -43,7 +43,7 @@ counters not plausible  not between what the ledger knows and what the machine s
 counters needed         what the machine counts says nothing of this invoice's counters
 """
 CONFIRMABLE: tuple[Obstacle, ...] = ("time not plausible", "counters not plausible")
-"""A typing error, or a machine whose clock was wrong or which was activated anew: whoever has the paper can tell."""
+"""A typing error, or a machine whose clock was wrong or which was activated anew: the person with the paper can tell."""
 
 
 MEANINGS: dict[Decision, Text] = {
@@ -217,7 +217,7 @@ class Case(msgspec.Struct, frozen=True):
 
     def after(self, paper: PaperInvoice) -> After:
         """What the ledger knows of the machine once the attempt was entered from paper: as far as that. Where it was past that already, others that came
-        after it have been taken over, and this one with them, as somebody else's. Counters of another activation say nothing of this one."""
+        after it have been taken over, and this one with them, as foreign. Counters of another activation say nothing of this one."""
         state, attempt, placed = self.state, self.attempt, self._placed(paper)
         if attempt is None or placed is None or state.counters is None:
             return After(state, 0)
@@ -239,7 +239,7 @@ class Case(msgspec.Struct, frozen=True):
         return state.counters
 
     def foreign(self) -> int:
-        """Invoices on the machine that are in no total, also its last one: its number is entered, its lines nobody knows."""
+        """Invoices on the machine that are in no total, also its last one: its number is entered, its lines are unknown."""
         before = self.state.counters
         if before is None or self.evidence is None:
             return 0

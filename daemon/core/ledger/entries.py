@@ -147,7 +147,7 @@ class OutageEnded(msgspec.Struct, frozen=True, tag="outage.ended"):
 
 
 class OutageNotified(msgspec.Struct, frozen=True, tag="outage.notified"):
-    """Somebody was notified of it at `notified_at` (ms), under that reference."""
+    """A notification of it at `notified_at` (ms), under that reference."""
 
     number: int
     who: Recipient

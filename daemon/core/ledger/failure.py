@@ -1,4 +1,4 @@
-"""Why an attempt ended that certified nothing: as the ledger holds it, and as whoever asks later is told it."""
+"""Why an attempt ended that certified nothing: as the ledger stores it, and as `GET …/requests/{key}` answers it later."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ LIMIT: Final = 300.0
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """Somebody was notified of an outage; `at` in ms, as whoever noted it says."""
+    """A notification of an outage; `at` in ms, as a person entered it."""
 
     who: Recipient
     reference: str

@@ -21,7 +21,7 @@ _COUNTERS = re.compile(r"([0-9]{1,18})/([0-9]{1,18})(?: [A-Z]{2})?")
 
 class PaperInvoice(msgspec.Struct, frozen=True):
     """`code` without dashes, `time` the machine's 14 digits; `counters` as printed, "291/409 FV": of its type, of all; None where not given.
-    `as_printed`: whoever has the paper has confirmed a time and counters that do not fit."""
+    `as_printed`: the person with the paper has confirmed a time and counters that do not fit."""
 
     code: str
     time: str

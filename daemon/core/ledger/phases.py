@@ -5,7 +5,7 @@
         │            └──────────────│────────────┘          │
         └─▶ ended                   └──▶ in doubt ──────────┘
 
-Nothing else knows these rules: whoever wants to know whether an attempt stands in the way of another asks its phase. The table in
+Nothing else knows these rules: code that needs to know whether an attempt blocks another reads its phase. The table in
 docs/reliability.md is made from `TABLE`.
 """
 
@@ -80,7 +80,7 @@ TABLE: Mapping[Phase, PhaseMeaning] = {
 
 
 class NotInTheTable(Exception):
-    """A step that has no meaning in that phase: a mistake of ours, told before anything comes of it."""
+    """A step that has no meaning in that phase: a programming error, raised before it has an effect."""
 
     def __init__(self, phase: Phase, step: Step) -> None:
         super().__init__(f"an attempt that is {phase.value!r} cannot take the step {step.value!r}")

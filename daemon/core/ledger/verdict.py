@@ -127,7 +127,7 @@ class Disputed(msgspec.Struct, frozen=True):
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """What the machine said of itself while its book was in attention, for whoever settles it; `at` in ms."""
+    """What the machine said of itself while its book was in attention, for the person who settles it; `at` in ms."""
 
     at: int
     state: MachineState
@@ -201,7 +201,7 @@ def _across_an_activation(
 
 
 def _of_another(attempt: Record, before: FiscalCounters, state: MachineState, last: Standing) -> Verdict | None:
-    """The machine's last invoice is somebody else's. It may have come after ours, where the counters leave room for both."""
+    """The machine's last invoice is foreign. It may have come after ours, where the counters leave room for both."""
     now = state.counters
     if state.last is not None and resembles(attempt, state.last):
         return None
@@ -248,7 +248,7 @@ def _by_counters(attempt: Record, before: FiscalCounters, state: MachineState, l
         return None
     if moved == 1 and attempt.type in MAY_NOT_COUNT and last == "unrecorded":
         return _word(state)
-    # `before` may be past the intent without ours: somebody took the machine's counters over without settling it
+    # `before` may be past the intent without ours: an operator took the machine's counters over without settling it
     is_settled = moved == 0 and (before.fvc, before.frc) == (attempt.base.fvc, attempt.base.frc)
     return NotCertified() if is_settled else None
 
@@ -265,7 +265,7 @@ def fc_moved(kind: str, before: FiscalCounters, certified: FiscalCounters) -> bo
 
 
 def strangers(invoice: Invoice, before: FiscalCounters, now: FiscalCounters) -> int:
-    """How many invoices of somebody else the machine has counted since `before`, beside this one, which it may have counted in TC alone."""
+    """How many foreign invoices the machine has counted since `before`, beside this one, which it may have counted in TC alone."""
     sold, credited = now.fvc - before.fvc, now.frc - before.frc
     is_counted = (credited if invoice.is_credit else sold) > 0
     return max(0, sold + credited - is_counted)

@@ -33,7 +33,7 @@ from daemon.core.ledger.entries import (
 from daemon.core.report.receipt import Adjustment, adjustments
 
 MOST_AN_HOUR: Final = 60
-"""Movements that one key, or one person, may note: whoever has a seller's key must not fill the disk (decision 34)."""
+"""Movements that one key, or one person, may note: a seller's key must not fill the disk (decision 34)."""
 
 
 class CashBody(msgspec.Struct, kw_only=True, rename="camel"):
@@ -93,7 +93,7 @@ class CashMovements(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_move(body: dict[str, object], *, defaults: Defaults, strict: bool) -> tuple[CashMove, tuple[Adjustment, ...]]:
-    """InvalidRequest with every fault of it. `strict` refuses fields that nobody knows (decision 27)."""
+    """InvalidRequest with every fault of it. `strict` refuses unknown fields (decision 27)."""
     errors: list[FieldError] = []
     fields = Fields(body, "", errors)
     amount = fields.amount("amount")
@@ -178,7 +178,7 @@ class JournalReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class JournalOutage(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """An outage that began or ended, or that somebody was notified of."""
+    """An outage that began or ended, or a notification of one."""
 
     state: Annotated[
         Literal["outage", "outage.ended", "outage.notified"],

@@ -19,11 +19,11 @@ from daemon.core.ledger.outage import Notice, Outage
 from daemon.core.report.ranges import read_instant
 
 SLACK: Final = HOUR
-"""By so much (ms) the clock of whoever notes a notification may be ahead of the book."""
+"""By so much (ms) the clock of the person who notes a notification may be ahead of the book."""
 
 
 class NotifiedBody(msgspec.Struct, kw_only=True, rename="camel"):
-    """Somebody was notified of an outage."""
+    """A notification of an outage."""
 
     who: Annotated[Recipient, Meta(description="`administration` or `distributor`")]
     reference: Annotated[

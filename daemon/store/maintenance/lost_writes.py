@@ -42,7 +42,7 @@ def ledger_name(connection: sqlite3.Connection) -> str:
 
 
 def look_for_lost(connection: sqlite3.Connection, ledger: Path, mark: MarkRow | None, *, alone: bool) -> Text:
-    """What is missing in a ledger that was just opened, `alone` when nobody else may write in it; empty when nothing. Its WAL is kept aside
+    """What is missing in a ledger that was just opened, `alone` when no other process may write in it; empty when nothing. Its WAL is kept aside
     then. `mark` was read before."""
     if not connection.execute(_SQL["has_meta"]).fetchone()[0]:
         return NO_TEXT
@@ -64,7 +64,7 @@ def count_missing(connection: sqlite3.Connection, mark: MarkRow | None) -> int:
 
 
 def transactions_behind(connection: sqlite3.Connection, wal: Path) -> int:
-    """Commits of the present run of the WAL behind the last frame that SQLite takes for valid. Nobody else may write meanwhile."""
+    """Commits of the present run of the WAL behind the last frame that SQLite takes for valid. No other process may write meanwhile."""
     _, valid, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     (page_size,) = connection.execute("PRAGMA page_size").fetchone()
     try:
@@ -106,7 +106,7 @@ def _finding(count: int, aside: Path | None) -> Text:
 
 
 def _keep_aside(wal: Path) -> Path | None:
-    """For whoever tries to read more of it than SQLite does."""
+    """For a repair that reads more of it than SQLite does."""
     if not wal.exists() or wal.stat().st_size <= _HEADER:
         return None
     number = 1

@@ -295,7 +295,7 @@ def skip_to(connection: sqlite3.Connection, book: Book, z_number: int, *, source
 
 
 def answer(connection: sqlite3.Connection, book: Book, z_number: int, *, source: str) -> None:
-    """Somebody who knows says the last Z: the next one is after it, and nothing is asked any more."""
+    """A person enters the last Z: the next one is after it, and nothing is asked any more."""
     skip_to(connection, book, z_number, source=source)
     _write_question(connection, book, -abs(_question(connection, book)))
 
@@ -314,7 +314,7 @@ def hear(connection: sqlite3.Connection, book: Book, z_number: int) -> bool:
 
 
 def require_z_number(connection: sqlite3.Connection, book: Book) -> None:
-    """No Z until somebody has said which was the last."""
+    """No Z until a person has entered which was the last."""
     _write_question(connection, book, new_question())
 
 

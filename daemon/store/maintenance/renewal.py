@@ -51,7 +51,7 @@ log = structlog.get_logger(__name__)
 
 
 async def renew_after_failure(ledger: Path) -> bool:
-    """Whether the ledger was copied; whoever calls has its lock. StorageFull where there is no room, LedgerUnusable where it cannot be read."""
+    """Whether the ledger was copied; the caller has its lock. StorageFull where there is no room, LedgerUnusable where it cannot be read."""
     real = real_path(ledger)
     was_begun = complete_copy(real).exists()
     if was_begun:

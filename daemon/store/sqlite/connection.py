@@ -155,7 +155,7 @@ def open_file(path: Path, mode: Mode) -> sqlite3.Connection:
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
-    """Beside whoever writes the file. A WAL that a crash has left is read, and stays for the next one who writes."""
+    """Beside the process that writes the file. A WAL that a crash has left is read, and stays for the next one who writes."""
     connection = open_file(path, "ro")
     connection.execute("PRAGMA query_only = ON")
     return connection

@@ -1,6 +1,6 @@
 """An error of the disk ends the daemon, and is on record for its next start (docs/reliability.md).
 
-After a sync has failed once, the kernel may have dropped what was written and call the next sync a success: whoever tries again
+After a sync has failed once, the kernel may have dropped what was written and call the next sync a success: a program that tries again
 acknowledges what the next power cut takes. So nothing is tried again in that process. A lack of room is no such error.
 
 The record is a small file in the folder that systemd keeps for the unit (`RUNTIME_DIRECTORY`, in memory), else beside the ledger, never
@@ -59,7 +59,7 @@ _NOT_WRITING = {
 _SYNC = {sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC}
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _RUBBISH = ("malformed JSON", "Could not decode to UTF-8")
-"""What a value that nobody wrote comes to: errors of a statement, without a code of their own."""
+"""What a damaged value comes to: errors of a statement, without a code of their own."""
 
 DAMAGED = Text("the ledger is damaged; put the last backup back with `mcfd restore`")
 

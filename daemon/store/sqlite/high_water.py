@@ -1,6 +1,6 @@
 """The numbers that must never come twice, in a small file beside the ledger: an older copy of the ledger does not bring them back.
 
-For each book the last numbers of months and years, the last Z number `given`, one `reserved` for a Z that is being made, the question for the last Z while nobody has answered it, and
+For each book the last numbers of months and years, the last Z number `given`, one `reserved` for a Z that is being made, the question for the last Z while it has no answer, and
 the ledgers whose numbers these are; and the hashes of revoked keys. The file is durable
 before the transaction that it is about, so that a copy of the ledger from before knows what was given after it. A number that is reserved
 and not given belongs to a Z that a crash may have cut off: the ledger that reserved it tells (`Store.open`); where that one is gone, it counts
@@ -179,7 +179,7 @@ class HighWater:
             self._write(msgspec.structs.replace(self.marks, books=books, ledgers=ledgers))
 
     def ask(self, book: str, question: int) -> None:
-        """Nobody knows the last Z of that book (0: somebody does)."""
+        """The last Z of that book is unknown (0: it is known)."""
         with self._lock:
             if self.question(book) != question:
                 self._put(book, msgspec.structs.replace(self._mark(book), question=question))

@@ -32,7 +32,7 @@ def migrations() -> list[Migration]:
 def migrate(connection: sqlite3.Connection, steps: list[Migration]) -> None:
     """Brings an empty or older file up to the last of `steps`, each one whole or not at all.
 
-    LedgerUnusable for a file of somebody else, or one that a newer mcfd has migrated."""
+    LedgerUnusable for a file of another program, or one that a newer mcfd has migrated."""
     version = _version(connection, steps[-1].number)
     (enforced,) = connection.execute("PRAGMA foreign_keys").fetchone()
     connection.execute("PRAGMA foreign_keys = OFF")  # a table that is made anew is another parent for a moment

@@ -76,7 +76,7 @@ class Writer:
         self._queue.append(_Submitted(job, future))
         if not self._busy and not self._due:
             self._due = True
-            self._loop.call_soon(self._begin)  # whoever comes in the same moment shares the commit
+            self._loop.call_soon(self._begin)  # a job that comes in the same moment shares the commit
         return future
 
     async def close(self) -> None:
@@ -156,7 +156,7 @@ def checkpoint(connection: sqlite3.Connection) -> None:
 
 def bring_in(connection: sqlite3.Connection, ledger: Path) -> None:
     """The whole write-ahead log, which is empty afterwards, and durably so: the disk may lack the end of it, and its beginning alone would spoil the
-    file. Somebody who reads an older view is not waited for."""
+    file. A reader of an older view is not waited for."""
     real = real_path(ledger)
     log = real.with_name(f"{real.name}-wal")
     if not log.exists() or not log.stat().st_size:

@@ -34,7 +34,7 @@ WALKED = 2000
 """Entries gone back through before the indexes of the numbers are asked."""
 
 NUMBERS = 5_000
-"""About as many are looked through at a time in these indexes: a millisecond, since whoever wakes in it finds the processor's caches gone. Of four,
+"""About as many are looked through at a time in these indexes: a millisecond, since a thread that wakes in it finds the processor's caches gone. Of four,
 one sale in a hundred lost ten."""
 
 _LAST = sys.maxsize

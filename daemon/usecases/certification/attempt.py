@@ -4,7 +4,7 @@
            └─ its commit ───────┘
 
 A power cut before 38h leaves `begun` or nothing, and nothing certified; after it, `begun` and the machine knows; `recover` tells which.
-Where an attempt stands is `Attempts`' to say; here it is only told what happens.
+`Attempts` keeps the phase of each attempt; this module reports each step to it.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class AttemptRun:
         return self.live.id
 
     def begin(self) -> None:
-        """The intent is sent to the disk when the turn is near; nobody waits for it before 38h (decision 29). The queue calls this in its own order: after
+        """The intent is sent to the disk when the turn is near; nothing waits for it before 38h (decision 29). The queue calls this in its own order: after
         a crash the oldest that is begun is the one that was on the line (`verdict.verdicts`)."""
         self.is_begun = True
         try:
@@ -124,7 +124,7 @@ async def attempt(job: AttemptRun, entry: QueueEntry) -> Record:
         async with asyncio.timeout(STORE_PATIENCE):
             return await _store(job, *outcome)
     except TimeoutError:
-        # Should it have been at the writer: what is told twice is written once.
+        # Should it have been at the writer: an outcome that comes twice is written once.
         job.worker.spawn(_store(job, *outcome), "store outcome")
         raise OutcomeNotStored from None
 
@@ -175,7 +175,7 @@ def _check_intent(job: AttemptRun) -> None:
 
 
 async def _on_the_line(job: AttemptRun, machine: ConnectedMachine) -> tuple[Invoice, Certified, int] | None:
-    """What was certified, and how many invoices of somebody else before it; None when only the machine can tell; raises when it is known
+    """What was certified, and how many foreign invoices before it; None when only the machine can tell; raises when it is known
     that nothing was."""
     worker = job.worker
     clock = asyncio.get_running_loop().time
@@ -239,7 +239,7 @@ async def _certified_before(job: AttemptRun, machine: ConnectedMachine) -> tuple
 
 
 async def _doubt(job: AttemptRun, machine: ConnectedMachine, unknown: enter_invoice.OutcomeUnknown) -> None:
-    """Nothing else is sent on this machine until it has told what became of the attempt."""
+    """Nothing else is sent on this machine until it has said what became of the attempt."""
     worker = job.worker
     log.warning(
         "certification.unknown",
@@ -261,7 +261,7 @@ async def _doubt(job: AttemptRun, machine: ConnectedMachine, unknown: enter_invo
 
 
 async def _hold(job: AttemptRun, elsewhere: CertifiedElsewhere) -> None:
-    """Until it is durable nobody else is at this machine: what it says at its return would be that nothing was certified."""
+    """Until it is durable no other attempt is at this machine: what it says at its return would be that nothing was certified."""
     while True:
         try:
             return await recover.hold(job.worker, job.id, elsewhere)

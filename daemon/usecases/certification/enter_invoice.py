@@ -1,5 +1,5 @@
 """The order of commands for one invoice (protocol 3): C3h, C0h, 31h for each item, 36h, 33h, 35h, and then 38h. A 38h that takes longer than
-it takes on this machine: told at once, before any time limit, and nothing is sent for it."""
+it does on this machine is reported before any time limit, and nothing is sent for it."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ async def enter(
 
 
 async def _cancel_left_open(worker: MachineWorker, machine: ConnectedMachine, refused: MachineRefused) -> None:
-    """An invoice that somebody left open in between is cancelled, once; where there is none, the refusal stands."""
+    """An invoice that another program left open is cancelled, once; where there is none, the refusal stands."""
     if refused.is_open or not await machine.cancel():
         raise refused
     log.warning("machine.left_open", nim=worker.book.nim, mode=worker.book.mode)
@@ -113,7 +113,7 @@ def check_expiry(expires: float) -> None:
 
 
 def _apart(worker: MachineWorker, machine: ConnectedMachine, invoice: Invoice) -> tuple[int, int]:
-    """By how much the counters that the machine told when it opened the invoice are apart from those known."""
+    """By how much the counters that the machine sent when it opened the invoice are apart from those known."""
     before = worker.counters
     expected = (before.tc, before.frc if invoice.is_credit else before.fvc)
     tc, fc = machine.opened or expected
@@ -177,7 +177,7 @@ BOUNDS = {False: (1.0, 3.0), True: (20.0, 60.0)}
 
 
 def patience(longest: float, *, is_credit: bool) -> float:
-    """Seconds after which somebody is told; `longest`: that 38h has taken here since the start, 0 before the first."""
+    """Seconds after which mcfd warns; `longest`: that 38h has taken here since the start, 0 before the first."""
     least, most = BOUNDS[is_credit]
     return min(max(least, TIMES * longest), most)
 

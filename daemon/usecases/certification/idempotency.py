@@ -1,4 +1,4 @@
-"""Idempotency-Key (decision 6): the same request again gets the first answer, a different one is told so. What became of a request that had one,
+"""Idempotency-Key (decision 6): the same request again gets the first answer, a different one is refused. What became of a request that had one,
 without any risk of certifying (decision 36)."""
 
 from __future__ import annotations

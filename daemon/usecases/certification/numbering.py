@@ -1,4 +1,4 @@
-"""Numbers that the box gives (SFE 2.18): the lowest of the series that nobody holds, so that none is missing. It is taken by the intent, durably; what is
+"""Numbers that the box gives (SFE 2.18): the lowest of the series that no attempt has, so that none is missing. It is taken by the intent, durably; what is
 refused or abandoned leaves it to the next."""
 
 from __future__ import annotations

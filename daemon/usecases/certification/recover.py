@@ -1,4 +1,4 @@
-"""After a crash or a lost line: what became of unfinished attempts is asked of the machine, before anything else uses it.
+"""After a crash or a lost line the machine says what became of unfinished attempts, before anything else uses it.
 
 What is decided here is decided by `core.ledger.verdict`; this asks the machine, and writes it down in an order that a crash cannot hurt.
 """
@@ -51,7 +51,7 @@ NotCertifiedState = Literal["refused", "abandoned"]
 async def recover(worker: MachineWorker, machine: ConnectedMachine, state: MachineState) -> None:
     """Settles what is unfinished, clears a half-open invoice, and takes over the machine's counters. `state` is a fresh C1h.
 
-    Called at the head of the machine's queue: nobody else is at the machine, and no 38h is on its way. Afterwards the worker is either fit
+    Called at the head of the machine's queue: no other attempt is at the machine, and no 38h is on its way. Afterwards the worker is either fit
     for work or in attention. StorageError or MachineError when it did not come to an end: then it is begun again, from the start, at the
     next connection."""
     await worker.attempts.all_durable()  # what this process is still storing is no stranger's work
@@ -122,7 +122,7 @@ async def determine_in_place(worker: MachineWorker, machine: ConnectedMachine, a
     machine's own text, which counts once the machine has confirmed that it did not certify; one that has lost the invoice
     has nothing against it.
 
-    Whatever hinders that ends the connection: nobody may have this machine before the next `recover`."""
+    Whatever hinders that ends the connection: no attempt gets this machine before the next `recover`."""
     try:
         await _settle(worker, machine, attempt_id, refusal)
     except (MachineError, StorageError) as error:
@@ -182,7 +182,7 @@ async def _write(
     others: int = 0,
     wrong: Text = NO_TEXT,
 ) -> None:
-    """`others`: invoices of somebody else that the machine counted besides; `wrong`: what an operator has to look at."""
+    """`others`: foreign invoices that the machine counted besides; `wrong`: what an operator has to look at."""
     now = worker.now()
     log.info(
         "recover.settled",
@@ -239,7 +239,7 @@ async def _take_taxpayer(worker: MachineWorker, machine: ConnectedMachine, state
 
 async def _settle_before_another_taxpayer(worker: MachineWorker, machine: ConnectedMachine, nim: str) -> None:
     """No later meeting is about the book of the taxpayer before. The machine takes no invoice of that one any more: what it has of it, it certified
-    in the activation that the book knows, or nobody can tell in which."""
+    in the activation that the book knows, or it is unknown in which."""
     begun = [
         record for record in worker.ledger.peek(attempts.unfinished, worker.book) if not worker.attempts.is_ours(record)
     ]
@@ -305,7 +305,7 @@ async def _attend(worker: MachineWorker, wrong: Text) -> None:
 
 
 def _attended(worker: MachineWorker, wrong: Text) -> Text:
-    """The same, logged, with where what moved on the line before it is kept, for whoever has to decide."""
+    """The same, logged, with where what moved on the line before it is kept, for the person who decides."""
     incident = worker.note_odd("attention")
     found = RECORDED_INCIDENT(found=wrong, incident=incident) if incident else wrong
     log.warning("machine.attention", nim=worker.book.nim, mode=worker.book.mode, found=str(found))

@@ -1,6 +1,6 @@
-"""What happened in a book, told in the order in which it became durable; whoever listens is woken and reads it from there.
+"""What happened in a book, published in the order in which it became durable; a listener is woken and reads it from there.
 
-So nobody misses anything who comes back within the week that events are kept, and a slow listener holds nothing up."""
+So a listener misses nothing that comes back within the week that events are kept, and a slow listener holds nothing up."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ async def data_of(receipts: Ledger, book: Book, event: Event) -> bytes:
         return await _read(receipts, book, event)
     except StorageFull:
         raise  # of the disk, and over some day
-    except Exception as error:  # whatever damage does to one record: nobody else's event waits for it
+    except Exception as error:  # whatever damage does to one record: no other event waits for it
         why = str(error) or type(error).__name__
         raise ValueError(
             f"what event {event.id or event.ref_id} ({event.type}) is about cannot be read: {why}"

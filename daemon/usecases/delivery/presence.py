@@ -1,6 +1,6 @@
 """A box's word to headquarters, every five minutes, that it is there and how it is; and what headquarters asks for in return.
 
-Only the last word counts: one that nobody heard is not kept. Nothing waits for it, and it holds nothing up."""
+Only the last word counts: one that was not received is not stored. Nothing waits for it, and it holds nothing up."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class MachinePresence(NamedTuple):
 
 class Listener(Protocol):
     async def announce(self, presence: bytes, *, nim: str) -> PresenceAnswer | None:
-        """None when nobody heard it. Ends in bounded time and does not raise for anything the other side can do."""
+        """None when it was not received. Ends in bounded time and does not raise for anything the other side can do."""
         ...
 
 

@@ -2,14 +2,14 @@
 
 Nothing here is asked by a certification or a Z, and nothing here holds what they need: a closure and its
 outbox row are one transaction, and this use case only reads that row later, sends it, and writes down what
-became of it. Each book (one NIM in one mode) has a task of its own: one machine's trouble is nobody else's.
+became of it. Each book (one NIM in one mode) has a task of its own: one machine's trouble is no other's.
 A crash between the delivery and its note in the outbox sends the closure once more; the receiver knows it by
 its report_id.
 
 Events go to webhooks the same way (`usecases.delivery.webhook_events`), each webhook from a lane of its own.
 
 What a receiver has refused is parked; those behind it go on. It is offered again after a start or a reload, and after later
-deliveries: so nobody has to type anything at the box once the other side has been put right.
+deliveries: so nothing has to be typed at the box once the other side has been put right.
 
 One book on its way to one receiver: the same for closures upstream and for events to a webhook; and how long it waits before the next try."""
 
@@ -264,7 +264,7 @@ class Replicator(Generic[E]):
         return not entries
 
     async def _offer_again(self, lane: Lane, before: int) -> int:
-        """What was refused before then. After a start or a reload that is all of it: somebody has looked at it. After deliveries what
+        """What was refused before then. After a start or a reload that is all of it: a person has looked at it. After deliveries what
         has rested: what was wrong over there may be right again."""
         offered = await self._outbox.offer_again(lane.nim, lane.mode, before=before)
         if offered:

@@ -99,7 +99,7 @@ class OutageWatch:
             await self._end(self._book)  # it was of the taxpayer before
             self._book, self._found = worker.book, None
         if worker.first is not None and not worker.is_in_use:
-            self._found = None  # a spare that stands for nobody may lie in the cupboard
+            self._found = None  # a spare that stands for no machine may lie in the cupboard
             await self._end(worker.book)
             return
         reason = await self._reason()

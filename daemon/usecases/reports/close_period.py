@@ -1,5 +1,5 @@
 """Z: one turn at the machine in which nothing else happens, one transaction in which everything does (decision 14); and the closure of months
-and years (0047 art. 23), for whoever does not wait for the next Z or certification."""
+and years (0047 art. 23), for shops that do not wait for the next Z or certification."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the machine says of itself, and clearing an invoice that somebody left open on it."""
+"""What the machine says of itself, and clearing an invoice that another program left open on it."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ async def _taxpayer(machine: ConnectedMachine, line: int) -> str:
 
 
 async def learn_taxpayer(worker: MachineWorker) -> None:
-    """Asks the machine whose it is, once, while nobody waits for it: paper can do without, a till cannot wait for it."""
+    """Asks the machine whose it is, once, while nothing waits for it: paper can do without, a till cannot wait for it."""
     if worker.taxpayer or not worker.connected or worker.waiting:
         return
     with contextlib.suppress(MachineError):

@@ -1,5 +1,5 @@
 """Reading the electronic journal. A till that certifies always goes first: a long reading works in slices of a millisecond or so, and rests
-between them while somebody is at the machine. A search through the journal as a person types it: a number or a part of one, a code, a
+between them while an attempt is at the machine. A search through the journal as a person types it: a number or a part of one, a code, a
 customer, an amount."""
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ REST = 0.01
 
 
 class JournalSource(Protocol):
-    """What reads a journal: the worker of a book, or a command beside it. `till_waits` tells whether somebody would be held up, at whichever
+    """What reads a journal: the worker of a book, or a command beside it. `till_waits` tells whether a till would wait, at whichever
     machine."""
 
     @property

@@ -3,7 +3,7 @@
 The one owner of that state: a phase changes in `step` alone, by the table of `core.ledger.phases`, and everybody else asks here. Nothing of
 it is durable: after a crash it is read back from the ledger, where whatever is begun is in doubt.
 
-What is counted of a worker since the daemon started, for whoever looks after boxes from afar (`GET /metrics`)."""
+What is counted of a worker since the daemon started, for monitoring (`GET /metrics`)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class LiveAttempt:
 
 
 class Attempts:
-    """At most one for each invoice number: whoever comes with the number of one that is under way waits for its end."""
+    """At most one for each invoice number: a request with the number of one that is under way waits for its end."""
 
     def __init__(self) -> None:
         self.counters = NO_COUNTERS
@@ -115,7 +115,7 @@ class Attempts:
     # -- what happens -------------------------------------------------------------------------------------------------
 
     def claim_key(self, key_hash: bytes, fingerprint: bytes) -> LiveAttempt:
-        """The key stands for this request until `release_key`; nobody has it (`of_key`)."""
+        """The key stands for this request until `release_key`; no other request has it (`of_key`)."""
         live = self._keys[key_hash] = LiveAttempt(fingerprint=fingerprint)
         return live
 
@@ -123,7 +123,7 @@ class Attempts:
         self._keys.pop(key_hash).done.set_result(None)
 
     def intend(self, number: str, key_hash: bytes = b"") -> LiveAttempt:
-        """The number is taken from here on by the request of that key, or by one without; nobody has it (`find`)."""
+        """The number is taken from here on by the request of that key, or by one without; no other request has it (`find`)."""
         live = self._keys.get(key_hash)
         if live is None or live.number:  # as of one whose number another sale was given meanwhile
             live = LiveAttempt()
@@ -159,7 +159,7 @@ class Attempts:
             self.step(live, Step.SETTLED)
 
     def wake(self) -> None:
-        """Whoever waits for news looks again: the daemon stops, or an operator is needed. No phase changes."""
+        """A task that waits for news looks again: the daemon stops, or an operator is needed. No phase changes."""
         for live in self._live.values():
             live.wake()
 

@@ -17,11 +17,11 @@ from daemon.core.ledger.book import Book, BookState
 log = structlog.get_logger(__name__)
 
 DRIFT_ALERT = 120.0
-"""Seconds between the box's clock and the machine's beyond which the operator is told."""
+"""Seconds between the box's clock and the machine's beyond which the operator is warned."""
 
 
 class Anchor(NamedTuple):
-    """A clock read at a moment of the loop's clock, which nobody can set; `millis` since 1970, `at` in seconds."""
+    """A clock read at a moment of the loop's clock, which cannot be set; `millis` since 1970, `at` in seconds."""
 
     millis: int
     at: float
@@ -31,7 +31,7 @@ class Anchor(NamedTuple):
 
 
 class BoxClock(msgspec.Struct, frozen=True):
-    """`millis` since 1970, UTC; `synchronised` says whether somebody (timesyncd, chrony) vouches for it at this moment."""
+    """`millis` since 1970, UTC; `synchronised` says whether a service (timesyncd, chrony) vouches for it at this moment."""
 
     millis: Callable[[], int]
     synchronised: Callable[[], bool] = lambda: False
@@ -80,7 +80,7 @@ class BookClock:
     def now(self) -> int:
         """The time for the ledger: never before anything the book already holds.
 
-        Before the machine was met a box that nobody vouches for leaves nothing behind: its time is only shown."""
+        Before the machine was met a box without a trusted clock leaves nothing behind: its time is only shown."""
         clocks, reading = self._judge()
         self._note(clocks, reading)
         if clocks.machine is not None or clocks.synchronised:

@@ -49,7 +49,7 @@ class MachinePair:
         return self.spare if self.spare is not None and self.is_replaced else self
 
     def check_in_use(self) -> None:
-        """NotInUse where its spare certifies in its place, and for a spare that stands for nobody."""
+        """NotInUse where its spare certifies in its place, and for a spare that stands for no machine."""
         if self.spare is not None:
             self.ledger.peek(take_overs.check_in_use, self.book)
         if self.first is not None and self.stands_for is None:

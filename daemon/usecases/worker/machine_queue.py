@@ -69,7 +69,7 @@ class MachineQueue:
 
     def join(self, on_near: Callable[[], object] | None = None) -> QueueEntry:
         """The next place in the line; MachineBusy when there is none. `on_near` is called once, before the turn, when few are ahead: in the order of the
-        line, whoever joins or leaves meanwhile."""
+        line, whatever joins or leaves meanwhile."""
         if self._closed:
             raise MachineBusy(self._closed)
         if len(self._queue) > self.limit:
@@ -81,8 +81,8 @@ class MachineQueue:
         return entry
 
     def join_first(self) -> QueueEntry:
-        """A place right behind whoever is at the machine, before all who wait, also while queue are held: for what has to be known of the
-        machine before anybody works with it."""
+        """A place right behind the entry at the machine, before all that wait, also while the queue is blocked: for what has to be known of the
+        machine before any work with it."""
         if self._closed:
             raise MachineBusy(self._closed)
         at_the_machine = bool(self._queue) and self._queue[0].turn.done()
@@ -91,7 +91,7 @@ class MachineQueue:
         return entry
 
     def hold(self) -> None:
-        """Nobody who waits gets a turn; whoever has one keeps it."""
+        """No entry that waits gets a turn; the one at the machine keeps it."""
         self._on_hold = True
 
     def release(self) -> None:
@@ -99,20 +99,20 @@ class MachineQueue:
         self._call_next()
 
     def close(self, why: str) -> None:
-        """No new places, and whoever has not had a turn is told so; the one at the machine finishes."""
+        """No new places, and entries without a turn are refused; the one at the machine finishes."""
         self._closed = why
         for entry in self._queue:
             if not entry.turn.done():
                 self._send_away(entry, why)
 
     def send_away(self, why: str) -> None:
-        """Whoever waits to work with the machine; the one at it finishes, and it may still be asked what it did."""
+        """The entries that wait to work with the machine are refused; the one at it finishes, and the machine may still be asked what it did."""
         for entry in self._queue:
             if not (entry.turn.done() or entry.first):
                 self._send_away(entry, why)
 
     async def drained(self) -> None:
-        """Returns once nobody holds or awaits a turn."""
+        """Returns once no entry has or awaits a turn."""
         await self._empty.wait()
 
     def _enter(self, entry: QueueEntry, at: int) -> QueueEntry:
@@ -135,7 +135,7 @@ class MachineQueue:
     def _send_away(self, entry: QueueEntry, why: str) -> None:
         if not entry.turn.done():
             entry.turn.set_exception(MachineBusy(why))
-            entry.turn.exception()  # marks it as seen: nobody may be looking any more
+            entry.turn.exception()  # marks it as seen: the caller may be gone
 
     def _call_next(self) -> None:
         for place, entry in enumerate(self._queue):

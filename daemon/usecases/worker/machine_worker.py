@@ -129,11 +129,11 @@ class MachineWorker(MachinePair):
     offline_since: int | None = None
     """When it was found not to answer, in milliseconds since 1970; None while it answers and before it was looked for."""
     returning: bool = False
-    """It answers again, and is asked what became of unfinished attempts before anybody may have it."""
+    """It answers again, and is asked what became of unfinished attempts before any attempt may have it."""
     test_mode_allowed: bool = False
     """The configuration lets a machine in test mode certify."""
     machine_code: str = ""
-    """The newest code that the machine has told, whoever's invoice it was; empty before any."""
+    """The newest code that the machine has sent, also of a foreign invoice; empty before any."""
     ledger_code: str = ""
     """The newest of its present activation in the ledger."""
     is_habit_logged: bool = False
@@ -192,7 +192,7 @@ class MachineWorker(MachinePair):
         return self.time.drift
 
     async def begin(self) -> None:
-        """What the ledger knows of a book, before anybody works in it: what is begun there is in doubt, and its number waits for its end."""
+        """What the ledger knows of a book, before any work in it: what is begun there is in doubt, and its number waits for its end."""
         self.take_state(await self.ledger.state(self.book))
         for record in self.unfinished:
             self.attempts.doubt(record)
@@ -255,7 +255,7 @@ class MachineWorker(MachinePair):
         return TEST_MODE_REFUSED if self.in_test_mode and not self.test_mode_allowed else NO_TEXT
 
     def take_code(self, code: str) -> None:
-        """The machine has told it, of its last invoice."""
+        """The machine has sent it, of its last invoice."""
         was, self.machine_code = self.in_test_mode, code or self.machine_code
         if self.in_test_mode and not was:
             log.warning("machine.test_mode", allowed=self.test_mode_allowed, **self.names)
@@ -322,7 +322,7 @@ class MachineWorker(MachinePair):
             self.publish("mcf.disconnected", detail=reason)
 
     def drop(self, machine: ConnectedMachine, reason: Text) -> None:
-        """Nobody gets this connection any more: what the machine did is to be asked at the next one, by `recover`."""
+        """No attempt gets this connection any more: what the machine did is to be asked at the next one, by `recover`."""
         if self.machine is machine:
             self.lost(reason)
         machine.hang_up(reason)
@@ -347,7 +347,7 @@ class MachineWorker(MachinePair):
             raise
 
     def after_answers(self, work: Callable[[], None]) -> None:
-        """What nobody at a till should wait for: done once the answers that are due have left, at the stop at the latest."""
+        """Work that no till should wait for: done once the answers that are due have left, at the stop at the latest."""
         if not self._afterwards:
             asyncio.get_running_loop().call_later(ANSWERS_FIRST, self._do_afterwards)
         self._afterwards.append(work)
@@ -391,6 +391,6 @@ class MachineWorker(MachinePair):
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _finished(self) -> None:
-        """What left the line is stored, and its caller has been told."""
+        """What left the line is stored, and its caller has the answer."""
         while self._tasks:
             await asyncio.wait(list(self._tasks))

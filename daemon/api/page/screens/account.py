@@ -74,7 +74,7 @@ async def share(visit: Visit) -> Reply:
 
 @get("/ui/shared/{token:str}")
 async def shared(request: AnyRequest) -> Reply:
-    """The PDF, for whoever has the link."""
+    """The PDF, for the holder of the link."""
     try:
         return await _shared(request)
     except Exception as error:  # noqa: BLE001  every error of a screen is a page

@@ -342,7 +342,7 @@ def unfinished(connection: sqlite3.Connection, book: Book, state: OpenState = "b
 
 
 def tally_of(record: Record) -> Tally:
-    """What a record adds to the totals. One taken over from the machine, whose lines nobody knows, adds nothing: it is
+    """What a record adds to the totals. One taken over from the machine, whose lines are unknown, adds nothing: it is
     counted as unexplained."""
     return contribution(record) if record.invoice.items else {}
 

@@ -40,7 +40,7 @@ _NIM = (
     " AND entry.after_seq >= certification.seq AND json_extract(CAST(body AS TEXT), '$.type') = 'epoch'"
     " ORDER BY entry.after_seq, entry.id LIMIT 1), (SELECT nim FROM book WHERE book.id = certification.book_id))"
 )
-"""What the machine was called: before the next activation after it, or now. Made of what is chained, so nobody can rename a sale."""
+"""What the machine was called: before the next activation after it, or now. Made of what is chained, so a sale cannot be renamed."""
 
 RECORD_COLUMNS = (
     "id, number, type, state, begun_at, base_tc, base_fvc, base_frc, total_ttc, payload, seq, ended_at, code, "

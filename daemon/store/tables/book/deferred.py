@@ -26,7 +26,7 @@ _SQL = load(__name__, columns=COLUMNS)
 
 
 def insert(connection: sqlite3.Connection, book: Book, sale: DeferredSale) -> int:
-    """Number and key are free: whoever calls has looked in the same transaction (`check_free`)."""
+    """Number and key are free: the caller has looked in the same transaction (`check_free`)."""
     payload = None if sale.invoice is None else pack(invoice_bytes(sale.invoice))
     values = (
         *(

@@ -48,7 +48,7 @@ def lost(connection: sqlite3.Connection, book: Book, at: int) -> None:
 
 
 def begin(connection: sqlite3.Connection, first: Book, spare: Book, *, at: int, reason: str) -> None:
-    """No other one lasts of either machine: whoever calls has looked in the same transaction."""
+    """No other one lasts of either machine: the caller has looked in the same transaction."""
     pair(connection, first, spare)
     connection.execute(_SQL["begin"], (first.id, spare.id, at, reason))
 
