@@ -47,7 +47,7 @@ async def test_closures_of_two_shops(site):
     for box, client in zip(site.boxes, clients, strict=True):
         await site.send(client, box, box.close())
         await client.close()
-    await until(lambda: site.held() == {NIM: [1, 2, 3, 4, 5, 6], OTHER: [1, 2, 3, 4, 5, 6]})
+    await until(lambda: site.stored_z() == {NIM: [1, 2, 3, 4, 5, 6], OTHER: [1, 2, 3, 4, 5, 6]})
     await until(lambda: site.heard() == {NIM.partition("-")[0]})
     assert site.findings() == []
 
@@ -64,7 +64,7 @@ async def test_what_is_no_closure_stops_nobody(site):
     box.forget(0)
     await site.send(client, box, box.close(9), box.close())
     site.hq.start()
-    await until(lambda: site.held() == {NIM: [1, 2]})
+    await until(lambda: site.stored_z() == {NIM: [1, 2]})
     await until(lambda: site.counted() == {"malformed": 1, "unsigned": 1, "foreign": 1, "fork": 1})
     await client.close()
 
@@ -85,7 +85,7 @@ async def test_killed(site_on_each, point):
         site.hq.wait_until_dead()
     site.hq.start()
     await site.send(client, box, box.close())
-    await until(lambda: site.held() == {NIM: list(range(1, len(box.closures) + 1))}, 90)
+    await until(lambda: site.stored_z() == {NIM: list(range(1, len(box.closures) + 1))}, 90)
     await client.close()
     assert site.findings() == []
 
@@ -100,7 +100,7 @@ async def test_two_instances_share_the_work(site, tmp_path):
     await site.send(client, box, *(box.close() for _ in range(150)))
     second.kill()
     await site.send(client, box, *(box.close() for _ in range(150)))
-    await until(lambda: site.held() == {NIM: list(range(1, 301))}, 90)
+    await until(lambda: site.stored_z() == {NIM: list(range(1, 301))}, 90)
     await until(lambda: site.findings() == [])
     await client.close()
 
@@ -111,7 +111,7 @@ async def test_database_put_back_heals_itself(site, tmp_path):
     clients = [await site.shop(0), await site.shop(1)]
     site.hq.start()
     await site.send(clients[0], box, *(box.close() for _ in range(10)))
-    await until(lambda: site.held() == {NIM: list(range(1, 11))})
+    await until(lambda: site.stored_z() == {NIM: list(range(1, 11))})
     site.hq.stop()
     site.store.close()
     shutil.copy(site.database, tmp_path / "backup")
@@ -121,15 +121,15 @@ async def test_database_put_back_heals_itself(site, tmp_path):
     for shop, client in ((box, clients[0]), (other, clients[1])):
         await site.send(client, shop, *(shop.close() for _ in range(10)))
     everything = {NIM: list(range(1, 21)), OTHER: list(range(1, 11))}
-    await until(lambda: site.held() == everything)
+    await until(lambda: site.stored_z() == everything)
     site.hq.stop()
     site.store.close()
     for file in site.database.parent.glob("hq.sqlite3-*"):
         file.unlink()
     shutil.copy(tmp_path / "backup", site.database)
-    assert site.held() == {NIM: list(range(1, 11))}
+    assert site.stored_z() == {NIM: list(range(1, 11))}
     site.hq.start()
-    await until(lambda: site.held() == everything)
+    await until(lambda: site.stored_z() == everything)
     for client in clients:
         await client.close()
     assert site.findings() == []
@@ -146,7 +146,7 @@ async def test_box_added_after_its_closures(site):
     await until(lambda: site.counted() == {"unknown": 3})
     site.add(box)
     assert await ask(client, box) == {"replay": []}
-    assert site.held() == {OTHER: [1, 2, 3]}
+    assert site.stored_z() == {OTHER: [1, 2, 3]}
     await client.close()
 
 
@@ -157,7 +157,7 @@ async def test_what_the_stream_lacks_is_asked_of_the_box(site):
     closures = [box.close() for _ in range(4)]
     await site.send(client, box, *closures[:2])
     site.hq.start()
-    await until(lambda: site.held() == {NIM: [1, 2]})
+    await until(lambda: site.stored_z() == {NIM: [1, 2]})
     with site.store.database.write() as connection:
         # For some seconds after a closure has come nothing is asked, since more may be on its way; those seconds are over.
         connection.exec_driver_sql("UPDATE book SET received_at = received_at - 60000")
@@ -216,13 +216,13 @@ async def test_a_server_that_goes_and_comes(site):
     site.hq.start()
     client = await site.shop(0)
     await site.send(client, box, box.close())
-    await until(lambda: site.held() == {NIM: [1]})
+    await until(lambda: site.stored_z() == {NIM: [1]})
     await client.close()
     site.server.kill()
     await site.server.up()
     client = await site.shop(0)
     await site.send(client, box, box.close())
-    await until(lambda: site.held() == {NIM: [1, 2]}, 60)
+    await until(lambda: site.stored_z() == {NIM: [1, 2]}, 60)
     await client.close()
 
 

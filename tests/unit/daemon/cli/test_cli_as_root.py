@@ -179,7 +179,7 @@ def as_root(mcfd: Command, *command: str) -> tuple[int, str, list[str]]:
     result = mcfd.folder / "told"
     result.write_text("")
     (mcfd.folder / "writes").write_text("")
-    files = {"told": str(result), "ledger": str(mcfd.ledger), "log": str(mcfd.folder / "writes")}
+    files = {"expected": str(result), "ledger": str(mcfd.ledger), "log": str(mcfd.folder / "writes")}
     first = ("support.cli.ledger_watch", "watch_as_root", files)
     done = mcfd.run(*command, stdin="un mot de passe\n", first=first)
     return done.returncode, done.stdout + done.stderr, sorted(set(result.read_text().splitlines()))
