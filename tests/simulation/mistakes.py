@@ -43,7 +43,7 @@ MISTAKES = (
         940,
         "a stop forgets what is in doubt (fault 1)",
         "daemon.usecases.worker.attempts",
-        '        """Whoever waits for news looks again: the daemon stops, or an operator is needed. No phase changes."""\n        for live in self._live.values():\n            live.wake()\n',
+        '        """A task that waits for news looks again: the daemon stops, or an operator is needed. No phase changes."""\n        for live in self._live.values():\n            live.wake()\n',
         "        for live in list(self._live.values()):\n            live.wake()\n        self._live.clear()\n",
     ),
     Mistake(
