@@ -63,7 +63,7 @@ def _elements(outage: Outage, shop: Shop, style: Style, at: int) -> Iterator[Ele
         yield Pair("IFU", shop.ifu)
     yield Pair(say("From"), time_text(outage.since))
     yield Pair(say("To"), time_text(outage.until) if outage.until else say("it lasts still"))
-    yield Pair(say("Duration"), duration_text((outage.until or max(at, outage.since)) - outage.since, style))
+    yield Pair(say("Duration"), duration_text(outage.duration(at), style))
     yield TextLine(say("Reason: {reason}", reason=say(REASONS[outage.reason])))
     yield Rule()
     yield from _sales(outage, style)

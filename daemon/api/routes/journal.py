@@ -26,13 +26,13 @@ from daemon.core.ledger.attempt import AttemptState
 from daemon.core.people import may
 from daemon.core.report.acts import JournalCash
 from daemon.core.report.journal import JournalPage, JournalRecord, Page
+from daemon.core.report.ranges import EVER
 from daemon.usecases.reports import journal, journal_files, report
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 DEFAULT_LIMIT: Final = 100
 CURSOR: Final = re.compile(r"([1-9][0-9]{0,8})(?:\.([0-9]{1,9}))?", re.ASCII)
 """Before a seq; up to a Z number."""
-EVER: Final = (0, 1 << 53)
 STATES: Final = get_args(AttemptState)
 EXCEL_FR: Final = "excel-fr"
 FORMATS: Final = {"csv": b"text/csv; charset=utf-8", "jsonl": b"application/x-ndjson"}

@@ -20,7 +20,7 @@ from daemon.core.ledger.attempt import AttemptState, Record
 from daemon.core.ledger.entries import readable_move
 from daemon.core.report.acts import JournalCash, journal_cash, move_of
 from daemon.core.report.journal import JournalRecord, Page, journal_record, reason_text
-from daemon.core.report.ranges import read_range
+from daemon.core.report.ranges import EVER, read_range
 from daemon.ledger_access import now, read_ledger
 from daemon.owner import as_owner
 from daemon.settings import Settings
@@ -31,7 +31,6 @@ from daemon.usecases.reports.report import a_report
 if TYPE_CHECKING:
     from daemon.store import Store
 
-EVER = (0, 1 << 53)
 STATES = {
     "begun": Text("begun"),
     "certified": Text("certified"),

@@ -14,7 +14,7 @@ from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import Recipient
 from daemon.core.ledger.outage import Outage
 from daemon.core.report.outages import outage_word, read_notice
-from daemon.core.report.ranges import read_range
+from daemon.core.report.ranges import EVER, read_range
 from daemon.ledger_access import change, now, read_ledger
 from daemon.paper.outage import REASONS, RECIPIENTS, duration_text
 from daemon.paper.shop import Style
@@ -22,8 +22,6 @@ from daemon.settings import Settings
 
 if TYPE_CHECKING:
     from daemon.store import Store
-
-EVER = (0, 1 << 53)
 
 
 @click.command(
@@ -136,14 +134,13 @@ def _note(settings: Settings, book: Book, number: int, body: dict[str, object]) 
 
 
 def _row(outage: Outage, zone: tzinfo) -> tuple[object, ...]:
-    lasted = (outage.until or max(now(), outage.since)) - outage.since
     notices = (f"{tr(RECIPIENTS[each.who])} ({each.reference}, {moment(each.at, zone)})" for each in outage.notices)
     return (
         outage.number,
         outage.nim,
         moment(outage.since, zone),
         moment(outage.until, zone) or tr("lasts still"),
-        duration_text(lasted, Style(ambient())),
+        duration_text(outage.duration(now()), Style(ambient())),
         tr(REASONS[outage.reason]),
         f"{outage.sales} · {outage.sales_total} XOF" if outage.sales else "–",
         ", ".join(notices) or tr("nobody"),

@@ -44,6 +44,10 @@ class Outage(msgspec.Struct, frozen=True):
     def is_open(self) -> bool:
         return not self.until
 
+    def duration(self, now: int) -> int:
+        """In ms; of one that lasts, until `now`."""
+        return (self.until or max(now, self.since)) - self.since
+
     def has_notice(self, who: Recipient, reference: str) -> bool:
         return any((notice.who, notice.reference) == (who, reference) for notice in self.notices)
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from typing import Final
 
 from common.language import Text
 from daemon.core.clock import DAY, millis, zone
 from daemon.core.errors import FieldError, InvalidRequest
 
 DEFAULT_RANGE = 31 * DAY
+EVER: Final = (0, 1 << 53)
+"""Every time that a book can hold."""
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIMESTAMP = re.compile(

@@ -32,8 +32,6 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 MAX_DIGITS = 9
 """Of a Z number."""
 
-_EVER = 1 << 53
-
 HOUR = 3_600_000
 NOT_YET = 200
 """Records at the most that the next tick will bring in: a tick comes every two seconds."""
@@ -137,7 +135,7 @@ async def articles_since(worker: MachineWorker) -> tuple[Articles, ArticlesRepor
     """What was certified since the last report of articles that was closed, or ever, and the totals that it is made of."""
     last = await worker.ledger.last_articles(worker.book)
     before = last.entry if last and isinstance(last.entry, ReportAct) else ReportAct("articles", "")
-    articles = await _add_up(worker, before.upto_at, _EVER, before.upto_seq)
+    articles = await _add_up(worker, before.upto_at, EVER, before.upto_seq)
     start = _end_of(before) if last else articles.first_at or worker.now()
     return articles, await _report(worker, articles, start, worker.now())
 

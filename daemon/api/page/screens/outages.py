@@ -63,7 +63,7 @@ async def _screen(visit: Visit, *, status: int = 200, problem: str = "") -> Repl
 
 
 def _lasted(outage: Outage, visit: Visit, now: int) -> str:
-    return duration_text((outage.until or max(now, outage.since)) - outage.since, Style(visit.language))
+    return duration_text(outage.duration(now), Style(visit.language))
 
 
 def _instant(text: str, visit: Visit) -> str:
