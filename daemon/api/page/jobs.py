@@ -61,8 +61,8 @@ class Jobs(msgspec.Struct):
         return job
 
     def of(self, *kinds: Kind) -> list[Job]:
-        """Newest first."""
-        return [job for job in reversed(self.jobs) if job.kind in kinds]
+        """Newest first, as they are now: a job that ends while a screen is made stays as the screen's other values have it."""
+        return [msgspec.structs.replace(job) for job in reversed(self.jobs) if job.kind in kinds]
 
     async def close(self) -> None:
         """What runs is broken off."""

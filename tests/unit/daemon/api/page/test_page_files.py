@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ from typing import Any, cast
 import pytest
 from support.ledgers.ledger import Till, opened
 
+from daemon.api.page.jobs import Job, Jobs
 from daemon.api.page.screens import files
 from daemon.core.report.journal_csv import csv_lines
 
@@ -32,3 +34,21 @@ async def test_closures_are_read_in_batches(tmp_path: Path, monkeypatch: pytest.
         *map(str, range(1, count + 1)),
     ]
     assert all(piece.count(b'"kind":"Z"') <= 2 for piece in pieces)
+
+
+async def test_a_job_that_ends_while_a_screen_is_made_is_shown_as_running() -> None:
+    """Its file is not among the files that were listed before it: shown as done, the screen would not ask again."""
+    may_end = asyncio.Event()
+
+    async def work(_: Job) -> str:
+        await may_end.wait()
+        return "journal.csv"
+
+    jobs = Jobs()
+    jobs.begin("export", "2026", work)
+    (shown,) = jobs.of("export")
+    may_end.set()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert (shown.state, [job.state for job in jobs.of("export")]) == ("running", ["done"])
+    await jobs.close()
