@@ -46,9 +46,9 @@ async def test_a_job_that_ends_while_a_screen_is_made_is_shown_as_running() -> N
 
     jobs = Jobs()
     jobs.begin("export", "2026", work)
-    (shown,) = jobs.of("export")
+    (job,) = jobs.of("export")
     may_end.set()
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    assert (shown.state, [job.state for job in jobs.of("export")]) == ("running", ["done"])
+    assert (job.state, [each.state for each in jobs.of("export")]) == ("running", ["done"])
     await jobs.close()
