@@ -25,7 +25,7 @@ from daemon.api.access.login import Logins
 from daemon.api.access.throttle import SandboxShare
 from daemon.api.box import Box, Paper
 from daemon.api.http.middleware import CrossOrigin
-from daemon.api.service import create_api
+from daemon.api.service import create_api, drawn_routes
 from daemon.app.control import controlled
 from daemon.app.outward.calls import Calls, answering_calls
 from daemon.app.outward.replication import Replication, replicating
@@ -129,6 +129,8 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
     certificate = Certificate(settings)
     certificate.freshen_at_start()
     async with AsyncExitStack() as stack:
+        # Beside the ledger's check and the machines' first replies, which are answered at once.
+        routes = asyncio.create_task(asyncio.to_thread(drawn_routes, with_page=True))
         runtime = await stack.enter_async_context(build(settings))
         replication = await stack.enter_async_context(replicating(runtime))
         webhooks = await stack.enter_async_context(posting(runtime))
@@ -144,8 +146,8 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         stack.push_async_callback(write_uses, deps, runtime.store)
         page = page_of(runtime, certificate, replication, webhooks, stop=signals.stop.set, reload=reload)
         stack.push_async_callback(page.jobs.close)
-        # Beside the loop: the machines' first replies come in meanwhile, and each is answered at once.
-        app = await asyncio.to_thread(create_api, deps, page)
+        await routes
+        app = create_api(deps, page)
         await sandbox_answers(runtime.workers)
         calls = await stack.enter_async_context(answering_calls(runtime, app))
         front = await _front(settings, certificate, folder)
