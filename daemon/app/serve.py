@@ -37,9 +37,16 @@ from daemon.app.reload import ReloadedPart, Reloader
 from daemon.app.runtime import OtherTaxpayer, Runtime, build
 from daemon.app.sandbox import sandbox_answers
 from daemon.app.status import announce, report
-from daemon.app.upkeep.access_records import keep_uses, note_configuration, noting_configuration, write_uses
 from daemon.app.upkeep.certificate import Certificate
-from daemon.app.upkeep.housekeeping import keep_sandbox_small, keep_tidy, now_millis
+from daemon.app.upkeep.housekeeping import (
+    keep_sandbox_small,
+    keep_tidy,
+    keep_uses,
+    note_configuration,
+    noting_configuration,
+    now_millis,
+    write_uses,
+)
 from daemon.app.upkeep.line_history import LineHistory, box
 from daemon.core.certified_core import CORE_VERSION, core_digest
 from daemon.core.errors import StorageError
