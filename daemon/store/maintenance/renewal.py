@@ -131,7 +131,9 @@ async def _put_in_place(ledger: Path) -> None:
     failures = read_failures(ledger)
     import structlog  # noqa: PLC0415  a command that only reads has nothing to log, and starts without it
 
-    structlog.get_logger(__name__).warning("ledger.copied", aside=aside.name, cause=failures[-1].cause if failures else "")
+    structlog.get_logger(__name__).warning(
+        "ledger.copied", aside=aside.name, cause=failures[-1].cause if failures else ""
+    )
 
 
 def _exchange(ledger: Path, aside: Path) -> None:
