@@ -157,10 +157,7 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         app = create_api(deps, page)
         await sandbox_answers(runtime.workers)
         calls = await stack.enter_async_context(answering_calls(runtime, app))
-        front = await _front(settings, certificate, folder)
-        if front is not None:
-            stack.push_async_callback(front.stop)
-            await front.start()
+        front = await _front(stack, settings, certificate, folder)
         server = HttpServer(app, _server_config(settings, front))
         await server.start()
         stack.push_async_callback(server.stop)
@@ -249,14 +246,19 @@ def _api_deps(
     )
 
 
-async def _front(settings: Settings, certificate: Certificate, folder: Path | None) -> FrontServer | None:
+async def _front(
+    stack: AsyncExitStack, settings: Settings, certificate: Certificate, folder: Path | None
+) -> FrontServer | None:
     """None where the configuration wants nothing in between."""
     server = settings.server
     announce(server, folder)
     if not server.is_proxied:
         await withdraw(folder, server.host, server.port)
         return None
-    return FrontServer(folder, server.host, server.port, pem=certificate.pem())
+    front = FrontServer(folder, server.host, server.port, pem=certificate.pem())
+    stack.push_async_callback(front.stop)
+    await front.start()
+    return front
 
 
 def _server_config(settings: Settings, front: FrontServer | None) -> ServerConfig:
