@@ -30,7 +30,6 @@ Format = Literal["auto", "json", "console"]
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
 TALKATIVE = (
-    "aiosqlite",
     "httpx",
     "httpcore",
     "litestar",

@@ -7,7 +7,10 @@ The head of a book's chain at a closure, as whoever received the closure can com
 
 `SHA-256(previous ‖ MessagePack(list))`. The list is flat but for the counters and begins with the kind, so that no closure can
 pass for a certification; times are milliseconds since 1970, and the body goes in as the bytes that the box stored, never as
-encoded afresh."""
+encoded afresh.
+
+A trial says nothing: who sets up a box wants to know before the first Z whether address, certificate and key are right. It is signed like a closure,
+and never kept: headquarters checks the signature and answers with a receipt."""
 
 from __future__ import annotations
 
@@ -41,6 +44,9 @@ CONTENT_TYPE = "application/cloudevents+json; charset=utf-8"
 MOST_BYTES = 131_072
 """A closure has some ten kilobytes at the most; what is larger is none."""
 _HASH = re.compile(r"([0-9a-f]{64})?")
+
+TRIAL_TYPE = "bf.mcfd.test.v1"
+MOST_TRIAL_BYTES = 2048
 
 
 class ChainLink(msgspec.Struct, frozen=True, kw_only=True):
@@ -327,3 +333,35 @@ def proves_itself(data: ClosureData) -> bool:
 def _hash(text: str, field: str) -> None:
     if _HASH.fullmatch(text) is None:
         raise BadEvent(field, "is not a SHA-256 in hex")
+
+
+class TrialData(Shape, frozen=True):
+    nim: Nim
+    box: Text = ""
+    key_id: Text = ""
+    """Of the key that signs first."""
+
+
+class Trial(Shape, frozen=True, kw_only=True):
+    specversion: Literal["1.0"] = "1.0"
+    id: Text
+    source: Text
+    type: Literal["bf.mcfd.test.v1"] = "bf.mcfd.test.v1"
+    subject: Text = "test"
+    time: Text
+    datacontenttype: Literal["application/json"] = "application/json"
+    data: TrialData
+
+
+def encode_trial(trial: Trial) -> bytes:
+    return msgspec.json.encode(trial)
+
+
+def read_trial(content: bytes) -> Trial | None:
+    """None when it is something else."""
+    if len(content) > MOST_TRIAL_BYTES or TRIAL_TYPE.encode() not in content:
+        return None
+    try:
+        return decoded(content, Trial)
+    except BadEvent:
+        return None

@@ -38,7 +38,7 @@ from daemon.store.sqlite.disk_failure import disk_trouble, read_failures
 from daemon.store.store import Store
 from daemon.usecases.deferred.certify_waiting import SalesThatWait
 from daemon.usecases.line_events import LineEvents
-from daemon.usecases.outages.watch import OutageWatch
+from daemon.usecases.outages import OutageWatch
 from daemon.usecases.reports.inspect import take_letterhead
 from daemon.usecases.worker.aggregate import tick
 from daemon.usecases.worker.book_clock import BoxClock

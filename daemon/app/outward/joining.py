@@ -28,7 +28,6 @@ from daemon.settings.source import (
     JoinedHeadquarters,
     is_joined,
 )
-from daemon.upstream.joining import ask_to_join
 
 NEXT: Final = "next.key"
 """The key of a box that is joining: the same one until an answer has come, so that headquarters knows who asks again."""
@@ -45,6 +44,8 @@ async def join(settings: Settings, text: str, url: str = "", ca: Path | None = N
                 file=settings.file,
             )
         )
+    from daemon.upstream.joining import ask_to_join  # noqa: PLC0415  # with its HTTP client: a box joins once
+
     link = _link(text, url)
     home, nims = settings.joined_home, tuple(machine.nim for machine in settings.machine if machine.enabled)
     if not nims:

@@ -20,8 +20,7 @@ from daemon.core.ledger.attempt import Mode
 from daemon.core.machine.nim import same_machine
 from daemon.settings import Settings, Upstream
 from daemon.store.outbox import Outbox
-from daemon.upstream.event import compose
-from daemon.upstream.options import UpstreamReceiver
+from daemon.upstream.options import UpstreamReceiver, compose
 from daemon.usecases.delivery.presence import Announcer
 from daemon.usecases.delivery.replicate import Backoff, Replicator
 from daemon.usecases.worker.machine_worker import BookEvent

@@ -17,9 +17,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-import aiosqlite
-import structlog
-
 from common import notify
 from common.files import real_path, sync_path
 from common.language import Text
@@ -28,7 +25,7 @@ from daemon.core.clock import millis_text
 from daemon.core.errors import LedgerUnusable, StorageFull
 from daemon.store.maintenance.backup import complete_copy, in_the_making, keep_as
 from daemon.store.maintenance.health import examine
-from daemon.store.sqlite.connection import open_to_read
+from daemon.store.sqlite.connection import configure, open_file, open_to_read
 from daemon.store.sqlite.disk_failure import (
     file_failed,
     is_copy_due,
@@ -46,8 +43,6 @@ PAGES = 1024
 STEP_SECONDS = 600.0
 """A worn card has to write so many pages, or to sync the whole, within that time."""
 MEGABYTE = 1024 * 1024
-
-log = structlog.get_logger(__name__)
 
 
 async def renew_after_failure(ledger: Path) -> bool:
@@ -68,7 +63,7 @@ async def _renew(ledger: Path) -> None:
     _make_room(ledger)
     try:
         with in_the_making(ledger) as copy:
-            await _copy(ledger, copy)
+            await asyncio.to_thread(_copy, ledger, copy)
             await asyncio.to_thread(_examine, copy)
             shutil.copymode(ledger, copy)
             notify.still_starting(STEP_SECONDS)
@@ -98,17 +93,15 @@ def _make_room(ledger: Path) -> None:
         )
 
 
-async def _copy(ledger: Path, copy: Path) -> None:
+def _copy(ledger: Path, copy: Path) -> None:
     """Nothing is written to the old file, not even at the end of the connection."""
 
     def progress(*_: int) -> None:
         notify.still_starting(STEP_SECONDS)
 
-    source = aiosqlite.connect(f"{ledger.as_uri()}?mode=ro", uri=True, isolation_level=None)
-    async with source as old, aiosqlite.connect(copy, isolation_level=None) as new:
-        await new.execute_fetchall("PRAGMA synchronous = OFF")  # synced once, before it counts
-        await new.execute_fetchall("PRAGMA journal_mode = OFF")
-        await old.backup(new, pages=PAGES, progress=progress)
+    with closing(open_to_read(ledger)) as old, closing(open_file(copy, "rwc")) as new:
+        configure(new, ("PRAGMA synchronous = OFF", "PRAGMA journal_mode = OFF"))  # synced once, before it counts
+        old.backup(new, pages=PAGES, progress=progress)
 
 
 def _examine(copy: Path) -> None:
@@ -136,7 +129,11 @@ async def _put_in_place(ledger: Path) -> None:
     with _failing():
         await asyncio.to_thread(_exchange, ledger, aside)
     failures = read_failures(ledger)
-    log.warning("ledger.copied", aside=aside.name, cause=failures[-1].cause if failures else "")
+    import structlog  # noqa: PLC0415  a command that only reads has nothing to log, and starts without it
+
+    structlog.get_logger(__name__).warning(
+        "ledger.copied", aside=aside.name, cause=failures[-1].cause if failures else ""
+    )
 
 
 def _exchange(ledger: Path, aside: Path) -> None:
