@@ -63,6 +63,13 @@ MENU: Final[tuple[tuple[str, Text, str, Right], ...]] = (
     (ATTENTION, Text("To decide"), "alert-triangle", "administer"),
     ("/ui/box", Text("Box"), "server", "administer"),
 )
+WITHIN: Final = {
+    "/ui/": ("/ui/sale", "/ui/cash", "/ui/waiting"),
+    "/ui/closures": ("/ui/x", "/ui/z", "/ui/a", "/ui/vat", "/ui/files"),
+    "/ui/box": ("/ui/log", "/ui/welcome", "/ui/spare"),
+    "/ui/journal": ("/ui/outages",),
+}
+"""Screens without an item of the menu, by the item that they belong to."""
 MAX_FIELDS: Final = 200
 BLANKS: Final = str.maketrans("", "", " \u00a0\u202f")
 THOUSANDS: Final = re.compile(r"[0-9]{1,3}([.,][0-9]{3})+")
@@ -280,7 +287,7 @@ async def render(visit: Visit, template: str, *, status: int = 200, **values: An
     here = visit.request.scope["path"]
     menu = [
         MenuItem(
-            visit.look(path), visit.say(words), icon, is_here(path, here), len(attention) if path == ATTENTION else 0
+            visit.look(path), visit.say(words), icon, is_within(path, here), len(attention) if path == ATTENTION else 0
         )
         for path, words, icon, right in MENU
         if visit.may(right)
@@ -299,6 +306,7 @@ async def render(visit: Visit, template: str, *, status: int = 200, **values: An
             "till": visit.worker.defaults.operator_name,
             "worker": visit.worker,
             "workers": visit.deps.workers.all(),
+            "has_one_till": _has_one_till(visit),
             "name_of": name_of,
             "moment": visit.moment,
             "in_attention": attention,
@@ -308,6 +316,17 @@ async def render(visit: Visit, template: str, *, status: int = 200, **values: An
             **values,
         },
     )
+
+
+def _has_one_till(visit: Visit) -> bool:
+    """One machine beside its sandbox, and the machine is looked at: the choice between both is in the account's menu."""
+    live = [each for each in visit.deps.workers.all() if each.book.mode == "live"]
+    return visit.worker.book.mode == "live" and len(live) == 1
+
+
+def is_within(path: str, here: str) -> bool:
+    """Whether the screen `here` belongs to the menu's `path`."""
+    return any(is_here(each, here) for each in (path, *WITHIN.get(path, ())))
 
 
 async def _brand(visit: Visit) -> str:

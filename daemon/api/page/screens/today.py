@@ -16,6 +16,7 @@ from common.numbers import money
 from daemon.api.http.answers import Reply, Stream
 from daemon.api.page.downloads import change_in_percent
 from daemon.api.page.rendering import fault_of
+from daemon.api.page.screens.closures import count_of
 from daemon.api.page.screens.paper import printed
 from daemon.api.page.views.machine_view import in_plain_words, machine_view
 from daemon.api.page.views.sales_state import sales_state
@@ -118,19 +119,22 @@ async def x_screen(visit: Visit) -> Reply:
 
 @screen("/ui/z", "close")
 async def confirm_z(visit: Visit) -> Reply:
-    """What will be closed; the key makes of any number of clicks one Z."""
-    return await _dialogue(visit, secrets.token_urlsafe(18))
+    """What will be closed; the key makes one Z of it, however often and by how many people it is sent."""
+    return await _dialogue(visit)
 
 
-async def _dialogue(visit: Visit, key: str, *, status: int = 200, problem: str = "") -> Reply:
+async def _dialogue(visit: Visit, key: str = "", *, status: int = 200, problem: str = "") -> Reply:
+    period = await report.x_report(visit.worker)
+    other = await _closed_together(visit)
+    starts = [each.period_start for each in (period, *([await report.x_report(other)] if other else []))]
     return await render(
         visit,
         "confirm_z.html",
         status=status,
         problem=problem,
-        period=await report.x_report(visit.worker),
+        period=period,
         machine=machine_view(visit.worker, visit, visit.deps.clock()),
-        key=key,
+        key=key or " ".join(starts),
         notes=NOTES,
         coins=COINS,
         form=visit.form,
@@ -184,7 +188,7 @@ def _whole(text: str, wrong: FieldError) -> int:
 
 @screen("/ui/z", "close", change=True)
 async def close_z(visit: Visit) -> Reply:
-    """Where the machine does not answer, the dialogue stays, with its key."""
+    """Where the machine does not answer, the dialogue stays, with its key. Sent again with another count, it says which count stands."""
     key = visit.form.get("key", "")[:64] or secrets.token_urlsafe(18)
     try:
         counted = read_count(visit.form, visit.say)
@@ -197,7 +201,8 @@ async def close_z(visit: Visit) -> Reply:
     except (MachineError, InvalidRequest) as error:
         fault = fault_of(error)
         return await _dialogue(visit, key, status=fault.status, problem=fault.message(visit.say))
-    return redirect(visit.link(f"/ui/closures/{done.value.z_number}", new="1"))
+    stands = count_of(msgspec.json.decode(done.value.body, type=ZReport)) == counted
+    return redirect(visit.link(f"/ui/closures/{done.value.z_number}", **{"new" if stands else "again": "1"}))
 
 
 def _call_of_z(visit: Visit, worker: MachineWorker, key: str) -> Call:
