@@ -9,7 +9,7 @@ import msgspec
 from common.language.reasons import INVOICE_IN_PROGRESS, from_stored, to_stored
 from daemon.core.audit import Action, Actor
 from daemon.core.errors import MachineBusy
-from daemon.core.events import DEFERRED
+from daemon.core.events import DEFERRED, REFUSED
 from daemon.core.invoice.number import TakenFrom
 from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.ledger.book import Book
@@ -46,8 +46,9 @@ class DeferredAccess(LedgerAccess):
         """NotWaiting where it was taken back meanwhile."""
 
         def job(connection: sqlite3.Connection) -> None:
-            deferred.end(connection, book, sale.id, "refused", why=why, at=at)
-            entries.append(connection, book, SaleDecided(sale.number, "refused", to_stored(why)), at)
+            attempt_id = deferred.end(connection, book, sale.id, "refused", why=why, at=at)
+            placed = entries.append(connection, book, SaleDecided(sale.number, "refused", to_stored(why)), at)
+            self._open.event_writer.write(connection, book, REFUSED, placed.at, ref=attempt_id)
 
         await self.write(job)
 
