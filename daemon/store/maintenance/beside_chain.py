@@ -11,7 +11,7 @@ from typing import NamedTuple
 from common.language import Counted, Text
 from daemon.core.events import CERTIFIED, CLOSURE
 from daemon.core.ledger.book import Book
-from daemon.core.machine.nim import short_nim
+from daemon.core.machine.state import short_nim
 from daemon.store.maintenance.recompute_counters import is_number_year
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.codec import RECORD_COLUMNS, record_of

@@ -6,7 +6,7 @@ import asyncio
 
 from structlog.testing import capture_logs
 
-from daemon.app.outward.event_bus import EventBus
+from daemon.app.outward.webhooks import EventBus
 from daemon.core.errors import StorageFull
 from daemon.core.ledger.book import Book
 from daemon.usecases.worker.machine_worker import BookEvent
