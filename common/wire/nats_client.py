@@ -198,7 +198,7 @@ class Client(asyncio.Protocol):
         if isinstance(answer, NatsError):
             raise answer
         if answer.headers.status == NO_RESPONDERS:
-            raise NoResponders(f"nobody answers on {subject}")
+            raise NoResponders(f"no responder on {subject}")
         return answer
 
     async def ping(self, seconds: float = PONG_SECONDS) -> None:

@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 
 class StoreError(Exception):
-    """The database cannot be used now; nothing of what was asked has been kept."""
+    """The database cannot be used now; nothing of the call was stored."""
 
 
 class BadContent(StoreError):
