@@ -16,7 +16,7 @@ import structlog
 
 from bench import RESULTS, keep_byte_code
 from bench.figures import LIMITS, Row, box, differences, kind_of, last_recorded, record, significant, table, values_of
-from bench.rows import network, reports, sales
+from bench.rows import network, sales
 
 PARTS: dict[str, Callable[[], Iterable[Row]]] = {
     "sale line-1 line-10 line-100 processor": sales.beside_the_line,
@@ -25,7 +25,7 @@ PARTS: dict[str, Callable[[], Iterable[Row]]] = {
     "upstream": sales.upstream,
     "syncs": sales.syncs,
     "memory": sales.memory,
-    "start reports memory-large today first-load search command": reports.large_ledger,
+    "start reports memory-large today first-load search command": sales.large_ledger,
     "relay relay-rate relay-idle": network.relay,
     "waiting start-waiting": sales.waiting,
     "hq": network.intake,

@@ -3,11 +3,14 @@
 Fields may be added; none is renamed, dropped or retyped within version 1. What was added has a default here, which is what a
 receiver reads in the event of an older box.
 
-The head of a book's chain at a closure, as whoever received the closure can compute it again.
+The head of a book's chain at a closure, as a receiver can compute it again.
 
 `SHA-256(previous ‖ MessagePack(list))`. The list is flat but for the counters and begins with the kind, so that no closure can
 pass for a certification; times are milliseconds since 1970, and the body goes in as the bytes that the box stored, never as
-encoded afresh."""
+encoded afresh.
+
+A trial says nothing: who sets up a box wants to know before the first Z whether address, certificate and key are right. It is signed like a closure,
+and never kept: headquarters checks the signature and answers with a receipt."""
 
 from __future__ import annotations
 
@@ -41,6 +44,9 @@ CONTENT_TYPE = "application/cloudevents+json; charset=utf-8"
 MOST_BYTES = 131_072
 """A closure has some ten kilobytes at the most; what is larger is none."""
 _HASH = re.compile(r"([0-9a-f]{64})?")
+
+TRIAL_TYPE = "bf.mcfd.test.v1"
+MOST_TRIAL_BYTES = 2048
 
 
 class ChainLink(msgspec.Struct, frozen=True, kw_only=True):
@@ -197,7 +203,7 @@ class ClosureData(Shape, frozen=True):
     cash: ZCashDrawer | None = None
     """None in the event of a box that does not know of cash."""
     cash_count: ZCashCount | msgspec.UnsetType = msgspec.UNSET
-    """Left out where nobody counted."""
+    """Left out where it was not counted."""
     waiting: ZWaitingSales | msgspec.UnsetType = msgspec.UNSET
     """Left out by a box that certifies no sale later."""
     chain_previous: str = ""
@@ -287,7 +293,7 @@ _Stored = msgspec.defstruct(
 
 
 def _check_body(data: ClosureData) -> None:
-    """Each figure beside the body is the one in it: nobody reads the one and proves the other."""
+    """Each figure beside the body is the one in it: what is read is what is proven."""
     expected = _values(data)
     stored = _values(decoded(data.body, _Stored, "data.body"))
     found = tuple(
@@ -327,3 +333,35 @@ def proves_itself(data: ClosureData) -> bool:
 def _hash(text: str, field: str) -> None:
     if _HASH.fullmatch(text) is None:
         raise BadEvent(field, "is not a SHA-256 in hex")
+
+
+class TrialData(Shape, frozen=True):
+    nim: Nim
+    box: Text = ""
+    key_id: Text = ""
+    """Of the key that signs first."""
+
+
+class Trial(Shape, frozen=True, kw_only=True):
+    specversion: Literal["1.0"] = "1.0"
+    id: Text
+    source: Text
+    type: Literal["bf.mcfd.test.v1"] = "bf.mcfd.test.v1"
+    subject: Text = "test"
+    time: Text
+    datacontenttype: Literal["application/json"] = "application/json"
+    data: TrialData
+
+
+def encode_trial(trial: Trial) -> bytes:
+    return msgspec.json.encode(trial)
+
+
+def read_trial(content: bytes) -> Trial | None:
+    """None when it is something else."""
+    if len(content) > MOST_TRIAL_BYTES or TRIAL_TYPE.encode() not in content:
+        return None
+    try:
+        return decoded(content, Trial)
+    except BadEvent:
+        return None

@@ -3,7 +3,7 @@
 Why not nats-py 2.16: it parses a message's headers in the task that reads the socket. One header block that it cannot parse ends that
 task for ever, while `is_connected` stays true, and any box may publish such a block. It loses cancellations, bounds nothing that it
 reads, and reports a missing permission to no publisher. There is no public way around any of it. Here headers are parsed by a function
-that takes any bytes, at the moment somebody reads them, and what a callback raises ends nothing.
+that takes any bytes, when they are read, and what a callback raises ends nothing.
 
 A connection that is lost is not opened again; it is seen by `is_closed` and by every method that then raises ConnectionLost.
 """
@@ -66,7 +66,7 @@ class Denied(NatsError):
 
 
 class NoResponders(NatsError):
-    """Nobody subscribes to that subject."""
+    """No one subscribes to that subject."""
 
 
 class MessageTooLarge(NatsError):
@@ -83,7 +83,7 @@ class Subscription(NamedTuple):
 
 
 class MessageHead(NamedTuple):
-    """Of a message whose bytes are on their way. `subscription` is None where nobody waits for it any more."""
+    """Of a message whose bytes are on their way. `subscription` is None where no reader is left."""
 
     subscription: Subscription | None
     subject: str

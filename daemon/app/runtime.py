@@ -38,7 +38,7 @@ from daemon.store.sqlite.disk_failure import disk_trouble, read_failures
 from daemon.store.store import Store
 from daemon.usecases.deferred.certify_waiting import SalesThatWait
 from daemon.usecases.line_events import LineEvents
-from daemon.usecases.outages.watch import OutageWatch
+from daemon.usecases.outages import OutageWatch
 from daemon.usecases.reports.inspect import take_letterhead
 from daemon.usecases.worker.aggregate import tick
 from daemon.usecases.worker.book_clock import BoxClock
@@ -70,7 +70,7 @@ class OtherTaxpayer(Exception):
 
 @dataclass
 class Runtime:
-    """What runs: the workers with their lines, and who is told of what happens at them. `listeners` are told at once, those of
+    """What runs: the workers with their lines, and their listeners. `listeners` are called at once, those of
     the event_bus once an event is in the ledger."""
 
     settings: Settings

@@ -25,7 +25,7 @@ from daemon.api.access.login import Logins
 from daemon.api.access.throttle import SandboxShare
 from daemon.api.box import Box, Paper
 from daemon.api.http.middleware import CrossOrigin
-from daemon.api.service import create_api
+from daemon.api.service import create_api, drawn_routes
 from daemon.app.control import controlled
 from daemon.app.outward.calls import Calls, answering_calls
 from daemon.app.outward.replication import Replication, replicating
@@ -37,9 +37,16 @@ from daemon.app.reload import ReloadedPart, Reloader
 from daemon.app.runtime import OtherTaxpayer, Runtime, build
 from daemon.app.sandbox import sandbox_answers
 from daemon.app.status import announce, report
-from daemon.app.upkeep.access_records import keep_uses, note_configuration, noting_configuration, write_uses
 from daemon.app.upkeep.certificate import Certificate
-from daemon.app.upkeep.housekeeping import keep_sandbox_small, keep_tidy, now_millis
+from daemon.app.upkeep.housekeeping import (
+    keep_sandbox_small,
+    keep_tidy,
+    keep_uses,
+    note_configuration,
+    noting_configuration,
+    now_millis,
+    write_uses,
+)
 from daemon.app.upkeep.line_history import LineHistory, box
 from daemon.core.certified_core import CORE_VERSION, core_digest
 from daemon.core.errors import StorageError
@@ -102,7 +109,7 @@ def _end_at_once(cause: str) -> NoReturn:
 
 @dataclass(frozen=True)
 class Signals:
-    """What was asked for from outside; taken from the first moment on, since an untaken SIGHUP would end the process."""
+    """The signals from outside; taken from the first moment on, since an untaken SIGHUP would end the process."""
 
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     reload: asyncio.Event = field(default_factory=asyncio.Event)
@@ -129,6 +136,8 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
     certificate = Certificate(settings)
     certificate.freshen_at_start()
     async with AsyncExitStack() as stack:
+        # Beside the ledger's check and the machines' first replies, which are answered at once.
+        routes = asyncio.create_task(asyncio.to_thread(drawn_routes, with_page=True))
         runtime = await stack.enter_async_context(build(settings))
         replication = await stack.enter_async_context(replicating(runtime))
         webhooks = await stack.enter_async_context(posting(runtime))
@@ -144,14 +153,11 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         stack.push_async_callback(write_uses, deps, runtime.store)
         page = page_of(runtime, certificate, replication, webhooks, stop=signals.stop.set, reload=reload)
         stack.push_async_callback(page.jobs.close)
-        # Beside the loop: the machines' first replies come in meanwhile, and each is answered at once.
-        app = await asyncio.to_thread(create_api, deps, page)
+        await routes
+        app = create_api(deps, page)
         await sandbox_answers(runtime.workers)
         calls = await stack.enter_async_context(answering_calls(runtime, app))
-        front = await _front(settings, certificate, folder)
-        if front is not None:
-            stack.push_async_callback(front.stop)
-            await front.start()
+        front = await _front(stack, settings, certificate, folder)
         server = HttpServer(app, _server_config(settings, front))
         await server.start()
         stack.push_async_callback(server.stop)
@@ -173,7 +179,7 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         await _until(signals.stop, server)
         notify.stopping()
         log.info("daemon.stopping")
-        # Together: what is on the line ends, whoever waits is told so, and the answers still go out.
+        # Together: what is on the line ends, waiting requests are refused, and the answers still go out.
         await server.stop(asyncio.gather(*(worker.close(STOP_GRACE) for worker in runtime.all_workers)))
     log.info("daemon.stopped")
     return EXIT_OK
@@ -240,14 +246,19 @@ def _api_deps(
     )
 
 
-async def _front(settings: Settings, certificate: Certificate, folder: Path | None) -> FrontServer | None:
+async def _front(
+    stack: AsyncExitStack, settings: Settings, certificate: Certificate, folder: Path | None
+) -> FrontServer | None:
     """None where the configuration wants nothing in between."""
     server = settings.server
     announce(server, folder)
     if not server.is_proxied:
         await withdraw(folder, server.host, server.port)
         return None
-    return FrontServer(folder, server.host, server.port, pem=certificate.pem())
+    front = FrontServer(folder, server.host, server.port, pem=certificate.pem())
+    stack.push_async_callback(front.stop)
+    await front.start()
+    return front
 
 
 def _server_config(settings: Settings, front: FrontServer | None) -> ServerConfig:

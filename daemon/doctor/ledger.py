@@ -21,7 +21,7 @@ from daemon.core.report.journal import Page
 from daemon.doctor.line import User, daemon_user
 from daemon.doctor.wording import CheckResult, fail, ok, warn
 from daemon.owner import as_owner
-from daemon.paper.outage import MINUTE, REASONS, RECIPIENTS
+from daemon.paper.reports import MINUTE, REASONS, RECIPIENTS
 from daemon.settings import Settings
 from daemon.store import Store
 from daemon.store.maintenance.health import SMALL_BYTES

@@ -1,7 +1,6 @@
 """The configuration: one TOML file and the environment."""
 
 from common.settings import SettingsError
-from daemon.settings.changes import Changes, changes
 from daemon.settings.model import (
     Logs,
     Machine,
@@ -14,7 +13,7 @@ from daemon.settings.model import (
     Upstream,
     Webhook,
 )
-from daemon.settings.source import check_files, find, load, parse
+from daemon.settings.source import Changes, changes, check_files, find, load, parse
 
 __all__ = [
     "Changes",

@@ -22,7 +22,7 @@ from daemon.core.machine.state import Certified, MachineState
 from daemon.store.access import LedgerAccess
 from daemon.store.maintenance import numbers
 from daemon.store.tables import audit
-from daemon.store.tables.book import attempts, books, deferred, entries, settlements, take_overs, time_repair
+from daemon.store.tables.book import attempts, books, deferred, entries, settlements, take_overs
 from daemon.store.tables.book.settlements import Settlement
 
 
@@ -197,7 +197,7 @@ class OperatorDecisions(LedgerAccess):
 
     async def repair_time(self, book: Book, *, now: int, ahead: int, reason: str) -> Placed:
         """A book that a wrong clock has moved ahead ends at `now` again; NotFound when it has nothing that is still to come."""
-        return await self.write(time_repair.repair, book=book, now=now, ahead=ahead, reason=reason)
+        return await self.write(entries.repair_time, book=book, now=now, ahead=ahead, reason=reason)
 
     async def accept_time(self, upto: int) -> None:
         """An operator has confirmed the box's clock, up to there (ms)."""

@@ -18,7 +18,7 @@ from daemon.core.report.journal import Extent, Page
 from daemon.store.access import LedgerAccess
 from daemon.store.sqlite.connection import Job
 from daemon.store.tables import events, journal
-from daemon.store.tables.book import books, closures, counters, originals
+from daemon.store.tables.book import books, closures, epochs, originals
 from daemon.store.tables.meta import MOST, add_entries, damaged_entries, read_damage
 
 
@@ -87,7 +87,9 @@ class Journal(LedgerAccess):
         """A certification of before the counter of its type was kept, with the one that is certain, or UNTOLD."""
         if record.fc is not None or record.counters is None:
             return record
-        find = partial(counters.of_older, book_id=book.id, record_id=record.id, type_=record.type, now=record.counters)
+        find = partial(
+            epochs.counter_of_older, book_id=book.id, record_id=record.id, type_=record.type, now=record.counters
+        )
         return msgspec.structs.replace(record, fc=await self.read(find))
 
     async def credits_on(self, sale: Record) -> Sequence[Record]:

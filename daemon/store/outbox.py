@@ -22,8 +22,7 @@ from daemon.store.sqlite.queries import OUTBOX, load, read_as
 from daemon.store.sqlite.writer import Writer
 from daemon.store.tables import audit
 from daemon.store.tables.events import UPSTREAM
-from daemon.store.tables.lineage import Lineage, read_lineage
-from daemon.store.tables.meta import read_meta, write_meta
+from daemon.store.tables.meta import Lineage, read_lineage, read_meta, write_meta
 
 _SQL = load(OUTBOX)
 

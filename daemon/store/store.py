@@ -43,7 +43,7 @@ from daemon.store.sqlite.migrations import is_current, migrate, migrations
 from daemon.store.sqlite.writer import Marking, Writer, bring_in
 from daemon.store.tables.events import DEFAULT_LANES, UPSTREAM, EventWriter, Lanes
 from daemon.store.tables.keys import ApiKeyRing
-from daemon.store.tables.lineage import identify
+from daemon.store.tables.meta import identify
 
 Opening: TypeAlias = Literal["daemon", "command", "read"]
 """

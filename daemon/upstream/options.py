@@ -15,15 +15,17 @@ import ssl
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
 from common.language.reasons import ANSWERED, ANSWERED_WITHOUT_RECEIPT
+from common.wire.calendar_closure import TYPES as CALENDAR_TYPES
+from common.wire.closure import TYPES, Trial, TrialData, encode_trial
 from common.wire.keys import KEY_BYTES, BadKey, PrivateKey, SharedKey, private_line, signing_key
 from common.wire.presence import PresenceAnswer
 from common.wire.upstream_kinds import KINDS
-from daemon.core.delivery import Again, Delivered, Delivery, DeliveryRefused
+from daemon.core.delivery import Again, Delivered, Delivery, DeliveryRefused, Outgoing, Proof
 
 
 class BadOptions(ValueError):
@@ -87,7 +89,7 @@ class UpstreamReceiver(Protocol):
         ...
 
     async def trial(self, event: bytes, *, event_id: str, nim: str) -> Delivery:
-        """A message that says nothing (`common.wire.trial`), on the way of all others as far as it can go without being kept."""
+        """A message that says nothing (`common.wire.closure`), on the way of all others as far as it can go without being kept."""
         ...
 
     async def aclose(self) -> None: ...
@@ -156,3 +158,59 @@ def verdict(status: int, text: str, retry_after: float | None, *, has_receipt: b
         return Delivered() if has_receipt else Again(reason, retry_after)
     error = ANSWERED(answer=f"{status} {text}".rstrip())
     return DeliveryRefused(error) if status in PARKED else Again(error, retry_after)
+
+
+def compose(entry: Outgoing, box: str = "", key_id: str = "") -> bytes:
+    """The event of one closure; the same bytes at every try. ValueError when the stored report cannot be read.
+
+    `box` is the label of the box, without one the NIM; `key_id` names the key that signs first."""
+    try:
+        report = msgspec.json.decode(entry.body, type=dict[str, Any])
+        body = entry.body.decode()
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise ValueError(f"the stored report is not a JSON object: {error}") from error
+    if not report.get("created_at"):
+        raise ValueError("the stored report has no created_at")
+    data = {**report, "mode": entry.mode, "box": box or entry.nim}
+    if entry.chain:
+        data["chain_head"] = entry.chain.hex()
+    if entry.proof is not None:
+        data |= {**_proven(entry.proof), "body": body}
+    if entry.kind != "Z":
+        ledger_id, epoch = entry.lineage
+        data |= {"ledger_id": ledger_id, "epoch": epoch, "body": body}
+    if key_id:
+        data["key_id"] = key_id
+    return msgspec.json.encode(
+        {
+            "specversion": "1.0",
+            "id": entry.report_id,
+            "source": f"/mcf/{entry.nim}",
+            "type": TYPES[entry.mode] if entry.kind == "Z" else CALENDAR_TYPES[entry.kind, entry.mode],
+            "subject": str(entry.z_number),
+            "time": report["created_at"],
+            "datacontenttype": "application/json",
+            "data": data,
+        }
+    )
+
+
+def _proven(proof: Proof) -> dict[str, object]:
+    return {
+        "ledger_id": proof.ledger_id,
+        "epoch": proof.epoch,
+        "previous_report_id": proof.previous_report_id,
+        "previous_chain_head": proof.previous_head.hex(),
+        "first_seq": proof.first_seq,
+        "last_seq": proof.last_seq,
+        "opening_counters": None
+        if proof.opening is None
+        else dict(zip(("tc", "fvc", "frc"), proof.opening, strict=True)),
+        "gaps": [{"first": gap.first, "last": gap.last, "known_from": gap.known_from} for gap in proof.gaps],
+    }
+
+
+def compose_trial(event_id: str, nim: str, *, at: str, box: str, key_id: str) -> bytes:
+    """The message of `mcfd upstream test`, which says nothing. `at` in RFC 3339; `box` and `key_id` as in a closure's event."""
+    data = TrialData(nim, box, key_id)
+    return encode_trial(Trial(id=event_id, source=f"/mcf/{nim}", time=at, data=data))

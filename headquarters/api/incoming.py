@@ -8,12 +8,11 @@ from typing import Any, Final
 import msgspec
 from litestar import Request, Response, post
 
-from common.wire.closure import MOST_BYTES
+from common.wire.closure import MOST_BYTES, read_trial
 from common.wire.errors import BadEvent
 from common.wire.joining import MOST_BYTES as MOST_JOIN_BYTES
 from common.wire.joining import JoinRefusal
 from common.wire.signing import ID, NotSigned, receipt_of
-from common.wire.trial import read_trial
 from headquarters.api.access import STATUS, address_of_request, mark_key_accepted, problem
 from headquarters.core.reception import Message, MessageRefused
 from headquarters.intake.joining import JoinService, TooManyGuesses

@@ -14,9 +14,9 @@ import structlog
 from msgspec import UNSET
 
 from common.wire.cancellation import ended
+from common.wire.closure import Trial
 from common.wire.errors import BadEvent
 from common.wire.presence import MOST_BYTES, PresenceAnswer, WantedClosures, read_presence
-from common.wire.trial import Trial
 from headquarters.core.closure_record import machine_of
 from headquarters.core.reception import Message, MessageRefused, Received, ReceivedCalendar, receive, signer
 from headquarters.intake.gather import Gatherer, Threads

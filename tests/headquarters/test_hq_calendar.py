@@ -16,7 +16,7 @@ from common.wire.errors import BadEvent
 from common.wire.signing import sign
 from daemon.core.clock import millis
 from daemon.core.delivery import Outgoing
-from daemon.upstream.event import compose
+from daemon.upstream.options import compose
 from headquarters.core.reception import Message, MessageRefused, ReceivedCalendar, receive
 from headquarters.store.book.closures import TakeOutcome
 

@@ -20,9 +20,9 @@ from support.hq.running import RunningHq
 from support.receivers.vectors import event_of
 from support.shop import PLAIN
 
+from common.wire.closure import Trial, TrialData, encode_trial
 from common.wire.keys import PrivateKey, signing_key
 from common.wire.signing import is_receipt, sign
-from common.wire.trial import Trial, TrialData, encode_trial
 from headquarters.store.store import HqStore
 
 

@@ -14,7 +14,7 @@ from daemon.core.ledger.outage import Outage
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import outages
-from daemon.usecases.outages import watch
+from daemon.usecases import outages as watch
 from daemon.usecases.worker.machine_worker import Limits
 
 NEVER = 3600.0

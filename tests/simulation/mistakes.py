@@ -450,7 +450,7 @@ MISTAKES = (
     Mistake(
         187,
         "a key is not looked up in the book of the other machine",
-        "daemon.store.tables.book.request_keys",
+        "daemon.store.tables.book.uniqueness",
         '_SQL["find_key"], (book.id, key_hash)',
         '_SQL["find_key"].replace("(SELECT other_id FROM shared_book WHERE book_id = ?1)", "(?1)"), (book.id, key_hash)',
     ),
@@ -500,7 +500,7 @@ MISTAKES = (
     Mistake(
         57,
         "an outage of the daemon before is forgotten at a start",
-        "daemon.usecases.outages.watch",
+        "daemon.usecases.outages",
         "        return self.worker.ledger.peek(outages.open_outage, self.worker.book)\n",
         "        lasting = self.worker.ledger.peek(outages.open_outage, self.worker.book)\n"
         "        return lasting if self._found is not None and self._found.reason != 'box_off' else None\n",
@@ -515,7 +515,7 @@ MISTAKES = (
     Mistake(
         662,
         "a refusal that the disk did not take is forgotten",
-        "daemon.usecases.outages.watch",
+        "daemon.usecases.outages",
         "            found.refused = True\n",
         "",
     ),

@@ -35,7 +35,7 @@ from daemon.store.tables.book import attempts
 from daemon.usecases.certification.certify import certify
 from daemon.usecases.certification.idempotency import Answered
 from daemon.usecases.line_events import LineEvents
-from daemon.usecases.outages.watch import OutageWatch
+from daemon.usecases.outages import OutageWatch
 from daemon.usecases.reports.close_period import close_period
 from daemon.usecases.worker.book_clock import BoxClock
 from daemon.usecases.worker.machine_worker import Limits, MachineWorker

@@ -1,4 +1,4 @@
-"""The text that Prometheus reads. Imported when it is first asked for: most boxes are never scraped, and the library takes
+"""The text that Prometheus reads. Imported at the first request: most boxes are never scraped, and the library takes
 a few megabytes.
 
 Every name that leaves here is in `config/prometheus-alerts.yml` and `config/grafana-dashboard.json` as it is here; a test

@@ -30,7 +30,7 @@ from daemon.core.keys import ApiKey
 from daemon.core.machine.nim import same_machine
 from daemon.core.report.machine_info import tax_server
 from daemon.usecases.deferred.accept import backlog
-from daemon.usecases.outages.look import open_outage
+from daemon.usecases.outages import open_outage
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 log = structlog.get_logger(__name__)

@@ -14,8 +14,8 @@ from daemon.api.request.body import MAX_LIMIT, json_of, read_bytes, read_page
 from daemon.api.request.outcome import call_of
 from daemon.core.errors import InvalidRequest, NotFound
 from daemon.core.report.outages import NotifiedBody, OutageList, OutageWord
-from daemon.paper.outage import outage_document
-from daemon.usecases.outages import look
+from daemon.paper.reports import outage_document
+from daemon.usecases import outages
 from daemon.usecases.reports import inspect
 
 MAX_ID: Final = 999_999_999
@@ -42,7 +42,7 @@ received. While a spare stands for the machine, the register is still that of th
     ),
 )
 async def listed(request: ApiRequest) -> Answer:
-    return encoded(await look.list_outages(request.auth.named, *read_page(request, last=MAX_ID)))
+    return encoded(await outages.list_outages(request.auth.named, *read_page(request, last=MAX_ID)))
 
 
 @post(
@@ -67,7 +67,7 @@ async def note_notified(request: ApiRequest) -> Answer:
     headers, number = request.scope["headers"], request.path_params["outage"]
     raw = await read_bytes(headers, request.receive)
     body = json_of(headers, raw)
-    done = await look.note_notified(request.auth.named, number, body, call_of(request, raw))
+    done = await outages.note_notified(request.auth.named, number, body, call_of(request, raw))
     return sent(done.value, status=201, replayed=done.replayed)
 
 
@@ -88,7 +88,7 @@ async def note_notified(request: ApiRequest) -> Answer:
 async def declaration(request: ApiRequest) -> Answer:
     paper, worker = deps_of(request).paper, request.auth.named
     wanted = read_wanted(request, paper)
-    outage = await look.find_outage(worker, request.path_params["outage"])
+    outage = await outages.find_outage(worker, request.path_params["outage"])
     await inspect.learn_taxpayer(worker)
     shop = paper.shop(worker, wanted.style.language)
     return await rendered(request, outage_document(outage, shop, wanted.style, at=worker.now()), wanted)

@@ -67,7 +67,7 @@ READING_SECONDS: Final = 3600.0
 STOP_SECONDS: Final = 1.0
 ME: Final = "/v1/me"
 _ME: Final = re.compile(r"/v1/mcf/[^/]+/me")
-"""The relay has to know which box is asked."""
+"""The relay has to know which box it calls."""
 _KEY_ID: Final = re.compile(r'keyid="([0-9a-f]{16})"')
 BUSY: Final = Text("too many requests for this machine are under way through the relay; nothing was sent")
 
@@ -93,8 +93,8 @@ class CallPlaces:
 
 @dataclass
 class LaneClock:
-    """The time that limits of calls are counted in, milliseconds since 1970: the box's own while somebody vouches for its clock. Else that of the
-    relay, as the call shows it that was under way for the shortest, carried on by the loop's clock, which nobody sets."""
+    """The time that limits of calls are counted in, milliseconds since 1970: the box's own while its clock is synchronised. Else that of the
+    relay, as the call shows it that was under way for the shortest, carried on by the loop's clock."""
 
     is_synchronised: Callable[[], bool]
     box: Clock
@@ -368,7 +368,7 @@ def _scope(call: RelayedCall, relayed: RelayedRequest) -> dict[str, Any]:
 
 
 def _key_of(call: RelayedCall) -> str:
-    """Whose call it is, before anybody has looked whether it is: only to count them."""
+    """The client that a call names, not checked: only to count calls."""
     headers = dict(call.headers)
     signed = _KEY_ID.search(headers.get("signature-input", ""))
     return signed[1] if signed else hashlib.sha256(headers.get("authorization", "").encode()).hexdigest()
@@ -388,5 +388,5 @@ def _opened(credentials: Credentials | None, call: RelayedCall) -> RelayedCall |
 def _reply(client: Client, msg: Msg, reply: RelayedReply) -> None:
     from common.wire.nats_client import NatsError  # noqa: PLC0415  # with NATS alone
 
-    with contextlib.suppress(NatsError):  # nobody hears it: the client asks again with its key
+    with contextlib.suppress(NatsError):  # without a listener: the client repeats it with its key
         client.publish(msg.reply, encode(reply))

@@ -28,7 +28,6 @@ from daemon.settings.source import (
     JoinedHeadquarters,
     is_joined,
 )
-from daemon.upstream.joining import ask_to_join
 
 NEXT: Final = "next.key"
 """The key of a box that is joining: the same one until an answer has come, so that headquarters knows who asks again."""
@@ -45,6 +44,8 @@ async def join(settings: Settings, text: str, url: str = "", ca: Path | None = N
                 file=settings.file,
             )
         )
+    from daemon.upstream.joining import ask_to_join  # noqa: PLC0415  # with its HTTP client: a box joins once
+
     link = _link(text, url)
     home, nims = settings.joined_home, tuple(machine.nim for machine in settings.machine if machine.enabled)
     if not nims:
@@ -101,7 +102,7 @@ def _new_key(home: Path) -> bytes:
 
 
 def _joined(answer: JoinAnswer, link: JoinLink) -> JoinedHeadquarters:
-    """JoinFailed for an answer that nobody could send closures by."""
+    """JoinFailed for an answer that does not suffice to send closures."""
     url = str(urljoin(f"{link.url}/", answer.url)) if answer.kind == "https" else answer.url
     kind = KINDS[answer.kind]
     servers = [urlsplit(server.strip()) for server in (url.split(",") if kind.takes_servers else [url])]

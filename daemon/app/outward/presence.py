@@ -15,10 +15,10 @@ from daemon.app.upkeep.housekeeping import now_millis
 from daemon.core.clock import millis_text
 from daemon.core.delivery import Backlog, BookStanding
 from daemon.core.report.machine_info import tax_server
-from daemon.store.tables.lineage import standing
+from daemon.store.tables.book.books import standing
 from daemon.usecases.deferred import accept
 from daemon.usecases.delivery.presence import MachinePresence
-from daemon.usecases.outages.look import open_outage
+from daemon.usecases.outages import open_outage
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 BYTES_PER_MB = 1_000_000

@@ -20,8 +20,7 @@ from daemon.core.ledger.attempt import Mode
 from daemon.core.machine.nim import same_machine
 from daemon.settings import Settings, Upstream
 from daemon.store.outbox import Outbox
-from daemon.upstream.event import compose
-from daemon.upstream.options import UpstreamReceiver
+from daemon.upstream.options import UpstreamReceiver, compose
 from daemon.usecases.delivery.presence import Announcer
 from daemon.usecases.delivery.replicate import Backoff, Replicator
 from daemon.usecases.worker.machine_worker import BookEvent
@@ -50,7 +49,7 @@ class Replication:
 
     @property
     def configured(self) -> bool:
-        """Otherwise what waits upstream waits for nobody."""
+        """Otherwise nothing can be delivered."""
         return self._replicator is not None
 
     async def figures(self) -> Sequence[Backlog]:
@@ -77,7 +76,7 @@ class Replication:
             self._replicator.wake(event.book.nim, event.book.mode)
 
     def take(self, settings: Settings) -> BringIntoForce:
-        """BadOptions when nobody can be sent to as configured; what runs goes on until the answer is called."""
+        """BadOptions when nothing can be sent as configured; what runs goes on until the answer is called."""
         upstream = settings.upstream
         receiver = None if upstream is None else headquarters(upstream, self._runtime.store.key_ring.relay_key_ids)
 

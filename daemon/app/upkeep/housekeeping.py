@@ -1,15 +1,23 @@
-"""Whether somebody vouches for the box's clock, asked again and again. Once a day, what need not be kept is let go of: old idempotency keys and
+"""Whether the box's clock is synchronised, checked again and again. Once a day, what need not be kept is let go of: old idempotency keys and
 events. Certifications and closures stay for good; those of a sandbox, which a developer can make without end, as long as there is room in its
-share."""
+share. What the ledger records of those who use the box: when keys and sessions were used last, and that the configuration changed."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import time
 
+import msgspec
 import structlog
 
+from daemon.api.access.context import ApiDeps
+from daemon.api.access.login import IDLE_MS
+from daemon.app.reload import BringIntoForce, Take
+from daemon.core.audit import DAEMON
 from daemon.core.errors import StorageError
+from daemon.settings import Settings
 from daemon.store import Store
 from daemon.time_sync import is_synchronised
 
@@ -20,6 +28,9 @@ ASK_EVERY = 60.0
 FIRST_SECONDS = 600.0
 EVERY_SECONDS = 86_400.0
 SANDBOX_SECONDS = 60.0
+USES_SECONDS = 300.0
+
+CONFIGURATION = "configuration"
 
 
 def now_millis() -> int:
@@ -27,7 +38,7 @@ def now_millis() -> int:
 
 
 class ClockWatch:
-    """`synchronised` as last asked; False where nobody can be asked, and then clocks are judged by what they say."""
+    """`synchronised` as last read; False where it cannot be known, and then clocks are judged by what they say."""
 
     def __init__(self) -> None:
         self.synchronised = False
@@ -64,3 +75,70 @@ async def keep_sandbox_small(store: Store, budget: int, every: float = SANDBOX_S
             await store.retention.trim_sandbox(now_millis(), budget)
         except StorageError as error:
             log.warning("sandbox.not_tidied", cause=str(error))
+
+
+async def keep_uses(deps: ApiDeps, store: Store, every: float = USES_SECONDS) -> None:
+    """Until cancelled; a crash loses as much of it as `every`.
+
+    The end of the audit log is written to the service's log when it has grown: what is cut off there later still stands here."""
+    last_id = 0
+    while True:
+        await asyncio.sleep(every)
+        await write_uses(deps, store)
+        for entry in await store.audit.newest(limit=1):
+            if entry.id != last_id:
+                log.info("audit.head", id=entry.id, hash=entry.hash.hex())
+                last_id = entry.id
+
+
+async def write_uses(deps: ApiDeps, store: Store) -> None:
+    used = {int(key_id): at for key_id, at in deps.uses.items()}
+    sessions = dict(deps.logins.uses) if deps.logins else {}
+    try:
+        if used:
+            await store.api_keys.note_uses(used)
+        await store.people.note_uses(sessions, idle_before=now_millis() - IDLE_MS)
+    except StorageError as error:
+        log.warning("uses.not_written", cause=str(error))
+        return
+    deps.uses.clear()
+    if deps.logins:
+        deps.logins.uses.clear()
+
+
+async def note_configuration(store: Store, settings: Settings) -> None:
+    """At a start, which a disk that takes nothing does not stop."""
+    try:
+        await _note_configuration(store, settings)
+    except StorageError as error:
+        log.warning("configuration.not_noted", cause=str(error))
+
+
+async def _note_configuration(store: Store, settings: Settings) -> None:
+    """An entry of the audit log when it is another one than the last time, with the sections that differ."""
+    now = {name: _digest(getattr(settings, name)) for name in settings.__struct_fields__ if name != "file"}
+    text = json.dumps(now, sort_keys=True)
+    before = await store.retention.read_fact(CONFIGURATION)
+    if text == before:
+        return
+    digests = json.loads(before or "{}")
+    changed = [name for name, digest in now.items() if digests.get(name) != digest]
+    sections = {"sections": ", ".join(changed)}
+    await store.audit.note("configuration.changed", "mcfd.toml", at=now_millis(), by=DAEMON, detail=sections)
+    await store.retention.write_fact(CONFIGURATION, text)
+
+
+def noting_configuration(store: Store) -> Take:
+    """On SIGHUP, once the new one is in force."""
+
+    def take(settings: Settings) -> BringIntoForce:
+        async def into_force() -> None:
+            await _note_configuration(store, settings)
+
+        return into_force
+
+    return take
+
+
+def _digest(section: object) -> str:
+    return hashlib.sha256(msgspec.json.encode(section, enc_hook=str)).hexdigest()[:16]

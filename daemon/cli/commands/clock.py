@@ -78,11 +78,11 @@ def _remark(state: BookState, at: int) -> str:
 @click.option("--reason", required=True, prompt=tr("reason"), help=tr("Why; it is written into the chain."))
 @json_option
 def repair(settings: Settings, nim: str | None, ahead: str | None, reason: str, as_json: bool) -> None:
-    from daemon.store.tables.book.time_repair import ahead_of
+    from daemon.store.tables.book.entries import hours_ahead
 
     right = _right_now()
     state = _one(settings, nim)
-    by = _read_ahead(ahead) or ahead_of(state.last_at, right)
+    by = _read_ahead(ahead) or hours_ahead(state.last_at, right)
     try:
         change(settings, RepairTime(state.book, right, by, reason))
     except NotFound as error:

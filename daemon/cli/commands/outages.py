@@ -16,7 +16,7 @@ from daemon.core.ledger.outage import Outage
 from daemon.core.report.outages import outage_word, read_notice
 from daemon.core.report.ranges import EVER, read_range
 from daemon.ledger_access import change, now, read_ledger
-from daemon.paper.outage import REASONS, RECIPIENTS, duration_text
+from daemon.paper.reports import REASONS, RECIPIENTS, duration_text
 from daemon.paper.shop import Style
 from daemon.settings import Settings
 

@@ -12,7 +12,7 @@ from daemon.cli.failures import Failure
 from daemon.cli.options import config_option, examples
 from daemon.unneeded import later, without
 
-OTHERS = ("rich", "greenlet", "annotated_types")
+OTHERS = ("rich", "pygments", "greenlet", "annotated_types")
 """Of other programs in the same environment, or only for tracebacks in colour; structlog and Litestar load them where they find them."""
 UNUSED = ("yaml",)
 """Litestar imports it for a document that it never makes here."""

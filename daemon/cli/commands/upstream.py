@@ -125,8 +125,7 @@ def test(settings: Settings, nim: str, as_json: bool) -> int:
         raise Failure(tr("no [upstream] section: closures stay in the ledger"))
     machine_nim = find_machine(settings, nim or settings.machine[0].nim).nim
     from daemon.app.outward.receivers import headquarters
-    from daemon.upstream.event import compose_trial
-    from daemon.upstream.options import BadOptions
+    from daemon.upstream.options import BadOptions, compose_trial
 
     try:
         receiver = headquarters(upstream)

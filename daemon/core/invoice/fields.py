@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from fractions import Fraction
 
+import msgspec
+
 from common.language import Text, sentence
+from common.language.reasons import TEXT_CUT, to_stored
 from daemon.core import money
-from daemon.core.errors import FieldError
+from daemon.core.errors import FieldError, InvalidRequest
+from daemon.core.invoice.invoice import BUSINESSES, NO_ITEM, Invoice, Warn
 from daemon.core.invoice.number import normalised
 
 # C0, DEL and C1, line and paragraph separator, and halves of surrogate pairs, which no UTF-8 can carry
@@ -24,6 +28,8 @@ _BLANK = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U0001d159\U000e0100-\U000e01ef]"
 )
 """Of the other categories those that show nothing either: default-ignorable ones (fillers, joiners, variation selectors), and blanks that are no spaces."""
+
+COMPANY_NAME = "customer.name"
 
 
 def is_visible(number: str) -> bool:
@@ -173,3 +179,46 @@ class Fields:
                 yield Fields(value, place + ".", self.errors)
             else:
                 self.errors.append(FieldError(place, Text("must be an object")))
+
+
+def as_cut(invoice: Invoice, as_stored: Callable[[Invoice], Invoice]) -> Invoice:
+    """With a warning for each text that is cut. InvalidRequest for the name of a company or trader: it says who may deduct the VAT."""
+    stored = as_stored(invoice)
+    if stored is invoice:
+        return invoice
+    cut = [
+        (field, len(after), item)
+        for (field, before, item), (_, after, _) in zip(_texts(invoice), _texts(stored), strict=True)
+        if before != after
+    ]
+    for field, length, _ in cut:
+        if field == COMPANY_NAME and invoice.customer.client_type in BUSINESSES:
+            message = Text(
+                "is longer than the machine stores beside the customer's other texts: {length} characters",
+                length=length,
+            )
+            raise InvalidRequest([FieldError(field, message)])
+    warnings = tuple(
+        Warn(
+            "TEXT_CUT",
+            to_stored(TEXT_CUT(field=field, length=length)),
+            item,
+            field,
+        )
+        for field, length, item in cut
+    )
+    return msgspec.structs.replace(stored, warnings=(*invoice.warnings, *warnings))
+
+
+def _texts(invoice: Invoice) -> Iterator[tuple[str, str, int]]:
+    """Each text that may be cut: the path of its field, the text, the index of the item."""
+    yield "operatorName", invoice.operator_name, NO_ITEM
+    customer = invoice.customer
+    for name in ("name", "address", "phone", "email", "rccm"):
+        yield f"customer.{name}", getattr(customer, name), NO_ITEM
+    for index, item in enumerate(invoice.items):
+        yield f"items[{index}].name", item.name, index
+        yield f"items[{index}].code", item.code, index
+        yield f"items[{index}].specificTaxDesc", item.specific_name, index
+    for index, comment in enumerate(invoice.comments):
+        yield f"comments[{index}]", comment.text, NO_ITEM

@@ -16,7 +16,7 @@ import msgspec
 from common.language import Text, sentence
 from common.language.reasons import LINES_ROUNDED, NATURE_ASSUMED, PSVB_LEFT_OUT, to_stored
 from daemon.core.errors import FieldError, InvalidRequest
-from daemon.core.invoice.fields import Fields
+from daemon.core.invoice.fields import Fields, as_cut
 from daemon.core.invoice.invoice import (
     BUSINESSES,
     CREDITS,
@@ -49,7 +49,6 @@ from daemon.core.invoice.request import (
 from daemon.core.invoice.rules import FIELD as STAMP_DUTY
 from daemon.core.invoice.rules import PSVB_RATES, Rules, stamp_duty
 from daemon.core.invoice.taxes import tax_lines, withholdings
-from daemon.core.invoice.texts import as_cut
 from daemon.core.invoice.unknown import misspelt, refusals_of, unknown_fields, warnings_of
 from daemon.core.money import MAX_AMOUNT, round_half_up, scaled
 

@@ -28,8 +28,7 @@ from daemon.store.sqlite.disk_failure import storage_error
 from daemon.store.sqlite.lock import LedgerLock
 from daemon.store.sqlite.migrations import migrate, migrations
 from daemon.store.tables import audit
-from daemon.store.tables.lineage import begin_epoch
-from daemon.store.tables.meta import write_meta
+from daemon.store.tables.meta import begin_epoch, write_meta
 
 PAGES = 4096
 """Copied between two looks for a signal: 16 MiB."""

@@ -16,8 +16,7 @@ from daemon.core.errors import StorageFull
 from daemon.store.maintenance.housekeeping import LOST_WRITES, mark_restored
 from daemon.store.sqlite.lock import MarkRow
 from daemon.store.sqlite.queries import load
-from daemon.store.tables.lineage import begin_epoch, read_lineage
-from daemon.store.tables.meta import read_meta, write_meta
+from daemon.store.tables.meta import begin_epoch, read_lineage, read_meta, write_meta
 
 _SQL = load(__name__)
 

@@ -38,8 +38,7 @@ from daemon.store.sqlite.high_water import (
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book import books, entries
 from daemon.store.tables.book.calendar_closures import most_numbers, numbers
-from daemon.store.tables.lineage import LEDGER_ID
-from daemon.store.tables.meta import read_meta
+from daemon.store.tables.meta import LEDGER_ID, read_meta
 from daemon.store.tables.people import end_all_sessions
 
 LastZ = int | Mapping[str, int] | None

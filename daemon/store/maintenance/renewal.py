@@ -17,9 +17,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-import aiosqlite
-import structlog
-
 from common import notify
 from common.files import real_path, sync_path
 from common.language import Text
@@ -46,8 +43,6 @@ PAGES = 1024
 STEP_SECONDS = 600.0
 """A worn card has to write so many pages, or to sync the whole, within that time."""
 MEGABYTE = 1024 * 1024
-
-log = structlog.get_logger(__name__)
 
 
 async def renew_after_failure(ledger: Path) -> bool:
@@ -100,6 +95,7 @@ def _make_room(ledger: Path) -> None:
 
 async def _copy(ledger: Path, copy: Path) -> None:
     """Nothing is written to the old file, not even at the end of the connection."""
+    import aiosqlite  # noqa: PLC0415  only a ledger whose disk has failed is copied: nothing else loads it
 
     def progress(*_: int) -> None:
         notify.still_starting(STEP_SECONDS)
@@ -136,7 +132,11 @@ async def _put_in_place(ledger: Path) -> None:
     with _failing():
         await asyncio.to_thread(_exchange, ledger, aside)
     failures = read_failures(ledger)
-    log.warning("ledger.copied", aside=aside.name, cause=failures[-1].cause if failures else "")
+    import structlog  # noqa: PLC0415  a command that only reads has nothing to log, and starts without it
+
+    structlog.get_logger(__name__).warning(
+        "ledger.copied", aside=aside.name, cause=failures[-1].cause if failures else ""
+    )
 
 
 def _exchange(ledger: Path, aside: Path) -> None:

@@ -32,7 +32,7 @@ from daemon.store.sqlite.lock import read_mark
 from daemon.store.sqlite.migrations import is_current, migrations
 from daemon.store.tables.audit import broken_entry, is_cut_off
 from daemon.store.tables.book.books import all_books
-from daemon.store.tables.book.damaged import lenient
+from daemon.store.tables.book.codec import lenient
 from daemon.store.tables.meta import Damage
 
 OLDER = Text("{path}: the ledger is of an older version; start mcfd once to bring it up to date")

@@ -11,7 +11,7 @@ from common.language.reasons import to_stored
 from daemon.core.events import CERTIFIED, CLOSURE, Event, EventSpan
 from daemon.core.ledger.book import Book
 from daemon.store.sqlite.queries import OUTBOX, load, read_as
-from daemon.store.tables.lineage import read_lineage
+from daemon.store.tables.meta import read_lineage
 
 _SQL = load(__name__)
 _OUTBOX = load(OUTBOX)

@@ -19,8 +19,7 @@ from daemon.core.ledger.book import Book
 from daemon.core.report.journal import Extent, Page
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book import attempts
-from daemon.store.tables.book.codec import RECORD_COLUMNS, read_invoice, record_of, unpack
-from daemon.store.tables.book.damaged import UNREADABLE, each_of
+from daemon.store.tables.book.codec import RECORD_COLUMNS, UNREADABLE, each_of, read_invoice, record_of, unpack
 from daemon.store.tables.book.totals import bracket
 
 _SQL = load(__name__, columns=RECORD_COLUMNS)

@@ -1,16 +1,23 @@
 """Single values of the ledger that belong to no other table; among them what is known to be damaged in it, as `mcfd verify` or a reading has
-found it, until a `verify` finds the ledger sound."""
+found it, until a `verify` finds the ledger sound; and which ledger this is, and how often it was put back: by both, headquarters tells a ledger that goes
+on from one that began again.
+
+An epoch begins with each restore. Its number goes up, and is the time of the restore (in seconds) wherever the clock allows, so that
+two restores of one backup are two epochs and not one with two contents."""
 
 from __future__ import annotations
 
 import sqlite3
+import uuid
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from common.language.reasons import ENTRY_UNREADABLE, to_stored
+from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
+from daemon.store.sqlite.disk_failure import DAMAGED
 from daemon.store.sqlite.queries import load
 
 _SQL = load(__name__)
@@ -18,6 +25,9 @@ _SQL = load(__name__)
 DAMAGE = "damage"
 MOST = 20
 """Findings kept; `mcfd verify` tells all."""
+
+LEDGER_ID = "ledger_id"
+EPOCHS = "epochs"
 
 
 def read_meta(connection: sqlite3.Connection, name: str) -> str:
@@ -66,3 +76,48 @@ def damaged_entries(book: Book, records: Sequence[Record]) -> list[str]:
         for record in records
         if record.state == "damaged"
     ]
+
+
+class ClosureEpoch(msgspec.Struct, frozen=True, array_like=True):
+    """Of every closure whose row is younger than `after`."""
+
+    after: int
+    number: int
+
+
+class Lineage(msgspec.Struct, frozen=True):
+    """`epochs` oldest first; before the first restore, none."""
+
+    ledger_id: str
+    epochs: tuple[ClosureEpoch, ...]
+
+    def epoch_of(self, closure_row: int) -> int:
+        return max((epoch.number for epoch in self.epochs if epoch.after < closure_row), default=0)
+
+    @property
+    def epoch(self) -> int:
+        """Of what happens now."""
+        return max((epoch.number for epoch in self.epochs), default=0)
+
+
+def identify(connection: sqlite3.Connection) -> None:
+    """Gives a ledger its id, once."""
+    if not read_meta(connection, LEDGER_ID):
+        write_meta(connection, LEDGER_ID, str(uuid.uuid4()))
+
+
+def read_lineage(connection: sqlite3.Connection) -> Lineage:
+    try:
+        epochs = msgspec.json.decode(read_meta(connection, EPOCHS) or "[]", type=tuple[ClosureEpoch, ...])
+    except msgspec.MsgspecError as error:
+        raise LedgerUnusable(DAMAGED) from error
+    return Lineage(read_meta(connection, LEDGER_ID), epochs)
+
+
+def begin_epoch(connection: sqlite3.Connection, at: int) -> None:
+    """`at` in ms, by whatever the clock says."""
+    identify(connection)
+    lineage = read_lineage(connection)
+    (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM closure").fetchone()
+    begun = ClosureEpoch(last, max(lineage.epoch + 1, at // 1000))
+    write_meta(connection, EPOCHS, msgspec.json.encode([*lineage.epochs, begun]).decode())

@@ -42,7 +42,7 @@ from daemon.core.ledger.verdict import is_last, strangers
 from daemon.core.machine.state import Certified, FiscalCounters
 from daemon.machines.adapter import ConnectedMachine
 from daemon.store.tables.book import attempts
-from daemon.usecases.certification import credit, enter_invoice, recover
+from daemon.usecases.certification import enter_invoice, numbers, recover
 from daemon.usecases.certification.idempotency import outcome_of
 from daemon.usecases.worker.aggregate import announce
 from daemon.usecases.worker.attempts import LiveAttempt
@@ -108,7 +108,7 @@ async def attempt(job: AttemptRun, entry: QueueEntry) -> Record:
                 _check_intent(job)
                 if job.invoice.is_credit:
                     await job.intent
-                    job.invoice = await credit.claim(job.worker, job.id, job.invoice)
+                    job.invoice = await numbers.claim(job.worker, job.id, job.invoice)
             except McfdError as error:
                 await _end(job, "abandoned", reason_of(error, NOT_SENT_BECAUSE))
                 raise

@@ -13,9 +13,8 @@ from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.deferred import NumberWaits
 from daemon.core.ledger.phases import Phase, Step
 from daemon.core.ledger.take_over import NumberReserved
-from daemon.store.tables.book import attempts, deferred, request_keys
-from daemon.usecases.certification import credit as credit_note
-from daemon.usecases.certification import numbering
+from daemon.store.tables.book import attempts, deferred, uniqueness
+from daemon.usecases.certification import numbers
 from daemon.usecases.certification.attempt import AttemptRun, attempt
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.worker.attempts import LiveAttempt
@@ -42,7 +41,7 @@ async def certify_body(
     """Under a key that is this request's; `arrived` in loop time."""
     deadline = arrived + worker.limits.patience
     while True:
-        numbered, is_ours = numbering.numbered(worker, body, credit=credit)
+        numbered, is_ours = numbers.numbered(worker, body, credit=credit)
         invoice = read_body(worker, numbered, call, credit=credit)
         try:
             return await certify_invoice(worker, invoice, call, arrived=arrived, deadline=deadline)
@@ -74,10 +73,10 @@ async def certify_invoice(
 async def dry_run(worker: MachineWorker, body: object, call: Call, *, credit: bool = False) -> Invoice:
     """The invoice as it would go to the machine, with its totals and warnings, or the error that it would get; nothing is stored or sent
     (decision 40)."""
-    body, _ = numbering.numbered(worker, body, credit=credit)
+    body, _ = numbers.numbered(worker, body, credit=credit)
     invoice = read_body(worker, body, call, credit=credit)
     refuse_duplicate(worker, invoice)
-    return credit_note.check(worker, invoice) if invoice.is_credit else invoice
+    return numbers.check(worker, invoice) if invoice.is_credit else invoice
 
 
 def read_body(worker: MachineWorker, body: object, call: Call, *, credit: bool) -> Invoice:
@@ -87,9 +86,9 @@ def read_body(worker: MachineWorker, body: object, call: Call, *, credit: bool) 
     if not rates:
         worker.ready()  # without the machine's rates nothing can be checked
     if credit:
-        body = credit_note.referenced(worker, body)
+        body = numbers.referenced(worker, body)
     invoice = read_invoice(body, defaults=worker.defaults, rates=rates, credit=credit, strict=call.strict)
-    return credit_note.name(worker, invoice)
+    return numbers.name(worker, invoice)
 
 
 async def number_decided(worker: MachineWorker, other: LiveAttempt, deadline: float) -> None:
@@ -117,7 +116,7 @@ def _reserved(worker: MachineWorker, record: Record) -> MachineBusy | NumberRese
 
 
 def refuse_duplicate(worker: MachineWorker, invoice: Invoice, deferred_id: int = 0) -> None:
-    if not worker.ledger.peek(request_keys.is_reserved, worker.book, invoice.number):
+    if not worker.ledger.peek(uniqueness.is_reserved, worker.book, invoice.number):
         return
     taken, find = worker.defaults.numbers.taken_from(worker.now()), worker.ledger.peek
     record = find(attempts.find_number, worker.book, invoice.number, taken)

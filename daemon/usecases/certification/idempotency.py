@@ -17,7 +17,7 @@ from daemon.core.ledger.book import KeyUse
 from daemon.core.ledger.deferred import DeferredSale, DeferredState
 from daemon.core.ledger.phases import Phase
 from daemon.core.ledger.take_over import NumberReserved, UnknownElsewhere
-from daemon.store.tables.book import attempts, deferred, request_keys
+from daemon.store.tables.book import attempts, deferred, uniqueness
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ async def once(
         await _ended(running.done, deadline)
     worker.attempts.claim_key(key, call.fingerprint)
     try:
-        use = worker.ledger.peek(request_keys.find_key, worker.book, key)
+        use = worker.ledger.peek(uniqueness.find_key, worker.book, key)
         if use is not None:
             check_same(worker, use.fingerprint, call)
             use = await _ended_use(worker, use, call)
@@ -82,7 +82,7 @@ async def _ended_use(worker: MachineWorker, use: KeyUse, call: Call) -> KeyUse |
     if use.record is None or use.record.state == "certified":
         return use
     await outcome_of(worker, use.record.id)
-    return worker.ledger.peek(request_keys.find_key, worker.book, call.key_hash)
+    return worker.ledger.peek(uniqueness.find_key, worker.book, call.key_hash)
 
 
 async def outcome_of(worker: MachineWorker, attempt_id: int) -> Record:
@@ -132,7 +132,7 @@ async def find_request(worker: MachineWorker, key: str) -> FoundRequest | None:
     sale = worker.ledger.peek(deferred.by_key, worker.book, key_hash)
     if sale is not None and sale.state in _WAITING:
         return FoundRequest(_WAITING[sale.state], sale=sale)
-    use = worker.ledger.peek(request_keys.find_key, worker.book, key_hash, failed=True)
+    use = worker.ledger.peek(uniqueness.find_key, worker.book, key_hash, failed=True)
     if use is not None and use.sale is not None:  # its attempt is under way
         use = KeyUse(use.fingerprint, worker.ledger.peek(attempts.find_record, worker.book, use.sale.attempt_id))
     runs = worker.attempts.of_key(key_hash) is not None

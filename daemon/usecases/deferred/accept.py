@@ -21,7 +21,7 @@ from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.deferred import REQUESTED, DeferredBacklog, DeferredSale, KeyRequired, NotWaiting, NumberWaits
 from daemon.core.ledger.entries import OutageReason
 from daemon.store.tables.book import attempts, deferred, outages
-from daemon.usecases.certification import numbering
+from daemon.usecases.certification import numbers
 from daemon.usecases.certification.certify import certify_body, number_decided, read_body, refuse_duplicate
 from daemon.usecases.certification.idempotency import Answered, FoundRequest, find_request, once
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -63,7 +63,7 @@ async def _defer(worker: MachineWorker, body: object, call: Call, reason: Outage
     if not call.key:  # of a till that sets no headers
         call = msgspec.structs.replace(call, key=f"mcfd-{secrets.token_hex(16)}")
     while True:
-        numbered, is_ours = numbering.numbered(worker, body, credit=False)
+        numbered, is_ours = numbers.numbered(worker, body, credit=False)
         invoice = read_body(worker, numbered, call, credit=False)
         while other := worker.attempts.find(invoice.number):
             await number_decided(worker, other, arrived + worker.limits.patience)

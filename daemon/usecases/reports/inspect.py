@@ -19,7 +19,7 @@ from daemon.core.machine.state import ServerLink
 from daemon.core.report.machine_info import MachineInfo, machine_info
 from daemon.core.report.report_parts import Letterhead, digest_of, letterhead_bytes, read_letterhead
 from daemon.machines.adapter import ConnectedMachine
-from daemon.store.tables.book import letterheads
+from daemon.store.tables.book import calendar_closures
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.worker.machine_worker import MachineReading, MachineWorker
 
@@ -140,16 +140,18 @@ async def take_letterhead(worker: MachineWorker) -> None:
     if worker.compose_letterhead is None:
         return
     with contextlib.suppress(StorageError):
-        newest = await worker.ledger.read(letterheads.newest, worker.book)
+        newest = await worker.ledger.read(calendar_closures.newest_letterhead, worker.book)
         taxpayer = worker.taxpayer or (read_letterhead(newest[1]).taxpayer if newest else ())
         content = letterhead_bytes(worker.compose_letterhead(taxpayer))
         digest = digest_of(content)
         if newest is None or newest[0] != digest:
-            await worker.ledger.write(letterheads.keep, worker.book, digest, content, worker.clock.millis())
+            await worker.ledger.write(
+                calendar_closures.keep_letterhead, worker.book, digest, content, worker.clock.millis()
+            )
         worker.defaults = msgspec.structs.replace(worker.defaults, letterhead=digest)
 
 
 async def letterhead_of(worker: MachineWorker, digest: bytes) -> Letterhead | None:
     """None for what names none, and for one that is not in this ledger."""
-    content = await worker.ledger.read(letterheads.find, worker.book, digest) if digest else None
+    content = await worker.ledger.read(calendar_closures.find_letterhead, worker.book, digest) if digest else None
     return None if content is None else read_letterhead(content)

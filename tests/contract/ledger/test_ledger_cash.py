@@ -11,7 +11,7 @@ from daemon.core.clock import DAY
 from daemon.core.errors import TooManyCashMoves
 from daemon.core.ledger.entries import CashMove, CashTotal, Placed
 from daemon.store.maintenance.verify import verify
-from daemon.store.tables.book import request_keys
+from daemon.store.tables.book import uniqueness
 
 
 def deposit(amount: int) -> CashMove:
@@ -87,7 +87,7 @@ async def test_the_key_stands_for_the_answer_in_the_same_transaction(path: Path)
         till = await Till.of(store)
         result = await move(till, deposit(5), key="k")
     async with opened(path) as store:
-        use = store.ledger.peek(request_keys.find_key, till.book, Call(key="k").key_hash)
+        use = store.ledger.peek(uniqueness.find_key, till.book, Call(key="k").key_hash)
         assert use is not None
         assert use.answer == result
         (entry,) = await store.audit.newest(1)

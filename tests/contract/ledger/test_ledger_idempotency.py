@@ -11,7 +11,7 @@ from daemon.core.call import Call
 from daemon.core.errors import KeyReused
 from daemon.core.ledger.attempt import NOT_CERTIFIED, NOT_SENT
 from daemon.store import Store
-from daemon.store.tables.book import attempts, request_keys
+from daemon.store.tables.book import attempts, uniqueness
 
 KEY, BODY = b"k" * 16, b"f" * 16
 
@@ -22,9 +22,9 @@ async def test_a_failed_attempt_frees_number_and_key(store: Store, till: Till, s
     failed = await till.fail(invoice(), state, key=KEY)
     assert (failed.state, failed.seq, failed.reason) == (state, 1, "E:No amount!")
     assert store.ledger.peek(attempts.find_number, till.book, "F-1") is None
-    assert store.ledger.peek(request_keys.find_key, till.book, KEY) is None
+    assert store.ledger.peek(uniqueness.find_key, till.book, KEY) is None
     record = await till.certify(invoice(), KEY, b"other body")
-    use = store.ledger.peek(request_keys.find_key, till.book, KEY)
+    use = store.ledger.peek(uniqueness.find_key, till.book, KEY)
     assert use is not None
     assert (use.record, use.fingerprint) == (record, b"other body")
 
@@ -35,7 +35,7 @@ async def test_a_key_stands_for_one_request(store: Store, till: Till) -> None:
     with pytest.raises(KeyReused):
         await till.begin(invoice("F-2"), KEY, b"x" * 16)
     assert store.ledger.peek(attempts.unfinished, till.book) == []
-    use = store.ledger.peek(request_keys.find_key, till.book, KEY)
+    use = store.ledger.peek(uniqueness.find_key, till.book, KEY)
     assert use is not None
     assert use.record == record
 
@@ -43,7 +43,7 @@ async def test_a_key_stands_for_one_request(store: Store, till: Till) -> None:
 async def test_a_key_is_found_while_its_request_runs(store: Store, till: Till) -> None:
     """The note of the key is written with the intent, not with the outcome."""
     attempt_id = await till.begin(invoice(), KEY, BODY)
-    use = store.ledger.peek(request_keys.find_key, till.book, KEY)
+    use = store.ledger.peek(uniqueness.find_key, till.book, KEY)
     assert use is not None
     assert use.record is not None
     assert (use.fingerprint, use.record.id, use.record.state) == (BODY, attempt_id, "begun")
@@ -53,7 +53,7 @@ async def test_a_key_of_a_closure_gives_that_closure(store: Store, till: Till) -
     """A retried Z with its key is the same Z, also after a restart."""
     call = Call(key="of a Z", fingerprint=BODY)
     closure = await till.close(call=call)
-    use = store.ledger.peek(request_keys.find_key, till.book, call.key_hash)
+    use = store.ledger.peek(uniqueness.find_key, till.book, call.key_hash)
     assert use is not None
     assert (use.closure, use.fingerprint) == (closure, BODY)
     with pytest.raises(KeyReused):
@@ -64,7 +64,7 @@ async def test_a_key_of_a_closure_gives_that_closure(store: Store, till: Till) -
 async def test_an_answer_can_be_kept(store: Store, till: Till) -> None:
     """For requests that leave no record, the answer itself is kept under the key."""
     await store.ledger.keep_answer(till.book, KEY, BODY, b'{"wasPending":false}', at=START)
-    use = store.ledger.peek(request_keys.find_key, till.book, KEY)
+    use = store.ledger.peek(uniqueness.find_key, till.book, KEY)
     assert use is not None
     assert (use.answer, use.record, use.closure) == (b'{"wasPending":false}', None, None)
     with pytest.raises(KeyReused):
@@ -75,7 +75,7 @@ async def test_keys_of_two_books_are_two_keys(store: Store, till: Till) -> None:
     """A client's key means nothing on another machine."""
     await till.certify(invoice(), KEY, BODY)
     other = await Till.of(store, "EL02000099-1")
-    assert store.ledger.peek(request_keys.find_key, other.book, KEY) is None
+    assert store.ledger.peek(uniqueness.find_key, other.book, KEY) is None
 
 
 DAY = 24 * 60 * MINUTE
@@ -100,11 +100,11 @@ async def test_pruning_lets_go_of_old_keys_and_events_only(store: Store, till: T
     assert (await store.events.span()).oldest == 3
     await days(till, 22)
     await store.retention.prune(till.at)
-    assert store.ledger.peek(request_keys.find_key, till.book, KEY) is not None
+    assert store.ledger.peek(uniqueness.find_key, till.book, KEY) is not None
     newest = (await store.events.span()).newest
     await days(till, 1)
     assert await store.retention.prune(till.at) == 2
-    assert store.ledger.peek(request_keys.find_key, till.book, KEY) is None
+    assert store.ledger.peek(uniqueness.find_key, till.book, KEY) is None
     assert (await store.events.span()).newest == newest + 1
     assert (await store.ledger.state(till.book)).last_seq == 32
     assert await store.retention.prune(till.at) == 0
@@ -121,7 +121,7 @@ async def test_a_clock_that_was_ahead_deletes_no_key(store: Store, till: Till, o
         till.at += 30 * DAY + DAY // 2
         await till.certify(invoice(f"AHEAD-{at}"), f"key-{at}".encode(), BODY)
         await store.retention.prune(till.at)
-    use = store.ledger.peek(request_keys.find_key, till.book, call.key_hash)
+    use = store.ledger.peek(uniqueness.find_key, till.book, call.key_hash)
     assert use is not None
     assert use.closure == closure
 
@@ -131,7 +131,7 @@ async def test_the_time_of_another_machine_s_book_deletes_no_key(store: Store, t
     await till.certify(invoice("F-1"), KEY, BODY)
     await days(await Till.of(store, "EL02000099-1"), 60)
     assert await store.retention.prune(till.at + 100 * DAY)
-    assert store.ledger.peek(request_keys.find_key, till.book, KEY) is not None
+    assert store.ledger.peek(uniqueness.find_key, till.book, KEY) is not None
 
 
 async def test_a_clock_that_was_ahead_deletes_no_event(store: Store, till: Till) -> None:

@@ -21,7 +21,7 @@ from daemon.core.report.fiscal_reports import x_report
 from daemon.store import Store
 from daemon.store.maintenance import sandbox
 from daemon.store.maintenance.verify import verify
-from daemon.store.tables.book import attempts, request_keys
+from daemon.store.tables.book import attempts, uniqueness
 from daemon.store.tables.book.books import BookStart, read_start
 
 BATCH = 7
@@ -213,8 +213,8 @@ async def test_what_went_leaves_nothing_behind(tmp_path: Path, monkeypatch: pyte
             await till.certify(invoice(f"F-{number}"), key=b"key-%d" % number, body=b"body")
         await store.ledger.aggregate(till.book)
         assert await trimmed(store) == 30 + 30 - NEWEST  # that were counted, that went
-        assert store.ledger.peek(request_keys.find_key, till.book, b"key-3") is None
-        assert (use := store.ledger.peek(request_keys.find_key, till.book, b"key-29")) is not None
+        assert store.ledger.peek(uniqueness.find_key, till.book, b"key-3") is None
+        assert (use := store.ledger.peek(uniqueness.find_key, till.book, b"key-29")) is not None
         assert use.record is not None
         assert store.ledger.peek(attempts.find_number, till.book, "F-3") is None
         again = await till.certify(invoice("F-3"), key=b"key-3", body=b"another")

@@ -16,7 +16,7 @@ from daemon.core.machine.state import Certified, FiscalCounters
 from daemon.store import Store
 from daemon.store.maintenance.housekeeping import mark_restored
 from daemon.store.maintenance.verify import verify
-from daemon.store.tables.book import attempts, request_keys
+from daemon.store.tables.book import attempts, uniqueness
 
 
 async def disputed(till: Till, number: str = "F-1") -> int:
@@ -34,7 +34,7 @@ async def test_settled_as_certified(store: Store, till: Till, path: Path) -> Non
     assert (record.state, record.seq, record.reason) == ("certified", 1, "seen on the receipt")
     state = await store.ledger.state(till.book)
     assert (state.attention, state.counters, state.last_number) == ("", FiscalCounters(1, 1, 0), "F-1")
-    use = store.ledger.peek(request_keys.find_key, till.book, b"F-1".rjust(16))
+    use = store.ledger.peek(uniqueness.find_key, till.book, b"F-1".rjust(16))
     assert use is not None
     assert use.record == record
     assert (await store.ledger.aggregate(till.book)).running["FV.n"] == 1
@@ -65,7 +65,7 @@ async def test_settled_as_abandoned(store: Store, till: Till, path: Path) -> Non
     record = await store.decisions.abandoned(till.book, attempt_id, reason="no receipt came out", at=till.at)
     assert (record.state, record.seq, record.reason) == ("abandoned", 1, "no receipt came out")
     assert (await store.ledger.state(till.book)).attention == ""
-    assert store.ledger.peek(request_keys.find_key, till.book, b"F-1".rjust(16)) is None
+    assert store.ledger.peek(uniqueness.find_key, till.book, b"F-1".rjust(16)) is None
     assert (await till.certify(invoice("F-1"))).seq == 2
     with pytest.raises(NotFound):
         await store.decisions.certified(

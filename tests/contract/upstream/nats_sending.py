@@ -6,8 +6,7 @@ import asyncio
 
 from support.ledgers.outbox import make_outgoing
 
-from daemon.upstream.event import compose
-from daemon.upstream.options import Options, open_receiver
+from daemon.upstream.options import Options, compose, open_receiver
 
 
 def compose_here(entry):

@@ -13,7 +13,7 @@ from support.ledgers.ledger import START, Till, invoice, opened, tamper
 from common.wire.closure import GENESIS, ClosureData, proves_itself, read_closure
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.maintenance.backup import backup, restore
-from daemon.upstream.event import compose
+from daemon.upstream.options import compose
 
 ROOT = Path(__file__).parents[3]
 SCHEMA = json.loads((ROOT / "docs" / "closure-event.schema.json").read_text())

@@ -22,8 +22,7 @@ from common.wire.upstream_kinds import KINDS as ADAPTERS
 from common.wire.upstream_kinds import UpstreamKindName
 from daemon.core.delivery import Again, Delivered
 from daemon.settings import load
-from daemon.upstream.event import compose
-from daemon.upstream.options import UpstreamReceiver, open_receiver
+from daemon.upstream.options import UpstreamReceiver, compose, open_receiver
 from daemon.usecases.delivery.replicate import Backoff, Replicator
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "closure-event.schema.json").read_text())

@@ -10,8 +10,7 @@ from support.ledgers.outbox import START, MemoryOutbox
 from support.receivers.headquarters import HttpHeadquarters, started, until
 
 from daemon.core.delivery import Delivered
-from daemon.upstream.event import compose
-from daemon.upstream.options import open_receiver
+from daemon.upstream.options import compose, open_receiver
 from daemon.usecases.delivery.replicate import Backoff, Replicator
 
 pytestmark = pytest.mark.long

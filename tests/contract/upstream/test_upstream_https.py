@@ -18,10 +18,9 @@ from support.receivers.headquarters import HttpHeadquarters, started, until
 
 from common.language.reasons import from_stored
 from daemon.core.delivery import Again, Delivered, DeliveryRefused
-from daemon.upstream.event import compose
 from daemon.upstream.https import open_receiver as open_https
 from daemon.upstream.https import open_webhook
-from daemon.upstream.options import open_receiver
+from daemon.upstream.options import compose, open_receiver
 from daemon.usecases.delivery.replicate import Backoff, Replicator
 
 NIM, OTHER = "EL02000015-1", "EL02000016-1"

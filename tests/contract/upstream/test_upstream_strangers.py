@@ -16,8 +16,7 @@ from support.receivers.headquarters import NatsHeadquarters, started, until
 from support.receivers.nats_server import CONFIG, NIM, OTHER, SECOND
 
 from daemon.core.delivery import Again, Delivered
-from daemon.upstream.event import compose
-from daemon.upstream.options import Options, open_receiver
+from daemon.upstream.options import Options, compose, open_receiver
 from headquarters.cli.main import cli
 from headquarters.core.nats_accounts import ASK_SUBJECTS, READER_PUBLISHES
 

@@ -31,7 +31,7 @@ from daemon.core.ledger.paper import PaperInvoice
 from daemon.core.ledger.take_over import TakeOverRefused
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.store import Store
-from daemon.store.tables.book.time_repair import ahead_of
+from daemon.store.tables.book.entries import hours_ahead
 from daemon.store.tables.events import DEFAULT_LANES
 from daemon.store.tables.meta import write_meta
 from daemon.usecases.deferred.accept import open_sales, release, withdraw
@@ -447,7 +447,7 @@ class Troubles:
         now = self.box.millis()
         async with await Store.open(self.box.ledger, timezone=zone("UTC"), reserve_bytes=0) as store:
             book = await store.ledger.open_book(self.world.nim, "live")
-            ahead = ahead_of((await store.ledger.state(book)).last_at, now)
+            ahead = hours_ahead((await store.ledger.state(book)).last_at, now)
             with contextlib.suppress(NotFound):
                 await store.decisions.repair_time(book, now=now, ahead=ahead, reason="the box was ahead")
                 self.world.time_was_repaired = True

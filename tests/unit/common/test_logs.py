@@ -110,9 +110,9 @@ def test_the_standard_library_comes_out_of_the_same_door(out):
 
 
 def test_libraries_that_log_values_are_kept_short(out):
-    """aiosqlite logs SQL with its values at debug: not even with our own level at debug."""
+    """SQLAlchemy logs SQL with its values at info: not even with our own level at debug."""
     logs.set_level("debug")
-    logging.getLogger("aiosqlite").debug("executing %s", "INSERT Awa")
+    logging.getLogger("sqlalchemy.engine").info("executing %s", "INSERT Awa")
     logging.getLogger("httpx").info("POST https://hq.example/?token=1")
     structlog.get_logger().debug("ours")
     assert [line["event"] for line in lines(out)] == ["ours"]

@@ -26,7 +26,7 @@ from daemon.settings import Settings, Storage
 from daemon.usecases.worker.machine_workers import MachineWorkers
 Certificate(Settings(storage=Storage(path=Path("x")))).freshen_at_start()
 create_api(ApiDeps(workers=MachineWorkers([]), keyring=None, timezone="UTC", clock=lambda: 0))
-others = {"rich", "pydantic", "cryptography", "attr", "attrs", "annotated_types", "greenlet", "jinja2"}
+others = {"rich", "pygments", "pydantic", "cryptography", "attr", "attrs", "annotated_types", "greenlet", "jinja2", "httpx"}
 print(*sorted(others & {name.partition(".")[0] for name in sys.modules}), *sorted(name for name in sys.modules if name.startswith("yaml.")))
 """
 

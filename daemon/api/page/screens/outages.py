@@ -11,9 +11,9 @@ from daemon.api.page.visit import Visit, name_of, redirect, render, screen
 from daemon.core.clock import DAY, millis, millis_text
 from daemon.core.errors import InvalidRequest, NotFound
 from daemon.core.ledger.outage import Outage
-from daemon.paper.outage import REASONS, RECIPIENTS, duration_text
+from daemon.paper.reports import REASONS, RECIPIENTS, duration_text
 from daemon.paper.shop import Style
-from daemon.usecases.outages import look
+from daemon.usecases.outages import note_notified
 
 PER_PAGE: Final = 100
 SPAN: Final = 366 * DAY
@@ -33,7 +33,7 @@ async def note(visit: Visit) -> Reply:
     if at := form.get("at", ""):
         body["at"] = _instant(at, visit)
     try:
-        await look.note_notified(visit.worker, number, body, visit.call())
+        await note_notified(visit.worker, number, body, visit.call())
     except (InvalidRequest, NotFound) as error:
         fault = fault_of(error)
         return await _screen(visit, status=fault.status, problem=fault.message(visit.say))

@@ -22,11 +22,10 @@ from daemon.core.report.fiscal_reports import ZReport
 from daemon.paper.html import as_html
 from daemon.paper.invoice import invoice_document
 from daemon.paper.layout import Document, Width
-from daemon.paper.outage import outage_document
 from daemon.paper.pdf import PaperSize, as_pdf, poster
-from daemon.paper.reports import report_document
+from daemon.paper.reports import outage_document, report_document
 from daemon.paper.shop import Style
-from daemon.usecases.outages.look import find_outage
+from daemon.usecases.outages import find_outage
 from daemon.usecases.reports import acts, inspect, journal, report
 from daemon.usecases.reports.close_period import calendar_closure
 
@@ -60,7 +59,7 @@ async def pdf_answer(deps: ApiDeps, holder: str, document: Document, name: str =
 
 @screen("/ui/paper/{what:str}/{name:str}", "look", change=True)
 async def print_paper(visit: Visit) -> Reply:
-    """On the printer of `[printer]`; then the screen that it was asked from says so."""
+    """On the printer of `[printer]`; then the screen that it came from says so."""
     async with visit.worker.acts_lock:
         document, place, copied = await _document(visit)
         await visit.deps.paper.print(document)

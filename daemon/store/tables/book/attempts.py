@@ -37,7 +37,7 @@ from daemon.core.machine.nim import short_nim
 from daemon.core.machine.state import Certified, LastInvoice
 from daemon.core.report.journal import Page
 from daemon.store.sqlite.queries import load
-from daemon.store.tables.book import counters, deferred, take_overs
+from daemon.store.tables.book import deferred, epochs, take_overs
 from daemon.store.tables.book.books import BookHead, advance, advance_certified, all_books, book_state, read_head
 from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, invoice_bytes, pack, record_of, tally_bytes, unpack
 from daemon.store.tables.book.epochs import Activation, begin_epoch, present_epoch
@@ -184,7 +184,7 @@ def _counter(connection: sqlite3.Connection, book: Book, type_: str, word: Certi
     if word.fc is not None:
         return word.fc
     seq = read_head(connection, book.id).seq + 1
-    return counters.derived(connection, book.id, seq=seq, epoch=epoch, type_=type_, now=word.counters)
+    return epochs.derived_counter(connection, book.id, seq=seq, epoch=epoch, type_=type_, now=word.counters)
 
 
 def _take_epoch(connection: sqlite3.Connection, book: Book, outcome: Outcome, present: Activation) -> Activation:

@@ -10,6 +10,7 @@ import msgspec
 
 from common.language import Text
 from common.language.reasons import to_stored
+from daemon.core.delivery import BookStanding
 from daemon.core.errors import NotFound
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book, BookState, LastSeen, Tally
@@ -27,6 +28,7 @@ from daemon.store.tables.book.codec import (
     seen_text,
     tally_bytes,
 )
+from daemon.store.tables.meta import read_lineage
 
 _SQL = load(__name__)
 
@@ -191,3 +193,11 @@ def write_start(connection: sqlite3.Connection, book_id: int, start: BookStart) 
     period = (start.closed_seq, start.period_start, start.fvc_start, start.cash.deposits, start.cash.withdrawals)
     counted = (start.counted_seq, start.counted_z, start.counted_id, start.bytes)
     connection.execute(_SQL["write"], (*place, *sums, *period, *counted, book_id))
+
+
+def standing(connection: sqlite3.Connection, book: Book) -> BookStanding:
+    """How it stands at this moment, for the box's presence."""
+    lineage = read_lineage(connection)
+    *heads, tc, fvc, frc, certified_at, question = connection.execute(_SQL["standing"], (book.id,)).fetchone()
+    values = (lineage.ledger_id, lineage.epoch, *heads, counters_of(tc, fvc, frc), certified_at, question > 0)
+    return BookStanding(*values)

@@ -67,3 +67,11 @@ FROM book_start WHERE book_id = ?;
 INSERT OR REPLACE INTO book_start (seq, z_number, entry_id, at, hash, running, closed, closed_seq, period_start, fvc_start, deposits,
                                    withdrawals, counted_seq, counted_z, counted_id, bytes, book_id)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: standing
+SELECT z_number, coalesce((SELECT hash FROM closure WHERE book_id = book.id AND closure.z_number = book.z_number), x''),
+       last_seq, head, tc, fvc, frc,
+       coalesce((SELECT ended_at FROM certification WHERE book_id = book.id AND seq IS NOT NULL AND state = 'certified'
+                 ORDER BY seq DESC LIMIT 1), 0),
+       z_asked
+FROM book WHERE id = ?;

@@ -21,7 +21,6 @@ from daemon.core.ledger.book import Book, Tally
 from daemon.core.ledger.entries import CalendarClosed, CalendarKind, CashTotal, Placed
 from daemon.core.report.calendar_report import bounds_of, calendar_report, following, month_of, months_from
 from daemon.store.sqlite.queries import load, read_as
-from daemon.store.tables.book import letterheads
 from daemon.store.tables.book.books import read_head, read_start
 from daemon.store.tables.book.entries import COLUMNS, append
 from daemon.store.tables.book.totals import running_at
@@ -119,7 +118,7 @@ def _close(connection: sqlite3.Connection, book: Book, kind: CalendarKind, perio
     running: Tally = running_at(connection, book, upto_seq) if days else before
     highest = terms.numbers.months if kind == "month" else terms.numbers.years
     number = max(last.number if last else 0, highest) + 1
-    newest = letterheads.newest(connection, book)
+    newest = newest_letterhead(connection, book)
     report = calendar_report(
         book,
         kind=kind,
@@ -203,3 +202,18 @@ def closed_of(placed: Placed) -> CalendarClosed:
     if not isinstance(placed.entry, CalendarClosed):
         raise TypeError(f"entry {placed.id} closes no month or year")
     return placed.entry
+
+
+def keep_letterhead(connection: sqlite3.Connection, book: Book, digest: bytes, content: bytes, at: int) -> None:
+    connection.execute(_SQL["keep"], (book.id, digest, at, content))
+
+
+def find_letterhead(connection: sqlite3.Connection, book: Book, digest: bytes) -> bytes | None:
+    row = connection.execute(_SQL["find"], (book.id, digest)).fetchone()
+    return row[0] if row else None
+
+
+def newest_letterhead(connection: sqlite3.Connection, book: Book) -> tuple[bytes, bytes] | None:
+    """Digest and content."""
+    row: tuple[bytes, bytes] | None = connection.execute(_SQL["newest"], (book.id,)).fetchone()
+    return row

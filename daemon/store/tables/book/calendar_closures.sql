@@ -33,3 +33,13 @@ SELECT z_number, created_at, last_seq, hash, body FROM closure WHERE book_id = ?
 
 -- name: has_z
 SELECT EXISTS (SELECT 1 FROM closure WHERE book_id = ? AND z_number > ?);
+
+-- name: keep
+INSERT INTO letterhead (book_id, digest, at, content) VALUES (?, ?, ?, ?)
+ON CONFLICT (book_id, digest) DO UPDATE SET at = max(at, excluded.at);
+
+-- name: find
+SELECT content FROM letterhead WHERE book_id = ? AND digest = ?;
+
+-- name: newest
+SELECT digest, content FROM letterhead WHERE book_id = ? ORDER BY at DESC LIMIT 1;

@@ -4,13 +4,17 @@ An invoice is MessagePack (structs as arrays), deflated without header against a
 about 250 bytes. One byte in front tells which dictionary. Old dictionaries stay here for ever; a field that is added to `Invoice`
 goes to its end and has a default, so that old rows can still be read. A tally's keys are numbers on disk: a fifth of a row
 would otherwise be names.
+
+A damaged row becomes a record that names its entry, and the others are what they are.
 """
 
 from __future__ import annotations
 
 import json
+import sqlite3
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from types import NoneType
 from typing import Any
 
@@ -20,7 +24,9 @@ from daemon.core.errors import EntryDamaged, LedgerUnusable
 from daemon.core.invoice.invoice import GROUPS, Invoice
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import LastSeen, Tally
+from daemon.core.ledger.entries import unreadable
 from daemon.core.machine.state import FiscalCounters
+from daemon.store.sqlite.queries import load
 
 _WINDOW = -12
 """Raw deflate with a window of 4 KiB: receipts are small, and a small window is quicker to set up."""
@@ -82,6 +88,14 @@ _EMPTY = {
     number: zlib.compressobj(6, zlib.DEFLATED, _WINDOW, 5, zlib.Z_DEFAULT_STRATEGY, words)
     for number, words in _DICTIONARIES.items()
 }
+
+_SQL = load(__name__, columns=RECORD_COLUMNS)
+
+UNREADABLE = (sqlite3.DatabaseError, LedgerUnusable)
+"""What comes of reading a damaged row: a page that is none, a text that is not UTF-8, a value that nothing of ours wrote."""
+
+Place = tuple[int, int]
+"""id and seq of a record"""
 
 
 def _tally_keys() -> Iterator[str]:
@@ -211,3 +225,45 @@ def _record(row: tuple[Any, ...], invoice: Invoice) -> Record:
         nim=nim,
         fc=fc,
     )
+
+
+def each_of(connection: sqlite3.Connection, places: Iterable[Place]) -> Iterator[Record]:
+    """One by one."""
+    for record_id, seq in places:
+        try:
+            yield record_of(connection.execute(_SQL["by_id"], (record_id,)).fetchone())
+        except (*UNREADABLE, TypeError):  # TypeError: the row is gone
+            yield unreadable(record_id, seq, *_named(connection, record_id))
+
+
+def _named(connection: sqlite3.Connection, record_id: int) -> tuple[str, str]:
+    """Its number, as the index has it where the row has none, and its machine; empty where neither can be read."""
+    number = nim = ""
+    for name in ("row", "indexed"):
+        try:
+            with lenient(connection):
+                row = connection.execute(_SQL[name], (record_id,)).fetchone()
+        except sqlite3.DatabaseError:
+            continue
+        if row is not None:
+            number, nim = number or _text(row[0]), nim or _text(row[1])
+    return number, nim
+
+
+def _text(value: object) -> str:
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
+
+
+@contextmanager
+def lenient(connection: sqlite3.Connection) -> Iterator[None]:
+    """A text that is not UTF-8 is a text with surrogates, and no error of the whole row."""
+    before = connection.text_factory
+    connection.text_factory = as_it_stands
+    try:
+        yield
+    finally:
+        connection.text_factory = before
+
+
+def as_it_stands(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogateescape")

@@ -1,5 +1,9 @@
 """Activations of a machine (decision 33): the same taxpayer goes on in the same book with a new epoch, another one has a book of its own.
-Functions on a connection, for the writer or a reader."""
+Functions on a connection, for the writer or a reader.
+
+The counter of its type (SECeF 2.12.4) of a certification that the machine did not tell with it, where the ledger makes it certain: FVC counts the sales
+of several types, FRC the credit notes; FC of 38h may be either, or count each type by itself. It is certain where nothing but invoices of this very
+type was counted since the last FC that is known, or since the beginning; and where FC still is FVC (FRC) later on."""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from daemon.core.ledger.attempt import UNTOLD
 from daemon.core.ledger.book import Book, LastSeen
 from daemon.core.ledger.entries import Epoch
 from daemon.core.ledger.verdict import went_down
@@ -18,6 +23,9 @@ from daemon.store.tables.book import books, entries
 from daemon.store.tables.book.codec import counters_of, seen_text
 
 _SQL = load(__name__)
+
+REACH = 5_000
+"""Entries that are looked through."""
 
 
 class Activation(NamedTuple):
@@ -77,3 +85,37 @@ def book_of_taxpayer(connection: sqlite3.Connection, book: Book, nim: str, ifu: 
     taken = Book(found[0], found[1], book.mode) if found else books.new_book(connection, nim, book.mode)
     connection.execute(_SQL["take_up"], (ifu, taken.id))
     return taken
+
+
+def derived_counter(
+    connection: sqlite3.Connection, book_id: int, *, seq: int, epoch: int, type_: str, now: FiscalCounters
+) -> int:
+    """Of the certification with that seq, which is there or just being written; UNTOLD where it is not certain."""
+    if type_ not in ("FV", "FT", "FA"):
+        return UNTOLD
+    count = _counted(type_, now.fvc, now.frc)
+    place = (book_id, seq, epoch, type_, REACH)
+    since = fc = counted = 0
+    if before := connection.execute(_SQL["before"], place).fetchone():
+        since, fc, *both = before
+        counted = _counted(type_, *both)
+    if before or count <= REACH:
+        (others,) = connection.execute(_SQL["between"], (book_id, since, seq, epoch, type_)).fetchone()
+        if count - counted == others + 1:
+            return int(fc + others + 1)
+    after = connection.execute(_SQL["after"], place).fetchone()
+    return count if after and after[0] == _counted(type_, *after[1:]) else UNTOLD
+
+
+def counter_of_older(
+    connection: sqlite3.Connection, book_id: int, record_id: int, type_: str, now: FiscalCounters
+) -> int:
+    """The same of one that was certified before counters were kept."""
+    seq: int
+    epoch: int
+    seq, epoch = connection.execute(_SQL["place"], (record_id,)).fetchone()
+    return derived_counter(connection, book_id, seq=seq, epoch=epoch, type_=type_, now=now)
+
+
+def _counted(type_: str, fvc: int, frc: int) -> int:
+    return frc if type_ == "FA" else fvc

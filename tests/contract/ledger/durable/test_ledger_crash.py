@@ -16,7 +16,7 @@ from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
 from daemon.store import Store
 from daemon.store.maintenance.verify import verify
-from daemon.store.tables.book import attempts, request_keys
+from daemon.store.tables.book import attempts, uniqueness
 
 KILLS = 5
 PATIENCE = 60
@@ -79,7 +79,7 @@ async def check(store: Store, expected: list[list[str]]) -> None:
 
 async def is_stored(store: Store, book: Book, number: str) -> bool:
     """Its key stands for it, or it is free again because the attempt ended otherwise."""
-    use = store.ledger.peek(request_keys.find_key, book, number.rjust(24).encode())
+    use = store.ledger.peek(uniqueness.find_key, book, number.rjust(24).encode())
     return use is None or (use.record is not None and use.record.number == number)
 
 

@@ -12,7 +12,7 @@ from support.ledgers.outbox import make_outgoing
 
 from daemon.core.delivery import Proof
 from daemon.core.ledger.entries import Gap
-from daemon.upstream.event import compose
+from daemon.upstream.options import compose
 
 SCHEMA = json.loads((Path(__file__).parents[4] / "docs" / "closure-event.schema.json").read_text())
 VALIDATOR = Draft202012Validator(SCHEMA, format_checker=Draft202012Validator.FORMAT_CHECKER)

@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from daemon.store.sqlite.migrations import migrate, migrations
-from daemon.store.tables.lineage import ClosureEpoch, Lineage, begin_epoch, identify, read_lineage
+from daemon.store.tables.meta import ClosureEpoch, Lineage, begin_epoch, identify, read_lineage
 
 
 @pytest.fixture

@@ -1,11 +1,12 @@
-"""Credit notes name one sale, and never exceed it (409 CREDIT_EXCEEDS_ORIGINAL)."""
+"""Numbers that the box gives (SFE 2.18): the lowest of the series that no attempt has, so that none is missing. It is taken by the intent, durably; what is
+refused or abandoned leaves it to the next. Credit notes name one sale by its number, and never exceed it (409 CREDIT_EXCEEDS_ORIGINAL)."""
 
 from __future__ import annotations
 
 import msgspec
 
 from common.language.reasons import ORIGINAL_NOT_CHECKED, to_stored
-from daemon.core.invoice.invoice import Invoice, Warn
+from daemon.core.invoice.invoice import CREDITS, SALES, Invoice, Warn
 from daemon.core.invoice.number import read_reference
 from daemon.core.ledger.original import (
     FIELD,
@@ -14,8 +15,10 @@ from daemon.core.ledger.original import (
     read_original_number,
 )
 from daemon.core.machine.nim import activation_of
-from daemon.store.tables.book import attempts, originals
+from daemon.store.tables.book import attempts, originals, uniqueness
 from daemon.usecases.worker.machine_worker import MachineWorker
+
+NUMBER = "invoiceNumber"
 
 
 def name(worker: MachineWorker, invoice: Invoice) -> Invoice:
@@ -59,3 +62,31 @@ def check(worker: MachineWorker, invoice: Invoice) -> Invoice:
 def _unchecked(invoice: Invoice) -> Invoice:
     text = ORIGINAL_NOT_CHECKED(reference=invoice.reference)
     return msgspec.structs.replace(invoice, warnings=(*invoice.warnings, Warn("ORIGINAL_NOT_CHECKED", to_stored(text))))
+
+
+def numbered(worker: MachineWorker, body: object, *, credit: bool) -> tuple[object, bool]:
+    """The request with a number, and whether it is ours: where the shop has a series and the till sent none."""
+    series = worker.defaults.series
+    if series is None or not isinstance(body, dict) or body.get(NUMBER) not in (None, ""):
+        return body, False
+    type_ = body.get("invoiceType")
+    if type_ not in (CREDITS if credit else SALES):
+        return body, False
+    first = worker.first or worker  # a spare goes on with the numbers of the machine for which it stands
+    prefix = series.prefix(str(type_), first.configured_nim or first.book.nim, worker.now())
+    floor = worker.series_floor.get(prefix)
+    if floor is None:
+        count, highest = worker.ledger.peek(uniqueness.count_numbers, worker.book, prefix, series.digits)
+        floor = highest if count == highest else 0
+    place, is_first = floor + 1, True
+    while True:
+        number = series.number(prefix, place)
+        if worker.attempts.find(number) is not None:
+            is_first = False
+        elif not worker.ledger.peek(uniqueness.is_reserved, worker.book, number):
+            break
+        elif is_first:
+            floor = place
+        place += 1
+    worker.series_floor[prefix] = floor
+    return {**body, NUMBER: number}, True

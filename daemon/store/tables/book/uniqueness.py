@@ -1,6 +1,4 @@
-"""What the Idempotency-Keys of requests stand for. Functions on a connection.
-
-How far the series of numbers of a book goes. Functions on a connection."""
+"""What may be there once: what the Idempotency-Keys of requests stand for, and which numbers are in use. Functions on a connection."""
 
 from __future__ import annotations
 

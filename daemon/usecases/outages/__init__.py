@@ -1,1 +1,0 @@
-"""The register of outages: kept by itself, read, and completed by who was notified."""
