@@ -19,7 +19,7 @@ from common.wire.call import ANSWER_SECONDS, MOST_REPLY, RelayedCall, RelayedRep
 from common.wire.closure import NIM
 from common.wire.errors import BadEvent
 from common.wire.keys import LaneWord
-from common.wire.nats_client import NO_RESPONDERS, Client, Msg, NatsError, NoAnswer
+from common.wire.nats_client import NO_RESPONDERS, Answers, Msg, NatsError, NoAnswer
 from common.wire.nats_headers import CALL, LANE, PRESENCE, PRESENCE_STREAM
 from common.wire.presence import read_presence
 from relay.connection import Connection
@@ -149,56 +149,42 @@ class Boxes:
 
     async def _who(self, nim: str) -> dict[str, RelayedReply]:
         """The word of all who listen, by their boots. BoxOffline without one, or without the servers."""
-        client = self._connection.client
-        replies: asyncio.Queue[Msg] = asyncio.Queue()
-        inbox = client.new_inbox()
-        subscription = client.subscribe(inbox, replies.put_nowait, most=MOST_REPLY)
         found: dict[str, RelayedReply] = {}
         end = asyncio.get_running_loop().time() + WHO_SECONDS
         try:
-            client.publish(f"mcf.{nim}.{CALL}", b"", reply=inbox)
-            while (left := end - asyncio.get_running_loop().time()) > 0:
-                msg = await client.within(replies.get(), left)
-                if msg.headers.status == NO_RESPONDERS:
-                    raise BoxOffline
-                if (reply := _read(msg)) is not None:
-                    found[reply.boot] = reply
+            with self._connection.client.exchange(f"mcf.{nim}.{CALL}", b"", most=MOST_REPLY) as answers:
+                while (left := end - asyncio.get_running_loop().time()) > 0:
+                    msg = await answers.next(left)
+                    if msg.headers.status == NO_RESPONDERS:
+                        raise BoxOffline
+                    if (reply := _read(msg)) is not None:
+                        found[reply.boot] = reply
         except NoAnswer:
-            return found
+            pass
         except NatsError:
             raise BoxOffline from None
-        finally:
-            client.unsubscribe(subscription)
         return found
 
     async def _answered(self, nim: str, call: RelayedCall) -> RelayedReply:
-        client = self._connection.client
-        replies: asyncio.Queue[Msg] = asyncio.Queue()
-        inbox = client.new_inbox()
-        subscription = client.subscribe(inbox, replies.put_nowait, most=MOST_REPLY)
+        is_sent = False
         try:
-            client.publish(f"mcf.{nim}.{CALL}", encode(call), reply=inbox)
-        except NatsError:  # not a byte of it was written
-            client.unsubscribe(subscription)
-            raise BoxOffline from None
-        try:
-            return await self._first(nim, call.boot, client, replies)
-        except NatsError:  # no answer in time, or the connection is lost
-            raise BoxSilent from None
-        finally:
-            client.unsubscribe(subscription)
+            with self._connection.client.exchange(f"mcf.{nim}.{CALL}", encode(call), most=MOST_REPLY) as answers:
+                is_sent = True
+                return await self._first(nim, call.boot, answers)
+        except NatsError:  # not a byte of it was written; or no answer in time, or the connection is lost
+            raise (BoxSilent if is_sent else BoxOffline) from None
 
-    async def _first(self, nim: str, boot: str, client: Client, replies: asyncio.Queue[Msg]) -> RelayedReply:
+    async def _first(self, nim: str, boot: str, answers: Answers) -> RelayedReply:
         """The answer of the box that was meant."""
         end = asyncio.get_running_loop().time() + self._seconds
         while True:
             left = end - asyncio.get_running_loop().time()
             try:
-                msg: Msg = await client.within(replies.get(), min(left, WATCH_SECONDS))
+                msg = await answers.next(min(left, WATCH_SECONDS))
             except NoAnswer:
                 if left <= WATCH_SECONDS:
                     raise
-                await self._watch(nim, boot, replies)
+                await self._watch(nim, boot, answers)
                 continue
             if msg.headers.status == NO_RESPONDERS:
                 self._box(nim).generation = 0
@@ -210,9 +196,9 @@ class Boxes:
                 self._box(nim).line = reply.line
                 return reply
             self._box(nim).generation = 0
-            await self._watch(nim, boot, replies)
+            await self._watch(nim, boot, answers)
 
-    async def _watch(self, nim: str, boot: str, replies: asyncio.Queue[Msg]) -> None:
+    async def _watch(self, nim: str, boot: str, answers: Answers) -> None:
         """BoxSilent where the answer cannot come any more: the box has started anew, or has another connection, and may have had the
         request before."""
         box = self._box(nim)
@@ -222,7 +208,7 @@ class Boxes:
             there = {boot: ""}
         if len(there) > 1:
             self._two(nim, there.keys())
-        if there and there.get(boot) != box.line and replies.empty():
+        if there and there.get(boot) != box.line and not answers:
             box.line, box.generation = there.get(boot, ""), 0
             raise BoxSilent
 

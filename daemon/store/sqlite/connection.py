@@ -46,7 +46,8 @@ _READER_PRAGMAS = (
 
 
 class SqliteConnection:
-    """One connection on a thread of its own, which runs functions on it: many statements for one hop between threads. The thread never keeps the process alive."""
+    """One connection on a thread of its own, which runs functions on it: many statements for one hop between threads, where aiosqlite's
+    public methods hop for each. The thread never keeps the process alive."""
 
     def __init__(self, path: Path, mode: Mode) -> None:
         self._open = partial(open_file, path, mode)
