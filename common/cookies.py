@@ -2,7 +2,7 @@
 are set.
 
 Where the server speaks TLS they have the prefix `__Host-`: a browser takes such a one from this host alone, over TLS alone, so that neither a
-neighbour's name nor somebody on the line puts one there. Over plain HTTP, as in a shop's network, a browser would refuse it."""
+neighbour's name nor an attacker on the line sets one. Over plain HTTP, as in a shop's network, a browser would refuse it."""
 
 from __future__ import annotations
 

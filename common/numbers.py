@@ -26,10 +26,12 @@ def money(value: int) -> str:
 
 
 def compact(value: int, language: Language) -> str:
-    """For a narrow cell: thousands, or millions with one decimal; `924 k`, `1,3 M`."""
+    """For a narrow cell, three digits: thousands or millions; `924 k`, `1,25 M`, `12,5 M`."""
     if abs(value) < MILLION - 500:
         return f"{(value + 500) // 1000}{SPACE}k"
-    return f"{scaled((value + 50_000) // 100_000, 1, language)}{SPACE}M"
+    decimals = 2 if abs(value) < 10 * MILLION - 5000 else 1
+    unit: int = MILLION // 10**decimals
+    return f"{scaled((value + unit // 2) // unit, decimals, language)}{SPACE}M"
 
 
 def scaled(value: int, decimals: int, language: Language) -> str:

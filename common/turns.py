@@ -1,4 +1,4 @@
-"""Work that strangers can ask for and that costs much: one after the other, whoever is known first, and of strangers no more than a few."""
+"""Expensive work on request: one after the other, known clients first, and few of unknown ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a page needs against other sites and guessers; and the screen that somebody asked for and was shown the login instead, which their
+"""What a page needs against other sites and guessers; and the screen that was requested before the login, which the
 browser keeps in a cookie until they have logged in. What comes back in it is never believed: it has to lead to a screen of this page, and to
 one that the role may see. A handler that answers with a whole screen has in its `opt`, as `RIGHT`, what that screen needs."""
 
@@ -50,7 +50,7 @@ def is_own_origin(headers: Mapping[str, str]) -> bool:
 
 
 def return_url(request: Request[Any, Any, Any]) -> str:
-    """Path and query; empty where they are too long. What a screen asked for by itself, and a form, stand for the screen they are of."""
+    """Path and query; empty where they are too long. A part of a screen, and a form, stand for the screen they are of."""
     url = request.scope["raw_path"].decode("latin-1")
     if query := request.scope["query_string"].decode("latin-1"):
         url = f"{url}?{query}"
@@ -61,13 +61,13 @@ def return_url(request: Request[Any, Any, Any]) -> str:
 
 
 def set_cookie(name: str, url: str) -> str:
-    """The content of `Set-Cookie` beside the way to the login; nothing asked takes it back."""
+    """The content of `Set-Cookie` beside the way to the login; an empty path deletes it."""
     age = COOKIE_SECONDS if url else 0
     return f"{name}={quote(url, safe='/')}; Path=/ui/login; HttpOnly; SameSite=Strict; Max-Age={age}"
 
 
 def redirect_after_login(request: Request[Any, Any, Any], name: str, may: Callable[[Any], bool]) -> str:
-    """Where somebody goes who has just logged in and `may` what is permitted to them; the first screen where they asked for nothing that they may see."""
+    """The screen after a login with the rights `may`: the one that was requested, else the first one."""
     url = unquote(cookie_of(request.scope["headers"], name))
     right = _right_of(request, url)
     return url if right is not None and may(right) else FIRST

@@ -1,5 +1,5 @@
 """Cancellations that a library loses: nats-py does in several places, `asyncio.wait_for` of Python 3.11 when the result and the
-cancellation come in the same turn. The task goes on as if nobody had told it, and who waits for its end waits for ever."""
+cancellation come in the same turn. The task then goes on, and who waits for its end waits for ever."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class OtherTaxpayer(Exception):
 
 @dataclass
 class Runtime:
-    """What runs: the workers with their lines, and who is told of what happens at them. `listeners` are told at once, those of
+    """What runs: the workers with their lines, and their listeners. `listeners` are called at once, those of
     the event_bus once an event is in the ledger."""
 
     settings: Settings

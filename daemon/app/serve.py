@@ -109,7 +109,7 @@ def _end_at_once(cause: str) -> NoReturn:
 
 @dataclass(frozen=True)
 class Signals:
-    """What was asked for from outside; taken from the first moment on, since an untaken SIGHUP would end the process."""
+    """The signals from outside; taken from the first moment on, since an untaken SIGHUP would end the process."""
 
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     reload: asyncio.Event = field(default_factory=asyncio.Event)
@@ -179,7 +179,7 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         await _until(signals.stop, server)
         notify.stopping()
         log.info("daemon.stopping")
-        # Together: what is on the line ends, whoever waits is told so, and the answers still go out.
+        # Together: what is on the line ends, waiting requests are refused, and the answers still go out.
         await server.stop(asyncio.gather(*(worker.close(STOP_GRACE) for worker in runtime.all_workers)))
     log.info("daemon.stopped")
     return EXIT_OK

@@ -76,7 +76,7 @@ def _machine(worker: MachineWorker, *, off: bool) -> str:
 
 
 def announce(server: Server, folder: Path | None) -> None:
-    """In the folder of what the unit takes up; None without one. A box that serves itself alone is announced to nobody."""
+    """In the folder of what the unit takes up; None without one. A box that serves itself alone is not announced."""
     if folder is None:
         return
     if server.announce and not is_loopback(server.host):

@@ -104,6 +104,10 @@ NARROWEST = 8
 """Columns that text keeps however far it is indented."""
 
 
+WIDEST_GAP = 3
+"""Columns between two figures, where there is room: in one column alone their thousands would run together."""
+
+
 class PaperRow(msgspec.Struct, frozen=True):
     """At most as many characters as the paper has columns."""
 
@@ -191,17 +195,19 @@ def _pair(pair: Pair, width: int) -> Iterator[PaperRow]:
 def _table(table: Table, width: int) -> Iterator[PaperRow]:
     lines = [table.head, *table.rows]
     sizes = [max(len(line[column]) for line in lines) for column in range(len(table.head))]
-    if sum(sizes) + len(sizes) - 1 > width:
+    gaps = len(sizes) - 1
+    gap = min((width - sum(sizes)) // gaps, WIDEST_GAP)
+    if gap < 1:
         yield from _stacked(table, width)
         return
-    sizes[0] += width - sum(sizes) - (len(sizes) - 1)  # figures stand at the right edge
+    sizes[0] = width - sum(sizes[1:]) - gap * gaps  # figures stand at the right edge
     for line in lines:
-        yield PaperRow(_cells(line, sizes), bold=line is table.head)
+        yield PaperRow(_cells(line, sizes, " " * gap), bold=line is table.head)
 
 
-def _cells(cells: Sequence[str], sizes: Sequence[int]) -> str:
+def _cells(cells: Sequence[str], sizes: Sequence[int], gap: str) -> str:
     first = cells[0].ljust(sizes[0])
-    return " ".join([first, *(cell.rjust(size) for cell, size in zip(cells[1:], sizes[1:], strict=True))])
+    return gap.join([first, *(cell.rjust(size) for cell, size in zip(cells[1:], sizes[1:], strict=True))])
 
 
 def _stacked(table: Table, width: int) -> Iterator[PaperRow]:

@@ -18,6 +18,7 @@ from daemon.core.ledger.entries import SaleDecided, SaleDeferred
 from daemon.store.access import LedgerAccess
 from daemon.store.tables import audit
 from daemon.store.tables.book import attempts, deferred, entries
+from daemon.store.tables.book.codec import invoice_bytes
 
 
 class DeferredAccess(LedgerAccess):
@@ -32,13 +33,23 @@ class DeferredAccess(LedgerAccess):
                 raise DuplicateInvoice(holder)
             if deferred.is_number_in_use(connection, book, sale.number):
                 raise NumberWaits(sale.number)
-            entry = SaleDeferred(sale.number, sale.type, sale.total_ttc, sale.sold_at, reason, sale.outage)
+            digest = deferred.digest_of(sale.key, sale.fingerprint, invoice_bytes(sale.invoice)) if sale.invoice else ""
+            entry = SaleDeferred(sale.number, sale.type, sale.total_ttc, sale.sold_at, reason, sale.outage, digest)
             at = entries.append(connection, book, entry, sale.sold_at).at
             stored = msgspec.structs.replace(sale, id=deferred.insert(connection, book, sale))
             self._open.event_writer.write(connection, book, DEFERRED, at, ref=stored.id)
             return stored
 
         return await self.write(job)
+
+    async def refuse_sale(self, book: Book, sale: DeferredSale, why: str, *, at: int) -> None:
+        """NotWaiting where it was taken back meanwhile."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            deferred.end(connection, book, sale.id, "refused", why=why, at=at)
+            entries.append(connection, book, SaleDecided(sale.number, "refused", to_stored(why)), at)
+
+        await self.write(job)
 
     async def withdraw_sale(self, book: Book, sale: DeferredSale, reason: str, *, at: int, by: Actor) -> None:
         """NotWaiting where it has ended, or an attempt is under way."""

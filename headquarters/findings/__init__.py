@@ -1,1 +1,1 @@
-"""What looks by the clock instead of waiting for a closure, and who is told."""
+"""Checks by the clock instead of by a closure, and notifications."""

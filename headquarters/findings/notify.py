@@ -31,7 +31,7 @@ NOT_OF_THE_FINDING = frozenset({401, 403, 404, 405, 407, 408, 410, 421, 425, 429
 
 
 class NotificationFailed(Exception):
-    """Who could not be told, and why. `is_refused`: an answer came, so that it may be these findings that are not taken; `is_listening`: it says
+    """Which receiver was not reached, and why. `is_refused`: an answer came, so that it may be these findings that are not taken; `is_listening`: it says
     that others would be."""
 
     def __init__(self, reason: str, *, is_refused: bool = False, is_listening: bool = False) -> None:
@@ -43,7 +43,7 @@ class NotificationFailed(Exception):
 class Notifier(Protocol):
     @property
     def name(self) -> str:
-        """The same after a restart: what it has told is known by it."""
+        """The same after a restart: its notifications are recorded under it."""
         ...
 
     @property
@@ -146,7 +146,7 @@ def _line(finding: StoredFinding, language: Language) -> str:
 
 
 def _id(finding: StoredFinding) -> str:
-    """The same when it is told again."""
+    """The same when it is sent again."""
     return f"finding-{finding.id}-{'open' if finding.solved_at is None else 'solved'}"
 
 

@@ -26,7 +26,7 @@ LEASE_MILLIS = 120_000
 """Longer than any teller takes for what it is given at once."""
 AGAIN_MILLIS = 60_000
 FAILURES = 3
-"""One after the other: nobody is there, and the rest waits for the next look."""
+"""One after the other: the receiver is away, and the rest waits for the next look."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class Watch:
         self._learnt = float("-inf")
 
     async def run(self) -> None:
-        """Nobody who is slow to hear of a finding keeps others from being found or told."""
+        """A slow receiver delays no check and no other receiver."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._again_and_again(self._look))
             for teller in self._tellers:
@@ -101,7 +101,7 @@ class Watch:
         await asyncio.gather(*(self._tell(teller, now) for teller in self._tellers))
 
     async def _tell(self, teller: Notifier, at: int | None = None) -> None:
-        """The worst first, also before those that were found earlier; until there is none left, or nobody listens."""
+        """The worst first, also before those that were found earlier; until there is none left, or the receiver does not answer."""
         store, failures = self._store.findings, 0
         while failures < FAILURES:
             now = at if at is not None else time.time_ns() // 1_000_000

@@ -30,7 +30,7 @@ InsertOf = Callable[[Table], sqlite.Insert | postgresql.Insert]
 
 
 class StoreError(Exception):
-    """The database cannot be used now; nothing of what was asked has been kept."""
+    """The database cannot be used now; nothing of the call was stored."""
 
 
 class BadContent(StoreError):

@@ -57,6 +57,7 @@ def shoot_once(browser: Browser, shop: Shop, folder: Path, views: Views) -> None
         person.log_in("awa")
         person.go("/ui/box/keys").locator("form[action*='/ui/box/key'] [name=label]").fill("Caisse 2")
         person.press("Make a key")
+        person.sees("new-key")
         take(person.page, folder, "new-key", name)
         person.go("/ui/box/backups").locator("#backups a[href$='/restore']").first.click()
         take(person.page, folder, "restore", name)

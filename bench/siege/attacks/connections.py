@@ -192,7 +192,7 @@ async def _drop_by_drop(target: Target, head: bytes, drop: bytes, *, connections
 
 
 async def slow_readers(target: Target) -> None:
-    """Large answers that are asked for again and again, and never read."""
+    """Large answers, requested again and again and never read."""
     request = (target.head("GET", "/schema/openapi.json") + b"\r\n") * 50
 
     async def one(number: int) -> None:

@@ -1,4 +1,4 @@
-"""Who may come in: one key, for one NIM, with its role; told before the body is read (decisions 11, 12, 22, 28)."""
+"""Who may come in: one key, for one NIM, with its role; decided before the body is read (decisions 11, 12, 22, 28)."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ EXPORTS = 2
 
 
 class KeyRing(Protocol):
-    """The keys that were not revoked: asked for every request, so it takes microseconds and never waits."""
+    """The keys that were not revoked: read at every request, so it takes microseconds and never waits."""
 
     def find(self, text: str) -> ApiKey | None: ...
     def find_signer(self, key_id: str) -> ApiKey | None:

@@ -47,7 +47,7 @@ A_YEAR: Final = 31_536_000
 
 @get("/")
 async def root(request: AnyRequest) -> Reply:
-    """A browser is shown the page; a program that asks for JSON is told that there is nothing here."""
+    """A browser gets the page, a program that accepts JSON a 404."""
     accepted = request.headers.get("accept", "")
     if "text/html" not in accepted:
         raise NotFoundException
@@ -128,7 +128,7 @@ def _is_by_browser(scope: HTTPScope) -> bool:
 
 
 async def _page(request: AnyRequest) -> Reply:
-    """With the menu for who is logged in. (Before the first start nobody can be.)"""
+    """With the menu for who is logged in. (Before the first start no one is.)"""
     visit = None
     try:
         if "deps" in request.app.state:

@@ -63,6 +63,13 @@ MENU: Final[tuple[tuple[str, Text, str, Right], ...]] = (
     (ATTENTION, Text("To decide"), "alert-triangle", "administer"),
     ("/ui/box", Text("Box"), "server", "administer"),
 )
+WITHIN: Final = {
+    "/ui/": ("/ui/sale", "/ui/cash", "/ui/waiting"),
+    "/ui/closures": ("/ui/x", "/ui/z", "/ui/a", "/ui/vat", "/ui/files"),
+    "/ui/box": ("/ui/log", "/ui/welcome", "/ui/spare"),
+    "/ui/journal": ("/ui/outages",),
+}
+"""Screens without an item of the menu, by the item that they belong to."""
 MAX_FIELDS: Final = 200
 BLANKS: Final = str.maketrans("", "", " \u00a0\u202f")
 THOUSANDS: Final = re.compile(r"[0-9]{1,3}([.,][0-9]{3})+")
@@ -103,7 +110,7 @@ class Visit(msgspec.Struct, frozen=True):
         return Call(self.request.scope["state"]["request_id"], key, fingerprint, by=self.actor)
 
     def is_logged_in(self) -> bool:
-        """For answers that go on: until logout, idleness or the end of the account; looking alone keeps nobody logged in."""
+        """For answers that go on: until logout, idleness or the end of the account; looking alone does not prolong a session."""
         logins = self.deps.logins
         return logins is not None and logins.is_open(self.request.scope["headers"])
 
@@ -165,7 +172,7 @@ def name_of(worker: MachineWorker) -> str:
 
 
 def is_fetched(request: AnyRequest) -> bool:
-    """Whether a screen asked for a part of itself (htmx), and not a person for a page."""
+    """Whether a screen requests a part of itself (htmx)."""
     return "hx-request" in request.headers
 
 
@@ -200,8 +207,8 @@ def fields(text: str) -> dict[str, str]:
 
 
 async def enter(request: AnyRequest, right: Right, *, unattended: bool = False) -> Visit:
-    """NotLoggedIn, RoleNotAllowed, or Foreign when a change comes from a page of another site. `unattended`: the screen asks by itself,
-    which keeps nobody logged in."""
+    """NotLoggedIn, RoleNotAllowed, or Foreign when a change comes from a page of another site. `unattended`: a request of the screen itself,
+    which does not prolong the session."""
     deps: ApiDeps = request.app.state["deps"]
     page: PageDeps = request.app.state["page"]
     headers = request.scope["headers"]
@@ -231,8 +238,8 @@ Screen = Callable[[Visit], Awaitable[Reply]]
 def screen(
     path: str, right: Right, *, change: bool = False, unattended: bool = False, whole: bool = True
 ) -> Callable[[Screen], HTTPRouteHandler]:
-    """A handler that is only reached by whom may; every error of it is a page too. `whole`: a screen of its own, to which a login leads
-    whoever has asked for it; not a part of one, and not a file."""
+    """A handler that is only reached by whom may; every error of it is a page too. `whole`: a screen of its own, to which a login
+    leads back; not a part of one, and not a file."""
 
     def route(show: Screen) -> HTTPRouteHandler:
         async def handle(request: AnyRequest) -> Reply:
@@ -253,7 +260,7 @@ def screen(
 
 
 async def fault_page(request: AnyRequest, error: Exception, visit: Visit | None = None) -> Reply:
-    """With the menu for who is logged in. A part of a screen that was asked for by the screen itself cannot be the way in: all of it goes
+    """With the menu for who is logged in. A part of a screen cannot show the login: the whole screen goes
     there."""
     page: Configured = request.app.state["page"]
     if isinstance(error, NotLoggedIn):
@@ -280,7 +287,7 @@ async def render(visit: Visit, template: str, *, status: int = 200, **values: An
     here = visit.request.scope["path"]
     menu = [
         MenuItem(
-            visit.look(path), visit.say(words), icon, is_here(path, here), len(attention) if path == ATTENTION else 0
+            visit.look(path), visit.say(words), icon, is_within(path, here), len(attention) if path == ATTENTION else 0
         )
         for path, words, icon, right in MENU
         if visit.may(right)
@@ -299,6 +306,7 @@ async def render(visit: Visit, template: str, *, status: int = 200, **values: An
             "till": visit.worker.defaults.operator_name,
             "worker": visit.worker,
             "workers": visit.deps.workers.all(),
+            "has_one_till": _has_one_till(visit),
             "name_of": name_of,
             "moment": visit.moment,
             "in_attention": attention,
@@ -310,8 +318,19 @@ async def render(visit: Visit, template: str, *, status: int = 200, **values: An
     )
 
 
+def _has_one_till(visit: Visit) -> bool:
+    """One machine beside its sandbox, and the machine is looked at: the choice between both is in the account's menu."""
+    live = [each for each in visit.deps.workers.all() if each.book.mode == "live"]
+    return visit.worker.book.mode == "live" and len(live) == 1
+
+
+def is_within(path: str, here: str) -> bool:
+    """Whether the screen `here` belongs to the menu's `path`."""
+    return any(is_here(each, here) for each in (path, *WITHIN.get(path, ())))
+
+
 async def _brand(visit: Visit) -> str:
-    """The shop's name as the machine tells it; while the machine cannot be asked, as the newest letterhead has it."""
+    """The shop's name from the machine; while that is away, from the newest letterhead."""
     worker, paper = visit.worker, visit.deps.paper
     await inspect.learn_taxpayer(worker)
     if worker.taxpayer:

@@ -88,7 +88,7 @@ class RequestOutcome(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
     status: Annotated[
         RequestStatus,
         Meta(
-            description="`waiting` for its turn; `on_the_line`: the machine was asked; `in_doubt`: only the machine or an operator can tell; "
+            description="`waiting` for its turn; `on_the_line`: the machine has it; `in_doubt`: only the machine or an operator can tell; "
             "`certified`; `refused` by the machine; `abandoned`: nothing was certified; `answered`: a Z, cash or cancel-pending that is done"
         ),
     ]

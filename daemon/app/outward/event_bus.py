@@ -1,4 +1,4 @@
-"""What happens at the workers, told to who listens: first it is in the ledger's list of events, then its readers are notified.
+"""Events of the workers, for their listeners: first it is in the ledger's list of events, then its readers are notified.
 
 The ledger writes certifications, closures, attention and the tax server's alert down by itself; a machine that comes and
 goes is written down here, in its turn, so that a screen that comes back hears of that too."""

@@ -49,7 +49,7 @@ class Replication:
 
     @property
     def configured(self) -> bool:
-        """Otherwise what waits upstream waits for nobody."""
+        """Otherwise nothing can be delivered."""
         return self._replicator is not None
 
     async def figures(self) -> Sequence[Backlog]:
@@ -76,7 +76,7 @@ class Replication:
             self._replicator.wake(event.book.nim, event.book.mode)
 
     def take(self, settings: Settings) -> BringIntoForce:
-        """BadOptions when nobody can be sent to as configured; what runs goes on until the answer is called."""
+        """BadOptions when nothing can be sent as configured; what runs goes on until the answer is called."""
         upstream = settings.upstream
         receiver = None if upstream is None else headquarters(upstream, self._runtime.store.key_ring.relay_key_ids)
 

@@ -56,7 +56,7 @@ class Certificate:
             log.info("certificate.renewed", until=renewed.until, names=renewed.names, fingerprint=renewed.fingerprint)
 
     def freshen_at_start(self) -> None:
-        """As `freshen`; while the certificate that is there is good, trouble with its authority is told and stops no start."""
+        """As `freshen`; while the certificate that is there is good, trouble with its authority is logged and stops no start."""
         if not self._settings.server.tls:
             return
         from daemon.tls.authority import is_good  # noqa: PLC0415  as above
@@ -74,7 +74,7 @@ class Certificate:
         return check_pair(*self.files) if self.files else None
 
     async def keep(self, front: FrontServer | None) -> None:
-        """Until cancelled. Trouble is told when it begins or changes, and certifications go on."""
+        """Until cancelled. Trouble is logged when it begins or changes, and certifications go on."""
         while self._settings.server.tls:
             await asyncio.sleep(CHECK_SECONDS)
             await self._refresh(front)

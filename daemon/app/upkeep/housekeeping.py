@@ -1,6 +1,6 @@
-"""Whether somebody vouches for the box's clock, asked again and again. Once a day, what need not be kept is let go of: old idempotency keys and
+"""Whether the box's clock is synchronised, checked again and again. Once a day, what need not be kept is let go of: old idempotency keys and
 events. Certifications and closures stay for good; those of a sandbox, which a developer can make without end, as long as there is room in its
-share. What the ledger is told of those who use the box: when keys and sessions were used last, and that the configuration changed."""
+share. What the ledger records of those who use the box: when keys and sessions were used last, and that the configuration changed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def now_millis() -> int:
 
 
 class ClockWatch:
-    """`synchronised` as last asked; False where nobody can be asked, and then clocks are judged by what they say."""
+    """`synchronised` as last read; False where it cannot be known, and then clocks are judged by what they say."""
 
     def __init__(self) -> None:
         self.synchronised = False
@@ -80,7 +80,7 @@ async def keep_sandbox_small(store: Store, budget: int, every: float = SANDBOX_S
 async def keep_uses(deps: ApiDeps, store: Store, every: float = USES_SECONDS) -> None:
     """Until cancelled; a crash loses as much of it as `every`.
 
-    The end of the audit log is told to the service's log when it has grown: what is cut off there later still stands here."""
+    The end of the audit log is written to the service's log when it has grown: what is cut off there later still stands here."""
     last_id = 0
     while True:
         await asyncio.sleep(every)

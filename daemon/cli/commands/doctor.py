@@ -94,7 +94,7 @@ def _testing(folder: Path) -> Iterator[None]:
 
 
 def _write(folder: Path) -> int:
-    """Until the power goes, or somebody ends it, which tests nothing."""
+    """Until the power goes, or Ctrl-C, which tests nothing."""
     from daemon.doctor.pull_the_plug import write_blocks
 
     say(tr("1. Wait until numbers appear, and at least half a minute more."))
@@ -118,7 +118,7 @@ def _write(folder: Path) -> int:
 
 
 async def _examined(config: Path | None, tell: Callable[[CheckResult], None] | None) -> list[CheckResult]:
-    """A machine that is silent takes seconds: what is found is told at once."""
+    """A machine that is silent takes seconds: each finding is printed at once."""
     from daemon.doctor.examine import examine
 
     found = []

@@ -304,7 +304,7 @@ def _own_keys(ledgers: Collection[Path]) -> set[bytes]:
 
     found = set()
     for ledger in ledgers:
-        with suppress(OSError, NoKey):  # a key that cannot be read is nobody's
+        with suppress(OSError, NoKey):  # a key that cannot be read opens nothing
             found.add(own_public(ledger))
     return {key for key in found if key is not None}
 

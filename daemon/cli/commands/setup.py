@@ -281,7 +281,7 @@ def _prompt_network(wanted: SetupOptions, default: Network) -> Network:
 
 
 def _confirm_loss(wanted: SetupOptions, before: dict[str, Any], plan: SetupPlan) -> None:
-    """What a run takes away is said in words, and asked for by itself."""
+    """What a run removes is listed, and confirmed by a question of its own."""
     from daemon.setup.previous import network_of
 
     was, now_is = network_of(before), plan.network

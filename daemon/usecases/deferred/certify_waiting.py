@@ -21,14 +21,15 @@ log = structlog.get_logger(__name__)
 
 LOOK: Final = 0.25
 """Seconds between two looks at what waits."""
-QUIET: Final = 1.0
-"""Seconds for which no till was at the machine before one of them goes; so long has a till's next sale a free machine."""
-AT_ONCE, PACE = 10.0, 8.0
-"""So many go one after the other; then one each so many seconds, or whenever a till comes there would be one before it at the machine."""
-ASLEEP: Final = 600.0
-"""Seconds without any till after which all of them may go: at night."""
-BUSY, BUSY_AMBER = 30.0, 3.0
-"""Seconds between two in a shop that never stops selling; the second once the oldest has waited for a day."""
+PAUSE, LONGEST = 1.0, 600.0
+"""Seconds without any till after which one of them goes: as short as the shop lets it be, at most that of a closed shop."""
+FACTOR: Final = 4
+UNMET: Final = 200
+"""Tills' sales without a sale that waits at the machine, after which the pause becomes shorter again."""
+SPACING, SPACING_LATE = 60.0, 3.0
+"""Seconds from one of them to the next in a shop that never pauses; the second once the oldest has waited for a day."""
+IN_A_RUSH: Final = 1.5
+"""Times that spacing, after which one goes even between tills."""
 ENOUGH: Final = 2
 """Sales refused one after the other, by which it is the machine."""
 PAUSES = (60.0, 300.0, 900.0)
@@ -50,9 +51,9 @@ class SalesThatWait:
     last_at: float = 0.0
     count: int = 0
     """The machine's invoices at the last look: a till may have come and gone since."""
-    allowance: float = AT_ONCE
-    """How many may go now, beside tills that come now and then."""
-    allowance_at: float = 0.0
+    pause: float = PAUSE
+    """Longer once a till has met one of them: what a shop's pauses are is seen from that alone."""
+    unmet: int = 0
 
     async def run(self) -> None:
         while True:
@@ -68,34 +69,33 @@ class SalesThatWait:
     async def step(self) -> None:
         """At the most one sale."""
         worker, now = self.worker, self._now()
-        if (
-            worker.waiting
-            or self._certified_count() != self.count
-            or (worker.book.mode == "test" and worker.till_waits())
-        ):
-            self.quiet_since, self.count = now, self._certified_count()
+        self._look_for_tills(now)
         if now < self.not_before or not worker.connected or worker.obstacle or worker.closing:
             return
         if not worker.is_in_use:
             return
         sale = self._next(now)
-        if sale is None or sale.invoice is None:
+        if sale is None or sale.invoice is None or not self._is_time(now, sale):
             return
-        is_quiet = now - self.quiet_since >= QUIET
-        patience = BUSY_AMBER if worker.now() - sale.sold_at >= AMBER else BUSY
-        may_go = is_quiet and self._is_allowed(now)
-        if worker.waiting or not (may_go or now - self.last_at >= patience):
-            return
-        self.allowance -= 1
         try:
             await self._certify(sale, sale.invoice)
         finally:
             self.last_at, self.count = self._now(), self._certified_count()
+            if worker.waiting:
+                self.pause, self.unmet = min(self.pause * FACTOR, LONGEST), 0
 
-    def _is_allowed(self, now: float) -> bool:
-        self.allowance = max(0.0, min(AT_ONCE, self.allowance + (now - self.allowance_at) / PACE))
-        self.allowance_at = now
-        return self.allowance >= 1 or now - self.quiet_since >= ASLEEP
+    def _look_for_tills(self, now: float) -> None:
+        worker, count = self.worker, self._certified_count()
+        if worker.waiting or count != self.count or (worker.book.mode == "test" and worker.till_waits()):
+            self.quiet_since = now
+        self.unmet, self.count = max(0, self.unmet + count - self.count), count
+        if self.unmet >= UNMET:
+            self.pause, self.unmet = max(PAUSE, self.pause / FACTOR), 0
+
+    def _is_time(self, now: float, sale: DeferredSale) -> bool:
+        quiet, since = now - self.quiet_since, now - self.last_at
+        spacing = SPACING_LATE if self.worker.now() - sale.sold_at >= AMBER else SPACING
+        return quiet >= self.pause or since >= spacing * (1 if quiet >= PAUSE else IN_A_RUSH)
 
     async def _certify(self, sale: DeferredSale, invoice: Invoice) -> None:
         worker, now = self.worker, self._now()
@@ -118,9 +118,7 @@ class SalesThatWait:
         if error.is_open or count > self.refused.get(sale.id, count):
             self.refused.pop(sale.id, None)
             with contextlib.suppress(NotWaiting):
-                await worker.ledger.write(
-                    deferred.end, worker.book, sale.id, "refused", why=error.text, at=worker.now()
-                )
+                await worker.ledger.refuse_sale(worker.book, sale, error.text, at=worker.now())
             worker.series_floor.clear()  # its number may be given again
             log.warning("sale.refused", **worker.names, invoice_number=sale.number, reason=error.text)
             return

@@ -279,7 +279,7 @@ def withdraw(connection: Connection, machine: str, key_id: str, since: int, now:
     for key, found in numbers.items():
         invalidate(connection, key, found | {z + 1 for z in found}, f"withdrawn with key {key_id}", now)
     settle_gaps(connection, books, now)
-    # Nothing is on its way, and nothing was asked: the box is asked in the answer to its next word.
+    # Nothing is on its way, and nothing was requested: the answer to its next presence requests it.
     soon = and_(tables.book.c.machine == machine, tables.book.c.mode.in_(modes))
     connection.execute(update(tables.book).where(soon).values(received_at=0, asked_at=0, asked=None))
     return sum(map(len, numbers.values()))

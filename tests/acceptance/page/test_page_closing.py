@@ -20,6 +20,8 @@ from support.browser import (
 )
 from support.shop import Shop, invoice, wait_for
 
+from common.numbers import money
+
 People = Callable[..., Person]
 in_both_views = pytest.mark.parametrize("view", BOTH_VIEWS)
 
@@ -104,6 +106,27 @@ def test_the_drawer_is_counted_at_the_closing(person: People, shop: Shop, view: 
     entries = shop.with_store(lambda store: store.audit.newest(limit=20))
     assert next(entry for entry in entries if entry.action == "closure.created").detail["counted"] == "3100"
     assert "cash_count" not in shop.close_period().json()
+
+
+@in_both_views
+def test_a_day_is_closed_once_by_two_people(person: People, shop: Shop, view: View) -> None:
+    """Both have the form open. Who sends it second, with another count, is told with which Z the day was closed and which count stands in it."""
+    assert shop.certify(invoice(f"TWO-{view.language}", 800)).status_code == 200
+    open_period(shop)
+    before = zs(shop)
+    first, second = person("manager", view), person("technician", view)
+    for each, counted in ((first, "2 500"), (second, "900")):
+        each.go("/ui/z").fill("[name=counted]", counted)
+    for each in (first, second):
+        each.page.get_by_test_id("confirm-z").click()
+        each.sees("z-number")
+    number = first.text("z-number")
+    first.sees_message("Closed: Z {number}.", number=number)
+    alert = second.page.locator("main").get_by_role("alert")
+    expect(alert).to_contain_text(f"Z {number}")
+    expect(alert).to_contain_text(money(2500))
+    assert zs(shop) == [*before, int(number)]
+    assert shop.get(f"reports/z/{number}").json()["cash_count"]["counted"] == 2500
 
 
 @pytest.mark.long

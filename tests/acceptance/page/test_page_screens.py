@@ -31,6 +31,9 @@ SCREENS = (
     "/ui/sale",
     "/ui/vat",
     "/ui/cash",
+    "/ui/waiting",
+    "/ui/outages",
+    "/ui/spare",
     "/ui/closures",
     "/ui/a",
     "/ui/x",
@@ -279,10 +282,18 @@ def test_the_log_reads(person: People) -> None:
 @in_both_views
 def test_every_screen_can_be_used_by_everybody(person: People, view: View) -> None:
     """WCAG 2.2 AA by axe-core without a violation, nothing wider than the screen or too small for a finger, the longest menu on one line: in
-    both languages, by day and by night."""
+    both languages, by day and by night. The menu says to which of its items a screen belongs, and the box's tabs are one row in which the
+    chosen one is seen."""
     tech = person("technician", view)
     for path in SCREENS:
         usable(tech.go(path))
+        expect(tech.page.locator(".shell-menu [aria-current]")).to_have_count(0 if path == "/ui/account" else 1)
+        if path.startswith("/ui/box"):
+            expect(tech.page.locator(".tabs [aria-current]")).to_be_in_viewport(ratio=1)
+            tops = tech.page.locator(".tabs li").evaluate_all(
+                "all => all.map(each => each.getBoundingClientRect().top)"
+            )
+            assert len(set(tops)) == 1, (path, tops)
     side = "top" if view.is_touched else "left"  # a bar of tabs under the thumb, a sidebar on a desk
     menu = tech.page.locator(".shell-menu li")
     places = menu.evaluate_all(f"items => items.map(item => item.getBoundingClientRect().{side})")

@@ -47,7 +47,18 @@ def test_a_narrow_cell_has_thousands_or_millions():
     """Rounded half up, and never four digits of thousands."""
     visible = {
         value: compact(value, "fr").replace("\N{NO-BREAK SPACE}", " ")
-        for value in (0, 499, 500, 924_499, 999_499, 999_500, 1_250_000)
+        for value in (0, 499, 500, 924_499, 999_499, 999_500, 1_008_000, 1_250_000, 9_994_999, 9_995_000)
     }
-    assert list(visible.values()) == ["0 k", "0 k", "1 k", "924 k", "999 k", "1 M", "1,3 M"]
-    assert compact(1_250_000, "en").endswith("1.3\N{NO-BREAK SPACE}M")
+    assert list(visible.values()) == [
+        "0 k",
+        "0 k",
+        "1 k",
+        "924 k",
+        "999 k",
+        "1 M",
+        "1,01 M",
+        "1,25 M",
+        "9,99 M",
+        "10 M",
+    ]
+    assert compact(1_250_000, "en").endswith("1.25\N{NO-BREAK SPACE}M")

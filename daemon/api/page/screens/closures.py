@@ -80,7 +80,28 @@ async def closure(visit: Visit) -> Reply:
     found = await report.closure(visit.worker, str(visit.request.path_params["z"]))
     z_report = msgspec.json.decode(found.body, type=ZReport)
     done = visit.say("Closed: Z {number}.", number=found.z_number) if visit.query.get("new") else printed(visit)
-    return await render(visit, "report.html", report=z_report, what="z", closure=found, done=done)
+    problem = _other_count(visit, z_report) if visit.query.get("again") else ""
+    return await render(visit, "report.html", report=z_report, what="z", closure=found, done=done, problem=problem)
+
+
+def count_of(z_report: ZReport) -> int | None:
+    """What was counted in the drawer, where it was."""
+    return None if isinstance(z_report.cash_count, msgspec.UnsetType) else z_report.cash_count.counted
+
+
+def _other_count(visit: Visit, z_report: ZReport) -> str:
+    """Of a closing that was sent again."""
+    counted, number = count_of(z_report), z_report.z_number
+    if counted is None:
+        return visit.say(
+            "The day was closed already with Z {number}, without a count of the drawer; what was sent now was not taken.",
+            number=number,
+        )
+    return visit.say(
+        "The day was closed already with Z {number}. The count of the drawer that stands in it: {counted}; what was sent now was not taken.",
+        number=number,
+        counted=money(counted),
+    )
 
 
 @screen("/ui/a", "report")
@@ -109,7 +130,7 @@ async def a_screen(visit: Visit) -> Reply:
 
 
 def _ranges(visit: Visit, first: date, last: date) -> list[tuple[str, str, bool]]:
-    """What is asked for most: words, where it leads, whether it is what is shown."""
+    """The usual ranges: words, link, whether it is the one shown."""
     today, say = visit.today(), visit.say
     month = today.replace(day=1)
     end_of_last = month - timedelta(days=1)

@@ -16,6 +16,7 @@ from common.numbers import money
 from daemon.api.http.answers import Reply, Stream
 from daemon.api.page.downloads import change_in_percent
 from daemon.api.page.rendering import fault_of
+from daemon.api.page.screens.closures import count_of
 from daemon.api.page.screens.paper import printed
 from daemon.api.page.views.machine_view import in_plain_words, machine_view
 from daemon.api.page.views.sales_state import sales_state
@@ -52,7 +53,7 @@ COINS: Final = (500, 250, 200, 100, 50, 25, 10, 5)
 """Of the franc CFA."""
 MOST_DIGITS: Final = 13
 AGAIN: Final = 2.7
-"""Seconds after which a screen is told once more: the tick has been by then."""
+"""Seconds after which a screen is notified once more: the tick has been by then."""
 BEAT: Final = 5.0
 """Seconds between two signs of life, and between two looks whether the spare stands for the machine."""
 CHANGE: Final = b"event: change\ndata: 1\n\n"
@@ -67,13 +68,13 @@ async def today(visit: Visit) -> Reply:
 
 @screen("/ui/today", "look", unattended=True)
 async def today_part(visit: Visit) -> Reply:
-    """What changes of that screen, asked for by it whenever something happens."""
+    """The part that changes, requested by the screen at each event."""
     return await render(visit, "today_part.html", **await _figures(visit))
 
 
 @screen("/ui/state", "look", unattended=True)
 async def state(visit: Visit) -> Reply:
-    """The banner, asked for by every screen."""
+    """The banner, requested by every screen."""
     return await html(visit.request, visit.page, "state.html", state=await sales_state(visit))
 
 
@@ -118,19 +119,22 @@ async def x_screen(visit: Visit) -> Reply:
 
 @screen("/ui/z", "close")
 async def confirm_z(visit: Visit) -> Reply:
-    """What will be closed; the key makes of any number of clicks one Z."""
-    return await _dialogue(visit, secrets.token_urlsafe(18))
+    """What will be closed; the key makes one Z of it, however often and by how many people it is sent."""
+    return await _dialogue(visit)
 
 
-async def _dialogue(visit: Visit, key: str, *, status: int = 200, problem: str = "") -> Reply:
+async def _dialogue(visit: Visit, key: str = "", *, status: int = 200, problem: str = "") -> Reply:
+    period = await report.x_report(visit.worker)
+    other = await _closed_together(visit)
+    starts = [each.period_start for each in (period, *([await report.x_report(other)] if other else []))]
     return await render(
         visit,
         "confirm_z.html",
         status=status,
         problem=problem,
-        period=await report.x_report(visit.worker),
+        period=period,
         machine=machine_view(visit.worker, visit, visit.deps.clock()),
-        key=key,
+        key=key or " ".join(starts),
         notes=NOTES,
         coins=COINS,
         form=visit.form,
@@ -158,7 +162,7 @@ async def _waiting(visit: Visit) -> list[str]:
 
 
 def read_count(form: Mapping[str, str], say: Speaker) -> int | None:
-    """What was counted: notes and coins, or one sum; None where nobody counted. InvalidRequest names the field."""
+    """What was counted: notes and coins, or one sum; None where it was not counted. InvalidRequest names the field."""
     pieces = [
         (value, form.get(f"{kind}{value}", "")) for kind, values in (("n", NOTES), ("c", COINS)) for value in values
     ]
@@ -184,7 +188,7 @@ def _whole(text: str, wrong: FieldError) -> int:
 
 @screen("/ui/z", "close", change=True)
 async def close_z(visit: Visit) -> Reply:
-    """Where the machine does not answer, the dialogue stays, with its key."""
+    """Where the machine does not answer, the dialogue stays, with its key. Sent again with another count, it says which count stands."""
     key = visit.form.get("key", "")[:64] or secrets.token_urlsafe(18)
     try:
         counted = read_count(visit.form, visit.say)
@@ -197,7 +201,8 @@ async def close_z(visit: Visit) -> Reply:
     except (MachineError, InvalidRequest) as error:
         fault = fault_of(error)
         return await _dialogue(visit, key, status=fault.status, problem=fault.message(visit.say))
-    return redirect(visit.link(f"/ui/closures/{done.value.z_number}", new="1"))
+    stands = count_of(msgspec.json.decode(done.value.body, type=ZReport)) == counted
+    return redirect(visit.link(f"/ui/closures/{done.value.z_number}", **{"new" if stands else "again": "1"}))
 
 
 def _call_of_z(visit: Visit, worker: MachineWorker, key: str) -> Call:

@@ -32,7 +32,10 @@ UPDATE deferred SET state = 'waiting', why = '' WHERE id = ? AND book_id IN (SEL
 UPDATE deferred SET state = 'doubtful', why = ? WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND state = 'waiting';
 
 -- name: next
-SELECT {columns} FROM deferred WHERE book_id IN (SELECT other_id FROM served_book WHERE book_id = ?) AND state = 'waiting' AND id NOT IN (SELECT value FROM json_each(?)) ORDER BY id LIMIT 1;
+-- One step into the index of open ones for each book; it is chosen by its own condition, word for word.
+SELECT {columns} FROM deferred WHERE id = (SELECT min((SELECT id FROM deferred
+    WHERE book_id = other_id AND state = 'waiting' AND state IN ('waiting', 'begun', 'doubtful') AND id NOT IN (SELECT value FROM json_each(?2)) ORDER BY id LIMIT 1))
+    FROM served_book WHERE book_id = ?1);
 
 -- name: by_key
 -- The open one, else the newest.
@@ -53,4 +56,4 @@ FROM deferred WHERE book_id IN (SELECT other_id FROM served_book WHERE book_id =
 
 -- name: highest_number
 SELECT count(*), coalesce(max(number_key), '') FROM deferred
-WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND number_key >= ?2 AND number_key < ?2 || ':' AND number_key GLOB ?3 AND state IN ('waiting', 'doubtful');
+WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND number_key >= ?2 AND number_key < ?2 || ':' AND number_key GLOB ?3 AND state IN ('waiting', 'begun', 'doubtful') AND state <> 'begun';

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from daemon.core.ledger.deferred import DeferredSale
 from daemon.store.sqlite.migrations import Migration, migrate, migrations
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book import acts, books, closures, codec, deferred, entries, take_overs
@@ -95,6 +96,24 @@ def steps_of_cash(closed: int) -> int:
 def test_the_cash_of_a_period_costs_the_same_after_many_closures() -> None:
     """X is answered on the loop's own thread: what it asks of the ledger does not grow with the closures of years."""
     assert 0 < steps_of_cash(300) == steps_of_cash(3)
+
+
+def steps_of_waiting(count: int) -> int:
+    """How many steps SQLite takes for the next sale that waits, of so many."""
+    with migrated() as connection:
+        book = books.open_book(connection, "EL02000001-1", "live")
+        for n in range(count):
+            sale = DeferredSale(0, f"k-{n}", b"f" * 16, "r", f"W-{n}", "FV", 590, sold_at=1, address=f"a{n}")
+            deferred.insert(connection, book, sale)
+        steps = Counter[str]()
+        connection.set_progress_handler(lambda: steps.update(["step"]), 1)
+        assert deferred.next_waiting(connection, book, ())
+        return steps["step"]
+
+
+def test_the_next_sale_that_waits_costs_the_same_however_many_wait() -> None:
+    """It is looked for on the loop's own thread four times a second, beside the tills."""
+    assert steps_of_waiting(300) == steps_of_waiting(3)
 
 
 def test_no_name_stands_twice() -> None:

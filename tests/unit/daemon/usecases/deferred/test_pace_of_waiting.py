@@ -1,79 +1,172 @@
-"""Sales that wait go one by one between the tills: few of those find one of them at the machine."""
+"""Sales that wait go one by one between the tills: of a hundred tills' sales, one at the most finds one of them at the machine."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import asyncio
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import repeat
+from types import SimpleNamespace
 
-import msgspec
 import pytest
-from support.ledgers.ledger import Till, invoice, opened
-from support.ledgers.worker import worker_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.ledgers.ledger import invoice
 
+from daemon.core.clock import HOUR
 from daemon.core.invoice.invoice import Invoice
-from daemon.core.ledger.deferred import DeferredSale
+from daemon.core.ledger.deferred import AMBER, DeferredSale
 from daemon.core.machine.state import FiscalCounters
-from daemon.usecases.deferred.certify_waiting import ASLEEP, AT_ONCE, BUSY, LOOK, PACE, QUIET, SalesThatWait
-from daemon.usecases.worker.machine_worker import MachineWorker
+from daemon.usecases.deferred.certify_waiting import (
+    IN_A_RUSH,
+    LONGEST,
+    LOOK,
+    PAUSE,
+    SPACING,
+    SPACING_LATE,
+    UNMET,
+    SalesThatWait,
+)
 
-SALE = DeferredSale(1, "k", b"f", "r", "W-1", "FV", 590, sold_at=0, address="a", invoice=invoice("W-1"))
+TOOK = 0.16
+"""Seconds of a sale at the machine."""
+QUEUE = 10_000
+
+
+@dataclass
+class FakeShop:
+    """Stands for the worker. `gaps`: seconds from the end of a till's sale to its next one. At `at`, a till waits or is at the machine if one
+    has arrived: a sale that is over has the next arrival in its place."""
+
+    gaps: Iterator[float]
+    at: float = 0.0
+    free_at: float = 0.0
+    sold: int = 0
+    met: int = 0
+    worked_off: int = 0
+
+    connected, obstacle, closing, is_in_use = True, "", False, True
+    book = SimpleNamespace(mode="live")
+
+    def __post_init__(self) -> None:
+        self.arrives = self.at + next(self.gaps)
+
+    @property
+    def waiting(self) -> int:
+        return int(self.arrives <= self.at)
+
+    @property
+    def counters(self) -> FiscalCounters:
+        count = self.sold + self.worked_off
+        return FiscalCounters(count, count, 0)
+
+    def now(self) -> int:
+        return round(self.at * 1000)
+
+    def go_on(self, until: float) -> None:
+        while (end := max(self.arrives, self.free_at) + TOOK) <= until:
+            self.sold += 1
+            self.free_at, self.arrives = end, end + next(self.gaps)
+        self.at = until
+
+    def certify_one(self) -> None:
+        if self.waiting:  # behind the till that is there
+            self.go_on(max(self.arrives, self.free_at) + TOOK)
+        self.at = self.free_at = self.at + TOOK
+        self.worked_off += 1
+        self.met += self.waiting
 
 
 class Looking(SalesThatWait):
-    """One that finds a sale whenever it looks, and is `at` a time (s) of the test's."""
+    age: int = 0
+    """Of the oldest sale (ms)."""
 
-    at: float = ASLEEP * 10
-    done: int = 0
+    @property
+    def shop(self) -> FakeShop:
+        return self.worker  # type: ignore[return-value]
 
     def _now(self) -> float:
-        return self.at
+        return self.shop.at
 
     def _next(self, now: float) -> DeferredSale | None:  # noqa: ARG002  the shape of the original
-        return msgspec.structs.replace(SALE, sold_at=self.worker.now())
+        sold_at = self.shop.now() - self.age
+        return DeferredSale(1, "k", b"f", "r", "W-1", "FV", 590, sold_at=sold_at, address="a", invoice=invoice("W-1"))
 
     async def _certify(self, sale: DeferredSale, invoice: Invoice) -> None:  # noqa: ARG002
-        self.done += 1
-        certified(self.worker)
+        self.shop.certify_one()
 
-    async def look_for(self, seconds: float, *, till_every: float = 0.0) -> int:
-        """How many go in that time, while a till comes every so many seconds, between two looks."""
-        before, until, till_at = self.done, self.at + seconds, self.at
-        while self.at < until:
-            if till_every and self.at >= till_at:
-                certified(self.worker)
-                till_at += till_every
+    async def look_until(self, is_over: Callable[[FakeShop], bool]) -> FakeShop:
+        while not is_over(self.shop):
             await self.step()
-            self.at += LOOK
-        return self.done - before
+            self.shop.go_on(self.shop.at + LOOK)
+        return self.shop
 
 
-def certified(worker: MachineWorker) -> None:
-    counters = worker.counters
-    worker.attempts.counters = FiscalCounters(counters.tc + 1, counters.fvc + 1, counters.frc)
+def looking(gaps: Iterator[float], *, age: int = 0) -> Looking:
+    found = Looking(FakeShop(gaps))  # type: ignore[arg-type]
+    found.age = age
+    return found
 
 
-@pytest.fixture
-async def looking(tmp_path: Path):
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        worker = worker_of(await Till.of(store))
-        worker.machine = object()  # type: ignore[assignment]  # it is there, and is not asked
-        yield Looking(worker)
+def at_random(dice: random.Random, mean: float) -> Iterator[float]:
+    while True:
+        yield dice.expovariate(1 / mean)
 
 
-async def test_a_few_go_at_once_and_the_others_at_their_pace(looking: Looking) -> None:
-    """In a shop whose till comes now and then; a till between two looks is noticed by what the machine has counted."""
-    first = await looking.look_for(60, till_every=2)
-    assert AT_ONCE <= first <= AT_ONCE + 60 / PACE + 1
-    assert 60 / PACE - 1 <= await looking.look_for(60, till_every=2) <= 60 / PACE + 1
+def rushes(dice: random.Random) -> Iterator[float]:
+    """The shop of the bench (`bench/rows/sales.py`)."""
+    while True:
+        yield dice.uniform(1.0, 1.6)
+        yield from repeat(TOOK, 7)
 
 
-async def test_a_shop_that_never_stops_selling_has_one_now_and_then(looking: Looking) -> None:
-    """Where no till ever leaves a second."""
-    assert await looking.look_for(10 * BUSY, till_every=QUIET / 2) in range(9, 12)
+@settings(max_examples=8, deadline=None)
+@given(st.integers(0, 1 << 32), st.floats(0.3, 20))
+def test_few_tills_that_come_at_random_meet_one(seed: int, mean: float) -> None:
+    """Beside the five after which the pause is the longest."""
+    shop = run(looking(at_random(random.Random(seed), mean)), lambda shop: shop.sold >= 1000)
+    assert shop.met <= 5 + shop.sold / 100
+    assert shop.worked_off >= shop.at / (SPACING * IN_A_RUSH) - 1
 
 
-async def test_all_of_them_go_where_nobody_has_sold_for_a_while(looking: Looking) -> None:
-    """At night: one at each look."""
-    await looking.look_for(1, till_every=1)
-    assert await looking.look_for(ASLEEP - 1) < 2 * ASLEEP / PACE
-    await looking.look_for(2)
-    assert await looking.look_for(60) == 60 / LOOK
+@settings(max_examples=8, deadline=None)
+@given(st.integers(0, 1 << 32))
+def test_a_shop_of_rushes_and_pauses_keeps_its_p99(seed: int) -> None:
+    shop = run(looking(rushes(random.Random(seed))), lambda shop: shop.sold >= 300)
+    assert shop.met <= 3 <= shop.worked_off
+
+
+@pytest.mark.parametrize(("age", "spacing"), [(0, SPACING), (AMBER, SPACING_LATE)])
+@pytest.mark.parametrize("gap", [0.0, PAUSE / 2])
+def test_a_shop_that_never_stops_selling_has_one_now_and_then(gap: float, age: int, spacing: float) -> None:
+    shop = run(looking(repeat(gap), age=age), lambda shop: shop.at >= 20 * spacing)
+    assert shop.worked_off in range(round(20 / IN_A_RUSH) - 3, round(20 / IN_A_RUSH) + 2)
+
+
+def test_in_a_shop_of_short_pauses_each_of_them_goes_in_one() -> None:
+    """A till each two seconds, a second of which nobody was there."""
+    policy = looking(repeat(2.0))
+    policy.pause = LONGEST
+    shop = run(policy, lambda shop: shop.at >= 10 * SPACING)
+    assert shop.met == 0
+    assert shop.worked_off >= 8
+
+
+def test_all_of_them_go_at_night() -> None:
+    """After a day in which the pause became the longest."""
+    policy = looking(iter([9 * HOUR / 1000]))
+    policy.pause = LONGEST
+    shop = run(policy, lambda shop: shop.worked_off >= QUEUE)
+    assert shop.at < 2 * HOUR / 1000
+
+
+def test_the_pause_becomes_shorter_once_tills_have_met_none() -> None:
+    policy = looking(repeat(PAUSE / 2))
+    policy.pause = LONGEST
+    run(policy, lambda shop: shop.sold >= UNMET and policy.pause < LONGEST)
+    assert policy.pause == LONGEST / 4
+
+
+def run(policy: Looking, is_over: Callable[[FakeShop], bool]) -> FakeShop:
+    return asyncio.run(policy.look_until(is_over))
