@@ -37,7 +37,7 @@ LEASE_MILLIS = 120_000
 """Longer than any teller takes for what it is given at once."""
 AGAIN_MILLIS = 60_000
 FAILURES = 3
-"""One after the other: nobody is there, and the rest waits for the next look."""
+"""One after the other: the receiver is away, and the rest waits for the next look."""
 
 SECONDS = 10.0
 NOT_OF_THE_FINDING = frozenset({401, 403, 404, 405, 407, 408, 410, 421, 425, 429})
@@ -65,7 +65,7 @@ class Watch:
         self._learnt = float("-inf")
 
     async def run(self) -> None:
-        """Nobody who is slow to hear of a finding keeps others from being found or told."""
+        """A slow receiver delays no check and no other receiver."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._again_and_again(self._look))
             for teller in self._tellers:
@@ -116,7 +116,7 @@ class Watch:
         await asyncio.gather(*(self._tell(teller, now) for teller in self._tellers))
 
     async def _tell(self, teller: Notifier, at: int | None = None) -> None:
-        """The worst first, also before those that were found earlier; until there is none left, or nobody listens."""
+        """The worst first, also before those that were found earlier; until there is none left, or the receiver does not answer."""
         store, failures = self._store.findings, 0
         while failures < FAILURES:
             now = at if at is not None else time.time_ns() // 1_000_000
@@ -166,7 +166,7 @@ def _since(at: int) -> str:
 
 
 class NotificationFailed(Exception):
-    """Who could not be told, and why. `is_refused`: an answer came, so that it may be these findings that are not taken; `is_listening`: it says
+    """Which receiver was not reached, and why. `is_refused`: an answer came, so that it may be these findings that are not taken; `is_listening`: it says
     that others would be."""
 
     def __init__(self, reason: str, *, is_refused: bool = False, is_listening: bool = False) -> None:
@@ -178,7 +178,7 @@ class NotificationFailed(Exception):
 class Notifier(Protocol):
     @property
     def name(self) -> str:
-        """The same after a restart: what it has told is known by it."""
+        """The same after a restart: its notifications are recorded under it."""
         ...
 
     @property
@@ -281,7 +281,7 @@ def _line(finding: StoredFinding, language: Language) -> str:
 
 
 def _id(finding: StoredFinding) -> str:
-    """The same when it is told again."""
+    """The same when it is sent again."""
     return f"finding-{finding.id}-{'open' if finding.solved_at is None else 'solved'}"
 
 

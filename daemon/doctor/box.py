@@ -31,7 +31,7 @@ from daemon.upstream.options import BadOptions, read_keys
 
 MEGABYTE = 1024 * 1024
 ROOM_FOR_YEARS = 10
-"""Times the reserve: with less, somebody should look."""
+"""Times the reserve: below it, a warning."""
 
 
 def check_disk(settings: Settings) -> CheckResult:

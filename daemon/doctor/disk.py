@@ -191,7 +191,7 @@ class CannotTest(Exception):
 
 
 def write_blocks(folder: Path) -> Generator[str, None, None]:
-    """Each number once the disk has acknowledged its block, without end; whoever closes it early has the file removed. CannotTest, OSError."""
+    """Each number once the disk has acknowledged its block, without end; closing it early removes the file. CannotTest, OSError."""
     _check_medium(folder)
     test = PlugTest(secrets.token_bytes(16), _boot(), _room(folder))
     file = folder / PLUG_FILE

@@ -31,7 +31,7 @@ UNSTABLE = re.compile(r"/dev/tty(USB|ACM)\d+")
 
 @dataclass(frozen=True)
 class User:
-    """Whom the daemon runs as: the owner of the ledger's folder, when asked by root."""
+    """Whom the daemon runs as: the owner of the ledger's folder, where root runs it."""
 
     name: str
     uid: int
@@ -143,7 +143,7 @@ def check_permissions(machine: Machine, user: User) -> Iterator[CheckResult]:
     try:
         status = machine.port.path.stat()
     except OSError:
-        return  # told by `check_port`
+        return  # reported by `check_port`
     if user.may_use(status):
         yield ok("permissions", tr("{user} may open {port}", user=user.name, port=machine.port), nim=machine.nim)
     else:
@@ -195,7 +195,7 @@ def _judge(machine: Machine, found: PortReading | Silence, now: int, *, is_box_r
         if found.why in ("silent", "stranger"):
             what, todo = wording.ANSWERS[found.why]
             yield fail("machine", tr(what, port=machine.port), tr(todo), nim=nim)
-        elif found.why != "busy" or machine.port.is_network:  # a tty's is told by `check_holders`
+        elif found.why != "busy" or machine.port.is_network:  # a tty's is reported by `check_holders`
             yield fail("machine", tr(found.reason), tr("see the points above"), nim=nim)
         return
     state = found.state

@@ -1,4 +1,4 @@
-"""Every serial port of the box is asked whether a fiscal machine is behind it: all at once, each in bounded time, only reading."""
+"""Searches every serial port of the box for a fiscal machine: all at once, each in bounded time, only reading."""
 
 from __future__ import annotations
 

@@ -274,7 +274,7 @@ def _finish(folder: Path) -> None:
         if following.exists() and read(following).public_key() == _key(folder).public_key():
             following.replace(folder / AUTHORITY)
     except (AuthorityError, OSError):
-        return  # told by whoever needs the key
+        return  # reported where the key is needed
 
 
 def _key(folder: Path) -> ec.EllipticCurvePrivateKey:

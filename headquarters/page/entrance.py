@@ -23,7 +23,7 @@ TYPES = {"css": "text/css; charset=utf-8", "svg": "image/svg+xml"}
 FILES = ("tabler.css", "kit.css", "icon.svg")
 YEAR_SECONDS = 31_536_000
 DEVICE = "hq_device"
-"""The cookie of a browser in which somebody has logged in."""
+"""The cookie of a session."""
 
 
 @get("/ui/login")

@@ -172,6 +172,6 @@ def text_of(request: AnyRequest, name: str) -> str:
 
 
 def page_of(request: AnyRequest) -> int:
-    """`page` of the query, from 0 on; whoever asks beyond the last is shown the last."""
+    """`page` of the query, from 0 on; beyond the last it is the last."""
     text = text_of(request, "page")
     return int(text[:MOST_DIGITS]) if text.isascii() and text.isdecimal() else 0

@@ -552,8 +552,8 @@ MISTAKES = (
         202,
         "an answer that is lost is told as a call that was not sent",
         BOXES,
-        "        except NatsError:  # no answer in time, or the connection is lost\n            raise BoxSilent from None\n",
-        "        except NatsError:\n            raise BoxOffline from None\n",
+        "            raise (BoxSilent if is_sent else BoxOffline) from None\n",
+        "            raise BoxOffline from None\n",
         more=(
             (
                 BOXES,

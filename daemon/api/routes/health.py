@@ -36,8 +36,8 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 log = structlog.get_logger(__name__)
 
 FIGURES_PATIENCE = 2.0
-NAMELESS = "damaged (which entries is told to who asks with a key)"
-FAILED = "failed (the reason is told to who asks with a key)"
+NAMELESS = "damaged (the entries are named to requests with a key)"
+FAILED = "failed (the reason is given to requests with a key)"
 
 
 class Live(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ import random
 import re
 import secrets
 from collections import Counter
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -200,24 +200,35 @@ class Calls:
         from common.wire.nats_client import NoAnswer  # noqa: PLC0415  # see above
 
         self._line = secrets.token_hex(4)
+        ring = self._runtime.store.key_ring
         listening: dict[str, int] = {}
-        while self._has_keys():
+        announced: dict[str, Sequence[str]] = {}
+        """The keys that the last presence named."""
+        while True:
             names = {name for worker in self._workers() for name in (worker.book.nim, worker.configured_nim) if name}
             for name in listening.keys() - names:
                 client.unsubscribe(listening.pop(name))
-            for name in sorted(names - listening.keys()):
-                listening[name] = client.subscribe(
-                    f"{receiver.place(name)}.{CALL}",
-                    partial(self._called, client, receiver, short_nim(name)),
-                    most=MOST_CALL + MOST_HEADERS,
-                )
-                await client.ping()
-                await self._say_boot(client, receiver, name)
+                announced.pop(name, None)
+            for name in sorted(names):
+                if name not in listening:
+                    listening[name] = client.subscribe(
+                        f"{receiver.place(name)}.{CALL}",
+                        partial(self._called, client, receiver, short_nim(name)),
+                        most=MOST_CALL + MOST_HEADERS,
+                    )
+                    await client.ping()
+                if announced.get(name) != (key_ids := ring.relay_key_ids(name)):
+                    await self._say_boot(client, receiver, name)
+                    announced[name] = key_ids
+            if not self._has_keys():
+                await client.ping()  # that the last one is revoked is said before the end
+                return
             with contextlib.suppress(NoAnswer):
                 await client.within(asyncio.Event().wait(), LOOK_SECONDS)
 
     async def _say_boot(self, client: Client, receiver: NatsReceiver, name: str) -> None:
-        """The relay asks the boot that the last presence named: it is said as soon as this one listens."""
+        """The relay asks the boot that the last presence named, and takes sales for later of the keys that it names: it is said as soon as this
+        one listens, and whenever keys are made or revoked."""
         for word in await self._words.words(receiver.key_id):
             if same_machine(word.nim, name):
                 headers = receiver.presence_headers(word.content, word.nim)

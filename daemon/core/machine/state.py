@@ -80,7 +80,7 @@ class Certified(msgspec.Struct, frozen=True):
     ifu: str
     counters: FiscalCounters
     nim: str = ""
-    """What the machine was called when it certified this, with its activation counter; empty where that is not told."""
+    """What the machine was called when it certified this, with its activation counter; empty where that is not known."""
     fc: int | None = None
     """The counter of the invoice's type, as 38h tells it; C1h does not."""
 

@@ -158,7 +158,7 @@ def receipt(record: Record, language: Language = "en", *, copies: int = 0) -> Re
         psvb_by_group=tuple(map(_of_group, record.invoice.withholdings)) if record.invoice.edition else msgspec.UNSET,
         stamp_duty=record.invoice.stamp_duty if record.invoice.edition else msgspec.UNSET,
         warnings=adjustments(record.invoice.warnings, language),
-        # As it was told, also after a repair of the time.
+        # As the machine sent it, also after a repair of the time.
         certified_at=millis_text(record.chained_at or record.ended_at),
         duration_ms=record.duration_ms,
         deferred=_deferred(record.invoice.deferred),

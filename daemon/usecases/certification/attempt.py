@@ -165,7 +165,7 @@ def _not_written(job: AttemptRun, error: BaseException) -> None:
 
 
 def _check_intent(job: AttemptRun) -> None:
-    """Raises where it is known already that the machine need not be asked."""
+    """Raises where the machine is not needed."""
     enter_invoice.check_expiry(job.call.expires)
     if job.book.id != job.worker.book.id:
         raise MachineOffline(OTHER_TAXPAYER)

@@ -113,7 +113,7 @@ class Start(NamedTuple):
 
 async def starting_point(events: EventLog, last_seen: SeenEvent | None) -> Start:
     """Without an event seen: from now on. One of a ledger that was put back since: from now on. One older than what is kept: from the
-    oldest that is there. In both the listener is told, for it may have missed something."""
+    oldest that is there. In both the listener gets a reset, for it may have missed something."""
     span = await events.span()
     if last_seen is None:
         return Start(span.newest, span.epoch)

@@ -136,7 +136,7 @@ async def _cancel(worker: MachineWorker, call: Call) -> bytes:
 
 
 async def take_letterhead(worker: MachineWorker) -> None:
-    """At the start, and once the machine has told whose it is. While the ledger takes nothing, the one before counts."""
+    """At the start, and once the machine's taxpayer is known. While the ledger takes nothing, the one before counts."""
     if worker.compose_letterhead is None:
         return
     with contextlib.suppress(StorageError):

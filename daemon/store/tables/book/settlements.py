@@ -158,7 +158,7 @@ def _enter(
     at: int,
 ) -> Record:
     counters = state.counters
-    invoice = invoice_without_lines(last.number, last.type, last.total)  # the row has the type as told
+    invoice = invoice_without_lines(last.number, last.type, last.total)  # the row has the type as reported
     base = (counters.tc, counters.fvc, counters.frc)
     values = (
         book.id,
