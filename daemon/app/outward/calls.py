@@ -12,7 +12,7 @@ import random
 import re
 import secrets
 from collections import Counter
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,8 +22,8 @@ from urllib.parse import unquote
 import structlog
 
 from common.language import Text, preferred
+from common.turns import ended
 from common.wire.call import MOST_CALL, MOST_HEADERS, MOST_REPLY, Headers, RelayedCall, RelayedReply, encode, read_call
-from common.wire.cancellation import ended
 from common.wire.errors import BadEvent
 from common.wire.keys import Credentials, NotSealed, unseal
 from common.wire.nats_headers import CALL, PRESENCE
@@ -32,13 +32,13 @@ from daemon.api.http.answers import Answer, new_request_id
 from daemon.api.problems import problem_answer
 from daemon.api.refusals import TooLarge
 from daemon.app.outward.presence import PresenceWords
-from daemon.app.outward.receivers import calls as calls_receiver
+from daemon.app.outward.replication import calls as calls_receiver
 from daemon.app.reload import BringIntoForce
 from daemon.app.runtime import Runtime
 from daemon.app.upkeep.housekeeping import now_millis
 from daemon.core.clock import Clock
 from daemon.core.errors import MachineBusy
-from daemon.core.machine.nim import same_machine, short_nim
+from daemon.core.machine.state import same_machine, short_nim
 from daemon.settings import Settings
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -200,24 +200,35 @@ class Calls:
         from common.wire.nats_client import NoAnswer  # noqa: PLC0415  # see above
 
         self._line = secrets.token_hex(4)
+        ring = self._runtime.store.key_ring
         listening: dict[str, int] = {}
-        while self._has_keys():
+        announced: dict[str, Sequence[str]] = {}
+        """The keys that the last presence named."""
+        while True:
             names = {name for worker in self._workers() for name in (worker.book.nim, worker.configured_nim) if name}
             for name in listening.keys() - names:
                 client.unsubscribe(listening.pop(name))
-            for name in sorted(names - listening.keys()):
-                listening[name] = client.subscribe(
-                    f"{receiver.place(name)}.{CALL}",
-                    partial(self._called, client, receiver, short_nim(name)),
-                    most=MOST_CALL + MOST_HEADERS,
-                )
-                await client.ping()
-                await self._say_boot(client, receiver, name)
+                announced.pop(name, None)
+            for name in sorted(names):
+                if name not in listening:
+                    listening[name] = client.subscribe(
+                        f"{receiver.place(name)}.{CALL}",
+                        partial(self._called, client, receiver, short_nim(name)),
+                        most=MOST_CALL + MOST_HEADERS,
+                    )
+                    await client.ping()
+                if announced.get(name) != (key_ids := ring.relay_key_ids(name)):
+                    await self._say_boot(client, receiver, name)
+                    announced[name] = key_ids
+            if not self._has_keys():
+                await client.ping()  # that the last one is revoked is said before the end
+                return
             with contextlib.suppress(NoAnswer):
                 await client.within(asyncio.Event().wait(), LOOK_SECONDS)
 
     async def _say_boot(self, client: Client, receiver: NatsReceiver, name: str) -> None:
-        """The relay asks the boot that the last presence named: it is said as soon as this one listens."""
+        """The relay asks the boot that the last presence named, and takes sales for later of the keys that it names: it is said as soon as this
+        one listens, and whenever keys are made or revoked."""
         for word in await self._words.words(receiver.key_id):
             if same_machine(word.nim, name):
                 headers = receiver.presence_headers(word.content, word.nim)
