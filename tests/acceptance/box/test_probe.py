@@ -111,7 +111,7 @@ def test_the_settings_it_writes_make_a_shop_work(tmp_path, machine):
 @pytest.mark.parametrize(
     ("place", "expected"),
     [
-        (silent_line, "nobody answers"),
+        (silent_line, "no answer"),
         (chatty_line, "something talks here, but not as a fiscal machine does"),
         (lambda link: answering(link, modem), "a modem answers here"),
         (lambda link: answering(link, printer), "a printer answers here"),
