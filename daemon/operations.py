@@ -10,8 +10,7 @@ import msgspec
 
 from common.language import Language, sentence, tell
 from daemon.core import errors
-from daemon.core.audit import Action, Actor
-from daemon.core.call import Call
+from daemon.core.audit import Action, Actor, Call
 from daemon.core.errors import FieldError, InvalidRequest, McfdError
 from daemon.core.keys import KeyTerms
 from daemon.core.ledger.attempt import Mode

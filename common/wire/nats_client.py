@@ -24,7 +24,7 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 import structlog
 
-from common.wire.cancellation import ended
+from common.turns import ended
 from common.wire.keys import Credentials, introduction
 from common.wire.nats_headers import MINIMUM, Headers, format_headers, is_outdated, parse_headers
 

@@ -16,7 +16,7 @@ from daemon.core.ledger.book import Book
 from daemon.core.ledger.deferred import DeferredBacklog
 from daemon.core.ledger.entries import Recipient
 from daemon.core.ledger.outage import Outage
-from daemon.core.machine.nim import short_nim
+from daemon.core.machine.state import short_nim
 from daemon.core.report.journal import Page
 from daemon.doctor.line import User, daemon_user
 from daemon.doctor.wording import CheckResult, fail, ok, warn

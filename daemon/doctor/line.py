@@ -15,13 +15,12 @@ from bridge.ports import find_holders, find_ports
 from common.language import tr
 from common.language.reasons import OTHER_MACHINE
 from daemon.core.clock import DAY, drift_seconds, machine_millis
-from daemon.core.machine.nim import same_machine
+from daemon.core.machine.state import PortReading, Silence, same_machine
 from daemon.core.report.machine_info import ALERT_DAYS, last_contact
 from daemon.doctor import wording
 from daemon.doctor.service import MachineHealth, Service
 from daemon.doctor.wording import CheckResult, fail, ok, warn
 from daemon.machines.inspect_port import look
-from daemon.machines.port_reading import PortReading, Silence
 from daemon.settings import Machine, Settings
 
 DRIFT_WARN, DRIFT_FAIL = 120, 3600

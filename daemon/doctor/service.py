@@ -12,7 +12,7 @@ import msgspec
 from common.front_config import ERRORS, program
 from common.language import ambient, tr
 from common.language.system import reason
-from daemon.core.machine.nim import same_machine
+from daemon.core.machine.state import same_machine
 from daemon.doctor.wording import CheckResult, fail, ok, warn
 from daemon.settings import Server
 

@@ -29,7 +29,6 @@ from common.language.reasons import CLOSE_OF_OTHER_INVOICE, OTHER_MACHINE
 from daemon.core.errors import CertifiedElsewhere, LineLost, MachineError, MachineNonsense, MachineRefused, McfdError
 from daemon.core.invoice.invoice import CREDITS, GROUPS, SALES, Comment, Customer, Invoice, Item, Payment, TaxLine
 from daemon.core.invoice.number import number_key
-from daemon.core.machine.nim import same_machine
 from daemon.core.machine.state import (
     Certified,
     FiscalCounters,
@@ -37,6 +36,7 @@ from daemon.core.machine.state import (
     MachineState,
     ServerLink,
     Subtotal,
+    same_machine,
     taxpayer_of,
 )
 

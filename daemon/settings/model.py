@@ -17,7 +17,7 @@ from daemon.core.clock import zone
 from daemon.core.invoice.number import NumberScope, Series
 from daemon.core.invoice.rules import Rules
 from daemon.core.ledger.outage import LIMIT
-from daemon.core.machine.nim import same_machine
+from daemon.core.machine.state import same_machine
 from daemon.settings.paper import LABELS, Company, Invoices, Language, Numbering, Printer, StampDutySection, rules_of
 
 

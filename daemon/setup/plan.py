@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 from common.files import sync_path, write_whole
 from common.language import tr
+from common.sockets import address_of, box_addresses, host_names
 from daemon.settings import Settings, SettingsError, load
 from daemon.setup.previous import Table, merged, written
-from daemon.tls.names import address_of, box_addresses, host_names
 
 Network = Literal["local", "https", "plain"]
 NETWORKS: tuple[Network, ...] = ("local", "https", "plain")

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from common.sockets import is_loopback
-from daemon.core.machine.nim import same_machine
+from daemon.core.machine.state import same_machine
 
 Table = dict[str, Any]
 SERVER_QUESTIONS = ("host", "port", "tls", "allow_plain_lan", "tls_cert", "tls_key")

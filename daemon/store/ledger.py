@@ -11,8 +11,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from common.language import NO_TEXT, Text
 from common.language.reasons import SALE_AMONG_FOREIGN
-from daemon.core.audit import Actor
-from daemon.core.call import INTERNAL, Call
+from daemon.core.audit import INTERNAL, Actor, Call
 from daemon.core.errors import StorageError, ZNumberUnknown
 from daemon.core.events import ATTENTION, CERTIFIED, CLOSURE, IN_DOUBT, REFUSED
 from daemon.core.ledger.attempt import Mode, Outcome, Record
@@ -20,10 +19,8 @@ from daemon.core.ledger.book import Aggregate, Book, BookState, Closure, LastSee
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.state import FiscalCounters, MachineState
 from daemon.store.access import OpenLedger
-from daemon.store.acts import ActAccess, CalendarAccess
-from daemon.store.deferred import DeferredAccess
+from daemon.store.acts import ActAccess, CalendarAccess, DeferredAccess, OutageAccess
 from daemon.store.maintenance.numbers import catch_up, name_of, question_at_first_connection
-from daemon.store.outages import OutageAccess
 from daemon.store.sqlite.high_water import HighWater, book_name
 from daemon.store.tables import audit
 from daemon.store.tables.book import (

@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from daemon.core.call import Call
+from daemon.core.audit import Call
 from daemon.core.errors import StorageError
 from daemon.core.events import BACK, OUTAGE
 from daemon.core.ledger.book import Book, KeyUse

@@ -14,7 +14,7 @@ from litestar.exceptions import HTTPException
 from litestar.response import Redirect
 
 from common.language import Text
-from common.web.security import return_url, set_cookie
+from common.web.security import return_cookie, return_url
 from headquarters.api import incoming, questions
 from headquarters.api.access import problem
 from headquarters.intake.gather import Threads
@@ -125,7 +125,7 @@ def _dependency(name: str) -> Provide:
 
 
 def _to_login(request: AnyRequest, _: NoSession) -> Redirect:
-    cookie = set_cookie(RETURN_COOKIE, return_url(request))
+    cookie = return_cookie(RETURN_COOKIE, return_url(request))
     return Redirect("/ui/login", status_code=303, headers={"set-cookie": cookie})
 
 

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 import structlog
 
-from common.wire.cancellation import ended
+from common.turns import ended
 from common.wire.keys import BadCredentials
 from common.wire.nats_client import Client, Msg, NatsError, NoAnswer
 from common.wire.nats_headers import CLOSURES_STREAM, PRESENCE, PRESENCE_STREAM

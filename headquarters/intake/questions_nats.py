@@ -14,7 +14,7 @@ import msgspec
 import structlog
 from msgspec import UNSET
 
-from common.wire.cancellation import ended
+from common.turns import ended
 from common.wire.nats_client import Client, Msg, NatsError, NoAnswer
 from common.wire.nats_headers import ASK, CLOSURE, CLOSURES_STREAM
 from common.wire.nats_pull import NatsOptions

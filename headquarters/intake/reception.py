@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import structlog
 from msgspec import UNSET
 
-from common.wire.cancellation import ended
+from common.turns import ended
 from common.wire.closure import Trial
 from common.wire.errors import BadEvent
 from common.wire.presence import MOST_BYTES, PresenceAnswer, WantedClosures, read_presence

@@ -9,12 +9,14 @@ import contextlib
 import secrets
 import threading
 from collections.abc import Callable, Iterator
+from functools import cache
 
-from sqlalchemy import BigInteger, Case, ColumnElement, Connection, case, cast, select, text, update
+from sqlalchemy import BigInteger, Case, ColumnElement, Connection, bindparam, case, cast, select, text, update
 from sqlalchemy import Text as SqlText
+from sqlalchemy.sql.dml import ReturningInsert
 
 from headquarters.store import tables
-from headquarters.store.database import Database, StoreError, insert_into, insert_new, is_sqlite
+from headquarters.store.database import Database, InsertOf, StoreError, insert_new, insert_of, is_sqlite
 
 REVISION, TRAIL = "revision", "trail"
 MOST_TRAIL = 100
@@ -67,7 +69,7 @@ def changing(database: Database) -> Iterator[Connection]:
         yield connection
 
 
-def after(before: ColumnElement[int], now: int) -> Case[int]:
+def after(before: ColumnElement[int], now: int | ColumnElement[int]) -> Case[int]:
     """The time of a change (ms): now, but always later than that of the one before, whatever the clock was then."""
     return case((before >= now, before + 1), else_=now)
 
@@ -99,11 +101,17 @@ ARRIVAL = "arrival"
 
 def next_arrival(connection: Connection, now: int) -> int:
     """ClosureRecord until the transaction ends."""
-    meta = tables.meta
+    return int(connection.scalar(_arriving(insert_of(connection)), {"now": now}) or 0)
+
+
+@cache
+def _arriving(insert: InsertOf) -> ReturningInsert[tuple[str]]:
+    """Made once: making it takes as long as executing it."""
+    meta, now = tables.meta, bindparam("now", type_=BigInteger)
     following = after(cast(meta.c.value, BigInteger), now)
-    statement = insert_into(connection, meta).values(name=ARRIVAL, value=str(now))
+    statement = insert(meta).values(name=ARRIVAL, value=cast(now, SqlText))
     statement = statement.on_conflict_do_update(index_elements=["name"], set_={"value": cast(following, SqlText)})
-    return int(connection.scalar(statement.returning(meta.c.value)) or 0)
+    return statement.returning(meta.c.value)
 
 
 TRIES = 5

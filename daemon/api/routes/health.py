@@ -27,7 +27,7 @@ from daemon.core.clock import millis_text
 from daemon.core.delivery import Backlog
 from daemon.core.errors import StorageError, without_paths
 from daemon.core.keys import ApiKey
-from daemon.core.machine.nim import same_machine
+from daemon.core.machine.state import same_machine
 from daemon.core.report.machine_info import tax_server
 from daemon.usecases.deferred.accept import backlog
 from daemon.usecases.outages import open_outage

@@ -22,8 +22,8 @@ from urllib.parse import unquote
 import structlog
 
 from common.language import Text, preferred
+from common.turns import ended
 from common.wire.call import MOST_CALL, MOST_HEADERS, MOST_REPLY, Headers, RelayedCall, RelayedReply, encode, read_call
-from common.wire.cancellation import ended
 from common.wire.errors import BadEvent
 from common.wire.keys import Credentials, NotSealed, unseal
 from common.wire.nats_headers import CALL, PRESENCE
@@ -32,13 +32,13 @@ from daemon.api.http.answers import Answer, new_request_id
 from daemon.api.problems import problem_answer
 from daemon.api.refusals import TooLarge
 from daemon.app.outward.presence import PresenceWords
-from daemon.app.outward.receivers import calls as calls_receiver
+from daemon.app.outward.replication import calls as calls_receiver
 from daemon.app.reload import BringIntoForce
 from daemon.app.runtime import Runtime
 from daemon.app.upkeep.housekeeping import now_millis
 from daemon.core.clock import Clock
 from daemon.core.errors import MachineBusy
-from daemon.core.machine.nim import same_machine, short_nim
+from daemon.core.machine.state import same_machine, short_nim
 from daemon.settings import Settings
 from daemon.usecases.worker.machine_worker import MachineWorker
 

@@ -12,8 +12,7 @@ from daemon.core.ledger.attempt import UNTOLD, Record
 from daemon.core.ledger.book import BookState, LastSeen
 from daemon.core.ledger.paper import PaperInvoice, as_printed, is_plausible, on_paper
 from daemon.core.ledger.verdict import Evidence, Standing, Verdict, is_last, strangers, verdicts, went_down
-from daemon.core.machine.nim import new_name
-from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState
+from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState, new_name
 
 Decision = Literal["certified", "not-certified", "adopt", "lost"]
 DECISIONS: tuple[Decision, ...] = ("certified", "not-certified", "adopt", "lost")

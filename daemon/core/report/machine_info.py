@@ -12,8 +12,7 @@ from daemon.core.certified_core import CORE_VERSION, core_digest
 from daemon.core.clock import machine_millis
 from daemon.core.invoice.taxes import percent
 from daemon.core.ledger.book import Book
-from daemon.core.machine.nim import short_nim
-from daemon.core.machine.state import MachineState, ServerLink
+from daemon.core.machine.state import MachineState, ServerLink, short_nim
 from daemon.core.report.report_parts import CounterValues, counter_values
 
 DAY_MS = 86_400_000

@@ -16,7 +16,7 @@ from daemon.core.clock import millis_text
 from daemon.core.invoice.invoice import NO_ITEM, Deferral, Invoice, Psvb, TaxLine, Warn
 from daemon.core.invoice.taxes import percent
 from daemon.core.ledger.attempt import UNTOLD, Record
-from daemon.core.machine.nim import short_nim
+from daemon.core.machine.state import short_nim
 from daemon.core.report.report_parts import Withholding
 
 

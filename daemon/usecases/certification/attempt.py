@@ -20,7 +20,7 @@ import structlog
 
 from common.language import Text, sentence
 from common.language.reasons import CANCELLED_BECAUSE, INVOICE_INTERRUPTED, NOT_SENT_BECAUSE, OTHER_TAXPAYER
-from daemon.core.call import Call
+from daemon.core.audit import Call
 from daemon.core.errors import (
     CertifiedElsewhere,
     LineLost,

@@ -36,8 +36,7 @@ from daemon.core.ledger.verdict import (
     verdicts,
     went_down,
 )
-from daemon.core.machine.nim import new_name, present_nim
-from daemon.core.machine.state import Certified, MachineState
+from daemon.core.machine.state import Certified, MachineState, new_name, present_nim
 from daemon.machines.adapter import ConnectedMachine
 from daemon.store.tables.book import attempts, epochs
 from daemon.usecases.worker.aggregate import announce, tick

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 import structlog
 from msgspec import UNSET
 
-from common.wire.cancellation import heed_cancellation
+from common.turns import heed_cancellation
 from common.wire.presence import EVERY_SECONDS, PresenceAnswer, WantedClosures
 from daemon.core.ledger.attempt import Mode
 

@@ -23,7 +23,7 @@ from typing import Generic, Protocol, TypeVar
 import structlog
 
 from common.language.reasons import NO_EVENT, from_stored
-from common.wire.cancellation import heed_cancellation
+from common.turns import heed_cancellation
 from daemon.core.clock import Clock
 from daemon.core.delivery import Again, Backlog, Delivered, Delivery, DeliveryRefused
 from daemon.core.ledger.attempt import Mode

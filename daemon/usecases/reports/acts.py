@@ -6,7 +6,7 @@ from __future__ import annotations
 import msgspec
 import structlog
 
-from daemon.core.call import Call
+from daemon.core.audit import Call
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import KeyUse
 from daemon.core.ledger.entries import Placed, ReportAct, ReportKind

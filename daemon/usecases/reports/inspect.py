@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from common.language import Text
-from daemon.core.call import Call
+from daemon.core.audit import Call
 from daemon.core.clock import millis_text
 from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineRefused, NothingDone, StorageError
 from daemon.core.ledger.book import KeyUse

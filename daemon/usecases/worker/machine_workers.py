@@ -15,7 +15,7 @@ from daemon.core.ledger.book import Book
 from daemon.core.ledger.deferred import DeferredSale
 from daemon.core.ledger.entries import OutageReason
 from daemon.core.ledger.take_over import NotInUse, NumberReserved, UnknownElsewhere
-from daemon.core.machine.nim import short_nim
+from daemon.core.machine.state import short_nim
 from daemon.store.tables.book import deferred
 from daemon.usecases.worker.machine_worker import MachineWorker
 

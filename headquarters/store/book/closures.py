@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Text, and_, column, delete, func, select, update, values
+from sqlalchemy import ColumnElement, Connection, and_, delete, func, or_, select, update
 
 from common.wire.instants import instant_millis
 from headquarters.core import checks
@@ -130,12 +130,13 @@ class _Taking:
 
     def _look(self, books: dict[Key, LockedBook]) -> None:
         """Loads which of them are known, and the closures beside those that do not simply come next."""
-        ids = [(received.machine, received.record.id) for received in self._batch]
+        ids: dict[str, list[str]] = {}
+        for received in self._batch:
+            ids.setdefault(received.machine, []).append(received.record.id)
         table = tables.closure.c
-        # Joined, not `IN`: SQLite would read every closure.
-        wanted = values(column("machine", Text), column("id", Text), name="wanted").data(ids).cte().c
-        same = and_(table.machine == wanted.machine, table.id == wanted.id)
-        query = select(table.machine, table.id, table.held).where(same)
+        # By machine: of pairs in one `IN` SQLite would read every closure, and SQLAlchemy compiles `VALUES` anew each time.
+        wanted = or_(*(and_(table.machine == machine, table.id.in_(of_it)) for machine, of_it in ids.items()))
+        query = select(table.machine, table.id, table.held).where(wanted)
         for machine, id_, record in self._connection.execute(query):
             self._digests[machine, id_] = read_record(record).digest
         around: dict[Key, set[int]] = {}

@@ -33,8 +33,7 @@ from daemon.core.ledger.book import Book, Tally
 from daemon.core.ledger.deferred import NumberWaits
 from daemon.core.ledger.tally import contribution
 from daemon.core.ledger.verdict import Standing, standing, went_down
-from daemon.core.machine.nim import short_nim
-from daemon.core.machine.state import Certified, LastInvoice
+from daemon.core.machine.state import Certified, LastInvoice, short_nim
 from daemon.core.report.journal import Page
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book import deferred, epochs, take_overs

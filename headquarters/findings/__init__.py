@@ -1,1 +1,0 @@
-"""Checks by the clock instead of by a closure, and notifications."""
