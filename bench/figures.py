@@ -39,7 +39,7 @@ Verdict = Literal["better", "worse", "as before"]
 
 @dataclass(frozen=True)
 class Limit:
-    """What a row has to reach, and what somebody decides by it."""
+    """What a row has to reach, and what is decided by it."""
 
     what: str
     sense: Sense

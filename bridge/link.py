@@ -74,7 +74,7 @@ class LineStatistics(msgspec.Struct):
     """frames sent again"""
     garbage: int = 0
     stale: int = 0
-    """replies to something that was asked before"""
+    """replies to an earlier command"""
 
 
 class _Exchange(msgspec.Struct):
@@ -137,7 +137,7 @@ class Link:
         return self._end.done()
 
     async def ended(self) -> LinkEnded:
-        """Wait for the end of this link, also while nothing is being asked, and tell why it ended."""
+        """Wait for the end of this link, also without a command under way; returns why it ended."""
         return await asyncio.shield(self._end)
 
     async def exchange(

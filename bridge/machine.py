@@ -107,7 +107,7 @@ class LinkedMachine:
             raise
 
     async def _send_optional(self, cmd: int, data: bytes) -> MachineReply:
-        """UnknownCommand where the machine is silent at it and then tells its state; it is not asked again for an hour."""
+        """UnknownCommand where the machine is silent at it and then tells its state; the command is not sent again for an hour."""
         clock = asyncio.get_running_loop().time
         if clock() >= self._unknown_until.get(cmd, 0.0):
             reply = await self.link.probe(cmd, data, self.link.timers.tries)

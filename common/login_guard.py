@@ -1,10 +1,10 @@
-"""Whether somebody is who they say: a password tried in a thread, in its turn, and no oftener than the limits have it.
+"""Checks passwords: in a thread, one after the other, within limits.
 
-How often a password may be tried: by account and by address, without locking anybody out.
+How often a password may be tried: by account and by address, without locking anyone out.
 
 Guesses at one account that come from anywhere share a small budget, however many addresses they come from. A device that has logged in to that
-account before is known by a cookie, an address by having logged in here; neither is subject to that budget, so that somebody else's guesses never
-keep the rightful person out of where they usually are. A device has a budget of its own, and an address one for all accounts, so that neither can
+account before is known by a cookie, an address by having logged in here; neither is subject to that budget, so that foreign guesses never
+keep the person out of where they usually are. A device has a budget of its own, and an address one for all accounts, so that neither can
 be used to go on guessing, and no address takes anything from another. Nothing is ever locked: budgets fill up again by themselves."""
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class LoginRules(NamedTuple):
 
 
 class LoginPlace(NamedTuple):
-    """Where somebody is. `network` as `network_of` says it; empty where it is not known. `device` as `known_device` says it; empty where there is none."""
+    """Where a login comes from. `network` as `network_of` says it; empty where it is not known. `device` as `known_device` says it; empty where there is none."""
 
     network: str
     device: str = ""
@@ -191,14 +191,14 @@ class Attempted(NamedTuple):
 
 
 class LoginGuard:
-    """One for each program. Guessing costs it neither memory nor the time of others, and keeps nobody out."""
+    """One for each program. Guessing costs it neither memory nor the time of others, and locks no one out."""
 
     def __init__(self, rules: LoginRules, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits = LoginLimits(rules, clock)
         self._turns = Turns()
 
     async def check(self, tried: Attempted, stored: str | None, now: float) -> bool:
-        """`stored`: the hash of that person; None for nobody, which takes as long. `now`: seconds since 1970. TooManyTries, or Busy."""
+        """`stored`: the hash of that person; None for an unknown name, which takes as long. `now`: seconds since 1970. TooManyTries, or Busy."""
         exists = stored is not None
         device = trusted_device(tried.device, tried.name, stored, now)
         place = LoginPlace(network_of(tried.address), device)
@@ -216,6 +216,6 @@ class LoginGuard:
         return True
 
     async def hash(self, password: str) -> str:
-        """Of a new password, for somebody who is logged in. Busy when too many are at it."""
+        """The hash of a new password, of a person who is logged in. Busy when too many passwords wait."""
         async with self._turns.turn(is_trusted=True):
             return await asyncio.to_thread(hash_password, password)

@@ -1,4 +1,4 @@
-"""What the daemon and headquarters write to stderr: one event a line, named, with keys; JSON unless somebody is looking.
+"""What the daemon and headquarters write to stderr: one event a line, named, with keys; JSON unless stderr is a terminal.
 
 An event has a fixed name (`certification.ended`, `line.up`: a noun and what happened to it) and values beside it; `request_id` and the like are bound with
 `structlog.contextvars`. No line carries an API key, a secret, a customer or a body: those are not given to the log, and a second

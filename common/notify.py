@@ -1,4 +1,4 @@
-"""What systemd wants to hear from a `Type=notify` service (sd_notify(3)); silent where nobody listens."""
+"""What systemd wants to hear from a `Type=notify` service (sd_notify(3)); silent without a listener."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _send(state: str) -> None:
             _channel.setblocking(False)  # the event loop calls this
         _channel.sendto(state.encode(), address)
     except OSError:
-        # A manager that cannot be told is no reason to stop certifying; a watchdog it then misses will speak for itself.
+        # A manager that cannot be reached is no reason to stop certifying; its watchdog restarts the service.
         return
 
 
@@ -62,7 +62,7 @@ def status(text: str) -> None:
 
 
 def watchdog_interval() -> float | None:
-    """Seconds between two calls of `watchdog`: half of what the manager allows, or None when it watches somebody else."""
+    """Seconds between two calls of `watchdog`: half of what the manager allows, or None when it watches another process."""
     allowed = os.environ.get("WATCHDOG_USEC", "")
     if not allowed.isdecimal() or int(allowed) == 0:
         return None

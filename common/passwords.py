@@ -1,6 +1,6 @@
 """Passwords of people: scrypt of the standard library, its cost written beside each hash so that it can be raised later.
 
-16 MB and some tenths of a second (OWASP's N=2^14, r=8, p=5): whoever calls it does so in a thread, one at a time.
+16 MB and some tenths of a second (OWASP's N=2^14, r=8, p=5): callers run it in a thread, one at a time.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def hash_password(password: str) -> str:
 
 
 def make_password() -> str:
-    """One that nobody has thought of, to be typed from a screen: 12 characters that cannot be taken for another, 59 bits."""
+    """A random one, to be typed from a screen: 12 characters that cannot be taken for another, 59 bits."""
     return "-".join("".join(secrets.choice(_TYPED) for _ in range(4)) for _ in range(3))
 
 

@@ -64,7 +64,7 @@ def shop_of(
     *,
     letterhead: Letterhead | None = None,
 ) -> Shop:
-    """`letterhead` is that of a record or closure; the present one where it names none. A name that its machine had not told yet is that of now."""
+    """`letterhead` is that of a record or closure; the present one where it names none. A name that its machine had not sent yet is that of now."""
     head = letterhead or letterhead_of(settings, taxpayer)
     name, *address, city, phone, email = head.taxpayer or taxpayer or ("",) * TAXPAYER_LINES
     lines = tuple(line for line in (*address, city) if line)

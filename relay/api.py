@@ -6,15 +6,18 @@ import asyncio
 import hashlib
 import re
 import time
+import uuid
 from collections import Counter
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, cast
 from urllib.parse import quote
 
 import msgspec
 import structlog
-from litestar import Litestar, Request, Response, get, route
+from litestar import Litestar, Request, Response, asgi, get
 from litestar.datastructures import State
 from litestar.exceptions import HTTPException
+from litestar.types import HTTPScope, Receive, Scope, Send
 
 from common.language import Text
 from common.wire.call import LATER_SECONDS, METHOD, MOST_BODY, REQUEST_HEADERS, Headers, RelayedCall, check_call
@@ -24,7 +27,7 @@ from common.wire.instants import instant_millis
 from relay.boxes import Boxes
 from relay.connection import Connection
 from relay.later import LaterCalls, may_wait
-from relay.problems import BoxOffline, RelayProblem, TooManyCalls, answer_of, new_request_id
+from relay.problems import PROBLEM, Answer, BoxOffline, RelayProblem, TooManyCalls, answer_of
 
 log = structlog.get_logger(__name__)
 
@@ -34,7 +37,10 @@ AT_ONCE: Final = 2000
 """Requests that this relay has under way: each may hold a body."""
 BODY_SECONDS: Final = 30.0
 NOT_PASSED: Final = frozenset({"connection", "content-length", "date", "server", "transfer-encoding"})
+BODILESS: Final = frozenset({204, 304})
 _PRINTABLE_ID: Final = re.compile(r"[ -~]{1,128}", re.ASCII)
+_PATH: Final = re.compile(r"/v1/mcf/([^/]+)/.+")
+_METHODS: Final[dict[str, METHOD]] = {"GET": "GET", "POST": "POST", "DELETE": "DELETE"}
 _KEY_ID: Final = re.compile(r'keyid="([0-9a-f]{16})"')
 _TITLES: Final = {
     400: ("BAD_REQUEST", Text("The request cannot be read")),
@@ -58,45 +64,37 @@ def create_relay(parts: RelayParts) -> Litestar:
     return Litestar(
         [pass_on, live, ready, metrics],
         state=State({"parts": parts}, deep_copy=False),
-        exception_handlers={RelayProblem: _problem, HTTPException: _http_problem},
-        request_max_body_size=MOST_BODY,
+        exception_handlers={HTTPException: _http_problem},
         openapi_config=None,
         logging_config=None,
     )
 
 
-@route("/v1/mcf/{nim:str}/{rest:path}", http_method=["GET", "POST", "DELETE"], status_code=200)
-async def pass_on(request: AnyRequest) -> Response[bytes]:
-    """The box's own answer, to the byte."""
-    parts: RelayParts = request.app.state["parts"]
+@asgi("/v1/mcf", is_mount=True, copy_scope=False)
+async def pass_on(scope: Scope, receive: Receive, send: Send) -> None:
+    """The box's own answer, to the byte. Plain ASGI: a request and a response of Litestar's cost more than the way to the box."""
+    parts: RelayParts = scope["litestar_app"].state["parts"]
     began = time.perf_counter()
-    request.state["request_id"] = _request_id(request)
-    nim = request.path_params["nim"]
+    request = RelayRequest(cast("HTTPScope", scope))
     status = 500
-    if parts.under_way >= AT_ONCE:
-        raise TooManyCalls
-    parts.under_way += 1
     try:
-        answer = await _answered(parts, request, nim)
-        status = answer.status_code or status
-    except RelayProblem as problem:
-        status = problem.status
-        raise
-    except HTTPException as error:
-        status = error.status_code
-        raise
+        answer = await _answered(parts, request, receive)
+        status = answer.status
     finally:
-        parts.under_way -= 1
         parts.counted[str(status)] += 1
         log.info(
             "request.answered",
-            request_id=request.state["request_id"],
+            request_id=request.id,
             method=request.method,
-            nim=nim[:32],
+            nim=request.nim[:32],
             status=status,
             duration_ms=round((time.perf_counter() - began) * 1000, 1),
         )
-    return answer
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers]
+    if status not in BODILESS:
+        headers.append((b"content-length", b"%d" % len(answer.body)))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": answer.body, "more_body": False})
 
 
 @get("/health/live", sync_to_thread=False)
@@ -124,12 +122,56 @@ def metrics(request: AnyRequest) -> str:
     return "\n".join([*lines, ""])
 
 
-async def _answered(parts: RelayParts, request: AnyRequest, nim: str) -> Response[bytes]:
-    if not NIM.fullmatch(nim):
-        raise HTTPException(status_code=404)
-    call = await _call_of(request, parts.boxes.limit())
+class RelayRequest:
+    """What is known of a request before its body. `nim` is empty for a path that has none; `headers`: the last of each name."""
+
+    def __init__(self, scope: HTTPScope) -> None:
+        self.method: str = scope["method"]
+        self.path = scope["raw_path"].decode("latin-1")
+        found = _PATH.fullmatch(self.path)
+        self.nim = found[1] if found else ""
+        if scope["query_string"]:
+            self.path += f"?{scope['query_string'].decode('latin-1')}"
+        decoded = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
+        self.headers = dict(decoded)
+        self.id = _request_id(self.headers)
+        passing = (header for header in decoded if header[0] in REQUEST_HEADERS and header[0] != "x-request-id")
+        self.passing: Headers = (*passing, ("x-request-id", self.id))
+
+
+async def _answered(parts: RelayParts, request: RelayRequest, receive: Receive) -> Answer:
+    if parts.under_way >= AT_ONCE:
+        return answer_of(TooManyCalls(), request.id, request.headers)
+    parts.under_way += 1
+    try:
+        return await _passed_on(parts, request, receive)
+    except RelayProblem as problem:
+        return answer_of(problem, request.id, request.headers)
+    finally:
+        parts.under_way -= 1
+
+
+async def _passed_on(parts: RelayParts, request: RelayRequest, receive: Receive) -> Answer:
+    if not NIM.fullmatch(request.nim):
+        raise _fault(404)
+    method = _METHODS.get(request.method)
+    if method is None:
+        raise _fault(405)
+    call = RelayedCall(
+        boot="relay",
+        not_after=parts.boxes.limit(),
+        sent_at=0,
+        method=method,
+        path=request.path,
+        headers=request.passing,
+        body=await _body(receive),
+    )
+    try:
+        check_call(call)
+    except BadEvent as error:
+        raise _fault(413 if error.field == "body" else 400, str(error)) from None
     key = request.headers.get("idempotency-key", "")
-    if call.method == "POST" and not key:
+    if method == "POST" and not key:
         raise RelayProblem(
             400,
             "IDEMPOTENCY_KEY_REQUIRED",
@@ -137,56 +179,37 @@ async def _answered(parts: RelayParts, request: AnyRequest, nim: str) -> Respons
             Text("Idempotency-Key: has to be given with each POST through the relay"),
         )
     try:
-        reply = await parts.boxes.ask(nim, call)
+        reply = await parts.boxes.ask(request.nim, call)
     except BoxOffline:
         if not may_wait(call):
             raise
-        return await _defer_call(parts, request, nim, call, key)
-    headers = {name: value for name, value in reply.headers if name not in NOT_PASSED}
-    return Response(reply.body, status_code=reply.status, headers=headers, media_type=headers.get("content-type"))
+        return await _deferred(parts, request, call, key)
+    return Answer(reply.status, tuple(each for each in reply.headers if each[0] not in NOT_PASSED), reply.body)
 
 
-async def _call_of(request: AnyRequest, limit: int) -> RelayedCall:
+async def _body(receive: Receive) -> bytes:
+    body = bytearray()
     try:
         async with asyncio.timeout(BODY_SECONDS):
-            body = await request.body()
+            while True:
+                message = await receive()
+                if message["type"] != "http.request":  # the client has gone
+                    raise _fault(400)
+                body += message["body"]
+                if len(body) > MOST_BODY:
+                    raise _fault(413, f"body: larger than {MOST_BODY} bytes")
+                if not message["more_body"]:
+                    return bytes(body)
     except TimeoutError:
-        raise HTTPException(status_code=408) from None
-    scope = request.scope
-    path = scope["raw_path"].decode("latin-1")
-    if scope["query_string"]:
-        path += f"?{scope['query_string'].decode('latin-1')}"
-    call = RelayedCall(
-        boot="relay",
-        not_after=limit,
-        sent_at=0,
-        method=_METHODS[request.method],
-        path=path,
-        headers=_headers(request),
-        body=body,
-    )
-    try:
-        check_call(call)
-    except BadEvent as error:
-        status = 413 if error.field == "body" else 400
-        code, title = _TITLES[status]
-        raise RelayProblem(status, code, title, Text("{fault}", fault=str(error))) from None
-    return call
+        raise _fault(408) from None
 
 
-_METHODS: Final[dict[str, METHOD]] = {"GET": "GET", "POST": "POST", "DELETE": "DELETE"}
+def _fault(status: int, fault: str = "") -> RelayProblem:
+    code, title = _TITLES.get(status, _TITLES[400])
+    return RelayProblem(status, code, title, Text("{fault}", fault=fault) if fault else title)
 
 
-def _headers(request: AnyRequest) -> Headers:
-    sent = (
-        (name.decode("latin-1"), value.decode("latin-1"))
-        for name, value in request.scope["headers"]
-        if name.decode("latin-1") in REQUEST_HEADERS and name != b"x-request-id"
-    )
-    return (*sent, ("x-request-id", request.state["request_id"]))
-
-
-async def _defer_call(parts: RelayParts, request: AnyRequest, nim: str, call: RelayedCall, key: str) -> Response[bytes]:
+async def _deferred(parts: RelayParts, request: RelayRequest, call: RelayedCall, key: str) -> Answer:
     """202 for a sale that waits for its box."""
     now = parts.boxes.millis()
     try:
@@ -204,7 +227,7 @@ async def _defer_call(parts: RelayParts, request: AnyRequest, nim: str, call: Re
             Text("the time that was given for this request is over; nothing was sent to the machine"),
         )
     try:
-        await parts.later.keep(nim, call, _key_id(request), key, not_after)
+        await parts.later.keep(request.nim, call, _key_id(request.headers), key, not_after)
     except KeyError:
         raise RelayProblem(
             409,
@@ -213,38 +236,29 @@ async def _defer_call(parts: RelayParts, request: AnyRequest, nim: str, call: Re
             Text("this Idempotency-Key was used for another request"),
         ) from None
     headers = {
-        "location": f"/v1/mcf/{nim}/requests/{quote(key, safe='')}",
+        "content-type": "application/json",
+        "location": f"/v1/mcf/{request.nim}/requests/{quote(key, safe='')}",
         "preference-applied": "respond-async",
-        "x-request-id": request.state["request_id"],
+        "x-request-id": request.id,
         "cache-control": "no-store",
     }
-    return Response(
-        msgspec.json.encode({"status": "waiting"}), status_code=202, headers=headers, media_type="application/json"
-    )
+    return Answer(202, tuple(headers.items()), b'{"status":"waiting"}')
 
 
-def _key_id(request: AnyRequest) -> str:
+def _key_id(headers: Mapping[str, str]) -> str:
     """As the box names the key in its presence (`common.wire.keys.LaneWord`); empty for what can be none."""
-    if signed := _KEY_ID.search(request.headers.get("signature-input", "")):
+    if signed := _KEY_ID.search(headers.get("signature-input", "")):
         return signed[1]
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    scheme, _, token = headers.get("authorization", "").partition(" ")
     return hashlib.sha256(token.strip().encode()).hexdigest()[:16] if scheme.lower() == "bearer" else ""
 
 
-def _request_id(request: AnyRequest) -> str:
-    value = request.headers.get("x-request-id", "")
-    return value if _PRINTABLE_ID.fullmatch(value) else new_request_id()
-
-
-def _problem(request: AnyRequest, problem: RelayProblem) -> Response[bytes]:
-    request_id = request.state.get("request_id") or _request_id(request)
-    answer = answer_of(problem, request_id, request.headers.get("accept-language", ""))
-    return Response(
-        answer.body, status_code=answer.status, headers=answer.headers, media_type=answer.headers["content-type"]
-    )
+def _request_id(headers: Mapping[str, str]) -> str:
+    value = headers.get("x-request-id", "")
+    return value if _PRINTABLE_ID.fullmatch(value) else uuid.uuid4().hex
 
 
 def _http_problem(request: AnyRequest, error: HTTPException) -> Response[bytes]:
-    code, title = _TITLES.get(error.status_code, _TITLES[400])
-    problem = RelayProblem(error.status_code, code, title, title)
-    return _problem(request, problem)
+    """Litestar's own, of paths that are not passed on."""
+    answer = answer_of(_fault(error.status_code), _request_id(request.headers), request.headers)
+    return Response(answer.body, status_code=answer.status, headers=dict(answer.headers), media_type=PROBLEM)

@@ -1,7 +1,7 @@
 """Asking a box: which one is meant, whether it is there alone, one request, one answer, nothing twice (decision 46).
 
-Which run of the daemon (`boot`) is asked is in the last presence of its NIM, in the stream PRESENCE. Before the first call everybody who
-listens on its subject is asked for a boot, which shows two boxes with one identity before one of them is asked; later the other one shows
+Which run of the daemon (`boot`) is called is in the last presence of its NIM, in the stream PRESENCE. Before the first call all
+listeners on its subject send their boot, which shows two boxes with one identity before one of them is called; later the other one shows
 itself by its word at any call."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from common.wire.call import ANSWER_SECONDS, MOST_REPLY, RelayedCall, RelayedRep
 from common.wire.closure import NIM
 from common.wire.errors import BadEvent
 from common.wire.keys import LaneWord
-from common.wire.nats_client import NO_RESPONDERS, Client, Msg, NatsError, NoAnswer
+from common.wire.nats_client import NO_RESPONDERS, Answers, Msg, NatsError, NoAnswer
 from common.wire.nats_headers import CALL, LANE, PRESENCE, PRESENCE_STREAM
 from common.wire.presence import read_presence
 from relay.connection import Connection
@@ -35,10 +35,10 @@ WATCH_SECONDS: Final = 5.0
 """After so long without an answer it is looked whether the box is still there, on the same connection."""
 PRESENCE_SECONDS: Final = 5.0
 AMBIGUOUS_SECONDS: Final = 60.0
-"""After which it is asked again whether there are still two."""
+"""After which it is checked again whether there are still two."""
 MOST_PRESENCE: Final = 8192
 MOST_BOXES: Final = 20_000
-"""Boxes that are remembered; of others it is asked again who is there."""
+"""Boxes that are remembered; others are looked up again."""
 PAST_BOOTS: Final = 8
 
 
@@ -148,57 +148,43 @@ class Boxes:
         log.warning("box.ambiguous", nim=nim, boots=sorted(boots))
 
     async def _who(self, nim: str) -> dict[str, RelayedReply]:
-        """The word of all who listen, by their boots. BoxOffline where nobody does, or the servers do not say."""
-        client = self._connection.client
-        replies: asyncio.Queue[Msg] = asyncio.Queue()
-        inbox = client.new_inbox()
-        subscription = client.subscribe(inbox, replies.put_nowait, most=MOST_REPLY)
+        """The word of all who listen, by their boots. BoxOffline without one, or without the servers."""
         found: dict[str, RelayedReply] = {}
         end = asyncio.get_running_loop().time() + WHO_SECONDS
         try:
-            client.publish(f"mcf.{nim}.{CALL}", b"", reply=inbox)
-            while (left := end - asyncio.get_running_loop().time()) > 0:
-                msg = await client.within(replies.get(), left)
-                if msg.headers.status == NO_RESPONDERS:
-                    raise BoxOffline
-                if (reply := _read(msg)) is not None:
-                    found[reply.boot] = reply
+            with self._connection.client.exchange(f"mcf.{nim}.{CALL}", b"", most=MOST_REPLY) as answers:
+                while (left := end - asyncio.get_running_loop().time()) > 0:
+                    msg = await answers.next(left)
+                    if msg.headers.status == NO_RESPONDERS:
+                        raise BoxOffline
+                    if (reply := _read(msg)) is not None:
+                        found[reply.boot] = reply
         except NoAnswer:
-            return found
+            pass
         except NatsError:
             raise BoxOffline from None
-        finally:
-            client.unsubscribe(subscription)
         return found
 
     async def _answered(self, nim: str, call: RelayedCall) -> RelayedReply:
-        client = self._connection.client
-        replies: asyncio.Queue[Msg] = asyncio.Queue()
-        inbox = client.new_inbox()
-        subscription = client.subscribe(inbox, replies.put_nowait, most=MOST_REPLY)
+        is_sent = False
         try:
-            client.publish(f"mcf.{nim}.{CALL}", encode(call), reply=inbox)
-        except NatsError:  # not a byte of it was written
-            client.unsubscribe(subscription)
-            raise BoxOffline from None
-        try:
-            return await self._first(nim, call.boot, client, replies)
-        except NatsError:  # no answer in time, or the connection is lost
-            raise BoxSilent from None
-        finally:
-            client.unsubscribe(subscription)
+            with self._connection.client.exchange(f"mcf.{nim}.{CALL}", encode(call), most=MOST_REPLY) as answers:
+                is_sent = True
+                return await self._first(nim, call.boot, answers)
+        except NatsError:  # not a byte of it was written; or no answer in time, or the connection is lost
+            raise (BoxSilent if is_sent else BoxOffline) from None
 
-    async def _first(self, nim: str, boot: str, client: Client, replies: asyncio.Queue[Msg]) -> RelayedReply:
+    async def _first(self, nim: str, boot: str, answers: Answers) -> RelayedReply:
         """The answer of the box that was meant."""
         end = asyncio.get_running_loop().time() + self._seconds
         while True:
             left = end - asyncio.get_running_loop().time()
             try:
-                msg: Msg = await client.within(replies.get(), min(left, WATCH_SECONDS))
+                msg = await answers.next(min(left, WATCH_SECONDS))
             except NoAnswer:
                 if left <= WATCH_SECONDS:
                     raise
-                await self._watch(nim, boot, replies)
+                await self._watch(nim, boot, answers)
                 continue
             if msg.headers.status == NO_RESPONDERS:
                 self._box(nim).generation = 0
@@ -210,9 +196,9 @@ class Boxes:
                 self._box(nim).line = reply.line
                 return reply
             self._box(nim).generation = 0
-            await self._watch(nim, boot, replies)
+            await self._watch(nim, boot, answers)
 
-    async def _watch(self, nim: str, boot: str, replies: asyncio.Queue[Msg]) -> None:
+    async def _watch(self, nim: str, boot: str, answers: Answers) -> None:
         """BoxSilent where the answer cannot come any more: the box has started anew, or has another connection, and may have had the
         request before."""
         box = self._box(nim)
@@ -222,7 +208,7 @@ class Boxes:
             there = {boot: ""}
         if len(there) > 1:
             self._two(nim, there.keys())
-        if there and there.get(boot) != box.line and replies.empty():
+        if there and there.get(boot) != box.line and not answers:
             box.line, box.generation = there.get(boot, ""), 0
             raise BoxSilent
 

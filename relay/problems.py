@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import uuid
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 import msgspec
 
 from common.language import Text, preferred, tell
 from common.problems import problem_content
+from common.wire.call import Headers
+
+PROBLEM: Final = "application/problem+json"
 
 
 class RelayProblem(Exception):
@@ -24,7 +27,7 @@ class RelayProblem(Exception):
 
 
 class BoxOffline(RelayProblem):
-    """Nothing was sent, or nobody was there to take it."""
+    """Nothing was sent, or no box was there to take it."""
 
     def __init__(self, retry_after: int = 5) -> None:
         super().__init__(
@@ -84,21 +87,18 @@ class QueueFull(RelayProblem):
         )
 
 
-class ProblemAnswer(NamedTuple):
+class Answer(NamedTuple):
     status: int
-    headers: dict[str, str]
+    headers: Headers
     body: bytes
 
 
-def answer_of(problem: RelayProblem, request_id: str, accepted_language: str) -> ProblemAnswer:
-    language = preferred(accepted_language)
+def answer_of(problem: RelayProblem, request_id: str, headers: Mapping[str, str]) -> Answer:
+    """`headers` of the request."""
+    language = preferred(headers.get("accept-language", ""))
     title, detail = str(tell(problem.title, language)), str(tell(problem.detail, language))
     content = problem_content(problem.status, problem.code, title, detail, request_id)
-    headers = {"content-type": "application/problem+json", "x-request-id": request_id, "cache-control": "no-store"}
+    sent = {"content-type": PROBLEM, "x-request-id": request_id, "cache-control": "no-store"}
     if problem.retry_after:
-        headers["retry-after"] = str(problem.retry_after)
-    return ProblemAnswer(problem.status, headers, msgspec.json.encode(content))
-
-
-def new_request_id() -> str:
-    return uuid.uuid4().hex
+        sent["retry-after"] = str(problem.retry_after)
+    return Answer(problem.status, tuple(sent.items()), msgspec.json.encode(content))

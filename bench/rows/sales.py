@@ -39,7 +39,7 @@ TILLS = 64
 COUNT = 10_000
 SALES = 300
 RUSH = 8
-"""Sales one after the other; then nobody comes for a moment, in which one that waits may be certified."""
+"""Sales one after the other; then a pause, in which one that waits may be certified."""
 PAUSE = (1.0, 1.6)
 STARTS = 5
 

@@ -58,7 +58,7 @@ WEIGHTS = (0.25, 0.5, 0.75, 1.5, 2.25)
 
 
 class TillRefused(Exception):
-    """The endpoint did not do what it was asked for."""
+    """The endpoint did not do what was requested."""
 
 
 @dataclass(frozen=True)

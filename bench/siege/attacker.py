@@ -1,6 +1,6 @@
 """One attack as a process: `python -m bench.siege.attacker NAME SECONDS TARGET`, where TARGET is JSON.
 
-It says `ready` and begins when it is told to (a line on stdin): its own start is no attack. In a shop it would have a processor of
+It says `ready` and begins on a line on stdin: its own start is no attack. In a shop it would have a processor of
 its own, and here it must not take the daemon's: it gets what the others leave (`--idle`), or little of it."""
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def source(number: int, addresses: int) -> str:
 
 
 async def swarm(count: int, work: Callable[[int], Awaitable[None]], *, pause: float = 0.05) -> None:
-    """`work(n)` so many times beside each other, each again and again: whoever is thrown out comes back after `pause` seconds."""
+    """`work(n)` so many times beside each other, each again and again: a refused worker comes back after `pause` seconds."""
 
     async def again(number: int) -> None:
         while True:

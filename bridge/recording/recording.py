@@ -79,7 +79,7 @@ def written(events: Iterable[LineEvent]) -> str:
 
 
 def read(text: str) -> Recording:
-    """Of one file, or of several one after the other. What cannot be understood is told, and the rest is read."""
+    """Of one file, or of several one after the other. Unreadable lines are reported; the rest is read."""
     about: dict[str, str] = {}
     events: list[LineEvent] = []
     lines: list[int] = []
@@ -146,7 +146,7 @@ class Recorder:
 
     def __init__(self, on_event: Callable[[bool], None], clock: Callable[[], int] = time.monotonic_ns) -> None:
         self.incident = ""
-        """The one that was told last, whether or not it is over."""
+        """The one recorded last, whether or not it is over."""
         self._on_event = on_event
         self._events: deque[tuple[int, Kind, bytes]] = deque(maxlen=MOST_EVENTS)
         self._lost = 0

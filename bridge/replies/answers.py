@@ -123,8 +123,8 @@ class Balance(msgspec.Struct, frozen=True):
 
 
 class Closed(msgspec.Struct, frozen=True):
-    """`fc` is the counter of the type just certified, None if not told; `code` without dashes; `nim` empty if it is none;
-    `number` empty if not told, and with whatever follows it."""
+    """`fc` is the counter of the type just certified, None if left out; `code` without dashes; `nim` empty if it is none;
+    `number` empty if left out, and with anything that follows it."""
 
     fc: int | None
     tc: int
@@ -159,7 +159,7 @@ def _nim_if_any(text: str) -> str:
 
 
 class Pending(msgspec.Struct, frozen=True):
-    """Not yet: the tax server is being asked."""
+    """Not yet: the machine waits for the tax server."""
 
     text: str
 

@@ -120,16 +120,16 @@ export class Mcf {
     this.#headers = { "accept-language": language };
     if (key.startsWith(PRIVATE)) this.#signingKey = signingKey(key);
     else this.#headers.authorization = `Bearer ${key}`;
-    this.#signingKey?.catch(() => {}); // whoever signs with it hears of it
+    this.#signingKey?.catch(() => {}); // the first signature reports it
     this.#options = { till, patience, timeout, test };
   }
 
-  /** The receipt, and the same one however often it is asked for. The key is made of the invoice's number. */
+  /** The receipt, and the same one at each repetition. The key is made of the invoice's number. */
   certify(invoice, key) {
     return this.#receipt("/certify", invoice, key);
   }
 
-  /** As `certify`; the tax server is asked, which may take a minute. */
+  /** As `certify`; the tax server checks it, which may take a minute. */
   creditNote(credit, key) {
     return this.#receipt("/credit-note", credit, key);
   }
@@ -166,8 +166,8 @@ export class Mcf {
 
   /** Any other reading: `info`, `reports/x`, `certifications`. */
   async get(path, query = {}) {
-    const asked = String(new URLSearchParams(query));
-    return (await this.#send("GET", asked ? `/${path}?${asked}` : `/${path}`)).json();
+    const search = String(new URLSearchParams(query));
+    return (await this.#send("GET", search ? `/${path}?${search}` : `/${path}`)).json();
   }
 
   async #receipt(path, invoice, given) {

@@ -40,10 +40,10 @@ def translated(message: str, language: Language) -> str:
 
 
 class Text(str):
-    """A sentence for people that is told later, in a language known only then.
+    """A sentence for people whose language is known only when it is shown.
 
     As a string it is the English sentence with its values in it, for logs and for what is stored; `in_language` gives it in any
-    language. Values that are texts themselves are told in that language too."""
+    language. Values that are texts themselves are translated too."""
 
     __slots__ = ("message", "values")
 
@@ -101,7 +101,7 @@ def tell(value: object, language: Language) -> object:
 
 
 def sentence(error: Exception) -> Text:
-    """What an error says: its text where it was raised with one, so that it can still be told in another language."""
+    """What an error says: its text where it was raised with one, so that it can still be translated."""
     return next((part for part in error.args if isinstance(part, Text)), None) or Text(str(error))
 
 

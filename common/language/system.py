@@ -35,5 +35,5 @@ WORDS: Final = {
 
 
 def reason(error: OSError) -> str:
-    """Why, without the path; told in its language where it becomes part of a text."""
+    """Why, without the path; translated where it becomes part of a text."""
     return WORDS.get(error.errno or 0) or error.strerror or str(error) or type(error).__name__

@@ -82,7 +82,7 @@ class LaterCall(Shape, frozen=True, omit_defaults=True):
 
 
 class RelayedReply(Shape, frozen=True, omit_defaults=True):
-    """Status 0: not carried out, as the box of `boot` is not the one that was meant, or was asked only whether it is there."""
+    """Status 0: not carried out, as the box of `boot` is another one, or the call only looked whether it is there."""
 
     boot: str
     line: str = ""

@@ -3,7 +3,7 @@
 Fields may be added; none is renamed, dropped or retyped within version 1. What was added has a default here, which is what a
 receiver reads in the event of an older box.
 
-The head of a book's chain at a closure, as whoever received the closure can compute it again.
+The head of a book's chain at a closure, as a receiver can compute it again.
 
 `SHA-256(previous ‖ MessagePack(list))`. The list is flat but for the counters and begins with the kind, so that no closure can
 pass for a certification; times are milliseconds since 1970, and the body goes in as the bytes that the box stored, never as
@@ -203,7 +203,7 @@ class ClosureData(Shape, frozen=True):
     cash: ZCashDrawer | None = None
     """None in the event of a box that does not know of cash."""
     cash_count: ZCashCount | msgspec.UnsetType = msgspec.UNSET
-    """Left out where nobody counted."""
+    """Left out where it was not counted."""
     waiting: ZWaitingSales | msgspec.UnsetType = msgspec.UNSET
     """Left out by a box that certifies no sale later."""
     chain_previous: str = ""
@@ -293,7 +293,7 @@ _Stored = msgspec.defstruct(
 
 
 def _check_body(data: ClosureData) -> None:
-    """Each figure beside the body is the one in it: nobody reads the one and proves the other."""
+    """Each figure beside the body is the one in it: what is read is what is proven."""
     expected = _values(data)
     stored = _values(decoded(data.body, _Stored, "data.body"))
     found = tuple(

@@ -47,7 +47,7 @@ class JoinRequest(Shape, frozen=True):
 class JoinAnswer(Shape, frozen=True):
     kind: Literal["https", "nats"]
     url: LongText
-    """Where closures go: servers of NATS with commas between, or a path beside the one that was asked."""
+    """Where closures go: servers of NATS with commas between, or a path beside that of the request."""
     jwt: LongText = ""
     """nats: what the servers let the key in with; empty where they know the key itself."""
     ca: LongText = ""

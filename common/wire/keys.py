@@ -322,7 +322,7 @@ def unseal(sealed: bytes, seed: bytes) -> bytes:
 
 class LaneWord:
     """What a box says of the lane beside its presence, in the NATS header `Mcfd-Lane`: the public half of the key that sales are sealed for,
-    and the ids of the keys that it knows, by which a stranger is told from a client while the box is off."""
+    and the ids of the keys that it knows, by which the relay recognises a client while the box is off."""
 
     MOST_KEYS = 32
 

@@ -3,7 +3,7 @@
 Why not nats-py 2.16: it parses a message's headers in the task that reads the socket. One header block that it cannot parse ends that
 task for ever, while `is_connected` stays true, and any box may publish such a block. It loses cancellations, bounds nothing that it
 reads, and reports a missing permission to no publisher. There is no public way around any of it. Here headers are parsed by a function
-that takes any bytes, at the moment somebody reads them, and what a callback raises ends nothing.
+that takes any bytes, when they are read, and what a callback raises ends nothing.
 
 A connection that is lost is not opened again; it is seen by `is_closed` and by every method that then raises ConnectionLost.
 """
@@ -16,7 +16,7 @@ import re
 import ssl
 import uuid
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit
@@ -24,7 +24,7 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 import structlog
 
-from common.wire.cancellation import ended
+from common.turns import ended
 from common.wire.keys import Credentials, introduction
 from common.wire.nats_headers import MINIMUM, Headers, format_headers, is_outdated, parse_headers
 
@@ -34,6 +34,8 @@ PORT = 4222
 MOST_MESSAGE = 64 * 1024 * 1024
 """Bytes; no server takes more."""
 NO_RESPONDERS = "503"
+ANSWERS = "answers"
+"""In the subjects of inboxes: one word later comes the number of the request."""
 PING_SECONDS = 30.0
 PONG_SECONDS = 10.0
 """A server that does not answer a PING for that long is gone."""
@@ -64,7 +66,7 @@ class Denied(NatsError):
 
 
 class NoResponders(NatsError):
-    """Nobody subscribes to that subject."""
+    """No one subscribes to that subject."""
 
 
 class MessageTooLarge(NatsError):
@@ -81,7 +83,7 @@ class Subscription(NamedTuple):
 
 
 class MessageHead(NamedTuple):
-    """Of a message whose bytes are on their way. `subscription` is None where nobody waits for it any more."""
+    """Of a message whose bytes are on their way. `subscription` is None where no reader is left."""
 
     subscription: Subscription | None
     subject: str
@@ -115,6 +117,42 @@ class Msg:
         self._client.publish(self.reply, b'-NAK {"delay": %d}' % round(delay * 1e9))
 
 
+class Answers:
+    """To one request, for one task; `subject` is what was asked."""
+
+    def __init__(self, client: Client, subject: str, most: int) -> None:
+        self._client = client
+        self.subject = subject
+        self.subscription = Subscription(self.put, most)
+        self._here: deque[Msg | NatsError] = deque()
+        self._awaited: asyncio.Future[None] | None = None
+
+    def put(self, answer: Msg | NatsError) -> None:
+        self._here.append(answer)
+        if self._awaited is not None and not self._awaited.done():
+            self._awaited.set_result(None)
+
+    def __bool__(self) -> bool:
+        """Whether there is one already."""
+        return bool(self._here)
+
+    async def next(self, seconds: float) -> Msg:
+        """NoAnswer, Denied or ConnectionLost where there is none."""
+        if not self._here:
+            if self._client.is_closed:
+                raise self._client.lost()
+            self._awaited = asyncio.get_running_loop().create_future()
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._awaited
+            except TimeoutError:
+                raise self._client.no_answer() from None
+        answer = self._here.popleft()
+        if isinstance(answer, NatsError):
+            raise answer
+        return answer
+
+
 class Client(asyncio.Protocol):
     def __init__(self) -> None:
         self._inbox = ""
@@ -124,8 +162,8 @@ class Client(asyncio.Protocol):
         self._skip = 0
         """Bytes that come and are not kept."""
         self._subscriptions: dict[int, Subscription] = {}
-        self._requests: dict[int, tuple[str, asyncio.Queue[Msg | NatsError]]] = {}
-        """Subject and answers, by the subscription's number."""
+        self._answers: dict[str, Answers] = {}
+        """By their inboxes."""
         self._sid = 0
         self._number = 0
         self._pongs: deque[asyncio.Future[None]] = deque()
@@ -150,8 +188,11 @@ class Client(asyncio.Protocol):
 
     def new_inbox(self) -> str:
         """Of this connection alone: instances share their key."""
+        return f"{self._inbox}.{self._next_number()}"
+
+    def _next_number(self) -> int:
         self._number += 1
-        return f"{self._inbox}.{self._number}"
+        return self._number
 
     def publish(self, subject: str, data: bytes, reply: str = "", headers: Mapping[str, str] | None = None) -> None:
         block = format_headers(headers) if headers else b""
@@ -185,21 +226,24 @@ class Client(asyncio.Protocol):
         most: int = MOST_MESSAGE,
     ) -> Msg:
         """NoAnswer, Denied, NoResponders, TooLarge or ConnectionLost where there is none. An answer of more than `most` bytes is empty."""
-        answers: asyncio.Queue[Msg | NatsError] = asyncio.Queue()
-        inbox = self.new_inbox()
-        sid = self.subscribe(inbox, answers.put_nowait, most=most)
-        self._requests[sid] = subject, answers
+        with self.exchange(subject, data, headers, most) as answers:
+            answer = await answers.next(seconds)
+        if answer.headers.status == NO_RESPONDERS:
+            raise NoResponders(f"no responder on {subject}")
+        return answer
+
+    @contextlib.contextmanager
+    def exchange(
+        self, subject: str, data: bytes, headers: Mapping[str, str] | None = None, most: int = MOST_MESSAGE
+    ) -> Iterator[Answers]:
+        """A request, and whatever is answered to it meanwhile. One subscription of the connection takes the answers to all requests."""
+        inbox = f"{self._inbox}.{ANSWERS}.{self._next_number()}"
+        answers = self._answers[inbox] = Answers(self, subject, most)
         try:
             self.publish(subject, data, inbox, headers)
-            answer: Msg | NatsError = await self.within(answers.get(), seconds)
+            yield answers
         finally:
-            del self._requests[sid]
-            self.unsubscribe(sid)
-        if isinstance(answer, NatsError):
-            raise answer
-        if answer.headers.status == NO_RESPONDERS:
-            raise NoResponders(f"nobody answers on {subject}")
-        return answer
+            del self._answers[inbox]
 
     async def ping(self, seconds: float = PONG_SECONDS) -> None:
         """Until the server has taken all that was written before."""
@@ -215,7 +259,7 @@ class Client(asyncio.Protocol):
             await asyncio.wait({working, over}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if working.done():
                 return working.result()
-            raise self._lost() if self.is_closed else NoAnswer(self._complaint or "no answer in time")
+            raise self.lost() if self.is_closed else self.no_answer()
         finally:
             working.cancel()
             over.cancel()
@@ -243,6 +287,7 @@ class Client(asyncio.Protocol):
         own = uuid.uuid4().hex
         self._inbox = f"_INBOX.{signer.public}.{own}" if signer is not None else f"_INBOX.{own}"
         self._write(b"CONNECT %b\r\n" % msgspec.json.encode(introduction(url, signer, self._info, name)))
+        self._write(f"SUB {self._inbox}.{ANSWERS}.* 0\r\n".encode())
         await self.ping()
         self._watching = loop.create_task(self._watch())
 
@@ -327,9 +372,9 @@ class Client(asyncio.Protocol):
         if denied is None:
             self._complaint = complaint
             return
-        for subject, answers in self._requests.values():
-            if subject.lower() == denied[1].lower():
-                answers.put_nowait(Denied(f"permissions violation: this key may not publish on {subject}"))
+        for answers in self._answers.values():
+            if answers.subject.lower() == denied[1].lower():
+                answers.put(Denied(f"permissions violation: this key may not publish on {answers.subject}"))
 
     def _message(self, words: list[str]) -> None:
         """`MSG subject sid [reply] size`, `HMSG subject sid [reply] headers size`: parted by single spaces."""
@@ -338,7 +383,8 @@ class Client(asyncio.Protocol):
         _, subject, sid, *reply = words
         if not 0 <= headers <= size <= self._most_payload + MOST_ADDED:
             raise NatsError("a message larger than the server allows")
-        subscription = self._subscriptions.get(int(sid))
+        answers = self._answers.get(subject)
+        subscription = answers.subscription if answers is not None else self._subscriptions.get(int(sid))
         self._head = MessageHead(subscription, subject, " ".join(reply), headers, size)
         if subscription is None or size > subscription.most:
             head, self._head = self._head, None
@@ -347,17 +393,23 @@ class Client(asyncio.Protocol):
 
     def _write(self, data: bytes) -> None:
         if self.is_closed or self._transport is None:
-            raise self._lost()
+            raise self.lost()
         self._transport.write(data)
 
     def _end(self, reason: str) -> None:
         if not self.is_closed:
             self._complaint = self._complaint or reason
             self._closed.set()
+            for answers in self._answers.values():
+                answers.put(self.lost())
             if self._transport is not None:
                 self._transport.abort()
 
-    def _lost(self) -> NatsError:
+    def no_answer(self) -> NatsError:
+        return NoAnswer(self._complaint or "no answer in time")
+
+    def lost(self) -> NatsError:
+        """Why nothing comes any more."""
         return (ConnectionLost if self._is_nats else NotNats)(self._complaint or "the connection has ended")
 
 

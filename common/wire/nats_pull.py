@@ -28,7 +28,7 @@ GONE = "Consumer Deleted"
 
 @contextlib.asynccontextmanager
 async def pulling(client: Client, stream: str, durable: str, most: int, *, waits: bool = True) -> AsyncIterator[Pull]:
-    """Without `waits` what is there is taken, and nothing is asked for ahead."""
+    """Without `waits` what is there is taken, and nothing is requested ahead."""
     inbox = client.new_inbox()
     pull = Pull(client, inbox, f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{durable}", most, waits=waits)
     subscription = client.subscribe(inbox, pull.heard)
@@ -84,7 +84,7 @@ class Pull:
     def _ask(self) -> None:
         if self._owed > 0 and self._waits:
             return
-        self._owed = self._most  # of what is there: nobody says when that was all
+        self._owed = self._most  # of what is there: no message marks the end
         how = {"expires": int(EXPIRES_SECONDS * 1e9)} if self._waits else {"no_wait": True}
         request = {"batch": self._most, "max_bytes": MOST_BYTES, **how}
         self._client.publish(self._next, msgspec.json.encode(request), reply=self._inbox)
@@ -120,7 +120,7 @@ class NatsOptions:
 
 
 async def connected(options: NatsOptions, name: str = "mcfd-hq") -> Client:
-    """OSError, NatsError or BadCredentials when it cannot be had. One that is lost does not come back by itself, so that whoever
+    """OSError, NatsError or BadCredentials when it cannot be had. One that is lost does not come back by itself, so that the caller
     uses it begins with what may have been missed."""
     credentials = (
         None

@@ -1,7 +1,7 @@
 """Presence: a box's word, every five minutes, that it is there and how it is. Flat JSON of under 500 bytes, signed.
 
 Nothing of a customer, no amount. Only the last word counts, so it is sent once and never kept for later. Hashes are shortened
-to 16 hex digits: what they are compared with is held in full by whoever received the closures."""
+to 16 hex digits: the receiver of the closures compares them with the whole hash."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Presence(Shape, frozen=True, omit_defaults=True):
     """When the oldest closure that waits was made."""
     connected: bool = False
     attention: bool = False
-    """Somebody has something to settle before anything is certified."""
+    """A person has something to settle before anything is certified."""
     drift: Whole | None = None
     """Seconds by which the box is ahead of the machine."""
     tax_days: Whole | None = None
@@ -70,7 +70,7 @@ class Presence(Shape, frozen=True, omit_defaults=True):
     outage: Text = ""
     """Since when the machine cannot certify, as the register of outages has it."""
     asks: bool = False
-    """A ledger was put back where nothing remembers the last Z number: none is made before somebody says it."""
+    """A ledger was put back where nothing remembers the last Z number: no Z is made before a person enters it."""
 
     @property
     def wants_last_z(self) -> bool:

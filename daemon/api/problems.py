@@ -258,7 +258,7 @@ def _text(error: Exception, language: Language) -> str:
 
 
 def _translated_faults(error: errors.InvalidRequest, language: Language) -> tuple[FieldError, ...]:
-    """As plain strings: what is kept to be told has no place in JSON."""
+    """As plain strings: JSON has no `Text`."""
     return tuple(FieldError(fault.field, str(tell(fault.message, language))) for fault in error.errors)
 
 

@@ -1,4 +1,4 @@
-"""What the door refuses before any use case is asked; `problems.py` says how each is answered.
+"""What is refused before any use case; `problems.py` says how each is answered.
 
 Refusal
 ├── InvalidJson           the body is not the JSON we take (400)

@@ -58,7 +58,7 @@ SHAPE: Final = (
 
 
 class DocumentRequest(msgspec.Struct, frozen=True):
-    """How a document is asked for."""
+    """The parameters of a document."""
 
     form: str
     width: Width

@@ -113,7 +113,7 @@ class CommandServer:
                 line = await reader.readline()
             writer.write(msgspec.json.encode(await self._answer(uid, line)) + b"\n")
             await writer.drain()
-        except (OSError, TimeoutError, ValueError) as error:  # who asked went away, or sent no line
+        except (OSError, TimeoutError, ValueError) as error:  # the client went away, or sent no line
             log.debug("command.unanswered", cause=str(error))
         finally:
             writer.close()

@@ -44,7 +44,7 @@ def _shop(settings: Settings, worker: MachineWorker, language: Language, letterh
 
 
 class ZPrinting:
-    """Prints each Z of a real machine where `[printer] z = true`; one that does not come out is told, and held up by nothing."""
+    """Prints each Z of a real machine where `[printer] z = true`; a failure is an event, and delays nothing."""
 
     def __init__(self, runtime: Runtime, paper: Paper) -> None:
         self._runtime = runtime

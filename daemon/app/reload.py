@@ -68,7 +68,7 @@ class Reloader:
             try:
                 await self.reload()
             except Exception:
-                log.exception("reload.failed")  # a mistake of ours must not end what can be asked for again
+                log.exception("reload.failed")  # a mistake of ours must not end later reloads
             notify.ready()
 
     async def reload(self) -> None:
@@ -148,5 +148,5 @@ def fingerprint(settings: Settings, sections: tuple[str, ...]) -> bytes:
 def _content(path: Path) -> bytes:
     try:
         return secret_path(path).read_bytes()
-    except OSError:  # whoever needs it will say so
+    except OSError:  # the code that needs it reports it
         return b""

@@ -50,7 +50,7 @@ AWAITED: Final = 5.0
 STEP: Final = 0.001
 DOUBT_PATIENCE: Final = 3.0
 RETRY: Final = 0.2
-"""Seconds, both shorter than on a real line: whoever writes a till need not wait that long for what is the same."""
+"""Seconds, both shorter than on a real line: a developer of a till need not wait that long."""
 
 ATTENDED: Final = SANDBOX_ATTENTION
 DISK_FULL: Final = Text("the disk is full: less than the reserve is free")
@@ -92,8 +92,8 @@ class TillsFirst:
 
 
 async def sandbox_answers(workers: Sequence[MachineWorker]) -> None:
-    """Until each machine of the sandbox can be asked, or could not be opened: whoever comes first with a test key is not told that a machine
-    which is a part of this daemon has not answered yet. It is a few steps of the loop, and as many writes as a slow disk may take long for."""
+    """Until each machine of the sandbox answers, or could not be opened: so the first request with a test key is not refused
+    because a machine inside this daemon has not started. It is a few steps of the loop, and as many writes as a slow disk may take long for."""
     loop = asyncio.get_running_loop()
     until = loop.time() + AWAITED
     while loop.time() < until and any(map(_is_opening, workers)):  # noqa: ASYNC110  a worker does not tell, and it is but once
@@ -109,7 +109,7 @@ def sandbox_limits(limits: Limits) -> Limits:
 
 
 def sandbox_ledger(store: Store, tills_first: TillsFirst) -> SandboxLedger:
-    """Its disk is full for a request that asked for that."""
+    """Its disk is full for a request with that header."""
 
     async def let_pass() -> None:
         await tills_first.let_pass()
@@ -138,7 +138,7 @@ class SandboxTime:
 
 
 class RehearsingMachine(ConnectedMachine):
-    """The faults that the request of an invoice asked for strike at that invoice's commands and no other's."""
+    """The faults that the request of an invoice names strike at that invoice's commands and no other's."""
 
     def __init__(self, session: LineSession, machine: LinkedMachine, nim: str) -> None:
         super().__init__(machine, nim)
@@ -235,7 +235,7 @@ class SandboxMachine:
         return entries.close
 
     async def _attend(self, _: Rehearsal) -> Callable[[], None]:
-        """Not in the ledger: nobody would be there to settle it."""
+        """Not in the ledger: no operator settles a sandbox."""
         worker = self._worker
         await worker.events.add(worker.book, ATTENTION, at=worker.now(), detail=ATTENDED)
         worker.attempts.attention = ATTENDED

@@ -12,7 +12,7 @@ from common.files import write_whole
 from common.language import ambient, tell, tr
 from common.sockets import is_loopback
 from daemon.app.runtime import Runtime
-from daemon.core.machine.nim import short_nim
+from daemon.core.machine.state import short_nim
 from daemon.settings import Server
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -76,7 +76,7 @@ def _machine(worker: MachineWorker, *, off: bool) -> str:
 
 
 def announce(server: Server, folder: Path | None) -> None:
-    """In the folder of what the unit takes up; None without one. A box that serves itself alone is announced to nobody."""
+    """In the folder of what the unit takes up; None without one. A box that serves itself alone is not announced."""
     if folder is None:
         return
     if server.announce and not is_loopback(server.host):

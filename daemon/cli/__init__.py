@@ -139,7 +139,7 @@ def main() -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        from common.settings import SettingsError  # whoever raised it has loaded them; the others need not
+        from common.settings import SettingsError  # its raiser has loaded them; the others need not
 
         if not isinstance(error, SettingsError):
             raise

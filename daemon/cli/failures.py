@@ -1,4 +1,4 @@
-"""How a command ends that cannot do what it was asked: one line, and an exit code."""
+"""How a command fails: one line, and an exit code."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def not_written(path: Path, error: OSError) -> Failure:
 
 
 def require_terminal(option: str) -> None:
-    """A script is not asked: it says by that option what a person is asked for."""
+    """A script is not prompted: it gives by that option what a person is prompted for."""
     if not sys.stdin.isatty():
         raise click.UsageError(tr("without a terminal {option} is needed", option=option))
 

@@ -1,4 +1,4 @@
-"""`mcfd setup --page`: the same work as at the terminal, asked for by a browser that has the code; then mcfd itself."""
+"""`mcfd setup --page`: the same work as at the terminal, requested by a browser that has the code; then mcfd itself."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from daemon.cli.failures import Unavailable
 from daemon.cli.output import say, warn
 from daemon.setup.plan import SetupPlan
 from daemon.time_sync import BOOTED
-from daemon.tls.names import AuthorityError
+from daemon.tls import AuthorityError
 
 SERVICE_CONFIG = Path("/etc/mcfd/mcfd.toml")
 LINK = Path("/run/mcfd-first-start/link")
@@ -33,7 +33,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def serve(plan: SetupPlan, ports: Sequence[str], label: str, place: Path, address: str) -> int:
-    """Until the box is set up and mcfd runs in its place; where systemd is the one that starts it, it is asked to. A page that the unit
+    """Until the box is set up and mcfd runs in its place; where systemd starts it, by systemd. A page that the unit
     serves already is shown instead."""
     if place == SERVICE_CONFIG and (served := _served_already()):
         for each in served:

@@ -1,5 +1,5 @@
 """A group whose commands are imported when they are called; what it lists of them stands in its table. Click's own words in our catalogue:
-it asks gettext for them, which is told here where to look."""
+it takes them from gettext, whose folder is set here."""
 
 from __future__ import annotations
 

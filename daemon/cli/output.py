@@ -105,7 +105,7 @@ SECONDS_BETWEEN_LINES: Final = 10.0
 
 
 class Progress(AbstractContextManager["Progress"]):
-    """Told how much is done, and of how much (0: not known); a new total begins a new bar. On stderr, which no script reads."""
+    """Takes how much is done, and of how much (0: not known); a new total begins a new bar. On stderr, which no script reads."""
 
     def __init__(self, *, telling: bool = False) -> None:
         self._telling = telling

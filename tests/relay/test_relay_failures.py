@@ -18,6 +18,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import random
 import signal
@@ -35,6 +36,8 @@ from support.relay_site import RelaySite, answering, bearer, check_once, in_seco
 from support.shop import invoice
 from support.signing_client import signed
 
+from common.wire.keys import LaneWord
+from common.wire.nats_headers import LANE, PRESENCE, PRESENCE_STREAM
 from daemon.app.outward.calls import TILLS_FIRST_SECONDS
 from daemon.core.keys import KeyTerms
 from daemon.operations import CreateKey
@@ -330,6 +333,45 @@ async def test_a_sale_for_a_box_that_is_off(site: RelaySite, http: httpx.AsyncCl
                 break
             await asyncio.sleep(0.2)
     check_once(site.shop, {"k-1": found.json()["receipt"]})
+
+
+async def lane_keys(site: RelaySite) -> set[str]:
+    """Those that the last presence names."""
+    client = await site.nats.connect(site.server.url)
+    try:
+        msg = await client.request(f"$JS.API.DIRECT.GET.{PRESENCE_STREAM}.mcf.{NIM}.{PRESENCE}", b"", timeout=10)
+    finally:
+        await client.close()
+    word = LaneWord.read((msg.headers or {}).get(LANE, ""))
+    return set(word.key_ids) if word else set()
+
+
+async def test_keys_that_are_made_and_revoked_while_the_box_is_connected(
+    site: RelaySite, http: httpx.AsyncClient
+) -> None:
+    """The relay knows of them within seconds: once the box is off it takes a sale of the new key for later, and none of the one that was revoked."""
+    first = site.key()
+    url = await answering(site, http, first)
+    second = site.key("seller")
+    listed = json.loads((await asyncio.to_thread(site.shop.mcfd, "keys", "list", "--json", check=True)).stdout)
+    first_row, second_row = (row["id"] for row in listed if row["via"] == "relay")
+    ids = [hashlib.sha256(key.encode()).hexdigest()[:16] for key in (first, second)]
+
+    async def names(*wanted: str) -> bool:
+        return await lane_keys(site) == set(wanted)
+
+    await until_true(lambda: names(*ids), deadline=20)
+    await asyncio.to_thread(site.shop.mcfd, "keys", "revoke", str(first_row), check=True)
+    await until_true(lambda: names(ids[1]), deadline=20)
+    site.shop.kill_daemon()
+    sale = {"json": invoice("F-1")}
+    refused = await http.post(f"{url}/certify", **sale, headers=bearer(first, "k-1", Prefer="respond-async"))
+    assert (refused.status_code, refused.json()["code"]) == (503, "BRIDGE_OFFLINE")
+    taken = await http.post(f"{url}/certify", **sale, headers=bearer(second, "k-2", Prefer="respond-async"))
+    assert taken.status_code == 202, taken.text
+    await asyncio.to_thread(site.shop.start_daemon)
+    await asyncio.to_thread(site.shop.mcfd, "keys", "revoke", str(second_row), check=True)
+    await until_true(names, deadline=20)
 
 
 async def test_signed_requests(site: RelaySite, http: httpx.AsyncClient) -> None:

@@ -77,7 +77,7 @@ MISTAKES = (
     Mistake(
         8,
         "another activation is another machine (fault 4)",
-        "daemon.core.machine.nim",
+        "daemon.core.machine.state",
         '    return nim if nim != ledger_nim else ""\n',
         '    return ""\n',
     ),
@@ -552,8 +552,8 @@ MISTAKES = (
         202,
         "an answer that is lost is told as a call that was not sent",
         BOXES,
-        "        except NatsError:  # no answer in time, or the connection is lost\n            raise BoxSilent from None\n",
-        "        except NatsError:\n            raise BoxOffline from None\n",
+        "            raise (BoxSilent if is_sent else BoxOffline) from None\n",
+        "            raise BoxOffline from None\n",
         more=(
             (
                 BOXES,

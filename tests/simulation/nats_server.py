@@ -225,7 +225,7 @@ class NatsServer:
             (line, sid)
             for line in [*self.lines]
             for sid, subject in line.subscriptions.items()
-            if subject == message.subject
+            if subject in (message.subject, f"{message.subject.rpartition('.')[0]}.*")
         ]
         is_call = message.subject.endswith(f".{CALL}") and message.data
         for line, sid in takers:

@@ -72,12 +72,12 @@ class Mcf:
     # -- selling -------------------------------------------------------------------------------------------------------
 
     def certify(self, invoice: Body, *, key: str = "") -> Receipt:
-        """The receipt, and the same one however often it is asked for. The key is made of the invoice's number; keep a key of your own with the
+        """The receipt, and the same one at each repetition. The key is made of the invoice's number; keep a key of your own with the
         invoice where the box gives the numbers."""
         return self._receipt("/certify", invoice, key)
 
     def credit_note(self, credit: Body, *, key: str = "") -> Receipt:
-        """As `certify`; the tax server is asked, which may take a minute."""
+        """As `certify`; the tax server checks it, which may take a minute."""
         return self._receipt("/credit-note", credit, key)
 
     def preview(self, invoice: Body) -> Preview:

@@ -25,7 +25,7 @@ class RequestSignature(httpx.Auth):
     requires_request_body = True
 
     def __init__(self, key: str, seconds: float, now: Callable[[], float] = time.time) -> None:
-        # Of the extra `signed`: whoever sends a key needs none of it.
+        # Of the extra `signed`: a client that sends a key needs none of it.
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415  # see above
 
         seed = base64.b64decode(key.removeprefix(PRIVATE) + "==")[:SEED_BYTES]

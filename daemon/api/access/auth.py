@@ -1,4 +1,4 @@
-"""Who may come in: one key, for one NIM, with its role; told before the body is read (decisions 11, 12, 22, 28)."""
+"""Who may come in: one key, for one NIM, with its role; decided before the body is read (decisions 11, 12, 22, 28)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from daemon.api.http.answers import Headers
 from daemon.api.http.middleware import AFTERWARDS
 from daemon.api.refusals import NimNotInScope, RoleNotAllowed, TooManyRequests, Unauthenticated, WrongLane
 from daemon.core.keys import ApiKey, inspect
-from daemon.core.machine.nim import is_named, same_machine
+from daemon.core.machine.state import is_named, same_machine
 from daemon.core.people import may
 
 MISSING = Text("an API key is needed: send the header Authorization: Bearer <API_KEY>")

@@ -2,7 +2,7 @@
 
 A session is known by the SHA-256 of what the cookie holds, and ends by logout, by `IDLE_MS` without a request, and at once when the
 person is disabled or gets another password. Passwords are tried one after the other, in a thread, and no oftener than
-`common.login_guard` has it: guessing costs the box neither memory nor the tills' time, and keeps nobody out.
+`common.login_guard` has it: guessing costs the box neither memory nor the tills' time, and locks no one out.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Final, Protocol
 
 import structlog
 
-from common.cookies import cookie_of, set_cookie
 from common.language import Text
 from common.login_guard import DEVICE_SECONDS, Attempted, Budget, LoginGuard, LoginRules, TooManyTries, new_device
 from common.turns import Busy
+from common.web.security import cookie_of, set_cookie
 from daemon.api.http.answers import Header, Headers
 from daemon.api.refusals import TooManyRequests, WrongPassword
 from daemon.core.audit import Actor
@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 COOKIE: Final = "mcfd_session"
 IDLE_MS: Final = 12 * 3_600_000
 DEVICE: Final = "mcfd_device"
-"""The cookie of a browser in which somebody has logged in."""
+"""The cookie of a session."""
 RULES: Final = LoginRules(account=Budget(10, 600), address=Budget(5, 12))
 """From one address five at once and five a minute; of one account ten at once and six an hour from places that it is not known from."""
 
@@ -99,7 +99,7 @@ class Logins:
             await self._people.end_session(_digest(token), at=self._clock(), by=by)
 
     def who(self, token: str, *, is_used: bool = True) -> Session | None:
-        """Whose session it is; None when there is none, or none any more. Microseconds: asked for every request. `is_used`: which keeps it
+        """Whose session it is; None when there is none, or none any more. Microseconds: read at every request. `is_used`: which keeps it
         from ending by idleness."""
         digest = _digest(token)
         session, now = self._people.session(digest), self._clock()

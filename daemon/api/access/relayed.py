@@ -37,7 +37,7 @@ PASSING: Final = frozenset(
 
 
 class RelayedRequest(msgspec.Struct, frozen=True):
-    """`nim`: the machine that the relay was asked for; `not_after` as the relay says it, in milliseconds since 1970; `now`: the time that limits
+    """`nim`: the machine in the relay's path; `not_after` as the relay says it, in milliseconds since 1970; `now`: the time that limits
     are counted in; `body` as it came; `turn` waits until no till of the shop's network does, once it is known that the request may come in: a
     stranger's waits for nothing."""
 

@@ -36,7 +36,7 @@ class SignedRequest(NamedTuple):
 
 
 class _Keys(HTTPSignatureKeyResolver):
-    """Remembers the key that was asked for: the library says of a signature only its id."""
+    """Remembers the key: the library gives only its id."""
 
     def __init__(self, keyring: KeyRing) -> None:
         self._keyring = keyring

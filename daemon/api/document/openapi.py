@@ -94,7 +94,7 @@ HEADERS: Final = {
 
 PACKAGE: Final = "daemon.api.document"
 FILES: Final = frozenset({"swagger-ui-bundle.js", "swagger-ui.css", "start.js", "page.css", "favicon.svg"})
-"""What may be asked for; nothing else under `static/` can be."""
+"""The only files under `static/` that are served."""
 
 POLICY: Final[Header] = (
     b"content-security-policy",
@@ -189,7 +189,7 @@ def _adapt(node: object) -> None:
 
 
 class DrawnOnce:
-    """What takes a tenth of a second to draw: in a thread when it is first asked for, once for all who wait for it, and kept."""
+    """What takes a tenth of a second to draw: in a thread at the first request, once for all who wait for it, and cached."""
 
     def __init__(self, draw: Callable[[], bytes]) -> None:
         self._draw = draw

@@ -38,11 +38,11 @@ HUNG_UP = 499
 ALWAYS_OURS = frozenset({"localhost"})
 
 ErrorPage: TypeAlias = Callable[[HTTPScope, Receive, Send, Exception], Awaitable[Reply | None]]
-"""The page that answers an error, where a person has asked."""
+"""The page that answers an error to a person."""
 
 
 class Preflight(Reply):
-    """What a browser asks before it sends a key: answered before any is asked for."""
+    """A browser's preflight, which has no key: answered before keys are checked."""
 
     __slots__ = ("_headers",)
 

@@ -195,7 +195,7 @@ class PageDeps(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PortChoice(msgspec.Struct, frozen=True):
-    """A port that was asked."""
+    """A port that was searched."""
 
     port: str
     nim: str = ""

@@ -8,8 +8,8 @@ from litestar import Request, get, post
 from litestar.exceptions import HTTPException, NotFoundException
 from litestar.types import HTTPScope, Receive, Send
 
-from common.cookies import cookie_of, set_cookie
 from common.language import LANGUAGES, Speaker
+from common.web.security import cookie_of, set_cookie
 from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import DEVICE, device_cookie, session_cookie
 from daemon.api.http.answers import Reply, static_file
@@ -47,7 +47,7 @@ A_YEAR: Final = 31_536_000
 
 @get("/")
 async def root(request: AnyRequest) -> Reply:
-    """A browser is shown the page; a program that asks for JSON is told that there is nothing here."""
+    """A browser gets the page, a program that accepts JSON a 404."""
     accepted = request.headers.get("accept", "")
     if "text/html" not in accepted:
         raise NotFoundException
@@ -128,7 +128,7 @@ def _is_by_browser(scope: HTTPScope) -> bool:
 
 
 async def _page(request: AnyRequest) -> Reply:
-    """With the menu for who is logged in. (Before the first start nobody can be.)"""
+    """With the menu for who is logged in. (Before the first start no one is.)"""
     visit = None
     try:
         if "deps" in request.app.state:

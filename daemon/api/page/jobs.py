@@ -1,4 +1,4 @@
-"""Long work that a person begins and may leave: it goes on in the box, and every screen that asks is told how far it is."""
+"""Long work that a person begins and may leave: it goes on in the box, and every screen can show how far it is."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Job(msgspec.Struct):
 
     @property
     def percent(self) -> int | None:
-        """None where it cannot be told."""
+        """None where it is not known."""
         return min(100, self.done * 100 // self.of) if self.of else None
 
 
@@ -77,5 +77,5 @@ async def _run(job: Job, work: Work) -> None:
     try:
         job.result = await work(job)
         job.state = "done"
-    except Exception as error:  # noqa: BLE001  told on the screen, and in the log where it is none that is known
+    except Exception as error:  # noqa: BLE001  shown on the screen, and logged where it is unexpected
         job.fault, job.state = fault_of(error), "failed"

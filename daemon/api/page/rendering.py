@@ -108,7 +108,7 @@ class NotLoggedIn(Exception):
 
 
 class Foreign(Exception):
-    """A change that a page of another site asked for."""
+    """A change from a page of another site."""
 
 
 class PeriodClosed(Exception):
@@ -116,7 +116,7 @@ class PeriodClosed(Exception):
 
 
 class BoxFailed(Exception):
-    """A command of the box did not do what it was asked for; which one, and why as far as it is known."""
+    """A command of the box failed; which one, and why as far as it is known."""
 
 
 class BoxRefused(BoxFailed):

@@ -14,12 +14,11 @@ import msgspec
 from litestar import Request, get, post
 from litestar.handlers import HTTPRouteHandler
 
-from common.cookies import cookie_of
 from common.language import Language, Speaker, Text, chosen
 from common.language.reasons import from_stored
 from common.web import formats, security
 from common.web.icons import MenuItem, is_here
-from common.web.security import RIGHT, is_own_form
+from common.web.security import RIGHT, cookie_of, is_own_form
 from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import token_of
 from daemon.api.http.answers import Answer, Header, Headers, Reply
@@ -28,8 +27,7 @@ from daemon.api.page.rendering import Foreign, NotLoggedIn, Rendering, fault_of
 from daemon.api.page.views.sales_state import sales_state
 from daemon.api.refusals import RoleNotAllowed
 from daemon.api.request.body import read_bytes
-from daemon.core.audit import Actor
-from daemon.core.call import Call
+from daemon.core.audit import Actor, Call
 from daemon.core.people import Right, Session, may
 from daemon.usecases.reports import inspect
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -110,7 +108,7 @@ class Visit(msgspec.Struct, frozen=True):
         return Call(self.request.scope["state"]["request_id"], key, fingerprint, by=self.actor)
 
     def is_logged_in(self) -> bool:
-        """For answers that go on: until logout, idleness or the end of the account; looking alone keeps nobody logged in."""
+        """For answers that go on: until logout, idleness or the end of the account; looking alone does not prolong a session."""
         logins = self.deps.logins
         return logins is not None and logins.is_open(self.request.scope["headers"])
 
@@ -172,7 +170,7 @@ def name_of(worker: MachineWorker) -> str:
 
 
 def is_fetched(request: AnyRequest) -> bool:
-    """Whether a screen asked for a part of itself (htmx), and not a person for a page."""
+    """Whether a screen requests a part of itself (htmx)."""
     return "hx-request" in request.headers
 
 
@@ -207,8 +205,8 @@ def fields(text: str) -> dict[str, str]:
 
 
 async def enter(request: AnyRequest, right: Right, *, unattended: bool = False) -> Visit:
-    """NotLoggedIn, RoleNotAllowed, or Foreign when a change comes from a page of another site. `unattended`: the screen asks by itself,
-    which keeps nobody logged in."""
+    """NotLoggedIn, RoleNotAllowed, or Foreign when a change comes from a page of another site. `unattended`: a request of the screen itself,
+    which does not prolong the session."""
     deps: ApiDeps = request.app.state["deps"]
     page: PageDeps = request.app.state["page"]
     headers = request.scope["headers"]
@@ -238,8 +236,8 @@ Screen = Callable[[Visit], Awaitable[Reply]]
 def screen(
     path: str, right: Right, *, change: bool = False, unattended: bool = False, whole: bool = True
 ) -> Callable[[Screen], HTTPRouteHandler]:
-    """A handler that is only reached by whom may; every error of it is a page too. `whole`: a screen of its own, to which a login leads
-    whoever has asked for it; not a part of one, and not a file."""
+    """A handler that is only reached by whom may; every error of it is a page too. `whole`: a screen of its own, to which a login
+    leads back; not a part of one, and not a file."""
 
     def route(show: Screen) -> HTTPRouteHandler:
         async def handle(request: AnyRequest) -> Reply:
@@ -260,7 +258,7 @@ def screen(
 
 
 async def fault_page(request: AnyRequest, error: Exception, visit: Visit | None = None) -> Reply:
-    """With the menu for who is logged in. A part of a screen that was asked for by the screen itself cannot be the way in: all of it goes
+    """With the menu for who is logged in. A part of a screen cannot show the login: the whole screen goes
     there."""
     page: Configured = request.app.state["page"]
     if isinstance(error, NotLoggedIn):
@@ -330,7 +328,7 @@ def is_within(path: str, here: str) -> bool:
 
 
 async def _brand(visit: Visit) -> str:
-    """The shop's name as the machine tells it; while the machine cannot be asked, as the newest letterhead has it."""
+    """The shop's name from the machine; while that is away, from the newest letterhead."""
     worker, paper = visit.worker, visit.deps.paper
     await inspect.learn_taxpayer(worker)
     if worker.taxpayer:
@@ -385,7 +383,7 @@ RETURN_COOKIE: Final = "mcfd_asked"
 
 def remember_return_url(request: Request[Any, Any, Any]) -> Header:
     """`Set-Cookie` beside the way to the login."""
-    return b"set-cookie", security.set_cookie(RETURN_COOKIE, security.return_url(request)).encode()
+    return b"set-cookie", security.return_cookie(RETURN_COOKIE, security.return_url(request)).encode()
 
 
 def redirect_after_login(request: Request[Any, Any, Any], session: Session | None) -> str:
@@ -396,4 +394,4 @@ def redirect_after_login(request: Request[Any, Any, Any], session: Session | Non
 
 
 def forget_return_url() -> Header:
-    return b"set-cookie", security.set_cookie(RETURN_COOKIE, "").encode()
+    return b"set-cookie", security.return_cookie(RETURN_COOKIE, "").encode()

@@ -139,7 +139,7 @@ _MESSAGES = {
         Text("Extra data"),
     )
 }
-"""What the standard library's scanner says, so that it can be told in another language."""
+"""The messages of the standard library's scanner, so that they can be translated."""
 _TOO_DEEP = Text("the body is nested deeper than {levels} levels", levels=MAX_DEPTH)
 _TOO_MANY = Text("the body holds more than {count} values")(count=MAX_VALUES)
 

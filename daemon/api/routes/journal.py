@@ -145,7 +145,7 @@ def _cursor(text: str | None) -> tuple[int, int | None]:
 
 
 def _form(request: ApiRequest, query: dict[str, str]) -> str:
-    """`format`, or else the first form of `Accept` that there is; what cannot be given as asked comes as JSON."""
+    """`format`, or else the first form of `Accept` that there is; else JSON."""
     form = query.get("format")
     if form is None:
         accepted = request.headers.get("accept", "")

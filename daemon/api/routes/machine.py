@@ -42,7 +42,7 @@ Hours = Annotated[int, Meta(ge=0, le=MOST_HOURS)]
         right="look",
         summary="State of the machine",
         description="""Read live (at most once a second): counters, rates, merchant, link to the tax server. `taxServer.alert` is true after 7 days
-without contact: the law wants the user told, daily.""",
+without contact: the law wants a daily warning.""",
         answer=MachineInfo,
         problems=AT_THE_MACHINE,
     ),

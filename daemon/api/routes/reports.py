@@ -49,7 +49,7 @@ class History(msgspec.Struct, frozen=True):
         tag="reports",
         right="report",
         summary="X report",
-        description="""The open period; it closes nothing and may be asked for at will. With `from` or `to`: a periodic X over the
+        description="""The open period; it closes nothing. With `from` or `to`: a periodic X over the
 certifications of that range. A certification enters about two seconds after its answer. Totals are net of credit notes;
 `by_type` and `by_type_and_group` are positive.""",
         answer=XReport,

@@ -149,7 +149,7 @@ async def print_it(request: ApiRequest, template: Template) -> Answer:
 
 
 async def _copied(request: ApiRequest, style: Style) -> Record | None:
-    """The invoice of which a duplicate is asked for."""
+    """The original of a duplicate."""
     code = request.path_params.get("code")
     return await journal.find(request.auth.worker, code) if style.is_duplicate and code else None
 

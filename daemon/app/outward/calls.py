@@ -12,7 +12,7 @@ import random
 import re
 import secrets
 from collections import Counter
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,8 +22,8 @@ from urllib.parse import unquote
 import structlog
 
 from common.language import Text, preferred
+from common.turns import ended
 from common.wire.call import MOST_CALL, MOST_HEADERS, MOST_REPLY, Headers, RelayedCall, RelayedReply, encode, read_call
-from common.wire.cancellation import ended
 from common.wire.errors import BadEvent
 from common.wire.keys import Credentials, NotSealed, unseal
 from common.wire.nats_headers import CALL, PRESENCE
@@ -32,13 +32,13 @@ from daemon.api.http.answers import Answer, new_request_id
 from daemon.api.problems import problem_answer
 from daemon.api.refusals import TooLarge
 from daemon.app.outward.presence import PresenceWords
-from daemon.app.outward.receivers import calls as calls_receiver
+from daemon.app.outward.replication import calls as calls_receiver
 from daemon.app.reload import BringIntoForce
 from daemon.app.runtime import Runtime
 from daemon.app.upkeep.housekeeping import now_millis
 from daemon.core.clock import Clock
 from daemon.core.errors import MachineBusy
-from daemon.core.machine.nim import same_machine, short_nim
+from daemon.core.machine.state import same_machine, short_nim
 from daemon.settings import Settings
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -67,7 +67,7 @@ READING_SECONDS: Final = 3600.0
 STOP_SECONDS: Final = 1.0
 ME: Final = "/v1/me"
 _ME: Final = re.compile(r"/v1/mcf/[^/]+/me")
-"""The relay has to know which box is asked."""
+"""The relay has to know which box it calls."""
 _KEY_ID: Final = re.compile(r'keyid="([0-9a-f]{16})"')
 BUSY: Final = Text("too many requests for this machine are under way through the relay; nothing was sent")
 
@@ -93,8 +93,8 @@ class CallPlaces:
 
 @dataclass
 class LaneClock:
-    """The time that limits of calls are counted in, milliseconds since 1970: the box's own while somebody vouches for its clock. Else that of the
-    relay, as the call shows it that was under way for the shortest, carried on by the loop's clock, which nobody sets."""
+    """The time that limits of calls are counted in, milliseconds since 1970: the box's own while its clock is synchronised. Else that of the
+    relay, as the call shows it that was under way for the shortest, carried on by the loop's clock."""
 
     is_synchronised: Callable[[], bool]
     box: Clock
@@ -200,24 +200,35 @@ class Calls:
         from common.wire.nats_client import NoAnswer  # noqa: PLC0415  # see above
 
         self._line = secrets.token_hex(4)
+        ring = self._runtime.store.key_ring
         listening: dict[str, int] = {}
-        while self._has_keys():
+        announced: dict[str, Sequence[str]] = {}
+        """The keys that the last presence named."""
+        while True:
             names = {name for worker in self._workers() for name in (worker.book.nim, worker.configured_nim) if name}
             for name in listening.keys() - names:
                 client.unsubscribe(listening.pop(name))
-            for name in sorted(names - listening.keys()):
-                listening[name] = client.subscribe(
-                    f"{receiver.place(name)}.{CALL}",
-                    partial(self._called, client, receiver, short_nim(name)),
-                    most=MOST_CALL + MOST_HEADERS,
-                )
-                await client.ping()
-                await self._say_boot(client, receiver, name)
+                announced.pop(name, None)
+            for name in sorted(names):
+                if name not in listening:
+                    listening[name] = client.subscribe(
+                        f"{receiver.place(name)}.{CALL}",
+                        partial(self._called, client, receiver, short_nim(name)),
+                        most=MOST_CALL + MOST_HEADERS,
+                    )
+                    await client.ping()
+                if announced.get(name) != (key_ids := ring.relay_key_ids(name)):
+                    await self._say_boot(client, receiver, name)
+                    announced[name] = key_ids
+            if not self._has_keys():
+                await client.ping()  # that the last one is revoked is said before the end
+                return
             with contextlib.suppress(NoAnswer):
                 await client.within(asyncio.Event().wait(), LOOK_SECONDS)
 
     async def _say_boot(self, client: Client, receiver: NatsReceiver, name: str) -> None:
-        """The relay asks the boot that the last presence named: it is said as soon as this one listens."""
+        """The relay asks the boot that the last presence named, and takes sales for later of the keys that it names: it is said as soon as this
+        one listens, and whenever keys are made or revoked."""
         for word in await self._words.words(receiver.key_id):
             if same_machine(word.nim, name):
                 headers = receiver.presence_headers(word.content, word.nim)
@@ -357,7 +368,7 @@ def _scope(call: RelayedCall, relayed: RelayedRequest) -> dict[str, Any]:
 
 
 def _key_of(call: RelayedCall) -> str:
-    """Whose call it is, before anybody has looked whether it is: only to count them."""
+    """The client that a call names, not checked: only to count calls."""
     headers = dict(call.headers)
     signed = _KEY_ID.search(headers.get("signature-input", ""))
     return signed[1] if signed else hashlib.sha256(headers.get("authorization", "").encode()).hexdigest()
@@ -377,5 +388,5 @@ def _opened(credentials: Credentials | None, call: RelayedCall) -> RelayedCall |
 def _reply(client: Client, msg: Msg, reply: RelayedReply) -> None:
     from common.wire.nats_client import NatsError  # noqa: PLC0415  # with NATS alone
 
-    with contextlib.suppress(NatsError):  # nobody hears it: the client asks again with its key
+    with contextlib.suppress(NatsError):  # without a listener: the client repeats it with its key
         client.publish(msg.reply, encode(reply))

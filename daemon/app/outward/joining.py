@@ -102,7 +102,7 @@ def _new_key(home: Path) -> bytes:
 
 
 def _joined(answer: JoinAnswer, link: JoinLink) -> JoinedHeadquarters:
-    """JoinFailed for an answer that nobody could send closures by."""
+    """JoinFailed for an answer that does not suffice to send closures."""
     url = str(urljoin(f"{link.url}/", answer.url)) if answer.kind == "https" else answer.url
     kind = KINDS[answer.kind]
     servers = [urlsplit(server.strip()) for server in (url.split(",") if kind.takes_servers else [url])]

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import msgspec
 import structlog
 
-from daemon.app.outward.receivers import webhook_receiver
+from daemon.app.outward.replication import webhook_receiver
 from daemon.app.reload import BringIntoForce
 from daemon.app.runtime import Runtime
 from daemon.app.upkeep.housekeeping import now_millis
@@ -37,7 +37,7 @@ class Sender(msgspec.Struct, frozen=True):
 async def posting(runtime: Runtime) -> AsyncIterator[Webhooks]:
     webhooks = Webhooks(runtime)
     runtime.event_bus.listeners.append(webhooks.on_event)
-    with contextlib.suppress(StorageError):  # it is told, and done at the next reload or start
+    with contextlib.suppress(StorageError):  # it is logged, and done at the next reload or start
         await webhooks.take(runtime.settings)()
     try:
         yield webhooks
@@ -89,7 +89,7 @@ class Webhooks:
         return into_force
 
     async def _resettle(self, settings: Settings) -> None:
-        """StorageError when the disk takes nothing at the moment: it is told, and what was left is done later."""
+        """StorageError when the disk takes nothing at the moment: it is logged, and the rest is done later."""
         try:
             done = await self._store.retention.resettle({webhook.lane: webhook.url for webhook in settings.webhook})
         except StorageError as error:

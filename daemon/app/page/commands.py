@@ -24,8 +24,7 @@ from daemon.app.outward.webhooks import Webhooks
 from daemon.app.page import files, first_start
 from daemon.app.page.files import order_restore
 from daemon.app.runtime import Runtime
-from daemon.app.upkeep.certificate import Certificate
-from daemon.app.upkeep.housekeeping import now_millis
+from daemon.app.upkeep.housekeeping import Certificate, now_millis
 from daemon.core.audit import Actor
 from daemon.core.clock import zone
 from daemon.core.errors import JoinFailed
@@ -40,7 +39,7 @@ MCFD = (sys.executable, "-c", "import sys; from daemon.cli import main; sys.exit
 """The command of this very program, whatever it is called where it is installed."""
 DOCTOR_SECONDS = 30.0
 FRESH_SECONDS = 5.0
-"""How long a finding is told again: less than it takes to mend anything."""
+"""How long a result is reused: less than any repair takes."""
 LONG_SECONDS = 6 * 3600.0
 """For what goes through a whole ledger on a slow card."""
 LAST_WORDS = 500
@@ -58,7 +57,7 @@ class _Examined(msgspec.Struct):
 
 
 class Doctor:
-    """As `mcfd doctor` finds it, beside the daemon. A start of Python each: several who ask at once, or soon after, are told the same."""
+    """As `mcfd doctor` finds it, beside the daemon. A start of Python each: several requests at once, or soon after, get the same result."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -111,7 +110,7 @@ async def _command(
         stderr=asyncio.subprocess.PIPE,
         env={**os.environ, "LC_ALL": "en_US.UTF-8" if language == "en" else "fr_FR.UTF-8"},
     )
-    assert process.stdout  # noqa: S101  asked for above
+    assert process.stdout  # noqa: S101  a pipe, above
     assert process.stderr  # noqa: S101
     try:
         async with asyncio.timeout(seconds):

@@ -64,7 +64,7 @@ async def read(folder: Path, name: str) -> AsyncGenerator[bytes, None]:
             yield piece
 
 
-async def export(  # noqa: PLR0917  what is to be written, and who is told
+async def export(  # noqa: PLR0917  what is to be written, and the progress
     settings: Settings,
     folder: Path,
     worker: MachineWorker,

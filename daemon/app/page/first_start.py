@@ -21,14 +21,14 @@ from common import notify
 from common.front import BadCertificate, FrontError, FrontServer, check_pair
 from common.http_server import HttpServer, ServerConfig
 from common.language import Language, Text, ambient, tell, tr
-from common.sockets import is_loopback
+from common.sockets import box_names, host_names, is_loopback
 from daemon.api.page.deps import PortChoice, Probed, SetupRequest
 from daemon.api.page.rendering import BoxFailed, BoxRefused
 from daemon.api.page.screens.first_start import link
 from daemon.api.service import create_first_start
 from daemon.app.runtime import Runtime
 from daemon.core.errors import InvalidRequest, McfdError, PrinterFailed
-from daemon.machines.port_reading import PortReading
+from daemon.core.machine.state import PortReading
 from daemon.owner import as_owner
 from daemon.paper.escpos import as_escpos
 from daemon.paper.layout import Document, QrCode, TextLine, Title
@@ -39,7 +39,7 @@ from daemon.setup.carry_out import carry_out
 from daemon.setup.plan import NETWORKS, SetupPlan, base_urls
 from daemon.setup.request import FirstPerson, SetupResult
 from daemon.setup.search import PortResult, candidates, machines, search
-from daemon.tls.names import SERVER, AuthorityError, box_names, host_names
+from daemon.tls import SERVER_PAIR, AuthorityError
 
 __all__ = ["FirstAddress", "FirstAuthority", "SetupInPage", "link", "serve_first_start"]
 
@@ -74,7 +74,7 @@ class FirstAuthority:
                 renew_if_due(self.folder, names, now)
             else:
                 create(self.folder, names, now)
-            return check_pair(self.folder / SERVER, self.folder / SERVER)
+            return check_pair(self.folder / SERVER_PAIR, self.folder / SERVER_PAIR)
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,8 @@ class FirstAddress:
 
 
 class SetupInPage:
-    """`plan` has what the page does not ask for, `ports` those of the command line, `place` is the configuration to be written. `made` is
-    what the one setup has made; asked for again, it is given again and nothing is made twice."""
+    """`plan` has the settings that the page leaves out, `ports` those of the command line, `place` is the configuration to be written. `made` is
+    what the one setup has made; a repetition gets it again, and nothing is made twice."""
 
     def __init__(
         self, plan: SetupPlan, ports: Sequence[str], label: str, place: Path, authority: FirstAuthority | None = None
@@ -110,7 +110,7 @@ class SetupInPage:
         self._line = asyncio.Lock()
 
     async def search(self, place: str, language: Language) -> Sequence[PortChoice]:
-        """Every port, or those of the command line, and `place`; what was found before stays known while its port is asked again."""
+        """Every port, or those of the command line, and `place`; earlier results stay while their port is searched again."""
         named = (*self._ports, *([place] if place else []))
         ports = candidates(named) if self._ports or not place else [*candidates(()), *candidates((place,))]
         async with self._line:
@@ -233,7 +233,7 @@ IN_USE = Text(
 
 
 async def probed(place: str, baudrate: int, language: Language) -> list[Probed]:
-    """What is assumed of a machine, asked of it; only reading. BoxRefused when there is none."""
+    """Compares each assumption with the machine's answers; only reading. BoxRefused when there is none."""
     from daemon.probe.connect import NoMachine  # noqa: PLC0415  rarely needed
     from daemon.probe.run import probe  # noqa: PLC0415
 
@@ -255,7 +255,7 @@ async def probed(place: str, baudrate: int, language: Language) -> list[Probed]:
 
 
 async def probe_unused(runtime: Runtime, nim: str, language: Language) -> list[Probed]:
-    """Of a machine that is switched off in the configuration: nobody else is on its line then."""
+    """Of a machine that is switched off in the configuration: no other program is on its line then."""
     machine = runtime.settings.find_machine(nim)
     if machine is None or machine.enabled:
         raise BoxRefused(IN_USE)

@@ -181,7 +181,7 @@ NEW_KEY = "mcfd backup --new-key"
 
 
 def sealing(settings: Settings, recipients: tuple[str, ...], passphrase_file: Path | None) -> tuple[Sequence[str], str]:
-    """Public keys or a passphrase: of the command line, else of `[backup]`, else asked at the terminal."""
+    """Public keys or a passphrase: of the command line, else of `[backup]`, else typed at the terminal."""
     from daemon.whole_box.sealed import check_recipient
 
     configured = settings.backup

@@ -69,8 +69,7 @@ def command(config: Path | None, disk: Path | None, pull_the_plug: bool, code_wo
 
 
 def _of_disk(folder: Path, code_word: str | None) -> list[CheckResult]:
-    from daemon.doctor.disk import look_at_disk
-    from daemon.doctor.pull_the_plug import judge_blocks
+    from daemon.doctor.disk import judge_blocks, look_at_disk
 
     if code_word is None:
         return list(look_at_disk(folder))
@@ -81,7 +80,7 @@ def _of_disk(folder: Path, code_word: str | None) -> list[CheckResult]:
 @contextmanager
 def _testing(folder: Path) -> Iterator[None]:
     """As the user whose folder it is; what hinders the test is a failure of the command."""
-    from daemon.doctor.pull_the_plug import CannotTest
+    from daemon.doctor.disk import CannotTest
     from daemon.owner import as_owner
 
     try:
@@ -94,8 +93,8 @@ def _testing(folder: Path) -> Iterator[None]:
 
 
 def _write(folder: Path) -> int:
-    """Until the power goes, or somebody ends it, which tests nothing."""
-    from daemon.doctor.pull_the_plug import write_blocks
+    """Until the power goes, or Ctrl-C, which tests nothing."""
+    from daemon.doctor.disk import write_blocks
 
     say(tr("1. Wait until numbers appear, and at least half a minute more."))
     say(
@@ -118,7 +117,7 @@ def _write(folder: Path) -> int:
 
 
 async def _examined(config: Path | None, tell: Callable[[CheckResult], None] | None) -> list[CheckResult]:
-    """A machine that is silent takes seconds: what is found is told at once."""
+    """A machine that is silent takes seconds: each finding is printed at once."""
     from daemon.doctor.examine import examine
 
     found = []

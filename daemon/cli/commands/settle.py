@@ -2,7 +2,7 @@
 on paper, after a restore onto a disk where nothing remembers what was given since (decision 30).
 
 The running daemon holds the line; what the machine said is then taken from the ledger, where the daemon keeps it. Without a
-daemon the machine is asked afresh.
+daemon the machine is read afresh.
 """
 
 from __future__ import annotations
@@ -35,9 +35,8 @@ from daemon.core.ledger.decision import (
 )
 from daemon.core.ledger.paper import PaperInvoice, read_paper
 from daemon.core.ledger.verdict import Evidence
-from daemon.core.machine.nim import same_machine
+from daemon.core.machine.state import PortReading, same_machine
 from daemon.ledger_access import change, now, read_ledger
-from daemon.machines.port_reading import PortReading
 from daemon.operations import SayLastZ, Settle
 from daemon.settings import Machine, Settings
 
@@ -117,7 +116,7 @@ def command(settings: Settings, nim: str | None, as_json: bool, as_printed: bool
 
 
 def _find(settings: Settings, nim: str | None) -> tuple[Case | None, Evidence | None]:
-    """The book asked for, or the one in attention; with the machine's word as fresh as it can be had, and that alone."""
+    """The book that is named, or the one in attention; with the machine's state as fresh as possible, and that alone."""
     cases = read_ledger(settings, lambda store: _cases(store, nim))
     if nim and settings.find_machine(nim) is None and not cases:
         raise Failure(tr("which one? {nims}", nims=", ".join(machine.nim for machine in settings.machine)))
@@ -145,7 +144,7 @@ async def _read_machine(machine: Machine) -> Evidence | None:
     return Evidence(now(), reading.state) if isinstance(reading, PortReading) else None
 
 
-# -- what is shown and asked ------------------------------------------------------------------------------------------------
+# -- questions and answers --------------------------------------------------------------------------------------------------
 
 
 def _show(case: Case, settings: Settings) -> None:
@@ -262,7 +261,7 @@ def _confirmed(case: Case, decision: Decision, paper: PaperInvoice) -> PaperInvo
 
 
 def _at(case: Case) -> int:
-    """The time of the decision; a clock that nobody can believe moves no book (decision 21)."""
+    """The time of the decision; a clock that is not credible moves no book (decision 21)."""
     return decide_time(
         Clocks(case.state.last_at, now(), synchronised=False, machine=None, accepted=case.state.accepted_to)
     ).at

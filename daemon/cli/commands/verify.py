@@ -61,12 +61,12 @@ def command(settings: Settings, as_json: bool, telling: bool) -> int:
 
 
 def _bring_up_to_date(settings: Settings) -> None:
-    """A ledger of an older version is migrated first, as the next start would; what is wrong with it is told by `verify`."""
+    """A ledger of an older version is migrated first, as the next start would; `verify` reports what is wrong with it."""
     with contextlib.suppress(StorageError):
         read_ledger(settings, lambda store: store.retention.size())
 
 
 def _note(settings: Settings, findings: VerifyResult) -> None:
-    """For the daemon, and whoever looks after the box from afar (`GET /metrics`); what was found stands even where it cannot be written down."""
+    """For the daemon, and for monitoring (`GET /metrics`); what was found stands even where it cannot be written down."""
     with contextlib.suppress(StorageError):
         change(settings, NoteVerified(findings.damage.file, findings.damage.entries))

@@ -117,13 +117,16 @@ class SaleDeferred(msgspec.Struct, frozen=True, tag="deferred"):
     reason: str
     outage: int = 0
     """Number of the outage that lasted, 0 for none."""
+    digest: str = ""
+    """Of its key, its request and the invoice, which stand beside the chain until it is certified; empty before 0.7."""
 
 
 class SaleDecided(msgspec.Struct, frozen=True, tag="deferred.decided"):
-    """One that waited was taken back (`withdrawn`, its number free again), or a person said that it was not certified (`released`)."""
+    """One that waited was taken back (`withdrawn`) or was refused by the machine (`refused`, since 0.7), its number free again; or a person said that it
+    was not certified (`released`)."""
 
     number: str
-    decision: Literal["withdrawn", "released"]
+    decision: Literal["withdrawn", "refused", "released"]
     reason: str
 
 

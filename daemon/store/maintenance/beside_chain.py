@@ -1,5 +1,5 @@
-"""What stands beside a book's chain and follows from it: what the book knows of its machine, attempts that have not ended, keys of requests, take-overs,
-events, and what is to go to headquarters."""
+"""What stands beside a book's chain and follows from it: what the book knows of its machine, attempts that have not ended, keys of requests, sales that
+are certified later, take-overs, events, and what is to go to headquarters."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from common.language import Counted, Text
+from daemon.core.audit import key_hash_of
 from daemon.core.events import CERTIFIED, CLOSURE
+from daemon.core.invoice.number import number_key
 from daemon.core.ledger.book import Book
-from daemon.core.machine.nim import short_nim
+from daemon.core.machine.state import short_nim
 from daemon.store.maintenance.recompute_counters import is_number_year
 from daemon.store.sqlite.queries import load
-from daemon.store.tables.book.codec import RECORD_COLUMNS, record_of
+from daemon.store.tables.book import deferred
+from daemon.store.tables.book.codec import RECORD_COLUMNS, record_of, unpack
 from daemon.store.tables.events import UPSTREAM
 
 _SQL = load(__name__, columns=RECORD_COLUMNS)
@@ -26,6 +29,7 @@ def check_beside_chain(connection: sqlite3.Connection, book: Book, note: Note) -
     _check_unended(connection, book, note)
     _check_keys(connection, book, note)
     if book.mode == "live":  # of a sandbox they are let go of with what they are about
+        _check_deferred(connection, book, note)
         _check_take_overs(connection, book, note)
         _check_outbox(connection, book, note)
         _check_events(connection, book, note)
@@ -63,6 +67,27 @@ def _check_keys(connection: sqlite3.Connection, book: Book, note: Note) -> None:
                 "{count} Idempotency-Key stands for nothing that is in the book",
                 "{count} Idempotency-Keys stand for nothing that is in the book",
                 count,
+            )
+        )
+
+
+def _check_deferred(connection: sqlite3.Connection, book: Book, note: Note) -> None:
+    """Sales that are certified later are those of the chain; each has ended, or not, as its attempt and the chain say."""
+    differing = {number for (number,) in connection.execute(_SQL["differing_sales"], (book.id,))}
+    for number, spelling, key, key_hash, fingerprint, payload, digest in connection.execute(
+        _SQL["open_sales"], (book.id,)
+    ):
+        is_whole = payload is not None and (number_key(number), key_hash_of(key)) == (spelling, key_hash)
+        if not (is_whole and digest in {"", deferred.digest_of(key, fingerprint, unpack(payload))}):
+            differing.add(number)
+    for number in sorted(differing):
+        note(Text("the sale {number!r}, to be certified later, is not the one of the chain", number=number))
+    for number, state in connection.execute(_SQL["states_of_sales"], (book.id,)):
+        note(
+            Text(
+                "the state of the sale {number!r}, to be certified later ({state}), is not that of the chain",
+                number=number,
+                state=state,
             )
         )
 

@@ -14,6 +14,56 @@ WHERE book_id = ? AND (
         AND NOT EXISTS (SELECT 1 FROM closure WHERE closure.book_id = idempotency.book_id AND closure.z_number = idempotency.z_number)
 );
 
+-- name: differing_sales
+-- In one of the two, and not in the other.
+WITH chained AS MATERIALIZED (
+    SELECT json_extract(CAST(body AS TEXT), '$.number') AS number, json_extract(CAST(body AS TEXT), '$.kind') AS type,
+        json_extract(CAST(body AS TEXT), '$.total_ttc') AS total_ttc, json_extract(CAST(body AS TEXT), '$.sold_at') AS sold_at,
+        coalesce(json_extract(CAST(body AS TEXT), '$.outage'), 0) AS outage
+    FROM entry WHERE book_id = ?1 AND iif(json_valid(CAST(body AS TEXT)), json_extract(CAST(body AS TEXT), '$.type') = 'deferred', 0)
+)
+SELECT number FROM (SELECT number, type, total_ttc, sold_at, outage FROM deferred WHERE book_id = ?1 EXCEPT SELECT * FROM chained)
+UNION
+SELECT number FROM (SELECT * FROM chained EXCEPT SELECT number, type, total_ttc, sold_at, outage FROM deferred WHERE book_id = ?1);
+
+-- name: open_sales
+WITH chained AS MATERIALIZED (
+    SELECT json_extract(CAST(body AS TEXT), '$.number') AS number, json_extract(CAST(body AS TEXT), '$.sold_at') AS sold_at,
+        json_extract(CAST(body AS TEXT), '$.digest') AS digest
+    FROM entry WHERE book_id = ?1 AND iif(json_valid(CAST(body AS TEXT)), json_extract(CAST(body AS TEXT), '$.type') = 'deferred', 0)
+)
+SELECT deferred.number, number_key, key, key_hash, fingerprint, payload, coalesce(digest, '')
+FROM deferred LEFT JOIN chained ON chained.number = deferred.number AND chained.sold_at = deferred.sold_at
+WHERE book_id = ?1 AND state IN ('waiting', 'begun', 'doubtful');
+
+-- name: states_of_sales
+-- A spare takes back and refuses in its own chain; a refusal stands there since 0.7.
+WITH decided AS MATERIALIZED (
+    SELECT json_extract(CAST(body AS TEXT), '$.number') AS number, json_extract(CAST(body AS TEXT), '$.decision') AS decision
+    FROM entry WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND iif(json_valid(CAST(body AS TEXT)), json_extract(CAST(body AS TEXT), '$.type') = 'deferred.decided', 0)
+),
+differing AS MATERIALIZED (
+    SELECT number
+    FROM (
+        SELECT number, decision AS state, 1 AS n FROM decided WHERE decision <> 'released'
+        UNION ALL
+        SELECT number, state, -1 FROM deferred
+        WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND state IN ('withdrawn', 'refused')
+    )
+    GROUP BY number, state
+    HAVING sum(n) > 0 OR state = 'withdrawn' AND sum(n) < 0
+)
+SELECT number, state FROM deferred
+WHERE book_id = ?1 AND (
+    number IN (SELECT number FROM differing)
+    OR (state = 'certified') <> EXISTS (SELECT 1 FROM certification
+        WHERE id = attempt_id AND state = 'certified' AND coalesce(number_key, number) = deferred.number_key
+            AND type = deferred.type AND total_ttc = deferred.total_ttc)
+    OR (state = 'begun') <> EXISTS (SELECT 1 FROM certification WHERE id = attempt_id AND seq IS NULL)
+    OR state = 'refused' AND NOT EXISTS (SELECT 1 FROM certification WHERE id = attempt_id AND state = 'refused')
+)
+ORDER BY id;
+
 -- name: take_overs
 SELECT 'taken over', nim, spare_nim, reason, iif(book_id = ?1, began_at, 0) FROM take_over_of WHERE ?1 IN (book_id, spare_id)
 UNION ALL
@@ -41,7 +91,7 @@ SELECT ref_id FROM outbox WHERE destination = ? AND book_id = ? AND type = ?;
 SELECT z_number FROM closure WHERE book_id = ? ORDER BY z_number;
 
 -- name: unannounced
--- What an operator has taken over from the machine was announced to nobody.
+-- What an operator has taken over from the machine was not announced.
 WITH announced AS MATERIALIZED (SELECT ref_id FROM event WHERE book_id = ?1 AND type = ?2)
 SELECT seq, number FROM certification
 WHERE book_id = ?1 AND state = 'certified' AND id NOT IN announced

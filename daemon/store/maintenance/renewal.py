@@ -25,7 +25,7 @@ from daemon.core.clock import millis_text
 from daemon.core.errors import LedgerUnusable, StorageFull
 from daemon.store.maintenance.backup import complete_copy, in_the_making, keep_as
 from daemon.store.maintenance.health import examine
-from daemon.store.sqlite.connection import configure, open_file, open_to_read
+from daemon.store.sqlite.connection import open_to_read
 from daemon.store.sqlite.disk_failure import (
     file_failed,
     is_copy_due,
@@ -63,7 +63,7 @@ async def _renew(ledger: Path) -> None:
     _make_room(ledger)
     try:
         with in_the_making(ledger) as copy:
-            await asyncio.to_thread(_copy, ledger, copy)
+            await _copy(ledger, copy)
             await asyncio.to_thread(_examine, copy)
             shutil.copymode(ledger, copy)
             notify.still_starting(STEP_SECONDS)
@@ -93,15 +93,18 @@ def _make_room(ledger: Path) -> None:
         )
 
 
-def _copy(ledger: Path, copy: Path) -> None:
+async def _copy(ledger: Path, copy: Path) -> None:
     """Nothing is written to the old file, not even at the end of the connection."""
+    import aiosqlite  # noqa: PLC0415  only a ledger whose disk has failed is copied: nothing else loads it
 
     def progress(*_: int) -> None:
         notify.still_starting(STEP_SECONDS)
 
-    with closing(open_to_read(ledger)) as old, closing(open_file(copy, "rwc")) as new:
-        configure(new, ("PRAGMA synchronous = OFF", "PRAGMA journal_mode = OFF"))  # synced once, before it counts
-        old.backup(new, pages=PAGES, progress=progress)
+    source = aiosqlite.connect(f"{ledger.as_uri()}?mode=ro", uri=True, isolation_level=None)
+    async with source as old, aiosqlite.connect(copy, isolation_level=None) as new:
+        await new.execute_fetchall("PRAGMA synchronous = OFF")  # synced once, before it counts
+        await new.execute_fetchall("PRAGMA journal_mode = OFF")
+        await old.backup(new, pages=PAGES, progress=progress)
 
 
 def _examine(copy: Path) -> None:

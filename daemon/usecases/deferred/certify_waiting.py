@@ -9,7 +9,7 @@ from typing import Final
 
 import structlog
 
-from daemon.core.call import Call
+from daemon.core.audit import Call
 from daemon.core.errors import MachineRefused, McfdError
 from daemon.core.invoice.invoice import Invoice
 from daemon.core.ledger.deferred import AMBER, DeferredSale, NotWaiting
@@ -118,9 +118,7 @@ class SalesThatWait:
         if error.is_open or count > self.refused.get(sale.id, count):
             self.refused.pop(sale.id, None)
             with contextlib.suppress(NotWaiting):
-                await worker.ledger.write(
-                    deferred.end, worker.book, sale.id, "refused", why=error.text, at=worker.now()
-                )
+                await worker.ledger.refuse_sale(worker.book, sale, error.text, at=worker.now())
             worker.series_floor.clear()  # its number may be given again
             log.warning("sale.refused", **worker.names, invoice_number=sale.number, reason=error.text)
             return

@@ -36,13 +36,13 @@ async def account(visit: Visit) -> Reply:
 
 @screen("/ui/account/password", "look", change=True)
 async def change_own_password(visit: Visit) -> Reply:
-    """With the current one, so that nobody else does it at a screen that was left open; a wrong one counts as a wrong login does."""
+    """With the current one, so that a screen left open is not enough; a wrong one counts as a wrong login does."""
     new = visit.form.get("password", "")
     if fault := fault_of_password(new, visit.session.name):
         raise InvalidRequest([FieldError("password", fault)])
     if new != visit.form.get("again", ""):
         raise InvalidRequest([FieldError("again", visit.say("is not the same"))])
-    assert visit.deps.logins is not None  # noqa: S101  somebody is logged in
+    assert visit.deps.logins is not None  # noqa: S101  a person is logged in
     try:
         session = await visit.deps.logins.change_password(
             visit.session, visit.form.get("current", ""), new, visit.address

@@ -184,7 +184,7 @@ async def _hashed(visit: Visit, name: str) -> str:
 
 @screen("/ui/box/jobs", "administer", whole=False)
 async def jobs(visit: Visit) -> Reply:
-    """The part that changes, asked for by the screen while something is under way."""
+    """The part that changes, requested by the screen while work is under way."""
     return await html(visit.request, visit.page, "box_jobs.html", moment=visit.moment, **_jobs(visit))
 
 
@@ -198,7 +198,7 @@ def _jobs(visit: Visit) -> dict[str, Any]:
 
 @screen("/ui/box/backup", "administer", change=True)
 async def back_up(visit: Visit) -> Reply:
-    """Long work on a large ledger; the command writes who asked for it into the audit log."""
+    """Long work on a large ledger; the command writes the person into the audit log."""
     page, actor = visit.page, visit.actor
     page.jobs.begin("backup", "", lambda job: page.back_up(actor, job.tell))
     return redirect(visit.link("/ui/box/backups"))
@@ -221,7 +221,7 @@ async def verify(visit: Visit) -> Reply:
 
 @screen("/ui/box/send-again", "administer", change=True)
 async def send_again(visit: Visit) -> Reply:
-    """What every receiver refused; the outbox writes who asked for it into the audit log, in the same transaction."""
+    """What every receiver refused; the outbox writes the person into the audit log, in the same transaction."""
     await visit.page.send_again(at=visit.deps.clock(), by=visit.actor)
     return redirect(visit.link("/ui/box", done="sent") + "#upstream")
 

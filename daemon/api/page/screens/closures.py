@@ -130,7 +130,7 @@ async def a_screen(visit: Visit) -> Reply:
 
 
 def _ranges(visit: Visit, first: date, last: date) -> list[tuple[str, str, bool]]:
-    """What is asked for most: words, where it leads, whether it is what is shown."""
+    """The usual ranges: words, link, whether it is the one shown."""
     today, say = visit.today(), visit.say
     month = today.replace(day=1)
     end_of_last = month - timedelta(days=1)

@@ -53,7 +53,7 @@ async def files(visit: Visit) -> Reply:
 
 @screen("/ui/files/jobs", "report", whole=False)
 async def jobs(visit: Visit) -> Reply:
-    """The part that changes, asked for by the screen while something is made."""
+    """The part that changes, requested by the screen while a file is made."""
     return await html(visit.request, visit.page, "files_jobs.html", moment=visit.moment, **_values(visit))
 
 

@@ -1,6 +1,6 @@
 """First start: a box without a configuration is set up in the browser, by who has the code that the box shows.
 
-Search, decide, write, start: what `mcfd setup` does. The answer to the last step is the same however often it is asked for."""
+Search, decide, write, start: what `mcfd setup` does. The answer to the last step is the same at each repetition."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from urllib.parse import urlencode
 from litestar import get, post
 from litestar.handlers import HTTPRouteHandler
 
-from common.cookies import cookie_of
 from common.language import Speaker, Text
 from common.passwords import fault_of_password
+from common.web.security import cookie_of
 from daemon.api.access.login import session_cookie
 from daemon.api.access.throttle import WrongKeys
 from daemon.api.http.answers import Answer, Reply
@@ -118,7 +118,7 @@ async def _let_in(request: AnyRequest, code: str) -> Reply:
 
 @step(START)
 async def setup(request: AnyRequest, first: FirstStart, form: dict[str, str]) -> Reply:
-    """The machines are looked for after the screen is there, or, without a script, when `look` is asked for."""
+    """The search begins after the screen is there, or, without a script, with `look`."""
     if first.result:
         return redirect(f"{START}/done")
     return await _form(request, first, form, looked="look" in _query(request))
@@ -150,7 +150,7 @@ async def machines(request: AnyRequest, first: FirstStart, form: dict[str, str])
 
 @step(f"{START}/probe")
 async def probe(request: AnyRequest, first: FirstStart, form: dict[str, str]) -> Reply:  # noqa: ARG001  as all steps
-    """What is assumed of a machine, asked of it one by one; only reading."""
+    """Compares each assumption with the machine's answers; only reading."""
     nim = _query(request).get("nim", "")
     findings = await first.probe(nim, _language(request, first))
     return await html(request, first, "probe.html", nim=nim, findings=findings, back=START)

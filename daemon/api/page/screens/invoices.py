@@ -55,7 +55,7 @@ async def journal_screen(visit: Visit) -> Reply:
 
 
 def _chips(visit: Visit) -> list[tuple[str, str, bool]]:
-    """What is asked for most: words, where it leads, whether it is what is shown."""
+    """The usual searches: words, link, whether it is the one shown."""
     today, say = visit.today(), visit.say
     begins = {
         say("Today"): today,

@@ -59,7 +59,7 @@ async def pdf_answer(deps: ApiDeps, holder: str, document: Document, name: str =
 
 @screen("/ui/paper/{what:str}/{name:str}", "look", change=True)
 async def print_paper(visit: Visit) -> Reply:
-    """On the printer of `[printer]`; then the screen that it was asked from says so."""
+    """On the printer of `[printer]`; then the screen that it came from says so."""
     async with visit.worker.acts_lock:
         document, place, copied = await _document(visit)
         await visit.deps.paper.print(document)

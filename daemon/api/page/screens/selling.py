@@ -113,7 +113,7 @@ async def _creditable(visit: Visit) -> Record:
 
 
 def credit_body(visit: Visit, record: Record) -> dict[str, Any]:
-    """Of the lines that were ticked, each with as much of its quantity as was asked for; all of it with the prices and payments of the original."""
+    """Of the lines that were ticked, each with the quantity that was entered; all of it with the prices and payments of the original."""
     invoice, form, say = record.invoice, visit.form, visit.say
     nature = form.get("nature", "")
     if nature not in SHARES:

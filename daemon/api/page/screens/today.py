@@ -33,7 +33,7 @@ from daemon.api.page.visit import (
     screen,
     without_thousands,
 )
-from daemon.core.call import Call
+from daemon.core.audit import Call
 from daemon.core.errors import FieldError, InvalidRequest, MachineError, NotFound
 from daemon.core.ledger.decision import MEANINGS, OBSTACLE_TEXTS, Decision, DecisionRefused, Obstacle
 from daemon.core.ledger.paper import read_paper
@@ -53,7 +53,7 @@ COINS: Final = (500, 250, 200, 100, 50, 25, 10, 5)
 """Of the franc CFA."""
 MOST_DIGITS: Final = 13
 AGAIN: Final = 2.7
-"""Seconds after which a screen is told once more: the tick has been by then."""
+"""Seconds after which a screen is notified once more: the tick has been by then."""
 BEAT: Final = 5.0
 """Seconds between two signs of life, and between two looks whether the spare stands for the machine."""
 CHANGE: Final = b"event: change\ndata: 1\n\n"
@@ -68,13 +68,13 @@ async def today(visit: Visit) -> Reply:
 
 @screen("/ui/today", "look", unattended=True)
 async def today_part(visit: Visit) -> Reply:
-    """What changes of that screen, asked for by it whenever something happens."""
+    """The part that changes, requested by the screen at each event."""
     return await render(visit, "today_part.html", **await _figures(visit))
 
 
 @screen("/ui/state", "look", unattended=True)
 async def state(visit: Visit) -> Reply:
-    """The banner, asked for by every screen."""
+    """The banner, requested by every screen."""
     return await html(visit.request, visit.page, "state.html", state=await sales_state(visit))
 
 
@@ -162,7 +162,7 @@ async def _waiting(visit: Visit) -> list[str]:
 
 
 def read_count(form: Mapping[str, str], say: Speaker) -> int | None:
-    """What was counted: notes and coins, or one sum; None where nobody counted. InvalidRequest names the field."""
+    """What was counted: notes and coins, or one sum; None where it was not counted. InvalidRequest names the field."""
     pieces = [
         (value, form.get(f"{kind}{value}", "")) for kind, values in (("n", NOTES), ("c", COINS)) for value in values
     ]

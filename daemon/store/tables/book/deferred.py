@@ -4,6 +4,7 @@ What becomes of one is the end of its attempt (`follow`, in the transaction of t
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 from collections.abc import Collection, Sequence
@@ -12,7 +13,7 @@ from typing import Any
 import msgspec
 
 from common.language.reasons import to_stored
-from daemon.core.call import key_hash_of
+from daemon.core.audit import key_hash_of
 from daemon.core.invoice.number import number_key
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
@@ -42,6 +43,11 @@ def insert(connection: sqlite3.Connection, book: Book, sale: DeferredSale) -> in
     )
     (sale_id,) = connection.execute(_SQL["insert"], values).fetchone()
     return int(sale_id)
+
+
+def digest_of(key: str, fingerprint: bytes, invoice: bytes) -> str:
+    """What the chain holds of it, beside number and total."""
+    return hashlib.sha256(key_hash_of(key) + fingerprint + invoice).hexdigest()
 
 
 def begin(connection: sqlite3.Connection, book: Book, sale_id: int, attempt_id: int) -> None:

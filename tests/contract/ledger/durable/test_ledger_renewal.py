@@ -173,7 +173,7 @@ def test_old_files_are_two_at_the_most(ledger: Path) -> None:
 def test_a_ledger_that_cannot_be_read_any_more_has_to_be_put_back(
     ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unreadable(*_: object) -> None:
+    async def unreadable(*_: object) -> None:
         raise sqlite_error(sqlite3.SQLITE_IOERR_READ)
 
     fail(ledger)

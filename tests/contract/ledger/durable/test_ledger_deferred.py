@@ -1,0 +1,145 @@
+"""`mcfd verify` compares the sales that are certified later with the chain."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+from support.ledgers.ledger import NIM, Till, invoice, opened, query, tamper
+
+from daemon.core.audit import Actor
+from daemon.core.invoice.invoice import Deferral
+from daemon.core.invoice.number import TakenFrom
+from daemon.core.ledger.attempt import Attempt
+from daemon.core.ledger.deferred import DeferredSale
+from daemon.store.maintenance.verify import verify
+from daemon.store.tables.book import attempts
+
+BY = Actor("user", "patron")
+ANOTHER = f"{NIM} (live): the sale '{{}}', to be certified later, is not the one of the chain"
+STATE = f"{NIM} (live): the state of the sale '{{}}', to be certified later ({{}}), is not that of the chain"
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """W-1 waits, W-2 was refused once and waits, W-3 is begun; C-1 is certified, R-1 refused, B-1 taken back, and its number waits again."""
+    path = tmp_path_factory.mktemp("deferred") / "ledger.sqlite3"
+    asyncio.run(fill(path))
+    return path
+
+
+async def fill(path: Path) -> None:
+    async with opened(path) as store:
+        till = await Till.of(store)
+        sales = {number: await defer(till, number) for number in ("C-1", "R-1", "B-1", "W-1", "W-2", "W-3")}
+        await till.finish(await begin(till, sales["C-1"]), sales["C-1"].invoice or invoice())
+        for number in ("R-1", "W-2"):
+            attempt_id = await begin(till, sales[number])
+            await store.ledger.write(attempts.end, till.book, attempt_id, "refused", "E:No amount!", at=till.at)
+        await store.ledger.refuse_sale(till.book, sales["R-1"], "E:No amount!", at=till.at)
+        await store.ledger.withdraw_sale(till.book, sales["B-1"], "by the till", at=till.at, by=BY)
+        await defer(till, "B-1", key="again")
+        await begin(till, sales["W-3"])
+
+
+async def defer(till: Till, number: str, key: str = "") -> DeferredSale:
+    till.at += 60_000
+    sold = msgspec.structs.replace(invoice(number), deferred=Deferral(till.at, "requested"))
+    sale = DeferredSale(
+        *(0, key or f"key-{number}", hashlib.sha256(number.encode()).digest(), f"request-{number}", number),
+        *(sold.type, sold.total_ttc, till.at, f"address-{number}-{key}"),
+        invoice=sold,
+    )
+    return await till.store.ledger.defer(till.book, sale, "requested", TakenFrom())
+
+
+async def begin(till: Till, sale: DeferredSale) -> int:
+    assert sale.invoice
+    attempt = Attempt(sale.invoice, till.counters, till.at, sale.request_id, deferred_id=sale.id)
+    return await till.store.ledger.write(attempts.begin, till.book, attempt)
+
+
+@pytest.fixture
+def path(original: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(original, tmp_path / "ledger.sqlite3"))
+
+
+def test_an_untouched_ledger_is_clean(path: Path) -> None:
+    assert verify(path).problems == ()
+    assert query(path, "SELECT state, count(*) FROM deferred GROUP BY state ORDER BY state") == [
+        *(("begun", 1), ("certified", 1), ("refused", 1), ("waiting", 3), ("withdrawn", 1))
+    ]
+
+
+@pytest.mark.parametrize("number", ["W-1", "C-1", "R-1"])
+@pytest.mark.parametrize(
+    "change",
+    ["sold_at = sold_at + 3600000", "total_ttc = total_ttc - 1", "type = 'FT'", "number = number || 'x'", "outage = 7"],
+)
+def test_what_was_sold_and_when_is_compared(path: Path, number: str, change: str) -> None:
+    tamper(path, f"UPDATE deferred SET {change} WHERE number = ?", number)  # noqa: S608
+    assert ANOTHER.format(number) in verify(path).problems
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "fingerprint = x'00'",
+        "key = 'another'",
+        "key_hash = x'00'",
+        "number_key = 'W-9'",
+        "payload = NULL",
+        "payload = (SELECT payload FROM deferred AS other WHERE number = 'W-2')",
+    ],
+)
+def test_what_waits_is_compared_byte_for_byte(path: Path, change: str) -> None:
+    tamper(path, f"UPDATE deferred SET {change} WHERE number = 'W-1'")  # noqa: S608
+    assert verify(path).problems == (ANOTHER.format("W-1"),)
+
+
+@pytest.mark.parametrize("number", ["W-1", "C-1"])
+def test_one_that_is_gone_is_missed(path: Path, number: str) -> None:
+    tamper(path, "DELETE FROM deferred WHERE number = ?", number)
+    assert verify(path).problems == (ANOTHER.format(number),)
+
+
+def test_one_that_nobody_sold_is_noticed(path: Path) -> None:
+    columns = "book_id, fingerprint, request_id, type, total_ttc, sold_at, state, payload"
+    tamper(
+        path,
+        f"INSERT INTO deferred (number, number_key, key, key_hash, address, {columns})"  # noqa: S608
+        f" SELECT 'W-9', 'W-9', 'k', x'01', 'a', {columns} FROM deferred WHERE number = 'W-1'",
+    )
+    assert ANOTHER.format("W-9") in verify(path).problems
+
+
+@pytest.mark.parametrize(
+    ("number", "state"),
+    [
+        *(("W-1", state) for state in ("begun", "certified", "refused", "withdrawn")),
+        *(("W-2", state) for state in ("begun", "certified", "withdrawn")),
+        *(("W-3", state) for state in ("waiting", "certified", "refused", "withdrawn")),
+        *(("C-1", state) for state in ("waiting", "begun", "refused", "withdrawn")),
+        *(("R-1", state) for state in ("waiting", "begun", "certified", "withdrawn")),
+    ],
+)
+def test_another_state_is_noticed(path: Path, number: str, state: str) -> None:
+    tamper(path, "UPDATE deferred SET state = ? WHERE number = ?", state, number)
+    assert STATE.format(number, state) in verify(path).problems
+
+
+def test_what_was_taken_back_does_not_wait_again(path: Path) -> None:
+    tamper(path, "UPDATE deferred SET state = 'refused' WHERE state = 'withdrawn'")
+    assert STATE.format("B-1", "refused") in verify(path).problems
+
+
+def test_another_attempt_is_noticed(path: Path) -> None:
+    tamper(
+        path,
+        "UPDATE deferred SET attempt_id = (SELECT attempt_id FROM deferred WHERE number = 'R-1') WHERE number = 'C-1'",
+    )
+    assert verify(path).problems == (STATE.format("C-1", "certified"),)
