@@ -146,10 +146,10 @@ class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
     def end(
         self, connection: sqlite3.Connection, book: Book, attempt_id: int, state: FailedState, reason: str, *, at: int
     ) -> Record:
-        """Known not certified; a refusal is an event."""
+        """Known not certified; a refusal is an event, but not that of a sale which waits: it may wait again (`refuse_sale`)."""
         before = connection.total_changes
         record = attempts.end(connection, book, attempt_id, state, reason, at=at)
-        if state == "refused" and connection.total_changes != before:
+        if state == "refused" and not record.invoice.deferred and connection.total_changes != before:
             self._open.event_writer.write(connection, book, REFUSED, record.ended_at, ref=record.id)
         return record
 
@@ -159,7 +159,7 @@ class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
         def job(connection: sqlite3.Connection) -> None:
             attempts.dispute(connection, book, attempt_id, found)
             books.attend(connection, book, found, at)
-            self._open.event_writer.write(connection, book, IN_DOUBT, at, ref=attempt_id)
+            self._open.event_writer.write(connection, book, IN_DOUBT, at, ref=attempt_id, detail=found)
             self._open.event_writer.write(connection, book, ATTENTION, at, ref=attempt_id, detail=found)
 
         await self.write(job)

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, supp
 from typing import Final
 
 from common.language import Text, reasons
-from daemon.core.errors import LineLost, MachineAttention, MachineOffline, McfdError, StorageError
+from daemon.core.errors import LineLost, MachineAttention, MachineOffline, MachineRefused, McfdError, StorageError
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.deferred import DeferredSale
@@ -97,13 +97,14 @@ def outage_of(reason: object) -> OutageReason:
 
 @contextmanager
 def registering_refusal(worker: MachineWorker) -> Iterator[None]:
-    """A till that is refused because its machine or its box is out of order (503, 507) begins an outage; it does not wait for the register."""
+    """A till that is refused because its machine or its box is out of order (503, 507; 422 of one that refuses all) begins an outage; it does not wait for the register."""
     try:
         yield
     except (NotInUse, NumberReserved, UnknownElsewhere):  # of the other machine of a pair, which has its own register
         raise
-    except (MachineOffline, MachineAttention, LineLost, StorageError) as error:
-        if not worker.closing:
+    except (MachineOffline, MachineAttention, MachineRefused, LineLost, StorageError) as error:
+        is_of_invoice = isinstance(error, MachineRefused) and not worker.refuses_all
+        if not (worker.closing or is_of_invoice):
             worker.spawn(_register(worker, error), "outage")
         raise
 
