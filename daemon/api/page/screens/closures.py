@@ -291,8 +291,6 @@ def _whole(text: str) -> Any:
     return int(plain) if plain.isascii() and plain.isdigit() and len(plain) <= 15 else text or None  # noqa: PLR2004  digits
 
 
-
-
 @screen("/ui/vat", "report")
 async def vat(visit: Visit) -> Reply:
     month, found = await _month(visit)
