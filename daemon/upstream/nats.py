@@ -49,6 +49,7 @@ from common.wire.presence import PresenceAnswer, read_answer
 from common.wire.signing import sign
 from common.wire.upstream_kinds import KINDS
 from daemon.core.delivery import Again, Delivered, Delivery, DeliveryRefused
+from daemon.core.machine.nim import same_machine
 from daemon.upstream.options import BadOptions, Options, read_keys, signing_time, tls_context
 
 TOO_LARGE = 10054  # JSStreamMessageExceedsMaximumErr: the stream's own limit on one message
@@ -181,7 +182,11 @@ class NatsReceiver:
 
     def place(self, nim: str) -> str:
         """How the subjects of that machine begin."""
-        return f"{self._options.subject_prefix}.{nim}"
+        return f"{self._options.subject_prefix}.{self.name_of(nim)}"
+
+    def name_of(self, nim: str) -> str:
+        """In subjects: as the configuration has it, with the suffix that it had when the box joined."""
+        return next((each for each in self._options.nims if same_machine(each, nim)), nim)
 
     async def listen(self) -> Client:
         """A connection of its own, for the calls of the relay. OSError, NatsError or BadOptions where there is none."""

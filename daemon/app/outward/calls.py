@@ -33,6 +33,7 @@ from daemon.api.problems import problem_answer
 from daemon.api.refusals import TooLarge
 from daemon.app.outward.presence import PresenceWords
 from daemon.app.outward.receivers import calls as calls_receiver
+from daemon.app.outward.receivers import subject_names
 from daemon.app.reload import BringIntoForce
 from daemon.app.runtime import Runtime
 from daemon.app.upkeep.housekeeping import now_millis
@@ -144,7 +145,8 @@ class Calls:
     def take(self, settings: Settings) -> BringIntoForce:
         """BadOptions when headquarters cannot be reached as configured; what runs goes on until the answer is called."""
         upstream = settings.upstream
-        receiver = calls_receiver(upstream, self._runtime.store.key_ring.relay_key_ids) if upstream else None
+        lane_keys = self._runtime.store.key_ring.relay_key_ids
+        receiver = calls_receiver(upstream, lane_keys, subject_names(settings)) if upstream else None
 
         async def into_force() -> None:
             await self.stop()
@@ -205,7 +207,7 @@ class Calls:
         announced: dict[str, Sequence[str]] = {}
         """The keys that the last presence named."""
         while True:
-            names = {name for worker in self._workers() for name in (worker.book.nim, worker.configured_nim) if name}
+            names = {receiver.name_of(worker.book.nim) for worker in self._workers()}
             for name in listening.keys() - names:
                 client.unsubscribe(listening.pop(name))
                 announced.pop(name, None)
@@ -245,8 +247,7 @@ class Calls:
             log.warning("call.unreadable", nim=nim, reason=str(error))
             return
         if call is None or call.boot != boot:
-            name = next((worker.book.nim for worker in self._workers_of(nim)), "")
-            _reply(client, msg, RelayedReply(boot=boot, line=self._line, nim=name))
+            _reply(client, msg, RelayedReply(boot=boot, line=self._line, nim=receiver.name_of(nim)))
             return
         self._clock.heard(call.sent_at)
         if not call.sealed:

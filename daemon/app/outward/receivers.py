@@ -6,27 +6,35 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from common.files import secret_path
-from daemon.settings import Upstream
+from daemon.settings import Settings, Upstream
 from daemon.settings.model import Webhook
+from daemon.settings.source import is_joined
 from daemon.upstream.options import BadOptions, Options, UpstreamReceiver, no_keys, open_receiver
 
 if TYPE_CHECKING:
     from daemon.upstream.nats import NatsReceiver
 
 
-def headquarters(upstream: Upstream, lane_keys: Callable[[str], Sequence[str]] = no_keys) -> UpstreamReceiver:
+def headquarters(
+    upstream: Upstream, lane_keys: Callable[[str], Sequence[str]] = no_keys, nims: Sequence[str] = ()
+) -> UpstreamReceiver:
     """BadOptions when it cannot be opened as configured."""
-    return open_receiver(upstream.kind, _options(upstream, lane_keys))
+    return open_receiver(upstream.kind, _options(upstream, lane_keys, nims))
 
 
-def calls(upstream: Upstream, lane_keys: Callable[[str], Sequence[str]]) -> NatsReceiver | None:
+def subject_names(settings: Settings) -> tuple[str, ...]:
+    """Of its machines, what the box may call them at NATS: as it joined; where its credentials were made by hand, the whole NIM."""
+    return tuple(machine.nim for machine in settings.machine if "-" in machine.nim or is_joined(settings))
+
+
+def calls(upstream: Upstream, lane_keys: Callable[[str], Sequence[str]], nims: Sequence[str]) -> NatsReceiver | None:
     """Where the calls of the relay come from; None where headquarters is none of NATS."""
     from daemon.upstream import nats  # noqa: PLC0415  # where it is configured
 
-    return nats.open_receiver(_options(upstream, lane_keys)) if upstream.kind == "nats" else None
+    return nats.open_receiver(_options(upstream, lane_keys, nims)) if upstream.kind == "nats" else None
 
 
-def _options(upstream: Upstream, lane_keys: Callable[[str], Sequence[str]]) -> Options:
+def _options(upstream: Upstream, lane_keys: Callable[[str], Sequence[str]], nims: Sequence[str]) -> Options:
     files = [path for path in (upstream.secret_file, upstream.key_file) if path is not None]
     return Options(
         url=upstream.url,
@@ -37,6 +45,7 @@ def _options(upstream: Upstream, lane_keys: Callable[[str], Sequence[str]]) -> O
         allow_plain=upstream.allow_plain_http,
         receipt=upstream.receipt,
         lane_keys=lane_keys,
+        nims=tuple(nims),
     )
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from daemon.app.outward.presence import PresenceWords
-from daemon.app.outward.receivers import headquarters
+from daemon.app.outward.receivers import headquarters, subject_names
 from daemon.app.reload import BringIntoForce
 from daemon.app.runtime import Runtime
 from daemon.app.upkeep.housekeeping import now_millis
@@ -78,7 +78,8 @@ class Replication:
     def take(self, settings: Settings) -> BringIntoForce:
         """BadOptions when nothing can be sent as configured; what runs goes on until the answer is called."""
         upstream = settings.upstream
-        receiver = None if upstream is None else headquarters(upstream, self._runtime.store.key_ring.relay_key_ids)
+        lane_keys = self._runtime.store.key_ring.relay_key_ids
+        receiver = None if upstream is None else headquarters(upstream, lane_keys, subject_names(settings))
 
         async def into_force() -> None:
             await self.stop()
