@@ -6,12 +6,14 @@ import asyncio
 import contextlib
 from collections import Counter, deque
 from collections.abc import AsyncIterator
-from typing import Final
+from typing import Any, Final
 
 WAITING: Final = 4
 """Of each kind, with the one that is at work."""
 WAITING_OF_ONE: Final = 2
 """From one address."""
+
+AGAIN_SECONDS = 0.1
 
 
 class Busy(Exception):
@@ -68,3 +70,19 @@ class Turns:
                     turn.set_result(None)
                     return
         self._is_taken = False
+
+
+def heed_cancellation() -> None:
+    """Called once in each round of a loop that runs until it is cancelled. Raises CancelledError in a task that was."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
+async def ended(*tasks: asyncio.Task[Any]) -> None:
+    """Cancelled until they are over."""
+    left = set(tasks)
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=AGAIN_SECONDS)

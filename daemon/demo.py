@@ -28,7 +28,7 @@ from daemon.store.tables.book import attempts, books
 NIM = "EL02000015-1"
 PORT = 8480
 PERSON = "awa"
-PASSWORD = "demo-de-la-caisse"  # noqa: S105  printed for whoever looks at the demonstration
+PASSWORD = "demo-de-la-caisse"  # noqa: S105  printed for the viewer of the demonstration
 PATIENCE = 30.0
 PLAIN = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """For HTTP without TLS: the authorities of the world are not read."""

@@ -73,7 +73,7 @@ def existing(settings: Settings) -> Path:
 
 
 def check_stopped(ledger: Path) -> None:
-    """LedgerInUse where a daemon has it: before a person is asked for anything."""
+    """LedgerInUse where a daemon has it: before any question to a person."""
     from daemon.store.sqlite.lock import LedgerLock, lock_path
 
     with as_owner(ledger.parent):
@@ -126,7 +126,7 @@ async def _run(settings: Settings, job: Callable[[Store], Awaitable[T]], opening
 
 
 def _request(control: Path, ledger: Path, request: OperationRequest) -> OperationAnswer | None:
-    """The daemon's answer; None where nobody listens. Whoever may write beside the ledger names the socket: only the ledger's owner is asked.
+    """The daemon's answer; None without a listener. A user who may write beside the ledger names the socket: only the ledger's owner is connected.
 
     StorageError when this user may not ask it, or when it ended before it has answered."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:

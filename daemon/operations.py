@@ -10,8 +10,7 @@ import msgspec
 
 from common.language import Language, sentence, tell
 from daemon.core import errors
-from daemon.core.audit import Action, Actor
-from daemon.core.call import Call
+from daemon.core.audit import Action, Actor, Call
 from daemon.core.errors import FieldError, InvalidRequest, McfdError
 from daemon.core.keys import KeyTerms
 from daemon.core.ledger.attempt import Mode
@@ -44,7 +43,7 @@ class OperationMessage(msgspec.Struct, frozen=True, tag_field="operation"):
 
     @property
     def at_rest(self) -> tuple[Book, ...]:
-        """Of which books nobody may be at the machine while it is carried out."""
+        """The books whose machines are free while it is carried out."""
         return ()
 
 
@@ -92,7 +91,7 @@ class DisableUser(OperationMessage, frozen=True, tag="users.disable"):
 
 
 class CreateFirstPerson(OperationMessage, frozen=True, tag="setup.person"):
-    """Of a setup; False where somebody may log in already. With a `session` (the SHA-256 of what its cookie holds) the person has chosen the
+    """Of a setup; False where a person may log in already. With a `session` (the SHA-256 of what its cookie holds) the person has chosen the
     password: one whom a setup that broke off has left gets it, and is logged in."""
 
     name: str
@@ -340,7 +339,7 @@ def refusal_of(error: McfdError | DecisionRefused, language: Language) -> Operat
 
 
 def error_of(refusal: OperationRefusal) -> Exception:
-    """The same error, to be raised where the operation was asked for."""
+    """The same error, to be raised in the command."""
     if refusal.obstacle is not None:
         return DecisionRefused(refusal.obstacle)
     if refusal.kind == "InvalidRequest":

@@ -1,6 +1,6 @@
 """A receipt printer on the network or on a device of the box: bytes go to it, or the reason why not comes back.
 
-Nothing waits for it but who asked: a document has its time, and what is not printed by then is given up. The printer is asked
+Only the caller waits for it: a document has its time, and what is not printed by then is given up. The printer is queried
 for its state first (DLE EOT, the one command of ESC/POS that is answered at once); one that does not answer is written to all
 the same, since many adapters pass nothing back."""
 
@@ -83,7 +83,7 @@ class ReceiptPrinter:
                 try:
                     data = data[os.write(device, data) :]
                 except BlockingIOError:
-                    await asyncio.sleep(0.02)  # a device that is full tells nobody when it no longer is
+                    await asyncio.sleep(0.02)  # a device that is full does not notify when it has room again
         finally:
             os.close(device)
 
@@ -107,7 +107,7 @@ def usb_printers(folder: Path = Path("/sys/class/usbmisc")) -> list[str]:
 async def _until_taken(writer: asyncio.StreamWriter) -> None:
     """Until the printer has acknowledged every byte: what lies in the kernel would be lost with the connection."""
     link: socket.socket = writer.get_extra_info("socket")
-    while _unacknowledged(link):  # noqa: ASYNC110  the kernel tells nobody when its queue is empty
+    while _unacknowledged(link):  # noqa: ASYNC110  the kernel does not notify when its queue is empty
         await asyncio.sleep(0.01)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import _strptime  # type: ignore[import-not-found]  # noqa: F401  loaded at the first use otherwise, by somebody who may not read the program's files
+import _strptime  # type: ignore[import-not-found]  # noqa: F401  loaded at the first use otherwise, by a user who may not read the program's files
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path

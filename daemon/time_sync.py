@@ -1,5 +1,5 @@
-"""Whether somebody vouches for the box's clock (decision 21): systemd-timesyncd by the file it leaves, chrony and others by what the kernel
-was told, which timedatectl asks for us: the service itself may not."""
+"""Whether the box's clock is synchronised (decision 21): systemd-timesyncd by the file it leaves, chrony and others by the state of
+the kernel, through timedatectl: the service itself may not read it."""
 
 from __future__ import annotations
 

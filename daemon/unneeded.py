@@ -24,7 +24,7 @@ def without(*names: str) -> Iterator[None]:
 
 
 def later(*names: str) -> None:
-    """What imports them from here on gets something in their stead, which loads them when it is first asked for anything."""
+    """What imports them from here on gets something in their stead, which loads them at the first use."""
     for name in names:
         sys.modules.setdefault(name, _Later(name))
 

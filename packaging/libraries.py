@@ -72,7 +72,7 @@ PRUNED = (
 
 
 def download(lock: Path, arch: str, cache: Path) -> list[Path]:
-    """The wheels of all Pythons for `arch`, each with a hash that the lock names; fetched once for a lock, whoever asks first."""
+    """The wheels of all Pythons for `arch`, each with a hash that the lock names; fetched once for a lock."""
     folder = cache / hashlib.sha256(lock.read_bytes()).hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor() as pool:

@@ -1,7 +1,7 @@
 """Asking a box: which one is meant, whether it is there alone, one request, one answer, nothing twice (decision 46).
 
-Which run of the daemon (`boot`) is asked is in the last presence of its NIM, in the stream PRESENCE. Before the first call everybody who
-listens on its subject is asked for a boot, which shows two boxes with one identity before one of them is asked; later the other one shows
+Which run of the daemon (`boot`) is called is in the last presence of its NIM, in the stream PRESENCE. Before the first call all
+listeners on its subject send their boot, which shows two boxes with one identity before one of them is called; later the other one shows
 itself by its word at any call."""
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ WATCH_SECONDS: Final = 5.0
 """After so long without an answer it is looked whether the box is still there, on the same connection."""
 PRESENCE_SECONDS: Final = 5.0
 AMBIGUOUS_SECONDS: Final = 60.0
-"""After which it is asked again whether there are still two."""
+"""After which it is checked again whether there are still two."""
 MOST_PRESENCE: Final = 8192
 MOST_BOXES: Final = 20_000
-"""Boxes that are remembered; of others it is asked again who is there."""
+"""Boxes that are remembered; others are looked up again."""
 PAST_BOOTS: Final = 8
 
 
@@ -148,7 +148,7 @@ class Boxes:
         log.warning("box.ambiguous", nim=nim, boots=sorted(boots))
 
     async def _who(self, nim: str) -> dict[str, RelayedReply]:
-        """The word of all who listen, by their boots. BoxOffline where nobody does, or the servers do not say."""
+        """The word of all who listen, by their boots. BoxOffline without one, or without the servers."""
         found: dict[str, RelayedReply] = {}
         end = asyncio.get_running_loop().time() + WHO_SECONDS
         try:

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 import structlog
 
+from common.turns import heed_cancellation
 from common.wire.call import (
     LATER_SECONDS,
     LaterCall,
@@ -20,7 +21,6 @@ from common.wire.call import (
     encode,
     read_later,
 )
-from common.wire.cancellation import heed_cancellation
 from common.wire.errors import BadEvent
 from common.wire.keys import seal
 from common.wire.nats_client import Msg, NatsError

@@ -27,7 +27,7 @@ class RelayProblem(Exception):
 
 
 class BoxOffline(RelayProblem):
-    """Nothing was sent, or nobody was there to take it."""
+    """Nothing was sent, or no box was there to take it."""
 
     def __init__(self, retry_after: int = 5) -> None:
         super().__init__(

@@ -15,8 +15,8 @@ import uvloop
 
 from common import notify
 from common.http_server import HttpServer, ServerConfig
+from common.turns import ended
 from common.wire.call import ANSWER_SECONDS
-from common.wire.cancellation import ended
 from common.wire.nats_pull import NatsOptions
 from relay.api import RelayParts, create_relay
 from relay.boxes import Boxes

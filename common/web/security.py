@@ -10,10 +10,11 @@ from urllib.parse import quote, unquote, urlsplit
 
 from litestar.exceptions import HTTPException
 
-from common.cookies import cookie_of
-
 if TYPE_CHECKING:
     from litestar import Request
+
+from collections.abc import Iterable
+from typing import Literal
 
 HEADERS = {
     "content-security-policy": (
@@ -29,6 +30,8 @@ FIRST: Final = "/ui/"
 RIGHT: Final = "screen_right"
 LONGEST: Final = 1000
 COOKIE_SECONDS: Final = 3600
+
+PREFIX: Final = "__Host-"
 
 
 def is_own_form(headers: Mapping[str, str]) -> bool:
@@ -60,7 +63,7 @@ def return_url(request: Request[Any, Any, Any]) -> str:
     return url if len(url) <= LONGEST else ""
 
 
-def set_cookie(name: str, url: str) -> str:
+def return_cookie(name: str, url: str) -> str:
     """The content of `Set-Cookie` beside the way to the login; an empty path deletes it."""
     age = COOKIE_SECONDS if url else 0
     return f"{name}={quote(url, safe='/')}; Path=/ui/login; HttpOnly; SameSite=Strict; Max-Age={age}"
@@ -83,3 +86,47 @@ def _right_of(request: Request[Any, Any, Any], url: str) -> Any:
     except HTTPException:
         return None
     return handler.opt.get(RIGHT)
+
+
+def cookie_of(headers: Iterable[tuple[bytes, bytes]], name: str) -> str:
+    """The value of the first cookie of that name, as it stands there (none of ours needs quotes); empty without one. One with the prefix counts
+    before one without, which plain HTTP has, and a session of an older version.
+
+    Not by `http.cookies`, which needs the square of the time for backslashes (CVE-2024-7592), and stops at the first cookie that it
+    does not like, whosever it is."""
+    content = [value for header, value in headers if header == b"cookie"]
+    return _first(content, PREFIX + name) or _first(content, name)
+
+
+def _first(content: Iterable[bytes], name: str) -> str:
+    wanted = name.encode() + b"="
+    for value in content:
+        if wanted in value:
+            for part in value.split(b";"):
+                cookie = part.strip(b" \t")
+                if cookie.startswith(wanted):
+                    return cookie.removeprefix(wanted).decode("latin-1")
+    return ""
+
+
+def name_of(name: str, *, tls: bool) -> str:
+    """As it is set."""
+    return f"{PREFIX if tls else ''}{name}"
+
+
+def set_cookie(
+    name: str,
+    value: str,
+    *,
+    tls: bool,
+    age: int | None = None,
+    same_site: Literal["Strict", "Lax"] = "Strict",
+    http_only: bool = True,
+) -> str:
+    """The content of `Set-Cookie`; an empty `value` takes the cookie back. `age` in seconds; None: until the browser ends."""
+    age = age if value else 0
+    parts = [f"{name_of(name, tls=tls)}={value}", "Path=/", f"SameSite={same_site}"]
+    parts += ["HttpOnly"] if http_only else []
+    parts += ["Secure"] if tls else []
+    parts += [f"Max-Age={age}"] if age is not None else []
+    return "; ".join(parts)

@@ -24,7 +24,7 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 import structlog
 
-from common.wire.cancellation import ended
+from common.turns import ended
 from common.wire.keys import Credentials, introduction
 from common.wire.nats_headers import MINIMUM, Headers, format_headers, is_outdated, parse_headers
 
@@ -229,7 +229,7 @@ class Client(asyncio.Protocol):
         with self.exchange(subject, data, headers, most) as answers:
             answer = await answers.next(seconds)
         if answer.headers.status == NO_RESPONDERS:
-            raise NoResponders(f"nobody answers on {subject}")
+            raise NoResponders(f"no responder on {subject}")
         return answer
 
     @contextlib.contextmanager

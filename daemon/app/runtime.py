@@ -20,7 +20,6 @@ from bridge.recording.recording import Recorder
 from common.language import Text
 from common.language.reasons import NOT_CONFIGURED, SWITCHED_OFF
 from daemon.app.control import control_path
-from daemon.app.outward.event_bus import EventBus
 from daemon.app.sandbox import SandboxMachine, SandboxTime, TillsFirst, sandbox_ledger, sandbox_limits
 from daemon.app.upkeep.housekeeping import ClockWatch, now_millis
 from daemon.company import letterhead_of
@@ -28,7 +27,7 @@ from daemon.core.clock import zone
 from daemon.core.invoice.intake import Defaults
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
-from daemon.core.machine.nim import short_nim
+from daemon.core.machine.state import short_nim
 from daemon.machines.adapter import as_stored
 from daemon.machines.line import LineSettings, keep_line
 from daemon.recording.writer import RecordingPlace, Recordings
@@ -37,6 +36,7 @@ from daemon.store.ledger import Ledger
 from daemon.store.sqlite.disk_failure import disk_trouble, read_failures
 from daemon.store.store import Store
 from daemon.usecases.deferred.certify_waiting import SalesThatWait
+from daemon.usecases.delivery.events import EventBus
 from daemon.usecases.line_events import LineEvents
 from daemon.usecases.outages import OutageWatch
 from daemon.usecases.reports.inspect import take_letterhead

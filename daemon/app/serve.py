@@ -20,6 +20,7 @@ import uvloop
 from common import notify
 from common.front import BadCertificate, FrontError, FrontServer, withdraw
 from common.http_server import HttpServer, ServerConfig
+from common.sockets import host_names
 from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import Logins
 from daemon.api.access.throttle import SandboxShare
@@ -37,8 +38,8 @@ from daemon.app.reload import ReloadedPart, Reloader
 from daemon.app.runtime import OtherTaxpayer, Runtime, build
 from daemon.app.sandbox import sandbox_answers
 from daemon.app.status import announce, report
-from daemon.app.upkeep.certificate import Certificate
 from daemon.app.upkeep.housekeeping import (
+    Certificate,
     keep_sandbox_small,
     keep_tidy,
     keep_uses,
@@ -53,7 +54,7 @@ from daemon.core.errors import StorageError
 from daemon.owner import remove_left
 from daemon.settings import Settings
 from daemon.store.sqlite.disk_failure import ending_on_failure
-from daemon.tls.names import AuthorityError, host_names
+from daemon.tls import AuthorityError
 from daemon.upstream.options import BadOptions
 from daemon.usecases.worker.machine_workers import MachineWorkers
 

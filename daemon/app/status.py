@@ -12,7 +12,7 @@ from common.files import write_whole
 from common.language import ambient, tell, tr
 from common.sockets import is_loopback
 from daemon.app.runtime import Runtime
-from daemon.core.machine.nim import short_nim
+from daemon.core.machine.state import short_nim
 from daemon.settings import Server
 from daemon.usecases.worker.machine_worker import MachineWorker
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from common.language import tr
 from daemon.cli.failures import Failure, find_machine
 from daemon.core.ledger.book import Aggregate, Book, BookState
-from daemon.core.machine.nim import same_machine
+from daemon.core.machine.state import same_machine
 from daemon.ledger_access import now
 
 if TYPE_CHECKING:

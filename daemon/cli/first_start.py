@@ -24,7 +24,7 @@ from daemon.cli.failures import Unavailable
 from daemon.cli.output import say, warn
 from daemon.setup.plan import SetupPlan
 from daemon.time_sync import BOOTED
-from daemon.tls.names import AuthorityError
+from daemon.tls import AuthorityError
 
 SERVICE_CONFIG = Path("/etc/mcfd/mcfd.toml")
 LINK = Path("/run/mcfd-first-start/link")

@@ -10,12 +10,10 @@ from daemon.cli.output import moment, stamp
 from daemon.core.clock import drift_seconds, millis_text
 from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.take_over import TakeOver
-from daemon.core.machine.nim import same_machine
-from daemon.core.machine.state import FiscalCounters
+from daemon.core.machine.state import FiscalCounters, PortReading, same_machine
 from daemon.core.report.machine_info import MachineInfo, last_contact, machine_info
 from daemon.doctor.service import MachineHealth
 from daemon.ledger_access import now
-from daemon.machines.port_reading import PortReading
 from daemon.settings import Settings
 
 

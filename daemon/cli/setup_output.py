@@ -12,8 +12,8 @@ from common.language import tr
 from daemon.cli.machine_output import reading_pairs
 from daemon.cli.output import print_pairs, print_table, say, warn
 from daemon.core.clock import drift_seconds
+from daemon.core.machine.state import PortReading, Silence
 from daemon.ledger_access import now
-from daemon.machines.port_reading import PortReading, Silence
 from daemon.setup.previous import differences
 from daemon.setup.request import MachineAccess, SetupResult, for_till
 

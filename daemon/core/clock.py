@@ -2,7 +2,7 @@
 when it is synchronised or credible by itself, else the machine's, else none.
 
 A time is credible when it is not before this program was made, not before what the book holds, and not more than `BOUND` after that. So
-nothing that a machine or an unsynchronised box says moves a book by more than `BOUND`; what is further ahead is asked of an operator.
+nothing that a machine or an unsynchronised box says moves a book by more than `BOUND`; what is further ahead needs an operator.
 A wrong step within the bound is noticed by the clock that cannot be set: the box's time and the loop's go on side by side.
 """
 
@@ -66,7 +66,7 @@ EARLIEST = millis(datetime(2025, 1, 1, tzinfo=UTC))
 """No clock that says less is right: the program did not exist."""
 
 BOUND = 31 * DAY
-"""What a shop may be closed for without a synchronised clock and without being asked; and the most that a wrong clock can do."""
+"""What a shop may be closed for without a synchronised clock and without an operator; and the most that a wrong clock can do."""
 
 SLACK = HOUR
 """A clock that is this much behind the book, or apart from another, is not wrong yet."""
@@ -97,7 +97,7 @@ class Clocks(msgspec.Struct, frozen=True):
 
 class ClockReading(msgspec.Struct, frozen=True):
     """`at` is never before the book. `ahead`: no clock is believed, and what the one that is nearest says lies so far after the book (ms)
-    that an operator has to be asked; 0 otherwise. `behind`: by how much a believed clock is behind the book (ms), 0 within `SLACK`."""
+    that an operator has to decide; 0 otherwise. `behind`: by how much a believed clock is behind the book (ms), 0 within `SLACK`."""
 
     at: int
     source: Source
@@ -118,12 +118,12 @@ def decide_time(clocks: Clocks) -> ClockReading:
 
 
 def latest(clocks: Clocks) -> int:
-    """The last moment that is believed without being asked for."""
+    """The last moment that is believed without an operator."""
     return max(clocks.accepted, EARLIEST + FIRST_BOUND if clocks.book in (0, EARLIEST) else clocks.book + BOUND)
 
 
 def question(clocks: Clocks, reading: ClockReading) -> Text:
-    """What an operator is told when no clock can be believed, in one sentence; empty when there is nothing to ask."""
+    """The sentence for an operator when no clock is credible; empty when one is."""
     if not reading.ahead:
         return NO_TEXT
     says: list[Text] = [BOX_SAYS(time=millis_text(clocks.box))] if clocks.box > clocks.book else []
@@ -147,6 +147,6 @@ def _credible(clocks: Clocks, at: int) -> bool:
 
 
 def _ahead(clocks: Clocks) -> int:
-    """By the clock that is nearest to the book; none that is behind it can be asked about."""
+    """By the clock that is nearest to the book; one that is behind it is no candidate."""
     later = [at - clocks.book for at in (clocks.box, clocks.machine) if at is not None and at > latest(clocks)]
     return min(later, default=0)

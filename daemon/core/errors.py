@@ -4,7 +4,7 @@ McfdError
 ├── InvalidRequest        the till sent something that cannot be certified (422)
 ├── DuplicateInvoice      this NIM has certified that number already (409)
 ├── KeyReused             the Idempotency-Key came with another request (409)
-├── ZNumberUnknown        nobody remembers the last Z number of this machine (409)
+├── ZNumberUnknown        the last Z number of this machine is not known (409)
 ├── PeriodNotOver         the month or year is not over, or nothing is left to close (409)
 ├── CreditExceedsOriginal credits would exceed the invoice they refer to (409)
 ├── RequestExpired        it came, or had its turn, after the time that its client gave it; nothing was sent (410)
@@ -21,7 +21,7 @@ McfdError
 │   └── MachineAttention  an operator has to settle what was found (503)
 ├── PrinterFailed         the receipt printer is gone, out of paper or too slow (503)
 └── StorageError
-    ├── StorageFull       no room, or read-only; noticed before the machine is asked (507)
+    ├── StorageFull       no room, or read-only; noticed before the machine is used (507)
     │   └── OutcomeNotStored  the machine certified, and the ledger does not take it at the moment (507)
     └── LedgerUnusable    damaged, newer, or held by another daemon: the start is refused (503)
         ├── LedgerInUse   another process writes it
@@ -180,7 +180,7 @@ class MachineAttention(MachineError):
 
 
 class PrinterFailed(McfdError):
-    """Why nothing, or not all, came out of the receipt printer; what was to be printed can be asked for again."""
+    """Why nothing, or not all, came out of the receipt printer; the document can be requested again."""
 
 
 class StorageError(McfdError):
@@ -201,7 +201,7 @@ class LedgerUnusable(StorageError):
 
 
 class LedgerInUse(LedgerUnusable):
-    """By a daemon, which is asked at its socket `control`, or by a command."""
+    """By a daemon, which answers at its socket `control`, or by a command."""
 
     def __init__(self, ledger: Path, process: str, control: Path | None, *, is_command: bool) -> None:
         self.control = control

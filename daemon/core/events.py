@@ -1,4 +1,4 @@
-"""What happens on a box that screens, tills and their servers want to hear of, and what each of them is told."""
+"""The events of a box for screens, tills and their servers, and the data of each."""
 
 from __future__ import annotations
 

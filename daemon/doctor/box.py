@@ -25,13 +25,13 @@ from daemon.printer import ReceiptPrinter
 from daemon.settings import Settings
 from daemon.settings.check import secret_files
 from daemon.store.sqlite.disk_failure import disk_trouble, read_failures
+from daemon.tls import SERVER_PAIR, AuthorityError
 from daemon.tls.authority import RENEWED_BEFORE, YOUNGEST_CLOCK, CertificateInfo, describe, read
-from daemon.tls.names import SERVER, AuthorityError
 from daemon.upstream.options import BadOptions, read_keys
 
 MEGABYTE = 1024 * 1024
 ROOM_FOR_YEARS = 10
-"""Times the reserve: with less, somebody should look."""
+"""Times the reserve: below it, a warning."""
 
 
 def check_disk(settings: Settings) -> CheckResult:
@@ -106,7 +106,7 @@ def check_certificate(settings: Settings, now: datetime | None = None) -> CheckR
             tr("{host} in clear: keys cross the network in clear", host=server.host),
             tr('sudo mcfd tls init, then tls = "internal" in [server]'),
         )
-    file = server.tls_cert or settings.tls_home / SERVER
+    file = server.tls_cert or settings.tls_home / SERVER_PAIR
     try:
         found = describe(read(file))
     except AuthorityError as error:

@@ -16,7 +16,7 @@ from daemon.core.ledger.book import Book
 from daemon.core.ledger.deferred import DeferredBacklog
 from daemon.core.ledger.entries import Recipient
 from daemon.core.ledger.outage import Outage
-from daemon.core.machine.nim import short_nim
+from daemon.core.machine.state import short_nim
 from daemon.core.report.journal import Page
 from daemon.doctor.line import User, daemon_user
 from daemon.doctor.wording import CheckResult, fail, ok, warn
@@ -29,11 +29,11 @@ from daemon.store.maintenance.verify import examine_shape, verify
 from daemon.store.tables.book import deferred, outages
 
 AWAY_DAYS = 7
-"""After which somebody is reminded of the stick."""
+"""After which a reminder of the stick comes."""
 
 
 async def check_ledger(settings: Settings, now: int) -> list[CheckResult]:
-    """Whose the files are is seen by whoever looks; what is in them, only as their owner, and not before they are his."""
+    """Any user may read whose the files are; their content is read as their owner, and not before they are his."""
     path = settings.storage.path
     if not path.exists():
         return [
@@ -208,7 +208,7 @@ async def _look_in_book(store: Store, book: Book, now: int) -> list[CheckResult]
 
 
 async def _last_outcome(store: Store, book: Book, now: int) -> CheckResult:
-    """A machine that is not activated, blocked or deactivated answers every question, and says so only when asked to certify."""
+    """A machine that is not activated, blocked or deactivated answers every question, and says so only at a certification."""
     refused = await store.journal.page(book, Page(now - DAY, sys.maxsize, state="refused", limit=1))
     certified = await store.journal.page(book, Page(now - DAY, sys.maxsize, state="certified", limit=1))
     if refused and (not certified or refused[0].seq > certified[0].seq):

@@ -15,13 +15,12 @@ from bridge.ports import find_holders, find_ports
 from common.language import tr
 from common.language.reasons import OTHER_MACHINE
 from daemon.core.clock import DAY, drift_seconds, machine_millis
-from daemon.core.machine.nim import same_machine
+from daemon.core.machine.state import PortReading, Silence, same_machine
 from daemon.core.report.machine_info import ALERT_DAYS, last_contact
 from daemon.doctor import wording
 from daemon.doctor.service import MachineHealth, Service
 from daemon.doctor.wording import CheckResult, fail, ok, warn
 from daemon.machines.inspect_port import look
-from daemon.machines.port_reading import PortReading, Silence
 from daemon.settings import Machine, Settings
 
 DRIFT_WARN, DRIFT_FAIL = 120, 3600
@@ -32,7 +31,7 @@ UNSTABLE = re.compile(r"/dev/tty(USB|ACM)\d+")
 
 @dataclass(frozen=True)
 class User:
-    """Whom the daemon runs as: the owner of the ledger's folder, when asked by root."""
+    """Whom the daemon runs as: the owner of the ledger's folder, where root runs it."""
 
     name: str
     uid: int
@@ -144,7 +143,7 @@ def check_permissions(machine: Machine, user: User) -> Iterator[CheckResult]:
     try:
         status = machine.port.path.stat()
     except OSError:
-        return  # told by `check_port`
+        return  # reported by `check_port`
     if user.may_use(status):
         yield ok("permissions", tr("{user} may open {port}", user=user.name, port=machine.port), nim=machine.nim)
     else:
@@ -196,7 +195,7 @@ def _judge(machine: Machine, found: PortReading | Silence, now: int, *, is_box_r
         if found.why in ("silent", "stranger"):
             what, todo = wording.ANSWERS[found.why]
             yield fail("machine", tr(what, port=machine.port), tr(todo), nim=nim)
-        elif found.why != "busy" or machine.port.is_network:  # a tty's is told by `check_holders`
+        elif found.why != "busy" or machine.port.is_network:  # a tty's is reported by `check_holders`
             yield fail("machine", tr(found.reason), tr("see the points above"), nim=nim)
         return
     state = found.state

@@ -1,4 +1,4 @@
-"""The running daemon, asked as a till would: what it says of itself goes before any look of our own."""
+"""The running daemon, by its HTTP API: what it says of itself goes before any check of our own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 from common.front_config import ERRORS, program
 from common.language import ambient, tr
 from common.language.system import reason
-from daemon.core.machine.nim import same_machine
+from daemon.core.machine.state import same_machine
 from daemon.doctor.wording import CheckResult, fail, ok, warn
 from daemon.settings import Server
 
@@ -47,7 +47,7 @@ class Health(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Service:
-    """`machines` by NIM; `version` is empty when nobody answers, `problem` when mcfd does."""
+    """`machines` by NIM; `version` is empty without an answer, `problem` when mcfd does."""
 
     address: str
     version: str = ""
@@ -119,7 +119,7 @@ def check_front(server: Server) -> list[CheckResult]:
 def _get(host: str, port: int, path: str, *, tls: bool) -> bytes:
     connection: http.client.HTTPConnection
     if tls:
-        # What it shows is looked at by `certificate`; here is only asked how it is, from its own box.
+        # Its certificate is checked by `certificate`; here only its health, from its own box.
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

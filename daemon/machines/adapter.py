@@ -29,7 +29,6 @@ from common.language.reasons import CLOSE_OF_OTHER_INVOICE, OTHER_MACHINE
 from daemon.core.errors import CertifiedElsewhere, LineLost, MachineError, MachineNonsense, MachineRefused, McfdError
 from daemon.core.invoice.invoice import CREDITS, GROUPS, SALES, Comment, Customer, Invoice, Item, Payment, TaxLine
 from daemon.core.invoice.number import number_key
-from daemon.core.machine.nim import same_machine
 from daemon.core.machine.state import (
     Certified,
     FiscalCounters,
@@ -37,6 +36,7 @@ from daemon.core.machine.state import (
     MachineState,
     ServerLink,
     Subtotal,
+    same_machine,
     taxpayer_of,
 )
 
@@ -86,7 +86,7 @@ class ConnectedMachine:
         self._tells_activation = False
         self._hung_up: Text | None = None
         self.opened: tuple[int, int] | None = None
-        """TC and FC as C0h told them last; None where they cannot be read."""
+        """TC and FC of the last C0h; None where they cannot be read."""
 
     async def lost(self) -> Text:
         """Waits for the end of the connection; why it ended."""
@@ -94,7 +94,7 @@ class ConnectedMachine:
         return self._hung_up or sentence(end)
 
     def hang_up(self, reason: Text) -> None:
-        """Ends the connection, whatever is being asked; the next one begins with `recover`."""
+        """Ends the connection, also during a command; the next one begins with `recover`."""
         self._hung_up = reason
         self._machine.link.close()
 
@@ -227,7 +227,7 @@ def _is_another(closed: Closed, invoice: Invoice) -> bool:
 
 
 def _counters(closed: Closed, invoice: Invoice, before: FiscalCounters) -> FiscalCounters | None:
-    """All three after 38h; None where they cannot be told from it. A TC that has not moved is told as it is: an earlier 38h may be answered late,
+    """All three after 38h; None where they do not follow from it. A TC that has not moved is returned as it is: an earlier 38h may be answered late,
     under a SEQ that is this one's too, and C1h would say nothing of that. FC is that of the type just certified, which is FVC or FRC where
     a machine counts all sales and all credit notes together; exports may count in neither (protocol 3, C)."""
     if closed.tc <= before.tc:

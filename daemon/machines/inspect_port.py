@@ -14,9 +14,8 @@ from bridge.ports import find_holders
 from common.language import sentence
 from common.language.reasons import NO_END, PORT_HANGS_UP, PORT_USED_BY
 from daemon.core.errors import MachineError, MachineNonsense, MachineRefused
-from daemon.core.machine.state import ServerLink
+from daemon.core.machine.state import PortReading, ServerLink, Silence
 from daemon.machines.adapter import ConnectedMachine, machine_state
-from daemon.machines.port_reading import PortReading, Silence
 
 TAXPAYER_LINES = range(6)
 PATIENCE_SECONDS = 6.0

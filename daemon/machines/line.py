@@ -27,7 +27,7 @@ HEARTBEAT_SECONDS = 1.5
 
 
 class LineListener(Protocol):
-    """Who is told about the line; the worker's supervisor, by shape."""
+    """The listener of the line; the worker's supervisor, by shape."""
 
     async def connected(self, machine: ConnectedMachine, state: MachineState) -> None:
         """Takes the machine into service; a MachineError means that the line was lost meanwhile."""

@@ -61,7 +61,7 @@ def for_owner(file: Path, folder: Path) -> Iterator[Path]:
 @contextlib.contextmanager
 def by_owner(target: Path, folder: Path) -> Iterator[Path]:
     """A path at which the owner of `folder` can write what is to stand at `target`: that itself, or one in `folder` from which it is put
-    there by root, or by whoever else the target's folder belongs to."""
+    there by root, or by the owner of the target's folder."""
     with as_owner(folder):
         writable = os.access(target.parent, os.W_OK | os.X_OK, effective_ids=True)
     if writable or not _is_misleading(folder):

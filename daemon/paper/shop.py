@@ -40,7 +40,7 @@ class Shop(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Style(msgspec.Struct, frozen=True):
-    """How a document is told: what the law words stands in French on each, with its translation beside."""
+    """Language of a document: what the law words stands in French on each, with its translation beside."""
 
     language: Language = "fr"
     is_duplicate: bool = False

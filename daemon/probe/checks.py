@@ -123,7 +123,7 @@ async def _nak(line: ProbeLine) -> ProbeFinding:
 
 
 async def _repeat(line: ProbeLine) -> ProbeFinding:
-    """Asked again after its clock has ticked, a machine that executes again tells another second."""
+    """Repeated after its clock has ticked: a machine that executes again answers with another second."""
     frame = encode(Request(line.next_seq(), STATE, b""))
     once = await line.send(frame)
     await asyncio.sleep(_SECOND_TICK)
@@ -345,7 +345,7 @@ async def _server(line: ProbeLine) -> ProbeFinding:
 
 
 async def _taxpayer(line: ProbeLine) -> ProbeFinding:
-    """Its texts are nobody's business: only their form is told."""
+    """Its texts are private: only their form is shown."""
     answers = [await line.exchange(TAXPAYER, f"I{at}".encode()) for at in range(6)]
     prefixed = sum(answer.text.startswith(f"I{at},") for at, answer in enumerate(answers))
     refused = sum(answer.refusal is not None for answer in answers)

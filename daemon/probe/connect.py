@@ -87,7 +87,7 @@ class ProbeAnswer:
 
 
 class ProbeLine:
-    """Owns its port. `speed` is only told."""
+    """Owns its port. `speed` is only for messages."""
 
     def __init__(self, port: Port, recorder: Recorder, speed: int) -> None:
         self.speed = speed
@@ -245,7 +245,7 @@ async def _open(place: str, recorder: Recorder, speed: int) -> ProbeLine:
 
 
 async def _greet(line: ProbeLine) -> ProbeAnswer:
-    """C1h twice: what wakes a machine up may be lost on it, and the first answer may be to somebody else's last command."""
+    """C1h twice: what wakes a machine up may be lost on it, and the first answer may be to another program's last command."""
     await line.send(_state_request(line), WAKING if line.speed == SPEEDS[0] else _STRANGER)
     return await line.send(_state_request(line), _STRANGER)
 

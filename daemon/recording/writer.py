@@ -237,7 +237,7 @@ class LineRecording:
         self._writing: Future[None] | None = None
 
     def close(self) -> None:
-        """What is held goes to the thread; whoever owns that waits for it."""
+        """The buffer goes to the thread, whose owner waits for it."""
         self._disarm()
         self._thread.submit(self._files.write, self.recorder.take(), self.recorder.under_way)
         self._thread.submit(self._files.close)

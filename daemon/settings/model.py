@@ -17,7 +17,7 @@ from daemon.core.clock import zone
 from daemon.core.invoice.number import NumberScope, Series
 from daemon.core.invoice.rules import Rules
 from daemon.core.ledger.outage import LIMIT
-from daemon.core.machine.nim import same_machine
+from daemon.core.machine.state import same_machine
 from daemon.settings.paper import LABELS, Company, Invoices, Language, Numbering, Printer, StampDutySection, rules_of
 
 
@@ -120,7 +120,7 @@ class Storage(Section, frozen=True):
     path: Path = Path("/var/lib/mcfd/mcfd.sqlite3")
     """The ledger: one SQLite file; its `-wal` and `-shm` lie beside it."""
     reserve_mb: Megabytes = 32
-    """Room (MB) that has to stay free on the ledger's file system. With less, certifications are refused (507) before the machine is asked."""
+    """Room (MB) that has to stay free on the ledger's file system. With less, certifications are refused (507) before the machine is used."""
     max_size_mb: Megabytes | None = None
     """Largest size (MB) the ledger may grow to; left out, the disk is the limit."""
 
@@ -139,7 +139,7 @@ class Reports(Section, frozen=True):
 
 
 class Habits(Section, frozen=True):
-    """What a machine wants otherwise than others; how it answers is understood without being told."""
+    """What a machine wants otherwise than others; its answers are understood without a setting."""
 
     code_page: Literal["utf-8", "cp1252"] = "utf-8"
     """How texts are written to it and read from it; `cp1252` is that of Windows."""
@@ -384,7 +384,7 @@ class Settings(Section, frozen=True):
         return next(found, None)
 
     def lanes(self) -> dict[str, frozenset[str]]:
-        """Which events each destination of the outbox wants: closures upstream, and what each webhook asked for."""
+        """Which events each destination of the outbox wants: closures upstream, and those of each webhook."""
         webhooks = {webhook.lane: frozenset(webhook.events or get_args(EventType)) for webhook in self.webhook}
         return {"upstream": frozenset({"closure.created"}), **webhooks}
 

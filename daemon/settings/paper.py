@@ -52,9 +52,9 @@ class Company(Section, frozen=True):
     """Everything may be left out; what is not given is not printed."""
 
     name: Line = ""
-    """Trade name, for as long as the machine has not told its own."""
+    """Trade name, for as long as the machine has not sent its own."""
     address: Line = ""
-    """Address of the sale, for as long as the machine has not told its own."""
+    """Address of the sale, for as long as the machine has not sent its own."""
     cadastral: Line = ""
     """Cadastral reference of that address: section, block and plot, as `1234 056 0078`; anything else is printed as it stands here."""
     phone: Line = ""

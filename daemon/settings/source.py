@@ -1,7 +1,7 @@
 """From a file and the environment to `Settings`, or one line that says which key is wrong and why.
 
 `MCFD_<SECTION>_<KEY>` overrides a value of the file; a misspelt one stops the start like a misspelt key. A name of no section, not even
-nearly (`MCFD_API_KEY`), belongs to somebody else, as a till's script, and is left alone.
+nearly (`MCFD_API_KEY`), belongs to another program, as a till's script, and is left alone.
 
 What joining a headquarters has left beside the ledger: it stands in the place of a section [upstream], which goes before it.
 
@@ -94,7 +94,7 @@ def with_joined(settings: Settings) -> Settings:
     home = settings.joined_home
     if settings.upstream is not None:
         return settings
-    with as_owner(home.parent):  # root follows nobody's links
+    with as_owner(home.parent):  # root follows no links of others
         joined = read_joined(home)
         return settings if joined is None else msgspec.structs.replace(settings, upstream=upstream_of(joined, home))
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common.passwords import hash_password, make_password
-from daemon.core.machine.nim import same_machine
+from common.sockets import box_names
+from daemon.core.machine.state import same_machine
 from daemon.ledger_access import change, read_ledger
 from daemon.operations import CreateFirstPerson, CreateKey, NoteAuthority
 from daemon.owner import as_owner
@@ -19,7 +20,6 @@ from daemon.settings import Settings
 from daemon.settings.check import AUTHORITY
 from daemon.setup.plan import SetupPlan, base_urls, checked, write
 from daemon.setup.request import FirstPerson, MachineAccess, SetupResult
-from daemon.tls.names import box_names
 
 if TYPE_CHECKING:
     from daemon.core.keys import ApiKey

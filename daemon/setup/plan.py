@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 from common.files import sync_path, write_whole
 from common.language import tr
+from common.sockets import address_of, box_addresses, host_names
 from daemon.settings import Settings, SettingsError, load
 from daemon.setup.previous import Table, merged, written
-from daemon.tls.names import address_of, box_addresses, host_names
 
 Network = Literal["local", "https", "plain"]
 NETWORKS: tuple[Network, ...] = ("local", "https", "plain")
@@ -39,7 +39,7 @@ class SetupPlan:
     operator_id: str = "1"
     operator_name: str = "Caisse 1"
     before: Mapping[str, Any] = field(default_factory=dict)
-    """The configuration that is replaced (`--force`): what nobody was asked about stays as it is."""
+    """The configuration that is replaced (`--force`): what no question was about stays as it is."""
 
     @property
     def scheme(self) -> str:
@@ -48,7 +48,7 @@ class SetupPlan:
     @property
     def address(self) -> str:
         """To listen on."""
-        return self.host or ("127.0.0.1" if self.network == "local" else "0.0.0.0")  # noqa: S104  asked for
+        return self.host or ("127.0.0.1" if self.network == "local" else "0.0.0.0")  # noqa: S104  chosen
 
 
 def checked(plan: SetupPlan) -> Settings:
@@ -110,7 +110,7 @@ def _planned_table(plan: SetupPlan) -> Table:
 
 AVAHI = Path("/etc/avahi/services")
 ELSEWHERE = "192.0.2.1"
-"""An address of nobody (RFC 5737): the route to it tells which of our own addresses the network sees. No byte is sent."""
+"""A documentation address (RFC 5737): the route to it tells which of our own addresses the network sees. No byte is sent."""
 
 
 def base_urls(scheme: str, host: str, port: int) -> tuple[str, ...]:

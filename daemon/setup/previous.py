@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from common.sockets import is_loopback
-from daemon.core.machine.nim import same_machine
+from daemon.core.machine.state import same_machine
 
 Table = dict[str, Any]
 SERVER_QUESTIONS = ("host", "port", "tls", "allow_plain_lan", "tls_cert", "tls_key")
@@ -18,7 +18,7 @@ SERVER_QUESTIONS = ("host", "port", "tls", "allow_plain_lan", "tls_cert", "tls_k
 
 
 def previous(file: Path) -> Table:
-    """The configuration as it stands there; empty when there is none, or nobody can read it."""
+    """The configuration as it stands there; empty when there is none, or it cannot be read."""
     try:
         return tomllib.loads(file.read_text("utf-8"))
     except (OSError, ValueError):
@@ -41,12 +41,12 @@ def machine_before(old: Table, nim: str) -> Table:
 
 
 def merged(new: Table, old: Table, *, explicit_host: bool = False) -> Table:
-    """`new` is what setup asked and found; `old` gives what it says nothing about."""
+    """`new` is what setup found and the answers to its questions; `old` gives what it says nothing about."""
     others = {name: value for name, value in old.items() if name not in ("server", "storage", "machine")}
     before = {key: value for key, value in old.get("server", {}).items() if key not in SERVER_QUESTIONS}
     if new["server"].get("tls") is None:
         before.pop("tls_folder", None)
-    if network_of(new) == network_of(old):  # its address, and a certificate of somebody else's, are not asked about
+    if network_of(new) == network_of(old):  # its address, and a foreign certificate, are in no question
         is_new = ("host", "port") if explicit_host else ("port",)
         before = {**old.get("server", {})}
         new = {**new, "server": {key: value for key, value in new["server"].items() if key in is_new}}

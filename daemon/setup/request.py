@@ -1,4 +1,4 @@
-"""What a setup is asked for beside the configuration, and what comes of it."""
+"""What a setup makes beside the configuration, and its result."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 @dataclass(frozen=True)
 class FirstPerson:
-    """The technician who logs in first. Without a password one is made, and only where nobody may log in yet."""
+    """The technician who logs in first. Without a password one is made, and only where no one may log in yet."""
 
     name: str
     password: str = ""
@@ -29,7 +29,7 @@ class MachineAccess:
 @dataclass(frozen=True, kw_only=True)
 class SetupResult:
     """`previous` is the configuration that was replaced, `root` the certificate that tills have to trust; None where there is none.
-    `session` logs in the first person who brought a password; `person` is None where nobody was made."""
+    `session` logs in the first person who brought a password; `person` is None where none was made."""
 
     config: Path
     previous: Path | None

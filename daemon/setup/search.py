@@ -1,4 +1,4 @@
-"""Every serial port of the box is asked whether a fiscal machine is behind it: all at once, each in bounded time, only reading."""
+"""Searches every serial port of the box for a fiscal machine: all at once, each in bounded time, only reading."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Final
 
 from bridge.ports import find_ports
 from common.language import Text
-from daemon.core.machine.nim import short_nim
+from daemon.core.machine.state import PortReading, Silence, short_nim
 from daemon.machines.inspect_port import look
-from daemon.machines.port_reading import PortReading, Silence
 
 CONSOLE: Final = Text("the system's own console; it is left alone")
 SILENCES: Final = {

@@ -24,7 +24,7 @@ P = ParamSpec("P")
 
 
 class OpenLedger(msgspec.Struct, frozen=True):
-    """`snapshot` is a connection for look-ups on the loop's own thread (it sees a commit before the writer's caller is told); `labels` name the payment methods in a Z."""
+    """`snapshot` is a connection for look-ups on the loop's own thread (it sees a commit before the writer's caller does); `labels` name the payment methods in a Z."""
 
     writer: Writer
     reads: SqliteConnection

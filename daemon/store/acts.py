@@ -10,17 +10,35 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from daemon.core.audit import DAEMON, Actor
-from daemon.core.call import INTERNAL, Call
-from daemon.core.errors import PeriodNotOver, StorageError, TooManyCashMoves
+import msgspec
+
+from common.language.reasons import INVOICE_IN_PROGRESS, from_stored, to_stored
+from daemon.core.audit import DAEMON, INTERNAL, Action, Actor, Call
+from daemon.core.errors import MachineBusy, PeriodNotOver, StorageError, TooManyCashMoves
+from daemon.core.events import BACK, DEFERRED, OUTAGE
+from daemon.core.invoice.number import TakenFrom
+from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.ledger.book import Book
-from daemon.core.ledger.entries import CalendarKind, CashMove, CashTotal, CopyAct, Placed, ReportAct
+from daemon.core.ledger.deferred import DeferredSale, NumberWaits
+from daemon.core.ledger.entries import (
+    CalendarKind,
+    CashMove,
+    CashTotal,
+    CopyAct,
+    OutageReason,
+    Placed,
+    ReportAct,
+    SaleDecided,
+    SaleDeferred,
+)
+from daemon.core.ledger.outage import Notice, Outage
 from daemon.core.report.calendar_report import month_of
 from daemon.store.access import LedgerAccess
 from daemon.store.maintenance.numbers import name_of
 from daemon.store.tables import audit
-from daemon.store.tables.book import acts, attempts, books, calendar_closures, entries
+from daemon.store.tables.book import acts, attempts, books, calendar_closures, deferred, entries, outages
 from daemon.store.tables.book.calendar_closures import ClosingTerms, IssuedNumbers, closed_of
+from daemon.store.tables.book.codec import invoice_bytes
 
 
 class ActAccess(LedgerAccess):
@@ -196,3 +214,125 @@ class CalendarAccess(LedgerAccess):
     ) -> Sequence[Placed]:
         job = partial(calendar_closures.closed_list, book=book, kind=kind, after=after, limit=limit)
         return await self.read(job)
+
+
+class OutageAccess(LedgerAccess):
+    async def begin_outage(
+        self, book: Book, reason: OutageReason, *, at: int, lasted: int, refused: bool, incident: str
+    ) -> Outage | None:
+        """None where one lasts already: a book has one at the most."""
+
+        def job(connection: sqlite3.Connection) -> Outage | None:
+            begun = outages.begin(connection, book, reason, at=at, lasted=lasted, refused=refused, incident=incident)
+            if begun is not None:
+                self._open.event_writer.write(connection, book, OUTAGE, at, ref=begun.number)
+            return begun
+
+        return await self.write(job)
+
+    async def end_outage(self, book: Book, *, at: int, until: int) -> Outage | None:
+        """None where none is open."""
+        return await self.write(self._end_outage, book, at=at, until=until)
+
+    def _end_outage(self, connection: sqlite3.Connection, book: Book, *, at: int, until: int) -> Outage | None:
+        ended = outages.end(connection, book, at=at, until=until)
+        if ended is not None:
+            self._open.event_writer.write(connection, book, BACK, at, ref=ended.number)
+        return ended
+
+    async def note_notified(
+        self,
+        book: Book,
+        number: int,
+        notice: Notice,
+        *,
+        at: int,
+        call: Call,
+        answer: Callable[[Outage], bytes] = lambda _: b"",
+    ) -> bytes:
+        """What `answer` makes of the outage then. The same person and reference are noted once; NotFound."""
+
+        def job(connection: sqlite3.Connection) -> bytes:
+            placed = outages.notify(connection, book, number, notice, at=at)
+            body = answer(outages.find_outage(connection, book, number))
+            if placed is not None:
+                detail = {"outage": str(number), "who": notice.who, "reference": notice.reference}
+                audit.add(
+                    connection, "outage.notified", f"{book.nim} {book.mode}", at=placed.at, by=call.by, detail=detail
+                )
+            if call.key:
+                attempts.keep_key(connection, book, call.key_hash, call.fingerprint, at=at, answer=body)
+            return body
+
+        return await self.write(job)
+
+    async def outages_between(self, book: Book, *, start: int, end: int, after: int, limit: int) -> Sequence[Outage]:
+        """Those that lasted at some moment of `start <= t < end` (ms), oldest first, from the one after the number `after`."""
+        return await self.read(outages.outages_between, book, start=start, end=end, after=after, limit=limit)
+
+    async def newest_outages(self, book: Book, *, start: int, end: int, limit: int) -> Sequence[Outage]:
+        """Those of that time among the `limit` newest of all, the newest first."""
+        return await self.read(outages.newest_outages, book, start=start, end=end, limit=limit)
+
+
+class DeferredAccess(LedgerAccess):
+    async def defer(self, book: Book, sale: DeferredSale, reason: str, taken: TakenFrom) -> DeferredSale:
+        """Row, entry of the chain and event in one transaction; with its time as the book has it. `taken`: which holders of its number count."""
+
+        def job(connection: sqlite3.Connection) -> DeferredSale:
+            holder = attempts.find_holder(connection, book, sale.number, taken)
+            if holder is not None and holder.state != "certified":
+                raise MachineBusy(INVOICE_IN_PROGRESS(number=sale.number))
+            if holder is not None:
+                raise DuplicateInvoice(holder)
+            if deferred.is_number_in_use(connection, book, sale.number):
+                raise NumberWaits(sale.number)
+            digest = deferred.digest_of(sale.key, sale.fingerprint, invoice_bytes(sale.invoice)) if sale.invoice else ""
+            entry = SaleDeferred(sale.number, sale.type, sale.total_ttc, sale.sold_at, reason, sale.outage, digest)
+            at = entries.append(connection, book, entry, sale.sold_at).at
+            stored = msgspec.structs.replace(sale, id=deferred.insert(connection, book, sale))
+            self._open.event_writer.write(connection, book, DEFERRED, at, ref=stored.id)
+            return stored
+
+        return await self.write(job)
+
+    async def refuse_sale(self, book: Book, sale: DeferredSale, why: str, *, at: int) -> None:
+        """NotWaiting where it was taken back meanwhile."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            deferred.end(connection, book, sale.id, "refused", why=why, at=at)
+            entries.append(connection, book, SaleDecided(sale.number, "refused", to_stored(why)), at)
+
+        await self.write(job)
+
+    async def withdraw_sale(self, book: Book, sale: DeferredSale, reason: str, *, at: int, by: Actor) -> None:
+        """NotWaiting where it has ended, or an attempt is under way."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            deferred.end(connection, book, sale.id, "withdrawn", why=reason, at=at)
+            _note_decision(
+                connection, book, sale, SaleDecided(sale.number, "withdrawn", to_stored(reason)), at=at, by=by
+            )
+
+        await self.write(job)
+
+    async def release_sale(self, book: Book, sale: DeferredSale, reason: str, *, at: int, by: Actor) -> None:
+        """A doubtful one was not certified: it waits again."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            deferred.release(connection, book, sale.id)
+            _note_decision(
+                connection, book, sale, SaleDecided(sale.number, "released", to_stored(reason)), at=at, by=by
+            )
+
+        await self.write(job)
+
+
+def _note_decision(
+    connection: sqlite3.Connection, book: Book, sale: DeferredSale, decided: SaleDecided, *, at: int, by: Actor
+) -> None:
+    placed = entries.append(connection, book, decided, at)
+    if book.mode == "live":
+        detail = {"number": sale.number, "total_ttc": str(sale.total_ttc), "reason": str(from_stored(decided.reason))}
+        action: Action = "sale.withdrawn" if decided.decision == "withdrawn" else "sale.released"
+        audit.add(connection, action, f"{book.nim} live", at=placed.at, by=by, detail=detail)

@@ -40,7 +40,7 @@ class OperatorDecisions(LedgerAccess):
         return await self.read(attempts.unfinished, book=book, state="disputed")
 
     async def case(self, book: Book, fresh: Evidence | None = None) -> Case:
-        """What there is to decide on; `fresh` is what the machine said just now, where it could be asked."""
+        """What there is to decide on; `fresh` is the machine's state just now, where it could be read."""
         return self.peek(_case, book=book, fresh=fresh)
 
     async def carry_out(

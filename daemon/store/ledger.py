@@ -11,8 +11,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from common.language import NO_TEXT, Text
 from common.language.reasons import SALE_AMONG_FOREIGN
-from daemon.core.audit import Actor
-from daemon.core.call import INTERNAL, Call
+from daemon.core.audit import INTERNAL, Actor, Call
 from daemon.core.errors import StorageError, ZNumberUnknown
 from daemon.core.events import ATTENTION, CERTIFIED, CLOSURE, IN_DOUBT, REFUSED
 from daemon.core.ledger.attempt import Mode, Outcome, Record
@@ -20,10 +19,8 @@ from daemon.core.ledger.book import Aggregate, Book, BookState, Closure, LastSee
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.state import FiscalCounters, MachineState
 from daemon.store.access import OpenLedger
-from daemon.store.acts import ActAccess, CalendarAccess
-from daemon.store.deferred import DeferredAccess
+from daemon.store.acts import ActAccess, CalendarAccess, DeferredAccess, OutageAccess
 from daemon.store.maintenance.numbers import catch_up, name_of, question_at_first_connection
-from daemon.store.outages import OutageAccess
 from daemon.store.sqlite.high_water import HighWater, book_name
 from daemon.store.tables import audit
 from daemon.store.tables.book import (
@@ -51,7 +48,7 @@ class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
         return await self.write(books.open_book, nim=nim, mode=mode)
 
     async def open_pairs(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """The live books of all machines with a spare, and of their spares, before any is asked anything; two taxpayers are no pair. One that is not
+        """The live books of all machines with a spare, and of their spares, before any machine is read; two taxpayers are no pair. One that is not
         configured any more is none either, where neither machine has stood for the other."""
 
         def job(connection: sqlite3.Connection) -> None:
@@ -135,7 +132,7 @@ class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
         """State, seq, chain, what the book knows of the machine, an event; `found`: what an operator has to look at besides, in the same commit."""
         before = connection.total_changes
         record = attempts.certify(connection, book, attempt_id, outcome)
-        if connection.total_changes != before:  # told twice, it is no news
+        if connection.total_changes != before:  # a repetition is no news
             self._open.event_writer.write(connection, book, CERTIFIED, record.ended_at, ref=record.id)
             # What has certified is not out of order, and no power cut leaves an outage open over it. The end of an attempt that was begun before
             # the outage says nothing: only what became of it is known now.
@@ -169,7 +166,7 @@ class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
 
     async def begin_epoch(self, book: Book, state: MachineState, nim: str, *, at: int) -> Book:
         """The machine was activated anew for the same taxpayer (decision 33): an entry in the chain; the book under its name of now. Counters
-        that began again are taken over, and whatever they count is unexplained. Told twice, it is written once."""
+        that began again are taken over, and whatever they count is unexplained. Idempotent."""
         begin = partial(
             epochs.begin_epoch, book=book, counters=state.counters, ifu=state.ifu, seen=LastSeen(state.last)
         )

@@ -40,7 +40,7 @@ class PeopleAccess(LedgerAccess):
         await self.write(people.open_session, person_id=person_id, name=name, digest=digest, at=at, by=by)
 
     def session(self, digest: bytes) -> Session | None:
-        """Asked for every request: a few microseconds. None when it was ended, or its person disabled."""
+        """Read at every request: a few microseconds. None when it was ended, or its person disabled."""
         return self.peek(people.find_session, digest=digest)
 
     async def end_session(self, digest: bytes, *, at: int, by: Actor) -> None:

@@ -89,7 +89,7 @@ class Store:
         opening: Opening = "daemon",
         control: Path | None = None,
     ) -> Store:
-        """A new file is made, an older one migrated, unless it is to be read alone. `control` is the socket at which a daemon is asked.
+        """A new file is made, an older one migrated, unless it is to be read alone. `control` is the socket at which a daemon answers.
 
         `lanes` says which events each destination of the outbox wants, `live_only` which get none of a sandbox; `max_pages` limits the file, in pages of 4 KiB.
         LedgerUnusable or StorageFull, naming the file and what to do, when it cannot be worked with."""

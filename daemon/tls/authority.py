@@ -25,8 +25,9 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from common.files import sync_path, write_whole
 from common.language import tr
 from common.language.system import reason
+from common.sockets import address_of
 from daemon.settings.check import AUTHORITY
-from daemon.tls.names import KEY, SERVER, AuthorityError, address_of
+from daemon.tls import AUTHORITY_KEY, SERVER_PAIR, AuthorityError
 
 NEXT = "ca.pem.next"
 ROOT_LASTS = timedelta(days=20 * 365)
@@ -73,7 +74,7 @@ def create(folder: Path, names: Sequence[str], now: datetime, *, replace: bool =
         folder.chmod(0o755)
         # The old pair counts until the new key is in place, the new one from then on, wherever power goes (`_finish`).
         write_whole(folder / NEXT, _pem(_root(key, names, now)), 0o644)
-        write_whole(folder / KEY, _private(key), 0o600)
+        write_whole(folder / AUTHORITY_KEY, _private(key), 0o600)
         (folder / NEXT).replace(folder / AUTHORITY)
         sync_path(folder)
         return renew(folder, names, now)
@@ -85,7 +86,7 @@ def take_over(source: Path, folder: Path) -> None:
     """What was made in `source` becomes the authority of `folder`. The root comes last: without it none of the rest counts. OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o755)
-    for name, mode in ((KEY, 0o600), (SERVER, 0o600), (AUTHORITY, 0o644)):
+    for name, mode in ((AUTHORITY_KEY, 0o600), (SERVER_PAIR, 0o600), (AUTHORITY, 0o644)):
         write_whole(folder / name, (source / name).read_bytes(), mode)
 
 
@@ -94,7 +95,7 @@ def renew(folder: Path, names: Sequence[str], now: datetime) -> CertificateInfo:
     root, signer = _load(folder)
     key = ec.generate_private_key(ec.SECP256R1())
     certificate = _server(root, signer, key, vouched(root, names), max(now, root.not_valid_before_utc))
-    write_whole(folder / SERVER, _pem(certificate) + _private(key), 0o600)
+    write_whole(folder / SERVER_PAIR, _pem(certificate) + _private(key), 0o600)
     return describe(certificate)
 
 
@@ -105,7 +106,7 @@ def renew_if_due(folder: Path, names: Sequence[str], now: datetime) -> Certifica
     root = read(folder / AUTHORITY)
     knows_time = now >= root.not_valid_before_utc  # a box without a clock battery wakes up in 1970
     try:
-        certificate = read(folder / SERVER)
+        certificate = read(folder / SERVER_PAIR)
         certificate.verify_directly_issued_by(root)
         since, until = certificate.not_valid_before_utc, certificate.not_valid_after_utc
         covers = set(vouched(root, names)) <= set(describe(certificate).names)
@@ -124,7 +125,7 @@ def check_key(folder: Path) -> None:
 def is_good(folder: Path, now: datetime) -> bool:
     """Whether what is there may be shown for now, whatever is wrong with the authority."""
     try:
-        certificate = read(folder / SERVER)
+        certificate = read(folder / SERVER_PAIR)
     except AuthorityError:
         return False
     return certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc
@@ -260,7 +261,9 @@ def _load(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
     root = read(folder / AUTHORITY)
     key = _key(folder)
     if key.public_key() != root.public_key():
-        raise AuthorityError(tr("{path} is not the key of {other}", path=folder / KEY, other=folder / AUTHORITY))
+        raise AuthorityError(
+            tr("{path} is not the key of {other}", path=folder / AUTHORITY_KEY, other=folder / AUTHORITY)
+        )
     return root, key
 
 
@@ -271,18 +274,20 @@ def _finish(folder: Path) -> None:
         if following.exists() and read(following).public_key() == _key(folder).public_key():
             following.replace(folder / AUTHORITY)
     except (AuthorityError, OSError):
-        return  # told by whoever needs the key
+        return  # reported where the key is needed
 
 
 def _key(folder: Path) -> ec.EllipticCurvePrivateKey:
     try:
-        key = serialization.load_pem_private_key((folder / KEY).read_bytes(), None)
+        key = serialization.load_pem_private_key((folder / AUTHORITY_KEY).read_bytes(), None)
     except OSError as error:
-        raise AuthorityError(tr("{path} cannot be read: {why}", path=folder / KEY, why=reason(error))) from None
+        raise AuthorityError(
+            tr("{path} cannot be read: {why}", path=folder / AUTHORITY_KEY, why=reason(error))
+        ) from None
     except (ValueError, TypeError):
-        raise AuthorityError(tr("{path} holds no private key", path=folder / KEY)) from None
+        raise AuthorityError(tr("{path} holds no private key", path=folder / AUTHORITY_KEY)) from None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise AuthorityError(tr("{path} holds no private key", path=folder / KEY))
+        raise AuthorityError(tr("{path} holds no private key", path=folder / AUTHORITY_KEY))
     return key
 
 

@@ -115,7 +115,7 @@ class HttpsReceiver:
         return verdict(answer.status_code, _excerpt(received), _retry_after(answer.headers), has_receipt=has_receipt)
 
     async def announce(self, presence: bytes, *, nim: str) -> PresenceAnswer | None:
-        """To `presence` beside the closures' own URL; None when nobody heard. Whatever else is wrong with it is headquarters'
+        """To `presence` beside the closures' own URL; None without an answer. Whatever else is wrong with it is headquarters'
         business: the next one follows in five minutes."""
         del nim  # the presence says it
         headers = sign(self._keys, str(uuid.uuid4()), int(self._now()), presence)
@@ -135,7 +135,7 @@ class HttpsReceiver:
         self, url: httpx.URL | str, content: bytes, headers: Mapping[str, str]
     ) -> AsyncIterator[httpx.Response]:
         """A request that is given up takes its client with it: a pool of httpcore can keep its connection for ever (httpcore issue 1093).
-        Whoever uses that client last closes it: a pool that is closed before keeps the connection of a request that still connects."""
+        The last user of that client closes it: a pool that is closed before keeps the connection of a request that still connects."""
         client = self._client
         self._requests[client] += 1
         try:

@@ -1,4 +1,4 @@
-"""`POST /join` of a headquarters (`common.wire.joining`): asked until it answers, since the same question is answered the same."""
+"""`POST /join` of a headquarters (`common.wire.joining`): repeated until it answers, since the same request gets the same answer."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def ask_to_join(link: JoinLink, seed: bytes, nims: tuple[str, ...], versio
 async def _ask(
     client: httpx.AsyncClient, url: str, body: bytes, headers: dict[str, str], nims: tuple[str, ...]
 ) -> JoinAnswer:
-    """HTTPError where nobody has answered who can say."""
+    """HTTPError without a valid answer."""
     received = bytearray()
     async with client.stream("POST", url, content=body, headers=headers) as answer:
         async for piece in answer.aiter_bytes():

@@ -2,10 +2,10 @@
 
 A connection lives until its first trouble; the next try, which the use case makes for ever, opens another. Nothing is buffered: a try
 that found no connection has certainly sent nothing, and one that timed out is unknown; when it comes again, the stream knows it by its
-`Nats-Msg-Id`. What it knows already without our having sent it is sent once more, under an id that nobody else can know; headquarters
+`Nats-Msg-Id`. What it knows already without our having sent it is sent once more, under an id that cannot be guessed; headquarters
 keeps each closure once.
 
-Whoever reads the stream believes the signature in the headers, never the subject alone: it is the same as over HTTPS.
+A reader of the stream believes the signature in the headers, never the subject alone: it is the same as over HTTPS.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from common.wire.presence import PresenceAnswer, read_answer
 from common.wire.signing import sign
 from common.wire.upstream_kinds import KINDS
 from daemon.core.delivery import Again, Delivered, Delivery, DeliveryRefused
-from daemon.core.machine.nim import same_machine
+from daemon.core.machine.state import same_machine
 from daemon.upstream.options import BadOptions, Options, read_keys, signing_time, tls_context
 
 TOO_LARGE = 10054  # JSStreamMessageExceedsMaximumErr: the stream's own limit on one message
@@ -84,7 +84,7 @@ class Acknowledgement(msgspec.Struct, frozen=True):
 
 def open_receiver(options: Options) -> NatsReceiver:
     servers = [_encrypted(server.strip(), options) for server in options.url.split(",")]
-    # What is damaged is told at the start, not at the first Z.
+    # Damage is reported at the start, not at the first Z.
     credentials = _credentials(options)
     keys: list[SigningKey] = [*read_keys(options.key_files)]
     if not keys and credentials is not None:
@@ -124,13 +124,13 @@ class NatsReceiver:
         """`since`: when the event was made (ms). A box whose clock has lost the date signs with that time, not with 1970.
         `last_sent`: when it was delivered before (ms); the stream would otherwise take what is sent anew on purpose for a
         repetition, and drop it."""
-        topic = f"{self.place(nim)}.{subject}"
+        topic = f"{self.place(self.name_of(nim))}.{subject}"
         at = signing_time(self._now(), since)
         message_id = "/".join((nim, report_id, *([str(last_sent)] if last_sent else [])))
         signed = sign(self._keys, report_id, at, event)
         delivery, is_duplicate = await self._publish(topic, event, {MESSAGE_ID: message_id, **signed})
         if is_duplicate and message_id not in self._ours:
-            # Ids count for the whole stream, so that another shop may have used this one first. Nobody else knows the next one.
+            # Ids count for the whole stream, so that another shop may have used this one first. The next one is random.
             message_id = f"{message_id}/{self._own}"
             is_repeated = message_id in self._ours
             self._remember(message_id)
@@ -161,14 +161,14 @@ class NatsReceiver:
         return _outcome(ack, topic), ack.duplicate
 
     async def announce(self, presence: bytes, *, nim: str) -> PresenceAnswer | None:
-        """The last word stays in the stream; whoever is there at headquarters answers the same word asked. None when nobody heard."""
+        """The last word stays in the stream; headquarters answers the same message sent as a request. None without an answer."""
         headers = self.presence_headers(presence, nim)
-        place = self.place(nim)
+        place = self.place(self.name_of(nim))
         try:
             client = await self._connected()
             client.publish(f"{place}.{PRESENCE}", presence, headers=headers)
             answer = await client.request(f"{place}.{ASK}", presence, self._options.timeout, headers, MOST_ANSWER)
-        except TROUBLE:  # no connection, or nobody there at the moment
+        except TROUBLE:  # no connection, or no listener at the moment
             return None
         return read_answer(answer.data)
 
@@ -180,9 +180,9 @@ class NatsReceiver:
             headers[LANE] = LaneWord(decode_public(self.credentials.public), tuple(key_ids)).header()
         return headers
 
-    def place(self, nim: str) -> str:
-        """How the subjects of that machine begin."""
-        return f"{self._options.subject_prefix}.{self.name_of(nim)}"
+    def place(self, name: str) -> str:
+        """How the subjects of that name begin."""
+        return f"{self._options.subject_prefix}.{name}"
 
     def name_of(self, nim: str) -> str:
         """In subjects: as the configuration has it, with the suffix that it had when the box joined."""

@@ -5,7 +5,7 @@ The files that keys stand in; what they sign, and how, is `common.wire.signing`'
 What becomes of one try: the one table of what is delivered, what is parked and what is tried again, for every way out.
 
 Parked is only what is wrong in the event itself, and would be as wrong at the next try. What is wrong at the other side (a key, an
-address, a full disk, a page of a hotel's network) is set right there, and then everything comes by itself, with nobody
+address, a full disk, a page of a hotel's network) is set right there, and then everything comes by itself, without anyone
 typing anything at ten thousand boxes."""
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def no_keys(nim: str) -> Sequence[str]:
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """`timeout` in seconds for one try. Every file in `key_files` signs each event. With `receipt` an answer counts only when it
-    proves that the event was read (`common.wire.signing`). `lane_keys`: the ids of a NIM's keys for the relay, asked at each presence. `nims`:
+    proves that the event was read (`common.wire.signing`). `lane_keys`: the ids of a NIM's keys for the relay, read at each presence. `nims`:
     the machines as the configuration names them, which is what the box may publish under at NATS: an activation gives a machine another suffix."""
 
     url: str
@@ -66,7 +66,7 @@ def read_file(path: Path, what: str) -> str:
 
 def tls_context(ca: Path | None, *, is_used: bool = True) -> ssl.SSLContext:
     """Certificates and host names are checked, against `ca` or else what the system trusts: to read all of that takes a processor 30 ms, so
-    where no TLS is spoken (`is_used`) nobody is trusted."""
+    without TLS (`is_used`) no authority is trusted."""
     if not (ca or is_used):
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
@@ -87,7 +87,7 @@ class UpstreamReceiver(Protocol):
         self, event: bytes, *, report_id: str, subject: str, nim: str, since: int = 0, last_sent: int = 0
     ) -> Delivery: ...
     async def announce(self, presence: bytes, *, nim: str) -> PresenceAnswer | None:
-        """What headquarters asks for; None when nobody heard."""
+        """What headquarters requests; None without an answer."""
         ...
 
     async def trial(self, event: bytes, *, event_id: str, nim: str) -> Delivery:
@@ -98,7 +98,7 @@ class UpstreamReceiver(Protocol):
 
 
 def open_receiver(kind: str, options: Options) -> UpstreamReceiver:
-    """BadOptions when it cannot be opened as configured; whether anybody answers there is found out at delivery."""
+    """BadOptions when it cannot be opened as configured; whether a receiver answers is found out at delivery."""
     if kind not in KINDS:
         raise BadOptions(f"upstream.kind: {kind!r} is none of {', '.join(KINDS)}")
     receiver: UpstreamReceiver = import_module(f"daemon.upstream.{kind}").open_receiver(options)
@@ -154,7 +154,7 @@ PARKED: Final = frozenset({400, 413, 422})
 
 def verdict(status: int, text: str, retry_after: float | None, *, has_receipt: bool = True) -> Delivery:
     """Of an answer over HTTP. `text` is its beginning, for people; `has_receipt` is whether it proves that it read the event,
-    where that is asked for."""
+    where that is set."""
     if status in TAKEN:
         reason = ANSWERED_WITHOUT_RECEIPT(answer=f"{status} {text}".rstrip())
         return Delivered() if has_receipt else Again(reason, retry_after)

@@ -141,7 +141,7 @@ class LineEvents:
             await self._alert(server.days_since_contact)
 
     async def _alert(self, days: int | None) -> None:
-        """The law wants the user told daily: once a day, also over restarts."""
+        """The law wants a daily warning: once a day, also over restarts."""
         worker, now = self._worker, self._worker.now()
         try:
             if now - await worker.events.last_at(worker.book, TAX_SERVER) < ALERT_EVERY:

@@ -1,7 +1,7 @@
 """What the register of outages holds, and who was notified, noted once; and the watch that keeps it for one live machine: an outage begins when a
 till was refused for it or after some minutes, and ends when the machine can certify again.
 
-Nothing here is waited for by a sale. What is open is asked of the ledger each time, so that a restart goes on with it, and the transaction of a
+Nothing here is waited for by a sale. What is open is read from the ledger each time, so that a restart goes on with it, and the transaction of a
 certification ends it by itself (`store.outages`). Meanwhile a sign of life is written down now and then (every half minute): from the last one to the next start the
 box was off.
 """
@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from daemon.core.call import Call
+from daemon.core.audit import Call
 from daemon.core.errors import StorageError
 from daemon.core.events import BACK, OUTAGE
 from daemon.core.ledger.book import Book, KeyUse
@@ -109,7 +109,7 @@ class OutageWatch:
             return
         reason = await self._reason()
         if reason is None and not (worker.connected and not worker.obstacle):
-            return  # it returns, and is being asked what became of unfinished attempts
+            return  # it returns, and `recover` reads what became of unfinished attempts
         if reason is not None:
             self._found = self._seen(reason)
         lasting = self._lasting()

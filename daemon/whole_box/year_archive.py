@@ -58,7 +58,7 @@ def write_archive(
     parts: Mapping[str, Iterable[Mapping[str, Any]]],
     manifest: Callable[[], Mapping[str, Any]],
 ) -> None:
-    """`parts` are lines of JSON by the part that they go to; `manifest` is asked for once they are written. OSError as it comes."""
+    """`parts` are lines of JSON by the part that they go to; `manifest` is called once they are written. OSError as it comes."""
     texts = {"README.txt": _readme(name, key).encode(), PROGRAM.name: PROGRAM.read_bytes()}
     with ExitStack() as stack, target.open("wb") as file:
         written = {part: stack.enter_context(_packed(lines, target.parent)) for part, lines in parts.items()}

@@ -11,8 +11,8 @@ import msgspec
 from litestar import Request, Response
 from litestar.exceptions import NotAuthorizedException, PermissionDeniedException
 
-from common.cookies import cookie_of
 from common.http_server import KEY_ACCEPTED
+from common.web.security import cookie_of
 from headquarters.core.reception import Reason
 from headquarters.intake.gather import Threads
 from headquarters.store.people import ROLES

@@ -68,7 +68,7 @@ def _with_receipt(message: Message, status: int) -> Response[bytes]:
 
 @post("/presence", status_code=200, request_max_body_size=None)
 async def take_presence(request: AnyRequest, reception: Reception) -> Response[bytes]:
-    """200 with what the box is asked to send again."""
+    """200 with what the box shall send again."""
     try:
         answer = await reception.presence(await _message(request))
     except MessageRefused as refused:
@@ -91,7 +91,7 @@ async def _message(request: AnyRequest) -> Message:
 
 
 def _refused(refused: MessageRefused) -> Response[bytes]:
-    """To a stranger no more than that: whether a NIM is known here is nobody's business."""
+    """To a stranger no more than that: whether a NIM is known here is not disclosed."""
     status = STATUS[refused.reason]
     if status == STATUS["unsigned"]:
         return problem(status, "UNAUTHENTICATED", "no signature of a key that is known for this NIM")

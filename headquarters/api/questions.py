@@ -112,7 +112,7 @@ async def findings(request: AnyRequest, store: HqStore, threads: Threads) -> Res
 async def see(request: AnyRequest, store: HqStore, threads: Threads, id_: int) -> dict[str, bool]:
     caller = await authenticate(request, store, threads, "accountant")
     if not await threads.run(store.findings.see, id_, caller.name, time.time_ns() // 1_000_000):
-        raise NotFoundException(detail="no open finding of that id that nobody has seen")
+        raise NotFoundException(detail="no new open finding of that id")
     return {"seen": True}
 
 

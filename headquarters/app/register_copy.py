@@ -81,7 +81,7 @@ class RegisterCopy:
     async def keep(self, threads: Threads) -> None:
         """For ever."""
         while True:
-            with contextlib.suppress(StoreError):  # whoever asks for something says so
+            with contextlib.suppress(StoreError):  # the next request reports it
                 await threads.run(self.write)
             await asyncio.sleep(LOOK_SECONDS)
 

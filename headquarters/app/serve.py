@@ -18,13 +18,12 @@ from common.front import BadCertificate, FrontError, FrontLimits, FrontServer, c
 from common.http_server import HttpServer, ServerConfig
 from common.login_guard import LoginGuard
 from common.settings import SettingsError
-from common.wire.cancellation import ended
+from common.turns import ended
 from common.wire.nats_pull import NatsOptions
 from headquarters.app.register_copy import RegisterCopy
 from headquarters.app.service import create_service
 from headquarters.app.settings import HqSettings, Nats, join_terms, register_copy
-from headquarters.findings.notify import MailNotifier, Notifier, WebhookNotifier
-from headquarters.findings.watch import Watch, WatchPace
+from headquarters.findings import MailNotifier, Notifier, Watch, WatchPace, WebhookNotifier
 from headquarters.intake.gather import Threads
 from headquarters.intake.jetstream import JetStreamIntake
 from headquarters.intake.joining import JoinTerms

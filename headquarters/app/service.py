@@ -14,7 +14,7 @@ from litestar.exceptions import HTTPException
 from litestar.response import Redirect
 
 from common.language import Text
-from common.web.security import return_url, set_cookie
+from common.web.security import return_cookie, return_url
 from headquarters.api import incoming, questions
 from headquarters.api.access import problem
 from headquarters.intake.gather import Threads
@@ -38,7 +38,7 @@ PAGE = (
 )
 NOT_FOUND = Text("There is nothing at this address.")
 MOST_OF_A_FORM = 16 * 1024
-"""Bytes: of a megabyte of fields the parser makes a second of the loop, for anybody who asks. Closures bound themselves."""
+"""Bytes: of a megabyte of fields the parser makes a second of the loop, for any client. Closures bound themselves."""
 CODES = {
     400: "BAD_REQUEST",
     401: "UNAUTHENTICATED",
@@ -83,7 +83,7 @@ def metrics(reception: Reception) -> str:
 def create_service(
     store: HqStore, threads: Threads, reception: Reception, screens: Screens, terms: JoinTerms | None = None
 ) -> Litestar:
-    """`terms`: what boxes that join are told; left out, closures over HTTPS."""
+    """`terms`: the answer to boxes that join; left out, closures over HTTPS."""
     service = copy(drawn_routes())
     parts = {"store": store, "threads": threads, "reception": reception, "screens": screens, "zone": screens.zone}
     parts["joining"] = JoinService(store, threads, terms or JoinTerms(), is_direct=screens.is_secure)
@@ -125,7 +125,7 @@ def _dependency(name: str) -> Provide:
 
 
 def _to_login(request: AnyRequest, _: NoSession) -> Redirect:
-    cookie = set_cookie(RETURN_COOKIE, return_url(request))
+    cookie = return_cookie(RETURN_COOKIE, return_url(request))
     return Redirect("/ui/login", status_code=303, headers={"set-cookie": cookie})
 
 

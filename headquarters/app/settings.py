@@ -50,7 +50,7 @@ class Nats(Section, frozen=True):
 
 
 class BoxesJoining(Section, frozen=True):
-    """What boxes that join are told. `url`: where they reach this headquarters, `https://…`; `nats_url`: where they reach the servers, when it is not
+    """The answer to boxes that join. `url`: where they reach this headquarters, `https://…`; `nats_url`: where they reach the servers, when it is not
     `nats.url`; `tls_ca`: the authority (PEM) of the certificates of both, when no public one vouches for them."""
 
     url: str = ""
@@ -78,7 +78,7 @@ class Mail(Section, frozen=True):
 
 
 class Findings(Section, frozen=True):
-    """`tell_after`: a finding that solves itself sooner is nobody's news. `silent_after`: a shop that
+    """`tell_after`: a finding that solves itself sooner is not sent. `silent_after`: a shop that
     has not closed in time is late when it has not been heard of for that long. `newest_version`: what boxes should have; empty, the
     version of headquarters itself."""
 

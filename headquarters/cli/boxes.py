@@ -115,7 +115,7 @@ def list_(settings: HqSettings) -> None:
 def revoke(settings: HqSettings, nim: str, key_id: str | None, *, stolen_since: str | None) -> None:
     """What that key signs is refused from now on; what it has signed stays. Without KEY_ID all keys of the box, for each of its machines; prints
     their ids. A running headquarters cuts its connection to NATS (`mcfd-hq nats issuer`). With --stolen-since, also for a key that is revoked already: the
-    closures that came under it from then on are withdrawn, kept as evidence, and asked of the box again; prints how many."""
+    closures that came under it from then on are withdrawn, kept as evidence, and requested from the box again; prints how many."""
     since = None if stolen_since is None else _millis(stolen_since, settings)
     machine = machine_of(nim)
     with opened(settings) as store:
@@ -147,7 +147,7 @@ def _revoke_box(store: HqStore, nim: str, since: int | None) -> None:
 @click.argument("nim")
 @configured
 def retire(settings: HqSettings, nim: str) -> None:
-    """The shop is closed for good: its keys are revoked, nobody waits for its closures, and it is in no list. What it has sent stays. `boxes add`
+    """The shop is closed for good: its keys are revoked, its closures are not missed, and it is in no list. What it has sent stays. `boxes add`
     opens it again."""
     with opened(settings) as store:
         if not store.register.retire(machine_of(nim), now()):

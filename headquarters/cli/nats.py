@@ -164,7 +164,7 @@ def _named(name: str, issued: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def _check_way(path: Path) -> None:
-    """Root's keys go where root alone decides: in somebody else's folder a link may lead anywhere."""
+    """Root's keys go where root alone decides: in another user's folder a link may lead anywhere."""
     if os.geteuid() != 0:
         return
     for way in (path.absolute(), path.resolve()):

@@ -1,7 +1,7 @@
 """What the closures of one book say of themselves and of each other.
 
-What a box is asked to send again, and how often: each missing range at once, then at growing intervals, and at last no more. What is
-refused whenever it comes is not asked for for ever; its finding stays."""
+What a box shall send again, and how often: each missing range at once, then at growing intervals, and at last no more. What is
+refused whenever it comes is not requested for ever; its finding stays."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class RequestedRange(msgspec.Struct, frozen=True, array_like=True):
 
 
 def due(requests: Sequence[RequestedRange], missing: Sequence[Missing], now: int) -> list[Missing]:
-    """What may be asked for now. A last time that is still to come is none: the clock was wrong."""
+    """What may be requested now. A last time that is still to come is none: the clock was wrong."""
     before = {one.first: one for one in requests}
     return [one for one in missing if _is_due(before.get(one.first), now)][:MOST_RANGES]
 
@@ -162,7 +162,7 @@ def due(requests: Sequence[RequestedRange], missing: Sequence[Missing], now: int
 def counted(
     requests: Sequence[RequestedRange], missing: Sequence[Missing], new: Sequence[Missing], now: int
 ) -> list[RequestedRange]:
-    """What was asked, after those were; of what is missing still."""
+    """What was requested, after these requests; of what is missing still."""
     before = {one.first: one for one in requests}
     for one in new:
         times = before[one.first].times if one.first in before else 0

@@ -61,7 +61,7 @@ RELAY_PUBLISHES = (
 FOR_EVER = 253_402_300_799
 """Seconds: the end of the year 9999."""
 RESOLVER = '{ type: full, dir: "/var/lib/nats/jwt", allow_delete: false, interval: "2m" }'
-"""Where servers keep the accounts that they are told of while they run, and how often they compare them with each other."""
+"""Where servers keep the accounts that they receive while they run, and how often they compare them with each other."""
 UPDATE = "$SYS.REQ.CLAIMS.UPDATE"
 LOOKUP = "$SYS.REQ.ACCOUNT.{account}.CLAIMS.LOOKUP"
 ANSWER_NANOSECONDS = 60_000_000_000
@@ -86,7 +86,7 @@ class Nkey:
 
 
 class NatsSeeds(msgspec.Struct, frozen=True):
-    """Seeds of all that signs; whoever has this file may let in any box."""
+    """Seeds of all that signs; with this file any box can be let in."""
 
     operator: str
     system: str
@@ -232,14 +232,14 @@ def _account(seed: str) -> Nkey:
 
 
 def _hq_claims() -> dict[str, Any]:
-    # An export is for whoever the operator has let in: these two accounts.
+    # An export is for the accounts of the operator: these two accounts.
     exports = [{"name": what, "subject": f"mcf.*.{what}", "type": "service"} for what in SHARED]
     exports += [{"name": what, "subject": what, "type": "service"} | _answers(what) for what in FOR_THE_RELAY]
     return _claims(_FREE | _NO_STORE | _STORE, exports=exports)
 
 
 def _answers(subject: str) -> dict[str, str]:
-    """Of a consumer come as many messages as were asked for."""
+    """A consumer sends as many messages as were requested."""
     return {"response_type": "Stream"} if ".MSG.NEXT." in subject else {}
 
 

@@ -68,7 +68,7 @@ class ReceivedCalendar(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MessageRefused(Exception):
-    """What came is not taken, and `reason` says why; `nim` is what it says of itself, which nobody has proven."""
+    """What came is not taken, and `reason` says why; `nim` is what it says of itself, without proof."""
 
     def __init__(self, reason: Reason, detail: str, nim: str = "") -> None:
         super().__init__(detail)
@@ -89,7 +89,7 @@ def is_junk(message: Message, refused: MessageRefused) -> bool:
 
 class BoxKeyRing(Protocol):
     def keys_of(self, machine: str) -> Sequence[VerifyingKey]:
-        """Those that may sign for it today; none for a machine that nobody has added."""
+        """Those that may sign for it today; none for a machine that was not added."""
         ...
 
     def owner(self, key_id: str) -> str | None:

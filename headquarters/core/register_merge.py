@@ -1,4 +1,4 @@
-"""One row of the register as two databases or copies know it, made one: nothing that either was told to take away comes back.
+"""One row of the register as two databases or copies know it, made one: nothing that either has revoked or disabled comes back.
 
 A revocation and a disabled person are facts that only grow, and of what changes both ways the later counts, whichever of the two databases is
 newer; of equally late ones `ours`. Merged again, nothing changes."""
@@ -17,7 +17,7 @@ def merged_box(ours: Row, theirs: Row) -> Row:
 
 
 def merged_key(ours: Row, theirs: Row) -> Row:
-    """A key is revoked unless its last revocation was taken back by somebody who knew of it (`restored`: which one)."""
+    """A key is revoked unless its last revocation was taken back by one who knew of it (`restored`: which one)."""
     restored = max(_at(ours, "restored"), _at(theirs, "restored"))
     revoked = max(restored, _at(ours, "revoked_at"), _at(theirs, "revoked_at"))
     is_revoked = revoked > restored
@@ -37,7 +37,7 @@ def merged_ledger(ours: Row, theirs: Row) -> Row:
 
 
 def merged_person(ours: Row, theirs: Row) -> Row:
-    """The last password; whoever was disabled anywhere is."""
+    """The last password; a person disabled in either stays so."""
     return {**_later(ours, theirs), "disabled": bool(ours["disabled"] or theirs["disabled"])}
 
 

@@ -45,7 +45,7 @@ class Fact(msgspec.Struct, frozen=True):
 
     @property
     def is_passing(self) -> bool:
-        """Numbers that nobody will ever send are no such gap: a person says what was in them."""
+        """Numbers that no box will ever send are no such gap: a person says what was in them."""
         return self.kind in PASSING and self.facts.get("what") != GONE
 
 

@@ -56,7 +56,7 @@ class Gatherer(Generic[T, R]):
     async def _settle(self, batch: Sequence[tuple[T, asyncio.Future[R]]]) -> None:
         try:
             results = await self._take([one for one, _ in batch])
-        except Exception as error:  # noqa: BLE001  # whoever waits gets it; the next batch is another
+        except Exception as error:  # noqa: BLE001  # the callers get it; the next batch is another
             if len(batch) > 1 and (isinstance(error, BadContent) or not isinstance(error, StaleRing | StoreError)):
                 await self._settle_each(batch)
                 return
@@ -79,7 +79,7 @@ class Threads:
         self._executor = ThreadPoolExecutor(count, thread_name_prefix="hq")
 
     async def run(self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        """What is once begun goes on to its end, also when nobody waits for it any more."""
+        """What is once begun goes on to its end, also without a caller."""
         return await asyncio.get_running_loop().run_in_executor(self._executor, lambda: work(*arguments, **named))
 
     def close(self) -> None:

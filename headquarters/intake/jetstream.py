@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 import structlog
 
-from common.wire.cancellation import ended
+from common.turns import ended
 from common.wire.keys import BadCredentials
 from common.wire.nats_client import Client, Msg, NatsError, NoAnswer
 from common.wire.nats_headers import CLOSURES_STREAM, PRESENCE, PRESENCE_STREAM
@@ -38,7 +38,7 @@ log = structlog.get_logger(__name__)
 
 PRESENCES_AT_ONCE = 200
 LOOK_EVERY_SECONDS = 10.0
-"""Nobody waits for an answer to a word in the stream: those of some seconds come together, when most have been asked with and are kept."""
+"""No box waits for an answer to a presence in the stream: those of some seconds are taken together, when most have come as requests too."""
 
 ACK_SECONDS = 60
 IN_FLIGHT = 20_000
@@ -144,7 +144,7 @@ class JetStreamIntake:
                     await session(client)
                 finally:
                     await client.close()
-            except Exception as error:  # whatever somebody's message has caused, the others go on
+            except Exception as error:  # whatever one message has caused, the others go on
                 reason = f"{type(error).__name__}: {error}"
                 if reason != trouble:
                     trouble = reason
@@ -201,7 +201,7 @@ class JetStreamIntake:
         count = 0
         for first, last in missing:
             count += await self._read_again(client, first, last)
-            # Where no message is, there is none that was acknowledged: the stream was emptied by somebody.
+            # Where no message is, there is none that was acknowledged: the stream was emptied.
             await self._threads.run(store.keep, *self._stream, first, last)
         log.info("storage.healed", read=count)
 
@@ -238,7 +238,7 @@ class JetStreamIntake:
         finally:
             await ended(keeping)
             with contextlib.suppress(*TROUBLE, asyncio.CancelledError):
-                keeping.result()  # told already, or less than what has ended this
+                keeping.result()  # logged already, or less than what has ended this
 
     async def _keep(self, messages: Sequence[Msg], looked: Batch) -> None:
         """Kept, then acknowledged."""

@@ -1,4 +1,4 @@
-"""Boxes that join: a code is made for one, it is answered with what it needs, and whoever guesses is slowed."""
+"""Boxes that join: a code is made for one, it is answered with what it needs, and guesses are slowed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ log = structlog.get_logger(__name__)
 
 CLOSURES_PATH = "closures"
 MINUTES = 60
-"""How long a code may be used, unless somebody says otherwise."""
+"""How long a code may be used by default."""
 MOST_MINUTES = 7 * 24 * 60
 RULES = LoginRules(account=Budget(600, 0.1), address=Budget(10, 30), address_long=Budget(100, 300))
 """Wrong codes: ten at once from one address and two a minute, ten a second of all together."""
@@ -42,7 +42,7 @@ class TooManyGuesses(Exception):
 
 
 class JoinTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """What boxes are told. `url`: of this headquarters, empty where it is not configured; `servers`: of NATS, for boxes; `authority`: PEM of both, where
+    """The answer to a box. `url`: of this headquarters, empty where it is not configured; `servers`: of NATS, for boxes; `authority`: PEM of both, where
     no public one vouches for them, and `certificate` what this headquarters shows then, where it shows one itself; `issuer`: what lets boxes in
     at the servers, without which closures go over HTTPS."""
 
@@ -74,7 +74,7 @@ class JoinService:
     """One for each instance."""
 
     def __init__(self, store: HqStore, threads: Threads, terms: JoinTerms, *, is_direct: bool = False) -> None:
-        """`is_direct`: no web server of somebody else's stands in front."""
+        """`is_direct`: no other web server stands in front."""
         self._store = store
         self._threads = threads
         self._terms = terms

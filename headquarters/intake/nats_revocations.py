@@ -1,4 +1,4 @@
-"""Boxes that are revoked are cut off at the NATS servers, within a second, whoever has revoked them and by which instance or command.
+"""Boxes that are revoked are cut off at the NATS servers, within a second, by any instance or command.
 
 The servers let boxes in by the account of the shops, which names the users that it does not let in. What the register says is compared with it
 whenever the register has changed, and once a minute: a server may have been away, or put back."""

@@ -14,7 +14,7 @@ import msgspec
 import structlog
 from msgspec import UNSET
 
-from common.wire.cancellation import ended
+from common.turns import ended
 from common.wire.nats_client import Client, Msg, NatsError, NoAnswer
 from common.wire.nats_headers import ASK, CLOSURE, CLOSURES_STREAM
 from common.wire.nats_pull import NatsOptions
@@ -39,7 +39,7 @@ KNOWS_NO_END = "0.1.0"
 """The version whose boxes know no `to_z`."""
 NO_ROOM_SECONDS = 3600.0
 REPLIES_NOT_TO = ("$", "mcf.")
-"""An answer goes to whoever asked, never into the servers' own subjects or the streams'."""
+"""An answer goes to the sender, never into the servers' own subjects or the streams'."""
 LOOK_SECONDS = 2.0
 FLOOD = 2000
 """Kilobytes and messages that were dropped of one NIM between two looks: its questions are not listened to any more,"""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import structlog
 from msgspec import UNSET
 
-from common.wire.cancellation import ended
+from common.turns import ended
 from common.wire.closure import Trial
 from common.wire.errors import BadEvent
 from common.wire.presence import MOST_BYTES, PresenceAnswer, WantedClosures, read_presence
@@ -32,7 +32,7 @@ from headquarters.store.taken import StreamName, Taken
 log = structlog.get_logger(__name__)
 
 QUIET_MILLIS = 10_000
-"""A book that got a closure that short ago is being sent: nothing is asked of it."""
+"""A book that got a closure that short ago is being sent: nothing is requested of it."""
 BY_KEY = ("unsigned", "unknown", "foreign", "time")
 """Reasons that newer keys may take away."""
 PRESENCE_EVERY = 4.0
@@ -66,7 +66,7 @@ class Reception:
         self.counted: Counter[str] = Counter()
         """Since the start, by outcome or reason; for the metrics."""
         self.is_behind = False
-        """Closures are on their way here that no transaction has taken yet: nothing is asked of a box meanwhile."""
+        """Closures are on their way here that no transaction has taken yet: nothing is requested of a box meanwhile."""
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -159,7 +159,7 @@ class Reception:
         self.counted["trial"] += 1
 
     async def presence(self, message: Message, *, counts: bool = True) -> PresenceAnswer:
-        """What has to be asked of the box; Refused, or StoreError. It counts as asked unless the answer does not go to the box."""
+        """What to request of the box; Refused, or StoreError. It counts as requested unless the answer does not go to the box."""
         return await self._with_evidence(message, lambda ring: self._presence(message, ring, counts))
 
     async def _with_evidence(self, message: Message, attempt: Callable[[KeysOfRevision], Awaitable[T]]) -> T:

@@ -1,4 +1,4 @@
-"""What is asked of the streams themselves, and reading one by number, beside its consumer: what headquarters has acknowledged once
+"""Queries to the streams themselves, and reading one by number, beside its consumer: what headquarters has acknowledged once
 and holds no more.
 
 Reads with `DIRECT.GET` in batches (nats-server 2.11 and newer), which changes nothing on the server."""
@@ -37,7 +37,7 @@ class StreamInfo(msgspec.Struct, frozen=True):
     created: str
     last_seq: int
     room: int | None = None
-    """Messages that the subject asked for can still take; None: any number."""
+    """Messages that the subject can still take; None: any number."""
 
 
 async def call(client: Client, what: str, request: Any) -> dict[str, Any]:
@@ -109,7 +109,7 @@ async def read_stream(
         messages = [_message(msg) for msg in found]
         if not messages:
             return
-        yield messages  # fewer than asked for need not be the last: large ones end a batch sooner
+        yield messages  # fewer than requested need not be the last: large ones end a batch sooner
         start = (messages[-1].stream_seq or 0) + 1
 
 

@@ -11,12 +11,11 @@ from litestar.datastructures import Cookie
 from litestar.exceptions import NotFoundException
 from litestar.response import Redirect
 
-from common.cookies import cookie_of, name_of
 from common.language import LANGUAGES, Text
 from common.login_guard import DEVICE_SECONDS, Attempted, TooManyTries, new_device
 from common.passwords import is_of_today
 from common.turns import Busy
-from common.web.security import HEADERS, is_own_origin, redirect_after_login, set_cookie
+from common.web.security import HEADERS, cookie_of, is_own_origin, name_of, redirect_after_login, return_cookie
 from headquarters.api.access import COOKIE, address_of_request, person_of_token
 from headquarters.page.shared import FOREIGN, LANGUAGE_COOKIE, RETURN_COOKIE, THROTTLED, AnyRequest, Screens
 
@@ -24,7 +23,7 @@ TYPES = {"css": "text/css; charset=utf-8", "svg": "image/svg+xml"}
 FILES = ("tabler.css", "kit.css", "icon.svg")
 YEAR_SECONDS = 31_536_000
 DEVICE = "hq_device"
-"""The cookie of a browser in which somebody has logged in."""
+"""The cookie of a session."""
 
 
 @get("/ui/login")
@@ -51,7 +50,7 @@ async def login(request: AnyRequest, screens: Screens) -> Response[bytes] | Redi
     cookies = [_cookie(screens, COOKIE, token)]
     if stored is not None:
         cookies.append(_cookie(screens, DEVICE, new_device(name, stored, time.time()), DEVICE_SECONDS))
-    return Redirect(place, status_code=303, cookies=cookies, headers={"set-cookie": set_cookie(RETURN_COOKIE, "")})
+    return Redirect(place, status_code=303, cookies=cookies, headers={"set-cookie": return_cookie(RETURN_COOKIE, "")})
 
 
 async def _problem(request: AnyRequest, screens: Screens, name: str, password: str) -> tuple[Text | None, int]:

@@ -16,12 +16,11 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException, NotFoundException
 
 from common import numbers
-from common.cookies import cookie_of
 from common.language import Counted, Language, Speaker, Text, chosen
 from common.login_guard import Budget, LoginGuard, LoginRules
 from common.web import charts, formats
 from common.web.icons import MenuItem, icon, is_here
-from common.web.security import HEADERS, is_own_form
+from common.web.security import HEADERS, cookie_of, is_own_form
 from headquarters.api.access import Caller, person_of
 from headquarters.core.reception import day_of
 from headquarters.core.wording import KIND, Facts, Kind, sentence
@@ -173,6 +172,6 @@ def text_of(request: AnyRequest, name: str) -> str:
 
 
 def page_of(request: AnyRequest) -> int:
-    """`page` of the query, from 0 on; whoever asks beyond the last is shown the last."""
+    """`page` of the query, from 0 on; beyond the last it is the last."""
     text = text_of(request, "page")
     return int(text[:MOST_DIGITS]) if text.isascii() and text.isdecimal() else 0

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Table, create_engine, event, text
@@ -25,10 +26,11 @@ MIGRATING = 8_490_001
 """The advisory lock: two instances that start at once migrate one after the other."""
 
 Row = dict[str, Any]
+InsertOf = Callable[[Table], sqlite.Insert | postgresql.Insert]
 
 
 class StoreError(Exception):
-    """The database cannot be used now; nothing of what was asked has been kept."""
+    """The database cannot be used now; nothing of the call was stored."""
 
 
 class BadContent(StoreError):
@@ -161,9 +163,13 @@ def is_sqlite(connection: Connection) -> bool:
     return connection.dialect.name == "sqlite"
 
 
-def insert_into(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
+def insert_of(connection: Connection) -> InsertOf:
     """With `on_conflict_…`, which both have, each in its own dialect."""
-    return sqlite.insert(table) if is_sqlite(connection) else postgresql.insert(table)
+    return sqlite.insert if is_sqlite(connection) else postgresql.insert
+
+
+def insert_into(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
+    return insert_of(connection)(table)
 
 
 def insert_new(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
@@ -175,6 +181,12 @@ def insert_new(connection: Connection, table: Table, rows: Sequence[Row]) -> Non
 def upsert(connection: Connection, table: Table, rows: Sequence[Row], replaced: Sequence[str]) -> None:
     """New rows, or where there is one with that primary key, its columns `replaced`. Each key once."""
     if rows:
-        statement = insert_into(connection, table)
-        values = {name: statement.excluded[name] for name in replaced}
-        connection.execute(statement.on_conflict_do_update(index_elements=list(table.primary_key), set_=values), rows)
+        connection.execute(_upserting(insert_of(connection), table, tuple(replaced)), rows)
+
+
+@cache
+def _upserting(insert: InsertOf, table: Table, replaced: tuple[str, ...]) -> sqlite.Insert | postgresql.Insert:
+    """Made once: making it takes as long as executing it."""
+    statement = insert(table)
+    values = {name: statement.excluded[name] for name in replaced}
+    return statement.on_conflict_do_update(index_elements=list(table.primary_key), set_=values)

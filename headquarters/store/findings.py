@@ -1,4 +1,4 @@
-"""Findings and their life: found, seen by somebody, solved by themselves or by somebody, told once and once more.
+"""Findings and their life: found, seen by a person, solved by themselves or by a person, notified once and once more.
 
 What time brings about: who has been silent, and when each shop usually closes."""
 
@@ -52,7 +52,7 @@ class ClosureFact(msgspec.Struct, frozen=True):
 
 
 class StoredFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """Times in milliseconds; `solved_by` is empty when it solved itself, `label` when nobody has said what the shop is called."""
+    """Times in milliseconds; `solved_by` is empty when it solved itself, `label` when the shop has no name."""
 
     id: int
     kind: Kind
@@ -77,7 +77,7 @@ def keep_found(connection: Connection, found: Iterable[ClosureFact], now: int) -
 
 
 def keep_fact(connection: Connection, book: tuple[str, str], nim: str, fact: Fact, now: int) -> bool:
-    """False when it is there already; of what stands in the books for ever, also when somebody has solved it."""
+    """False when it is there already; of what stands in the books for ever, also when a person has solved it."""
     table = tables.finding.c
     same = and_(table.machine == book[0], table.mode == book[1], table.kind == fact.kind, table.key == fact.key)
     if fact.is_passing:
@@ -134,7 +134,7 @@ def invalidate(connection: Connection, book: tuple[str, str], numbers: set[int],
 
 
 def nim_of(connection: Connection, machine: str) -> str:
-    """As its box was added; the machine itself where nobody has."""
+    """The label of its box; the machine itself without one."""
     return connection.scalar(select(tables.box.c.nim).where(tables.box.c.machine == machine)) or machine
 
 
@@ -168,7 +168,7 @@ class FindingStore:
             return int(connection.scalar(select(func.count(table.id)).where(table.solved_at.is_(None))) or 0)
 
     def see(self, id_: int, who: str, now: int) -> bool:
-        """Somebody knows of it; False when there is no open one of that id."""
+        """A person knows of it; False when there is no open one of that id."""
         table = tables.finding.c
         if id_ > MOST_ID:
             return False
@@ -177,7 +177,7 @@ class FindingStore:
             return connection.execute(update(tables.finding).where(one).values(seen_at=now, seen_by=who)).rowcount == 1
 
     def solve(self, id_: int, who: str, note: str, now: int) -> bool:
-        """Somebody says what became of it; False when there is no open one of that id."""
+        """A person says what became of it; False when there is no open one of that id."""
         table = tables.finding.c
         if id_ > MOST_ID:
             return False
@@ -194,8 +194,8 @@ class FindingStore:
         self, *, older_than: int, now: int, lease: int, limit: int = 50, teller: str = ""
     ) -> list[StoredFinding]:
         """Those that this teller has to tell, the worst first, for this instance alone until `lease` milliseconds are over: open ones, of which
-        those that may pass by themselves were found before `older_than`, and solved ones that it told when they were open. One that solved
-        itself before it was told is never told."""
+        those that may pass by themselves were found before `older_than`, and solved ones that it sent when they were open. One that solved
+        itself before is never sent."""
         finding, mine, ahead = tables.finding.c, tables.telling.c, now + AHEAD_MILLIS
         claimed_until = func.coalesce(mine.claimed_until, 0)
         state = func.coalesce(mine.told, finding.told)

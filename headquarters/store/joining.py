@@ -31,7 +31,7 @@ class JoinRefused(Exception):
 
 
 class JoinCode(msgspec.Struct, frozen=True, kw_only=True):
-    """Times in ms. `used_by`: the public key of the box that has joined by it; None while nobody has."""
+    """Times in ms. `used_by`: the public key of the box that has joined by it; None while it is unused."""
 
     nims: tuple[str, ...]
     label: str
@@ -58,7 +58,7 @@ class Joining:
     def make_code(
         self, nims: Sequence[str], *, now: int, ends_at: int, by: str, label: str = "", region: str = ""
     ) -> str:
-        """The code, which is shown once. Codes for one of these machines that nobody has used yet are withdrawn."""
+        """The code, which is shown once. Unused codes for one of these machines are withdrawn."""
         code, table = new_code(), tables.join_code
         machines = {machine_of(nim) for nim in nims}
         row = {"nims": msgspec.json.encode(nims).decode(), "label": label, "region": region, "made_by": by}

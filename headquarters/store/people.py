@@ -62,7 +62,7 @@ class HqPeople:
             return True
 
     def change(self, name: str, now: int, *, password: str | None = None, disabled: bool | None = None) -> bool:
-        """Either ends the person's sessions at once; False when there is nobody of that name."""
+        """Either ends the person's sessions at once; False when there is no such name."""
         values = {"password": password, "disabled": disabled}
         changes = {key: value for key, value in values.items() if value is not None}
         table = tables.person.c
@@ -84,7 +84,7 @@ class HqPeople:
             connection.execute(one.values(password=hashed))
 
     def password(self, name: str) -> str | None:
-        """The hash; None for nobody, and for somebody who may not any more."""
+        """The hash; None for an unknown name, and for a disabled person."""
         table = tables.person.c
         with self._settled.reading() as connection:
             one = select(table.password).where(table.name == name, table.disabled.is_(False))

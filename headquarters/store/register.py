@@ -45,7 +45,7 @@ OF_A_LEDGER = ("gap", "fork", "chain")
 _ID = re.compile(next(part.pattern for part in Id.__metadata__ if part.pattern))  # type: ignore[attr-defined]  # as below
 _NIM = re.compile(next(part.pattern for part in Nim.__metadata__ if part.pattern))  # type: ignore[attr-defined]  # Annotated
 _OF_PRESENCE: tuple[Kind, ...] = ("late", "tax-server", "version", "clock", "deferred", "clone")
-"""Kinds that nobody asks for of a shop that is closed for good."""
+"""Kinds without a meaning for a shop that is closed for good."""
 
 
 class RegisteredBox(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,7 +163,7 @@ class Register:
             return ids
 
     def retire(self, machine: str, now: int) -> bool:
-        """The shop is closed for good: its keys are revoked, nobody waits for it, and it is in no list. Its closures stay, with its name. False
+        """The shop is closed for good: its keys are revoked, it is not missed, and it is in no list. Its closures stay, with its name. False
         when there is no such box that is open. To add it again opens it again."""
         keys, findings = tables.box_key.c, tables.finding.c
         still = and_(findings.machine == machine, findings.kind.in_(_OF_PRESENCE), findings.solved_at.is_(None))
@@ -178,7 +178,7 @@ class Register:
             return True
 
     def withdraw(self, machine: str, key_id: str, since: int, now: int) -> int | None:
-        """What headquarters got under that key from `since` on (ms) was perhaps not the box's: it is taken out of the table, and the box asked for
+        """What headquarters got under that key from `since` on (ms) was perhaps not the box's: it is taken out of the table, and the box sends
         it. How many closures that were; None when that box has no such key, or it was not revoked."""
         table = tables.box_key.c
         one = (table.machine == machine, table.key_id == key_id, table.revoked_at.is_not(None))
@@ -213,7 +213,7 @@ class Register:
             return True
 
     def ledgers(self, machine: str) -> list[AcceptedLedger]:
-        """Those that somebody has accepted in the place of one that was lost, newest first."""
+        """Those that were accepted in the place of a lost one, newest first."""
         table = tables.ledger.c
         query = select(tables.ledger).where(table.machine == machine).order_by(table.accepted_at.desc())
         with self._database.read() as connection:

@@ -1,7 +1,7 @@
 """The revision of the register: every change has one of its own, and is alone while it is made.
 
 It counts up, and its lower half is drawn, so that two histories of a database that was put back never have the same one. `TRAIL` are the last
-ones: a database that has not come from the revision that somebody knows has lost something."""
+ones: a database that has not come from a known revision has lost something."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ import contextlib
 import secrets
 import threading
 from collections.abc import Callable, Iterator
+from functools import cache
 
-from sqlalchemy import BigInteger, Case, ColumnElement, Connection, case, cast, select, text, update
+from sqlalchemy import BigInteger, Case, ColumnElement, Connection, bindparam, case, cast, select, text, update
 from sqlalchemy import Text as SqlText
+from sqlalchemy.sql.dml import ReturningInsert
 
 from headquarters.store import tables
-from headquarters.store.database import Database, StoreError, insert_into, insert_new, is_sqlite
+from headquarters.store.database import Database, InsertOf, StoreError, insert_new, insert_of, is_sqlite
 
 REVISION, TRAIL = "revision", "trail"
 MOST_TRAIL = 100
 _DRAWN_BITS = 32
 _CHANGING = 8_490_002
-"""The advisory lock. Not the row alone: PostgreSQL lets new readers of a row pass whoever waits to write it, for as long as they come."""
+"""The advisory lock. Not the row alone: PostgreSQL lets new readers of a row pass a waiting writer, for as long as they come."""
 _REVISION = select(tables.meta.c.value).where(tables.meta.c.name == REVISION)
 
 
@@ -46,7 +48,7 @@ def check_descent(connection: Connection, last: int) -> int:
 
 
 def hold_revision(connection: Connection, looked_with: int | None) -> None:
-    """StaleRing unless the keys are those of that revision, and none is added or revoked before this transaction ends. Whoever wants to change
+    """StaleRing unless the keys are those of that revision, and none is added or revoked before this transaction ends. A change of
     them is waited for first."""
     if looked_with is None:
         return
@@ -67,13 +69,13 @@ def changing(database: Database) -> Iterator[Connection]:
         yield connection
 
 
-def after(before: ColumnElement[int], now: int) -> Case[int]:
+def after(before: ColumnElement[int], now: int | ColumnElement[int]) -> Case[int]:
     """The time of a change (ms): now, but always later than that of the one before, whatever the clock was then."""
     return case((before >= now, before + 1), else_=now)
 
 
 def be_alone(connection: Connection) -> None:
-    """Until this transaction ends, nobody else changes the register or holds its revision."""
+    """Until this transaction ends, no other one changes the register or has its revision."""
     if not is_sqlite(connection):
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CHANGING})
 
@@ -99,11 +101,17 @@ ARRIVAL = "arrival"
 
 def next_arrival(connection: Connection, now: int) -> int:
     """ClosureRecord until the transaction ends."""
-    meta = tables.meta
+    return int(connection.scalar(_arriving(insert_of(connection)), {"now": now}) or 0)
+
+
+@cache
+def _arriving(insert: InsertOf) -> ReturningInsert[tuple[str]]:
+    """Made once: making it takes as long as executing it."""
+    meta, now = tables.meta, bindparam("now", type_=BigInteger)
     following = after(cast(meta.c.value, BigInteger), now)
-    statement = insert_into(connection, meta).values(name=ARRIVAL, value=str(now))
+    statement = insert(meta).values(name=ARRIVAL, value=cast(now, SqlText))
     statement = statement.on_conflict_do_update(index_elements=["name"], set_={"value": cast(following, SqlText)})
-    return int(connection.scalar(statement.returning(meta.c.value)) or 0)
+    return statement.returning(meta.c.value)
 
 
 TRIES = 5
@@ -128,7 +136,7 @@ class Settled:
             for _ in range(TRIES):
                 if self.state.look is None or revision_of(connection) == self.state.revision:
                     break
-                stack.close()  # nobody looks while a connection is held
+                stack.close()  # no waiter looks while a connection is in use
                 self._settle(self.state.look)
                 connection = stack.enter_context(self._database.read())
             else:
@@ -139,7 +147,7 @@ class Settled:
         with self.state.looking:
             with self._database.read() as connection:
                 is_settled = revision_of(connection) == self.state.revision
-            if not is_settled:  # by whoever was first
+            if not is_settled:  # by the first
                 self.state.revision = look()
 
 

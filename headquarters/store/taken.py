@@ -65,7 +65,7 @@ class TakenMessages:
 
 
 def keep_taken(connection: Connection, taken: Taken) -> None:
-    """Every instance writes this row, and whoever has written it holds up the others until the commit: the last thing of a transaction."""
+    """Every instance writes this row, and its writer delays the others until the commit: the last thing of a transaction."""
     _write(connection, taken.stream, taken.created, [(number, number) for number in sorted(taken.numbers)])
 
 

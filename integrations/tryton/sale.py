@@ -1,7 +1,7 @@
 """A sale that is paid is certified by the fiscal machine, through mcfd: once, whatever happens on the way.
 
-Paying gives the sale its number and ends its transaction; only then mcfd is asked, in a transaction of its own (Tryton's queue, with or without a
-worker). The key of the request is made of the point of sale and the number, so that a sale that is asked for again is the same request."""
+Paying gives the sale its number and ends its transaction; only then mcfd gets it, in a transaction of its own (Tryton's queue, with or without a
+worker). The key of the request is made of the point of sale and the number, so that a repeated sale is the same request."""
 
 from __future__ import annotations
 

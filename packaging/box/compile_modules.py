@@ -3,7 +3,7 @@
 
 It is used without a look at its source, so it has to be whole: all of it is written beside its place, brought to the
 disk, and put in place only then. A power cut leaves either none or the finished one. A module that this Python cannot
-compile has none, and is told when it is imported.
+compile has none, and fails when it is imported.
 
 At an upgrade most modules are what they were: the byte code of the version before (the second folder) is taken over where it
 was made of the same source at the same place by the same Python. On a small box that is a minute less without a daemon. What
@@ -45,7 +45,7 @@ def compiled(source: Path) -> bytes:
     text = source.read_bytes()
     try:
         code = compile(text, str(source), "exec", dont_inherit=True)
-    except Exception:  # noqa: BLE001  # whatever it is, who imports the module is told
+    except Exception:  # noqa: BLE001  # whatever it is, the import reports it
         return b""
     return head_for(text) + marshal.dumps(code)
 

@@ -17,7 +17,7 @@ class MemoryPort:
     """Answers come by `call_soon`, what takes time by `call_later`; nothing is delivered after `close`.
 
     One session outlives its ports, as a machine outlives its cable: a new MemoryPort on the same session is the same
-    machine plugged in again. PortLost when it is unplugged. `on_pause` hears of the session's pause points. `rest` is asked before each
+    machine plugged in again. PortLost when it is unplugged. `on_pause` hears of the session's pause points. `rest` is called before each
     command how many seconds of the loop are left to others first."""
 
     def __init__(self, session: LineSession | Replay, rest: Callable[[], float] = lambda: 0.0) -> None:

@@ -204,7 +204,7 @@ class Replay:
         return (at for at in range(self._at, len(self._exchanges)) if not self._exchanges[at].is_read)
 
     def _otherwise(self, expected: int, request: Request) -> tuple[Piece, ...]:
-        """Not what was asked then: a cancellation is an answer of its own; the same command with other data gets its answer;
+        """Another command than in the recording: a cancellation is an answer of its own; the same command with other data gets its answer;
         what was recorded later is played from there."""
         was = self._exchanges[expected].request
         if (request.cmd, request.data) == CANCEL:
@@ -269,7 +269,7 @@ def _answer(request: Request, data: bytes, status_bytes: bytes = _IDLE) -> tuple
 
 
 def exchanges_of(recording: Recording, tell: Callable[[str], None]) -> Iterator[Exchange]:
-    """What came before the first request has nobody who asked for it."""
+    """What came before the first request answers nothing."""
     request: Request | None = None
     began = 0
     pieces: list[Piece] = []

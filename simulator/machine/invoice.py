@@ -130,7 +130,7 @@ def split(whole: int, rate: int, price_mode: str, rounding: Vat = "half-up", unt
 
 
 def _rounded(numerator: int, denominator: int, rounding: Vat) -> int:
-    """Hundredths of a franc, without cents unless those are told."""
+    """Hundredths of a franc, without cents unless those are sent."""
     if rounding == "cents":
         return round_half_up(numerator, denominator)
     denominator *= _FRANC

@@ -104,11 +104,11 @@ class SimulatedMachine:
         self._state.forget()
 
     def leave_open(self) -> None:
-        """Somebody else begins an invoice, and goes away."""
+        """Another program begins an invoice, and goes away."""
         self.execute(commands.OPEN, f"1,AUTRE,{self.options.ifu},FV,TTC,1,LEFT-OPEN".encode())
 
     def certify_foreign(self, *, number: str = "", invoice_type: str = "FV", total: int = 1000) -> RememberedInvoice:
-        """Somebody else uses the machine: an open invoice is gone, the counters move, the last invoice is theirs."""
+        """Another program uses the machine: an open invoice is gone, the counters move, the last invoice is theirs."""
         now = self._tick()
         self._state.forget()
         number = number or f"FOREIGN-{self.fiscal.tc + 1}"

@@ -48,7 +48,7 @@ class FirmwareHabits(msgspec.Struct, frozen=True, kw_only=True):
     odd_types: Annotated[bool, _means("invoice types in words of its own, in C1h and 38h")] = False
     no_codes: Annotated[bool, _means("C1h leaves the code of the last invoice empty")] = False
 
-    vat: Annotated[Vat, _means("VAT rounded half up, up or down to whole francs, or told with cents")] = "half-up"
+    vat: Annotated[Vat, _means("VAT rounded half up, up or down to whole francs, or sent with cents")] = "half-up"
     vat_per_line: Annotated[bool, _means("VAT is computed on each line instead of the group")] = False
     groups_without_vat: Annotated[bool, _means("33h tells the groups' totals without their VAT")] = False
     untaxed_specific: Annotated[bool, _means("in HT mode there is no VAT on the specific tax")] = False

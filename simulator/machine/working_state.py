@@ -21,7 +21,7 @@ from simulator.machine.options import SimulatorOptions
 
 
 class Stage(Enum):
-    __hash__ = object.__hash__  # asked for each command; that of an Enum is written in Python
+    __hash__ = object.__hash__  # called for each command; that of an Enum is written in Python
     IDLE = "idle"
     OPEN = "invoice open"
     ITEMS = "items"
@@ -39,7 +39,7 @@ class Mode(Enum):
 
 
 class Checked(NamedTuple):
-    """A credit note whose check ended before anybody asked again; `total` in hundredths."""
+    """A credit note whose check ended before another 38h; `total` in hundredths."""
 
     answer: str
     total: int

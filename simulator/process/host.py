@@ -46,8 +46,8 @@ class Lateness:
     """How late this host is, in seconds. A real line has no such lateness, so it is made up for, but never by more than there was: nothing
     is quicker than its line.
 
-    `least` of the last times, and no more than any host takes: so much can be taken off what was noticed late. `usual` is what three of four stay under: so much earlier somebody
-    gets up who then waits for the exact moment; at most a fifth of a millisecond, for meanwhile the core is nobody else's."""
+    `least` of the last times, and no more than any host takes: so much can be taken off what was noticed late. `usual` is what three of four stay under: so much earlier a
+    waiter wakes, who then waits for the exact moment; at most a fifth of a millisecond, for meanwhile the core is busy."""
 
     def __init__(self, usual: float) -> None:
         self.usual = usual
@@ -153,7 +153,7 @@ class Terminal:
         fresh.replace(self.link)
 
     def unplug(self) -> None:
-        """The link goes first, unless somebody else has taken the path meanwhile."""
+        """The link goes first, unless another process has taken the path meanwhile."""
         if not self.is_plugged:
             return
         with contextlib.suppress(OSError):

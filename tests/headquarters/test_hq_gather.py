@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from common.wire.cancellation import ended
+from common.turns import ended
 from headquarters.intake.gather import Gatherer
 
 

@@ -11,7 +11,7 @@ from support.hq.store import presence_word, take
 
 from common.wire.instants import instant_millis
 from headquarters.core.lateness import Habit, learn, overdue_day
-from headquarters.findings.watch import Watch, WatchPace
+from headquarters.findings import Watch, WatchPace
 
 UTC = ZoneInfo("Africa/Ouagadougou")
 MINUTE = 60_000

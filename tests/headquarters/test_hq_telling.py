@@ -14,8 +14,7 @@ from support.hq.store import NOW, UTC, take
 
 from headquarters.core import wording
 from headquarters.core.wording import KINDS
-from headquarters.findings.notify import MailNotifier, WebhookNotifier
-from headquarters.findings.watch import LEASE_MILLIS, Watch, WatchPace
+from headquarters.findings import LEASE_MILLIS, MailNotifier, Watch, WatchPace, WebhookNotifier
 from headquarters.store.store import HqStore
 
 

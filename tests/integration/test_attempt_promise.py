@@ -10,8 +10,7 @@ from support.shop import NIM
 
 from bridge.machine import LinkedMachine
 from bridge.replies.answers import Closed
-from daemon.core.audit import Actor
-from daemon.core.call import Call
+from daemon.core.audit import Actor, Call
 from daemon.core.errors import LineLost, MachineAttention, MachineRefused, OutcomeNotStored
 from daemon.store.tables.book import attempts
 from daemon.usecases.reports import inspect

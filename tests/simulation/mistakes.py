@@ -77,7 +77,7 @@ MISTAKES = (
     Mistake(
         8,
         "another activation is another machine (fault 4)",
-        "daemon.core.machine.nim",
+        "daemon.core.machine.state",
         '    return nim if nim != ledger_nim else ""\n',
         '    return ""\n',
     ),

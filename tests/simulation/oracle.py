@@ -18,7 +18,7 @@ from daemon.core.invoice.invoice import CREDITS
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Closure
 from daemon.core.ledger.outage import Outage
-from daemon.core.machine.nim import short_nim
+from daemon.core.machine.state import short_nim
 from daemon.core.report.receipt import Receipt, receipt
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.meta import read_meta

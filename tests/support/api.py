@@ -11,7 +11,7 @@ import httpx
 
 from common.http_server import HttpServer
 from daemon.core import keys
-from daemon.core.call import Call
+from daemon.core.audit import Call
 from daemon.core.invoice.invoice import Customer, Invoice, Item, Payment, TaxLine
 from daemon.core.keys import ApiKey
 from daemon.core.ledger.attempt import Record

@@ -23,7 +23,7 @@ from support.shop import NIM, invoice
 from bridge.commands import USUAL, MachineHabits
 from bridge.errors import PortUnavailable
 from bridge.link import Port, Timers
-from daemon.core.call import Call
+from daemon.core.audit import Call
 from daemon.core.clock import zone
 from daemon.core.invoice.intake import Defaults
 from daemon.core.ledger.attempt import Record

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from bench.siege.attacks import connections, sandbox
+from bench.siege.attacks import connections
 from bench.siege.target import Target
 
 Attack: TypeAlias = Callable[[Target], Awaitable[None]]
@@ -28,8 +28,8 @@ ATTACKS: dict[str, Attack] = {
     "reconnects": connections.reconnects,
     "eight-addresses": connections.eight_addresses,
     "wrong-keys": connections.wrong_keys,
-    "sandbox-objects": sandbox.objects,
-    "sandbox-json": sandbox.json_bombs,
-    "sandbox-pages": sandbox.pages,
-    "sandbox-sales": sandbox.sales,
+    "sandbox-objects": connections.objects,
+    "sandbox-json": connections.json_bombs,
+    "sandbox-pages": connections.pages,
+    "sandbox-sales": connections.sales,
 }

@@ -15,7 +15,7 @@ from daemon.api.http.answers import Headers
 from daemon.api.http.middleware import AFTERWARDS
 from daemon.api.refusals import NimNotInScope, RoleNotAllowed, TooManyRequests, Unauthenticated, WrongLane
 from daemon.core.keys import ApiKey, inspect
-from daemon.core.machine.nim import is_named, same_machine
+from daemon.core.machine.state import is_named, same_machine
 from daemon.core.people import may
 
 MISSING = Text("an API key is needed: send the header Authorization: Bearer <API_KEY>")

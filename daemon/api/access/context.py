@@ -22,7 +22,7 @@ from daemon.core.delivery import Backlog
 from daemon.core.errors import NotFound
 from daemon.core.keys import ApiKey
 from daemon.core.ledger.take_over import MachineIsSpare
-from daemon.core.machine.nim import same_machine
+from daemon.core.machine.state import same_machine
 from daemon.usecases.delivery.events import EventNotifier
 from daemon.usecases.worker.machine_worker import MachineWorker
 from daemon.usecases.worker.machine_workers import MachineWorkers

@@ -13,10 +13,10 @@ from typing import Final, Protocol
 
 import structlog
 
-from common.cookies import cookie_of, set_cookie
 from common.language import Text
 from common.login_guard import DEVICE_SECONDS, Attempted, Budget, LoginGuard, LoginRules, TooManyTries, new_device
 from common.turns import Busy
+from common.web.security import cookie_of, set_cookie
 from daemon.api.http.answers import Header, Headers
 from daemon.api.refusals import TooManyRequests, WrongPassword
 from daemon.core.audit import Actor

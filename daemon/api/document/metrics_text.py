@@ -144,7 +144,7 @@ def _tax_server(workers: Sequence[MachineWorker], now: int) -> Iterator[Metric]:
     links = [(_book(worker), worker.server_link) for worker in workers if worker.server_link is not None]
     yield _gauge(
         "mcfd_tax_server_silence_seconds",
-        "Time since the machine last reached the tax server; from 7 days (604800) on the user has to be told daily.",
+        "Time since the machine last reached the tax server; from 7 days (604800) on the user is warned daily.",
         ((book, _since(machine_millis(link.last_contact), now)) for book, link in links),
     )
     yield _gauge(

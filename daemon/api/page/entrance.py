@@ -8,8 +8,8 @@ from litestar import Request, get, post
 from litestar.exceptions import HTTPException, NotFoundException
 from litestar.types import HTTPScope, Receive, Send
 
-from common.cookies import cookie_of, set_cookie
 from common.language import LANGUAGES, Speaker
+from common.web.security import cookie_of, set_cookie
 from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import DEVICE, device_cookie, session_cookie
 from daemon.api.http.answers import Reply, static_file

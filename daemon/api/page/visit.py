@@ -14,12 +14,11 @@ import msgspec
 from litestar import Request, get, post
 from litestar.handlers import HTTPRouteHandler
 
-from common.cookies import cookie_of
 from common.language import Language, Speaker, Text, chosen
 from common.language.reasons import from_stored
 from common.web import formats, security
 from common.web.icons import MenuItem, is_here
-from common.web.security import RIGHT, is_own_form
+from common.web.security import RIGHT, cookie_of, is_own_form
 from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import token_of
 from daemon.api.http.answers import Answer, Header, Headers, Reply
@@ -28,8 +27,7 @@ from daemon.api.page.rendering import Foreign, NotLoggedIn, Rendering, fault_of
 from daemon.api.page.views.sales_state import sales_state
 from daemon.api.refusals import RoleNotAllowed
 from daemon.api.request.body import read_bytes
-from daemon.core.audit import Actor
-from daemon.core.call import Call
+from daemon.core.audit import Actor, Call
 from daemon.core.people import Right, Session, may
 from daemon.usecases.reports import inspect
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -385,7 +383,7 @@ RETURN_COOKIE: Final = "mcfd_asked"
 
 def remember_return_url(request: Request[Any, Any, Any]) -> Header:
     """`Set-Cookie` beside the way to the login."""
-    return b"set-cookie", security.set_cookie(RETURN_COOKIE, security.return_url(request)).encode()
+    return b"set-cookie", security.return_cookie(RETURN_COOKIE, security.return_url(request)).encode()
 
 
 def redirect_after_login(request: Request[Any, Any, Any], session: Session | None) -> str:
@@ -396,4 +394,4 @@ def redirect_after_login(request: Request[Any, Any, Any], session: Session | Non
 
 
 def forget_return_url() -> Header:
-    return b"set-cookie", security.set_cookie(RETURN_COOKIE, "").encode()
+    return b"set-cookie", security.return_cookie(RETURN_COOKIE, "").encode()

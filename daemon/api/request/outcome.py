@@ -17,12 +17,12 @@ from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.http.answers import Answer, Header, Headers, encoded
 from daemon.api.http.middleware import language_of
 from daemon.api.problems import Problem, problem_of
-from daemon.core.call import Call
+from daemon.core.audit import Call
 from daemon.core.clock import millis_text
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.ledger.deferred import DeferredSale
 from daemon.core.ledger.failure import failure_of
-from daemon.core.machine.nim import short_nim
+from daemon.core.machine.state import short_nim
 from daemon.core.report.receipt import Receipt, receipt
 from daemon.usecases.certification.idempotency import FoundRequest, RequestStatus, find_request
 

@@ -27,7 +27,7 @@ from daemon.core.clock import millis_text
 from daemon.core.delivery import Backlog
 from daemon.core.errors import StorageError, without_paths
 from daemon.core.keys import ApiKey
-from daemon.core.machine.nim import same_machine
+from daemon.core.machine.state import same_machine
 from daemon.core.report.machine_info import tax_server
 from daemon.usecases.deferred.accept import backlog
 from daemon.usecases.outages import open_outage
@@ -36,8 +36,8 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 log = structlog.get_logger(__name__)
 
 FIGURES_PATIENCE = 2.0
-NAMELESS = "damaged (which entries is told to who asks with a key)"
-FAILED = "failed (the reason is told to who asks with a key)"
+NAMELESS = "damaged (the entries are named to requests with a key)"
+FAILED = "failed (the reason is given to requests with a key)"
 
 
 class Live(msgspec.Struct, frozen=True):

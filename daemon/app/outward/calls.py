@@ -22,8 +22,8 @@ from urllib.parse import unquote
 import structlog
 
 from common.language import Text, preferred
+from common.turns import ended
 from common.wire.call import MOST_CALL, MOST_HEADERS, MOST_REPLY, Headers, RelayedCall, RelayedReply, encode, read_call
-from common.wire.cancellation import ended
 from common.wire.errors import BadEvent
 from common.wire.keys import Credentials, NotSealed, unseal
 from common.wire.nats_headers import CALL, PRESENCE
@@ -32,14 +32,14 @@ from daemon.api.http.answers import Answer, new_request_id
 from daemon.api.problems import problem_answer
 from daemon.api.refusals import TooLarge
 from daemon.app.outward.presence import PresenceWords
-from daemon.app.outward.receivers import calls as calls_receiver
-from daemon.app.outward.receivers import subject_names
+from daemon.app.outward.replication import calls as calls_receiver
+from daemon.app.outward.replication import subject_names
 from daemon.app.reload import BringIntoForce
 from daemon.app.runtime import Runtime
 from daemon.app.upkeep.housekeeping import now_millis
 from daemon.core.clock import Clock
 from daemon.core.errors import MachineBusy
-from daemon.core.machine.nim import same_machine, short_nim
+from daemon.core.machine.state import same_machine, short_nim
 from daemon.settings import Settings
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -207,7 +207,8 @@ class Calls:
         announced: dict[str, Sequence[str]] = {}
         """The keys that the last presence named."""
         while True:
-            names = {receiver.name_of(worker.book.nim) for worker in self._workers()}
+            now = [worker.book.nim for worker in self._workers()]
+            names = {*now, *map(receiver.name_of, now)}
             for name in listening.keys() - names:
                 client.unsubscribe(listening.pop(name))
                 announced.pop(name, None)
@@ -234,7 +235,9 @@ class Calls:
         for word in await self._words.words(receiver.key_id):
             if same_machine(word.nim, name):
                 headers = receiver.presence_headers(word.content, word.nim)
-                client.publish(f"{receiver.place(word.nim)}.{PRESENCE}", word.content, headers=headers)
+                client.publish(
+                    f"{receiver.place(receiver.name_of(word.nim))}.{PRESENCE}", word.content, headers=headers
+                )
 
     def _called(self, client: Client, receiver: NatsReceiver, nim: str, msg: Msg) -> None:
         """The only word to a relay that means another box, or asks who is there, is this one's boot. `nim` here and below up to its dash."""
@@ -247,7 +250,8 @@ class Calls:
             log.warning("call.unreadable", nim=nim, reason=str(error))
             return
         if call is None or call.boot != boot:
-            _reply(client, msg, RelayedReply(boot=boot, line=self._line, nim=receiver.name_of(nim)))
+            name = next((receiver.name_of(worker.book.nim) for worker in self._workers_of(nim)), "")
+            _reply(client, msg, RelayedReply(boot=boot, line=self._line, nim=name))
             return
         self._clock.heard(call.sent_at)
         if not call.sealed:

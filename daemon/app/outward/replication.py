@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from common.files import secret_path
 from daemon.app.outward.presence import PresenceWords
-from daemon.app.outward.receivers import headquarters, subject_names
 from daemon.app.reload import BringIntoForce
 from daemon.app.runtime import Runtime
 from daemon.app.upkeep.housekeeping import now_millis
 from daemon.core.audit import Actor
 from daemon.core.delivery import Backlog, Outgoing
 from daemon.core.ledger.attempt import Mode
-from daemon.core.machine.nim import same_machine
+from daemon.core.machine.state import same_machine
 from daemon.settings import Settings, Upstream
+from daemon.settings.model import Webhook
+from daemon.settings.source import is_joined
 from daemon.store.outbox import Outbox
-from daemon.upstream.options import UpstreamReceiver, compose
+from daemon.upstream.options import BadOptions, Options, UpstreamReceiver, compose, no_keys, open_receiver
 from daemon.usecases.delivery.presence import Announcer
 from daemon.usecases.delivery.replicate import Backoff, Replicator
 from daemon.usecases.worker.machine_worker import BookEvent
+
+if TYPE_CHECKING:
+    from daemon.upstream.nats import NatsReceiver
 
 
 @asynccontextmanager
@@ -134,3 +139,54 @@ def _replicator(outbox: Outbox, receiver: UpstreamReceiver, upstream: Upstream) 
         backoff=Backoff(most=upstream.retry_max),
         sandbox=upstream.include_sandbox,
     )
+
+
+def headquarters(
+    upstream: Upstream, lane_keys: Callable[[str], Sequence[str]] = no_keys, nims: Sequence[str] = ()
+) -> UpstreamReceiver:
+    """BadOptions when it cannot be opened as configured."""
+    return open_receiver(upstream.kind, _options(upstream, lane_keys, nims))
+
+
+def subject_names(settings: Settings) -> tuple[str, ...]:
+    """Of its machines, what the box may call them at NATS: as it joined; where its credentials were made by hand, the whole NIM."""
+    return tuple(machine.nim for machine in settings.machine if "-" in machine.nim or is_joined(settings))
+
+
+def calls(upstream: Upstream, lane_keys: Callable[[str], Sequence[str]], nims: Sequence[str]) -> NatsReceiver | None:
+    """Where the calls of the relay come from; None where headquarters is none of NATS."""
+    from daemon.upstream import nats  # noqa: PLC0415  # where it is configured
+
+    return nats.open_receiver(_options(upstream, lane_keys, nims)) if upstream.kind == "nats" else None
+
+
+def _options(upstream: Upstream, lane_keys: Callable[[str], Sequence[str]], nims: Sequence[str]) -> Options:
+    files = [path for path in (upstream.secret_file, upstream.key_file) if path is not None]
+    return Options(
+        url=upstream.url,
+        key_files=tuple(secret_path(path) for path in files),
+        credentials_file=None if upstream.credentials_file is None else secret_path(upstream.credentials_file),
+        tls_ca=upstream.tls_ca,
+        subject_prefix=upstream.subject_prefix,
+        allow_plain=upstream.allow_plain_http,
+        receipt=upstream.receipt,
+        lane_keys=lane_keys,
+        nims=tuple(nims),
+    )
+
+
+def webhook_receiver(number: int, webhook: Webhook) -> UpstreamReceiver:
+    """`number` names the section when BadOptions is raised."""
+    from daemon.upstream.https import open_webhook  # noqa: PLC0415  # with its HTTP client: most boxes have no webhook
+
+    options = Options(
+        url=webhook.url,
+        key_files=(secret_path(webhook.secret_file),),
+        tls_ca=webhook.tls_ca,
+        allow_plain=webhook.allow_plain_http,
+        receipt=webhook.receipt,
+    )
+    try:
+        return open_webhook(options)
+    except BadOptions as error:
+        raise BadOptions(f"webhook[{number}]: {error}") from None

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import msgspec
 import structlog
 
-from daemon.app.outward.receivers import webhook_receiver
+from daemon.app.outward.replication import webhook_receiver
 from daemon.app.reload import BringIntoForce
 from daemon.app.runtime import Runtime
 from daemon.app.upkeep.housekeeping import now_millis

@@ -24,8 +24,7 @@ from daemon.app.outward.webhooks import Webhooks
 from daemon.app.page import files, first_start
 from daemon.app.page.files import order_restore
 from daemon.app.runtime import Runtime
-from daemon.app.upkeep.certificate import Certificate
-from daemon.app.upkeep.housekeeping import now_millis
+from daemon.app.upkeep.housekeeping import Certificate, now_millis
 from daemon.core.audit import Actor
 from daemon.core.clock import zone
 from daemon.core.errors import JoinFailed

@@ -21,14 +21,14 @@ from common import notify
 from common.front import BadCertificate, FrontError, FrontServer, check_pair
 from common.http_server import HttpServer, ServerConfig
 from common.language import Language, Text, ambient, tell, tr
-from common.sockets import is_loopback
+from common.sockets import box_names, host_names, is_loopback
 from daemon.api.page.deps import PortChoice, Probed, SetupRequest
 from daemon.api.page.rendering import BoxFailed, BoxRefused
 from daemon.api.page.screens.first_start import link
 from daemon.api.service import create_first_start
 from daemon.app.runtime import Runtime
 from daemon.core.errors import InvalidRequest, McfdError, PrinterFailed
-from daemon.machines.port_reading import PortReading
+from daemon.core.machine.state import PortReading
 from daemon.owner import as_owner
 from daemon.paper.escpos import as_escpos
 from daemon.paper.layout import Document, QrCode, TextLine, Title
@@ -39,7 +39,7 @@ from daemon.setup.carry_out import carry_out
 from daemon.setup.plan import NETWORKS, SetupPlan, base_urls
 from daemon.setup.request import FirstPerson, SetupResult
 from daemon.setup.search import PortResult, candidates, machines, search
-from daemon.tls.names import SERVER, AuthorityError, box_names, host_names
+from daemon.tls import SERVER_PAIR, AuthorityError
 
 __all__ = ["FirstAddress", "FirstAuthority", "SetupInPage", "link", "serve_first_start"]
 
@@ -74,7 +74,7 @@ class FirstAuthority:
                 renew_if_due(self.folder, names, now)
             else:
                 create(self.folder, names, now)
-            return check_pair(self.folder / SERVER, self.folder / SERVER)
+            return check_pair(self.folder / SERVER_PAIR, self.folder / SERVER_PAIR)
 
 
 @dataclass(frozen=True)

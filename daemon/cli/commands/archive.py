@@ -17,7 +17,7 @@ from daemon.cli.options import examples, json_option, settings_option
 from daemon.cli.output import print_json, say
 from daemon.core.certified_core import CORE_VERSION, core_digest
 from daemon.core.clock import millis_text
-from daemon.core.machine.nim import same_machine
+from daemon.core.machine.state import same_machine
 from daemon.ledger_access import change, existing, now
 from daemon.operations import NoteArchive
 from daemon.owner import as_owner, by_owner

@@ -15,7 +15,7 @@ from daemon.cli.output import moment, print_json, print_table, say
 from daemon.core.clock import BOUND, DAY, EARLIEST, HOUR, millis_text
 from daemon.core.errors import NotFound
 from daemon.core.ledger.book import BookState
-from daemon.core.machine.nim import same_machine
+from daemon.core.machine.state import same_machine
 from daemon.ledger_access import change, now, read_ledger
 from daemon.operations import AcceptTime, RepairTime
 from daemon.settings import Settings

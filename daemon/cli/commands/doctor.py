@@ -69,8 +69,7 @@ def command(config: Path | None, disk: Path | None, pull_the_plug: bool, code_wo
 
 
 def _of_disk(folder: Path, code_word: str | None) -> list[CheckResult]:
-    from daemon.doctor.disk import look_at_disk
-    from daemon.doctor.pull_the_plug import judge_blocks
+    from daemon.doctor.disk import judge_blocks, look_at_disk
 
     if code_word is None:
         return list(look_at_disk(folder))
@@ -81,7 +80,7 @@ def _of_disk(folder: Path, code_word: str | None) -> list[CheckResult]:
 @contextmanager
 def _testing(folder: Path) -> Iterator[None]:
     """As the user whose folder it is; what hinders the test is a failure of the command."""
-    from daemon.doctor.pull_the_plug import CannotTest
+    from daemon.doctor.disk import CannotTest
     from daemon.owner import as_owner
 
     try:
@@ -95,7 +94,7 @@ def _testing(folder: Path) -> Iterator[None]:
 
 def _write(folder: Path) -> int:
     """Until the power goes, or Ctrl-C, which tests nothing."""
-    from daemon.doctor.pull_the_plug import write_blocks
+    from daemon.doctor.disk import write_blocks
 
     say(tr("1. Wait until numbers appear, and at least half a minute more."))
     say(

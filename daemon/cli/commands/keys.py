@@ -10,7 +10,7 @@ from daemon.cli.options import described, json_option, nim_option, settings_opti
 from daemon.cli.output import moment, print_json, print_table, say, stamp, warn
 from daemon.core.keys import LANES, KeyTerms, Lane
 from daemon.core.ledger.attempt import Mode
-from daemon.core.machine.nim import same_machine
+from daemon.core.machine.state import same_machine
 from daemon.core.people import ROLES, USUAL, Role
 from daemon.ledger_access import change, now, read_ledger
 from daemon.operations import CreateKey, RevokeKey

@@ -24,10 +24,9 @@ from daemon.cli.output import print_json, print_pairs, print_table, say, warn
 from daemon.core.clock import Clocks, decide_time
 from daemon.core.ledger.book import BookState
 from daemon.core.ledger.take_over import TakeOver
-from daemon.core.machine.nim import same_machine
+from daemon.core.machine.state import PortReading, Silence, same_machine
 from daemon.doctor.service import MachineHealth, ask
 from daemon.ledger_access import change, now, read_ledger
-from daemon.machines.port_reading import PortReading, Silence
 from daemon.settings import Machine, Settings
 
 if TYPE_CHECKING:

@@ -25,8 +25,7 @@ from daemon.settings import Settings, SettingsError, find, load, parse
 if TYPE_CHECKING:
     from daemon.store.maintenance.backup import Restored
     from daemon.store.maintenance.numbers import LastZ
-    from daemon.whole_box.archive import ArchiveReader
-    from daemon.whole_box.places import Places, RestorePlan
+    from daemon.whole_box.archive import ArchiveReader, Places, RestorePlan
 
 
 @click.command(
@@ -157,8 +156,7 @@ def restore_box(wanted: RestoreOptions) -> BoxRestored:
     finishes it."""
     from daemon.store.maintenance.backup import restore
     from daemon.whole_box.archive import CONFIG as TOML
-    from daemon.whole_box.archive import ArchiveReader
-    from daemon.whole_box.places import places_of, put_back
+    from daemon.whole_box.archive import ArchiveReader, places_of, put_back
 
     place = _place(wanted.config)
     present = _present(place)
@@ -248,7 +246,7 @@ def _recovery_key(file: Path | None) -> str:
 
 
 def _planned(reader: ArchiveReader, settings: Settings, places: Places) -> RestorePlan:
-    from daemon.whole_box.places import OutOfPlace, plan
+    from daemon.whole_box.archive import OutOfPlace, plan
 
     try:
         return plan(reader.files, settings, places)

@@ -35,9 +35,8 @@ from daemon.core.ledger.decision import (
 )
 from daemon.core.ledger.paper import PaperInvoice, read_paper
 from daemon.core.ledger.verdict import Evidence
-from daemon.core.machine.nim import same_machine
+from daemon.core.machine.state import PortReading, same_machine
 from daemon.ledger_access import change, now, read_ledger
-from daemon.machines.port_reading import PortReading
 from daemon.operations import SayLastZ, Settle
 from daemon.settings import Machine, Settings
 

@@ -21,7 +21,7 @@ from daemon.cli.failures import FOUND_WRONG, Failure
 from daemon.cli.options import check_nim, examples, json_option
 from daemon.cli.output import print_json, warn
 from daemon.cli.setup_output import nothing_set_up, result_json, show_changes, show_machines, show_ports, show_result
-from daemon.core.machine.nim import same_machine
+from daemon.core.machine.state import same_machine
 from daemon.core.people import fault_of_name
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def command(**flags: Any) -> int:
     from daemon.setup.previous import previous
     from daemon.setup.request import FirstPerson
     from daemon.setup.search import candidates, machines, search
-    from daemon.tls.names import AuthorityError
+    from daemon.tls import AuthorityError
 
     place = check_place(wanted)
     ports = candidates(wanted.ports)

@@ -36,7 +36,7 @@ command = click.Group("tls")
 @json_option
 def init(settings: Settings, force: bool, as_json: bool) -> None:
     from daemon.setup.carry_out import make_authority, note_authority
-    from daemon.tls.names import AuthorityError
+    from daemon.tls import AuthorityError
 
     try:
         certificate = make_authority(settings, replace=force)
@@ -71,8 +71,8 @@ def init(settings: Settings, force: bool, as_json: bool) -> None:
 @click.argument("file", required=False, type=click.Path(path_type=Path), metavar=tr("FILE"))
 def export_ca(settings: Settings, file: Path | None) -> None:
     from daemon.settings.check import AUTHORITY
+    from daemon.tls import AuthorityError
     from daemon.tls.authority import describe, read
-    from daemon.tls.names import AuthorityError
 
     home = settings.tls_home
     root = home / AUTHORITY
@@ -98,10 +98,10 @@ def export_ca(settings: Settings, file: Path | None) -> None:
 @settings_option
 @json_option
 def show(settings: Settings, as_json: bool) -> None:
+    from daemon.tls import SERVER_PAIR, AuthorityError
     from daemon.tls.authority import describe, read
-    from daemon.tls.names import SERVER, AuthorityError
 
-    file = settings.server.tls_cert or settings.tls_home / SERVER
+    file = settings.server.tls_cert or settings.tls_home / SERVER_PAIR
     try:
         with as_owner(file.parent):
             found = describe(read(file))

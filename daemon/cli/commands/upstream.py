@@ -124,7 +124,7 @@ def test(settings: Settings, nim: str, as_json: bool) -> int:
     if upstream is None:
         raise Failure(tr("no [upstream] section: closures stay in the ledger"))
     machine_nim = find_machine(settings, nim or settings.machine[0].nim).nim
-    from daemon.app.outward.receivers import headquarters
+    from daemon.app.outward.replication import headquarters
     from daemon.upstream.options import BadOptions, compose_trial
 
     try:
@@ -262,7 +262,7 @@ def test_webhooks(settings: Settings, name: str | None, as_json: bool) -> int:
         raise Failure(tr("no [[webhook]] section: events are sent nowhere"))
     if name not in (None, *names):
         raise Failure(tr("no webhook has the name {name}; there is: {known}", name=name, known=", ".join(names)))
-    from daemon.app.outward.receivers import webhook_receiver
+    from daemon.app.outward.replication import webhook_receiver
     from daemon.upstream.options import BadOptions
 
     nim, at = settings.machine[0].nim, _sent_at()

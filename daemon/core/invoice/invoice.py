@@ -76,7 +76,7 @@ class Customer(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True)
 
 
 class Item(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
-    """One line. `amount_ttc` is what the till asked to certify; `line_amount` is what the machine gets
+    """One line. `amount_ttc` is what the till sent; `line_amount` is what the machine gets
     (with VAT in TTC mode, without in HT mode), but for `line_cents` always whole and within a franc of `price * quantity`
     (plus the specific tax)."""
 

@@ -142,7 +142,7 @@ class CommentBody(msgspec.Struct, kw_only=True):
 
 
 class InvoiceBody(msgspec.Struct, kw_only=True, rename="camel"):
-    """An invoice as a till sends it. What is left out gets its default; unknown fields are told in `warnings`."""
+    """An invoice as a till sends it. What is left out gets its default; unknown fields are listed in `warnings`."""
 
     invoice_number: Annotated[Number, Meta(description="The till's own number; certified once per NIM")]
     items: Annotated[

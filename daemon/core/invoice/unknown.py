@@ -87,7 +87,7 @@ def warnings_of(unknown: tuple[Unknown, ...]) -> tuple[Warn, ...]:
 
 
 def refusals_of(unknown: tuple[Unknown, ...]) -> list[FieldError]:
-    """The same where the till asked for that: `Mcfd-Strict: true`."""
+    """The same with `Mcfd-Strict: true`."""
     return [FieldError(each.field, sentence(each)) for each in unknown[:MOST_FIELDS]]
 
 

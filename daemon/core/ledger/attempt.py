@@ -36,7 +36,7 @@ OPEN: tuple[OpenState, ...] = ("begun", "disputed")
 
 REASONS_NOT_SENT: Final = (to_stored(NOT_SENT), "not sent")
 REASONS_NOT_CERTIFIED: Final = (to_stored(NOT_CERTIFIED), "the machine did not certify it")
-"""Where 38h may have been sent, and the machine was asked. As `Record.reason` holds it, and as 0.2 and earlier wrote it."""
+"""Where 38h may have been sent, and the machine was read. As `Record.reason` holds it, and as 0.2 and earlier wrote it."""
 
 UNTOLD = -1
 """A counter that neither the machine sent nor the ledger proves."""

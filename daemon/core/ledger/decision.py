@@ -12,8 +12,7 @@ from daemon.core.ledger.attempt import UNTOLD, Record
 from daemon.core.ledger.book import BookState, LastSeen
 from daemon.core.ledger.paper import PaperInvoice, as_printed, is_plausible, on_paper
 from daemon.core.ledger.verdict import Evidence, Standing, Verdict, is_last, strangers, verdicts, went_down
-from daemon.core.machine.nim import new_name
-from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState
+from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState, new_name
 
 Decision = Literal["certified", "not-certified", "adopt", "lost"]
 DECISIONS: tuple[Decision, ...] = ("certified", "not-certified", "adopt", "lost")
@@ -98,7 +97,7 @@ class Case(msgspec.Struct, frozen=True):
     is_replaced: bool = False
     """Its spare certifies in its place: what is in doubt there may be decided without the machine and without attention."""
     is_awaited: bool = False
-    """An older ledger was put back, and the other machine of its pair certifies nothing before this one was asked."""
+    """An older ledger was put back, and the other machine of its pair certifies nothing before this one was compared."""
 
     @property
     def is_open(self) -> bool:
@@ -131,7 +130,7 @@ class Case(msgspec.Struct, frozen=True):
         return hashlib.sha256(msgspec.json.encode(content)).hexdigest()[:12]
 
     def is_still(self, now: Case) -> bool:
-        """Whether `now`, read again, is this one; a machine that was asked since the ledger wrote its evidence down is believed."""
+        """Whether `now`, read again, is this one; a machine that was read since the ledger wrote its evidence down is believed."""
         mine, theirs = self.evidence, now.evidence
         is_fresher = mine is not None and (theirs is None or mine.at >= theirs.at)
         return self.fingerprint == (msgspec.structs.replace(now, evidence=mine) if is_fresher else now).fingerprint

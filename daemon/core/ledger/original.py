@@ -14,7 +14,7 @@ from daemon.core.invoice.fields import Fields
 from daemon.core.invoice.invoice import CREDITS, SALES
 from daemon.core.invoice.number import Reference, read_reference
 from daemon.core.invoice.request import SHORT_LENGTH
-from daemon.core.machine.nim import activation_of
+from daemon.core.machine.state import activation_of
 
 ORIGINALS: Final[Mapping[str, tuple[str, ...]]] = {"FA": ("FV", "FT"), "EA": ("EV", "ET")}
 FIELD: Final = "creditNoteRef"

@@ -28,7 +28,7 @@ class TakeOver(msgspec.Struct, frozen=True):
 TakeOverStep = Literal["taken over", "taken back", "not certified", "lost"]
 """
 not certified  a person said so of an invoice that was in doubt at the machine that is out of order
-lost           an older copy of the ledger was put back, and a person said that the machine cannot be asked any more what it has certified since
+lost           an older copy of the ledger was put back, and a person said that the machine cannot be read any more
 """
 
 

@@ -90,7 +90,7 @@ def is_last(attempt: Record | Invoice, state: MachineState) -> bool:
 
 
 def resembles(attempt: Record | Invoice, last: LastInvoice) -> bool:
-    """Whether it may be the one in question although it is not told as it was sent: its number with another total or type, or its total and
+    """Whether it may be the one in question although the machine reports it otherwise: its number with another total or type, or its total and
     type under a number that the machine may have changed: signs and accents left out or replaced, a long one cut off."""
     if same_number(last.number, attempt.number):
         return True

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+from typing import Literal
+
 import msgspec
 
+from common.language import Text
 from daemon.core.invoice.invoice import TaxLine
+
+Why = Literal["busy", "missing", "permission", "silent", "stranger", "other"]
+
+_SUFFIX = re.compile(r"(?:-[0-9]{1,9})?")
 
 
 class FiscalCounters(msgspec.Struct, frozen=True, array_like=True):
@@ -71,6 +80,64 @@ class Certified(msgspec.Struct, frozen=True):
     ifu: str
     counters: FiscalCounters
     nim: str = ""
-    """What the machine was called when it certified this, with its activation counter; empty where that is not told."""
+    """What the machine was called when it certified this, with its activation counter; empty where that is not known."""
     fc: int | None = None
     """The counter of the invoice's type, as 38h tells it; C1h does not."""
+
+
+@dataclass(frozen=True)
+class PortReading:
+    """C1h, C2h and the six lines of 2Bh, at one moment."""
+
+    state: MachineState
+    link: ServerLink
+    taxpayer: tuple[str, ...]
+    read_at: int = 0
+    """When it was read by the box's clock (ms): the machine's time is compared with that, however long the person thinks meanwhile."""
+
+
+@dataclass(frozen=True)
+class Silence:
+    """Why nothing was read: another program holds the line (`busy`), no answer (`silent`), or something that is no
+    machine does (`stranger`)."""
+
+    reason: Text
+    why: Why
+
+    @property
+    def busy(self) -> bool:
+        return self.why == "busy"
+
+
+def same_machine(one: str, other: str) -> bool:
+    """Compared up to the dash: some firmware leaves out the activation counter (protocol 3)."""
+    return short_nim(one) == short_nim(other)
+
+
+def short_nim(nim: str) -> str:
+    """Without the activation counter: `EL02000015-1` is `EL02000015` (protocol 3)."""
+    return nim.partition("-")[0]
+
+
+def is_named(nim: str, machine: str) -> bool:
+    """Whether a path's `nim` names that machine: up to the dash, with any activation counter or none (decision 26)."""
+    return nim == machine or (same_machine(nim, machine) and _SUFFIX.fullmatch(nim[len(short_nim(nim)) :]) is not None)
+
+
+def present_nim(answer: str, configured: str, ledger_nim: str) -> str:
+    """The machine's name as of now: as it tells it with its activation counter, else as the configuration has it, else as it was."""
+    if "-" in answer:
+        return answer
+    return configured if "-" in configured and same_machine(configured, ledger_nim) else ledger_nim
+
+
+def new_name(answer: str, configured: str, ledger_nim: str) -> str:
+    """The machine's name of now where it is known by another one; else empty."""
+    nim = present_nim(answer, configured, ledger_nim)
+    return nim if nim != ledger_nim else ""
+
+
+def activation_of(nim: str) -> int | None:
+    """The activation counter in a machine's name; None where there is none."""
+    counter = nim.partition("-")[2]
+    return int(counter) if counter.isascii() and counter.isdigit() else None

@@ -149,7 +149,7 @@ class ZReport(Period, frozen=True, kw_only=True):
         ),
     ] = msgspec.UNSET
     cash_count: Annotated[
-        CashCount | msgspec.UnsetType, Meta(description="Left out where nobody counted the drawer")
+        CashCount | msgspec.UnsetType, Meta(description="Left out where the drawer was not counted")
     ] = msgspec.UNSET
     letterhead: Annotated[
         str, Meta(description="Which letterhead stands on its paper, for ever; empty where it is the present one")

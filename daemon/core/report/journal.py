@@ -1,4 +1,4 @@
-"""The electronic journal: what may be asked of it, and one of its entries in JSON.
+"""The electronic journal: its queries, and one of its entries in JSON.
 
 An entry is one attempt that a till made, whatever became of it. Its request is what went to the machine: what the
 rules derived, folded or adjusted (decisions 1, 2, 4, 24) is in it, and the receipt's `warnings` say so."""
@@ -146,7 +146,7 @@ class JournalEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ]
     invoice_number: Annotated[str, Meta(description="The till's number")]
     invoice_type: Annotated[str, Meta(description="FV, FT, EV, ET, FA or EA")]
-    total_ttc: Annotated[int, Meta(description="The certified total; otherwise what was asked for")]
+    total_ttc: Annotated[int, Meta(description="The certified total; otherwise the requested one")]
     code_secef: Annotated[str, Meta(description="Empty when it was not certified")]
     date_time: Annotated[str, Meta(description="The machine's own 14 digits; empty when it was not certified")]
     begun_at: Annotated[

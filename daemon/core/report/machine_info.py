@@ -12,13 +12,12 @@ from daemon.core.certified_core import CORE_VERSION, core_digest
 from daemon.core.clock import machine_millis
 from daemon.core.invoice.taxes import percent
 from daemon.core.ledger.book import Book
-from daemon.core.machine.nim import short_nim
-from daemon.core.machine.state import MachineState, ServerLink
+from daemon.core.machine.state import MachineState, ServerLink, short_nim
 from daemon.core.report.report_parts import CounterValues, counter_values
 
 DAY_MS = 86_400_000
 ALERT_DAYS = 7
-"""Without contact to the tax server for longer, the law wants the user told, daily (protocol 4)."""
+"""Without contact to the tax server for longer, the law wants a daily warning (protocol 4)."""
 
 
 def last_contact(days: int | None) -> Text:
@@ -48,9 +47,7 @@ class TaxServer(msgspec.Struct, frozen=True, rename="camel"):
     state: Annotated[str, Meta(description="CON, TRA, or DIS (no session open, the normal idle state)")]
     last_error: Annotated[str, Meta(description="The machine's own words")]
     days_since_contact: Annotated[int | None, Meta(description="Null before the first contact")]
-    alert: Annotated[
-        bool, Meta(description="True after more than 7 days without contact: the user has to be told, daily")
-    ]
+    alert: Annotated[bool, Meta(description="True after more than 7 days without contact: a daily warning is due")]
 
 
 class CertifiedCore(msgspec.Struct, frozen=True):

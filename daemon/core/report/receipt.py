@@ -16,7 +16,7 @@ from daemon.core.clock import millis_text
 from daemon.core.invoice.invoice import NO_ITEM, Deferral, Invoice, Psvb, TaxLine, Warn
 from daemon.core.invoice.taxes import percent
 from daemon.core.ledger.attempt import UNTOLD, Record
-from daemon.core.machine.nim import short_nim
+from daemon.core.machine.state import short_nim
 from daemon.core.report.report_parts import Withholding
 
 
@@ -158,7 +158,7 @@ def receipt(record: Record, language: Language = "en", *, copies: int = 0) -> Re
         psvb_by_group=tuple(map(_of_group, record.invoice.withholdings)) if record.invoice.edition else msgspec.UNSET,
         stamp_duty=record.invoice.stamp_duty if record.invoice.edition else msgspec.UNSET,
         warnings=adjustments(record.invoice.warnings, language),
-        # As it was told, also after a repair of the time.
+        # As the machine sent it, also after a repair of the time.
         certified_at=millis_text(record.chained_at or record.ended_at),
         duration_ms=record.duration_ms,
         deferred=_deferred(record.invoice.deferred),

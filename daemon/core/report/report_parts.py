@@ -94,7 +94,7 @@ def counter_values(counters: FiscalCounters) -> CounterValues:
 
 
 class Letterhead(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`taxpayer` are I0 to I5 of 2Bh, empty while the machine has not told them; `name` and `address` are the shop's own words for that time. `labels` name
+    """`taxpayer` are I0 to I5 of 2Bh, empty while the machine has not sent them; `name` and `address` are the shop's own words for that time. `labels` name
     the methods of payment by language, `natures`, `clients` and `comments` what their letters stand for. `logo` is a PNG."""
 
     taxpayer: tuple[str, ...] = ()

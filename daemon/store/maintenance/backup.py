@@ -71,7 +71,7 @@ def restore(
 ) -> Restored:
     """Puts a backup in the place of the ledger, which is kept aside. Every book is marked to be compared with its machine
     before its counters are believed, and goes on after the Z numbers that were given since; a live book of which nothing here
-    knows them asks for its last Z unless `last_z`, the number on paper, says it. Who was disabled since stays so, and nobody is logged in. The copy has its entry in the audit log before it is put in
+    knows them asks for its last Z unless `last_z`, the number on paper, says it. Who was disabled since stays so, and every session ends. The copy has its entry in the audit log before it is put in
     place: by whom, and from which file (`origin`, else `source`). LedgerUnusable when a daemon holds the ledger or the backup is not sound."""
     named, target = target, real_path(target)
     lock = LedgerLock.acquire(target, is_command=True)

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from common.language import Counted, Text
-from daemon.core.call import key_hash_of
+from daemon.core.audit import key_hash_of
 from daemon.core.events import CERTIFIED, CLOSURE
 from daemon.core.invoice.number import number_key
 from daemon.core.ledger.book import Book
-from daemon.core.machine.nim import short_nim
+from daemon.core.machine.state import short_nim
 from daemon.store.maintenance.recompute_counters import is_number_year
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book import deferred

@@ -91,7 +91,7 @@ SELECT ref_id FROM outbox WHERE destination = ? AND book_id = ? AND type = ?;
 SELECT z_number FROM closure WHERE book_id = ? ORDER BY z_number;
 
 -- name: unannounced
--- What an operator has taken over from the machine was announced to nobody.
+-- What an operator has taken over from the machine was not announced.
 WITH announced AS MATERIALIZED (SELECT ref_id FROM event WHERE book_id = ?1 AND type = ?2)
 SELECT seq, number FROM certification
 WHERE book_id = ?1 AND state = 'certified' AND id NOT IN announced

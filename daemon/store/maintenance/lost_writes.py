@@ -1,6 +1,6 @@
 """Writes that were acknowledged and are not in the ledger any more, noticed when it is opened: by the mark of the last commit, or, where there
 is none, by what stands in the WAL behind its last valid frame. The ledger is then an older one, as after a restore: each live book is
-compared with its machine, and an operator is asked."""
+compared with its machine, and an operator decides."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def transactions_behind(connection: sqlite3.Connection, wal: Path) -> int:
 
 
 def note_lost(connection: sqlite3.Connection, found: str) -> None:
-    """Every book has to be compared with its machine, and headquarters is told that this is not the ledger it knew."""
+    """Every book has to be compared with its machine, and headquarters learns that this is not the ledger it knew."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         (at,) = connection.execute(_SQL["newest"]).fetchone()

@@ -19,8 +19,7 @@ from common.language import Text
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.entries import Gap
-from daemon.core.machine.nim import same_machine, short_nim
-from daemon.core.machine.state import MachineState
+from daemon.core.machine.state import MachineState, same_machine, short_nim
 from daemon.store.maintenance.housekeeping import BACKUP_AT, RESTORED_AT, mark_restored
 from daemon.store.sqlite.connection import open_to_read
 from daemon.store.sqlite.high_water import (
@@ -91,7 +90,7 @@ def remember(replaced: Path) -> Marks | None:
 
 
 def _without_cut_off(marks: Marks, ledger: LedgerNumbers) -> Marks:
-    """A ledger that has all that was given also knows of what was reserved: it has that Z, or nobody has. Its answers are answers."""
+    """A ledger that has all that was given also knows of what was reserved: it has that Z, or none has. Its answers are answers."""
     by_name = {}
     for name, mark in marks.books.items():
         book = ledger.marks.books.get(name)
@@ -101,7 +100,7 @@ def _without_cut_off(marks: Marks, ledger: LedgerNumbers) -> Marks:
     return msgspec.structs.replace(marks, books=by_name)
 
 
-# -- whether the last Z has to be asked for -----------------------------------------------------------------------------------
+# -- whether the last Z has to be entered -----------------------------------------------------------------------------------
 
 
 def open_question(mark: int, book: int) -> int:
@@ -134,7 +133,7 @@ def question_at_first_meeting(marks: Marks, *, is_remembered: bool, is_used: boo
 
 
 def new_question() -> int:
-    """A number that no other question has, on whatever disk it was asked."""
+    """A number that no other question has, on any disk."""
     return (uuid.uuid4().int >> 66) + 1
 
 
@@ -205,7 +204,7 @@ def _stated_numbers(connection: sqlite3.Connection, states: Sequence[BookState],
 
 def bring_back(connection: sqlite3.Connection, ledger: Path) -> HighWater:
     """At a start: what was given after this copy of the ledger was made is a gap in it, and what was revoked stays so. A number that was
-    only reserved belongs to a Z that a crash cut off, and is given by its retry; one that another ledger reserved may have been told."""
+    only reserved belongs to a Z that a crash cut off, and is given by its retry; one that another ledger reserved may be on paper."""
     water = HighWater(ledger, read_meta(connection, LEDGER_ID))
     states = [books.book_state(connection, book) for book in books.all_books(connection)]
     z_numbers = {name_of(state): state.z_number for state in states}
@@ -225,7 +224,7 @@ def bring_back(connection: sqlite3.Connection, ledger: Path) -> HighWater:
         connection.execute("ROLLBACK")
         raise
     for state in (books.book_state(connection, state.book) for state in states):
-        if is_met(state):  # another taxpayer's name until the machine has told its own
+        if is_met(state):  # another taxpayer's name until the machine has sent its own
             name = name_of(state)
             water.give(name, state.z_number)
             water.count(name, *numbers(connection, state.book))
@@ -253,7 +252,7 @@ def name_of(state: BookState) -> str:
 
 def catch_up(connection: sqlite3.Connection, book: Book, water: HighWater) -> BookState:
     """The numbers that were given in this book by another ledger are gone, as soon as it is known whose book it is, and a question of another
-    ledger that nobody has answered in this one is asked here; the book as it is then."""
+    ledger without an answer in this one is raised here; the book as it is then."""
     state = books.book_state(connection, book)
     name = name_of(state)
     highest, own = water.highest(name), _question(connection, book)
@@ -294,7 +293,7 @@ def skip_to(connection: sqlite3.Connection, book: Book, z_number: int, *, source
 
 
 def answer(connection: sqlite3.Connection, book: Book, z_number: int, *, source: str) -> None:
-    """A person enters the last Z: the next one is after it, and nothing is asked any more."""
+    """A person enters the last Z: the next one is after it, and the question is over."""
     skip_to(connection, book, z_number, source=source)
     _write_question(connection, book, -abs(_question(connection, book)))
 

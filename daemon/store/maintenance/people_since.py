@@ -1,5 +1,5 @@
-"""People after a restore: who was disabled since the copy was made stays so, a password that was changed since is the one that works, and nobody
-is logged in. What was decided where is in the two audit logs, from the entry on where they part; no clock is asked."""
+"""People after a restore: who was disabled since the copy was made stays so, a password that was changed since is the one that works, and every
+session ends. What was decided where is in the two audit logs, from the entry on where they part; no clock is read."""
 
 from __future__ import annotations
 

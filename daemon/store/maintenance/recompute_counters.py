@@ -14,8 +14,7 @@ from daemon.core.invoice.number import NumberScope, read_reference
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.entries import Epoch
-from daemon.core.machine.nim import same_machine
-from daemon.core.machine.state import FiscalCounters
+from daemon.core.machine.state import FiscalCounters, same_machine
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book.totals import TotalRow
 

@@ -37,7 +37,7 @@ from daemon.store.tables.meta import Damage
 
 OLDER = Text("{path}: the ledger is of an older version; start mcfd once to bring it up to date")
 MOST = 100
-"""Findings told; one damaged page can spoil a thousand records."""
+"""Findings reported; one damaged page can spoil a thousand records."""
 
 NOTES = (twins, series_gaps)
 
@@ -86,7 +86,7 @@ def _must_be_current(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def verify(path: Path, progress: Progress = lambda _, __: None) -> VerifyResult:
-    """`progress` is told now and then how many records are done, of how many. LedgerUnusable when the file is no ledger of this version, or so
+    """`progress` gets now and then how many records are done, of how many. LedgerUnusable when the file is no ledger of this version, or so
     damaged that nothing in it can be looked at; whatever else its bytes are, there are findings, or none."""
     try:
         mark = read_mark(path)  # before the view that it is compared with

@@ -93,7 +93,7 @@ class SqliteConnection:
 
         def deliver(result: Any, error: Exception | None) -> None:
             if done.cancelled():
-                return  # who asked went away
+                return  # the caller went away
             if error is None:
                 done.set_result(result)
             else:
@@ -121,9 +121,9 @@ def _deliver(loop: asyncio.AbstractEventLoop, work: Callable[[], T], deliver: Ca
         if (translated := storage_error(fault)) is not None:
             translated.__cause__ = fault
             error = translated
-    except Exception as fault:  # noqa: BLE001  whatever it is, those who wait must be told
+    except Exception as fault:  # noqa: BLE001  any error goes to those who wait
         error = fault
-    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+    with contextlib.suppress(RuntimeError):  # the loop is closed: no caller waits
         loop.call_soon_threadsafe(deliver, result, error)
 
 

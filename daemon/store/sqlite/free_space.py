@@ -1,4 +1,4 @@
-"""Whether there is room for a certification, and a sound file, asked before the machine is (507): so that what has begun can also be stored.
+"""Whether there is room for a certification, and a sound file, checked before the machine is used (507): so that what has begun can also be stored.
 
 The reserve is what has to stay free. After a write that failed, a tiny one is tried each second, and the first that
 succeeds makes the ledger healthy again without a restart.

@@ -212,7 +212,7 @@ def without_taxpayer(book: str) -> str:
 
 
 def names_of(marks: Marks, book: str) -> list[str]:
-    """The names under which numbers of that book may stand: its own, and that without a taxpayer, for a Z that was made before the machine told
+    """The names under which numbers of that book may stand: its own, and that without a taxpayer, for a Z that was made before the machine sent
     its taxpayer. A book whose taxpayer is not known may be any of its machine."""
     nobodys = without_taxpayer(book)
     return [name for name in marks.books if name in (book, nobodys) or (book == nobodys == without_taxpayer(name))]

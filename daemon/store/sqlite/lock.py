@@ -2,7 +2,7 @@
 
 The file beside it is found by the ledger's real path, whatever symbolic link leads there. The lock on the ledger is for its other hard links.
 
-Which commit was the last whose callers were told, in a small file beside the ledger: should the ledger then hold fewer, acknowledged
+The last commit whose callers had their answer, in a small file beside the ledger: should the ledger then hold fewer, acknowledged
 writes are gone (a bit of the WAL that flipped ends it there for SQLite, without a word).
 
 Written after each commit and never synced: it costs no wait. The commit was durable before it, so a mark is never ahead of an honest
@@ -40,7 +40,7 @@ class LedgerLock:
     @classmethod
     def acquire(cls, ledger: Path, *, control: Path | None = None, is_command: bool = False) -> LedgerLock:
         """LedgerInUse, with the other's process id, when a daemon has it, or a command has not ended after `PATIENCE`. A daemon says at which
-        socket it is asked (`control`)."""
+        socket it answers (`control`)."""
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
@@ -60,7 +60,7 @@ class LedgerLock:
         opened = [beside]
         try:
             fcntl.flock(beside, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            with contextlib.suppress(FileNotFoundError, PermissionError):  # whoever opens it says so
+            with contextlib.suppress(FileNotFoundError, PermissionError):  # the open itself reports it
                 opened.append(os.open(real_path(ledger), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK))
                 fcntl.flock(opened[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -86,7 +86,7 @@ def lock_path(ledger: Path) -> Path:
 
 
 def _write_holder(descriptor: int, word: str) -> None:
-    """Its process, for people, and what it is. A disk too full for it is told by what comes next, in better words."""
+    """Its process, for people, and what it is. A full disk is reported by the next write, in better words."""
     try:
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n{word}\n".encode(), 0)

@@ -1,4 +1,4 @@
-"""The one writer: callers that wait at the same moment share one commit, and are told only after it.
+"""The one writer: callers that wait at the same moment share one commit, and get their result only after it.
 
 A job is a function on the connection. Each runs in a savepoint of its own, so that its exception undoes and fails only
 itself; a commit that fails, fails every job of its batch. A job that was submitted runs, whether or not its caller is
@@ -24,7 +24,7 @@ from daemon.store.sqlite.disk_failure import file_failed, storage_error
 T = TypeVar("T")
 
 JOBS_PER_CHECKPOINT = 200
-"""About 1 000 pages of WAL. Brought into the file between two batches, when everybody has been told."""
+"""About 1 000 pages of WAL. Brought into the file between two batches, when every caller has its result."""
 
 
 class _Submitted(NamedTuple):
@@ -47,7 +47,7 @@ class Marking(NamedTuple):
 class Writer:
     """`commits` counts the commits that wrote something, each one fsync; `on_fault` hears what became of each.
 
-    No task of its own: a batch is begun where the one before it is told, or where the first job comes, so a lone caller's commit costs as few
+    No task of its own: a batch is begun where the one before it ends, or where the first job comes, so a lone caller's commit costs as few
     turns of the loop as can be."""
 
     def __init__(self, connection: SqliteConnection, marking: Marking | None = None) -> None:
@@ -113,7 +113,7 @@ class Writer:
             outcomes, wrote = done
             for (_, future), outcome in zip(batch, outcomes, strict=True):
                 if future.cancelled():
-                    continue  # the caller went away; what it asked for is done all the same
+                    continue  # the caller went away; its write is done all the same
                 if outcome.error is not None:
                     future.set_exception(outcome.error)
                 else:

@@ -30,7 +30,7 @@ CHUNK = 128
 """Records read at a time by a stream: flat memory, and no read transaction that would keep the WAL from being reused."""
 
 WALKED = 2000
-"""Entries gone back through before the indexes of the numbers are asked."""
+"""Entries gone back through before the indexes of the numbers are used."""
 
 NUMBERS = 5_000
 """About as many are looked through at a time in these indexes: a millisecond, since a thread that wakes in it finds the processor's caches gone. Of four,
@@ -70,7 +70,7 @@ def _newest_first(connection: sqlite3.Connection, book: Book, page: Page, betwee
 def _walk(
     connection: sqlite3.Connection, book: Book, page: Page, between: Between, *, newest_first: bool
 ) -> list[Record]:
-    """Past what is damaged, by the index of the seqs alone; an entry that cannot be read may be what is asked for."""
+    """Past what is damaged, by the index of the seqs alone; an entry that cannot be read may match."""
     found: list[Record] = []
     after, upto, start, end = between
     page = msgspec.structs.replace(page, start=start, end=end)
@@ -143,7 +143,7 @@ def of_customer(connection: sqlite3.Connection, book: Book, page: Page, wanted: 
 
 
 def _is_named(payload: bytes, needle: bytes, folded: str) -> bool:
-    """An invoice that cannot be read is nobody's."""
+    """An invoice that cannot be read has no owner."""
     try:
         content = unpack(payload)
         return needle in content.lower() and read_invoice(content).customer.is_named(folded)

@@ -11,7 +11,7 @@ from common.wire.keys import ID_DIGITS
 from daemon.core.audit import Actor
 from daemon.core.errors import NotFound
 from daemon.core.keys import ApiKey, hash_key, is_key_id, may_be_one
-from daemon.core.machine.nim import same_machine
+from daemon.core.machine.state import same_machine
 from daemon.store.sqlite.disk_failure import storage_faults
 from daemon.store.sqlite.queries import load
 from daemon.store.tables import audit

@@ -20,7 +20,7 @@ import structlog
 
 from common.language import Text, sentence
 from common.language.reasons import CANCELLED_BECAUSE, INVOICE_INTERRUPTED, NOT_SENT_BECAUSE, OTHER_TAXPAYER
-from daemon.core.call import Call
+from daemon.core.audit import Call
 from daemon.core.errors import (
     CertifiedElsewhere,
     LineLost,
@@ -165,7 +165,7 @@ def _not_written(job: AttemptRun, error: BaseException) -> None:
 
 
 def _check_intent(job: AttemptRun) -> None:
-    """Raises where it is known already that the machine need not be asked."""
+    """Raises where the machine is not needed."""
     enter_invoice.check_expiry(job.call.expires)
     if job.book.id != job.worker.book.id:
         raise MachineOffline(OTHER_TAXPAYER)

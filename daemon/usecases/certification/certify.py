@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from common.language import Text
-from daemon.core.call import Call
+from daemon.core.audit import Call
 from daemon.core.errors import MachineAttention, MachineBusy
 from daemon.core.invoice.intake import read_invoice
 from daemon.core.invoice.invoice import Invoice

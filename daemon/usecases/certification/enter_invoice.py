@@ -123,8 +123,8 @@ def _apart(worker: MachineWorker, machine: ConnectedMachine, invoice: Invoice) -
 async def _check_counters(
     worker: MachineWorker, machine: ConnectedMachine, invoice: Invoice, apart: tuple[int, int]
 ) -> None:
-    """Cables may have been exchanged without the port noticing. A machine that counts otherwise than the one that is known is asked for its name:
-    another one ends the connection (LineLost), and nothing has been certified. A firmware that tells other numbers than are known is asked once for
+    """Cables may have been exchanged without the port noticing. Where the counters are not the known ones, C1h gives the machine's name:
+    another one ends the connection (LineLost), and nothing has been certified. A firmware that sends other numbers than are known is read once for
     each type."""
     if (await machine.state()).counters == worker.counters:
         worker.accepted_differences[invoice.type] = apart
@@ -162,7 +162,7 @@ def _log_habit(worker: MachineWorker, invoice: Invoice, agreed: Invoice) -> None
 
 
 async def _cancel(worker: MachineWorker, machine: ConnectedMachine) -> bool | None:
-    """Whether an invoice was open; None when the machine could not be asked (`recover` cancels at its return)."""
+    """Whether an invoice was open; None when the machine could not be reached (`recover` cancels at its return)."""
     try:
         return await machine.cancel()
     except MachineError as error:

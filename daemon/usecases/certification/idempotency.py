@@ -10,7 +10,7 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 import msgspec
 
 from common.language import Text
-from daemon.core.call import Call, key_hash_of
+from daemon.core.audit import Call, key_hash_of
 from daemon.core.errors import KeyReused, LineLost, MachineAttention, MachineBusy
 from daemon.core.ledger.attempt import OPEN, Record
 from daemon.core.ledger.book import KeyUse

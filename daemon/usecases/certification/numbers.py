@@ -14,7 +14,7 @@ from daemon.core.ledger.original import (
     one_reference,
     read_original_number,
 )
-from daemon.core.machine.nim import activation_of
+from daemon.core.machine.state import activation_of
 from daemon.store.tables.book import attempts, originals, uniqueness
 from daemon.usecases.worker.machine_worker import MachineWorker
 

@@ -36,8 +36,7 @@ from daemon.core.ledger.verdict import (
     verdicts,
     went_down,
 )
-from daemon.core.machine.nim import new_name, present_nim
-from daemon.core.machine.state import Certified, MachineState
+from daemon.core.machine.state import Certified, MachineState, new_name, present_nim
 from daemon.machines.adapter import ConnectedMachine
 from daemon.store.tables.book import attempts, epochs
 from daemon.usecases.worker.aggregate import announce, tick
@@ -131,7 +130,7 @@ async def determine_in_place(worker: MachineWorker, machine: ConnectedMachine, a
 
 
 async def hold(worker: MachineWorker, attempt_id: int, elsewhere: CertifiedElsewhere) -> None:
-    """The number is taken in this book until an operator decides, and the other machine's book is asked about too."""
+    """The number is taken in this book until an operator decides, and the other machine's book is in attention too."""
     found, now = sentence(elsewhere), worker.now()
     await _write(worker, worker.ledger.peek(attempts.find_record, worker.book, attempt_id), Disputed(found))
     await worker.ledger.attend_machine(elsewhere.nim, found, at=now)
@@ -154,7 +153,7 @@ async def _settle(worker: MachineWorker, machine: ConnectedMachine, attempt_id: 
 
 
 async def _settle_unfinished(worker: MachineWorker, unfinished: Sequence[Record], state: MachineState) -> None:
-    """At the first meeting of a process nothing but our own unfinished work may have moved the machine: whatever else did is asked about in the very
+    """At the first meeting of a process nothing but our own unfinished work may have moved the machine: anything else is in attention in the very
     commit that takes its counters over, or a crash in between would hide it."""
     if not unfinished:
         return
@@ -261,7 +260,7 @@ async def _settle_before_another_taxpayer(worker: MachineWorker, machine: Connec
 
 async def _check_activation(worker: MachineWorker, state: MachineState) -> None:
     """An older ledger was put back, and the machine was activated anew since: nothing is judged by counters of another activation before an
-    operator was asked."""
+    operator decided."""
     if _activated(worker, state) and worker.attempts.is_restored:
         last = worker.ledger.peek(attempts.standing_of, worker.book, state.last)
         if found := activated_since(worker.counters, state, last):

@@ -12,8 +12,7 @@ import structlog
 
 from common.language import Text
 from common.language.reasons import SALE_TAKEN_BACK
-from daemon.core.audit import Actor
-from daemon.core.call import Call, key_hash_of
+from daemon.core.audit import Actor, Call, key_hash_of
 from daemon.core.errors import FieldError, MachineOffline, NothingDone
 from daemon.core.events import DEFERRED
 from daemon.core.invoice.invoice import Deferral, Invoice

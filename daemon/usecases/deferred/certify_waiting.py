@@ -9,7 +9,7 @@ from typing import Final
 
 import structlog
 
-from daemon.core.call import Call
+from daemon.core.audit import Call
 from daemon.core.errors import MachineRefused, McfdError
 from daemon.core.invoice.invoice import Invoice
 from daemon.core.ledger.deferred import AMBER, DeferredSale, NotWaiting

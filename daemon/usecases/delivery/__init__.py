@@ -1,1 +1,1 @@
-"""Events and closures on their way to those who asked for them."""
+"""Events and closures on their way to their receivers."""

@@ -1,25 +1,28 @@
 """What happened in a book, published in the order in which it became durable; a listener is woken and reads it from there.
 
-So a listener misses nothing that comes back within the week that events are kept, and a slow listener holds nothing up."""
+So a listener misses nothing that comes back within the week that events are kept, and a slow listener holds nothing up. The ledger writes certifications, closures, attention and the tax server's alert down by itself; a machine that comes
+and goes is written down here, in its turn, so that a screen that comes back hears of that too."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import NamedTuple
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import NamedTuple, Protocol
 
 import msgspec
 import structlog
 
 from common.language.reasons import from_stored
-from daemon.core.clock import millis_text
-from daemon.core.errors import StorageFull, without_paths
+from daemon.core.clock import Clock, millis_text
+from daemon.core.errors import StorageError, StorageFull, without_paths
 from daemon.core.events import (
     ATTENTION,
     BACK,
     CERTIFIED,
     CLOSURE,
+    CONNECTED,
     DEFERRED,
     DISCONNECTED,
     IN_DOUBT,
@@ -42,10 +45,15 @@ from daemon.store.journal import EventLog
 from daemon.store.ledger import Ledger
 from daemon.store.tables.book import deferred, outages
 from daemon.store.tables.book.attempts import find_record
+from daemon.usecases.worker.machine_worker import BookEvent
 
 log = structlog.get_logger(__name__)
 
 BATCH = 50
+
+WRITTEN_HERE = frozenset({CONNECTED, DISCONNECTED, IN_DOUBT, PRINTER, SLOW})
+LAST_WORDS = 2.0
+"""Seconds left at the stop to what was heard and is not written down yet."""
 
 
 class SentEvent(msgspec.Struct, frozen=True):
@@ -105,7 +113,7 @@ class Start(NamedTuple):
 
 async def starting_point(events: EventLog, last_seen: SeenEvent | None) -> Start:
     """Without an event seen: from now on. One of a ledger that was put back since: from now on. One older than what is kept: from the
-    oldest that is there. In both the listener is told, for it may have missed something."""
+    oldest that is there. In both the listener gets a reset, for it may have missed something."""
     span = await events.span()
     if last_seen is None:
         return Start(span.newest, span.epoch)
@@ -215,3 +223,54 @@ def _machine_event(book: Book, event: Event) -> MachineEvent:
         found=str(from_stored(event.detail)) if event.type == ATTENTION else None,
         days_since_contact=int(days) if days.isdigit() else None,
     )
+
+
+class EventRecorder(Protocol):
+    async def add(self, book: Book, kind: str, *, at: int, ref: int = 0, detail: str = "") -> None: ...
+
+
+class EventBus:
+    """`listeners` are called once an event can be read from the ledger."""
+
+    def __init__(self, events: EventRecorder, clock: Clock) -> None:
+        self.notifier = EventNotifier()
+        self.listeners: list[Callable[[BookEvent], None]] = []
+        self._events = events
+        self._clock = clock
+        self._unwritten: asyncio.Queue[tuple[BookEvent, int]] = asyncio.Queue()
+
+    def on_event(self, event: BookEvent) -> None:
+        if event.type in WRITTEN_HERE:
+            self._unwritten.put_nowait((event, self._clock()))
+        else:
+            self._pass_on(event)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Until what was heard is written down."""
+        task = asyncio.get_running_loop().create_task(self._write(), name="events")
+        try:
+            yield
+        finally:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LAST_WORDS):
+                    await self._unwritten.join()
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def _write(self) -> None:
+        while True:
+            event, at = await self._unwritten.get()
+            try:
+                await self._events.add(event.book, event.type, at=at, ref=event.ref, detail=event.detail)
+                self._pass_on(event)
+            except StorageError as error:
+                log.warning("event.not_stored", nim=event.book.nim, type=event.type, cause=str(error))
+            finally:
+                self._unwritten.task_done()
+
+    def _pass_on(self, event: BookEvent) -> None:
+        self.notifier.notify(event.book)
+        for listener in self.listeners:
+            listener(event)

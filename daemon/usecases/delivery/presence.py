@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 import structlog
 from msgspec import UNSET
 
-from common.wire.cancellation import heed_cancellation
+from common.turns import heed_cancellation
 from common.wire.presence import EVERY_SECONDS, PresenceAnswer, WantedClosures
 from daemon.core.ledger.attempt import Mode
 
@@ -90,7 +90,7 @@ class Announcer:
         while True:
             try:
                 await self._speak()
-            except Exception:  # noqa: BLE001  # said again in five minutes; a ledger in trouble is told elsewhere
+            except Exception:  # noqa: BLE001  # said again in five minutes; a ledger in trouble is reported elsewhere
                 _log.exception("presence.failed")
             await self.sleep(self.every * (1 - JITTER + 2 * JITTER * self.dice()))
 

@@ -1,6 +1,6 @@
 """Every closure reaches headquarters, in the order of its book, however long the line is down.
 
-Nothing here is asked by a certification or a Z, and nothing here holds what they need: a closure and its
+No certification and no Z waits for anything here: a closure and its
 outbox row are one transaction, and this use case only reads that row later, sends it, and writes down what
 became of it. Each book (one NIM in one mode) has a task of its own: one machine's trouble is no other's.
 A crash between the delivery and its note in the outbox sends the closure once more; the receiver knows it by
@@ -23,7 +23,7 @@ from typing import Generic, Protocol, TypeVar
 import structlog
 
 from common.language.reasons import NO_EVENT, from_stored
-from common.wire.cancellation import heed_cancellation
+from common.turns import heed_cancellation
 from daemon.core.clock import Clock
 from daemon.core.delivery import Again, Backlog, Delivered, Delivery, DeliveryRefused
 from daemon.core.ledger.attempt import Mode
@@ -299,7 +299,7 @@ class Replicator(Generic[E]):
         lane.tries += 1
         seconds = self._backoff.wait(lane.tries, delivery.retry_after)
         now = self._clock()
-        if lane.tries == 1:  # once per trouble: an hour of it, and then a day, are told by the bookkeeping
+        if lane.tries == 1:  # once per trouble: an hour of it, and then a day, are logged by the bookkeeping
             _log.warning(
                 f"{self._subject}.postponed", **entry.names, destination=self._destination, error=delivery.error
             )

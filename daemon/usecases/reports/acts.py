@@ -1,12 +1,12 @@
 """What is given out and has to be on record: duplicates, reports on paper, and the report of articles that is closed (SFE 2.11, 2.23, 5.1).
-Cash into the drawer and out of it: written to the book, never told to the machine (decision 34)."""
+Cash into the drawer and out of it: written to the book, never sent to the machine (decision 34)."""
 
 from __future__ import annotations
 
 import msgspec
 import structlog
 
-from daemon.core.call import Call
+from daemon.core.audit import Call
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import KeyUse
 from daemon.core.ledger.entries import Placed, ReportAct, ReportKind

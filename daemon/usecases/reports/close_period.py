@@ -11,7 +11,7 @@ import structlog
 
 from common.language import Text
 from common.language.reasons import ACTIVATED_ANEW, COUNTERS_DECREASED
-from daemon.core.call import Call
+from daemon.core.audit import Call
 from daemon.core.errors import FieldError, InvalidRequest, LineLost, MachineAttention, McfdError, NotFound, NothingDone
 from daemon.core.ledger.book import Closure, KeyUse, LastSeen
 from daemon.core.ledger.entries import NO_CASH, CalendarClosed, CalendarKind, Placed

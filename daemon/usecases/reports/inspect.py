@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from common.language import Text
-from daemon.core.call import Call
+from daemon.core.audit import Call
 from daemon.core.clock import millis_text
 from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineRefused, NothingDone, StorageError
 from daemon.core.ledger.book import KeyUse
@@ -136,7 +136,7 @@ async def _cancel(worker: MachineWorker, call: Call) -> bytes:
 
 
 async def take_letterhead(worker: MachineWorker) -> None:
-    """At the start, and once the machine has told whose it is. While the ledger takes nothing, the one before counts."""
+    """At the start, and once the machine's taxpayer is known. While the ledger takes nothing, the one before counts."""
     if worker.compose_letterhead is None:
         return
     with contextlib.suppress(StorageError):

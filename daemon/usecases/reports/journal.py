@@ -37,7 +37,7 @@ SLICE = 16
 SLICE_ITEMS = 128
 """Records, and items of theirs, worked on in one go of the loop."""
 STRETCH = 5_000
-"""Entries that the ledger goes through at a time where few of them may be what is asked for: others read in between."""
+"""Entries that the ledger goes through at a time where few of them may match: others read in between."""
 REST = 0.01
 """Seconds left to the tills after each slice, while there are any."""
 

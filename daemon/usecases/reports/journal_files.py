@@ -110,7 +110,7 @@ def _line(move: tuple[Placed, int], source: JournalSource) -> Line:
 
 
 async def _moves(source: JournalSource, page: Page, extent: Extent) -> AsyncGenerator[tuple[Placed, int], None]:
-    """None where a number or a state is asked for, which only attempts have."""
+    """None with a number or a state, which only attempts have."""
     after, ledger, book = 0, source.ledger, source.book
     while not (page.number or page.state):
         moves = await ledger.acts(book, start=page.start, end=page.end, after=after, limit=BATCH)

@@ -195,7 +195,7 @@ async def totals_by_hour(worker: MachineWorker, start: int, hours: int, cache: d
     remembered in `cache`, by book and time."""
     now = worker.now()
     end = start + hours * HOUR
-    # Asked before the totals and behind them: what a tick brings in between may be in neither, and what was looked at then is not remembered.
+    # Read before the totals and after them: what a tick brings in between may be in neither, and what was looked at then is not remembered.
     unsure = {(record.ended_at - start) // HOUR for record in await _not_yet(worker, start, end)}
     found = []
     for number, at in enumerate(range(start, end, HOUR)):

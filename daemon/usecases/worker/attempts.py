@@ -203,6 +203,6 @@ class WorkerStatistics(msgspec.Struct):
     def note(self, record: Record) -> None:
         """Of an attempt that has just ended."""
         self.outcomes["not_sent" if was_not_sent(record.reason) else record.state] += 1
-        if record.state == "certified" and record.line_ms:  # else the machine was asked afterwards
+        if record.state == "certified" and record.line_ms:  # else the outcome was read afterwards
             self.line.note(record.line_ms / 1000)
             self.total.note(record.duration_ms / 1000)

@@ -1,4 +1,4 @@
-"""The time of one book (decision 21): which clock is believed, and what an operator has to be asked about it."""
+"""The time of one book (decision 21): which clock is believed, and what an operator has to decide."""
 
 from __future__ import annotations
 

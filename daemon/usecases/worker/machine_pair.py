@@ -76,7 +76,7 @@ class MachinePair:
 
     @property
     def not_compared(self) -> Text:
-        """Why it certifies nothing where an older ledger was put back and the other machine of the pair was not asked yet; empty otherwise."""
+        """Why it certifies nothing where an older ledger was put back and the other machine of the pair was not compared yet; empty otherwise."""
         pair = tuple(each.book.id for each in (self, self.spare, self.first) if each)
         if pair == self.compared_books:
             return NO_TEXT
@@ -87,7 +87,7 @@ class MachinePair:
 
     @property
     def is_awaited(self) -> bool:
-        """The same of the other one: it certifies nothing before this machine was asked, or is said to be lost."""
+        """The same of the other one: it certifies nothing before this machine was compared, or declared lost."""
         return self.ledger.peek(take_overs.is_awaited, self.book)
 
     @property

@@ -106,7 +106,7 @@ class MachineQueue:
                 self._send_away(entry, why)
 
     def send_away(self, why: str) -> None:
-        """The entries that wait to work with the machine are refused; the one at it finishes, and the machine may still be asked what it did."""
+        """The entries that wait to work with the machine are refused; the one at it finishes, and the machine may still be read."""
         for entry in self._queue:
             if not (entry.turn.done() or entry.first):
                 self._send_away(entry, why)

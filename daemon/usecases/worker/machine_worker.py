@@ -129,7 +129,7 @@ class MachineWorker(MachinePair):
     offline_since: int | None = None
     """When it was found not to answer, in milliseconds since 1970; None while it answers and before it was looked for."""
     returning: bool = False
-    """It answers again, and is asked what became of unfinished attempts before any attempt may have it."""
+    """It answers again: `recover` reads what became of unfinished attempts before any attempt may have it."""
     test_mode_allowed: bool = False
     """The configuration lets a machine in test mode certify."""
     machine_code: str = ""
@@ -144,7 +144,7 @@ class MachineWorker(MachinePair):
     """Seconds that 38h took at the longest since the start: of sales, and, under True, of credit notes."""
     reading: MachineReading | None = None
     taxpayer: tuple[str, ...] = ()
-    """I0…I5 of 2Bh, asked once."""
+    """I0…I5 of 2Bh, read once."""
     server_link: ServerLink | None = None
     """C2h as last read: hourly at the least."""
     aggregate: Aggregate | None = None
@@ -220,7 +220,7 @@ class MachineWorker(MachinePair):
             self.book = msgspec.structs.replace(self.book, nim=nim)
 
     def change_book(self, book: Book) -> None:
-        """The machine has another taxpayer: what waits was asked for in the other book, and is sent away at its turn."""
+        """The machine has another taxpayer: what waits belongs to the other book, and is refused at its turn."""
         self.book = book
         self.attempts.forget()
         self.machine_code = self.ledger_code = ""
@@ -322,7 +322,7 @@ class MachineWorker(MachinePair):
             self.publish("mcf.disconnected", detail=reason)
 
     def drop(self, machine: ConnectedMachine, reason: Text) -> None:
-        """No attempt gets this connection any more: what the machine did is to be asked at the next one, by `recover`."""
+        """No attempt gets this connection any more: `recover` reads at the next one what the machine did."""
         if self.machine is machine:
             self.lost(reason)
         machine.hang_up(reason)

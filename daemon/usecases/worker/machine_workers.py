@@ -15,7 +15,7 @@ from daemon.core.ledger.book import Book
 from daemon.core.ledger.deferred import DeferredSale
 from daemon.core.ledger.entries import OutageReason
 from daemon.core.ledger.take_over import NotInUse, NumberReserved, UnknownElsewhere
-from daemon.core.machine.nim import short_nim
+from daemon.core.machine.state import short_nim
 from daemon.store.tables.book import deferred
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -49,7 +49,7 @@ class MachineWorkers:
 
     @asynccontextmanager
     async def at_rest(self, books: Sequence[Book]) -> AsyncIterator[None]:
-        """No attempt is at the machines of these books meanwhile, and what they have certified is in the ledger; MachineBusy, StorageFull. Whoever waits for
+        """No attempt is at the machines of these books meanwhile, and what they have certified is in the ledger; MachineBusy, StorageFull. A caller that waits for
         a machine that is replaced afterwards is sent away: its next request goes to the spare."""
         ids = {book.id for book in books}
         workers = [each for each in (*self._workers.values(), *self._retired.values()) if each.book.id in ids]

@@ -21,7 +21,7 @@ STORED_COLUMNS = ("max_z", "held", "told_z", "told_by", "last", "closed_at", "le
 
 
 class LockedBook(msgspec.Struct):
-    """A row of `book` under lock, and what of its closures is at hand, by number. `ledger` is None until somebody has accepted
+    """A row of `book` under lock, and what of its closures is at hand, by number. `ledger` is None until a person has accepted
     another ledger than the one it began with; from then on only that one's closures count in it."""
 
     machine: str
@@ -159,7 +159,7 @@ def settle_gaps(connection: Connection, books: Sequence[LockedBook], now: int) -
 
 
 def ask_anew(connection: Connection, machine: str) -> None:
-    """Something has changed by which what was refused may be taken: what was asked for in vain may be asked for again."""
+    """Something has changed by which what was refused may be taken: what was requested in vain may be requested again."""
     connection.execute(update(tables.book).where(tables.book.c.machine == machine).values(asked=None))
 
 

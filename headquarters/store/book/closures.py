@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Text, and_, column, delete, func, select, update, values
+from sqlalchemy import ColumnElement, Connection, and_, delete, func, or_, select, update
 
 from common.wire.instants import instant_millis
 from headquarters.core import checks
@@ -130,12 +130,13 @@ class _Taking:
 
     def _look(self, books: dict[Key, LockedBook]) -> None:
         """Loads which of them are known, and the closures beside those that do not simply come next."""
-        ids = [(received.machine, received.record.id) for received in self._batch]
+        ids: dict[str, list[str]] = {}
+        for received in self._batch:
+            ids.setdefault(received.machine, []).append(received.record.id)
         table = tables.closure.c
-        # Joined, not `IN`: SQLite would read every closure.
-        wanted = values(column("machine", Text), column("id", Text), name="wanted").data(ids).cte().c
-        same = and_(table.machine == wanted.machine, table.id == wanted.id)
-        query = select(table.machine, table.id, table.held).where(same)
+        # By machine: of pairs in one `IN` SQLite would read every closure, and SQLAlchemy compiles `VALUES` anew each time.
+        wanted = or_(*(and_(table.machine == machine, table.id.in_(of_it)) for machine, of_it in ids.items()))
+        query = select(table.machine, table.id, table.held).where(wanted)
         for machine, id_, record in self._connection.execute(query):
             self._digests[machine, id_] = read_record(record).digest
         around: dict[Key, set[int]] = {}
@@ -278,7 +279,7 @@ def withdraw(connection: Connection, machine: str, key_id: str, since: int, now:
     for key, found in numbers.items():
         invalidate(connection, key, found | {z + 1 for z in found}, f"withdrawn with key {key_id}", now)
     settle_gaps(connection, books, now)
-    # Nothing is on its way, and nothing was asked: the box is asked in the answer to its next word.
+    # Nothing is on its way, and nothing was requested: the answer to its next presence requests it.
     soon = and_(tables.book.c.machine == machine, tables.book.c.mode.in_(modes))
     connection.execute(update(tables.book).where(soon).values(received_at=0, asked_at=0, asked=None))
     return sum(map(len, numbers.values()))

@@ -1,4 +1,4 @@
-"""The last word of each box, and what its books are told by it; by the hundred, in one transaction."""
+"""The last presence of each box, and what it says of its books; by the hundred, in one transaction."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class LastWord(msgspec.Struct, frozen=True):
 
 
 class HeardPresence(msgspec.Struct, frozen=True):
-    """What a box has said, and its bytes as they came. Nothing is asked of a book that got a closure less than `quiet` milliseconds ago,
-    since more is on its way; with `quiet` below 0 nothing is asked at all."""
+    """What a box has said, and its bytes as they came. Nothing is requested of a book that got a closure less than `quiet` milliseconds ago,
+    since more is on its way; with `quiet` below 0 nothing is requested at all."""
 
     presence: Presence
     content: bytes
@@ -44,7 +44,7 @@ class HeardPresence(msgspec.Struct, frozen=True):
     heard_at: int | None = None
     """When it was said, where it has waited since (ms); else it is said now."""
     counts: bool = True
-    """What has to be asked counts as asked: it is in the answer that goes to the box."""
+    """What is missing counts as requested: it is in the answer that goes to the box."""
 
     @property
     def machine(self) -> str:
@@ -67,7 +67,7 @@ class Presences:
     def take(
         self, words: Sequence[HeardPresence], *, now: int, newest_version: str = "", revision: int | None = None
     ) -> list[list[WantedClosures]]:
-        """Each is kept when it is newer than the last of its box, with what it shows; and what has to be asked of each box. StaleRing as
+        """Each is kept when it is newer than the last of its box, with what it shows; and what to request of each box. StaleRing as
         for closures."""
         with self._database.write() as connection:
             hold_revision(connection, revision)
@@ -219,7 +219,7 @@ def _facts(book: LockedBook, word: HeardPresence, now: int, newest: str) -> Iter
 
 
 def _wanted(connection: Connection, words: Sequence[HeardPresence], now: int) -> list[list[WantedClosures]]:
-    """For each, what is missing of each book of that box and may be asked for now."""
+    """For each, what is missing of each book of that box and may be requested now."""
     table = tables.book.c
     asking_words = {word.machine: word for word in words if word.quiet >= 0}
     lacks = or_(table.held < table.max_z, table.held < table.told_z)

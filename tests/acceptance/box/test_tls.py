@@ -23,12 +23,12 @@ from support.shop import NIM, Shop, invoice, wait_for
 from support.tools import need
 
 from common.files import write_whole
-from daemon.app.upkeep import certificate
-from daemon.app.upkeep.certificate import Certificate
+from common.sockets import box_addresses, box_names
+from daemon.app.upkeep import housekeeping
+from daemon.app.upkeep.housekeeping import Certificate
 from daemon.settings import load
-from daemon.tls import authority
+from daemon.tls import AuthorityError, authority
 from daemon.tls.authority import check_key, create, describe, read, renew, renew_if_due
-from daemon.tls.names import AuthorityError, box_addresses, box_names
 
 NAMES = ("localhost", "caisse.lan", "127.0.0.1")
 NOW = datetime(2026, 1, 15, tzinfo=UTC)
@@ -130,7 +130,7 @@ def test_who_made_an_authority_is_in_the_audit_log(tmp_path: Path) -> None:
 
 async def test_the_daemon_looks_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without being asked: what is due is renewed and shown; trouble is told once, and what is there goes on."""
-    monkeypatch.setattr(certificate, "CHECK_SECONDS", 0.01)
+    monkeypatch.setattr(housekeeping, "CHECK_SECONDS", 0.01)
     file = tmp_path / "mcfd.toml"
     file.write_text(f'[server]\ntls = "internal"\ntls_folder = "tls"\n{CONFIG}')
     create(tmp_path / "tls", box_names("127.0.0.1", ()), datetime.now(UTC))

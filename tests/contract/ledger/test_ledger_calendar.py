@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from support.ledgers.ledger import Till, invoice, opened, tamper
 
-from daemon.core.call import INTERNAL
+from daemon.core.audit import INTERNAL
 from daemon.core.clock import DAY, millis
 from daemon.core.errors import PeriodNotOver
 from daemon.core.ledger.entries import CalendarClosed, CalendarKind, CashMove

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from support.ledgers.ledger import MINUTE, Till, opened, query, tamper
 
-from daemon.core.audit import Actor
-from daemon.core.call import Call
+from daemon.core.audit import Actor, Call
 from daemon.core.clock import DAY
 from daemon.core.errors import TooManyCashMoves
 from daemon.core.ledger.entries import CashMove, CashTotal, Placed

@@ -10,8 +10,7 @@ import msgspec
 import pytest
 from support.ledgers.ledger import IFU, NIM, RATES, START, ZONE, Till, code_of, invoice, opened
 
-from daemon.core.audit import Actor
-from daemon.core.call import Call
+from daemon.core.audit import Actor, Call
 from daemon.core.errors import MachineBusy, NotFound, StorageFull
 from daemon.core.ledger.attempt import Attempt, DuplicateInvoice, Mode, Outcome
 from daemon.core.ledger.book import Book

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.ledgers.ledger import MINUTE, START, Till, invoice
 
-from daemon.core.call import Call
+from daemon.core.audit import Call
 from daemon.core.errors import KeyReused
 from daemon.core.ledger.attempt import NOT_CERTIFIED, NOT_SENT
 from daemon.store import Store

@@ -6,8 +6,7 @@ import msgspec
 import pytest
 from support.ledgers.ledger import MINUTE, START, Till, invoice, opened, query, tamper
 
-from daemon.core.audit import Actor
-from daemon.core.call import Call
+from daemon.core.audit import Actor, Call
 from daemon.core.clock import DAY, HOUR
 from daemon.core.errors import NotFound
 from daemon.core.invoice.number import TakenFrom

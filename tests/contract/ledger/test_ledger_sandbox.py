@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from support.ledgers.ledger import MINUTE, NIM, Till, invoice, opened, query, tamper
 
-from daemon.core.call import Call
+from daemon.core.audit import Call
 from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger.book import Tally
 from daemon.core.ledger.entries import CashKind, CashMove

@@ -6,7 +6,7 @@ import contextlib
 import sqlite3
 from pathlib import Path
 
-from daemon.core.machine.nim import short_nim
+from daemon.core.machine.state import short_nim
 from daemon.store.tables.meta import read_meta
 
 

@@ -19,8 +19,7 @@ from simulation.storage.disk import Process
 from simulation.virtual_loop import PROCESS
 from simulation.world import HALF
 
-from daemon.core.audit import Actor
-from daemon.core.call import Call
+from daemon.core.audit import Actor, Call
 from daemon.core.clock import zone
 from daemon.core.errors import LedgerInUse, MachineError, NotFound, StorageError
 from daemon.core.invoice.invoice import CREDITS

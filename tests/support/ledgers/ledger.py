@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from daemon.core.call import INTERNAL, Call
+from daemon.core.audit import INTERNAL, Call
 from daemon.core.clock import zone
 from daemon.core.errors import McfdError
 from daemon.core.invoice.invoice import CREDITS, Customer, Invoice, Item, Payment, TaxLine

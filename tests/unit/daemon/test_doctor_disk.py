@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 from support.cli.command import Command
 
-from daemon.doctor import pull_the_plug
-from daemon.doctor.disk import _speed, look_at_disk
-from daemon.doctor.pull_the_plug import BLOCK, NAME, CannotTest, judge_blocks, write_blocks
+from daemon.doctor import disk
+from daemon.doctor.disk import PLUG_BLOCK, PLUG_FILE, CannotTest, _speed, judge_blocks, look_at_disk, write_blocks
 from daemon.doctor.wording import CheckResult
 
 ROUND = 20
@@ -31,8 +30,8 @@ def in_english(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """On a disk, as far as the test is concerned, and in a box that will be restarted."""
-    monkeypatch.setattr(pull_the_plug, "IN_MEMORY", ())
-    monkeypatch.setattr(pull_the_plug, "MOST", ROUND)
+    monkeypatch.setattr(disk, "IN_MEMORY", ())
+    monkeypatch.setattr(disk, "MOST", ROUND)
     return tmp_path
 
 
@@ -40,9 +39,9 @@ def pulled(folder: Path, blocks: int, card: Card = bytes) -> str:
     """The number that was shown last, when the plug was pulled after so many blocks."""
     with closing(write_blocks(folder)) as written:
         code_word = list(islice(written, blocks))[-1]
-        content = (folder / NAME).read_bytes()
-    assert not (folder / NAME).exists()  # ended at the keyboard, it would have tested nothing
-    (folder / NAME).write_bytes(card(content))
+        content = (folder / PLUG_FILE).read_bytes()
+    assert not (folder / PLUG_FILE).exists()  # ended at the keyboard, it would have tested nothing
+    (folder / PLUG_FILE).write_bytes(card(content))
     return code_word
 
 
@@ -50,7 +49,7 @@ def pulled(folder: Path, blocks: int, card: Card = bytes) -> str:
 def restarted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], None]:
     def restart() -> None:
         (tmp_path / "boot").write_text("0" * 32)
-        monkeypatch.setattr(pull_the_plug, "BOOT", tmp_path / "boot")
+        monkeypatch.setattr(disk, "BOOT", tmp_path / "boot")
 
     return restart
 
@@ -66,15 +65,15 @@ def test_an_honest_card_has_kept_everything(folder: Path, restarted: Callable[[]
     code_word = pulled(folder, blocks)
     found = judged(folder, f" {code_word.lower()} ", restarted)
     assert (found.state, str(blocks) in found.found) == ("ok", True)
-    assert not (folder / NAME).exists()
+    assert not (folder / PLUG_FILE).exists()
 
 
 def cut(content: bytes, number: int) -> bytes:
-    return content[: -number * BLOCK]
+    return content[: -number * PLUG_BLOCK]
 
 
 def zeroed(content: bytes, place: int) -> bytes:
-    return content[: place * BLOCK] + bytes(BLOCK) + content[(place + 1) * BLOCK :]
+    return content[: place * PLUG_BLOCK] + bytes(PLUG_BLOCK) + content[(place + 1) * PLUG_BLOCK :]
 
 
 @pytest.mark.parametrize(
@@ -94,17 +93,17 @@ def test_a_card_that_lost_what_it_acknowledged_is_found(
     """The last ones, one in the middle, a part of one, all of them. What is left stays to be looked at."""
     found = judged(folder, pulled(folder, blocks, card), restarted)
     assert (found.state, f"{lost} of them" in found.found) == ("fail", True)
-    assert (folder / NAME).exists()
+    assert (folder / PLUG_FILE).exists()
 
 
 def test_a_card_that_gives_back_what_was_there_before_is_found(folder: Path, restarted: Callable[[], None]) -> None:
     """Written over and acknowledged, and after the power cut the older block is back: it is whole, and too old."""
     with closing(write_blocks(folder)) as written:
         list(islice(written, ROUND))
-        before = (folder / NAME).read_bytes()
+        before = (folder / PLUG_FILE).read_bytes()
         code_word = list(islice(written, 5))[-1]
-        after = (folder / NAME).read_bytes()
-    (folder / NAME).write_bytes(after[: 3 * BLOCK] + before[3 * BLOCK :])
+        after = (folder / PLUG_FILE).read_bytes()
+    (folder / PLUG_FILE).write_bytes(after[: 3 * PLUG_BLOCK] + before[3 * PLUG_BLOCK :])
     found = judged(folder, code_word, restarted)
     assert (found.state, "2 of them, from 24 on" in found.found) == ("fail", True)
 
@@ -116,10 +115,10 @@ def test_what_was_written_after_the_last_number_that_was_seen_is_no_matter(
     with closing(write_blocks(folder)) as written:
         code_word = list(islice(written, ROUND + 3))[-1]
         list(islice(written, 2))
-        content = (folder / NAME).read_bytes()
-    (folder / NAME).write_bytes(zeroed(content, 5))
+        content = (folder / PLUG_FILE).read_bytes()
+    (folder / PLUG_FILE).write_bytes(zeroed(content, 5))
     assert judged(folder, code_word, restarted).state == "ok"
-    (folder / NAME).write_bytes(zeroed(content, 6))
+    (folder / PLUG_FILE).write_bytes(zeroed(content, 6))
     assert judged(folder, code_word, restarted).state == "fail"
 
 
@@ -153,12 +152,12 @@ def test_a_test_that_was_begun_is_not_written_over(folder: Path) -> None:
 
 
 def test_nothing_is_tested_in_memory_or_without_room(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pull_the_plug, "_file_system", lambda _: "tmpfs")
-    monkeypatch.setattr(pull_the_plug, "IN_MEMORY", ("tmpfs",))
+    monkeypatch.setattr(disk, "_file_system", lambda _: "tmpfs")
+    monkeypatch.setattr(disk, "IN_MEMORY", ("tmpfs",))
     with pytest.raises(CannotTest, match="in memory"):
         next(write_blocks(folder))
-    monkeypatch.setattr(pull_the_plug, "IN_MEMORY", ())
-    monkeypatch.setattr(pull_the_plug, "MOST", 3)
+    monkeypatch.setattr(disk, "IN_MEMORY", ())
+    monkeypatch.setattr(disk, "MOST", 3)
     with pytest.raises(CannotTest, match="no room"):
         next(write_blocks(folder))
     assert not list(folder.iterdir())

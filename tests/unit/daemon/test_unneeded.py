@@ -19,7 +19,7 @@ later(*UNUSED)
 with without(*OTHERS):
     from common import logs
     from daemon.app.serve import serve
-from daemon.app.upkeep.certificate import Certificate
+from daemon.app.upkeep.housekeeping import Certificate
 from daemon.api.access.context import ApiDeps
 from daemon.api.service import create_api
 from daemon.settings import Settings, Storage

@@ -13,9 +13,9 @@ from urllib.parse import urlencode
 from litestar import get, post
 from litestar.handlers import HTTPRouteHandler
 
-from common.cookies import cookie_of
 from common.language import Speaker, Text
 from common.passwords import fault_of_password
+from common.web.security import cookie_of
 from daemon.api.access.login import session_cookie
 from daemon.api.access.throttle import WrongKeys
 from daemon.api.http.answers import Answer, Reply

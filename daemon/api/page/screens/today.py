@@ -33,7 +33,7 @@ from daemon.api.page.visit import (
     screen,
     without_thousands,
 )
-from daemon.core.call import Call
+from daemon.core.audit import Call
 from daemon.core.errors import FieldError, InvalidRequest, MachineError, NotFound
 from daemon.core.ledger.decision import MEANINGS, OBSTACLE_TEXTS, Decision, DecisionRefused, Obstacle
 from daemon.core.ledger.paper import read_paper

@@ -33,8 +33,7 @@ from daemon.core.ledger.book import Book, Tally
 from daemon.core.ledger.deferred import NumberWaits
 from daemon.core.ledger.tally import contribution
 from daemon.core.ledger.verdict import Standing, standing, went_down
-from daemon.core.machine.nim import short_nim
-from daemon.core.machine.state import Certified, LastInvoice
+from daemon.core.machine.state import Certified, LastInvoice, short_nim
 from daemon.core.report.journal import Page
 from daemon.store.sqlite.queries import load
 from daemon.store.tables.book import deferred, epochs, take_overs
@@ -142,7 +141,7 @@ def amend(connection: sqlite3.Connection, book: Book, attempt_id: int, invoice: 
 def certify(
     connection: sqlite3.Connection, book: Book, attempt_id: int, outcome: Outcome, *, is_late: bool = False
 ) -> Record:
-    """Told twice, it is written once: the record that exists is the answer. `is_late`: the machine has done other things since, so that its counters
+    """Idempotent: the record that exists is the answer. `is_late`: the machine has done other things since, so that its counters
     then say nothing of its activation now."""
     record, stored = _read(connection, book, attempt_id)
     if record.state == "certified" and record.code == outcome.certified.code:
@@ -180,7 +179,7 @@ def certify(
 
 
 def _counter(connection: sqlite3.Connection, book: Book, type_: str, word: Certified, epoch: int) -> int:
-    """FC as 38h told it; found by C1h, it is what the ledger makes certain."""
+    """FC of 38h; found by C1h, it is what the ledger makes certain."""
     if word.fc is not None:
         return word.fc
     seq = read_head(connection, book.id).seq + 1

@@ -16,8 +16,7 @@ from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book, BookState, LastSeen, Tally
 from daemon.core.ledger.chain import GENESIS
 from daemon.core.ledger.entries import NO_CASH, CashTotal
-from daemon.core.machine.nim import short_nim
-from daemon.core.machine.state import FiscalCounters, LastInvoice, MachineState
+from daemon.core.machine.state import FiscalCounters, LastInvoice, MachineState, short_nim
 from daemon.store.sqlite.queries import load, read_as
 from daemon.store.tables.book.codec import (
     counters_of,

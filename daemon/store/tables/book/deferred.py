@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from common.language.reasons import to_stored
-from daemon.core.call import key_hash_of
+from daemon.core.audit import key_hash_of
 from daemon.core.invoice.number import number_key
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book

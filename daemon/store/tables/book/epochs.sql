@@ -26,7 +26,7 @@ UPDATE book SET in_use = 1, ifu = ? WHERE id = ?;
 SELECT seq, epoch FROM certification WHERE id = ? AND state = 'certified';
 
 -- name: before
--- The newest of its type before it whose counter the machine told.
+-- The newest of its type before it whose counter is known.
 SELECT seq, fc, fvc, frc FROM (
     SELECT seq, state, epoch, type, fc, fvc, frc FROM certification WHERE book_id = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?5
 ) WHERE state = 'certified' AND epoch = ?3 AND type = ?4 AND fc >= 0 LIMIT 1;

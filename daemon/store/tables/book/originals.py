@@ -103,7 +103,7 @@ def _resolve_older(connection: sqlite3.Connection, mode: Mode) -> None:
     while rows := connection.execute(_SQL["unresolved"], (mode, AT_ONCE)).fetchall():
         for attempt_id, credit_type, total, payload in rows:
             candidates: list[PossibleOriginal] = []
-            # 0.1.0 took an activation that its machine never had; and a row that is damaged is told by `mcfd verify`.
+            # 0.1.0 took an activation that its machine never had; and a damaged row is reported by `mcfd verify`.
             with contextlib.suppress(InvalidRequest, LedgerUnusable):
                 if reference := read_reference(read_invoice(unpack(payload)).reference):
                     candidates = _candidates(connection, mode, reference, credit_type, attempt_id)

@@ -19,8 +19,7 @@ from daemon.core.ledger.attempt import Outcome, Record
 from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.decision import adoption
 from daemon.core.ledger.verdict import Disputed, Evidence, Verdict, not_certified, went_down
-from daemon.core.machine.nim import present_nim
-from daemon.core.machine.state import Certified, LastInvoice, MachineState
+from daemon.core.machine.state import Certified, LastInvoice, MachineState, present_nim
 from daemon.store.sqlite.queries import load, read_as
 from daemon.store.tables.book import attempts, books, deferred
 from daemon.store.tables.book.codec import invoice_bytes, pack
@@ -159,7 +158,7 @@ def _enter(
     at: int,
 ) -> Record:
     counters = state.counters
-    invoice = invoice_without_lines(last.number, last.type, last.total)  # the row has the type as told
+    invoice = invoice_without_lines(last.number, last.type, last.total)  # the row has the type as reported
     base = (counters.tc, counters.fvc, counters.frc)
     values = (
         book.id,

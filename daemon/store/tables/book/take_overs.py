@@ -31,7 +31,7 @@ def keep_pairs(connection: sqlite3.Connection, configured: Iterable[tuple[Book, 
 
 
 def not_compared(connection: sqlite3.Connection, book: Book) -> Book | None:
-    """The other book of its pair where an older copy of the ledger was put back and its machine was not asked since what it has certified, nor said to be
+    """The other book of its pair where an older copy of the ledger was put back and its machine was not compared since, nor declared
     lost."""
     row = connection.execute(_SQL["not_compared"], (book.id,)).fetchone()
     return None if row is None else Book(*row)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.ledgers.ledger import MINUTE, NIM, START, Till, invoice, opened, query, tamper
 
-from daemon.core.call import INTERNAL
+from daemon.core.audit import INTERNAL
 from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger.entries import CashMove
 from daemon.store.maintenance.recompute import count_records

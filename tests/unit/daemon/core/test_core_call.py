@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from daemon.core.call import Call
+from daemon.core.audit import Call
 
 
 def test_an_idempotency_key_is_kept_as_half_a_hash() -> None:

@@ -10,9 +10,8 @@ from support.processor import within
 
 from bridge.frame import Decoder, MachineReply, Request, encode
 from bridge.link import Timers
-from daemon.core.machine.state import ServerLink
+from daemon.core.machine.state import PortReading, ServerLink, Silence
 from daemon.machines.inspect_port import look
-from daemon.machines.port_reading import PortReading, Silence
 
 pytestmark = pytest.mark.quick_timers
 

@@ -9,8 +9,7 @@ import pytest
 
 from daemon.api.access.context import ApiRequest
 from daemon.api.request.outcome import MAX_IDEMPOTENCY_KEY, call_of
-from daemon.core.audit import Actor
-from daemon.core.call import Call
+from daemon.core.audit import Actor, Call
 from daemon.core.errors import InvalidRequest
 
 WHO = Actor("key:1", "127.0.0.1")

@@ -6,9 +6,9 @@ import asyncio
 
 from structlog.testing import capture_logs
 
-from daemon.app.outward.event_bus import EventBus
 from daemon.core.errors import StorageFull
 from daemon.core.ledger.book import Book
+from daemon.usecases.delivery.events import EventBus
 from daemon.usecases.worker.machine_worker import BookEvent
 
 BOOK, OTHER = Book(1, "EL02000015-1", "live"), Book(2, "EL02000016-1", "live")

@@ -21,8 +21,7 @@ from daemon.core.ledger.verdict import (
     verdicts,
     went_down,
 )
-from daemon.core.machine.nim import same_machine
-from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState
+from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState, same_machine
 
 LEDGER = FiscalCounters(10, 8, 1)
 OURS = LastInvoice("FV-1", "NEWCODE", "20260105100001", "FV", 15000)

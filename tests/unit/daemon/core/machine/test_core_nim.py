@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from daemon.core.machine.nim import is_named, present_nim
+from daemon.core.machine.state import is_named, present_nim
 
 BARE, FIRST, SECOND = "EL02000015", "EL02000015-1", "EL02000015-2"
 

@@ -7,8 +7,7 @@ import pytest
 from support.core_samples import as_json, body, item, record
 
 from daemon.core.invoice.invoice import Warn
-from daemon.core.machine.nim import short_nim
-from daemon.core.machine.state import FiscalCounters
+from daemon.core.machine.state import FiscalCounters, short_nim
 from daemon.core.report.receipt import adjustments, receipt
 
 

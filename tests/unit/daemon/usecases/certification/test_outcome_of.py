@@ -9,7 +9,7 @@ import pytest
 from support.ledgers.ledger import Till, invoice, opened
 from support.ledgers.worker import worker_of
 
-from daemon.core.call import Call
+from daemon.core.audit import Call
 from daemon.core.errors import KeyReused, LineLost, MachineAttention, MachineBusy
 from daemon.usecases.certification.idempotency import once, outcome_of
 from daemon.usecases.worker.machine_worker import Limits

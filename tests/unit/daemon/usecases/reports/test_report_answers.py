@@ -9,7 +9,7 @@ import pytest
 from support.ledgers.ledger import MINUTE, START, Till, invoice, opened
 from support.ledgers.worker import worker_of
 
-from daemon.core.call import Call
+from daemon.core.audit import Call
 from daemon.core.errors import KeyReused, NotFound, StorageFull
 from daemon.usecases.reports.acts import cash_moves, move_cash
 from daemon.usecases.reports.report import a_report, articles_report, closure, history, net_total, x_between, x_report

@@ -1,1 +1,0 @@
-"""What looks by the clock instead of waiting for a closure, and who is told."""
