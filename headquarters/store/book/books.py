@@ -17,7 +17,7 @@ from headquarters.store.findings import settle_passing
 
 Key = tuple[str, str]
 """A book: machine and mode."""
-KEPT_AS_THEY_ARE = ("max_z", "held", "told_z", "told_by", "closed_at", "ledger")
+PLAIN_COLUMNS = ("max_z", "held", "told_z", "told_by", "closed_at", "ledger")
 
 
 class LockedBook(msgspec.Struct):
@@ -92,7 +92,7 @@ def _locked(connection: Connection, keys: Sequence[Key]) -> dict[Key, LockedBook
 
 
 def book_of(row: Row[Any]) -> LockedBook:
-    return LockedBook(row.machine, row.mode, **{name: getattr(row, name) for name in KEPT_AS_THEY_ARE})
+    return LockedBook(row.machine, row.mode, **{name: getattr(row, name) for name in PLAIN_COLUMNS})
 
 
 def accepted_ledgers(connection: Connection, machines: Sequence[str]) -> dict[str, str]:
@@ -135,11 +135,11 @@ def of_book(book: LockedBook) -> ColumnElement[bool]:
 def keep_books(connection: Connection, books: Sequence[LockedBook], received_at: int | None) -> None:
     """`received_at` when closures of them have come."""
     rows = [
-        {name: getattr(book, name) for name in ("machine", "mode", *KEPT_AS_THEY_ARE)}
+        {name: getattr(book, name) for name in ("machine", "mode", *PLAIN_COLUMNS)}
         | {"last": book.last and msgspec.msgpack.encode(book.last), "received_at": received_at or 0, "asked_at": 0}
         for book in books
     ]
-    replaced = (*KEPT_AS_THEY_ARE, "last", *(["received_at"] if received_at else []))
+    replaced = (*PLAIN_COLUMNS, "last", *(["received_at"] if received_at else []))
     upsert(connection, tables.book, rows, replaced)
 
 
