@@ -31,7 +31,7 @@ from daemon.usecases.reports import acts, inspect, journal
 
 @screen("/ui/account", "look")
 async def account(visit: Visit) -> Reply:
-    done = visit.say("Your password is changed. Wherever else you were logged in, it is asked for again.")
+    done = visit.say("Your password is changed. Your other sessions have ended.")
     return await render(visit, "account.html", least=SHORTEST, done=done if visit.query.get("done") else "")
 
 
