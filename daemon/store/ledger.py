@@ -39,6 +39,7 @@ from daemon.store.tables.meta import read_damage, read_meta, write_meta
 
 T = TypeVar("T")
 P = ParamSpec("P")
+TIME_AHEAD = "time_ahead"
 
 
 class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
@@ -284,9 +285,6 @@ class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
         """Z closures with `start <= created_at < end`, by z_number, from the one after `after`; None: all of them."""
         job = partial(closures.closures_between, book=book, start=start, end=end, after=after, limit=limit)
         return await self.read(job)
-
-
-TIME_AHEAD = "time_ahead"
 
 
 class SandboxLedger(Ledger):

@@ -22,6 +22,16 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 REST_PATIENCE: Final = 100.0
 """Seconds for what is on a line: its own time limits end it sooner where the machine is silent."""
 REPLACED: Final = Text("the spare has taken over; nothing was sent")
+OUTAGES: Final[dict[str, OutageReason]] = {
+    reasons.NO_ANSWER.code: "no_answer",
+    reasons.LINE_BUSY.code: "no_answer",
+    reasons.NO_END.code: "no_answer",
+    reasons.CLOSE_PENDING.code: "no_answer",
+    reasons.ADDRESS_SILENT.code: "no_answer",
+    reasons.NOT_ACTIVATED.code: "deactivated",
+    reasons.LEDGER_FAILED.code: "disk",
+}
+"""Codes for why a machine is not connected; each other one is a lost line."""
 
 
 class MachineWorkers:
@@ -65,18 +75,6 @@ class MachineWorkers:
 
     def all(self) -> Sequence[MachineWorker]:
         return list(self._workers.values())
-
-
-OUTAGES: Final[dict[str, OutageReason]] = {
-    reasons.NO_ANSWER.code: "no_answer",
-    reasons.LINE_BUSY.code: "no_answer",
-    reasons.NO_END.code: "no_answer",
-    reasons.CLOSE_PENDING.code: "no_answer",
-    reasons.ADDRESS_SILENT.code: "no_answer",
-    reasons.NOT_ACTIVATED.code: "deactivated",
-    reasons.LEDGER_FAILED.code: "disk",
-}
-"""Codes for why a machine is not connected; each other one is a lost line."""
 
 
 def out_of_order(worker: MachineWorker) -> OutageReason | None:
