@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
+LONGEST = 256 * 1024
+"""Bytes of a request; a case of an invoice with 4 096 items is not in it."""
 
 
 class Operation(Protocol[T_co]):
@@ -324,10 +326,6 @@ class OperationAnswer(msgspec.Struct, frozen=True):
 
     result: msgspec.Raw = msgspec.Raw(b"null")
     refusal: OperationRefusal | None = None
-
-
-LONGEST = 256 * 1024
-"""Bytes of a request; a case of an invoice with 4 096 items is not in it."""
 
 
 def refusal_of(error: McfdError | DecisionRefused, language: Language) -> OperationRefusal:

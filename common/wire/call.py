@@ -55,6 +55,7 @@ _UNPRINTABLE: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]|[^\x00-\xff]")
 Millis = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
 Headers = tuple[tuple[str, str], ...]
 """Names in small letters; values as HTTP has them, each character one byte."""
+T = TypeVar("T", bound=Shape)
 
 
 class RelayedCall(Shape, frozen=True, omit_defaults=True):
@@ -92,9 +93,6 @@ class RelayedReply(Shape, frozen=True, omit_defaults=True):
     status: Annotated[int, msgspec.Meta(ge=0, le=599)] = 0
     headers: Headers = ()
     body: bytes = b""
-
-
-T = TypeVar("T", bound=Shape)
 
 
 def encode(message: RelayedCall | RelayedReply | LaterCall) -> bytes:

@@ -15,7 +15,7 @@ import msgspec
 from common.language.reasons import INVOICE_IN_PROGRESS, from_stored, to_stored
 from daemon.core.audit import DAEMON, INTERNAL, Action, Actor, Call
 from daemon.core.errors import MachineBusy, PeriodNotOver, StorageError, TooManyCashMoves
-from daemon.core.events import BACK, DEFERRED, OUTAGE
+from daemon.core.events import BACK, DEFERRED, OUTAGE, REFUSED
 from daemon.core.invoice.number import TakenFrom
 from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.ledger.book import Book
@@ -300,8 +300,9 @@ class DeferredAccess(LedgerAccess):
         """NotWaiting where it was taken back meanwhile."""
 
         def job(connection: sqlite3.Connection) -> None:
-            deferred.end(connection, book, sale.id, "refused", why=why, at=at)
-            entries.append(connection, book, SaleDecided(sale.number, "refused", to_stored(why)), at)
+            attempt_id = deferred.end(connection, book, sale.id, "refused", why=why, at=at)
+            placed = entries.append(connection, book, SaleDecided(sale.number, "refused", to_stored(why)), at)
+            self._open.event_writer.write(connection, book, REFUSED, placed.at, ref=attempt_id)
 
         await self.write(job)
 

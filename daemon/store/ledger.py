@@ -39,6 +39,7 @@ from daemon.store.tables.meta import read_damage, read_meta, write_meta
 
 T = TypeVar("T")
 P = ParamSpec("P")
+TIME_AHEAD = "time_ahead"
 
 
 class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
@@ -146,10 +147,10 @@ class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
     def end(
         self, connection: sqlite3.Connection, book: Book, attempt_id: int, state: FailedState, reason: str, *, at: int
     ) -> Record:
-        """Known not certified; a refusal is an event."""
+        """Known not certified; a refusal is an event, but not that of a sale which waits: it may wait again (`refuse_sale`)."""
         before = connection.total_changes
         record = attempts.end(connection, book, attempt_id, state, reason, at=at)
-        if state == "refused" and connection.total_changes != before:
+        if state == "refused" and not record.invoice.deferred and connection.total_changes != before:
             self._open.event_writer.write(connection, book, REFUSED, record.ended_at, ref=record.id)
         return record
 
@@ -159,7 +160,7 @@ class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
         def job(connection: sqlite3.Connection) -> None:
             attempts.dispute(connection, book, attempt_id, found)
             books.attend(connection, book, found, at)
-            self._open.event_writer.write(connection, book, IN_DOUBT, at, ref=attempt_id)
+            self._open.event_writer.write(connection, book, IN_DOUBT, at, ref=attempt_id, detail=found)
             self._open.event_writer.write(connection, book, ATTENTION, at, ref=attempt_id, detail=found)
 
         await self.write(job)
@@ -284,9 +285,6 @@ class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
         """Z closures with `start <= created_at < end`, by z_number, from the one after `after`; None: all of them."""
         job = partial(closures.closures_between, book=book, start=start, end=end, after=after, limit=limit)
         return await self.read(job)
-
-
-TIME_AHEAD = "time_ahead"
 
 
 class SandboxLedger(Ledger):

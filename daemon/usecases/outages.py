@@ -47,6 +47,8 @@ class OutOfOrder:
     incident: str = ""
     refused: bool = False
     """A till was refused meanwhile."""
+    is_written: bool = False
+    """Once it is, what the machine certifies may end it before the next look: it does not begin anew."""
 
 
 @dataclass
@@ -151,9 +153,9 @@ class OutageWatch:
     def _is_due(self, found: OutOfOrder, *, is_back: bool) -> bool:
         """A machine that refuses everything is only known to do so as long as tills try: that alone is no outage. That a box was off is seen by clocks,
         which are right once the machine was met."""
-        if found.refused:
+        if found.refused and not found.is_written:
             return True
-        if not self._was_met() or found.reason == "blocked":
+        if not self._was_met() or found.reason == "blocked" or found.is_written:
             return False
         limit = self.worker.limits.outage
         if is_back and found.reason == "box_off":
@@ -179,6 +181,7 @@ class OutageWatch:
             refused=found.refused,
             incident=found.incident,
         )
+        found.is_written = True
         if begun is not None:
             log.warning("outage.begun", **worker.names, outage=begun.number, reason=begun.reason)
             worker.publish(OUTAGE, ref=begun.number)

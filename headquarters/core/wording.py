@@ -34,21 +34,6 @@ GONE = "gone"
 """`what` of a gap whose closures a lost ledger has made."""
 Value = int | str
 Facts = dict[str, Value]
-
-
-class Fact(msgspec.Struct, frozen=True):
-    """`key` tells two findings of a kind and a book apart; `facts` are the values its sentence is made of (`wording.py`)."""
-
-    kind: Kind
-    key: str
-    facts: Facts
-
-    @property
-    def is_passing(self) -> bool:
-        """Numbers that no box will ever send are no such gap: a person says what was in them."""
-        return self.kind in PASSING and self.facts.get("what") != GONE
-
-
 KIND: Final[dict[Kind, Text]] = {
     "gap": Text("Missing closure"),
     "late": Text("Late closure"),
@@ -63,7 +48,6 @@ KIND: Final[dict[Kind, Text]] = {
     "refused": Text("Refused messages"),
     "clone": Text("Two boxes as one"),
 }
-
 _SENTENCES: Final[dict[str, Text]] = {
     "gap": Text("Z {first} to {last} are missing"),
     "gap.one": Text("Z {first} is missing"),
@@ -96,6 +80,19 @@ _SENTENCES: Final[dict[str, Text]] = {
     ),
     "clock.machine": Text("the machine's clock is {seconds} s off the box's"),
 }
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """`key` tells two findings of a kind and a book apart; `facts` are the values its sentence is made of (`wording.py`)."""
+
+    kind: Kind
+    key: str
+    facts: Facts
+
+    @property
+    def is_passing(self) -> bool:
+        """Numbers that no box will ever send are no such gap: a person says what was in them."""
+        return self.kind in PASSING and self.facts.get("what") != GONE
 
 
 def sentence(kind: Kind, facts: Facts, language: Language) -> str:

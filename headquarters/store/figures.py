@@ -21,6 +21,7 @@ COLUMNS: dict[Order, str] = {"made": "created_at", "arrived": "arrival"}
 
 Big = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Written = Annotated[str, msgspec.Meta(max_length=64, pattern=r"^[^\x00]*$")]
+_HALF = 32
 
 
 class CursorPlace(NamedTuple):
@@ -214,9 +215,6 @@ class Figures:
     def count(self) -> int:
         with self._database.read() as connection:
             return int(connection.scalar(select(func.count()).select_from(tables.closure)) or 0)
-
-
-_HALF = 32
 
 
 def _sums(*columns: ColumnElement[int]) -> list[ColumnElement[Any]]:

@@ -22,6 +22,9 @@ from daemon.core.report.receipt import Adjustment
 
 HEADER: Final = "Mcfd-Test"
 _VALUE = re.compile(r"([a-z0-9-]+)(?::([0-9]{1,2}))?")
+REHEARSED: Final[ContextVar[Rehearsal | None]] = ContextVar("rehearsed", default=None)
+"""Of the request that is under way, and of all that is done for it."""
+_IGNORED: Final = Text("does nothing with a live key")
 
 
 class RehearsedCase(NamedTuple):
@@ -124,10 +127,6 @@ class Rehearsal:
         return self.case in cases
 
 
-REHEARSED: Final[ContextVar[Rehearsal | None]] = ContextVar("rehearsed", default=None)
-"""Of the request that is under way, and of all that is done for it."""
-
-
 class SandboxClock(msgspec.Struct, frozen=True):
     """Where the sandbox stands in time."""
 
@@ -200,9 +199,6 @@ def _range_of(name: str, case: RehearsedCase) -> str:
 
 def _wrong(message: str) -> InvalidRequest:
     return InvalidRequest([FieldError(HEADER, message)])
-
-
-_IGNORED: Final = Text("does nothing with a live key")
 
 
 def ignored(headers: Headers, language: Language) -> tuple[Adjustment, ...]:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from daemon.store.maintenance.verify import VerifyResult
     from daemon.whole_box.signature import BoxKey
 
+NEW_KEY = "mcfd backup --new-key"
+
 
 @click.command(
     "backup",
@@ -175,9 +177,6 @@ def _dated(into: Path | None, suffix: str) -> Path:
     folder = into or Path()
     folder.mkdir(parents=True, exist_ok=True)
     return folder / backup_name(datetime.now(UTC), suffix)
-
-
-NEW_KEY = "mcfd backup --new-key"
 
 
 def sealing(settings: Settings, recipients: tuple[str, ...], passphrase_file: Path | None) -> tuple[Sequence[str], str]:

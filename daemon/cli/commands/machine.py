@@ -57,6 +57,15 @@ MEMBERS = {
         ),
     ),
 }
+CONDITIONS = {
+    "not configured": Text("not configured"),
+    "attention": Text("ATTENTION"),
+    "disabled": Text("disabled"),
+    "ready": Text("ready"),
+    "offline": Text("does not answer"),
+    "known": Text("known"),
+    "never read": Text("never read"),
+}
 
 
 @click.group("machine", cls=LazyGroup, members=MEMBERS)
@@ -296,17 +305,6 @@ def _named(nim: str, settings: Settings) -> str:
     """As the configuration has it: the machine may have been activated anew since."""
     machine = settings.find_machine(nim)
     return machine.nim if machine else nim
-
-
-CONDITIONS = {
-    "not configured": Text("not configured"),
-    "attention": Text("ATTENTION"),
-    "disabled": Text("disabled"),
-    "ready": Text("ready"),
-    "offline": Text("does not answer"),
-    "known": Text("known"),
-    "never read": Text("never read"),
-}
 
 
 def _condition(machine: Machine | None, state: BookState | None, health: MachineHealth | None = None) -> str:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from daemon.store.maintenance.numbers import LastZ
     from daemon.whole_box.archive import ArchiveReader, Places, RestorePlan
 
+CONFIG = Path("/etc/mcfd/mcfd.toml")
+
 
 @click.command(
     "restore",
@@ -122,9 +124,6 @@ def _as_json(settings: Settings, restored: Restored) -> dict[str, object]:
         "asks_last_z": list(restored.asks),
         **figures(restored.findings),
     }
-
-
-CONFIG = Path("/etc/mcfd/mcfd.toml")
 
 
 class RestoreOptions(NamedTuple):

@@ -44,6 +44,19 @@ if TYPE_CHECKING:
     from daemon.core.ledger.book import BookState
     from daemon.store import Store
 
+OBSTACLES: dict[Obstacle, Text] = {
+    "does not fit": Text("{decision} does not fit here; possible: {choices}"),
+    "machine unknown": Text(
+        "it is not known what the machine says: plug it in, or stop the daemon so that it can be read here"
+    ),
+    "not its last": Text(
+        "the machine's last invoice is not {number} with this total: its code cannot be taken from it; if the machine did certify it, its paper "
+        "has the code and the time (--code, --time); if it did not: not-certified"
+    ),
+    "its last": Text("the machine's last invoice is {number}, with this total and type: it did certify it"),
+    **OBSTACLE_TEXTS,
+}
+
 
 @click.command(
     "settle",
@@ -210,20 +223,6 @@ def _prompt_reason() -> str:
 
 
 # -- what is decided --------------------------------------------------------------------------------------------------------
-
-
-OBSTACLES: dict[Obstacle, Text] = {
-    "does not fit": Text("{decision} does not fit here; possible: {choices}"),
-    "machine unknown": Text(
-        "it is not known what the machine says: plug it in, or stop the daemon so that it can be read here"
-    ),
-    "not its last": Text(
-        "the machine's last invoice is not {number} with this total: its code cannot be taken from it; if the machine did certify it, its paper "
-        "has the code and the time (--code, --time); if it did not: not-certified"
-    ),
-    "its last": Text("the machine's last invoice is {number}, with this total and type: it did certify it"),
-    **OBSTACLE_TEXTS,
-}
 
 
 def _refused(case: Case, obstacle: Obstacle, decision: str) -> Failure:

@@ -27,6 +27,11 @@ from daemon.usecases.worker.attempts import NO_COUNTERS
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 log = structlog.get_logger(__name__)
+_PERIODS: Final = {
+    "month": re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])", re.ASCII),
+    "year": re.compile(r"[0-9]{4}", re.ASCII),
+}
+_FORMS: Final = {"month": Text("has to be a month, as 2026-01"), "year": Text("has to be a year, as 2026")}
 
 
 async def close_period(worker: MachineWorker, call: Call, counted: int | None = None) -> Answered[Closure]:
@@ -142,13 +147,6 @@ async def _freeze(worker: MachineWorker, machine: ConnectedMachine, call: Call, 
     worker.attempts.counters = now
     worker.aggregate = await worker.ledger.aggregated(worker.book)
     return closure
-
-
-_PERIODS: Final = {
-    "month": re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])", re.ASCII),
-    "year": re.compile(r"[0-9]{4}", re.ASCII),
-}
-_FORMS: Final = {"month": Text("has to be a month, as 2026-01"), "year": Text("has to be a year, as 2026")}
 
 
 async def close_calendar(worker: MachineWorker, kind: CalendarKind, period: str, call: Call) -> Answered[bytes]:

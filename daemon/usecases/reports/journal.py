@@ -40,6 +40,14 @@ STRETCH = 5_000
 """Entries that the ledger goes through at a time where few of them may match: others read in between."""
 REST = 0.01
 """Seconds left to the tills after each slice, while there are any."""
+Dated = tuple[Record, int]
+"""A record and its Z number, 0 while its period is open."""
+SEARCH_SLICE = 200
+BUDGET = 20_000
+"""Records whose customer is looked at for one answer; the next answer goes on."""
+SIFTED = 200_000
+"""Entries gone through for an amount, a type or a state, for one answer."""
+CODE_LENGTH = 24
 
 
 class JournalSource(Protocol):
@@ -54,10 +62,6 @@ class JournalSource(Protocol):
     def ledger(self) -> Ledger: ...
     @property
     def till_waits(self) -> Callable[[], bool]: ...
-
-
-Dated = tuple[Record, int]
-"""A record and its Z number, 0 while its period is open."""
 
 
 async def read_page(worker: MachineWorker, page: Page, language: Language = "en") -> JournalPage:
@@ -210,14 +214,6 @@ def _slices(dated: list[Dated]) -> list[list[Dated]]:
 async def make_way(worker: JournalSource) -> None:
     """Between two slices of a long reading."""
     await asyncio.sleep(REST if worker.till_waits() else 0)
-
-
-SEARCH_SLICE = 200
-BUDGET = 20_000
-"""Records whose customer is looked at for one answer; the next answer goes on."""
-SIFTED = 200_000
-"""Entries gone through for an amount, a type or a state, for one answer."""
-CODE_LENGTH = 24
 
 
 class Search(msgspec.Struct, frozen=True):

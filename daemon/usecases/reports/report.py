@@ -22,6 +22,7 @@ from daemon.core.ledger.tally import add, contribution
 from daemon.core.report import fiscal_reports
 from daemon.core.report.articles import Articles, ArticlesReport
 from daemon.core.report.journal import Page
+from daemon.core.report.ranges import EVER
 from daemon.core.report.report_parts import GroupTotal, PaymentTotal
 from daemon.store.ledger import Ledger
 from daemon.store.tables.book import deferred, take_overs
@@ -35,7 +36,6 @@ MAX_DIGITS = 9
 HOUR = 3_600_000
 NOT_YET = 200
 """Records at the most that the next tick will bring in: a tick comes every two seconds."""
-EVER = 1 << 53
 CACHE_HOURS = 24 * 7 * 3
 
 
@@ -135,7 +135,7 @@ async def articles_since(worker: MachineWorker) -> tuple[Articles, ArticlesRepor
     """What was certified since the last report of articles that was closed, or ever, and the totals that it is made of."""
     last = await worker.ledger.last_articles(worker.book)
     before = last.entry if last and isinstance(last.entry, ReportAct) else ReportAct("articles", "")
-    articles = await _add_up(worker, before.upto_at, EVER, before.upto_seq)
+    articles = await _add_up(worker, before.upto_at, EVER[1], before.upto_seq)
     start = _end_of(before) if last else articles.first_at or worker.now()
     return articles, await _report(worker, articles, start, worker.now())
 
@@ -217,7 +217,7 @@ async def totals_by_hour(worker: MachineWorker, start: int, hours: int, cache: d
 
 async def latest(worker: MachineWorker, limit: int) -> Sequence[Record]:
     """Newest first, to the last one."""
-    return await worker.journal.page(worker.book, Page(-EVER, EVER, limit=limit))
+    return await worker.journal.page(worker.book, Page(-EVER[1], EVER[1], limit=limit))
 
 
 async def _not_yet(worker: MachineWorker, start: int, end: int) -> Sequence[Record]:

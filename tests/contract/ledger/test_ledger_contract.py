@@ -244,7 +244,7 @@ async def test_events_are_written_with_what_they_tell(store: Store, till: Till) 
         ("cert.issued", sale.id, ""),
         ("closure.created", 1, ""),
         ("mcf.disconnected", 0, "unplugged"),
-        ("cert.in_doubt", attempt_id, ""),
+        ("cert.in_doubt", attempt_id, "what was found"),
         ("mcf.attention", attempt_id, "what was found"),
     ]
     assert [e.id for e in await store.events.after(till.book, events[1].id)] == [event.id for event in events[2:]]

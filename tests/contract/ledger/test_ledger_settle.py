@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from daemon.store import Store
 from daemon.store.maintenance.housekeeping import mark_restored
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import attempts, uniqueness
+from daemon.usecases.delivery.events import data_of
 
 
 async def disputed(till: Till, number: str = "F-1") -> int:
@@ -47,6 +49,16 @@ async def test_settled_as_certified(store: Store, till: Till, path: Path) -> Non
         "cert.issued",
     ]
     assert verify(path).clean
+
+
+async def test_the_event_of_a_doubt_says_ever_the_same(store: Store, till: Till) -> None:
+    """Also once it is known what became of it: its id at a webhook is made of what it says, and it may be sent again."""
+    attempt_id = await disputed(till)
+    event, *_ = await store.events.after(till.book, 0)
+    before = await data_of(store.ledger, till.book, event)
+    assert json.loads(before)["reason"] == "F-1 is unknown"
+    await store.decisions.abandoned(till.book, attempt_id, reason="seen on the receipt", at=till.at)
+    assert await data_of(store.ledger, till.book, event) == before
 
 
 async def test_what_else_the_machine_certified_is_not_forgotten_over_a_settlement(store: Store, till: Till) -> None:

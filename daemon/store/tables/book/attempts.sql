@@ -65,11 +65,11 @@ SELECT EXISTS (
 );
 
 -- name: failed
--- However often a till has tried the same again.
+-- However often a till has tried the same again; by the index of the numbers, not through the whole book for the order.
 SELECT {columns} FROM certification
-WHERE book_id = ? AND number = ? AND state IN ('refused', 'abandoned') AND seq < ? AND ended_at >= ? AND ended_at < ? AND (? = '' OR state = ?)
+WHERE book_id = ? AND number = ? AND state IN ('refused', 'abandoned') AND +seq < ? AND ended_at >= ? AND ended_at < ? AND (? = '' OR state = ?)
     AND (? = '' OR type = ?) AND (? IS NULL OR total_ttc = ?)
-ORDER BY seq DESC LIMIT ?;
+ORDER BY +seq DESC LIMIT ?;
 
 -- name: was_at_the_machine
 SELECT EXISTS (
