@@ -89,7 +89,7 @@ class RelayedReply(Shape, frozen=True, omit_defaults=True):
     line: str = ""
     """Names the connection over which the box listens: an answer to what came by an earlier one never comes."""
     nim: str = ""
-    """With status 0: what the machine is called now, and its presences are published under; an activation may have changed the suffix."""
+    """With status 0: the name that the machine's presences are published under."""
     status: Annotated[int, msgspec.Meta(ge=0, le=599)] = 0
     headers: Headers = ()
     body: bytes = b""

@@ -46,7 +46,8 @@ def no_keys(nim: str) -> Sequence[str]:
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """`timeout` in seconds for one try. Every file in `key_files` signs each event. With `receipt` an answer counts only when it
-    proves that the event was read (`common.wire.signing`). `lane_keys`: the ids of a NIM's keys for the relay, read at each presence."""
+    proves that the event was read (`common.wire.signing`). `lane_keys`: the ids of a NIM's keys for the relay, read at each presence. `nims`:
+    the machines as the configuration names them, which is what the box may publish under at NATS: an activation gives a machine another suffix."""
 
     url: str
     key_files: tuple[Path, ...] = ()
@@ -57,6 +58,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float = 10.0
     receipt: bool = False
     lane_keys: Callable[[str], Sequence[str]] = no_keys
+    nims: tuple[str, ...] = ()
 
 
 def read_file(path: Path, what: str) -> str:

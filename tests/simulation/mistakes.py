@@ -549,7 +549,7 @@ MISTAKES = (
         "        except RelayProblem:\n            return 0\n",
     ),
     Mistake(
-        202,
+        104,
         "an answer that is lost is told as a call that was not sent",
         BOXES,
         "            raise (BoxSilent if is_sent else BoxOffline) from None\n",
