@@ -45,7 +45,7 @@ class BoxAmbiguous(RelayProblem):
             503,
             "BOX_AMBIGUOUS",
             Text("Two boxes say that they are this one"),
-            Text("two boxes have the identity of this machine (a copied card?); none of them was asked"),
+            Text("two boxes have the identity of this machine (a copied card?); neither was called"),
             60,
         )
 

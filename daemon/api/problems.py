@@ -68,7 +68,7 @@ Code = Literal[
 ]
 OUTCOME_UNKNOWN: Final = Text(
     "The line to the machine was lost before its answer, and the outcome is not known yet. Send the same request again with "
-    "the same Idempotency-Key: it gets the outcome as soon as the machine has told it, and nothing is certified twice."
+    "the same Idempotency-Key: it gets the outcome as soon as the machine has answered, and nothing is certified twice."
 )
 OUTCOME_NOT_STORED: Final = Text(
     "The machine certified the invoice, but the box cannot store that at the moment. Free disk space on it, and send the same "
@@ -146,9 +146,7 @@ KINDS: Final[dict[type[Exception], Kind]] = {
     TakeOverRefused: Kind(409, "INVALID_REQUEST", Text("The request cannot be accepted")),
     NotInUse: Kind(503, "BRIDGE_OFFLINE", Text("The machine cannot be reached"), retry_after=OFFLINE_RETRY),
     NumberReserved: Kind(503, "MACHINE_ATTENTION", Text("An operator has to settle what was found on the machine")),
-    PairNotCompared: Kind(
-        503, "PAIR_NOT_COMPARED", Text("The other machine of the pair has to be asked what it has certified")
-    ),
+    PairNotCompared: Kind(503, "PAIR_NOT_COMPARED", Text("The other machine of the pair was not compared yet")),
     UnknownElsewhere: Kind(
         503, "BRIDGE_OFFLINE", Text("The outcome is not known yet"), OUTCOME_UNKNOWN, retry_after=OFFLINE_RETRY
     ),

@@ -63,7 +63,7 @@ CASES: Final[Mapping[str, RehearsedCase]] = {
         most=25,
     ),
     "line-lost-at-38h": RehearsedCase(
-        "The cable is out when the machine has certified and not yet answered; it is back at once, and the machine is asked.",
+        "The cable is out when the machine has certified and not yet answered; it is back at once, and mcfd reads what the machine did.",
         200,
         "",
         "the same answer",
@@ -98,7 +98,7 @@ CASES: Final[Mapping[str, RehearsedCase]] = {
         always=True,
     ),
     "storage-full": RehearsedCase(
-        "The box's disk is full, before the machine is asked.", 507, "STORAGE_FULL", "certified at once"
+        "The box's disk is full, before the machine is used.", 507, "STORAGE_FULL", "certified at once"
     ),
     "late": RehearsedCase(
         "The machine is unplugged for 20 seconds, longer than a till likes to wait; with `Prefer: respond-async` the answer is 202.",

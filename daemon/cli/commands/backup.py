@@ -65,7 +65,8 @@ NEW_KEY = "mcfd backup --new-key"
     "--recipient", "recipients", multiple=True, metavar="age1…", help=tr("With --all: a public key that can open it.")
 )
 @file_option(
-    "--passphrase-file", tr("With --all: the file with its passphrase; otherwise [backup], otherwise it is asked.")
+    "--passphrase-file",
+    tr("With --all: the file with its passphrase; otherwise [backup], otherwise it is prompted for."),
 )
 @click.option(
     "--when-configured",

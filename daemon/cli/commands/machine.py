@@ -105,7 +105,7 @@ def list_machines(settings: Settings, as_json: bool) -> None:
 @command.command(
     "info",
     **described(
-        tr("The machine as it is now: asked of the running daemon, which has its port; otherwise read."),
+        tr("The machine as it is now: from the running daemon, which has its port; otherwise read."),
         "mcfd machine info",
         "mcfd machine info EL02000015-1",
     ),

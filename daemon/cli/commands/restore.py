@@ -40,7 +40,7 @@ CONFIG = Path("/etc/mcfd/mcfd.toml")
 @last_z_option
 @click.option("--all", "whole", is_flag=True, help=tr("FILE is a whole box (mcfd backup --all): put all of it back."))
 @file_option("--identity", tr("With --all: the file with the private key (age) that opens it."))
-@file_option("--passphrase-file", tr("With --all: the file with its passphrase; otherwise it is asked."))
+@file_option("--passphrase-file", tr("With --all: the file with its passphrase; otherwise it is prompted for."))
 @click.option(
     "--place",
     "places",

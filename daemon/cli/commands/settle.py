@@ -72,7 +72,7 @@ OBSTACLES: dict[Obstacle, Text] = {
     "--decision",
     type=click.Choice(DECISIONS),
     help=tr(
-        "certified: the machine did certify it; not-certified: it did not; adopt: take over what the machine says; lost: it cannot be asked any more."
+        "certified: the machine did certify it; not-certified: it did not; adopt: take over what the machine says; lost: it cannot be read any more."
     ),
 )
 @click.option("--reason", default="", help=tr("Why; kept in the ledger."))
@@ -166,7 +166,7 @@ def _show(case: Case, settings: Settings) -> None:
     if case.is_replaced:
         reasons.append(tr("its spare has taken over from it"))
     if case.is_awaited:
-        reasons.append(tr("it was not asked yet what it has certified since the copy that was put back"))
+        reasons.append(tr("it was not compared yet with the copy that was put back"))
     say(tr("{nim}: {found}", nim=case.state.book.nim, found="; ".join(reasons)))
     say(tr("case: {shown}", shown=case.fingerprint))
     if attempt := case.attempt:
@@ -278,7 +278,7 @@ def last_z(settings: Settings, nim: str, number: int, *, yes: bool) -> None:
     state = read_ledger(settings, lambda store: _state(store, settings, nim))
     if not state.needs_last_z:
         raise Failure(
-            tr("nobody asks for it: the last Z of {nim} is {number}", nim=state.book.nim, number=state.z_number)
+            tr("nothing to enter: the last Z of {nim} is {number}", nim=state.book.nim, number=state.z_number)
         )
     following = max(number, state.z_number) + 1
     if not yes and sys.stdin.isatty():
