@@ -513,7 +513,7 @@ MISTAKES = (
         "            pass\n",
     ),
     Mistake(
-        662,
+        1201,
         "a refusal that the disk did not take is forgotten",
         "daemon.usecases.outages",
         "            found.refused = True\n",
