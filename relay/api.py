@@ -27,7 +27,7 @@ from common.wire.instants import instant_millis
 from relay.boxes import Boxes
 from relay.connection import Connection
 from relay.later import LaterCalls, may_wait
-from relay.problems import PROBLEM, RelayAnswer, BoxOffline, RelayProblem, TooManyCalls, answer_of
+from relay.problems import PROBLEM, BoxOffline, RelayAnswer, RelayProblem, TooManyCalls, answer_of
 
 log = structlog.get_logger(__name__)
 
