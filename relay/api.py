@@ -37,6 +37,8 @@ AT_ONCE: Final = 2000
 """Requests that this relay has under way: each may hold a body."""
 BODY_SECONDS: Final = 30.0
 NOT_PASSED: Final = frozenset({"connection", "content-length", "date", "server", "transfer-encoding"})
+TOO_LARGE: Final = f"body: larger than {MOST_BODY} bytes"
+MOST_DIGITS: Final = 20
 BODILESS: Final = frozenset({204, 304})
 _PRINTABLE_ID: Final = re.compile(r"[ -~]{1,128}", re.ASCII)
 _PATH: Final = re.compile(r"/v1/mcf/([^/]+)/.+")
@@ -164,7 +166,7 @@ async def _passed_on(parts: RelayParts, request: RelayRequest, receive: Receive)
         method=method,
         path=request.path,
         headers=request.passing,
-        body=await _body(receive),
+        body=await _body(receive, request.headers.get("content-length", "")),
     )
     try:
         check_call(call)
@@ -187,7 +189,10 @@ async def _passed_on(parts: RelayParts, request: RelayRequest, receive: Receive)
     return RelayAnswer(reply.status, tuple(each for each in reply.headers if each[0] not in NOT_PASSED), reply.body)
 
 
-async def _body(receive: Receive) -> bytes:
+async def _body(receive: Receive, length: str) -> bytes:
+    """`length` as announced: what is too large is not waited for."""
+    if length.isdecimal() and int(length[:MOST_DIGITS]) > MOST_BODY:
+        raise _fault(413, TOO_LARGE)
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_SECONDS):
@@ -197,7 +202,7 @@ async def _body(receive: Receive) -> bytes:
                     raise _fault(400)
                 body += message["body"]
                 if len(body) > MOST_BODY:
-                    raise _fault(413, f"body: larger than {MOST_BODY} bytes")
+                    raise _fault(413, TOO_LARGE)
                 if not message["more_body"]:
                     return bytes(body)
     except TimeoutError:
