@@ -39,11 +39,11 @@ SIGN_EVERY: Final = 0.1
 
 @dataclass
 class OutOfOrder:
-    """The machine cannot certify, and it need not be in the register yet. `since` and `sign`, the last sign of life before it, in ms of the book, `seen_at` in loop time."""
+    """The machine cannot certify, and it need not be in the register yet. `since` and `service`, when it was in service last, in ms of the book, `seen_at` in loop time."""
 
     reason: OutageReason
     since: int
-    sign: int
+    service: int
     seen_at: float
     incident: str = ""
     refused: bool = False
@@ -131,7 +131,8 @@ class OutageWatch:
             # Of the time since the copy was made nothing is known: it may have certified.
             await worker.ledger.end_outage(book, at=state.last_at, until=state.last_at)
         elif sign := worker.ledger.peek(outages.sign_of_life, book):
-            self._found = OutOfOrder("box_off", sign, sign, asyncio.get_running_loop().time())
+            service = worker.ledger.peek(outages.last_service, book)
+            self._found = OutOfOrder("box_off", sign, service, asyncio.get_running_loop().time())
         self._is_begun = True
 
     async def _reason(self) -> OutageReason | None:
@@ -143,13 +144,13 @@ class OutageWatch:
 
     def _seen(self, reason: OutageReason) -> OutOfOrder:
         """What was seen before, unless the machine certified since."""
-        sign = self.worker.ledger.peek(outages.sign_of_life, self.worker.book)
-        if self._found is not None and self._found.sign == sign:
+        service = self.worker.ledger.peek(outages.last_service, self.worker.book)
+        if self._found is not None and self._found.service == service:
             return self._found
         worker, now = self.worker, self.worker.now()
         since = worker.offline_since if not worker.connected and worker.offline_since is not None else now
         incident = worker.note_odd("outage") if worker.attempts.met_machine else ""
-        return OutOfOrder(reason, min(since, now), sign, asyncio.get_running_loop().time(), incident)
+        return OutOfOrder(reason, min(since, now), service, asyncio.get_running_loop().time(), incident)
 
     def _is_due(self, found: OutOfOrder, *, is_back: bool) -> bool:
         """A machine that refuses everything is only known to do so as long as tills try: that alone is no outage. That a box was off is seen by clocks,

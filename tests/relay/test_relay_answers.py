@@ -124,6 +124,12 @@ async def test_too_late(site: RelaySite, http: httpx.AsyncClient) -> None:
     assert (await http.post(f"{base}/certify", json=invoice("F-1"), headers=again)).status_code == 200
     large = await http.post(f"{base}/certify", content=b" " * (256 * 1024 + 1), headers=bearer(lane, "k-2"))
     assert (large.status_code, large.json()["code"]) == (413, "TOO_LARGE")
+    address = httpx.URL(base)
+    reader, writer = await asyncio.open_connection(address.host, address.port)
+    writer.write(f"POST {address.path}/certify HTTP/1.1\r\nHost: x\r\nContent-Length: 300000\r\n\r\n".encode())
+    async with asyncio.timeout(10):  # long before the time that a body has
+        assert b" 413 " in await reader.readline()
+    writer.close()
     assert site.shop.machines[0].counters == (1, 1, 0)
 
 
