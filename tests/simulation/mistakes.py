@@ -523,8 +523,8 @@ MISTAKES = (
         325,
         "certifications are no signs of life",
         "daemon.store.tables.book.outages",
-        "    return max(sign, last_service(connection, book)) if sign else 0\n",
-        "    return sign\n",
+        "    return max(certified[0] if certified else 0, last.until if last else 0)\n",
+        "    return last.until if last else 0\n",
     ),
     Mistake(
         171,
