@@ -192,8 +192,10 @@ class AcceptTime(OperationMessage, frozen=True, tag="time.accept"):
     upto: int
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
+        from daemon.store.tables.book.books import accept_time  # noqa: PLC0415  as Damage below
+
         del at, by
-        await store.decisions.accept_time(self.upto)
+        await store.decisions.write(accept_time, self.upto)
 
 
 class RepairTime(OperationMessage, frozen=True, tag="time.repair"):

@@ -27,7 +27,7 @@ from common.wire.instants import instant_millis
 from relay.boxes import Boxes
 from relay.connection import Connection
 from relay.later import LaterCalls, may_wait
-from relay.problems import PROBLEM, Answer, BoxOffline, RelayProblem, TooManyCalls, answer_of
+from relay.problems import PROBLEM, BoxOffline, RelayAnswer, RelayProblem, TooManyCalls, answer_of
 
 log = structlog.get_logger(__name__)
 
@@ -141,7 +141,7 @@ class RelayRequest:
         self.passing: Headers = (*passing, ("x-request-id", self.id))
 
 
-async def _answered(parts: RelayParts, request: RelayRequest, receive: Receive) -> Answer:
+async def _answered(parts: RelayParts, request: RelayRequest, receive: Receive) -> RelayAnswer:
     if parts.under_way >= AT_ONCE:
         return answer_of(TooManyCalls(), request.id, request.headers)
     parts.under_way += 1
@@ -153,7 +153,7 @@ async def _answered(parts: RelayParts, request: RelayRequest, receive: Receive) 
         parts.under_way -= 1
 
 
-async def _passed_on(parts: RelayParts, request: RelayRequest, receive: Receive) -> Answer:
+async def _passed_on(parts: RelayParts, request: RelayRequest, receive: Receive) -> RelayAnswer:
     if not NIM.fullmatch(request.nim):
         raise _fault(404)
     method = _METHODS.get(request.method)
@@ -186,7 +186,7 @@ async def _passed_on(parts: RelayParts, request: RelayRequest, receive: Receive)
         if not may_wait(call):
             raise
         return await _deferred(parts, request, call, key)
-    return Answer(reply.status, tuple(each for each in reply.headers if each[0] not in NOT_PASSED), reply.body)
+    return RelayAnswer(reply.status, tuple(each for each in reply.headers if each[0] not in NOT_PASSED), reply.body)
 
 
 async def _body(receive: Receive, length: str) -> bytes:
@@ -214,7 +214,7 @@ def _fault(status: int, fault: str = "") -> RelayProblem:
     return RelayProblem(status, code, title, Text("{fault}", fault=fault) if fault else title)
 
 
-async def _deferred(parts: RelayParts, request: RelayRequest, call: RelayedCall, key: str) -> Answer:
+async def _deferred(parts: RelayParts, request: RelayRequest, call: RelayedCall, key: str) -> RelayAnswer:
     """202 for a sale that waits for its box."""
     now = parts.boxes.millis()
     try:
@@ -247,7 +247,7 @@ async def _deferred(parts: RelayParts, request: RelayRequest, call: RelayedCall,
         "x-request-id": request.id,
         "cache-control": "no-store",
     }
-    return Answer(202, tuple(headers.items()), b'{"status":"waiting"}')
+    return RelayAnswer(202, tuple(headers.items()), b'{"status":"waiting"}')
 
 
 def _key_id(headers: Mapping[str, str]) -> str:

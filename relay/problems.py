@@ -87,13 +87,13 @@ class QueueFull(RelayProblem):
         )
 
 
-class Answer(NamedTuple):
+class RelayAnswer(NamedTuple):
     status: int
     headers: Headers
     body: bytes
 
 
-def answer_of(problem: RelayProblem, request_id: str, headers: Mapping[str, str]) -> Answer:
+def answer_of(problem: RelayProblem, request_id: str, headers: Mapping[str, str]) -> RelayAnswer:
     """`headers` of the request."""
     language = preferred(headers.get("accept-language", ""))
     title, detail = str(tell(problem.title, language)), str(tell(problem.detail, language))
@@ -101,4 +101,4 @@ def answer_of(problem: RelayProblem, request_id: str, headers: Mapping[str, str]
     sent = {"content-type": PROBLEM, "x-request-id": request_id, "cache-control": "no-store"}
     if problem.retry_after:
         sent["retry-after"] = str(problem.retry_after)
-    return Answer(problem.status, tuple(sent.items()), msgspec.json.encode(content))
+    return RelayAnswer(problem.status, tuple(sent.items()), msgspec.json.encode(content))

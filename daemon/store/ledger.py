@@ -261,18 +261,6 @@ class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
         """What ended in `start <= t < end` (ms) and is aggregated."""
         return await self.read(totals.tally_between, book=book, start=start, end=end)
 
-    async def aggregate_between(self, book: Book, start: int, end: int) -> Aggregate:
-        """The same as an Aggregate: `running` is the range, `closed` empty, `period_start` is `start`; `fvc_start` the FVC of
-        its first sale (0 without one), `fvc_end` of its last, or else the last one known before `end`."""
-        return await self.read(totals.aggregate_between, book=book, start=start, end=end)
-
-    async def isfs_of_period(self, book: Book) -> Sequence[str]:
-        """Under which the certifications of the open period were made."""
-        return await self.read(totals.isfs_of_period, book=book)
-
-    async def isfs_between(self, book: Book, start: int, end: int) -> Sequence[str]:
-        return await self.read(totals.isfs_between, book=book, start=start, end=end)
-
     async def closure(self, book: Book, z_number: int) -> Closure:
         return await self.read(closures.find_closure, book=book, z_number=z_number)
 

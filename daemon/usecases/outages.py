@@ -24,6 +24,7 @@ from daemon.core.ledger.entries import OutageReason
 from daemon.core.ledger.outage import Notice, Outage
 from daemon.core.report.outages import OutageList, outage_list, outage_word, read_notice
 from daemon.store.tables.book import outages
+from daemon.store.tables.book.outages import outages_between
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.worker.machine_worker import MachineWorker
 from daemon.usecases.worker.machine_workers import out_of_order
@@ -226,7 +227,7 @@ def open_outage(worker: MachineWorker) -> Outage | None:
 
 async def list_outages(worker: MachineWorker, start: int, end: int, after: int, limit: int) -> OutageList:
     """Those that lasted at some moment of `start <= t < end` (ms), oldest first, from the one after the number `after`."""
-    found = await worker.ledger.outages_between(worker.book, start=start, end=end, after=after, limit=limit)
+    found = await worker.ledger.read(outages_between, worker.book, start=start, end=end, after=after, limit=limit)
     return outage_list(worker.book.nim, start, end, found)
 
 

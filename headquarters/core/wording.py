@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final, Literal
 
 import msgspec
@@ -32,6 +33,9 @@ and a person says what became of them."""
 
 GONE = "gone"
 """`what` of a gap whose closures a lost ledger has made."""
+NEVER = "–"
+"""`since` or `silent` of a machine of which no closure, or no sign, has come."""
+_MINUTE: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d) (\d\d:\d\d)")
 Value = int | str
 Facts = dict[str, Value]
 KIND: Final[dict[Kind, Text]] = {
@@ -54,6 +58,8 @@ _SENTENCES: Final[dict[str, Text]] = {
     "gap.gone": Text("Z {first} to {last} have never come, and the box does not have them: a lost ledger gave them"),
     "late.never": Text("no Z and no other sign so far"),
     "late": Text("no Z since {since}, and no sign since {silent}"),
+    "late.silent": Text("no Z since {since}, and no other sign so far"),
+    "late.since": Text("no Z so far, and no sign since {silent}"),
     "fork.id": Text("Z {z} came a second time with other figures ({id})"),
     "fork.number": Text("two closures have the number Z {z}: {other} and {id}"),
     "fork.previous": Text("Z {other} and Z {z} follow the same closure: the ledger was put back"),
@@ -101,4 +107,11 @@ def sentence(kind: Kind, facts: Facts, language: Language) -> str:
     name = f"{kind}.{what}" if what else kind
     if (name == "gap" and facts["first"] == facts["last"]) or (name == "unexplained" and facts["count"] == 1):
         name += ".one"
+    if name == "late":
+        name = next((f"late.{value}" for value in ("since", "silent") if facts[value] == NEVER), name)
+    if language == "fr":
+        facts = {
+            name: _MINUTE.sub(r"\3/\2/\1 à \4", value) if isinstance(value, str) else value
+            for name, value in facts.items()
+        }
     return _SENTENCES[name](**facts).in_language(language)

@@ -513,7 +513,7 @@ MISTAKES = (
         "            pass\n",
     ),
     Mistake(
-        662,
+        1201,
         "a refusal that the disk did not take is forgotten",
         "daemon.usecases.outages",
         "            found.refused = True\n",
@@ -523,7 +523,7 @@ MISTAKES = (
         325,
         "certifications are no signs of life",
         "daemon.store.tables.book.outages",
-        "    return max(sign, certified[0] if certified else 0, last.until if last else 0)\n",
+        "    return max(sign, last_service(connection, book)) if sign else 0\n",
         "    return sign\n",
     ),
     Mistake(

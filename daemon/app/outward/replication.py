@@ -21,6 +21,7 @@ from daemon.core.machine.state import same_machine
 from daemon.settings import Settings, Upstream
 from daemon.settings.model import Webhook
 from daemon.settings.source import is_joined
+from daemon.store.maintenance.numbers import hear
 from daemon.store.outbox import Outbox
 from daemon.upstream.options import BadOptions, Options, UpstreamReceiver, compose, no_keys, open_receiver
 from daemon.usecases.delivery.presence import Announcer
@@ -127,7 +128,7 @@ class Replication:
         """Decision 30: a number that headquarters has is not given again by a ledger that does not remember it."""
         for worker in self._runtime.workers:
             if worker.book.mode == "live" and same_machine(worker.book.nim, nim):
-                await self._runtime.store.decisions.hear_last_z(worker.book, last_z)
+                await self._runtime.store.decisions.write(hear, worker.book, last_z)
 
 
 def _replicator(outbox: Outbox, receiver: UpstreamReceiver, upstream: Upstream) -> Replicator[Outgoing]:

@@ -296,9 +296,11 @@ def _live_books(settings: Settings) -> Mapping[str, BookState]:
 
 def _take_overs(settings: Settings) -> Sequence[TakeOver]:
     """Those that last; nothing before the first start."""
+    from daemon.store.tables.book.take_overs import all_lasting
+
     if not settings.storage.path.exists():
         return ()
-    return read_ledger(settings, lambda store: store.decisions.take_overs())
+    return read_ledger(settings, lambda store: store.decisions.read(all_lasting))
 
 
 def _named(nim: str, settings: Settings) -> str:

@@ -19,6 +19,7 @@ from daemon.core.ledger.verdict import went_down
 from daemon.core.report.fiscal_reports import x_report
 from daemon.machines.adapter import ConnectedMachine
 from daemon.store.tables.book import books
+from daemon.store.tables.book.acts import cash_of_period
 from daemon.usecases.certification.enter_invoice import check_expiry
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.certification.recover import is_activated
@@ -92,7 +93,7 @@ async def close_former_periods(worker: MachineWorker) -> None:
         return
     for book in worker.ledger.peek(books.former_books, worker.book):
         aggregate = await worker.ledger.aggregate(book)
-        cash = await worker.ledger.cash_of_period(book, aggregate.period_start)
+        cash = worker.ledger.peek(cash_of_period, book, aggregate.period_start)
         await worker.ledger.close_over_months(book, worker.now(), upto_z=True)
         if not x_report(book, aggregate, worker.now()).certs_count and cash == NO_CASH:
             continue

@@ -30,6 +30,8 @@ from daemon.core.report.journal import (
 from daemon.store.journal import Journal
 from daemon.store.ledger import Ledger
 from daemon.store.tables.book import take_overs
+from daemon.store.tables.journal import extent as read_extent
+from daemon.store.tables.journal import of_customer, reach
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 BATCH = 64
@@ -70,7 +72,7 @@ async def read_page(worker: MachineWorker, page: Page, language: Language = "en"
     as what the page tells of it."""
     entries: list[JournalEntry] = []
     last_seq = 0
-    extent = await worker.journal.extent(worker.book)
+    extent = await worker.journal.read(read_extent, worker.book)
     upto_z = extent.z_number if page.upto_z is None else page.upto_z
     if not page.before_seq:
         page = msgspec.structs.replace(page, before_seq=extent.seq + 1)
@@ -111,7 +113,7 @@ async def _batches(worker: MachineWorker, page: Page) -> AsyncIterator[Sequence[
 
 async def stretches(worker: JournalSource, page: Page) -> Iterator[Page]:
     """What `page` asks for of what has ended, newest first, in so many entries at a time; `make_way` belongs in between."""
-    after, newest = await worker.journal.reach(worker.book, page)
+    after, newest = await worker.journal.read(reach, worker.book, page)
     return (
         msgspec.structs.replace(page, before_seq=upto + 1, after_seq=max(after, upto - STRETCH))
         for upto in range(newest, after, -STRETCH)
@@ -291,7 +293,7 @@ async def _of_customer(worker: MachineWorker, text: str, page: Page) -> Found:
             if looked >= BUDGET or len(found) >= page.limit:
                 return Found(await dated(worker, found), before, complete=False)
             part = msgspec.structs.replace(piece, before_seq=before, limit=SEARCH_SLICE)
-            records, before = await worker.journal.of_customer(worker.book, part, text)
+            records, before = await worker.journal.read(of_customer, worker.book, part, text)
             found += records
             looked += SEARCH_SLICE
             await make_way(worker)

@@ -18,6 +18,7 @@ from daemon.core.ledger.tally import contribution
 from daemon.core.machine.state import FiscalCounters
 from daemon.store import Store
 from daemon.store.tables.book import attempts
+from daemon.store.tables.book.books import accept_time
 
 KEY, BODY = b"k" * 16, b"f" * 16
 
@@ -365,5 +366,5 @@ async def test_a_clock_that_was_confirmed_is_so_for_every_book(store: Store, til
     other = await Till.of(store, "EL02000099-1")
     for upto in (0, START):
         if upto:
-            await store.decisions.accept_time(upto)
+            await store.decisions.write(accept_time, upto)
         assert [(await store.ledger.state(each.book)).accepted_to for each in (till, other)] == [upto, upto]

@@ -16,7 +16,7 @@ from daemon.api.access.login import device_cookie, session_cookie
 from daemon.api.http.answers import Answer, Reply
 from daemon.api.page.deps import PageDeps
 from daemon.api.page.downloads import PATH, address_here, authority_link
-from daemon.api.page.rendering import LinkEnded
+from daemon.api.page.rendering import ShareEnded
 from daemon.api.page.screens.invoices import record_of
 from daemon.api.page.screens.paper import pdf_answer
 from daemon.api.page.views.machine_view import qr_picture
@@ -87,10 +87,10 @@ async def _shared(request: AnyRequest) -> Answer:
     content, _, signature = str(request.path_params["token"]).rpartition("~")
     parts = content.split("~")
     if not hmac.compare_digest(_signed(page, content).encode(), signature.encode()) or deps.clock() > int(parts[3]):
-        raise LinkEnded
+        raise ShareEnded
     worker = next((each for each in deps.workers.all() if name_of(each) == parts[0]), None)
     if worker is None:
-        raise LinkEnded
+        raise ShareEnded
     record, language = await journal.find(worker, parts[1]), language_of(request, page.language)
     await inspect.learn_taxpayer(worker)
     shop = await deps.paper.shop_by_letterhead(worker, language, record.invoice.letterhead)
