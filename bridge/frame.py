@@ -51,6 +51,7 @@ _WHOLE_REPLY = re.compile(
 _READY = b"\x80" * STATUS_BYTES
 _NIBBLES = bytes.maketrans(b"abcdef", b":;<=>?")
 """From hexadecimal digits to those of a checksum, which go on after 9 as ASCII does."""
+_Layout = tuple[tuple[int, re.Pattern[bytes]], ...]
 
 
 class Request(NamedTuple):
@@ -90,8 +91,6 @@ class NEED_DATA:  # noqa: N801  # a sentinel that is its own type, spelt as one
 
 
 Event = Request | MachineReply | Nak | Syn | Garbage
-
-_Layout = tuple[tuple[int, re.Pattern[bytes]], ...]
 
 
 @lru_cache(maxsize=512)

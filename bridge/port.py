@@ -26,6 +26,19 @@ from common.language.reasons import (
 )
 
 _CHUNK = 4096
+_UNIX98_PTY_MAJORS = range(136, 144)
+_REASONS: dict[int, tuple[Why, str]] = {
+    errno.ENOENT: ("missing", PORT_MISSING),
+    errno.ENODEV: ("missing", PORT_MISSING),
+    errno.ENXIO: ("missing", PORT_MISSING),
+    errno.EACCES: ("permission", PORT_PERMISSION),
+    errno.EPERM: ("permission", PORT_PERMISSION),
+    errno.EBUSY: ("busy", PORT_BUSY),
+    errno.EAGAIN: ("busy", PORT_BUSY),
+    errno.EIO: ("other", PORT_IO_ERROR),
+    errno.ENOTTY: ("other", PORT_NOT_SERIAL),
+    errno.EISDIR: ("other", PORT_NOT_SERIAL),
+}
 
 
 class DescriptorPort(ABC):
@@ -111,21 +124,6 @@ class DescriptorPort(ABC):
             self._usable = False
             self._loop.remove_reader(self._fd)
             self._loop.remove_writer(self._fd)
-
-
-_UNIX98_PTY_MAJORS = range(136, 144)
-_REASONS: dict[int, tuple[Why, str]] = {
-    errno.ENOENT: ("missing", PORT_MISSING),
-    errno.ENODEV: ("missing", PORT_MISSING),
-    errno.ENXIO: ("missing", PORT_MISSING),
-    errno.EACCES: ("permission", PORT_PERMISSION),
-    errno.EPERM: ("permission", PORT_PERMISSION),
-    errno.EBUSY: ("busy", PORT_BUSY),
-    errno.EAGAIN: ("busy", PORT_BUSY),
-    errno.EIO: ("other", PORT_IO_ERROR),
-    errno.ENOTTY: ("other", PORT_NOT_SERIAL),
-    errno.EISDIR: ("other", PORT_NOT_SERIAL),
-}
 
 
 class SerialPort(DescriptorPort):

@@ -16,6 +16,9 @@ STABLE = ("serial/by-id/*", "mcf-at-*", "mcf-[!a]*", "mcf-a[!t]*")
 
 NO_UART = "0"
 """The `type` of a ttyS that the kernel keeps a place for, without a chip behind it."""
+PROC = Path("/proc")
+FAR_END = "ptmx"
+"""Who has this open holds the far end of a pseudo-terminal: the machine (a simulator), not another till."""
 
 
 class FoundPort(msgspec.Struct, frozen=True):
@@ -67,11 +70,6 @@ def _read(file: Path) -> str:
         return file.read_text("utf-8", "replace").strip()
     except OSError:
         return ""
-
-
-PROC = Path("/proc")
-FAR_END = "ptmx"
-"""Who has this open holds the far end of a pseudo-terminal: the machine (a simulator), not another till."""
 
 
 class Holder(msgspec.Struct, frozen=True):

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
+LARGEST = 64 * 1024
+
 
 def write_whole(path: Path, content: bytes, mode: int, *, uid: int = -1, gid: int = -1) -> None:
     """Replaces `path`; after a power cut it holds the old content or the new. `uid` and `gid` as for chown, -1 leaves them."""
@@ -54,9 +56,6 @@ def sync_path(path: Path) -> None:
 def real_path(path: Path) -> Path:
     """Where it is itself, whatever symbolic links lead there: what stands beside it is found by that."""
     return Path(os.path.realpath(path))
-
-
-LARGEST = 64 * 1024
 
 
 def secret_path(path: Path, environ: Mapping[str, str] = os.environ) -> Path:

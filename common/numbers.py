@@ -13,6 +13,11 @@ MILLION: Final = 1_000_000
 SPACE: Final = "\N{NO-BREAK SPACE}"
 _GROUPS: Final[dict[Language, str]] = {"fr": SPACE, "en": ","}
 _POINTS: Final[dict[Language, str]] = {"fr": ",", "en": "."}
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
+_BEFORE_A_FORMULA: Final = " ;,\t\"'\N{NO-BREAK SPACE}"
+"""A spreadsheet may skip these, or take them for the end of a cell, before it looks for a formula."""
+_INSIDE: Final = re.compile(r"""([;|\t\r\n][\s"']*)(?=[=+@\-＝＋－＠])""")
+"""Where a spreadsheet that cuts at semicolons, as French ones do, would begin another cell."""
 
 
 def amount(value: int, language: Language = "fr") -> str:
@@ -45,13 +50,6 @@ def scaled(value: int, decimals: int, language: Language) -> str:
 def percentage(rate: int, language: Language) -> str:
     """`rate` in hundredths of a percent: 1800 is `18 %`, `18%` in English."""
     return scaled(rate, 2, language) + (f"{SPACE}%" if language == "fr" else "%")
-
-
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
-_BEFORE_A_FORMULA: Final = " ;,\t\"'\N{NO-BREAK SPACE}"
-"""A spreadsheet may skip these, or take them for the end of a cell, before it looks for a formula."""
-_INSIDE: Final = re.compile(r"""([;|\t\r\n][\s"']*)(?=[=+@\-＝＋－＠])""")
-"""Where a spreadsheet that cuts at semicolons, as French ones do, would begin another cell."""
 
 
 def plain_cell(text: str) -> str:

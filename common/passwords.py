@@ -23,6 +23,8 @@ _MEMORY: Final = 64 * 1024 * 1024
 _TYPED: Final = "abcdefghjkmnpqrstuvwxyz23456789"
 _FEWEST: Final = 4
 """Different characters: not aaaaaaaaaa, not 1212121212."""
+DUMMY_HASH: Final = "$".join(("scrypt", str(_N), str(_R), str(_P), "A" * 22 + "==", "A" * 43 + "="))
+"""Stands in for the password of a name that is not there: an answer takes as long, and nothing fits it."""
 
 
 def fault_of_password(password: str, name: str) -> Text | None:
@@ -61,10 +63,6 @@ def fits(password: str, stored: str) -> bool:
 def is_of_today(stored: str) -> bool:
     """Whether it has the cost that a new hash has; one that has not is made anew at the next login."""
     return stored.split("$")[1:4] == [str(_N), str(_R), str(_P)]
-
-
-DUMMY_HASH: Final = "$".join(("scrypt", str(_N), str(_R), str(_P), "A" * 22 + "==", "A" * 43 + "="))
-"""Stands in for the password of a name that is not there: an answer takes as long, and nothing fits it."""
 
 
 def _derive(password: str, salt: bytes, n: int, r: int, p: int) -> bytes:

@@ -139,7 +139,7 @@ def _request(control: Path, ledger: Path, request: OperationRequest) -> Operatio
             return None
         except OSError as error:
             raise StorageError(
-                Text("the daemon cannot be asked at {path}: {why}", path=control, why=reason(error))
+                Text("the daemon does not answer at {path}: {why}", path=control, why=reason(error))
             ) from None
         try:
             connection.sendall(msgspec.json.encode(request) + b"\n")

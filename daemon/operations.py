@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
+LONGEST = 256 * 1024
+"""Bytes of a request; a case of an invoice with 4 096 items is not in it."""
 
 
 class Operation(Protocol[T_co]):
@@ -190,8 +192,10 @@ class AcceptTime(OperationMessage, frozen=True, tag="time.accept"):
     upto: int
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
+        from daemon.store.tables.book.books import accept_time  # noqa: PLC0415  as Damage below
+
         del at, by
-        await store.decisions.accept_time(self.upto)
+        await store.decisions.write(accept_time, self.upto)
 
 
 class RepairTime(OperationMessage, frozen=True, tag="time.repair"):
@@ -324,10 +328,6 @@ class OperationAnswer(msgspec.Struct, frozen=True):
 
     result: msgspec.Raw = msgspec.Raw(b"null")
     refusal: OperationRefusal | None = None
-
-
-LONGEST = 256 * 1024
-"""Bytes of a request; a case of an invoice with 4 096 items is not in it."""
 
 
 def refusal_of(error: McfdError | DecisionRefused, language: Language) -> OperationRefusal:

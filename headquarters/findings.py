@@ -25,7 +25,7 @@ from common.wire.instants import instant_text
 from common.wire.keys import signing_key
 from common.wire.signing import sign
 from headquarters.core.lateness import LOOK_BACK, Habit, from_clock, learn, overdue_day
-from headquarters.core.wording import KIND, Fact, sentence
+from headquarters.core.wording import KIND, NEVER, Fact, sentence
 from headquarters.store.database import StoreError
 from headquarters.store.findings import Silent, StoredFinding
 from headquarters.store.store import HqStore
@@ -162,7 +162,7 @@ def _habit(silent: Silent) -> Habit | None:
 
 
 def _since(at: int) -> str:
-    return instant_text(at)[:16].replace("T", " ") if at else "–"
+    return instant_text(at)[:16].replace("T", " ") if at else NEVER
 
 
 class NotificationFailed(Exception):

@@ -27,7 +27,7 @@ from common.wire.instants import instant_millis
 from relay.boxes import Boxes
 from relay.connection import Connection
 from relay.later import LaterCalls, may_wait
-from relay.problems import PROBLEM, Answer, BoxOffline, RelayProblem, TooManyCalls, answer_of
+from relay.problems import PROBLEM, BoxOffline, RelayAnswer, RelayProblem, TooManyCalls, answer_of
 
 log = structlog.get_logger(__name__)
 
@@ -37,6 +37,8 @@ AT_ONCE: Final = 2000
 """Requests that this relay has under way: each may hold a body."""
 BODY_SECONDS: Final = 30.0
 NOT_PASSED: Final = frozenset({"connection", "content-length", "date", "server", "transfer-encoding"})
+TOO_LARGE: Final = f"body: larger than {MOST_BODY} bytes"
+MOST_DIGITS: Final = 20
 BODILESS: Final = frozenset({204, 304})
 _PRINTABLE_ID: Final = re.compile(r"[ -~]{1,128}", re.ASCII)
 _PATH: Final = re.compile(r"/v1/mcf/([^/]+)/.+")
@@ -139,7 +141,7 @@ class RelayRequest:
         self.passing: Headers = (*passing, ("x-request-id", self.id))
 
 
-async def _answered(parts: RelayParts, request: RelayRequest, receive: Receive) -> Answer:
+async def _answered(parts: RelayParts, request: RelayRequest, receive: Receive) -> RelayAnswer:
     if parts.under_way >= AT_ONCE:
         return answer_of(TooManyCalls(), request.id, request.headers)
     parts.under_way += 1
@@ -151,7 +153,7 @@ async def _answered(parts: RelayParts, request: RelayRequest, receive: Receive) 
         parts.under_way -= 1
 
 
-async def _passed_on(parts: RelayParts, request: RelayRequest, receive: Receive) -> Answer:
+async def _passed_on(parts: RelayParts, request: RelayRequest, receive: Receive) -> RelayAnswer:
     if not NIM.fullmatch(request.nim):
         raise _fault(404)
     method = _METHODS.get(request.method)
@@ -164,7 +166,7 @@ async def _passed_on(parts: RelayParts, request: RelayRequest, receive: Receive)
         method=method,
         path=request.path,
         headers=request.passing,
-        body=await _body(receive),
+        body=await _body(receive, request.headers.get("content-length", "")),
     )
     try:
         check_call(call)
@@ -184,10 +186,13 @@ async def _passed_on(parts: RelayParts, request: RelayRequest, receive: Receive)
         if not may_wait(call):
             raise
         return await _deferred(parts, request, call, key)
-    return Answer(reply.status, tuple(each for each in reply.headers if each[0] not in NOT_PASSED), reply.body)
+    return RelayAnswer(reply.status, tuple(each for each in reply.headers if each[0] not in NOT_PASSED), reply.body)
 
 
-async def _body(receive: Receive) -> bytes:
+async def _body(receive: Receive, length: str) -> bytes:
+    """`length` as announced: what is too large is not waited for."""
+    if length.isdecimal() and int(length[:MOST_DIGITS]) > MOST_BODY:
+        raise _fault(413, TOO_LARGE)
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_SECONDS):
@@ -197,7 +202,7 @@ async def _body(receive: Receive) -> bytes:
                     raise _fault(400)
                 body += message["body"]
                 if len(body) > MOST_BODY:
-                    raise _fault(413, f"body: larger than {MOST_BODY} bytes")
+                    raise _fault(413, TOO_LARGE)
                 if not message["more_body"]:
                     return bytes(body)
     except TimeoutError:
@@ -209,7 +214,7 @@ def _fault(status: int, fault: str = "") -> RelayProblem:
     return RelayProblem(status, code, title, Text("{fault}", fault=fault) if fault else title)
 
 
-async def _deferred(parts: RelayParts, request: RelayRequest, call: RelayedCall, key: str) -> Answer:
+async def _deferred(parts: RelayParts, request: RelayRequest, call: RelayedCall, key: str) -> RelayAnswer:
     """202 for a sale that waits for its box."""
     now = parts.boxes.millis()
     try:
@@ -242,7 +247,7 @@ async def _deferred(parts: RelayParts, request: RelayRequest, call: RelayedCall,
         "x-request-id": request.id,
         "cache-control": "no-store",
     }
-    return Answer(202, tuple(headers.items()), b'{"status":"waiting"}')
+    return RelayAnswer(202, tuple(headers.items()), b'{"status":"waiting"}')
 
 
 def _key_id(headers: Mapping[str, str]) -> str:

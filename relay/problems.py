@@ -45,7 +45,7 @@ class BoxAmbiguous(RelayProblem):
             503,
             "BOX_AMBIGUOUS",
             Text("Two boxes say that they are this one"),
-            Text("two boxes have the identity of this machine (a copied card?); none of them was asked"),
+            Text("two boxes have the identity of this machine (a copied card?); neither was called"),
             60,
         )
 
@@ -87,13 +87,13 @@ class QueueFull(RelayProblem):
         )
 
 
-class Answer(NamedTuple):
+class RelayAnswer(NamedTuple):
     status: int
     headers: Headers
     body: bytes
 
 
-def answer_of(problem: RelayProblem, request_id: str, headers: Mapping[str, str]) -> Answer:
+def answer_of(problem: RelayProblem, request_id: str, headers: Mapping[str, str]) -> RelayAnswer:
     """`headers` of the request."""
     language = preferred(headers.get("accept-language", ""))
     title, detail = str(tell(problem.title, language)), str(tell(problem.detail, language))
@@ -101,4 +101,4 @@ def answer_of(problem: RelayProblem, request_id: str, headers: Mapping[str, str]
     sent = {"content-type": PROBLEM, "x-request-id": request_id, "cache-control": "no-store"}
     if problem.retry_after:
         sent["retry-after"] = str(problem.retry_after)
-    return Answer(problem.status, tuple(sent.items()), msgspec.json.encode(content))
+    return RelayAnswer(problem.status, tuple(sent.items()), msgspec.json.encode(content))

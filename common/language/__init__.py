@@ -17,6 +17,9 @@ LANGUAGES: tuple[Language, ...] = get_args(Language)
 
 FOLDER = Path(__file__).parent / "locales"
 DOMAIN = "mcfd"
+_EMPTY = ""
+LONGEST_WISH = 256
+"""Characters of an Accept-Language header."""
 
 
 def ambient(environ: Mapping[str, str] = os.environ) -> Language:
@@ -67,7 +70,6 @@ class Text(str):
         return sentence.format(**{name: tell(value, language) for name, value in self.values.items()})
 
 
-_EMPTY = ""
 NO_TEXT = Text(_EMPTY)
 
 
@@ -103,10 +105,6 @@ def tell(value: object, language: Language) -> object:
 def sentence(error: Exception) -> Text:
     """What an error says: its text where it was raised with one, so that it can still be translated."""
     return next((part for part in error.args if isinstance(part, Text)), None) or Text(str(error))
-
-
-LONGEST_WISH = 256
-"""Characters of an Accept-Language header."""
 
 
 def chosen(choice: str, accept_language: str, configured: Language) -> Language:

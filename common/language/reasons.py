@@ -53,11 +53,11 @@ PORT_HANGS_UP: Final = Reason(
 PORT_UNAVAILABLE: Final = Reason("port_unavailable", "{port}: {cause}")
 PORT_VANISHED: Final = Reason("port_vanished", "{port} vanished: {cause}")
 CONNECTION_REFUSED: Final = Reason(
-    "connection_refused", "nobody listens there (is the device server on, and the port number right?)"
+    "connection_refused", "connection refused (is the device server on, and the port number right?)"
 )
 NETWORK_UNREACHABLE: Final = Reason("network_unreachable", "the network does not reach that address")
 ADDRESS_SILENT: Final = Reason("address_silent", "that address does not answer")
-NAME_UNKNOWN: Final = Reason("name_unknown", "nobody knows that name")
+NAME_UNKNOWN: Final = Reason("name_unknown", "unknown host name")
 HUNG_UP: Final = Reason("hung_up", "the line hung up")
 LINK_CLOSED: Final = Reason("link_closed", "the link was closed")
 NO_ANSWER: Final = Reason("no_answer", "the machine does not answer")
@@ -199,7 +199,7 @@ PAIR_NOT_COMPARED: Final = Reason(
     "an older copy of the ledger was put back, and it is not known what {other} has certified since: {nim} certifies "
     "nothing before {other} was connected once, or a person has decided that it is lost (mcfd machine settle {other})",
 )
-SANDBOX_ATTENTION: Final = Reason("sandbox_attention", "a test asked for it: nothing is wrong")
+SANDBOX_ATTENTION: Final = Reason("sandbox_attention", "requested by a test: nothing is wrong")
 
 # Deliveries to headquarters and webhooks, and the printer.
 NO_REPLY_IN_SECONDS: Final = Reason("no_reply_in_seconds", "no answer within {seconds} s")
@@ -250,11 +250,11 @@ DISK_FAILED: Final = Reason(
 )
 CLOCK_AHEAD: Final = Reason(
     "clock_ahead",
-    "the time cannot be right: the book ends at {book}, {clocks}, and nobody vouches for it; set the clock, or say `mcfd time accept`",
+    "the time cannot be right: the book ends at {book}, {clocks}, and none is synchronised; set the clock, or say `mcfd time accept`",
 )
 CLOCK_AHEAD_OF_BOX: Final = Reason(
     "clock_ahead_of_box",
-    "the time cannot be right: the book ends at {book}, {clocks}, and nobody vouches for it; set the clock, or say `mcfd time "
+    "the time cannot be right: the book ends at {book}, {clocks}, and none is synchronised; set the clock, or say `mcfd time "
     "accept`, or `mcfd time repair` if it is {box} now",
 )
 BOX_SAYS: Final = Reason("box_says", "the box says {time}")

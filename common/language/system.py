@@ -23,7 +23,7 @@ WORDS: Final = {
     errno.ENODEV: Text("there is no such device"),
     errno.ENXIO: Text("there is no such device"),
     errno.EBUSY: Text("it is in use"),
-    errno.ECONNREFUSED: Text("nobody listens there"),
+    errno.ECONNREFUSED: Text("connection refused"),
     errno.ECONNRESET: Text("the connection was cut"),
     errno.EPIPE: Text("the connection was cut"),
     errno.ETIMEDOUT: Text("no answer in time"),

@@ -19,6 +19,10 @@ _MONTHS: dict[Language, tuple[str, ...]] = {
         *("November", "December"),
     ),
 }
+DEPTHS = 10
+"""Steps of a cell's colour (kit.css)."""
+_MONTH = re.compile(r"20[0-9]{2}-(0[1-9]|1[0-2])")
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 def day(text: str, language: Language) -> str:
@@ -41,11 +45,6 @@ def moment(at: int, zone: tzinfo, language: Language) -> str:
     return f"{day(local.date().isoformat(), language)} {local:%H:%M}"
 
 
-DEPTHS = 10
-"""Steps of a cell's colour (kit.css)."""
-_MONTH = re.compile(r"20[0-9]{2}-(0[1-9]|1[0-2])")
-
-
 def is_month(text: str) -> bool:
     """Of this century: no year before has a box."""
     return _MONTH.fullmatch(text) is not None
@@ -65,9 +64,6 @@ def beside(month: str, step: int) -> str:
     """So many months later, or earlier."""
     at = int(month[:4]) * 12 + int(month[5:]) - 1 + step
     return f"{at // 12:04d}-{at % 12 + 1:02d}"
-
-
-_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 def visible(text: str) -> str:

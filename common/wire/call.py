@@ -55,6 +55,7 @@ _UNPRINTABLE: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]|[^\x00-\xff]")
 Millis = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
 Headers = tuple[tuple[str, str], ...]
 """Names in small letters; values as HTTP has them, each character one byte."""
+T = TypeVar("T", bound=Shape)
 
 
 class RelayedCall(Shape, frozen=True, omit_defaults=True):
@@ -88,13 +89,10 @@ class RelayedReply(Shape, frozen=True, omit_defaults=True):
     line: str = ""
     """Names the connection over which the box listens: an answer to what came by an earlier one never comes."""
     nim: str = ""
-    """With status 0: what the machine is called now, and its presences are published under; an activation may have changed the suffix."""
+    """With status 0: the name that the machine's presences are published under."""
     status: Annotated[int, msgspec.Meta(ge=0, le=599)] = 0
     headers: Headers = ()
     body: bytes = b""
-
-
-T = TypeVar("T", bound=Shape)
 
 
 def encode(message: RelayedCall | RelayedReply | LaterCall) -> bytes:

@@ -24,6 +24,7 @@ MOST_BYTES = 16 * 1024 * 1024
 ENDED = ("404", "408", "409")
 """A request has come to its end: there is nothing more, its time is over, or the server gives no more on it."""
 GONE = "Consumer Deleted"
+CONNECT_SECONDS = 5
 
 
 @contextlib.asynccontextmanager
@@ -104,9 +105,6 @@ class Pull:
             raise NatsError(self._refused)
         if not self._here and self._owed > 0:
             raise NoAnswer(f"{self._next}: no answer in time")
-
-
-CONNECT_SECONDS = 5
 
 
 @dataclass(frozen=True, kw_only=True)

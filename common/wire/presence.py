@@ -20,6 +20,7 @@ MOST_BYTES = 500
 HEAD_DIGITS = 16
 Head = Annotated[str, msgspec.Meta(pattern=rf"^([0-9a-f]{{{HEAD_DIGITS}}})?\Z")]
 """It becomes the key of a finding, and a database need not take every text for one."""
+MOST_ANSWER_BYTES = 4096
 
 
 class Presence(Shape, frozen=True, omit_defaults=True):
@@ -93,9 +94,6 @@ class PresenceAnswer(Shape, frozen=True):
     replay: tuple[WantedClosures, ...] = ()
     last_z: Count | msgspec.UnsetType = msgspec.UNSET
     """The last Z number that headquarters has heard of in this book, for a box that wants to know it."""
-
-
-MOST_ANSWER_BYTES = 4096
 
 
 def encode_presence(presence: Presence) -> bytes:

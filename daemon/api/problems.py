@@ -66,6 +66,29 @@ Code = Literal[
     "WRONG_PASSWORD",
     "Z_NUMBER_UNKNOWN",
 ]
+OUTCOME_UNKNOWN: Final = Text(
+    "The line to the machine was lost before its answer, and the outcome is not known yet. Send the same request again with "
+    "the same Idempotency-Key: it gets the outcome as soon as the machine has answered, and nothing is certified twice."
+)
+OUTCOME_NOT_STORED: Final = Text(
+    "The machine certified the invoice, but the box cannot store that at the moment. Free disk space on it, and send the same "
+    "request again with the same Idempotency-Key: it gets the certification once it is stored, and nothing is certified twice."
+)
+OFFLINE_RETRY: Final = 2
+PRINTER_RETRY: Final = 10
+HTTP_CODES: Final[dict[int, tuple[Code, Text]]] = {
+    400: ("BAD_REQUEST", Text("The request cannot be read")),
+    404: ("NOT_FOUND", Text("Not found")),
+    405: ("METHOD_NOT_ALLOWED", Text("The method is not allowed here")),
+    408: ("REQUEST_TIMEOUT", Text("The request took too long to arrive")),
+    413: ("TOO_LARGE", Text("The body is too large")),
+    429: ("TOO_MANY_REQUESTS", Text("Too many requests")),
+}
+_PORT_ERRORS: Final = (errors.MachineOffline, errors.NothingDone, errors.LedgerUnusable)
+HTTP_DETAILS: Final = {
+    404: Text("there is nothing at this path"),
+    405: Text("this path does not take this method; the Allow header says which it takes"),
+}
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -80,16 +103,6 @@ class Kind(msgspec.Struct, frozen=True):
     retry_after: int = 0
 
 
-OUTCOME_UNKNOWN: Final = Text(
-    "The line to the machine was lost before its answer, and the outcome is not known yet. Send the same request again with "
-    "the same Idempotency-Key: it gets the outcome as soon as the machine has told it, and nothing is certified twice."
-)
-
-OUTCOME_NOT_STORED: Final = Text(
-    "The machine certified the invoice, but the box cannot store that at the moment. Free disk space on it, and send the same "
-    "request again with the same Idempotency-Key: it gets the certification once it is stored, and nothing is certified twice."
-)
-
 INTERNAL = Kind(
     500,
     "INTERNAL_ERROR",
@@ -99,8 +112,6 @@ INTERNAL = Kind(
 
 DAMAGED: Final = Kind(503, "LEDGER_DAMAGED", Text("The ledger is damaged"))
 
-OFFLINE_RETRY: Final = 2
-PRINTER_RETRY: Final = 10
 
 KINDS: Final[dict[type[Exception], Kind]] = {
     refusals.InvalidJson: Kind(400, "INVALID_JSON", Text("The body is not valid JSON")),
@@ -135,9 +146,7 @@ KINDS: Final[dict[type[Exception], Kind]] = {
     TakeOverRefused: Kind(409, "INVALID_REQUEST", Text("The request cannot be accepted")),
     NotInUse: Kind(503, "BRIDGE_OFFLINE", Text("The machine cannot be reached"), retry_after=OFFLINE_RETRY),
     NumberReserved: Kind(503, "MACHINE_ATTENTION", Text("An operator has to settle what was found on the machine")),
-    PairNotCompared: Kind(
-        503, "PAIR_NOT_COMPARED", Text("The other machine of the pair has to be asked what it has certified")
-    ),
+    PairNotCompared: Kind(503, "PAIR_NOT_COMPARED", Text("The other machine of the pair was not compared yet")),
     UnknownElsewhere: Kind(
         503, "BRIDGE_OFFLINE", Text("The outcome is not known yet"), OUTCOME_UNKNOWN, retry_after=OFFLINE_RETRY
     ),
@@ -180,15 +189,6 @@ KINDS: Final[dict[type[Exception], Kind]] = {
     errors.McfdError: INTERNAL,
 }
 """Every class of both trees; a base class stands for those of its kind that are added one day and forgotten here."""
-
-HTTP_CODES: Final[dict[int, tuple[Code, Text]]] = {
-    400: ("BAD_REQUEST", Text("The request cannot be read")),
-    404: ("NOT_FOUND", Text("Not found")),
-    405: ("METHOD_NOT_ALLOWED", Text("The method is not allowed here")),
-    408: ("REQUEST_TIMEOUT", Text("The request took too long to arrive")),
-    413: ("TOO_LARGE", Text("The body is too large")),
-    429: ("TOO_MANY_REQUESTS", Text("Too many requests")),
-}
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -244,9 +244,6 @@ def plain_problem(
     """For what HTTP itself refuses (see `HTTP_CODES`)."""
     code, title = HTTP_CODES.get(status, (INTERNAL.code, INTERNAL.title))
     return _answer(_problem(Kind(status, code, title), detail, request_id, language), headers)
-
-
-_PORT_ERRORS: Final = (errors.MachineOffline, errors.NothingDone, errors.LedgerUnusable)
 
 
 def _text(error: Exception, language: Language) -> str:
@@ -310,9 +307,3 @@ def _http_problem(error: HTTPException, request_id: str, language: Language) -> 
         return _answer(_problem(INTERNAL, INTERNAL.detail, request_id, language), ())
     headers = tuple((name.lower().encode(), value.encode()) for name, value in (error.headers or {}).items())
     return plain_problem(status, HTTP_DETAILS.get(status, HTTP_CODES[status][1]), request_id, headers, language)
-
-
-HTTP_DETAILS: Final = {
-    404: Text("there is nothing at this path"),
-    405: Text("this path does not take this method; the Allow header says which it takes"),
-}

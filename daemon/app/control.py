@@ -39,6 +39,7 @@ log = structlog.get_logger(__name__)
 REQUEST_SECONDS: Final = 10.0
 ACCEPT_AGAIN: Final = 1.0
 """Seconds after an error, as for want of a descriptor."""
+NO_WORKERS: Final = MachineWorkers(())
 
 
 def control_path(settings: Settings) -> Path:
@@ -47,9 +48,6 @@ def control_path(settings: Settings) -> Path:
         return Path(folder) / "control.sock"
     ledger = settings.storage.path.resolve()
     return ledger.with_name(ledger.name + ".sock")
-
-
-NO_WORKERS: Final = MachineWorkers(())
 
 
 class Wakeable(Protocol):

@@ -35,6 +35,7 @@ from daemon.settings import Machine, Settings
 from daemon.store.ledger import Ledger
 from daemon.store.sqlite.disk_failure import disk_trouble, read_failures
 from daemon.store.store import Store
+from daemon.store.tables.book.take_overs import all_lasting
 from daemon.usecases.deferred.certify_waiting import SalesThatWait
 from daemon.usecases.delivery.events import EventBus
 from daemon.usecases.line_events import LineEvents
@@ -265,7 +266,7 @@ def _pair(runtime: Runtime, machine: Machine, worker: MachineWorker) -> None:
 async def _end_without_pair(runtime: Runtime) -> None:
     """A take-over of two machines that the configuration does not have as a pair any more is over."""
     pairs = {(worker.book.id, worker.spare.book.id) for worker in runtime.workers if worker.spare}
-    for each in await runtime.store.decisions.take_overs():
+    for each in await runtime.store.decisions.read(all_lasting):
         if (each.first.id, each.spare.id) not in pairs:
             log.warning("machine.taken_back", nim=each.first.nim, spare=each.spare.nim, cause="configuration")
             await runtime.store.decisions.take_back(each.first, reason=NO_PAIR, at=now_millis())

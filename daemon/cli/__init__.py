@@ -106,7 +106,7 @@ COMMANDS = {
     "config": Member("daemon.cli.commands.config", Text("Check or document the configuration.")),
     "upgrade": Member(
         "daemon.cli.commands.version",
-        Text("Take a new version now; one with another certified core only when told so."),
+        Text("Take a new version now; one with another certified core only with --core."),
         "upgrade",
     ),
     "version": Member("daemon.cli.commands.version", Text("Show the versions.")),

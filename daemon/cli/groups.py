@@ -14,6 +14,37 @@ from click import HelpFormatter
 
 from common.language import DOMAIN, FOLDER, Text, ambient, tr
 
+WORDS: Final = (
+    Text("Usage:"),
+    Text("Options"),
+    Text("Commands"),
+    Text("Missing argument"),
+    Text("Missing option"),
+    Text("Missing parameter"),
+    Text("Missing command."),
+    Text("No such command {name!r}."),
+    Text("No such option {name!r}."),
+    Text("Option {name!r} does not take a value."),
+    Text("Invalid value for {param_hint}: {message}"),
+    Text("Invalid value: {message}"),
+    Text("Choose from:\n\t{choices}"),
+    Text("Show this message and exit."),
+    Text("default: {default}"),
+    Text("Error: invalid input"),
+    Text("Do you want to continue?"),
+    Text("directory"),
+    Text("file"),
+    Text("path"),
+    Text("{name} {filename!r} does not exist."),
+    Text("{name} {filename!r} is a directory."),
+    Text("{name} {filename!r} is a file."),
+    Text("{name} {filename!r} is not readable."),
+    Text("{name} {filename!r} is not writable."),
+    Text("{value!r} is not a valid {number_type}."),
+    Text("{value} is not in the range {range}."),
+)
+"""As they stand in click 8, so that the catalogue has them; one that click changes is English until it is changed here."""
+
 
 class Member(NamedTuple):
     """The module that has it, by which name, and what it says of itself: so that a list of all of them imports none."""
@@ -53,38 +84,6 @@ class LazyGroup(click.Group):
         if name in self.members:
             return click.Command(name, help=tr(self.members[name].help))
         return self.commands[name]
-
-
-WORDS: Final = (
-    Text("Usage:"),
-    Text("Options"),
-    Text("Commands"),
-    Text("Missing argument"),
-    Text("Missing option"),
-    Text("Missing parameter"),
-    Text("Missing command."),
-    Text("No such command {name!r}."),
-    Text("No such option {name!r}."),
-    Text("Option {name!r} does not take a value."),
-    Text("Invalid value for {param_hint}: {message}"),
-    Text("Invalid value: {message}"),
-    Text("Choose from:\n\t{choices}"),
-    Text("Show this message and exit."),
-    Text("default: {default}"),
-    Text("Error: invalid input"),
-    Text("Do you want to continue?"),
-    Text("directory"),
-    Text("file"),
-    Text("path"),
-    Text("{name} {filename!r} does not exist."),
-    Text("{name} {filename!r} is a directory."),
-    Text("{name} {filename!r} is a file."),
-    Text("{name} {filename!r} is not readable."),
-    Text("{name} {filename!r} is not writable."),
-    Text("{value!r} is not a valid {number_type}."),
-    Text("{value} is not in the range {range}."),
-)
-"""As they stand in click 8, so that the catalogue has them; one that click changes is English until it is changed here."""
 
 
 class Plural(NamedTuple):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from daemon.store.maintenance.verify import VerifyResult
 
 _SPACES = re.compile(r"[ \t\r\n]+")  # but not the no-break space of French
+SECONDS_BETWEEN_LINES: Final = 10.0
 
 
 def complain(message: str) -> None:
@@ -99,9 +100,6 @@ def counts(findings: VerifyResult) -> dict[str, Text]:
         "records": Counted("{count} record", "{count} records", findings.records),
         "closures": Counted("{count} Z closure", "{count} Z closures", findings.closures),
     }
-
-
-SECONDS_BETWEEN_LINES: Final = 10.0
 
 
 class Progress(AbstractContextManager["Progress"]):

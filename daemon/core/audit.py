@@ -45,63 +45,6 @@ Action: TypeAlias = Literal[
 
 GENESIS: Final = hashlib.sha256(b"mcfd audit 1").digest()
 """What the first entry is chained to."""
-
-
-class Actor(msgspec.Struct, frozen=True):
-    """Who did it: `user:awa`, `key:3`, `shell:root` (the name of the Unix user, for a command on the box), `mcfd` for the daemon itself.
-    `address` is the peer's, empty for what was done on the box."""
-
-    name: str
-    address: str = ""
-
-
-DAEMON: Final = Actor("mcfd")
-
-
-class AuditEntry(msgspec.Struct, frozen=True):
-    """`subject` is what it was done to ("key 4", "EL02000015-1 live"); `detail` small facts beside it, as text."""
-
-    id: int
-    at: int
-    actor: str
-    address: str
-    action: str
-    subject: str
-    detail: dict[str, str]
-    hash: bytes
-
-
-def chain(previous: bytes, *, at: int, actor: Actor, action: str, subject: str, detail: dict[str, str]) -> bytes:
-    """SHA-256(previous hash ‖ canonical JSON): sorted keys, no spaces, UTF-8. `at` in ms."""
-    fields = {
-        "action": action,
-        "actor": actor.name,
-        "address": actor.address,
-        "at": at,
-        "detail": detail,
-        "subject": subject,
-    }
-    canonical = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(previous + canonical.encode()).digest()
-
-
-def first_broken(entries: list[AuditEntry], previous: bytes = GENESIS, last_id: int = 0) -> AuditEntry | None:
-    """The first of them, in their order, that does not follow from the one before; None when all do. Ids have no gaps."""
-    for entry in entries:
-        expected = chain(
-            previous,
-            at=entry.at,
-            actor=Actor(entry.actor, entry.address),
-            action=entry.action,
-            subject=entry.subject,
-            detail=entry.detail,
-        )
-        if entry.hash != expected or entry.id != last_id + 1:
-            return entry
-        previous, last_id = entry.hash, entry.id
-    return None
-
-
 DEEDS: Final[Mapping[str, Text]] = {
     "key.created": Text("key made"),
     "key.revoked": Text("key revoked"),
@@ -179,6 +122,61 @@ VALUES: Final[Mapping[tuple[str, str], Text]] = {
 """What is a word of ours; all else (a number, a name, what a decision is called on the command line) stands as it is."""
 AMOUNTS: Final = frozenset({"amount", "total_ttc", "counted"})
 NAMED: Final = Text("{name}: {found}")
+
+
+class Actor(msgspec.Struct, frozen=True):
+    """Who did it: `user:awa`, `key:3`, `shell:root` (the name of the Unix user, for a command on the box), `mcfd` for the daemon itself.
+    `address` is the peer's, empty for what was done on the box."""
+
+    name: str
+    address: str = ""
+
+
+DAEMON: Final = Actor("mcfd")
+
+
+class AuditEntry(msgspec.Struct, frozen=True):
+    """`subject` is what it was done to ("key 4", "EL02000015-1 live"); `detail` small facts beside it, as text."""
+
+    id: int
+    at: int
+    actor: str
+    address: str
+    action: str
+    subject: str
+    detail: dict[str, str]
+    hash: bytes
+
+
+def chain(previous: bytes, *, at: int, actor: Actor, action: str, subject: str, detail: dict[str, str]) -> bytes:
+    """SHA-256(previous hash ‖ canonical JSON): sorted keys, no spaces, UTF-8. `at` in ms."""
+    fields = {
+        "action": action,
+        "actor": actor.name,
+        "address": actor.address,
+        "at": at,
+        "detail": detail,
+        "subject": subject,
+    }
+    canonical = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(previous + canonical.encode()).digest()
+
+
+def first_broken(entries: list[AuditEntry], previous: bytes = GENESIS, last_id: int = 0) -> AuditEntry | None:
+    """The first of them, in their order, that does not follow from the one before; None when all do. Ids have no gaps."""
+    for entry in entries:
+        expected = chain(
+            previous,
+            at=entry.at,
+            actor=Actor(entry.actor, entry.address),
+            action=entry.action,
+            subject=entry.subject,
+            detail=entry.detail,
+        )
+        if entry.hash != expected or entry.id != last_id + 1:
+            return entry
+        previous, last_id = entry.hash, entry.id
+    return None
 
 
 def deed(action: str, say: Speaker) -> str:

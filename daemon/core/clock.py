@@ -28,6 +28,12 @@ DAY = 24 * HOUR
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MACHINE_DIGITS = 14
 _ALWAYS_UTC = frozenset({"UTC", "Africa/Ouagadougou"})
+BOUND = 31 * DAY
+"""What a shop may be closed for without a synchronised clock and without an operator; and the most that a wrong clock can do."""
+SLACK = HOUR
+"""A clock that is this much behind the book, or apart from another, is not wrong yet."""
+FIRST_BOUND = 5 * 366 * DAY
+"""For a book that holds nothing yet, or nothing but what was written while no clock was credible: counted from `EARLIEST`."""
 
 
 def machine_millis(text: str, place: tzinfo = UTC) -> int | None:
@@ -64,15 +70,6 @@ def zone(name: str) -> tzinfo:
 
 EARLIEST = millis(datetime(2025, 1, 1, tzinfo=UTC))
 """No clock that says less is right: the program did not exist."""
-
-BOUND = 31 * DAY
-"""What a shop may be closed for without a synchronised clock and without an operator; and the most that a wrong clock can do."""
-
-SLACK = HOUR
-"""A clock that is this much behind the book, or apart from another, is not wrong yet."""
-
-FIRST_BOUND = 5 * 366 * DAY
-"""For a book that holds nothing yet, or nothing but what was written while no clock was credible: counted from `EARLIEST`."""
 
 
 class Source(Enum):

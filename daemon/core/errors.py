@@ -46,6 +46,9 @@ from common.language.reasons import (
     from_stored,
 )
 
+_PATH = re.compile(r"(?<![\w/])/(?:[\w.@+-]+/)*[\w.@+-]+")
+_NAMELESS = Text("the port")
+
 
 class FieldError(msgspec.Struct, frozen=True):
     """One fault of a request: `field` is a path as `items[2].taxGroup`."""
@@ -225,12 +228,6 @@ class EntryDamaged(LedgerUnusable):
                 number=self.number,
             )
         )
-
-
-_PATH = re.compile(r"(?<![\w/])/(?:[\w.@+-]+/)*[\w.@+-]+")
-
-
-_NAMELESS = Text("the port")
 
 
 def without_paths(text: str, language: Language = "en") -> str:

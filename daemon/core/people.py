@@ -30,6 +30,7 @@ _RIGHTS: Final[Mapping[Role, frozenset[Right]]] = {
     "manager": frozenset({"look", "certify", "report", "close"}),
     "technician": frozenset({"look", "certify", "report", "close", "administer"}),
 }
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,31}")
 
 
 def may(role: Role, right: Right) -> bool:
@@ -63,9 +64,6 @@ class Person(msgspec.Struct, frozen=True):
     """0 while they may log in"""
     seen_at: int = 0
     """0 when they have no session"""
-
-
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,31}")
 
 
 def fault_of_name(name: str) -> Text | None:

@@ -32,6 +32,10 @@ from daemon.upstream.options import BadOptions, read_keys
 MEGABYTE = 1024 * 1024
 ROOM_FOR_YEARS = 10
 """Times the reserve: below it, a warning."""
+OTHERS = 0o077
+NO_ISF: Final = "1"
+"""What the examples have: no ISF that the tax authority has given out."""
+PATIENCE_SECONDS: Final = 3.0
 
 
 def check_disk(settings: Settings) -> CheckResult:
@@ -138,9 +142,6 @@ def _dated(found: CertificateInfo, now: datetime, *, internal: bool) -> CheckRes
     return ok("certificate", summary)
 
 
-OTHERS = 0o077
-
-
 def check_secrets(settings: Settings) -> Iterator[CheckResult]:
     """Readable by their owner alone, and the ones that sign are keys."""
     found = []
@@ -167,10 +168,6 @@ def check_secrets(settings: Settings) -> Iterator[CheckResult]:
                 )
             )
     yield from found or [ok("secrets", tr("readable by their owner alone"))]
-
-
-NO_ISF: Final = "1"
-"""What the examples have: no ISF that the tax authority has given out."""
 
 
 def check_isf(settings: Settings) -> Iterator[CheckResult]:
@@ -268,6 +265,3 @@ async def check_printer(settings: Settings) -> list[CheckResult]:
         why = tell(sentence(error), ambient())
         return [fail("printer", why, tr("paper in, cover closed, switched on? its address: address in [printer]"))]
     return [ok("printer", tr("{address} answers", address=printer.address))]
-
-
-PATIENCE_SECONDS: Final = 3.0

@@ -91,7 +91,7 @@ def check_service(service: Service, version: str) -> CheckResult:
     if not service.running:
         return fail(
             "daemon",
-            tr("nobody answers at {address} ({why})", address=service.address, why=service.problem),
+            tr("no answer at {address} ({why})", address=service.address, why=service.problem),
             tr("sudo systemctl restart mcfd; if it does not stay up: journalctl -u mcfd -u front-mcfd -n 20"),
         )
     if service.version != version:

@@ -87,7 +87,7 @@ NAMES: Mapping[CheckName, Text] = {
 
 ANSWERS: Mapping[str, tuple[Text, Text]] = {
     "silent": (
-        Text("nobody answers on {port}"),
+        Text("no answer on {port}"),
         Text("machine switched on? cable in at both ends? otherwise unplug and plug in again, then mcfd doctor"),
     ),
     "stranger": (

@@ -44,6 +44,8 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 Commands: TypeAlias = tuple[Command[Any], ...]
 Agree: TypeAlias = Callable[[Subtotal], Sequence[Payment]]
+_LONGEST_IFU = "0" * 13
+"""Of the shop: room that its frame keeps for it, whatever the machine tells."""
 
 
 @contextmanager
@@ -272,10 +274,6 @@ def _opening(invoice: Invoice, ifu: str) -> OpenInvoice:
 
 def _comment(comment: Comment) -> AddComment:
     return AddComment(comment.label, comment.text)
-
-
-_LONGEST_IFU = "0" * 13
-"""Of the shop: room that its frame keeps for it, whatever the machine tells."""
 
 
 def as_stored(invoice: Invoice, habits: MachineHabits = USUAL) -> Invoice:

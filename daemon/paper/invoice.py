@@ -47,6 +47,9 @@ DUPLICATE: Final = Text("DUPLICATE")
 STAMP_DUTY: Final = Text("Stamp duty, payment in cash")
 
 CODE_PART: Final = 4
+HUNDREDTHS: Final = 100
+WAITING: Final = Text("WAITING FOR CERTIFICATION")
+NO_VALUE: Final = Text("WITHOUT FISCAL VALUE")
 
 
 def invoice_document(record: Record, shop: Shop, style: Style) -> Document:
@@ -135,9 +138,6 @@ def _item(item: Item, invoice: Invoice, style: Style) -> Iterator[Element]:
             yield Pair(say("VAT on the specific tax"), scaled(vat, 2, language), indent=2)
 
 
-HUNDREDTHS: Final = 100
-
-
 def _reduction(item: Item, invoice: Invoice) -> int:
     """In the base of the line's own amounts."""
     return item.discount if invoice.price_mode == "TTC" else without_vat(item.discount, item.rate)
@@ -214,10 +214,6 @@ def _security(record: Record, shop: Shop, style: Style) -> Iterator[Element]:
 def grouped(code: str) -> str:
     """A code in fours, so that a person can compare it."""
     return "-".join(code[at : at + CODE_PART] for at in range(0, len(code), CODE_PART))
-
-
-WAITING: Final = Text("WAITING FOR CERTIFICATION")
-NO_VALUE: Final = Text("WITHOUT FISCAL VALUE")
 
 
 def waiting_document(sale: DeferredSale, invoice: Invoice, shop: Shop, style: Style, url: str) -> Document:

@@ -15,6 +15,14 @@ from daemon.core.clock import machine_millis, millis, millis_text
 from daemon.paper.logo import qr_blocks
 
 _MOMENTS = {"fr": "%d/%m/%Y %H:%M:%S", "en": "%Y-%m-%d %H:%M:%S"}
+Align = Literal["left", "center"]
+WIDTHS = (32, 42, 48)
+"""Columns of 58 mm paper, and of 80 mm paper in its two usual fonts."""
+Width = Literal[32, 42, 48]
+NARROWEST = 8
+"""Columns that text keeps however far it is indented."""
+WIDEST_GAP = 3
+"""Columns between two figures, where there is room: in one column alone their thousands would run together."""
 
 
 def machine_moment(digits: str, language: Language) -> str:
@@ -35,9 +43,6 @@ def last_moment(end: str) -> str:
 
 def _formatted(at: datetime, language: Language) -> str:
     return at.strftime(_MOMENTS[language])
-
-
-Align = Literal["left", "center"]
 
 
 class Title(msgspec.Struct, frozen=True, tag=True):
@@ -94,18 +99,6 @@ class Document(msgspec.Struct, frozen=True):
     name: str
     language: str
     elements: tuple[Element, ...]
-
-
-WIDTHS = (32, 42, 48)
-"""Columns of 58 mm paper, and of 80 mm paper in its two usual fonts."""
-Width = Literal[32, 42, 48]
-
-NARROWEST = 8
-"""Columns that text keeps however far it is indented."""
-
-
-WIDEST_GAP = 3
-"""Columns between two figures, where there is room: in one column alone their thousands would run together."""
 
 
 class PaperRow(msgspec.Struct, frozen=True):

@@ -40,7 +40,7 @@ REASONS: Final[Mapping[OutageReason, Text]] = {
     "no_answer": Text("the machine did not answer"),
     "blocked": Text("the machine refused every invoice, as when the tax server has not heard of it for too long"),
     "deactivated": Text("the machine was not activated"),
-    "attention": Text("the machine and the records did not agree; somebody had to look"),
+    "attention": Text("the machine and the records did not agree; a person had to decide"),
     "disk": Text("the box could not store any more"),
     "box_off": Text("the box was switched off"),
 }

@@ -12,6 +12,8 @@ from common.language import Language, Speaker, Text
 from daemon.core.invoice.invoice import CLIENTS, COMMENT_NAMES, NATURES
 from daemon.paper.layout import Element, Logo, Pair, Rule, TextLine
 
+CADASTRAL = re.compile(r"([0-9A-Za-z]{4}) ?([0-9A-Za-z]{3}) ?([0-9A-Za-z]{4})")
+
 
 class Shop(msgspec.Struct, frozen=True, kw_only=True):
     """`name` and `address` are the machine's (2Bh) where it has been read; the rest is of `[company]`. What is not known is
@@ -99,9 +101,6 @@ def machine(nim: str, isfs: Sequence[str]) -> Iterator[Element]:
     yield Pair("NIM", nim)
     if isfs:
         yield Pair("ISF", ", ".join(isfs))
-
-
-CADASTRAL = re.compile(r"([0-9A-Za-z]{4}) ?([0-9A-Za-z]{3}) ?([0-9A-Za-z]{4})")
 
 
 def is_cadastral(text: str) -> bool:

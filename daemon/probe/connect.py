@@ -286,7 +286,7 @@ async def _who(place: str, recorder: Recorder, first: int, strange: bytes) -> Te
             bytes=strange[:24].decode("latin-1").encode("unicode_escape").decode("ascii"),
         )
     return Text(
-        "{port}: nobody answers, at no usual speed: is the machine on, the cable its own, the port the right one? {product}",
+        "{port}: no answer at any usual speed: is the machine on, the cable its own, the port the right one? {product}",
         port=place,
         product=product,
     )

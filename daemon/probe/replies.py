@@ -26,6 +26,8 @@ _NUMBER_FORMS = (
     ("leading zeros", re.compile(r"0[0-9]+")),
     ("blanks", re.compile(r"[0-9 .]+")),
 )
+Verdict = Literal["confirmed", "contradicted", "not tried"]
+Setting = str | int | float
 
 
 @dataclass(frozen=True)
@@ -96,10 +98,6 @@ def code_page(data: bytes) -> str:
     except UnicodeDecodeError:
         return "8 bit"
     return "utf-8"
-
-
-Verdict = Literal["confirmed", "contradicted", "not tried"]
-Setting = str | int | float
 
 
 class ProbeFinding(msgspec.Struct, frozen=True, kw_only=True):

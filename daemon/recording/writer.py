@@ -31,6 +31,8 @@ MOST_INCIDENTS = 50
 INCIDENTS = "incident-*.rec"
 BEFORE = 60_000_000
 """Microseconds."""
+EVERY = 0.75
+"""Seconds; with the writing itself, less than one is lost by a kill."""
 
 
 class RecordingRing:
@@ -142,10 +144,6 @@ def _number(file: Path) -> int:
 def _time_of(line: bytes) -> int:
     text = line.partition(b" ")[0]
     return int(text) if text.isdigit() else 0
-
-
-EVERY = 0.75
-"""Seconds; with the writing itself, less than one is lost by a kill."""
 
 
 class RecordingPlace(msgspec.Struct, frozen=True):

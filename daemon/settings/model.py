@@ -20,22 +20,6 @@ from daemon.core.ledger.outage import LIMIT
 from daemon.core.machine.state import same_machine
 from daemon.settings.paper import LABELS, Company, Invoices, Language, Numbering, Printer, StampDutySection, rules_of
 
-
-class Place(str):
-    """Where a machine is: the path of a tty, or `tcp://host:port` or `rfc2217://host:port`."""
-
-    __slots__ = ()
-    EXPECTED = Text("a path, tcp://host:port or rfc2217://host:port")
-
-    @property
-    def is_network(self) -> bool:
-        return "://" in self
-
-    @property
-    def path(self) -> Path:
-        return Path(self)
-
-
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 Printable = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[^\x00-\x1f\x7f]*\Z")]
 LaneName = Annotated[str, msgspec.Meta(max_length=40, pattern=r"^([A-Za-z0-9][\w.-]*)?\Z")]
@@ -72,6 +56,21 @@ EventType = Literal[
     "machine.outage",
     "machine.back",
 ]
+
+
+class Place(str):
+    """Where a machine is: the path of a tty, or `tcp://host:port` or `rfc2217://host:port`."""
+
+    __slots__ = ()
+    EXPECTED = Text("a path, tcp://host:port or rfc2217://host:port")
+
+    @property
+    def is_network(self) -> bool:
+        return "://" in self
+
+    @property
+    def path(self) -> Path:
+        return Path(self)
 
 
 class Server(Section, frozen=True):

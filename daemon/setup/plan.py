@@ -22,6 +22,9 @@ Network = Literal["local", "https", "plain"]
 NETWORKS: tuple[Network, ...] = ("local", "https", "plain")
 MODE = 0o640
 DEFAULT_BAUDRATE = 115_200
+AVAHI = Path("/etc/avahi/services")
+ELSEWHERE = "192.0.2.1"
+"""A documentation address (RFC 5737): the route to it tells which of our own addresses the network sees. No byte is sent."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,11 +109,6 @@ def _planned_table(plan: SetupPlan) -> Table:
             {**machine, "isf": plan.isf, "operator_id": plan.operator_id, "operator_name": plan.operator_name}
         )
     return {"server": server, "storage": {"path": str(plan.ledger)}, "machine": machines}
-
-
-AVAHI = Path("/etc/avahi/services")
-ELSEWHERE = "192.0.2.1"
-"""A documentation address (RFC 5737): the route to it tells which of our own addresses the network sees. No byte is sent."""
 
 
 def base_urls(scheme: str, host: str, port: int) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from daemon.machines.inspect_port import look
 
 CONSOLE: Final = Text("the system's own console; it is left alone")
 SILENCES: Final = {
-    "silent": Text("nobody answers"),
+    "silent": Text("no answer"),
     "stranger": Text("something answers, but not as a fiscal machine"),
 }
 

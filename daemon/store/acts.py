@@ -15,7 +15,7 @@ import msgspec
 from common.language.reasons import INVOICE_IN_PROGRESS, from_stored, to_stored
 from daemon.core.audit import DAEMON, INTERNAL, Action, Actor, Call
 from daemon.core.errors import MachineBusy, PeriodNotOver, StorageError, TooManyCashMoves
-from daemon.core.events import BACK, DEFERRED, OUTAGE
+from daemon.core.events import BACK, DEFERRED, OUTAGE, REFUSED
 from daemon.core.invoice.number import TakenFrom
 from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.ledger.book import Book
@@ -23,7 +23,6 @@ from daemon.core.ledger.deferred import DeferredSale, NumberWaits
 from daemon.core.ledger.entries import (
     CalendarKind,
     CashMove,
-    CashTotal,
     CopyAct,
     OutageReason,
     Placed,
@@ -81,9 +80,6 @@ class ActAccess(LedgerAccess):
 
         return await self.write(job)
 
-    async def last_articles(self, book: Book) -> Placed | None:
-        return await self.read(acts.last_closed, book=book)
-
     async def closed_articles(self, book: Book, number: int) -> Placed:
         return await self.read(acts.closed, book=book, number=number)
 
@@ -123,25 +119,6 @@ class ActAccess(LedgerAccess):
             return body
 
         return await self.write(job)
-
-    async def cash_of_period(self, book: Book, period_start: int) -> CashTotal:
-        """Of the period that begins there (ms), as an `Aggregate` has it."""
-        return self.peek(acts.cash_of_period, book=book, period_start=period_start)
-
-    async def cash_between(self, book: Book, start: int, end: int) -> CashTotal:
-        return await self.read(acts.cash_between, book=book, start=start, end=end)
-
-    async def cash_moves(self, book: Book, *, start: int, end: int, after: int, limit: int) -> Sequence[Placed]:
-        """Those of `start <= t < end` (ms), oldest first, from the one after the id `after`."""
-        return await self.read(acts.cash_moves, book=book, start=start, end=end, after=after, limit=limit)
-
-    async def newest_moves(self, book: Book, *, start: int, end: int, limit: int) -> Sequence[Placed]:
-        """As `cash_moves`, newest first."""
-        return await self.read(acts.newest_moves, book=book, start=start, end=end, limit=limit)
-
-    async def periods_of_moves(self, book: Book, moves: Sequence[Placed]) -> Sequence[int]:
-        """The Z that each is in, 0 while its period is open."""
-        return await self.read(acts.periods_of_moves, book=book, moves=moves)
 
 
 class CalendarAccess(LedgerAccess):
@@ -266,10 +243,6 @@ class OutageAccess(LedgerAccess):
 
         return await self.write(job)
 
-    async def outages_between(self, book: Book, *, start: int, end: int, after: int, limit: int) -> Sequence[Outage]:
-        """Those that lasted at some moment of `start <= t < end` (ms), oldest first, from the one after the number `after`."""
-        return await self.read(outages.outages_between, book, start=start, end=end, after=after, limit=limit)
-
     async def newest_outages(self, book: Book, *, start: int, end: int, limit: int) -> Sequence[Outage]:
         """Those of that time among the `limit` newest of all, the newest first."""
         return await self.read(outages.newest_outages, book, start=start, end=end, limit=limit)
@@ -300,8 +273,9 @@ class DeferredAccess(LedgerAccess):
         """NotWaiting where it was taken back meanwhile."""
 
         def job(connection: sqlite3.Connection) -> None:
-            deferred.end(connection, book, sale.id, "refused", why=why, at=at)
-            entries.append(connection, book, SaleDecided(sale.number, "refused", to_stored(why)), at)
+            attempt_id = deferred.end(connection, book, sale.id, "refused", why=why, at=at)
+            placed = entries.append(connection, book, SaleDecided(sale.number, "refused", to_stored(why)), at)
+            self._open.event_writer.write(connection, book, REFUSED, placed.at, ref=attempt_id)
 
         await self.write(job)
 

@@ -16,14 +16,13 @@ from daemon.core.ledger.book import Book
 from daemon.core.ledger.decision import After, Case, Decision, DecisionRefused
 from daemon.core.ledger.entries import Placed, SpareDecided
 from daemon.core.ledger.paper import PaperInvoice
-from daemon.core.ledger.take_over import TakeOver, TakeOverRefused
+from daemon.core.ledger.take_over import TakeOverRefused
 from daemon.core.ledger.verdict import Evidence, strangers
 from daemon.core.machine.state import Certified, MachineState
 from daemon.store.access import LedgerAccess
 from daemon.store.maintenance import numbers
 from daemon.store.tables import audit
 from daemon.store.tables.book import attempts, books, deferred, entries, settlements, take_overs
-from daemon.store.tables.book.settlements import Settlement
 
 
 class DecisionNote(NamedTuple):
@@ -151,18 +150,7 @@ class OperatorDecisions(LedgerAccess):
         _note(connection, book, "adopt", adoption.record, note)
         return adoption.record
 
-    async def evidence(self, book: Book) -> Evidence | None:
-        """What the machine said last while the book was in attention."""
-        return await self.read(settlements.read_evidence, book=book)
-
-    async def settlements(self, book: Book) -> Sequence[Settlement]:
-        return await self.read(settlements.settlements, book=book)
-
     # -- the spare ------------------------------------------------------------------------------------------------------
-
-    async def take_overs(self) -> Sequence[TakeOver]:
-        """Those that last."""
-        return await self.read(take_overs.all_lasting)
 
     async def take_over(self, first: Book, spare: Book, *, reason: str, at: int, by: Actor = DAEMON) -> None:
         """From here on the spare certifies what the tills of `first` ask for. What is in doubt there keeps its number until it is known.
@@ -199,10 +187,6 @@ class OperatorDecisions(LedgerAccess):
         """A book that a wrong clock has moved ahead ends at `now` again; NotFound when it has nothing that is still to come."""
         return await self.write(entries.repair_time, book=book, now=now, ahead=ahead, reason=reason)
 
-    async def accept_time(self, upto: int) -> None:
-        """An operator has confirmed the box's clock, up to there (ms)."""
-        await self.write(books.accept_time, upto=upto)
-
     async def say_last_z(self, book: Book, z_number: int, *, at: int = 0, by: Actor = DAEMON) -> None:
         """The last Z that was given, from paper or from upstream (decision 30): the next one is after it. Lower than what the ledger has, it
         says that there was none since."""
@@ -214,10 +198,6 @@ class OperatorDecisions(LedgerAccess):
             audit.add(connection, "z_number.said", f"{book.nim} {book.mode}", at=when, by=by, detail=detail)
 
         await self.write(job)
-
-    async def hear_last_z(self, book: Book, z_number: int) -> bool:
-        """The same from upstream, which says it unasked; whether it was wanted here."""
-        return await self.write(numbers.hear, book=book, z_number=z_number)
 
 
 def _case(connection: sqlite3.Connection, book: Book, fresh: Evidence | None = None) -> Case:

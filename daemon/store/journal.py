@@ -14,7 +14,7 @@ from daemon.core.errors import StorageError
 from daemon.core.events import Event, EventSpan
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
-from daemon.core.report.journal import Extent, Page
+from daemon.core.report.journal import Page
 from daemon.store.access import LedgerAccess
 from daemon.store.sqlite.connection import Job
 from daemon.store.tables import events, journal
@@ -38,17 +38,9 @@ class Journal(LedgerAccess):
     async def books(self) -> Sequence[Book]:
         return await self.read(books.all_books)
 
-    async def extent(self, book: Book) -> Extent:
-        """How far the book goes now."""
-        return await self.read(journal.extent, book=book)
-
     async def page(self, book: Book, page: Page) -> Sequence[Record]:
         """Newest first; go on with `before_seq` = the seq of the last one."""
         return await self._records(book, partial(journal.journal, book=book, page=page))
-
-    async def reach(self, book: Book, page: Page) -> tuple[int, int]:
-        """The seqs between which all ended entries lie that the page asks for: after the first, up to the second."""
-        return await self.read(journal.reach, book=book, page=page)
 
     async def with_part(self, book: Book, page: Page, make_way: Callable[[], Awaitable[None]]) -> Sequence[Record]:
         """Newest first, with `page.part` in the number; `make_way` between two looks, and others read in between as well."""
@@ -64,11 +56,6 @@ class Journal(LedgerAccess):
             if len(older) == rest.limit:
                 rest = msgspec.structs.replace(rest, after_seq=older[-1].seq)
         return [*found, *older]
-
-    async def of_customer(self, book: Book, page: Page, wanted: str) -> tuple[Sequence[Record], int]:
-        """Of the next `page.limit` entries that the page asks for those whose customer has the text in it, and the `before_seq` to go on with, 0 at
-        the end."""
-        return await self.read(journal.of_customer, book=book, page=page, wanted=wanted)
 
     async def iterate(self, book: Book, start: int, end: int) -> AsyncGenerator[Record, None]:
         """What ended in `start <= t < end` (ms), oldest first, in flat memory."""

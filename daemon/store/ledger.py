@@ -39,6 +39,7 @@ from daemon.store.tables.meta import read_damage, read_meta, write_meta
 
 T = TypeVar("T")
 P = ParamSpec("P")
+TIME_AHEAD = "time_ahead"
 
 
 class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
@@ -146,10 +147,10 @@ class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
     def end(
         self, connection: sqlite3.Connection, book: Book, attempt_id: int, state: FailedState, reason: str, *, at: int
     ) -> Record:
-        """Known not certified; a refusal is an event."""
+        """Known not certified; a refusal is an event, but not that of a sale which waits: it may wait again (`refuse_sale`)."""
         before = connection.total_changes
         record = attempts.end(connection, book, attempt_id, state, reason, at=at)
-        if state == "refused" and connection.total_changes != before:
+        if state == "refused" and not record.invoice.deferred and connection.total_changes != before:
             self._open.event_writer.write(connection, book, REFUSED, record.ended_at, ref=record.id)
         return record
 
@@ -159,7 +160,7 @@ class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
         def job(connection: sqlite3.Connection) -> None:
             attempts.dispute(connection, book, attempt_id, found)
             books.attend(connection, book, found, at)
-            self._open.event_writer.write(connection, book, IN_DOUBT, at, ref=attempt_id)
+            self._open.event_writer.write(connection, book, IN_DOUBT, at, ref=attempt_id, detail=found)
             self._open.event_writer.write(connection, book, ATTENTION, at, ref=attempt_id, detail=found)
 
         await self.write(job)
@@ -260,18 +261,6 @@ class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
         """What ended in `start <= t < end` (ms) and is aggregated."""
         return await self.read(totals.tally_between, book=book, start=start, end=end)
 
-    async def aggregate_between(self, book: Book, start: int, end: int) -> Aggregate:
-        """The same as an Aggregate: `running` is the range, `closed` empty, `period_start` is `start`; `fvc_start` the FVC of
-        its first sale (0 without one), `fvc_end` of its last, or else the last one known before `end`."""
-        return await self.read(totals.aggregate_between, book=book, start=start, end=end)
-
-    async def isfs_of_period(self, book: Book) -> Sequence[str]:
-        """Under which the certifications of the open period were made."""
-        return await self.read(totals.isfs_of_period, book=book)
-
-    async def isfs_between(self, book: Book, start: int, end: int) -> Sequence[str]:
-        return await self.read(totals.isfs_between, book=book, start=start, end=end)
-
     async def closure(self, book: Book, z_number: int) -> Closure:
         return await self.read(closures.find_closure, book=book, z_number=z_number)
 
@@ -284,9 +273,6 @@ class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
         """Z closures with `start <= created_at < end`, by z_number, from the one after `after`; None: all of them."""
         job = partial(closures.closures_between, book=book, start=start, end=end, after=after, limit=limit)
         return await self.read(job)
-
-
-TIME_AHEAD = "time_ahead"
 
 
 class SandboxLedger(Ledger):

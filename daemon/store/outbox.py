@@ -25,6 +25,7 @@ from daemon.store.tables.events import UPSTREAM
 from daemon.store.tables.meta import Lineage, read_lineage, read_meta, write_meta
 
 _SQL = load(OUTBOX)
+WEBHOOKS = "webhooks"
 
 
 class Outbox:
@@ -86,9 +87,6 @@ class Outbox:
         return await self._writer.submit(
             lambda connection: connection.execute(_SQL[name], values).rowcount,
         )
-
-
-WEBHOOKS = "webhooks"
 
 
 class Resettled(msgspec.Struct, frozen=True):

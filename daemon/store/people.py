@@ -90,7 +90,3 @@ class AuditLog(LedgerAccess):
     async def newest(self, limit: int = 100, before: int = sys.maxsize) -> Sequence[AuditEntry]:
         """Newest first; go on with `before` = the id of the last one."""
         return await self.read(audit.newest, limit=limit, before=before)
-
-    async def broken_entry(self) -> AuditEntry | None:
-        """The first entry that does not follow from the one before it; None when the chain is whole."""
-        return await self.read(audit.broken_entry)

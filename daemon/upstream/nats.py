@@ -49,6 +49,7 @@ from common.wire.presence import PresenceAnswer, read_answer
 from common.wire.signing import sign
 from common.wire.upstream_kinds import KINDS
 from daemon.core.delivery import Again, Delivered, Delivery, DeliveryRefused
+from daemon.core.machine.state import same_machine
 from daemon.upstream.options import BadOptions, Options, read_keys, signing_time, tls_context
 
 TOO_LARGE = 10054  # JSStreamMessageExceedsMaximumErr: the stream's own limit on one message
@@ -123,7 +124,7 @@ class NatsReceiver:
         """`since`: when the event was made (ms). A box whose clock has lost the date signs with that time, not with 1970.
         `last_sent`: when it was delivered before (ms); the stream would otherwise take what is sent anew on purpose for a
         repetition, and drop it."""
-        topic = f"{self.place(nim)}.{subject}"
+        topic = f"{self.place(self.name_of(nim))}.{subject}"
         at = signing_time(self._now(), since)
         message_id = "/".join((nim, report_id, *([str(last_sent)] if last_sent else [])))
         signed = sign(self._keys, report_id, at, event)
@@ -162,7 +163,7 @@ class NatsReceiver:
     async def announce(self, presence: bytes, *, nim: str) -> PresenceAnswer | None:
         """The last word stays in the stream; headquarters answers the same message sent as a request. None without an answer."""
         headers = self.presence_headers(presence, nim)
-        place = self.place(nim)
+        place = self.place(self.name_of(nim))
         try:
             client = await self._connected()
             client.publish(f"{place}.{PRESENCE}", presence, headers=headers)
@@ -179,9 +180,13 @@ class NatsReceiver:
             headers[LANE] = LaneWord(decode_public(self.credentials.public), tuple(key_ids)).header()
         return headers
 
-    def place(self, nim: str) -> str:
-        """How the subjects of that machine begin."""
-        return f"{self._options.subject_prefix}.{nim}"
+    def place(self, name: str) -> str:
+        """How the subjects of that name begin."""
+        return f"{self._options.subject_prefix}.{name}"
+
+    def name_of(self, nim: str) -> str:
+        """In subjects: as the configuration has it, with the suffix that it had when the box joined."""
+        return next((each for each in self._options.nims if same_machine(each, nim)), nim)
 
     async def listen(self) -> Client:
         """A connection of its own, for the calls of the relay. OSError, NatsError or BadOptions where there is none."""

@@ -27,6 +27,13 @@ from common.wire.presence import PresenceAnswer
 from common.wire.upstream_kinds import KINDS
 from daemon.core.delivery import Again, Delivered, Delivery, DeliveryRefused, Outgoing, Proof
 
+WRITTEN = 1_764_547_200
+"""2025-12-01."""
+TAKEN: Final = frozenset({*range(200, 300), 409})
+"""409: it has that event already."""
+PARKED: Final = frozenset({400, 413, 422})
+"""It is no event, it is too large, or it says what cannot be: headquarters cannot read it now and will not later."""
+
 
 class BadOptions(ValueError):
     """The receiver cannot be opened as configured; the text names the key and never a secret."""
@@ -39,7 +46,8 @@ def no_keys(nim: str) -> Sequence[str]:
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """`timeout` in seconds for one try. Every file in `key_files` signs each event. With `receipt` an answer counts only when it
-    proves that the event was read (`common.wire.signing`). `lane_keys`: the ids of a NIM's keys for the relay, read at each presence."""
+    proves that the event was read (`common.wire.signing`). `lane_keys`: the ids of a NIM's keys for the relay, read at each presence. `nims`:
+    the machines as the configuration names them, which is what the box may publish under at NATS: an activation gives a machine another suffix."""
 
     url: str
     key_files: tuple[Path, ...] = ()
@@ -50,6 +58,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float = 10.0
     receipt: bool = False
     lane_keys: Callable[[str], Sequence[str]] = no_keys
+    nims: tuple[str, ...] = ()
 
 
 def read_file(path: Path, what: str) -> str:
@@ -103,10 +112,6 @@ def open_receiver(kind: str, options: Options) -> UpstreamReceiver:
     return receiver
 
 
-WRITTEN = 1_764_547_200
-"""2025-12-01."""
-
-
 def read_keys(paths: Sequence[Path]) -> list[SharedKey | PrivateKey]:
     """One key a line; two lines while a key is being replaced: both sign."""
     keys = []
@@ -142,12 +147,6 @@ def generate(path: Path) -> str:
         file.flush()
         os.fsync(file.fileno())
     return PrivateKey(seed).public
-
-
-TAKEN: Final = frozenset({*range(200, 300), 409})
-"""409: it has that event already."""
-PARKED: Final = frozenset({400, 413, 422})
-"""It is no event, it is too large, or it says what cannot be: headquarters cannot read it now and will not later."""
 
 
 def verdict(status: int, text: str, retry_after: float | None, *, has_receipt: bool = True) -> Delivery:

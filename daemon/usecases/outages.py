@@ -24,6 +24,7 @@ from daemon.core.ledger.entries import OutageReason
 from daemon.core.ledger.outage import Notice, Outage
 from daemon.core.report.outages import OutageList, outage_list, outage_word, read_notice
 from daemon.store.tables.book import outages
+from daemon.store.tables.book.outages import outages_between
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.worker.machine_worker import MachineWorker
 from daemon.usecases.worker.machine_workers import out_of_order
@@ -38,15 +39,17 @@ SIGN_EVERY: Final = 0.1
 
 @dataclass
 class OutOfOrder:
-    """The machine cannot certify, and it need not be in the register yet. `since` and `sign`, the last sign of life before it, in ms of the book, `seen_at` in loop time."""
+    """The machine cannot certify, and it need not be in the register yet. `since` and `service`, when it was in service last, in ms of the book, `seen_at` in loop time."""
 
     reason: OutageReason
     since: int
-    sign: int
+    service: int
     seen_at: float
     incident: str = ""
     refused: bool = False
     """A till was refused meanwhile."""
+    is_written: bool = False
+    """Once it is, what the machine certifies may end it before the next look: it does not begin anew."""
 
 
 @dataclass
@@ -128,7 +131,8 @@ class OutageWatch:
             # Of the time since the copy was made nothing is known: it may have certified.
             await worker.ledger.end_outage(book, at=state.last_at, until=state.last_at)
         elif sign := worker.ledger.peek(outages.sign_of_life, book):
-            self._found = OutOfOrder("box_off", sign, sign, asyncio.get_running_loop().time())
+            service = worker.ledger.peek(outages.last_service, book)
+            self._found = OutOfOrder("box_off", sign, service, asyncio.get_running_loop().time())
         self._is_begun = True
 
     async def _reason(self) -> OutageReason | None:
@@ -140,20 +144,20 @@ class OutageWatch:
 
     def _seen(self, reason: OutageReason) -> OutOfOrder:
         """What was seen before, unless the machine certified since."""
-        sign = self.worker.ledger.peek(outages.sign_of_life, self.worker.book)
-        if self._found is not None and self._found.sign == sign:
+        service = self.worker.ledger.peek(outages.last_service, self.worker.book)
+        if self._found is not None and self._found.service == service:
             return self._found
         worker, now = self.worker, self.worker.now()
         since = worker.offline_since if not worker.connected and worker.offline_since is not None else now
         incident = worker.note_odd("outage") if worker.attempts.met_machine else ""
-        return OutOfOrder(reason, min(since, now), sign, asyncio.get_running_loop().time(), incident)
+        return OutOfOrder(reason, min(since, now), service, asyncio.get_running_loop().time(), incident)
 
     def _is_due(self, found: OutOfOrder, *, is_back: bool) -> bool:
         """A machine that refuses everything is only known to do so as long as tills try: that alone is no outage. That a box was off is seen by clocks,
         which are right once the machine was met."""
-        if found.refused:
+        if found.refused and not found.is_written:
             return True
-        if not self._was_met() or found.reason == "blocked":
+        if not self._was_met() or found.reason == "blocked" or found.is_written:
             return False
         limit = self.worker.limits.outage
         if is_back and found.reason == "box_off":
@@ -179,6 +183,7 @@ class OutageWatch:
             refused=found.refused,
             incident=found.incident,
         )
+        found.is_written = True
         if begun is not None:
             log.warning("outage.begun", **worker.names, outage=begun.number, reason=begun.reason)
             worker.publish(OUTAGE, ref=begun.number)
@@ -222,7 +227,7 @@ def open_outage(worker: MachineWorker) -> Outage | None:
 
 async def list_outages(worker: MachineWorker, start: int, end: int, after: int, limit: int) -> OutageList:
     """Those that lasted at some moment of `start <= t < end` (ms), oldest first, from the one after the number `after`."""
-    found = await worker.ledger.outages_between(worker.book, start=start, end=end, after=after, limit=limit)
+    found = await worker.ledger.read(outages_between, worker.book, start=start, end=end, after=after, limit=limit)
     return outage_list(worker.book.nim, start, end, found)
 
 

@@ -34,6 +34,14 @@ CREDITS = ("FA", "EA")
 
 
 # -- the container: a tar whose every byte follows from the names and sizes of its parts -------------------------------------------
+P = 2**255 - 19
+L = 2**252 + 27742317777372353535851937790883648493
+D = -121665 * pow(121666, P - 2, P) % P
+NUMBERS = dict(zip(range(0xCC, 0xD4), (">B", ">H", ">I", ">Q", ">b", ">h", ">i", ">q")))
+LENGTHS = {0xD9: ">B", 0xDA: ">H", 0xDB: ">I", 0xC4: ">B", 0xC5: ">H", 0xC6: ">I", 0xDC: ">H", 0xDD: ">I"}
+FORMS = {**NUMBERS, **LENGTHS}
+SIMPLE = {0xC0: None, 0xC2: False, 0xC3: True}
+FIGURES = ("certs_count", "total_ttc", "total_ht", "total_tva")
 
 
 def header(name: str, size: int) -> bytes:
@@ -67,10 +75,6 @@ def take(file: BinaryIO, name: str, size: int | None, note: Note) -> bytes:
 
 
 # -- Ed25519, as RFC 8032 has it ----------------------------------------------------------------------------------------------------
-
-P = 2**255 - 19
-L = 2**252 + 27742317777372353535851937790883648493
-D = -121665 * pow(121666, P - 2, P) % P
 
 
 def add(a: Point, b: Point) -> Point:
@@ -150,11 +154,6 @@ def check_signature(manifest: bytes, text: bytes, note: Note) -> bytes | None:
 
 # -- MessagePack, as much of it as is hashed ------------------------------------------------------------------------------------------
 
-NUMBERS = dict(zip(range(0xCC, 0xD4), (">B", ">H", ">I", ">Q", ">b", ">h", ">i", ">q")))
-LENGTHS = {0xD9: ">B", 0xDA: ">H", 0xDB: ">I", 0xC4: ">B", 0xC5: ">H", 0xC6: ">I", 0xDC: ">H", 0xDD: ">I"}
-FORMS = {**NUMBERS, **LENGTHS}
-SIMPLE = {0xC0: None, 0xC2: False, 0xC3: True}
-
 
 def pack(value: Any) -> bytes:
     if value is None:
@@ -200,8 +199,6 @@ def unpack(file: io.BytesIO) -> Any:
 
 
 # -- the chain and the totals ---------------------------------------------------------------------------------------------------------
-
-FIGURES = ("certs_count", "total_ttc", "total_ht", "total_tva")
 
 
 class Chain:

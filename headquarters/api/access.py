@@ -19,6 +19,17 @@ from headquarters.store.people import ROLES
 from headquarters.store.store import HqStore
 
 COOKIE = "hq_session"
+STATUS: dict[Reason, int] = {
+    "malformed": 400,
+    "oversized": 413,
+    "unsigned": 401,
+    "unknown": 401,
+    "foreign": 401,
+    "time": 425,
+    "fork": 422,
+}
+"""What a box makes of them: 400, 413 and 422 are wrong for ever, the others are tried again (docs/upstream.md)."""
+_WITH_PORT = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]+)?|([0-9.]+):[0-9]+")
 
 
 class Caller:
@@ -77,25 +88,10 @@ async def authenticate(
     return caller
 
 
-STATUS: dict[Reason, int] = {
-    "malformed": 400,
-    "oversized": 413,
-    "unsigned": 401,
-    "unknown": 401,
-    "foreign": 401,
-    "time": 425,
-    "fork": 422,
-}
-"""What a box makes of them: 400, 413 and 422 are wrong for ever, the others are tried again (docs/upstream.md)."""
-
-
 def problem(status: int, code: str, detail: str, headers: dict[str, str] | None = None) -> Response[bytes]:
     content = {"type": "about:blank", "title": code.replace("_", " ").capitalize(), "status": status}
     body = msgspec.json.encode({**content, "detail": detail, "code": code})
     return Response(body, status_code=status, media_type="application/problem+json", headers=headers)
-
-
-_WITH_PORT = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]+)?|([0-9.]+):[0-9]+")
 
 
 def address_of_request(request: Request[Any, Any, Any], *, is_direct: bool) -> str:

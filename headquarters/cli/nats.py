@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -58,13 +58,14 @@ def box(directory: Path, nims: tuple[str, ...], to: Path) -> None:
     for nim in nims:
         if not NIM.fullmatch(nim):
             raise refusal(f"{nim} is not a NIM")
-    for path in (directory, to):
-        _check_way(path)
     issued = _listed(directory / ISSUED, dict[str, list[str]])
-    credentials, public = nats_accounts.box_credentials(_keys(directory), nims, int(time.time()))
-    _write(directory / ISSUED, msgspec.json.encode(issued | {public: nims}).decode() + "\n", replaces=True)
-    _write(to, credentials)
-    click.echo(public)
+
+    def make(keys: NatsSeeds, at: int) -> tuple[str, str]:
+        credentials, public = nats_accounts.box_credentials(keys, nims, at)
+        _write(directory / ISSUED, msgspec.json.encode(issued | {public: nims}).decode() + "\n", replaces=True)
+        return credentials, public
+
+    _issue(directory, to, make)
 
 
 @nats.command()
@@ -72,11 +73,7 @@ def box(directory: Path, nims: tuple[str, ...], to: Path) -> None:
 @click.option("--to", type=click.Path(path_type=Path), required=True, help="The credentials file, for headquarters.")
 def reader(directory: Path, to: Path) -> None:
     """New credentials for headquarters itself, with the permissions of this version: prints their public key."""
-    for path in (directory, to):
-        _check_way(path)
-    credentials, public = nats_accounts.reader_credentials(_keys(directory), int(time.time()))
-    _write(to, credentials)
-    click.echo(public)
+    _issue(directory, to, nats_accounts.reader_credentials)
 
 
 @nats.command()
@@ -84,11 +81,7 @@ def reader(directory: Path, to: Path) -> None:
 @click.option("--to", type=click.Path(path_type=Path), required=True, help="The credentials file, for the relay.")
 def relay(directory: Path, to: Path) -> None:
     """Credentials for mcfd-relay, one for all of them: prints their public key."""
-    for path in (directory, to):
-        _check_way(path)
-    credentials, public = nats_accounts.relay_credentials(_keys(directory), int(time.time()))
-    _write(to, credentials)
-    click.echo(public)
+    _issue(directory, to, nats_accounts.relay_credentials)
 
 
 @nats.command()
@@ -130,6 +123,14 @@ def issuer(directory: Path, to: Path) -> None:
         _write(users, nats_accounts.server_conf(keys, at, revoked), replaces=True)
         click.echo(f"{users} has changed: put it on each server, and restart one after the other", err=True)
     _write(to, msgspec.json.encode(nats_accounts.issuer_of(keys, at)).decode() + "\n")
+
+
+def _issue(directory: Path, to: Path, make: Callable[[NatsSeeds, int], tuple[str, str]]) -> None:
+    for path in (directory, to):
+        _check_way(path)
+    credentials, public = make(_keys(directory), int(time.time()))
+    _write(to, credentials)
+    click.echo(public)
 
 
 def _keys(directory: Path) -> NatsSeeds:

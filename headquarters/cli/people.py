@@ -54,7 +54,7 @@ def passwd(settings: HqSettings, name: str, password_stdin: bool) -> None:
     hashed = _prompt_hash(name, password_stdin)
     with opened(settings) as store:
         if not store.people.change(name, now(), password=hashed):
-            raise refusal(f"nobody is called {name}")
+            raise refusal(f"no person is called {name}")
 
 
 @users.command()
@@ -64,7 +64,7 @@ def disable(settings: HqSettings, name: str) -> None:
     """At once, in every session."""
     with opened(settings) as store:
         if not store.people.change(name, now(), disabled=True):
-            raise refusal(f"nobody is called {name}")
+            raise refusal(f"no person is called {name}")
 
 
 def _prompt_hash(name: str, from_stdin: bool) -> str:

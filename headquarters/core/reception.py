@@ -102,7 +102,7 @@ def receive(message: Message, ring: BoxKeyRing, *, now: float, zone: tzinfo) -> 
     HTTPS alone."""
     event = _read(message)
     nim = event.nim
-    if message.nim is not None and message.nim != nim:
+    if message.nim is not None and machine_of(message.nim) != machine_of(nim):
         raise MessageRefused("foreign", f"came on the subject of {message.nim} and says {nim}", nim)
     if message.headers.get(ID, event.id) != event.id:
         raise MessageRefused("malformed", f"{ID} is not the id of the event", nim)

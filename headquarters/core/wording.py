@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final, Literal
 
 import msgspec
@@ -32,23 +33,11 @@ and a person says what became of them."""
 
 GONE = "gone"
 """`what` of a gap whose closures a lost ledger has made."""
+NEVER = "–"
+"""`since` or `silent` of a machine of which no closure, or no sign, has come."""
+_MINUTE: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d) (\d\d:\d\d)")
 Value = int | str
 Facts = dict[str, Value]
-
-
-class Fact(msgspec.Struct, frozen=True):
-    """`key` tells two findings of a kind and a book apart; `facts` are the values its sentence is made of (`wording.py`)."""
-
-    kind: Kind
-    key: str
-    facts: Facts
-
-    @property
-    def is_passing(self) -> bool:
-        """Numbers that no box will ever send are no such gap: a person says what was in them."""
-        return self.kind in PASSING and self.facts.get("what") != GONE
-
-
 KIND: Final[dict[Kind, Text]] = {
     "gap": Text("Missing closure"),
     "late": Text("Late closure"),
@@ -63,13 +52,14 @@ KIND: Final[dict[Kind, Text]] = {
     "refused": Text("Refused messages"),
     "clone": Text("Two boxes as one"),
 }
-
 _SENTENCES: Final[dict[str, Text]] = {
     "gap": Text("Z {first} to {last} are missing"),
     "gap.one": Text("Z {first} is missing"),
     "gap.gone": Text("Z {first} to {last} have never come, and the box does not have them: a lost ledger gave them"),
     "late.never": Text("no Z and no other sign so far"),
     "late": Text("no Z since {since}, and no sign since {silent}"),
+    "late.silent": Text("no Z since {since}, and no other sign so far"),
+    "late.since": Text("no Z so far, and no sign since {silent}"),
     "fork.id": Text("Z {z} came a second time with other figures ({id})"),
     "fork.number": Text("two closures have the number Z {z}: {other} and {id}"),
     "fork.previous": Text("Z {other} and Z {z} follow the same closure: the ledger was put back"),
@@ -98,10 +88,30 @@ _SENTENCES: Final[dict[str, Text]] = {
 }
 
 
+class Fact(msgspec.Struct, frozen=True):
+    """`key` tells two findings of a kind and a book apart; `facts` are the values its sentence is made of (`wording.py`)."""
+
+    kind: Kind
+    key: str
+    facts: Facts
+
+    @property
+    def is_passing(self) -> bool:
+        """Numbers that no box will ever send are no such gap: a person says what was in them."""
+        return self.kind in PASSING and self.facts.get("what") != GONE
+
+
 def sentence(kind: Kind, facts: Facts, language: Language) -> str:
     """What was found; the values in it are in `facts`."""
     what = facts.get("what")
     name = f"{kind}.{what}" if what else kind
     if (name == "gap" and facts["first"] == facts["last"]) or (name == "unexplained" and facts["count"] == 1):
         name += ".one"
+    if name == "late":
+        name = next((f"late.{value}" for value in ("since", "silent") if facts[value] == NEVER), name)
+    if language == "fr":
+        facts = {
+            name: _MINUTE.sub(r"\3/\2/\1 à \4", value) if isinstance(value, str) else value
+            for name, value in facts.items()
+        }
     return _SENTENCES[name](**facts).in_language(language)

@@ -198,7 +198,7 @@ class Reception:
             presence = read_presence(message.body)
         except BadEvent as error:
             raise MessageRefused("malformed", str(error), message.nim or "") from None
-        if message.nim is not None and message.nim != presence.nim:
+        if message.nim is not None and machine_of(message.nim) != machine_of(presence.nim):
             raise MessageRefused(
                 "foreign", f"came on the subject of {message.nim} and says {presence.nim}", presence.nim
             )

@@ -28,6 +28,7 @@ SHOPS = 100
 MOST_NAME = 64
 AMBER_DAYS, RED_DAYS = 5, 7
 SILENT_MILLIS = 900_000
+CHANGED = Text("The box has named another ledger meanwhile: look again.")
 
 
 @get("/ui/findings", opt={RIGHT: "reader"})
@@ -156,9 +157,6 @@ async def disable(request: AnyRequest, screens: Screens, name: str) -> Redirect:
     await screens.caller(request, "admin")
     await screens.run(screens.store.people.change, name, time.time_ns() // 1_000_000, disabled=True)
     return Redirect("/ui/people", status_code=303)
-
-
-CHANGED = Text("The box has named another ledger meanwhile: look again.")
 
 
 @get("/ui/shops/{nim:str}/ledger", opt={RIGHT: "admin"})

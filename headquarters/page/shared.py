@@ -23,7 +23,7 @@ from common.web.icons import MenuItem, icon, is_here
 from common.web.security import HEADERS, cookie_of, is_own_form
 from headquarters.api.access import Caller, person_of
 from headquarters.core.reception import day_of
-from headquarters.core.wording import KIND, Facts, Kind, sentence
+from headquarters.core.wording import KIND, sentence
 from headquarters.intake.gather import Threads
 from headquarters.store.store import HqStore
 
@@ -124,15 +124,11 @@ class Screens:
             "month_name": functools.partial(formats.month, language=language),
             "moment": functools.partial(formats.moment, zone=self.zone, language=language),
             "kind_name": lambda kind: say(KIND[kind]),
-            "said": functools.partial(_sentence, language),
+            "said": lambda kind, facts: sentence(kind, facts, language),
             "problem": say(problem) if problem is not None else None,
         }
         html = environment().get_template(template).render(**{**context, **values})
         return Response(html.encode(), status_code=status, media_type="text/html; charset=utf-8", headers=dict(HEADERS))
-
-
-def _sentence(language: Language, kind: Kind, facts: Facts) -> str:
-    return sentence(kind, facts, language)
 
 
 @functools.cache

@@ -22,7 +22,7 @@ from common.web.security import HEADERS, RIGHT
 from common.wire.closure import read_closure
 from headquarters.core.closure_record import machine_of
 from headquarters.page.shared import AnyRequest, Screens, days_of, month_of, page_of, text_of, with_those_beside
-from headquarters.store.figures import Cell, ClosureLine, Total
+from headquarters.store.figures import Cell, ClosureLine
 from headquarters.store.register import RegisteredBox
 from headquarters.store.store import HqStore
 
@@ -72,13 +72,8 @@ def _month(store: HqStore, days: Sequence[str], region: str) -> dict[str, Any]:
             payments[label] += amount
     first = [(machine, boxes.get(machine), ttc) for machine, ttc in shops.most_common(MOST_SHOPS)]
     whole = [sum(column) for column in zip(*by_day.values(), strict=True)]
-    return {
-        "by_day": by_day,
-        "groups": sorted(groups.items()),
-        "payments": payments.most_common(),
-        "shops": first,
-        "whole": whole,
-    }
+    values = {"by_day": by_day, "shops": first, "whole": whole}
+    return values | {"groups": sorted(groups.items()), "payments": payments.most_common()}
 
 
 def _add(to: list[int], *values: int) -> None:
@@ -241,7 +236,8 @@ async def shop(request: AnyRequest, screens: Screens, nim: str) -> Response[byte
         raise NotFoundException
     days = days_of(month)
     lines = await screens.run(lambda: list(screens.store.figures.of_days(days[0], days[-1], machines=[machine])))
-    totals = {total.day: total for total in await screens.run(_totals, screens.store, machine, days)}
+    of_month = await screens.run(screens.store.figures.totals, days[0], days[-1], machines=[machine])
+    totals = {total.day: total for total in of_month}
     words = (await screens.run(screens.store.presences.last_words, [machine])).get(machine)
     findings = await screens.run(screens.store.findings.listed, machine=machine, limit=50)
     return screens.render(
@@ -259,10 +255,6 @@ async def shop(request: AnyRequest, screens: Screens, nim: str) -> Response[byte
         has_key=any(key.revoked_at is None for key in await screens.run(screens.store.register.keys, machine)),
         ledgers=await screens.run(screens.store.register.ledgers, machine),
     )
-
-
-def _totals(store: HqStore, machine: str, days: list[str]) -> list[Total]:
-    return list(store.figures.totals(days[0], days[-1], machines=[machine]))
 
 
 @get("/ui/closures/{machine:str}/{id_:str}", opt={RIGHT: "reader"})

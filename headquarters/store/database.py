@@ -7,9 +7,9 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, Table, create_engine, event, text
+from sqlalchemy import Connection, Engine, Select, Table, create_engine, event, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError
@@ -26,6 +26,7 @@ MIGRATING = 8_490_001
 """The advisory lock: two instances that start at once migrate one after the other."""
 
 Row = dict[str, Any]
+T = TypeVar("T")
 InsertOf = Callable[[Table], sqlite.Insert | postgresql.Insert]
 
 
@@ -77,6 +78,15 @@ class Database:
         """One snapshot, which waits for no writer."""
         with _store_errors(), self._reading.begin() as connection:
             yield connection
+
+    def rows(self, kind: Callable[..., T], query: Select[Any]) -> list[T]:
+        """Each row as `kind`, whose fields are called as the columns."""
+        with self.read() as connection:
+            return [kind(**row) for row in connection.execute(query).mappings()]
+
+    def scalar(self, query: Select[T]) -> T | None:
+        with self.read() as connection:
+            return connection.scalar(query)
 
     def migrate(self) -> None:
         """From any version on; at once with other instances, one after the other."""

@@ -85,24 +85,16 @@ class EvidenceStore:
         """From that day (YYYY-MM-DD, UTC) on."""
         table = tables.refused.c
         query = select(table.day, table.via, table.reason, table.count).where(table.day >= since)
-        with self._database.read() as connection:
-            return [
-                RefusedCount(**row)
-                for row in connection.execute(query.order_by(table.day.desc(), table.reason)).mappings()
-            ]
+        return self._database.rows(RefusedCount, query.order_by(table.day.desc(), table.reason))
 
     def samples(self, limit: int = 50) -> list[Sample]:
         """Newest first."""
         table = tables.evidence.c
         query = select(table.id, table.at, table.via, table.reason, table.nim, table.detail)
-        with self._database.read() as connection:
-            return [
-                Sample(**row) for row in connection.execute(query.order_by(table.id.desc()).limit(limit)).mappings()
-            ]
+        return self._database.rows(Sample, query.order_by(table.id.desc()).limit(limit))
 
     def content(self, id_: int) -> bytes | None:
-        with self._database.read() as connection:
-            return connection.scalar(select(tables.evidence.c.body).where(tables.evidence.c.id == id_))
+        return self._database.scalar(select(tables.evidence.c.body).where(tables.evidence.c.id == id_))
 
 
 def _count(connection: Connection, reason: Reason, via: Via, now: int, count: int = 1) -> None:

@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
-from sqlalchemy import ColumnElement, Integer, RowMapping, Select, func, literal, select, tuple_
+from sqlalchemy import ColumnElement, Integer, Select, func, literal, select, tuple_
 
 from headquarters.core.closure_record import ClosureRecord
 from headquarters.store import tables
@@ -21,6 +21,7 @@ COLUMNS: dict[Order, str] = {"made": "created_at", "arrived": "arrival"}
 
 Big = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Written = Annotated[str, msgspec.Meta(max_length=64, pattern=r"^[^\x00]*$")]
+_HALF = 32
 
 
 class CursorPlace(NamedTuple):
@@ -128,8 +129,7 @@ class Figures:
         if after is not None:
             query = query.where(tuple_(*columns) > tuple_(*after))
         query = query.order_by(*columns).limit(limit)
-        with self._database.read() as connection:
-            return [_line(row) for row in connection.execute(query).mappings()]
+        return self._database.rows(_line, query)
 
     def of_days(
         self, first: str, last: str, *, mode: str = "live", machines: Sequence[str] | None = None
@@ -147,7 +147,7 @@ class Figures:
         query = query.order_by(tables.closure.c.machine, tables.closure.c.z, tables.closure.c.id)
         with self._database.read() as connection:
             streamed = query.execution_options(yield_per=READ_AT_ONCE)
-            yield lambda: map(_line, connection.execute(streamed).mappings())
+            yield lambda: (_line(**row) for row in connection.execute(streamed).mappings())
 
     def cells(self, machines: Sequence[str], first: str, last: str, *, mode: str = "live") -> list[Cell]:
         table = tables.closure.c
@@ -174,8 +174,7 @@ class Figures:
         columns = [getattr(table, name) for name in CalendarLine.__struct_fields__]
         mine = (table.machine == machine, table.mode == "live", table.period.startswith(year, autoescape=True))
         query = select(*columns).where(*mine).order_by(table.kind, table.number, table.created_at)
-        with self._database.read() as connection:
-            return [CalendarLine(*row) for row in connection.execute(query)]
+        return self._database.rows(CalendarLine, query)
 
     def whole(self, machine: str, id_: str) -> Whole | None:
         closure, message = tables.closure.c, tables.message.c
@@ -189,8 +188,9 @@ class Figures:
             row = connection.execute(query).mappings().one_or_none()
         if row is None:
             return None
+        line = _line(**{column.name: row[column.name] for column in _LINE})
         headers = msgspec.json.decode(row["headers"], type=dict[str, str])
-        return Whole(_line(row), headers, row["body"], row["key_id"], row["via"])
+        return Whole(line, headers, row["body"], row["key_id"], row["via"])
 
     def instants(self, since: int) -> Iterator[tuple[str, list[int]]]:
         """When each shop closed, from that day on; to learn when it usually does."""
@@ -207,16 +207,11 @@ class Figures:
         query = (
             select(table.held).where(table.machine == machine, table.mode == "live").order_by(table.z.desc()).limit(1)
         )
-        with self._database.read() as connection:
-            found = connection.scalar(query)
+        found = self._database.scalar(query)
         return msgspec.msgpack.decode(found, type=ClosureRecord) if found is not None else None
 
     def count(self) -> int:
-        with self._database.read() as connection:
-            return int(connection.scalar(select(func.count()).select_from(tables.closure)) or 0)
-
-
-_HALF = 32
+        return self._database.scalar(select(func.count()).select_from(tables.closure)) or 0
 
 
 def _sums(*columns: ColumnElement[int]) -> list[ColumnElement[Any]]:
@@ -236,8 +231,9 @@ def _days(query: Select[Any], first: str, last: str, mode: str, machines: Sequen
     return query if machines is None else query.where(table.machine.in_(machines))
 
 
-def _line(row: RowMapping) -> ClosureLine:
-    values = {name: row[name] for name in ClosureLine.__struct_fields__ if name not in ("groups", "payments")}
-    groups = msgspec.msgpack.decode(row["groups"], type=tuple[tuple[str, int, int, int], ...])
-    payments = msgspec.msgpack.decode(row["payments"], type=tuple[tuple[str, int], ...])
-    return ClosureLine(**values, groups=groups, payments=payments)
+def _line(groups: bytes, payments: bytes, **values: Any) -> ClosureLine:
+    return ClosureLine(
+        **values,
+        groups=msgspec.msgpack.decode(groups, type=tuple[tuple[str, int, int, int], ...]),
+        payments=msgspec.msgpack.decode(payments, type=tuple[tuple[str, int], ...]),
+    )

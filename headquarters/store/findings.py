@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, RowMapping, Select, and_, bindparam, case, func, or_, select, text, update
+from sqlalchemy import Connection, Select, and_, bindparam, case, func, or_, select, text, update
 
 from headquarters.core.lateness import Habit
 from headquarters.core.reception import Received
@@ -18,18 +18,8 @@ from headquarters.store.database import READ_AT_ONCE, Database, is_sqlite, upser
 
 NEW, NOTIFIED, NOTIFIED_SOLVED = range(3)
 WORST_FIRST: tuple[Kind, ...] = (
-    "fork",
-    "clone",
-    "chain",
-    "counters",
-    "unexplained",
-    "refused",
-    "deferred",
-    "gap",
-    "late",
-    "tax-server",
-    "clock",
-    "version",
+    *("fork", "clone", "chain", "counters", "unexplained", "refused"),
+    *("deferred", "gap", "late", "tax-server", "clock", "version"),
 )
 MOST_ID = 2**31 - 1
 """Of the column."""
@@ -152,8 +142,7 @@ class FindingStore:
             query = query.where(table.solved_at.is_(None) if is_open else table.solved_at.is_not(None))
         if machine is not None:
             query = query.where(table.machine == machine)
-        with self._database.read() as connection:
-            return [_finding(row) for row in connection.execute(query).mappings()]
+        return self._database.rows(_finding, query)
 
     def open_by_machine(self, machines: Sequence[str]) -> dict[str, int]:
         """How many are open of each that has any."""
@@ -164,8 +153,7 @@ class FindingStore:
 
     def count_open(self) -> int:
         table = tables.finding.c
-        with self._database.read() as connection:
-            return int(connection.scalar(select(func.count(table.id)).where(table.solved_at.is_(None))) or 0)
+        return self._database.scalar(select(func.count(table.id)).where(table.solved_at.is_(None))) or 0
 
     def see(self, id_: int, who: str, now: int) -> bool:
         """A person knows of it; False when there is no open one of that id."""
@@ -224,7 +212,7 @@ class FindingStore:
             rows = connection.execute(query).mappings().all()
             claims = [_notification(row["id"], teller, row["state"], now + lease, row["tries"]) for row in rows]
             _write_tellings(connection, claims)
-            return [_finding(row) for row in rows]
+            return [_finding(**row) for row in rows]
 
     def mark_notified(self, findings: Sequence[StoredFinding], teller: str = "") -> None:
         rows = [
@@ -261,11 +249,9 @@ def _with_label() -> Select[Any]:
     return select(tables.finding, func.coalesce(label, "").label("label"))
 
 
-def _finding(row: RowMapping) -> StoredFinding:
-    facts = msgspec.json.decode(row["facts"], type=Facts)
-    return StoredFinding(
-        **{name: row[name] for name in StoredFinding.__struct_fields__ if name != "facts"}, facts=facts
-    )
+def _finding(facts: str, **row: Any) -> StoredFinding:
+    values = {name: row[name] for name in StoredFinding.__struct_fields__ if name != "facts"}
+    return StoredFinding(**values, facts=msgspec.json.decode(facts, type=Facts))
 
 
 class Silent(msgspec.Struct, frozen=True):
@@ -290,31 +276,16 @@ class Watching:
         joined = tables.box.outerjoin(tables.presence, presence.machine == box.machine).outerjoin(
             tables.book, (book.machine == box.machine) & (book.mode == LIVE)
         )
+        heard_at = func.coalesce(presence.received_at, 0)
         query = (
-            select(
-                *(
-                    box.machine,
-                    box.nim,
-                    box.closes_at,
-                    box.usual_at,
-                    box.usual_days,
-                    book.closed_at,
-                    presence.received_at,
-                )
-            )
+            select(box.machine, box.nim, box.closes_at, box.usual_at, box.usual_days)
+            .add_columns(func.coalesce(book.closed_at, 0).label("closed_at"), heard_at.label("heard_at"))
             .select_from(joined)
-            .where(box.retired_at.is_(None))
-            .where(
-                or_(
-                    presence.received_at.is_(None),
-                    presence.received_at < since,
-                    presence.received_at > now + SLACK_MILLIS,
-                )
-            )
+            .where(box.retired_at.is_(None), ~heard_at.between(since, now + SLACK_MILLIS))
         )
         with self._database.read() as connection:
-            for row in connection.execute(query.execution_options(yield_per=READ_AT_ONCE)):
-                yield Silent(*row[:5], row[5] or 0, row[6] or 0)
+            for row in connection.execute(query.execution_options(yield_per=READ_AT_ONCE)).mappings():
+                yield Silent(**row)
 
     def settle_late(self, late: Mapping[str, tuple[str, Fact]], now: int) -> None:
         """The open findings of that kind become exactly these, by machine, each with its NIM."""

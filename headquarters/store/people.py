@@ -50,15 +50,8 @@ class HqPeople:
         with changing(self._database) as connection:
             if connection.scalar(select(table.c.name).where(table.c.name == name)) is not None:
                 return False
-            row = {
-                "name": name,
-                "password": password,
-                "role": role,
-                "disabled": False,
-                "added_at": now,
-                "changed_at": now,
-            }
-            connection.execute(table.insert(), row)
+            row = {"name": name, "password": password, "role": role, "disabled": False}
+            connection.execute(table.insert(), row | {"added_at": now, "changed_at": now})
             return True
 
     def change(self, name: str, now: int, *, password: str | None = None, disabled: bool | None = None) -> bool:
@@ -67,12 +60,9 @@ class HqPeople:
         changes = {key: value for key, value in values.items() if value is not None}
         table = tables.person.c
         with changing(self._database) as connection:
-            one = (
-                update(tables.person)
-                .where(table.name == name)
-                .values(changed_at=after(table.changed_at, now), **changes)
-            )
-            done = connection.execute(one).rowcount == 1
+            one = update(tables.person).where(table.name == name)
+            changed = one.values(changed_at=after(table.changed_at, now), **changes)
+            done = connection.execute(changed).rowcount == 1
             connection.execute(delete(tables.session).where(tables.session.c.name == name))
             return done
 
@@ -92,9 +82,7 @@ class HqPeople:
 
     def listed(self) -> list[HqPerson]:
         table = tables.person.c
-        with self._database.read() as connection:
-            query = select(table.name, table.role, table.disabled).order_by(table.name)
-            return [HqPerson(**row) for row in connection.execute(query).mappings()]
+        return self._database.rows(HqPerson, select(table.name, table.role, table.disabled).order_by(table.name))
 
     def begin(self, name: str, now: int) -> str:
         """A session; its token, of which only the hash is kept."""
@@ -127,9 +115,8 @@ class HqPeople:
     def end(self, token: str) -> None:
         """A change of the register: a database that is put back to before it is noticed, and the session stays ended."""
         one = tables.session.c.hash == hashed(token)
-        with self._database.read() as connection:
-            if connection.scalar(select(tables.session.c.name).where(one)) is None:
-                return
+        if self._database.scalar(select(tables.session.c.name).where(one)) is None:
+            return
         with changing(self._database) as connection:
             connection.execute(delete(tables.session).where(one))
 
@@ -150,9 +137,8 @@ class HqPeople:
 
     def api_keys(self) -> list[ProgramKey]:
         table = tables.api_key.c
-        with self._database.read() as connection:
-            query = select(table.id, table.role, table.label, table.revoked_at).order_by(table.added_at)
-            return [ProgramKey(**row) for row in connection.execute(query).mappings()]
+        query = select(table.id, table.role, table.label, table.revoked_at)
+        return self._database.rows(ProgramKey, query.order_by(table.added_at))
 
     def revoke_key(self, id_: str, now: int) -> bool:
         table = tables.api_key.c

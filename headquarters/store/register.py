@@ -22,24 +22,9 @@ from headquarters.store import tables
 from headquarters.store.book.books import ask_anew, withdraw_statements
 from headquarters.store.book.closures import withdraw
 from headquarters.store.database import READ_AT_ONCE, Database, insert_new, upsert
-from headquarters.store.revision import (
-    Settled,
-    after,
-    be_alone,
-    changing,
-    check_descent,
-    count_up,
-    revision_of,
-)
+from headquarters.store.revision import Settled, after, be_alone, changing, check_descent, count_up, revision_of
 
-COPIED: tuple[Table, ...] = (
-    tables.box,
-    tables.box_key,
-    tables.ledger,
-    tables.person,
-    tables.api_key,
-    tables.join_code,
-)
+COPIED: tuple[Table, ...] = tuple(tables.metadata.tables[name] for name in MERGED)
 OF_A_LEDGER = ("gap", "fork", "chain")
 """Kinds of findings that end with the ledger they are about."""
 _ID = re.compile(next(part.pattern for part in Id.__metadata__ if part.pattern))  # type: ignore[attr-defined]  # as below
@@ -200,12 +185,8 @@ class Register:
                 select(func.max(tables.ledger.c.accepted_at)).where(tables.ledger.c.machine == machine)
             )
             # The newest counts, whatever the clock was at the one before.
-            row = {
-                "machine": machine,
-                "ledger_id": ledger_id,
-                "accepted_at": max(now, (last or 0) + 1),
-                "accepted_by": who,
-            }
+            at = max(now, (last or 0) + 1)
+            row = {"machine": machine, "ledger_id": ledger_id, "accepted_at": at, "accepted_by": who}
             upsert(connection, tables.ledger, [row], replaced=("accepted_at", "accepted_by"))
             solved = {"solved_at": now, "solved_by": who, "note": f"ledger {ledger_id} accepted"}
             connection.execute(update(tables.finding).where(*lost).values(solved))
@@ -216,8 +197,7 @@ class Register:
         """Those that were accepted in the place of a lost one, newest first."""
         table = tables.ledger.c
         query = select(tables.ledger).where(table.machine == machine).order_by(table.accepted_at.desc())
-        with self._database.read() as connection:
-            return [AcceptedLedger(**row) for row in connection.execute(query).mappings()]
+        return self._database.rows(AcceptedLedger, query)
 
     def set_closing(self, machine: str, minute: int | None, now: int = 0) -> bool:
         """When that shop usually closes, in minutes of the day; None to learn it."""
@@ -229,8 +209,7 @@ class Register:
         query = select(tables.box).order_by(tables.box.c.machine)
         if region is not None:
             query = query.where(tables.box.c.region == region)
-        with self._database.read() as connection:
-            return [RegisteredBox(**row) for row in connection.execute(query).mappings()]
+        return self._database.rows(RegisteredBox, query)
 
     def some(
         self, region: str | None, page: int, most: int, since: int | None = None
@@ -250,9 +229,8 @@ class Register:
             return [RegisteredBox(**row) for row in rows], count, page
 
     def box(self, machine: str) -> RegisteredBox | None:
-        with self._database.read() as connection:
-            row = connection.execute(select(tables.box).where(tables.box.c.machine == machine)).mappings().one_or_none()
-            return RegisteredBox(**row) if row is not None else None
+        found = self._database.rows(RegisteredBox, select(tables.box).where(tables.box.c.machine == machine))
+        return found[0] if found else None
 
     def regions(self) -> list[str]:
         table = tables.box.c
@@ -262,8 +240,7 @@ class Register:
 
     def keys(self, machine: str) -> list[RegisteredKey]:
         query = select(tables.box_key).where(tables.box_key.c.machine == machine).order_by(tables.box_key.c.added_at)
-        with self._database.read() as connection:
-            return [RegisteredKey(**row) for row in connection.execute(query).mappings()]
+        return self._database.rows(RegisteredKey, query)
 
     @contextlib.contextmanager
     def copied(self, since: int = 0) -> Iterator[tuple[int, Iterator[bytes]]]:
@@ -344,11 +321,8 @@ def _merge(connection: Connection, table: Table, rows: Sequence[Row], *, is_newe
     for row in rows:
         theirs = {name: row.get(name) for name in names}
         ours = stored.get(tuple(row[name] for name in key))
-        if ours is None:
-            merged = theirs
-        else:
-            merge = MERGED[table.name]
-            merged = merge(theirs, ours) if is_newer else merge(ours, theirs)
+        merge = MERGED[table.name]
+        merged = theirs if ours is None else merge(theirs, ours) if is_newer else merge(ours, theirs)
         if merged != ours:
             changed.append(merged)
     upsert(connection, table, changed, replaced=[name for name in names if name not in key])

@@ -24,6 +24,8 @@ _DRAWN_BITS = 32
 _CHANGING = 8_490_002
 """The advisory lock. Not the row alone: PostgreSQL lets new readers of a row pass a waiting writer, for as long as they come."""
 _REVISION = select(tables.meta.c.value).where(tables.meta.c.name == REVISION)
+ARRIVAL = "arrival"
+TRIES = 5
 
 
 class PutBack(Exception):
@@ -96,9 +98,6 @@ def _trail(connection: Connection) -> list[str]:
     return str(connection.scalar(select(tables.meta.c.value).where(tables.meta.c.name == TRAIL)) or "").split()
 
 
-ARRIVAL = "arrival"
-
-
 def next_arrival(connection: Connection, now: int) -> int:
     """ClosureRecord until the transaction ends."""
     return int(connection.scalar(_arriving(insert_of(connection)), {"now": now}) or 0)
@@ -112,9 +111,6 @@ def _arriving(insert: InsertOf) -> ReturningInsert[tuple[str]]:
     statement = insert(meta).values(name=ARRIVAL, value=cast(now, SqlText))
     statement = statement.on_conflict_do_update(index_elements=["name"], set_={"value": cast(following, SqlText)})
     return statement.returning(meta.c.value)
-
-
-TRIES = 5
 
 
 class Settled:

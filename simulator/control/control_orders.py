@@ -16,6 +16,9 @@ from simulator.line.session import Direction, When
 from simulator.machine import options
 from simulator.machine.options import CreditStyle
 
+_CHUNK = 65_536
+_LINE_MOST = 65_536
+
 
 class _Order(msgspec.Struct, tag_field="do", forbid_unknown_fields=True, kw_only=True):
     pass
@@ -187,10 +190,6 @@ Order = (
     | Resume
     | Stop
 )
-
-
-_CHUNK = 65_536
-_LINE_MOST = 65_536
 
 
 class _ControlClient:

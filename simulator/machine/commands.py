@@ -22,6 +22,7 @@ _TAXPAYER_LINES = {b"I0": 0, b"I1": 1, b"I2": 2, b"I3": 3, b"I4": 4, b"I5": 5}
 # the widest that a last invoice can make C1h, beside its number
 _WIDEST_CODE = "X" * 24
 _WIDEST_TOTAL = 10**11
+_WITH_INVOICE = frozenset(Stage) - {Stage.IDLE}
 
 
 def run(state: WorkingState, command: int, data: bytes, now: datetime) -> str:
@@ -159,8 +160,6 @@ class CommandRow(NamedTuple):
     active_only: bool = True
     complaint: str = ""
 
-
-_WITH_INVOICE = frozenset(Stage) - {Stage.IDLE}
 
 TABLE: Mapping[int, CommandRow] = {
     STATE: CommandRow(_state, active_only=False),

@@ -33,6 +33,9 @@ _OWN_WORDS: Mapping[str, str] = {
     "FA": "AVOIR",
     "EA": "AVOIR EXPORT",
 }
+_PERCENT = 10_000  # a rate of 100 %
+_FRANC = 100
+_EXACT = 10**9  # price/100 × quantity/1000 × (1 + rate/10 000) is whole in these units
 
 
 class AnswerFormat:
@@ -96,11 +99,6 @@ class AnswerFormat:
         elif self._habits.fields == "more":
             values += ["0", "NEUF"]
         return ",".join(values)
-
-
-_PERCENT = 10_000  # a rate of 100 %
-_FRANC = 100
-_EXACT = 10**9  # price/100 × quantity/1000 × (1 + rate/10 000) is whole in these units
 
 
 class Share(msgspec.Struct, frozen=True):

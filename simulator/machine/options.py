@@ -29,6 +29,9 @@ CodePage = Literal["utf-8", "cp1252"]
 Fields = Literal["known", "fewer", "more"]
 Texts = Literal["plain", "padded", "capitals"]
 Times = Literal["digits", "dated"]
+NIM_FORMAT = re.compile(r"[A-Z]{2}[0-9]{8}(?:-[0-9]{1,4})?")
+Clock = Callable[[], datetime]
+CreditStyle = Literal["pending", "silent", "syn"]
 
 
 def _means(text: str, unit: Literal["", "ms", "s"] = "") -> msgspec.Meta:
@@ -72,12 +75,6 @@ class FirmwareHabits(msgspec.Struct, frozen=True, kw_only=True):
     halves: Annotated[float, _means("a reply comes in two halves, that far apart", "ms")] = 0.0
     wake: Annotated[float, _means("the first answer after two idle seconds takes that long", "ms")] = 0.0
     clock_offset: Annotated[float, _means("how far its clock is ahead: 3600 for UTC+1, or years", "s")] = 0.0
-
-
-NIM_FORMAT = re.compile(r"[A-Z]{2}[0-9]{8}(?:-[0-9]{1,4})?")
-
-Clock = Callable[[], datetime]
-CreditStyle = Literal["pending", "silent", "syn"]
 
 
 class SimulatorOptions(FirmwareHabits, frozen=True, kw_only=True):

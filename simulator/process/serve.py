@@ -27,6 +27,7 @@ from simulator.machine.working_state import Mode
 from simulator.process.host import Host, PacedLine, StateFile, StateFileError, Terminal
 
 _EXIT_UNUSABLE = 1
+_MS = 1000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -195,9 +196,6 @@ def _duration(text: str) -> float:
     if not 0 <= number < float("inf"):
         raise argparse.ArgumentTypeError(f"{text} is not a time in milliseconds")
     return number
-
-
-_MS = 1000
 
 
 def add_habits(add: Callable[..., object]) -> None:

@@ -134,6 +134,23 @@ def test_each_finding_in_both_languages():
     assert [sentence.partition(" sur ")[0] for sentence in rows] == ["Z 7\xa0: une facture", "Z 7\xa0: 2 factures"]
 
 
+@pytest.mark.parametrize(
+    ("since", "silent", "french"),
+    [
+        (
+            "2026-11-25 18:00",
+            "2026-11-26 08:30",
+            "aucun Z depuis le 25/11/2026 à 18:00, et aucun signe depuis le 26/11/2026 à 08:30",
+        ),
+        ("2026-11-25 18:00", wording.NEVER, "aucun Z depuis le 25/11/2026 à 18:00, et aucun autre signe jusqu'ici"),
+        (wording.NEVER, "2026-11-26 08:30", "aucun Z jusqu'ici, et aucun signe depuis le 26/11/2026 à 08:30"),
+    ],
+)
+def test_a_late_closure_names_days_as_french_does(since, silent, french):
+    """And says so where no closure, or no sign, has ever come, instead of a dash."""
+    assert wording.sentence("late", {"since": since, "silent": silent}, "fr") == french
+
+
 def secret_in(tmp_path):
     (tmp_path / "secret").write_text("whsec_" + base64.b64encode(bytes(32)).decode())
     return tmp_path / "secret"

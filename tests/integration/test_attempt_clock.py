@@ -9,6 +9,7 @@ from support.memory_shop import MemoryShop
 from daemon.core.clock import DAY, HOUR, millis
 from daemon.core.errors import MachineAttention
 from daemon.store.maintenance.verify import verify
+from daemon.store.tables.book.books import accept_time
 
 pytestmark = pytest.mark.quick_timers
 
@@ -49,7 +50,7 @@ async def test_time_that_nobody_vouches_for_is_asked_about(tmp_path: Path) -> No
         for ask in (lambda: shop.certify("B"), shop.close_period):
             with pytest.raises(MachineAttention, match="mcfd time accept"):
                 await ask()
-        await shop.store.decisions.accept_time(now() + 2 * YEAR + DAY)
+        await shop.store.decisions.write(accept_time, now() + 2 * YEAR + DAY)
         await shop.until(lambda: not shop.worker.obstacle, "service")
         assert abs((await shop.certify("B")).value.ended_at - now() - 2 * YEAR) < MINUTE
         assert len(shop.on_machine) == 2

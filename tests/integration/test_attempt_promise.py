@@ -12,7 +12,9 @@ from bridge.machine import LinkedMachine
 from bridge.replies.answers import Closed
 from daemon.core.audit import Actor, Call
 from daemon.core.errors import LineLost, MachineAttention, MachineRefused, OutcomeNotStored
+from daemon.store.tables.audit import broken_entry
 from daemon.store.tables.book import attempts
+from daemon.store.tables.book.settlements import read_evidence
 from daemon.usecases.reports import inspect
 from simulator.machine.fiscal_memory import RememberedInvoice
 from simulator.machine.options import SimulatorOptions
@@ -226,7 +228,7 @@ async def test_who_cancelled_an_open_invoice_is_in_the_audit_log(tmp_path: Path)
         found = [entry for entry in await shop.store.audit.newest() if entry.action == "pending.cancelled"]
         rows = [(entry.actor, entry.address, entry.subject) for entry in found]
         assert rows == [("key:3", "192.168.1.20", f"{shop.worker.book.nim} live")]
-        assert await shop.store.audit.broken_entry() is None
+        assert await shop.store.audit.read(broken_entry) is None
 
 
 @pytest.mark.parametrize(("number", "code", "kind"), [("X,1", "", "FV"), ("X-1", "", "FV"), ("X-1", "C" * 24, "ZZ")])
@@ -252,7 +254,7 @@ async def test_a_last_invoice_of_an_unknown_type_can_be_adopted(tmp_path: Path) 
     shop.session.machine.certify_foreign(number="X-1", invoice_type="ZZ", total=500)
     async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
         await shop.connected()
-        evidence = await shop.store.decisions.evidence(shop.worker.book)
+        evidence = await shop.store.decisions.read(read_evidence, shop.worker.book)
         assert evidence is not None
         await shop.store.decisions.adopted(shop.worker.book, evidence.state, unexplained=1, reason="seen", at=1)
         await shop.until(lambda: not shop.worker.attention, "service")

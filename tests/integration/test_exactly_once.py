@@ -17,6 +17,7 @@ from daemon.core.ledger.paper import PaperInvoice
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import attempts
+from daemon.store.tables.book.settlements import settlements
 from simulator.machine.fiscal_memory import Snapshot
 from simulator.machine.options import SimulatorOptions
 
@@ -88,9 +89,9 @@ async def case_of(shop: MemoryShop) -> Case:
 async def decide(shop: MemoryShop, decision: str, paper: PaperInvoice | None = None) -> None:
     """And the daemon has taken it up."""
     case = await case_of(shop)
-    before = len(await shop.store.decisions.settlements(shop.worker.book))
+    before = len(await shop.store.decisions.read(settlements, shop.worker.book))
     await shop.store.decisions.carry_out(case, decision, reason="on paper", at=3, paper=paper)
-    assert len(await shop.store.decisions.settlements(shop.worker.book)) == before + 1
+    assert len(await shop.store.decisions.read(settlements, shop.worker.book)) == before + 1
 
 
 async def adopted(shop: MemoryShop) -> None:

@@ -15,6 +15,7 @@ from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.high_water import HighWater, book_name
 from daemon.store.tables.book import closures
+from daemon.store.tables.book.settlements import read_evidence
 from simulator.line.session import LineSession
 from simulator.machine.fiscal_memory import Snapshot
 
@@ -41,7 +42,7 @@ def vanish(path: Path) -> None:
 async def adopt(shop: MemoryShop) -> None:
     """What `mcfd machine settle --decision adopt` writes; the worker takes it up by itself."""
     book = shop.worker.book
-    evidence = await shop.store.decisions.evidence(book)
+    evidence = await shop.store.decisions.read(read_evidence, book)
     assert evidence is not None
     await shop.store.decisions.adopted(book, evidence.state, unexplained=0, reason="the disk was lost", at=evidence.at)
     await shop.until(lambda: not shop.worker.attention and shop.worker.connected, "service")

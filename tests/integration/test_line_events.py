@@ -15,6 +15,7 @@ from daemon.core.errors import LineLost
 from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.ledger import Ledger
+from daemon.store.tables.book.settlements import read_evidence
 from daemon.usecases import line_events
 from daemon.usecases.line_events import ALERT_EVERY
 from daemon.usecases.worker.machine_worker import Limits
@@ -127,7 +128,7 @@ async def test_what_was_settled_is_taken_up_at_its_turn(tmp_path: Path) -> None:
     async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
         await counters_gone_down(shop)
         book = shop.worker.book
-        evidence = await shop.store.decisions.evidence(book)
+        evidence = await shop.store.decisions.read(read_evidence, book)
         assert evidence is not None
         await shop.store.decisions.adopted(book, evidence.state, unexplained=0, reason="a reset", at=evidence.at)
         with shop.worker.queue.join():

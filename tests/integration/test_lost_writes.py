@@ -9,6 +9,7 @@ from support.memory_shop import MemoryShop
 from daemon.core.errors import MachineAttention
 from daemon.core.ledger.entries import CashMove
 from daemon.store.maintenance.verify import verify
+from daemon.store.tables.book.settlements import read_evidence
 
 pytestmark = pytest.mark.quick_timers
 
@@ -38,7 +39,7 @@ async def test_lost_withdrawals_wait_for_an_operator(tmp_path: Path) -> None:
             await shop.certify("F-2")
         assert not verify(left / "ledger").clean
         book = shop.worker.book
-        evidence = await shop.store.decisions.evidence(book)
+        evidence = await shop.store.decisions.read(read_evidence, book)
         assert evidence is not None
         await shop.store.decisions.adopted(book, evidence.state, unexplained=0, reason="looked", at=evidence.at)
         await shop.until(lambda: not shop.worker.attention and shop.worker.connected, "service")

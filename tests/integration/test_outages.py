@@ -77,6 +77,48 @@ async def test_a_till_that_is_refused_begins_an_outage(tmp_path: Path) -> None:
     assert verify(tmp_path / "ledger").clean
 
 
+async def test_a_machine_that_certifies_before_the_next_look_has_one_outage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it certified has ended the outage; the look that comes then does not find it again."""
+    async with shop_of(tmp_path) as shop:
+        await shop.connected()
+        await shop.certify("A")
+        await signed(shop)
+        await unplug(shop)
+        with pytest.raises(MachineOffline):
+            await shop.certify("B")
+        await shop.until(lambda: lasting(shop), "the outage")
+        await asyncio.sleep(0.05)
+        monkeypatch.setattr(watch, "LOOK", 0.5)
+        await asyncio.sleep(0.02)
+        shop.session.plug()
+        await shop.connected()
+        await shop.certify("C")
+        assert lasting(shop) is None
+        await asyncio.sleep(0.6)
+        assert [outage.number for outage in register(shop)] == [1]
+
+
+async def test_an_outage_begins_when_the_machine_was_lost_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it was back in between for too short a time for a look, and no sign of life was ever given."""
+    monkeypatch.setattr(watch, "LOOK", NEVER)
+    async with shop_of(tmp_path) as shop:
+        await shop.connected()
+        for number in ("A", "B"):
+            await shop.certify(number)
+            await asyncio.sleep(0.05)
+            await unplug(shop)
+            with pytest.raises(MachineOffline):
+                await shop.certify("C")
+            await shop.until(lambda: lasting(shop), "the outage")
+            outage = lasting(shop)
+            assert outage is not None
+            assert outage.since == shop.worker.offline_since
+            shop.session.plug()
+            await shop.connected()
+
+
 async def test_an_outage_that_nobody_notices_begins_after_its_time(tmp_path: Path) -> None:
     """No till was refused: after the configured time, and it began when the machine was lost."""
     async with shop_of(tmp_path, SOON) as shop:

@@ -7,11 +7,16 @@ import json
 
 import httpx
 import pytest
+from support.receivers.headquarters import until
 from support.receivers.nats_server import NIM
-from support.relay_site import RelaySite, answering, bearer, in_seconds
+from support.relay_site import RelaySite, answering, bearer, in_seconds, until_answered
 from support.shop import invoice
 
+from common.wire.closure import read_closure
+from common.wire.presence import read_presence
+
 SAME = ("date", "x-request-id")
+AFTER_ACTIVATION = f"{NIM[:-1]}2"
 
 
 @pytest.mark.long
@@ -119,4 +124,40 @@ async def test_too_late(site: RelaySite, http: httpx.AsyncClient) -> None:
     assert (await http.post(f"{base}/certify", json=invoice("F-1"), headers=again)).status_code == 200
     large = await http.post(f"{base}/certify", content=b" " * (256 * 1024 + 1), headers=bearer(lane, "k-2"))
     assert (large.status_code, large.json()["code"]) == (413, "TOO_LARGE")
+    address = httpx.URL(base)
+    reader, writer = await asyncio.open_connection(address.host, address.port)
+    writer.write(f"POST {address.path}/certify HTTP/1.1\r\nHost: x\r\nContent-Length: 300000\r\n\r\n".encode())
+    async with asyncio.timeout(10):  # long before the time that a body has
+        assert b" 413 " in await reader.readline()
+    writer.close()
     assert site.shop.machines[0].counters == (1, 1, 0)
+
+
+@pytest.mark.long
+async def test_after_an_activation(site: RelaySite, http: httpx.AsyncClient) -> None:
+    """The machine has another suffix overnight, and the box's credentials are as they were: it answers, its closure reaches the stream, and,
+    after a start too, its last word stands where the relay looks for it."""
+    lane = site.key()
+    base = await answering(site, http, lane)
+    machine = site.shop.machines[0]
+    for order in ({"what": "silence"}, {"what": "counters", "tc": 0, "fvc": 0, "frc": 0}):
+        machine.order(order.pop("what"), **order)
+    machine.order("reboot", seconds=0.1, nim=AFTER_ACTIVATION)
+    await until(lambda: asyncio.to_thread(site.shop.events, "machine.activated"))
+    sold = await until_answered(http, "POST", f"{base}/certify", json=invoice("F-2"), headers=bearer(lane, "k-2"))
+    assert (sold.status_code, sold.json()["nim"]) == (200, AFTER_ACTIVATION)
+    assert (await http.post(f"{base}/reports/z", headers=bearer(lane, "z-1"))).status_code == 201
+    site.shop.kill_daemon()
+    await asyncio.to_thread(site.shop.start_daemon)
+    site.relays[1].start()
+    other = await until_answered(http, "GET", f"{site.relays[1].base}/v1/mcf/{NIM}/info", headers=bearer(lane))
+    assert other.status_code == 200, other.text
+    client = await site.nats.connect(site.server.url)
+    try:
+        stream = client.jetstream()
+        closure = await stream.get_last_msg("CLOSURES", f"mcf.{NIM}.closure", direct=True)
+        presence = await stream.get_last_msg("PRESENCE", f"mcf.{NIM}.presence", direct=True)
+    finally:
+        await client.close()
+    assert read_closure(closure.data).nim == AFTER_ACTIVATION
+    assert read_presence(presence.data).nim == AFTER_ACTIVATION

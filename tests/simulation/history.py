@@ -21,7 +21,15 @@ from simulation.drawn.script import drawn
 from simulation.drawn.tills import Tills
 from simulation.drawn.troubles import Troubles
 from simulation.lane import with_lane
-from simulation.oracle import Expectations, nothing_late, nothing_lost, nothing_twice, outages_are_right, sound
+from simulation.oracle import (
+    NOTED_WITHIN,
+    Expectations,
+    nothing_late,
+    nothing_lost,
+    nothing_twice,
+    outages_are_right,
+    sound,
+)
 from simulation.storage.disk import Disk, Process, folder, simulated
 from simulation.virtual_loop import VirtualLoop
 from simulation.world import World
@@ -123,6 +131,9 @@ class History:
                     for tills in self.tills:
                         await tills.no_sale_waits()
                         await tills.close(key=f"the last Z of {tills.world.nim}", twin=False, pause=0.1, own=True)
+                    await asyncio.sleep(
+                        NOTED_WITHIN
+                    )  # an outage that is over now is so in the register at the next look
             except TimeoutError:
                 raise AssertionError(
                     f"somebody waits for an answer {self._served_within:g} s after the last trouble"

@@ -513,7 +513,7 @@ MISTAKES = (
         "            pass\n",
     ),
     Mistake(
-        662,
+        1201,
         "a refusal that the disk did not take is forgotten",
         "daemon.usecases.outages",
         "            found.refused = True\n",
@@ -523,7 +523,7 @@ MISTAKES = (
         325,
         "certifications are no signs of life",
         "daemon.store.tables.book.outages",
-        "    return max(sign, certified[0] if certified else 0, last.until if last else 0)\n",
+        "    return max(sign, last_service(connection, book)) if sign else 0\n",
         "    return sign\n",
     ),
     Mistake(
@@ -549,7 +549,7 @@ MISTAKES = (
         "        except RelayProblem:\n            return 0\n",
     ),
     Mistake(
-        202,
+        104,
         "an answer that is lost is told as a call that was not sent",
         BOXES,
         "            raise (BoxSilent if is_sent else BoxOffline) from None\n",

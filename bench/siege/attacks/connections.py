@@ -25,6 +25,8 @@ LARGE_RECORD = b"\x16\x03\x01\x40\x00\x01"
 TINY = b"1\r\n{\r\n" * 4_096
 
 MEGABYTE = 1024 * 1024
+HELLO = b"\x16\x03\x01\x02\x00\x01"
+"""How a TLS handshake begins, and no more of it."""
 
 
 async def blank_lines(target: Target) -> None:
@@ -125,10 +127,6 @@ async def key_updates(target: Target) -> None:
 async def _drain(reader: asyncio.StreamReader) -> None:
     while await reader.read(1 << 16):
         pass
-
-
-HELLO = b"\x16\x03\x01\x02\x00\x01"
-"""How a TLS handshake begins, and no more of it."""
 
 
 async def half_handshakes(target: Target) -> None:

@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from avepay_mcf.shapes import FieldFault, Problem, Receipt
 
+FOR_A_PERSON = {
+    "BOX_AMBIGUOUS",
+    "MACHINE_ATTENTION",
+    "LEDGER_DAMAGED",
+    "Z_NUMBER_UNKNOWN",
+    "BRIDGE_ERROR",
+    "INTERNAL_ERROR",
+}
+
 
 class McfError(Exception):
     """Root of all of them."""
@@ -67,14 +76,6 @@ _BY_CODE: dict[str, type[Answered]] = {
     "MACHINE_REFUSED": MachineRefused,
     "DUPLICATE_INVOICE": DuplicateInvoice,
     "CREDIT_EXCEEDS_ORIGINAL": CreditExceedsOriginal,
-}
-FOR_A_PERSON = {
-    "BOX_AMBIGUOUS",
-    "MACHINE_ATTENTION",
-    "LEDGER_DAMAGED",
-    "Z_NUMBER_UNKNOWN",
-    "BRIDGE_ERROR",
-    "INTERNAL_ERROR",
 }
 
 

@@ -22,6 +22,9 @@ from daemon.core.report.receipt import Adjustment
 
 HEADER: Final = "Mcfd-Test"
 _VALUE = re.compile(r"([a-z0-9-]+)(?::([0-9]{1,2}))?")
+REHEARSED: Final[ContextVar[Rehearsal | None]] = ContextVar("rehearsed", default=None)
+"""Of the request that is under way, and of all that is done for it."""
+_IGNORED: Final = Text("does nothing with a live key")
 
 
 class RehearsedCase(NamedTuple):
@@ -60,7 +63,7 @@ CASES: Final[Mapping[str, RehearsedCase]] = {
         most=25,
     ),
     "line-lost-at-38h": RehearsedCase(
-        "The cable is out when the machine has certified and not yet answered; it is back at once, and the machine is asked.",
+        "The cable is out when the machine has certified and not yet answered; it is back at once, and mcfd reads what the machine did.",
         200,
         "",
         "the same answer",
@@ -95,7 +98,7 @@ CASES: Final[Mapping[str, RehearsedCase]] = {
         always=True,
     ),
     "storage-full": RehearsedCase(
-        "The box's disk is full, before the machine is asked.", 507, "STORAGE_FULL", "certified at once"
+        "The box's disk is full, before the machine is used.", 507, "STORAGE_FULL", "certified at once"
     ),
     "late": RehearsedCase(
         "The machine is unplugged for 20 seconds, longer than a till likes to wait; with `Prefer: respond-async` the answer is 202.",
@@ -122,10 +125,6 @@ class Rehearsal:
         if self.case in cases:
             self._met()
         return self.case in cases
-
-
-REHEARSED: Final[ContextVar[Rehearsal | None]] = ContextVar("rehearsed", default=None)
-"""Of the request that is under way, and of all that is done for it."""
 
 
 class SandboxClock(msgspec.Struct, frozen=True):
@@ -200,9 +199,6 @@ def _range_of(name: str, case: RehearsedCase) -> str:
 
 def _wrong(message: str) -> InvalidRequest:
     return InvalidRequest([FieldError(HEADER, message)])
-
-
-_IGNORED: Final = Text("does nothing with a live key")
 
 
 def ignored(headers: Headers, language: Language) -> tuple[Adjustment, ...]:

@@ -111,6 +111,10 @@ class Foreign(Exception):
     """A change from a page of another site."""
 
 
+class ShareEnded(errors.NotFound):
+    """To a shared invoice: too old, altered, or of an earlier daemon."""
+
+
 class PeriodClosed(Exception):
     """An entry that was before the last Z, for who may see the open period alone."""
 
@@ -148,6 +152,7 @@ FAULTS: dict[type[Exception], tuple[int, Text]] = {
     BoxFailed: (500, Text("The box could not do it.")),
     errors.TooManyCashMoves: (429, Text("Cash was moved very often within an hour; try again later.")),
     errors.CreditExceedsOriginal: (409, Text("Credits would exceed the original invoice")),
+    ShareEnded: (404, Text("This link is no longer valid: ask the shop for another one.")),
     errors.NotFound: (404, Text("There is nothing at this address.")),
     errors.InvalidRequest: (422, Text("This cannot be taken as it is.")),
     errors.ZNumberUnknown: (409, Text("The last Z number has to be said first")),

@@ -44,6 +44,28 @@ BEYOND: Final = Decimal("1E+999999")
 
 _EXPONENT = re.compile(r"[eE][+-]?0*([0-9]+)$")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_MESSAGES = {
+    str(text): text
+    for text in (
+        Text("Expecting value"),
+        Text("Expecting ',' delimiter"),
+        Text("Expecting ':' delimiter"),
+        Text("Expecting property name enclosed in double quotes"),
+        Text("Illegal trailing comma before end of object"),
+        Text("Illegal trailing comma before end of array"),
+        Text("Unterminated string starting at"),
+        Text("Invalid control character at"),
+        Text("Invalid \\escape"),
+        Text("Invalid \\uXXXX escape"),  # JSON's own notation, word for word
+        Text("Extra data"),
+    )
+}
+"""The messages of the standard library's scanner, so that they can be translated."""
+_TOO_DEEP = Text("the body is nested deeper than {levels} levels", levels=MAX_DEPTH)
+_TOO_MANY = Text("the body holds more than {count} values")(count=MAX_VALUES)
+MAX_LIMIT = 1000
+"""Decision 20: of a page of the history, and its default."""
+_MAX_DIGITS = 9
 
 
 def json_of(headers: Headers, raw: bytes) -> dict[str, Any]:
@@ -121,27 +143,6 @@ def _check_values(text: str) -> None:
         raise TooLarge(_TOO_MANY)
     if text.count(",") > MAX_VALUES:
         raise TooLarge(_TOO_MANY)
-
-
-_MESSAGES = {
-    str(text): text
-    for text in (
-        Text("Expecting value"),
-        Text("Expecting ',' delimiter"),
-        Text("Expecting ':' delimiter"),
-        Text("Expecting property name enclosed in double quotes"),
-        Text("Illegal trailing comma before end of object"),
-        Text("Illegal trailing comma before end of array"),
-        Text("Unterminated string starting at"),
-        Text("Invalid control character at"),
-        Text("Invalid \\escape"),
-        Text("Invalid \\uXXXX escape"),  # JSON's own notation, word for word
-        Text("Extra data"),
-    )
-}
-"""The messages of the standard library's scanner, so that they can be translated."""
-_TOO_DEEP = Text("the body is nested deeper than {levels} levels", levels=MAX_DEPTH)
-_TOO_MANY = Text("the body holds more than {count} values")(count=MAX_VALUES)
 
 
 def _check_type(headers: Headers) -> None:
@@ -226,11 +227,6 @@ def _check_text(text: str) -> None:
         text.encode()
     except UnicodeEncodeError:
         raise InvalidJson(Text("a string holds half of a surrogate pair, which is no character")) from None
-
-
-MAX_LIMIT = 1000
-"""Decision 20: of a page of the history, and its default."""
-_MAX_DIGITS = 9
 
 
 def read_query(request: ApiRequest, *names: str) -> dict[str, str]:

@@ -31,6 +31,8 @@ MAX_IDEMPOTENCY_KEY: Final = 200
 _MACHINE_PATH = re.compile("(/v1/mcf/)([^/]*)(.*)", re.DOTALL)
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _PRINTABLE_KEY = re.compile(rb"[ -~]{1,%d}" % MAX_IDEMPOTENCY_KEY)
+CUSTOMER_PATH: Final = "/f/"
+APPLIED: Final[Header] = (b"preference-applied", b"respond-async")
 
 
 def call_of(request: ApiRequest, raw: bytes) -> Call:
@@ -78,10 +80,6 @@ def _idempotency_key(headers: Headers) -> str:
         message = f"has to be given once, with 1 to {MAX_IDEMPOTENCY_KEY} printable ASCII characters"
         raise InvalidRequest([FieldError("Idempotency-Key", message)])
     return sent[0].decode("ascii")
-
-
-CUSTOMER_PATH: Final = "/f/"
-APPLIED: Final[Header] = (b"preference-applied", b"respond-async")
 
 
 class RequestOutcome(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, rename="camel"):

@@ -24,6 +24,8 @@ from daemon.usecases.reports.close_period import body_of, calendar_closure, clos
 
 MAX_NUMBER: Final = 999_999_999
 EXAMPLES: Final = {"month": "2026-01", "year": "2026"}
+MAX_ID: Final = 999_999_999
+EXAMPLE: Final = {"kind": "deposit", "amount": 20000, "reason": "Fond de caisse"}
 
 
 class CalendarBody(msgspec.Struct):
@@ -122,10 +124,6 @@ def _reading(kind: CalendarKind) -> tuple[HTTPRouteHandler, HTTPRouteHandler]:
         return sent(await calendar_closure(request.auth.worker, kind, request.path_params["period"]))
 
     return listed, one
-
-
-MAX_ID: Final = 999_999_999
-EXAMPLE: Final = {"kind": "deposit", "amount": 20000, "reason": "Fond de caisse"}
 
 
 @post(

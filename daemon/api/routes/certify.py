@@ -52,6 +52,8 @@ CREDIT_NOTE_EXAMPLE: Final[dict[str, Any]] = {
     "creditNoteNature": "RAM",
     "creditNoteRef": "EL02000015-1-291",
 }
+TICKET = "/ticket"
+UNKNOWN = Text("no request with this Idempotency-Key is known")
 
 
 async def _dry_run(request: ApiRequest, raw: bytes, body: dict[str, Any], *, credit: bool) -> Answer:
@@ -141,10 +143,6 @@ async def certify_credit_note(request: ApiRequest) -> Answer:
         return await _dry_run(request, raw, body, credit=True)
     done = await certify(request.auth.selling, body, call_of(request, raw), credit=True)
     return _certified(request, done, done.value)
-
-
-TICKET = "/ticket"
-UNKNOWN = Text("no request with this Idempotency-Key is known")
 
 
 @get(

@@ -25,6 +25,8 @@ from daemon.usecases.reports.close_period import close_period
 from daemon.usecases.reports.report import articles_report, articles_since
 
 MAX_Z_NUMBER = 999_999_999
+_ADDED = """By article (same name, code, category and group, at one price in one mode): quantities sold and returned, amounts with VAT as they were certified. A
+credit note for a rebate (RRR) gives back money and no goods."""
 
 
 class ClosePeriodBody(msgspec.Struct, rename="camel"):
@@ -158,10 +160,6 @@ async def history(request: ApiRequest) -> Answer:
 )
 async def stored_z(request: ApiRequest) -> Answer:
     return sent((await report.closure(request.auth.worker, request.path_params["z"])).body)
-
-
-_ADDED = """By article (same name, code, category and group, at one price in one mode): quantities sold and returned, amounts with VAT as they were certified. A
-credit note for a rebate (RRR) gives back money and no goods."""
 
 
 @get(

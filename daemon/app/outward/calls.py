@@ -33,6 +33,7 @@ from daemon.api.problems import problem_answer
 from daemon.api.refusals import TooLarge
 from daemon.app.outward.presence import PresenceWords
 from daemon.app.outward.replication import calls as calls_receiver
+from daemon.app.outward.replication import subject_names
 from daemon.app.reload import BringIntoForce
 from daemon.app.runtime import Runtime
 from daemon.app.upkeep.housekeeping import now_millis
@@ -144,7 +145,8 @@ class Calls:
     def take(self, settings: Settings) -> BringIntoForce:
         """BadOptions when headquarters cannot be reached as configured; what runs goes on until the answer is called."""
         upstream = settings.upstream
-        receiver = calls_receiver(upstream, self._runtime.store.key_ring.relay_key_ids) if upstream else None
+        lane_keys = self._runtime.store.key_ring.relay_key_ids
+        receiver = calls_receiver(upstream, lane_keys, subject_names(settings)) if upstream else None
 
         async def into_force() -> None:
             await self.stop()
@@ -205,7 +207,8 @@ class Calls:
         announced: dict[str, Sequence[str]] = {}
         """The keys that the last presence named."""
         while True:
-            names = {name for worker in self._workers() for name in (worker.book.nim, worker.configured_nim) if name}
+            now = [worker.book.nim for worker in self._workers()]
+            names = {*now, *map(receiver.name_of, now)}
             for name in listening.keys() - names:
                 client.unsubscribe(listening.pop(name))
                 announced.pop(name, None)
@@ -232,7 +235,9 @@ class Calls:
         for word in await self._words.words(receiver.key_id):
             if same_machine(word.nim, name):
                 headers = receiver.presence_headers(word.content, word.nim)
-                client.publish(f"{receiver.place(word.nim)}.{PRESENCE}", word.content, headers=headers)
+                client.publish(
+                    f"{receiver.place(receiver.name_of(word.nim))}.{PRESENCE}", word.content, headers=headers
+                )
 
     def _called(self, client: Client, receiver: NatsReceiver, nim: str, msg: Msg) -> None:
         """The only word to a relay that means another box, or asks who is there, is this one's boot. `nim` here and below up to its dash."""
@@ -245,7 +250,7 @@ class Calls:
             log.warning("call.unreadable", nim=nim, reason=str(error))
             return
         if call is None or call.boot != boot:
-            name = next((worker.book.nim for worker in self._workers_of(nim)), "")
+            name = next((receiver.name_of(worker.book.nim) for worker in self._workers_of(nim)), "")
             _reply(client, msg, RelayedReply(boot=boot, line=self._line, nim=name))
             return
         self._clock.heard(call.sent_at)

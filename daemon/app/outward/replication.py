@@ -20,6 +20,8 @@ from daemon.core.ledger.attempt import Mode
 from daemon.core.machine.state import same_machine
 from daemon.settings import Settings, Upstream
 from daemon.settings.model import Webhook
+from daemon.settings.source import is_joined
+from daemon.store.maintenance.numbers import hear
 from daemon.store.outbox import Outbox
 from daemon.upstream.options import BadOptions, Options, UpstreamReceiver, compose, no_keys, open_receiver
 from daemon.usecases.delivery.presence import Announcer
@@ -82,7 +84,8 @@ class Replication:
     def take(self, settings: Settings) -> BringIntoForce:
         """BadOptions when nothing can be sent as configured; what runs goes on until the answer is called."""
         upstream = settings.upstream
-        receiver = None if upstream is None else headquarters(upstream, self._runtime.store.key_ring.relay_key_ids)
+        lane_keys = self._runtime.store.key_ring.relay_key_ids
+        receiver = None if upstream is None else headquarters(upstream, lane_keys, subject_names(settings))
 
         async def into_force() -> None:
             await self.stop()
@@ -125,7 +128,7 @@ class Replication:
         """Decision 30: a number that headquarters has is not given again by a ledger that does not remember it."""
         for worker in self._runtime.workers:
             if worker.book.mode == "live" and same_machine(worker.book.nim, nim):
-                await self._runtime.store.decisions.hear_last_z(worker.book, last_z)
+                await self._runtime.store.decisions.write(hear, worker.book, last_z)
 
 
 def _replicator(outbox: Outbox, receiver: UpstreamReceiver, upstream: Upstream) -> Replicator[Outgoing]:
@@ -139,19 +142,26 @@ def _replicator(outbox: Outbox, receiver: UpstreamReceiver, upstream: Upstream) 
     )
 
 
-def headquarters(upstream: Upstream, lane_keys: Callable[[str], Sequence[str]] = no_keys) -> UpstreamReceiver:
+def headquarters(
+    upstream: Upstream, lane_keys: Callable[[str], Sequence[str]] = no_keys, nims: Sequence[str] = ()
+) -> UpstreamReceiver:
     """BadOptions when it cannot be opened as configured."""
-    return open_receiver(upstream.kind, _options(upstream, lane_keys))
+    return open_receiver(upstream.kind, _options(upstream, lane_keys, nims))
 
 
-def calls(upstream: Upstream, lane_keys: Callable[[str], Sequence[str]]) -> NatsReceiver | None:
+def subject_names(settings: Settings) -> tuple[str, ...]:
+    """Of its machines, what the box may call them at NATS: as it joined; where its credentials were made by hand, the whole NIM."""
+    return tuple(machine.nim for machine in settings.machine if "-" in machine.nim or is_joined(settings))
+
+
+def calls(upstream: Upstream, lane_keys: Callable[[str], Sequence[str]], nims: Sequence[str]) -> NatsReceiver | None:
     """Where the calls of the relay come from; None where headquarters is none of NATS."""
     from daemon.upstream import nats  # noqa: PLC0415  # where it is configured
 
-    return nats.open_receiver(_options(upstream, lane_keys)) if upstream.kind == "nats" else None
+    return nats.open_receiver(_options(upstream, lane_keys, nims)) if upstream.kind == "nats" else None
 
 
-def _options(upstream: Upstream, lane_keys: Callable[[str], Sequence[str]]) -> Options:
+def _options(upstream: Upstream, lane_keys: Callable[[str], Sequence[str]], nims: Sequence[str]) -> Options:
     files = [path for path in (upstream.secret_file, upstream.key_file) if path is not None]
     return Options(
         url=upstream.url,
@@ -162,6 +172,7 @@ def _options(upstream: Upstream, lane_keys: Callable[[str], Sequence[str]]) -> O
         allow_plain=upstream.allow_plain_http,
         receipt=upstream.receipt,
         lane_keys=lane_keys,
+        nims=tuple(nims),
     )
 
 

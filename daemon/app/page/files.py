@@ -36,6 +36,11 @@ EXPORT: Final = re.compile(r"journal-[A-Z]{2}[0-9]{8}(-[0-9]+)?(-test)?-[0-9]{4}
 EXPORT_SECONDS: Final = 86_400
 """How long a file for accountants lies there: it can be made again at any time, and the disk is the ledger's."""
 PART: Final = ".part"
+ORDER = "restore.json"
+MODE = 0o600
+AGAIN_SECONDS = 5.0
+LONGEST_STEP_SECONDS = 600.0
+"""Between two words of progress: the last of them comes before the whole file is synced to a slow card."""
 
 
 def backups(folder: Path) -> Sequence[Copy]:
@@ -104,13 +109,6 @@ def _tidy(folder: Path) -> None:
     for path in folder.glob("journal-*"):
         if path.name.endswith(PART) or path.stat().st_mtime < old:
             path.unlink(missing_ok=True)
-
-
-ORDER = "restore.json"
-MODE = 0o600
-AGAIN_SECONDS = 5.0
-LONGEST_STEP_SECONDS = 600.0
-"""Between two words of progress: the last of them comes before the whole file is synced to a slow card."""
 
 
 class RestoreOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -53,6 +53,9 @@ CODE_BYTES: Final = 5
 PRINTER_SECONDS: Final = 10.0
 NARROW: Final = 32
 """Columns that every receipt printer has."""
+IN_USE = Text(
+    "this machine is in use: the probe needs its line for itself (enabled = false in its section, then restart)"
+)
 
 
 class FirstAuthority:
@@ -225,11 +228,6 @@ async def _print_code(first: SetupInPage, urls: Sequence[str]) -> None:
             await ReceiptPrinter(device, PRINTER_SECONDS).print(data)
         except PrinterFailed as error:
             log.warning("printer.failed", device=device, cause=str(error))
-
-
-IN_USE = Text(
-    "this machine is in use: the probe needs its line for itself (enabled = false in its section, then restart)"
-)
 
 
 async def probed(place: str, baudrate: int, language: Language) -> list[Probed]:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from daemon.store.maintenance.verify import VerifyResult
     from daemon.whole_box.signature import BoxKey
 
+NEW_KEY = "mcfd backup --new-key"
+
 
 @click.command(
     "backup",
@@ -63,7 +65,8 @@ if TYPE_CHECKING:
     "--recipient", "recipients", multiple=True, metavar="age1…", help=tr("With --all: a public key that can open it.")
 )
 @file_option(
-    "--passphrase-file", tr("With --all: the file with its passphrase; otherwise [backup], otherwise it is asked.")
+    "--passphrase-file",
+    tr("With --all: the file with its passphrase; otherwise [backup], otherwise it is prompted for."),
 )
 @click.option(
     "--when-configured",
@@ -175,9 +178,6 @@ def _dated(into: Path | None, suffix: str) -> Path:
     folder = into or Path()
     folder.mkdir(parents=True, exist_ok=True)
     return folder / backup_name(datetime.now(UTC), suffix)
-
-
-NEW_KEY = "mcfd backup --new-key"
 
 
 def sealing(settings: Settings, recipients: tuple[str, ...], passphrase_file: Path | None) -> tuple[Sequence[str], str]:

@@ -51,7 +51,7 @@ def _remark(state: BookState, at: int) -> str:
     if state.last_at > at + HOUR:
         return tr("still to come: mcfd time repair {nim}", nim=state.book.nim)
     if state.last_at and at > state.last_at + BOUND:
-        return tr("long ago: the clock is asked for (mcfd time accept)")
+        return tr("long ago: confirm the clock (mcfd time accept)")
     return ""
 
 
@@ -110,7 +110,7 @@ def repair(settings: Settings, nim: str | None, ahead: str | None, reason: str, 
     "accept",
     **described(
         tr(
-            "Confirm that the box's clock is right, when the last entry is so long ago that nobody can tell. The daemon goes on within seconds."
+            "Confirm that the box's clock is right, when the last entry is so long ago that it cannot be checked. The daemon goes on within seconds."
         ),
         "mcfd time accept",
     ),

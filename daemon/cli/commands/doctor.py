@@ -20,6 +20,10 @@ from daemon.cli.output import coloured, print_json, say
 if TYPE_CHECKING:
     from daemon.doctor.wording import CheckResult
 
+SHOW_EVERY = 0.2
+"""Seconds; less than it takes to see which number was the last."""
+COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
+
 
 @click.command(
     "doctor",
@@ -127,11 +131,6 @@ async def _examined(config: Path | None, tell: Callable[[CheckResult], None] | N
             if tell is not None:
                 tell(finding)
     return found
-
-
-SHOW_EVERY = 0.2
-"""Seconds; less than it takes to see which number was the last."""
-COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
 def _show(finding: CheckResult) -> None:

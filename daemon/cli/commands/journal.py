@@ -24,6 +24,8 @@ from daemon.core.report.ranges import EVER, read_range
 from daemon.ledger_access import now, read_ledger
 from daemon.owner import as_owner
 from daemon.settings import Settings
+from daemon.store.tables.book.acts import newest_moves, periods_of_moves
+from daemon.store.tables.journal import extent
 from daemon.usecases.reports.journal import dated, find
 from daemon.usecases.reports.journal_files import FORMATS, Line, journal_pieces
 from daemon.usecases.reports.report import a_report
@@ -100,7 +102,7 @@ def command(
         reader = await read_book(store, settings, nim, test=test)
         if code:
             return reader.book.nim, [*await dated(reader, await _of_code(reader, code))]
-        upto_z = (await reader.journal.extent(reader.book)).z_number
+        upto_z = (await reader.journal.read(extent, reader.book)).z_number
         lines: list[Line] = [*await dated(reader, await reader.journal.page(reader.book, page), upto_z)]
         if not (number or state):
             lines += await _moved(reader, page, upto_z)
@@ -124,8 +126,8 @@ async def _of_code(reader: BookReader, code: str) -> Sequence[Record]:
 
 async def _moved(reader: BookReader, page: Page, upto_z: int) -> list[Line]:
     book, ledger = reader.book, reader.ledger
-    moves = await ledger.newest_moves(book, start=page.start, end=page.end, limit=page.limit)
-    periods = await ledger.periods_of_moves(book, moves)
+    moves = await ledger.read(newest_moves, book, start=page.start, end=page.end, limit=page.limit)
+    periods = await ledger.read(periods_of_moves, book, moves)
     return [(readable_move(move, book.nim), z if z <= upto_z else 0) for move, z in zip(moves, periods, strict=True)]
 
 

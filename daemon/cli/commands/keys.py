@@ -56,7 +56,7 @@ command = click.Group("keys")
     metavar=tr("DATE"),
     help=tr("End of the key: a date (that day included) or a number of days, as 30d; without it, never."),
 )
-@click.option("--strict", is_flag=True, help=tr("Refuse what it sends when it holds a field that nobody knows."))
+@click.option("--strict", is_flag=True, help=tr("Refuse requests with an unknown field."))
 @click.option(
     "--via",
     type=click.Choice(LANES),

@@ -57,6 +57,15 @@ MEMBERS = {
         ),
     ),
 }
+CONDITIONS = {
+    "not configured": Text("not configured"),
+    "attention": Text("ATTENTION"),
+    "disabled": Text("disabled"),
+    "ready": Text("ready"),
+    "offline": Text("does not answer"),
+    "known": Text("known"),
+    "never read": Text("never read"),
+}
 
 
 @click.group("machine", cls=LazyGroup, members=MEMBERS)
@@ -96,7 +105,7 @@ def list_machines(settings: Settings, as_json: bool) -> None:
 @command.command(
     "info",
     **described(
-        tr("The machine as it is now: asked of the running daemon, which has its port; otherwise read."),
+        tr("The machine as it is now: from the running daemon, which has its port; otherwise read."),
         "mcfd machine info",
         "mcfd machine info EL02000015-1",
     ),
@@ -287,26 +296,17 @@ def _live_books(settings: Settings) -> Mapping[str, BookState]:
 
 def _take_overs(settings: Settings) -> Sequence[TakeOver]:
     """Those that last; nothing before the first start."""
+    from daemon.store.tables.book.take_overs import all_lasting
+
     if not settings.storage.path.exists():
         return ()
-    return read_ledger(settings, lambda store: store.decisions.take_overs())
+    return read_ledger(settings, lambda store: store.decisions.read(all_lasting))
 
 
 def _named(nim: str, settings: Settings) -> str:
     """As the configuration has it: the machine may have been activated anew since."""
     machine = settings.find_machine(nim)
     return machine.nim if machine else nim
-
-
-CONDITIONS = {
-    "not configured": Text("not configured"),
-    "attention": Text("ATTENTION"),
-    "disabled": Text("disabled"),
-    "ready": Text("ready"),
-    "offline": Text("does not answer"),
-    "known": Text("known"),
-    "never read": Text("never read"),
-}
 
 
 def _condition(machine: Machine | None, state: BookState | None, health: MachineHealth | None = None) -> str:

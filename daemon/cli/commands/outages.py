@@ -143,5 +143,5 @@ def _row(outage: Outage, zone: tzinfo) -> tuple[object, ...]:
         duration_text(outage.duration(now()), Style(ambient())),
         tr(REASONS[outage.reason]),
         f"{outage.sales} · {outage.sales_total} XOF" if outage.sales else "–",
-        ", ".join(notices) or tr("nobody"),
+        ", ".join(notices) or tr("no one"),
     )

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from daemon.store.maintenance.numbers import LastZ
     from daemon.whole_box.archive import ArchiveReader, Places, RestorePlan
 
+CONFIG = Path("/etc/mcfd/mcfd.toml")
+
 
 @click.command(
     "restore",
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 @last_z_option
 @click.option("--all", "whole", is_flag=True, help=tr("FILE is a whole box (mcfd backup --all): put all of it back."))
 @file_option("--identity", tr("With --all: the file with the private key (age) that opens it."))
-@file_option("--passphrase-file", tr("With --all: the file with its passphrase; otherwise it is asked."))
+@file_option("--passphrase-file", tr("With --all: the file with its passphrase; otherwise it is prompted for."))
 @click.option(
     "--place",
     "places",
@@ -122,9 +124,6 @@ def _as_json(settings: Settings, restored: Restored) -> dict[str, object]:
         "asks_last_z": list(restored.asks),
         **figures(restored.findings),
     }
-
-
-CONFIG = Path("/etc/mcfd/mcfd.toml")
 
 
 class RestoreOptions(NamedTuple):

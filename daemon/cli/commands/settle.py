@@ -44,6 +44,19 @@ if TYPE_CHECKING:
     from daemon.core.ledger.book import BookState
     from daemon.store import Store
 
+OBSTACLES: dict[Obstacle, Text] = {
+    "does not fit": Text("{decision} does not fit here; possible: {choices}"),
+    "machine unknown": Text(
+        "it is not known what the machine says: plug it in, or stop the daemon so that it can be read here"
+    ),
+    "not its last": Text(
+        "the machine's last invoice is not {number} with this total: its code cannot be taken from it; if the machine did certify it, its paper "
+        "has the code and the time (--code, --time); if it did not: not-certified"
+    ),
+    "its last": Text("the machine's last invoice is {number}, with this total and type: it did certify it"),
+    **OBSTACLE_TEXTS,
+}
+
 
 @click.command(
     "settle",
@@ -59,7 +72,7 @@ if TYPE_CHECKING:
     "--decision",
     type=click.Choice(DECISIONS),
     help=tr(
-        "certified: the machine did certify it; not-certified: it did not; adopt: take over what the machine says; lost: it cannot be asked any more."
+        "certified: the machine did certify it; not-certified: it did not; adopt: take over what the machine says; lost: it cannot be read any more."
     ),
 )
 @click.option("--reason", default="", help=tr("Why; kept in the ledger."))
@@ -153,7 +166,7 @@ def _show(case: Case, settings: Settings) -> None:
     if case.is_replaced:
         reasons.append(tr("its spare has taken over from it"))
     if case.is_awaited:
-        reasons.append(tr("it was not asked yet what it has certified since the copy that was put back"))
+        reasons.append(tr("it was not compared yet with the copy that was put back"))
     say(tr("{nim}: {found}", nim=case.state.book.nim, found="; ".join(reasons)))
     say(tr("case: {shown}", shown=case.fingerprint))
     if attempt := case.attempt:
@@ -212,20 +225,6 @@ def _prompt_reason() -> str:
 # -- what is decided --------------------------------------------------------------------------------------------------------
 
 
-OBSTACLES: dict[Obstacle, Text] = {
-    "does not fit": Text("{decision} does not fit here; possible: {choices}"),
-    "machine unknown": Text(
-        "it is not known what the machine says: plug it in, or stop the daemon so that it can be read here"
-    ),
-    "not its last": Text(
-        "the machine's last invoice is not {number} with this total: its code cannot be taken from it; if the machine did certify it, its paper "
-        "has the code and the time (--code, --time); if it did not: not-certified"
-    ),
-    "its last": Text("the machine's last invoice is {number}, with this total and type: it did certify it"),
-    **OBSTACLE_TEXTS,
-}
-
-
 def _refused(case: Case, obstacle: Obstacle, decision: str) -> Failure:
     number = case.attempt.number if case.attempt else ""
     return Failure(tr(OBSTACLES[obstacle].message, decision=decision, choices=" | ".join(case.choices), number=number))
@@ -279,7 +278,7 @@ def last_z(settings: Settings, nim: str, number: int, *, yes: bool) -> None:
     state = read_ledger(settings, lambda store: _state(store, settings, nim))
     if not state.needs_last_z:
         raise Failure(
-            tr("nobody asks for it: the last Z of {nim} is {number}", nim=state.book.nim, number=state.z_number)
+            tr("nothing to enter: the last Z of {nim} is {number}", nim=state.book.nim, number=state.z_number)
         )
     following = max(number, state.z_number) + 1
     if not yes and sys.stdin.isatty():

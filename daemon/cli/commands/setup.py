@@ -130,7 +130,7 @@ def _person(_: click.Context, __: click.Parameter, value: str | None) -> str | N
     callback=_person,
     metavar=tr("NAME"),
     help=tr(
-        "Who logs in to the shop's page first, as technician: admin; empty for nobody. The password is made and shown once."
+        "Who logs in to the shop's page first, as technician: admin; empty for none. The password is made and shown once."
     ),
 )
 @click.option(

@@ -35,7 +35,7 @@ stdin_option = click.option(
 @command.command(
     "create",
     **described(
-        tr("Make a user; the password is asked for. One who was disabled comes back this way."),
+        tr("Make a user; the password is prompted for. One who was disabled comes back this way."),
         "mcfd users create awa --role manager",
         "mcfd users create awa --role seller --password-stdin < file",
     ),

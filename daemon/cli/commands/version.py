@@ -39,7 +39,7 @@ def command(as_json: bool) -> None:
     "upgrade",
     **described(
         tr(
-            "Take the newest version of mcfd's own repository now, while nobody sells. By itself the box does so at night."
+            "Take the newest version of mcfd's own repository now, while no till sells. By itself the box does so at night."
         ),
         "sudo mcfd upgrade",
         "sudo mcfd upgrade --core",

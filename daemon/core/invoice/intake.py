@@ -59,6 +59,9 @@ LOCAL_TYPES = ("FV", "FT", "FA")
 _ESCAPE_SEQUENCE = re.compile(r"\^(?:xa|xd|x2c|lt|gt|amp);")
 _ESCAPED_LENGTHS = {",": 5, "<": 4, ">": 4, "&": 5}
 _ESCAPED = re.compile("[,<>&]")
+REFUSED_IF_STRICT = frozenset({"CREDIT_NOTE_NATURE_ASSUMED", "UNIT_PRICE_DERIVED", "TEXT_CUT", "STAMP_DUTY_LEFT_OUT"})
+"""Warnings that are a 422 with `Mcfd-Strict`. A specific tax that is folded is none (decision 4)."""
+HUNDREDTHS = 100
 
 
 class Defaults(msgspec.Struct, frozen=True):
@@ -121,10 +124,6 @@ def read_invoice(
         raise InvalidRequest([*refused.errors, *refusals]) from None
     warnings = (*invoice.warnings, *warnings_of(unknown))
     return msgspec.structs.replace(invoice, warnings=warnings, letterhead=defaults.letterhead)
-
-
-REFUSED_IF_STRICT = frozenset({"CREDIT_NOTE_NATURE_ASSUMED", "UNIT_PRICE_DERIVED", "TEXT_CUT", "STAMP_DUTY_LEFT_OUT"})
-"""Warnings that are a 422 with `Mcfd-Strict`. A specific tax that is folded is none (decision 4)."""
 
 
 def _refuse_changes(invoice: Invoice) -> None:
@@ -380,9 +379,6 @@ def _rounded(due: Due) -> tuple[Warn, ...]:
     exact = round_half_up(due.exact * HUNDREDTHS)
     message = LINES_ROUNDED(total=due.total, exact=_decimal(exact), difference=_decimal(due.total * HUNDREDTHS - exact))
     return (Warn("LINES_ROUNDED", to_stored(message)),)
-
-
-HUNDREDTHS = 100
 
 
 def _decimal(hundredths: int) -> str:

@@ -58,6 +58,9 @@ CLIENTS: Mapping[str, str] = {
 }
 COMMENT_NAMES: Mapping[str, str] = {"A": "Réf. exo.", "B": "Base juridique"}
 """C to H are reserved, and have the names that a shop gives them."""
+NO_ITEM = -1
+EDITION = 1
+"""Of the present rules."""
 
 
 class Customer(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
@@ -129,9 +132,6 @@ class Payment(msgspec.Struct, frozen=True, array_like=True):
 class Comment(msgspec.Struct, frozen=True, array_like=True):
     label: Annotated[str, Meta(description="A…H")]
     text: Annotated[str, Meta(description="One line")]
-
-
-NO_ITEM = -1
 
 
 class Warn(msgspec.Struct, frozen=True, array_like=True):
@@ -231,10 +231,6 @@ class Invoice(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     @property
     def discount(self) -> int:
         return sum(item.discount for item in self.items)
-
-
-EDITION = 1
-"""Of the present rules."""
 
 
 def invoice_without_lines(number: str, type_: str, total_ttc: int) -> Invoice:

@@ -60,6 +60,8 @@ Number = Annotated[
     str, Meta(min_length=1, max_length=SHORT_LENGTH, pattern=rf"^[^\s{_UNSEEN}]([^{_UNSEEN}]*[^\s{_UNSEEN}])?$")
 ]
 Reference = Annotated[str, Meta(min_length=1, max_length=SHORT_LENGTH, pattern=_SHOWS_SOMETHING)]
+Texts = Mapping[str, tuple[str, int]]
+"""By the name of a field in the ledger: what it is called in a request, and how many characters it may have."""
 
 
 class CustomerBody(msgspec.Struct, kw_only=True, rename="camel"):
@@ -204,10 +206,6 @@ class CreditNoteBody(InvoiceBody, kw_only=True, rename="camel"):
             description="Correction, cancellation, return of goods or services, rebate. Left out, it is assumed (RRR for the reference RRR, else COR) and `warnings` says so; required with `Mcfd-Strict`. RRR goes with the reference RRR"
         ),
     ] = None
-
-
-Texts = Mapping[str, tuple[str, int]]
-"""By the name of a field in the ledger: what it is called in a request, and how many characters it may have."""
 
 
 def stored_texts(body: type[msgspec.Struct], struct: type[msgspec.Struct], *ruled: str) -> Texts:

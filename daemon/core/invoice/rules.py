@@ -18,6 +18,7 @@ IFU_PATTERN = "[0-9]{8}[A-Z]"
 
 PSVB_RATES: Mapping[str, int] = {"A": 200, "B": 100, "C": 20, "D": 0}
 """In hundredths of a percent (SFE 2.16): 2 %, 1 %, 0.2 %, 0 %."""
+FIELD = "stampDuty"
 
 
 class StampDuty(msgspec.Struct, frozen=True):
@@ -54,9 +55,6 @@ class Rules(msgspec.Struct, frozen=True):
 @lru_cache(maxsize=8)
 def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
-
-
-FIELD = "stampDuty"
 
 
 def stamp_duty(

@@ -19,6 +19,8 @@ from daemon.core.machine.state import activation_of
 ORIGINALS: Final[Mapping[str, tuple[str, ...]]] = {"FA": ("FV", "FT"), "EA": ("EV", "ET")}
 FIELD: Final = "creditNoteRef"
 ORIGINAL_NUMBER: Final = "originalInvoiceNumber"
+Place = tuple[int, int]
+"""A book and an epoch."""
 
 
 class Name(NamedTuple):
@@ -30,10 +32,6 @@ class Name(NamedTuple):
     is_present: bool
     """The name of now, of the taxpayer of now."""
     goes_on: bool = False
-
-
-Place = tuple[int, int]
-"""A book and an epoch."""
 
 
 class PossibleOriginal(NamedTuple):

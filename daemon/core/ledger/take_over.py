@@ -10,6 +10,12 @@ from common.language import Text
 from daemon.core.errors import LineLost, MachineAttention, MachineOffline, McfdError
 from daemon.core.ledger.book import Book
 
+TakeOverStep = Literal["taken over", "taken back", "not certified", "lost"]
+"""
+not certified  a person said so of an invoice that was in doubt at the machine that is out of order
+lost           an older copy of the ledger was put back, and a person said that the machine cannot be read any more
+"""
+
 
 class TakeOver(msgspec.Struct, frozen=True):
     """`spare` certifies what the tills of `first` ask for; times in ms, `ended_at` 0 while it lasts."""
@@ -23,13 +29,6 @@ class TakeOver(msgspec.Struct, frozen=True):
     @property
     def pair(self) -> tuple[Book, Book]:
         return self.first, self.spare
-
-
-TakeOverStep = Literal["taken over", "taken back", "not certified", "lost"]
-"""
-not certified  a person said so of an invoice that was in doubt at the machine that is out of order
-lost           an older copy of the ledger was put back, and a person said that the machine cannot be read any more
-"""
 
 
 class NotInUse(MachineOffline):

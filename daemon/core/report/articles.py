@@ -22,6 +22,9 @@ from daemon.core.money import divide_half_up
 from daemon.core.report.journal import PRICE_DECIMALS, QUANTITY_DECIMALS, Exact, exact
 from daemon.core.report.report_parts import Letterhead
 
+MOST = 20_000
+"""Different articles in one report: some ten megabytes while it is made. A supermarket has fewer in a month, a sandbox makes as many as it likes."""
+
 
 class ArticleTotal(msgspec.Struct, frozen=True):
     """`amount` is net: sold minus returned."""
@@ -75,10 +78,6 @@ class _Sums(msgspec.Struct):
     returned: int = 0
     amount_sold: int = 0
     amount_returned: int = 0
-
-
-MOST = 20_000
-"""Different articles in one report: some ten megabytes while it is made. A supermarket has fewer in a month, a sandbox makes as many as it likes."""
 
 
 class Articles:

@@ -39,6 +39,7 @@ from daemon.core.report.report_parts import (
 )
 
 Labels = Mapping[str, str]
+_TYPE_AND_GROUP = re.compile(rf"({'|'.join(SALES + CREDITS)})\.([A-P])\.ttc")
 
 
 class Sums(msgspec.Struct, frozen=True, kw_only=True):
@@ -315,9 +316,6 @@ def _by_type(tally: Tally) -> tuple[TypeTotal, ...]:
         for kind in sorted(SALES + CREDITS)
         if f"{kind}.n" in tally
     )
-
-
-_TYPE_AND_GROUP = re.compile(rf"({'|'.join(SALES + CREDITS)})\.([A-P])\.ttc")
 
 
 def _type_groups(tally: Tally) -> list[tuple[str, str]]:

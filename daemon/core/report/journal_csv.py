@@ -23,6 +23,23 @@ from daemon.core.report.acts import move_of
 from daemon.core.report.journal import PRICE_DECIMALS, QUANTITY_DECIMALS, exact, reason_text
 
 Cell = str | int | None
+MARK: Final = "\ufeff"
+"""By which a spreadsheet knows UTF-8."""
+STATES: Final = {
+    "certified": "certifiée",
+    "refused": "refusée",
+    "abandoned": "abandonnée",
+    "begun": "commencée",
+    "disputed": "à régler",
+    "damaged": "illisible",
+    "deposit": "dépôt",
+    "withdrawal": "retrait",
+    "copy": "duplicata",
+    "report": "rapport",
+    "outage": "panne",
+    "outage.ended": "fin de panne",
+    "outage.notified": "panne signalée",
+}
 
 
 class Column(NamedTuple):
@@ -97,24 +114,6 @@ took out; such a line has no totals."""
 COLUMNS: Final = tuple(column.name for column in _COLUMNS)
 _Z_NUMBER: Final = COLUMNS.index("zNumber")
 _REASON: Final = COLUMNS.index("reason")
-
-MARK: Final = "\ufeff"
-"""By which a spreadsheet knows UTF-8."""
-STATES: Final = {
-    "certified": "certifiée",
-    "refused": "refusée",
-    "abandoned": "abandonnée",
-    "begun": "commencée",
-    "disputed": "à régler",
-    "damaged": "illisible",
-    "deposit": "dépôt",
-    "withdrawal": "retrait",
-    "copy": "duplicata",
-    "report": "rapport",
-    "outage": "panne",
-    "outage.ended": "fin de panne",
-    "outage.notified": "panne signalée",
-}
 
 
 def csv_header() -> str:

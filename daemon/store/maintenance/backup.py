@@ -32,6 +32,8 @@ from daemon.store.tables.meta import begin_epoch, write_meta
 
 PAGES = 4096
 """Copied between two looks for a signal: 16 MiB."""
+Progress = Callable[[int, int], None]
+"""How many pages or records are done, of how many (0: not known)."""
 
 
 class Restored(msgspec.Struct, frozen=True):
@@ -40,10 +42,6 @@ class Restored(msgspec.Struct, frozen=True):
     findings: VerifyResult
     aside: Path | None
     asks: tuple[str, ...] = ()
-
-
-Progress = Callable[[int, int], None]
-"""How many pages or records are done, of how many (0: not known)."""
 
 
 def backup(source: Path, target: Path, *, at: int, progress: Progress = lambda _, __: None) -> VerifyResult:

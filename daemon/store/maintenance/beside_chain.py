@@ -56,7 +56,7 @@ def _check_unended(connection: sqlite3.Connection, book: Book, note: Note) -> No
             )
     (attention,) = connection.execute(_SQL["attention"], (book.id,)).fetchone()
     if disputed and not attention:
-        note(Text("an attempt is disputed, and nobody is asked about it"))
+        note(Text("an attempt is disputed, and its book is not in attention"))
 
 
 def _check_keys(connection: sqlite3.Connection, book: Book, note: Note) -> None:

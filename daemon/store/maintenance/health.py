@@ -39,12 +39,12 @@ def examine(connection: sqlite3.Connection) -> None:
     """LedgerUnusable, saying what to do, when something is wrong."""
     try:
         if found := read_damage(connection).file:
-            raise LedgerUnusable(Text("{told} ({found})", told=DAMAGED, found=found[0]))
+            raise LedgerUnusable(Text("{state} ({found})", state=DAMAGED, found=found[0]))
         _check_file(connection)
         for book in all_books(connection):
             _check_end(connection, book)
     except sqlite3.DatabaseError as error:
-        raise LedgerUnusable(Text("{told} ({error})", told=DAMAGED, error=error)) from error
+        raise LedgerUnusable(Text("{state} ({error})", state=DAMAGED, error=error)) from error
 
 
 def previous_hash(connection: sqlite3.Connection, book: Book, seq: int) -> bytes:
@@ -58,7 +58,7 @@ def _check_file(connection: sqlite3.Connection) -> None:
     (page_size,) = connection.execute("PRAGMA page_size").fetchone()
     is_small = pages * page_size <= SMALL_BYTES
     for found in file_faults(connection, () if is_small else _SMALL_TABLES, most=1):
-        raise LedgerUnusable(Text("{told} ({found})", told=DAMAGED, found=found))
+        raise LedgerUnusable(Text("{state} ({found})", state=DAMAGED, found=found))
     if not is_small:
         _check_numbers(connection)
 
@@ -103,7 +103,7 @@ def _check_numbers(connection: sqlite3.Connection) -> None:
         row = connection.execute(_SQL["unindexed"], (last - NUMBERS_AT_ONCE, last)).fetchone()
         if row is not None:
             raise LedgerUnusable(
-                Text("{told} (the index does not find invoice {number!r})", told=DAMAGED, number=row[0])
+                Text("{state} (the index does not find invoice {number!r})", state=DAMAGED, number=row[0])
             )
         last -= NUMBERS_AT_ONCE
 
@@ -142,8 +142,8 @@ def _expect(book: Book, holds: bool, what: str) -> None:
     if not holds:
         raise LedgerUnusable(
             Text(
-                "{told} ({what} of {nim}, {mode}, is not what it was; see `mcfd verify`)",
-                told=DAMAGED,
+                "{state} ({what} of {nim}, {mode}, is not what it was; see `mcfd verify`)",
+                state=DAMAGED,
                 what=what,
                 nim=book.nim,
                 mode=book.mode,

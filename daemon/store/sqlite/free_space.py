@@ -65,7 +65,7 @@ class FreeSpace:
         """`damage`: what is known to be damaged in the file."""
         self._checked_at = asyncio.get_running_loop().time()
         self._found = (
-            LedgerUnusable(Text("{told} ({found})", told=DAMAGED, found=damage[0])) if damage else await self._check()
+            LedgerUnusable(Text("{state} ({found})", state=DAMAGED, found=damage[0])) if damage else await self._check()
         )
 
     def check(self, *, sandbox: bool = False) -> None:

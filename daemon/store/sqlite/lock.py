@@ -29,6 +29,7 @@ PATIENCE = 5.0
 LOOK_AGAIN = 0.02
 _COMMAND = "command"
 _LONGEST = 4096
+SUFFIX = ".commits"
 
 
 class LedgerLock:
@@ -92,9 +93,6 @@ def _write_holder(descriptor: int, word: str) -> None:
         os.pwrite(descriptor, f"{os.getpid()}\n{word}\n".encode(), 0)
     except OSError:
         return
-
-
-SUFFIX = ".commits"
 
 
 class MarkRow(NamedTuple):

@@ -250,7 +250,7 @@ async def _doubt(job: AttemptRun, machine: ConnectedMachine, unknown: enter_invo
         incident=worker.note_odd("doubt") or None,
     )
     job.step(Step.UNKNOWN)
-    worker.publish(IN_DOUBT, ref=job.id)
+    worker.publish(IN_DOUBT, ref=job.id, detail=sentence(unknown.cause))
     if isinstance(unknown.cause, CertifiedElsewhere):
         await _hold(job, unknown.cause)
     if isinstance(unknown.cause, LineLost):

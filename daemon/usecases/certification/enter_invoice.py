@@ -38,6 +38,10 @@ from daemon.usecases.worker.attempts import LiveAttempt
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 log = structlog.get_logger(__name__)
+TIMES = 3
+"""As long as the longest so far."""
+BOUNDS = {False: (1.0, 3.0), True: (20.0, 60.0)}
+"""Seconds, at the least and at the most, for a sale, and for a credit note, which the tax server checks first."""
 
 
 class OutcomeUnknown(Exception):
@@ -168,12 +172,6 @@ async def _cancel(worker: MachineWorker, machine: ConnectedMachine) -> bool | No
     except MachineError as error:
         worker.drop(machine, INVOICE_NOT_CANCELLED(error=error))
         return None
-
-
-TIMES = 3
-"""As long as the longest so far."""
-BOUNDS = {False: (1.0, 3.0), True: (20.0, 60.0)}
-"""Seconds, at the least and at the most, for a sale, and for a credit note, which the tax server checks first."""
 
 
 def patience(longest: float, *, is_credit: bool) -> float:

@@ -11,6 +11,7 @@ import structlog
 
 from daemon.core.audit import Call
 from daemon.core.errors import MachineRefused, McfdError
+from daemon.core.events import REFUSED
 from daemon.core.invoice.invoice import Invoice
 from daemon.core.ledger.deferred import AMBER, DeferredSale, NotWaiting
 from daemon.store.tables.book import deferred
@@ -34,7 +35,7 @@ ENOUGH: Final = 2
 """Sales refused one after the other, by which it is the machine."""
 PAUSES = (60.0, 300.0, 900.0)
 """Seconds after which what was refused is tried again."""
-AFTER_FAILURE: Final = 60.0
+AFTER_ERROR, AFTER_FAILURE = 5.0, 60.0
 
 
 @dataclass
@@ -61,6 +62,7 @@ class SalesThatWait:
             try:
                 await self.step()
             except McfdError as error:  # the machine went away, the disk is full: it waits again
+                self.not_before = self._now() + AFTER_ERROR
                 log.info("sale.put_off", **self.worker.names, cause=str(error))
             except Exception:
                 log.exception("sale.failed", **self.worker.names)
@@ -119,6 +121,7 @@ class SalesThatWait:
             self.refused.pop(sale.id, None)
             with contextlib.suppress(NotWaiting):
                 await worker.ledger.refuse_sale(worker.book, sale, error.text, at=worker.now())
+                worker.publish(REFUSED)
             worker.series_floor.clear()  # its number may be given again
             log.warning("sale.refused", **worker.names, invoice_number=sale.number, reason=error.text)
             return

@@ -167,7 +167,9 @@ async def _read(receipts: Ledger, book: Book, event: Event) -> bytes:
         return body
     if event.type in (REFUSED, IN_DOUBT):
         record = receipts.peek(find_record, book, event.ref_id)
-        return msgspec.json.encode(_request_event(book, event, record, reason=str(from_stored(record.reason)) or None))
+        # What a doubt became changes its record: the event has its own words, as it has one id at every try.
+        why = record.reason if event.type == REFUSED else event.detail
+        return msgspec.json.encode(_request_event(book, event, record, reason=without_paths(from_stored(why)) or None))
     if event.type == DEFERRED:
         sale = receipts.peek(deferred.by_id, book, event.ref_id)
         if sale is None:

@@ -32,6 +32,10 @@ FORGOTTEN_AFTER = 28 * 86_400.0
 
 _dice = random.SystemRandom().random
 _log = structlog.get_logger(__name__)
+Resend = Callable[[str, Mode, int, int], Awaitable[int]]
+"""What a book has from one Z to another, both included, waits again; how many."""
+LearnZ = Callable[[str, int], Awaitable[None]]
+"""Headquarters says the last Z of a live book."""
 
 
 class MachinePresence(NamedTuple):
@@ -45,14 +49,6 @@ class Listener(Protocol):
     async def announce(self, presence: bytes, *, nim: str) -> PresenceAnswer | None:
         """None when it was not received. Ends in bounded time and does not raise for anything the other side can do."""
         ...
-
-
-Resend = Callable[[str, Mode, int, int], Awaitable[int]]
-"""What a book has from one Z to another, both included, waits again; how many."""
-
-
-LearnZ = Callable[[str, int], Awaitable[None]]
-"""Headquarters says the last Z of a live book."""
 
 
 async def _learn_nothing(nim: str, last_z: int) -> None:

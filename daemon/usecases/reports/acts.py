@@ -12,6 +12,8 @@ from daemon.core.ledger.book import KeyUse
 from daemon.core.ledger.entries import Placed, ReportAct, ReportKind
 from daemon.core.report.acts import MOST_AN_HOUR, CashMovements, moved, movements, read_move
 from daemon.core.report.articles import ArticlesReport
+from daemon.store.tables.book.acts import cash_between
+from daemon.store.tables.book.acts import cash_moves as read_cash_moves
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.reports.report import articles_since
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -102,6 +104,6 @@ async def move_cash(worker: MachineWorker, body: dict[str, object], call: Call) 
 
 async def cash_moves(worker: MachineWorker, start: int, end: int, after: int, limit: int) -> CashMovements:
     """Those of `start <= t < end` (ms), oldest first, from the one after the id `after`."""
-    total = await worker.ledger.cash_between(worker.book, start, end)
-    listed = await worker.ledger.cash_moves(worker.book, start=start, end=end, after=after, limit=limit)
+    total = await worker.ledger.read(cash_between, worker.book, start, end)
+    listed = await worker.ledger.read(read_cash_moves, worker.book, start=start, end=end, after=after, limit=limit)
     return movements(worker.book.nim, start, end, total, listed)

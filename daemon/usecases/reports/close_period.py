@@ -19,6 +19,7 @@ from daemon.core.ledger.verdict import went_down
 from daemon.core.report.fiscal_reports import x_report
 from daemon.machines.adapter import ConnectedMachine
 from daemon.store.tables.book import books
+from daemon.store.tables.book.acts import cash_of_period
 from daemon.usecases.certification.enter_invoice import check_expiry
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.certification.recover import is_activated
@@ -27,6 +28,11 @@ from daemon.usecases.worker.attempts import NO_COUNTERS
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 log = structlog.get_logger(__name__)
+_PERIODS: Final = {
+    "month": re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])", re.ASCII),
+    "year": re.compile(r"[0-9]{4}", re.ASCII),
+}
+_FORMS: Final = {"month": Text("has to be a month, as 2026-01"), "year": Text("has to be a year, as 2026")}
 
 
 async def close_period(worker: MachineWorker, call: Call, counted: int | None = None) -> Answered[Closure]:
@@ -87,7 +93,7 @@ async def close_former_periods(worker: MachineWorker) -> None:
         return
     for book in worker.ledger.peek(books.former_books, worker.book):
         aggregate = await worker.ledger.aggregate(book)
-        cash = await worker.ledger.cash_of_period(book, aggregate.period_start)
+        cash = worker.ledger.peek(cash_of_period, book, aggregate.period_start)
         await worker.ledger.close_over_months(book, worker.now(), upto_z=True)
         if not x_report(book, aggregate, worker.now()).certs_count and cash == NO_CASH:
             continue
@@ -142,13 +148,6 @@ async def _freeze(worker: MachineWorker, machine: ConnectedMachine, call: Call, 
     worker.attempts.counters = now
     worker.aggregate = await worker.ledger.aggregated(worker.book)
     return closure
-
-
-_PERIODS: Final = {
-    "month": re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])", re.ASCII),
-    "year": re.compile(r"[0-9]{4}", re.ASCII),
-}
-_FORMS: Final = {"month": Text("has to be a month, as 2026-01"), "year": Text("has to be a year, as 2026")}
 
 
 async def close_calendar(worker: MachineWorker, kind: CalendarKind, period: str, call: Call) -> Answered[bytes]:

@@ -30,6 +30,8 @@ from daemon.core.report.journal import (
 from daemon.store.journal import Journal
 from daemon.store.ledger import Ledger
 from daemon.store.tables.book import take_overs
+from daemon.store.tables.journal import extent as read_extent
+from daemon.store.tables.journal import of_customer, reach
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 BATCH = 64
@@ -40,6 +42,14 @@ STRETCH = 5_000
 """Entries that the ledger goes through at a time where few of them may match: others read in between."""
 REST = 0.01
 """Seconds left to the tills after each slice, while there are any."""
+Dated = tuple[Record, int]
+"""A record and its Z number, 0 while its period is open."""
+SEARCH_SLICE = 200
+BUDGET = 20_000
+"""Records whose customer is looked at for one answer; the next answer goes on."""
+SIFTED = 200_000
+"""Entries gone through for an amount, a type or a state, for one answer."""
+CODE_LENGTH = 24
 
 
 class JournalSource(Protocol):
@@ -56,17 +66,13 @@ class JournalSource(Protocol):
     def till_waits(self) -> Callable[[], bool]: ...
 
 
-Dated = tuple[Record, int]
-"""A record and its Z number, 0 while its period is open."""
-
-
 async def read_page(worker: MachineWorker, page: Page, language: Language = "en") -> JournalPage:
     """Newest first; `next` is the cursor of the page after this one: its `before_seq` and `upto_z`, so that all pages of one walk show a
     record in the same period. The records are read a batch at a time: an invoice of a thousand items is a thousand times as large in memory
     as what the page tells of it."""
     entries: list[JournalEntry] = []
     last_seq = 0
-    extent = await worker.journal.extent(worker.book)
+    extent = await worker.journal.read(read_extent, worker.book)
     upto_z = extent.z_number if page.upto_z is None else page.upto_z
     if not page.before_seq:
         page = msgspec.structs.replace(page, before_seq=extent.seq + 1)
@@ -107,7 +113,7 @@ async def _batches(worker: MachineWorker, page: Page) -> AsyncIterator[Sequence[
 
 async def stretches(worker: JournalSource, page: Page) -> Iterator[Page]:
     """What `page` asks for of what has ended, newest first, in so many entries at a time; `make_way` belongs in between."""
-    after, newest = await worker.journal.reach(worker.book, page)
+    after, newest = await worker.journal.read(reach, worker.book, page)
     return (
         msgspec.structs.replace(page, before_seq=upto + 1, after_seq=max(after, upto - STRETCH))
         for upto in range(newest, after, -STRETCH)
@@ -212,14 +218,6 @@ async def make_way(worker: JournalSource) -> None:
     await asyncio.sleep(REST if worker.till_waits() else 0)
 
 
-SEARCH_SLICE = 200
-BUDGET = 20_000
-"""Records whose customer is looked at for one answer; the next answer goes on."""
-SIFTED = 200_000
-"""Entries gone through for an amount, a type or a state, for one answer."""
-CODE_LENGTH = 24
-
-
 class Search(msgspec.Struct, frozen=True):
     page: Page
     text: str = ""
@@ -295,7 +293,7 @@ async def _of_customer(worker: MachineWorker, text: str, page: Page) -> Found:
             if looked >= BUDGET or len(found) >= page.limit:
                 return Found(await dated(worker, found), before, complete=False)
             part = msgspec.structs.replace(piece, before_seq=before, limit=SEARCH_SLICE)
-            records, before = await worker.journal.of_customer(worker.book, part, text)
+            records, before = await worker.journal.read(of_customer, worker.book, part, text)
             found += records
             looked += SEARCH_SLICE
             await make_way(worker)

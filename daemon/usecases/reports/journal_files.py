@@ -26,6 +26,8 @@ from daemon.core.report.journal_csv import (
     excel_lines,
     excel_row,
 )
+from daemon.store.tables.book.acts import periods_of_moves
+from daemon.store.tables.journal import extent as read_extent
 from daemon.usecases.reports.journal import BATCH, JournalSource, read_in_slices
 
 EXCEL_FR: Final = "excel-fr"
@@ -88,7 +90,7 @@ async def _file(
 
 async def _lines(source: JournalSource, page: Page) -> AsyncGenerator[list[Line], None]:
     """A movement stands after the last record that was there before it. All is as it was when the file was begun."""
-    extent = await source.journal.extent(source.book)
+    extent = await source.journal.read(read_extent, source.book)
     async with aclosing(_moves(source, page, extent)) as moves, aclosing(read_in_slices(source, page, extent)) as parts:
         move = await anext(moves, None)
         async for part in parts:
@@ -114,7 +116,7 @@ async def _moves(source: JournalSource, page: Page, extent: Extent) -> AsyncGene
     after, ledger, book = 0, source.ledger, source.book
     while not (page.number or page.state):
         moves = await ledger.acts(book, start=page.start, end=page.end, after=after, limit=BATCH)
-        for move, z_number in zip(moves, await ledger.periods_of_moves(book, moves), strict=True):
+        for move, z_number in zip(moves, await ledger.read(periods_of_moves, book, moves), strict=True):
             if move.id > extent.entry_id:
                 return
             yield move, z_number if z_number <= extent.z_number else 0

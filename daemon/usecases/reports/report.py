@@ -22,9 +22,13 @@ from daemon.core.ledger.tally import add, contribution
 from daemon.core.report import fiscal_reports
 from daemon.core.report.articles import Articles, ArticlesReport
 from daemon.core.report.journal import Page
+from daemon.core.report.ranges import EVER
 from daemon.core.report.report_parts import GroupTotal, PaymentTotal
 from daemon.store.ledger import Ledger
 from daemon.store.tables.book import deferred, take_overs
+from daemon.store.tables.book.acts import cash_between, cash_of_period, last_closed
+from daemon.store.tables.book.totals import aggregate_between, isfs_between, isfs_of_period
+from daemon.store.tables.journal import extent as read_extent
 from daemon.usecases.reports.inspect import letterhead_of
 from daemon.usecases.reports.journal import read_in_slices
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -35,7 +39,6 @@ MAX_DIGITS = 9
 HOUR = 3_600_000
 NOT_YET = 200
 """Records at the most that the next tick will bring in: a tick comes every two seconds."""
-EVER = 1 << 53
 CACHE_HOURS = 24 * 7 * 3
 
 
@@ -67,8 +70,8 @@ async def period_start(worker: ReportSource) -> int:
 async def x_report(worker: ReportSource) -> fiscal_reports.XReport:
     """The open period as the last tick left it."""
     aggregate = await _aggregate(worker)
-    cash = await worker.ledger.cash_of_period(worker.book, aggregate.period_start)
-    isfs = await worker.ledger.isfs_of_period(worker.book)
+    cash = worker.ledger.peek(cash_of_period, worker.book, aggregate.period_start)
+    isfs = await worker.ledger.read(isfs_of_period, worker.book)
     waiting = (await worker.ledger.read(deferred.backlog, worker.book)).waiting
     now = worker.now()
     stands_for = _stands_for(worker, aggregate.period_start or now, now)
@@ -83,9 +86,9 @@ def _stands_for(worker: ReportSource, start: int, end: int) -> str:
 
 async def x_between(worker: ReportSource, start: int, end: int) -> fiscal_reports.XReport:
     """A look at `start <= t < end` (ms) in the shape of X; it closes nothing and does not care where Z closures lie."""
-    aggregate = await worker.ledger.aggregate_between(worker.book, start, end)
-    cash = await worker.ledger.cash_between(worker.book, start, end)
-    isfs = await worker.ledger.isfs_between(worker.book, start, end)
+    aggregate = await worker.ledger.read(aggregate_between, worker.book, start, end)
+    cash = await worker.ledger.read(cash_between, worker.book, start, end)
+    isfs = await worker.ledger.read(isfs_between, worker.book, start, end)
     stands_for = _stands_for(worker, start, end)
     return fiscal_reports.x_report(
         worker.book, aggregate, end, cash=cash, labels=worker.labels, isfs=isfs, stands_for=stands_for
@@ -96,8 +99,8 @@ async def a_report(worker: ReportSource, start: int, end: int) -> fiscal_reports
     """Certifications by their time in `start <= t < end` (ms), and the closures created in that range."""
     tally = await worker.ledger.tally_between(worker.book, start, end)
     closures = await worker.ledger.closures(worker.book, start=start, end=end, limit=None)
-    cash = await worker.ledger.cash_between(worker.book, start, end)
-    isfs = await worker.ledger.isfs_between(worker.book, start, end)
+    cash = await worker.ledger.read(cash_between, worker.book, start, end)
+    isfs = await worker.ledger.read(isfs_between, worker.book, start, end)
     stands_for = _stands_for(worker, start, end)
     return fiscal_reports.a_report(
         worker.book, tally, closures, start, end, cash=cash, labels=worker.labels, isfs=isfs, stands_for=stands_for
@@ -133,9 +136,9 @@ async def articles_report(worker: MachineWorker, start: int, end: int) -> Articl
 
 async def articles_since(worker: MachineWorker) -> tuple[Articles, ArticlesReport]:
     """What was certified since the last report of articles that was closed, or ever, and the totals that it is made of."""
-    last = await worker.ledger.last_articles(worker.book)
+    last = await worker.ledger.read(last_closed, worker.book)
     before = last.entry if last and isinstance(last.entry, ReportAct) else ReportAct("articles", "")
-    articles = await _add_up(worker, before.upto_at, EVER, before.upto_seq)
+    articles = await _add_up(worker, before.upto_at, EVER[1], before.upto_seq)
     start = _end_of(before) if last else articles.first_at or worker.now()
     return articles, await _report(worker, articles, start, worker.now())
 
@@ -146,7 +149,7 @@ def _end_of(closed: ReportAct) -> int:
 
 
 async def _add_up(worker: MachineWorker, start: int, end: int, after_seq: int) -> Articles:
-    extent = await worker.journal.extent(worker.book)
+    extent = await worker.journal.read(read_extent, worker.book)
     aggregated = await worker.ledger.aggregated(worker.book)
     extent = msgspec.structs.replace(extent, seq=aggregated.seq)
     articles = Articles()
@@ -217,7 +220,7 @@ async def totals_by_hour(worker: MachineWorker, start: int, hours: int, cache: d
 
 async def latest(worker: MachineWorker, limit: int) -> Sequence[Record]:
     """Newest first, to the last one."""
-    return await worker.journal.page(worker.book, Page(-EVER, EVER, limit=limit))
+    return await worker.journal.page(worker.book, Page(-EVER[1], EVER[1], limit=limit))
 
 
 async def _not_yet(worker: MachineWorker, start: int, end: int) -> Sequence[Record]:

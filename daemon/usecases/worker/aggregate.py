@@ -41,6 +41,6 @@ def announce(worker: MachineWorker, record: Record) -> None:
     worker.statistics.note(record)
     if record.state == "certified":
         worker.publish(CERTIFIED, ref=record.id)
-    elif record.state == "refused":
+    elif record.state == "refused" and not record.invoice.deferred:
         worker.publish(REFUSED, ref=record.id)
     worker.schedule_tick(lambda: tick(worker))

@@ -26,6 +26,8 @@ NO_COUNTERS = FiscalCounters(0, 0, 0)
 
 STALL = 5.0
 """Seconds that a disk may take for what is on its way to it, a card that tidies itself up for instance, before a sale is refused for it."""
+SECONDS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0, 60.0, 90.0)
+"""Upper bounds, included: around what a line of 115 200 bit/s takes, and up to a credit note's minute."""
 
 
 class LiveAttempt:
@@ -174,10 +176,6 @@ class Attempts:
         self.counters = state.counters or NO_COUNTERS
         self.attention = state.attention
         self.is_restored = state.is_restored
-
-
-SECONDS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0, 60.0, 90.0)
-"""Upper bounds, included: around what a line of 115 200 bit/s takes, and up to a credit note's minute."""
 
 
 class Histogram:

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, supp
 from typing import Final
 
 from common.language import Text, reasons
-from daemon.core.errors import LineLost, MachineAttention, MachineOffline, McfdError, StorageError
+from daemon.core.errors import LineLost, MachineAttention, MachineOffline, MachineRefused, McfdError, StorageError
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.deferred import DeferredSale
@@ -22,6 +22,16 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 REST_PATIENCE: Final = 100.0
 """Seconds for what is on a line: its own time limits end it sooner where the machine is silent."""
 REPLACED: Final = Text("the spare has taken over; nothing was sent")
+OUTAGES: Final[dict[str, OutageReason]] = {
+    reasons.NO_ANSWER.code: "no_answer",
+    reasons.LINE_BUSY.code: "no_answer",
+    reasons.NO_END.code: "no_answer",
+    reasons.CLOSE_PENDING.code: "no_answer",
+    reasons.ADDRESS_SILENT.code: "no_answer",
+    reasons.NOT_ACTIVATED.code: "deactivated",
+    reasons.LEDGER_FAILED.code: "disk",
+}
+"""Codes for why a machine is not connected; each other one is a lost line."""
 
 
 class MachineWorkers:
@@ -67,18 +77,6 @@ class MachineWorkers:
         return list(self._workers.values())
 
 
-OUTAGES: Final[dict[str, OutageReason]] = {
-    reasons.NO_ANSWER.code: "no_answer",
-    reasons.LINE_BUSY.code: "no_answer",
-    reasons.NO_END.code: "no_answer",
-    reasons.CLOSE_PENDING.code: "no_answer",
-    reasons.ADDRESS_SILENT.code: "no_answer",
-    reasons.NOT_ACTIVATED.code: "deactivated",
-    reasons.LEDGER_FAILED.code: "disk",
-}
-"""Codes for why a machine is not connected; each other one is a lost line."""
-
-
 def out_of_order(worker: MachineWorker) -> OutageReason | None:
     """None while it may be given work, and while it returns."""
     if worker.obstacle:
@@ -97,13 +95,14 @@ def outage_of(reason: object) -> OutageReason:
 
 @contextmanager
 def registering_refusal(worker: MachineWorker) -> Iterator[None]:
-    """A till that is refused because its machine or its box is out of order (503, 507) begins an outage; it does not wait for the register."""
+    """A till that is refused because its machine or its box is out of order (503, 507; 422 of one that refuses all) begins an outage; it does not wait for the register."""
     try:
         yield
     except (NotInUse, NumberReserved, UnknownElsewhere):  # of the other machine of a pair, which has its own register
         raise
-    except (MachineOffline, MachineAttention, LineLost, StorageError) as error:
-        if not worker.closing:
+    except (MachineOffline, MachineAttention, MachineRefused, LineLost, StorageError) as error:
+        is_of_invoice = isinstance(error, MachineRefused) and not worker.refuses_all
+        if not (worker.closing or is_of_invoice):
             worker.spawn(_register(worker, error), "outage")
         raise
 

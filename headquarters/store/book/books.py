@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, and_, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, or_, select, update
 
 from headquarters.core import checks
 from headquarters.core.checks import Missing
@@ -17,7 +17,7 @@ from headquarters.store.findings import settle_passing
 
 Key = tuple[str, str]
 """A book: machine and mode."""
-STORED_COLUMNS = ("max_z", "held", "told_z", "told_by", "last", "closed_at", "ledger")
+PLAIN_COLUMNS = ("max_z", "held", "told_z", "told_by", "closed_at", "ledger")
 
 
 class LockedBook(msgspec.Struct):
@@ -83,14 +83,16 @@ def _locked(connection: Connection, keys: Sequence[Key]) -> dict[Key, LockedBook
     query = select(tables.book).where(or_(*of_mode)).order_by(table.machine, table.mode).with_for_update()
     books = {}
     for row in connection.execute(query):
-        book = LockedBook(
-            row.machine, row.mode, row.max_z, row.held, row.told_z, row.closed_at, row.ledger, row.told_by
-        )
+        book = book_of(row)
         book.was_whole = book.is_whole
         if row.last is not None:
             book.around[row.max_z] = read_record(row.last)
         books[book.key] = book
     return books
+
+
+def book_of(row: Row[Any]) -> LockedBook:
+    return LockedBook(row.machine, row.mode, **{name: getattr(row, name) for name in PLAIN_COLUMNS})
 
 
 def accepted_ledgers(connection: Connection, machines: Sequence[str]) -> dict[str, str]:
@@ -133,22 +135,12 @@ def of_book(book: LockedBook) -> ColumnElement[bool]:
 def keep_books(connection: Connection, books: Sequence[LockedBook], received_at: int | None) -> None:
     """`received_at` when closures of them have come."""
     rows = [
-        {
-            "machine": book.machine,
-            "mode": book.mode,
-            "max_z": book.max_z,
-            "held": book.held,
-            "told_z": book.told_z,
-            "told_by": book.told_by,
-            "last": None if book.last is None else msgspec.msgpack.encode(book.last),
-            "closed_at": book.closed_at,
-            "received_at": received_at or 0,
-            "asked_at": 0,
-            "ledger": book.ledger,
-        }
+        {name: getattr(book, name) for name in ("machine", "mode", *PLAIN_COLUMNS)}
+        | {"last": book.last and msgspec.msgpack.encode(book.last), "received_at": received_at or 0, "asked_at": 0}
         for book in books
     ]
-    upsert(connection, tables.book, rows, replaced=(*STORED_COLUMNS, "received_at") if received_at else STORED_COLUMNS)
+    replaced = (*PLAIN_COLUMNS, "last", *(["received_at"] if received_at else []))
+    upsert(connection, tables.book, rows, replaced)
 
 
 def settle_gaps(connection: Connection, books: Sequence[LockedBook], now: int) -> None:

@@ -77,31 +77,14 @@ def _take_calendar(connection: Connection, received: ReceivedCalendar, now: int)
     if stored is not None:
         return TakeOutcome.DUPLICATE if stored == digest else TakeOutcome.FORK
     row = {
-        "machine": received.machine,
+        **{name: getattr(data, name) for name in ("kind", "number", "period", "first_z", "last_z")},
         "id": data.report_id,
-        "nim": data.nim,
-        "mode": data.mode,
-        "kind": data.kind,
-        "number": data.number,
-        "period": data.period,
-        "ledger_id": data.ledger_id,
-        "epoch": data.epoch,
-        "created_at": received.created_at,
-        "received_at": now,
         "zs": data.z_count,
-        "first_z": data.first_z,
-        "last_z": data.last_z,
-        "certs": data.certs_count,
-        "ttc": data.total_ttc,
-        "ht": data.total_ht,
-        "tva": data.total_tva,
         "grand_ttc": data.grand_total.total_ttc,
         "digest": digest,
         "body": received.message.body,
-        "key_id": received.key_id,
-        "via": received.message.via,
     }
-    connection.execute(table.insert(), row)
+    connection.execute(table.insert(), row | _of_both(received, now))
     return TakeOutcome.STORED
 
 
@@ -232,30 +215,30 @@ class _Taking:
 def _row(received: Received, now: int) -> dict[str, object]:
     data, record = received.data, received.record
     return {
-        "machine": received.machine,
-        "id": record.id,
-        "nim": data.nim,
-        "mode": data.mode,
-        "ledger_id": data.ledger_id,
-        "epoch": data.epoch,
-        "z": record.z,
+        **_of_both(received, now),
+        **{name: getattr(record, name) for name in ("id", "z", "previous_id", "proven")},
         "day": received.day,
         "period_start": instant_millis(data.period_start, "data.period_start"),
         "period_end": instant_millis(data.period_end, "data.period_end"),
-        "created_at": received.created_at,
-        "received_at": now,
+        "groups": msgspec.msgpack.encode([[g.group, g.ht, g.tva, g.ttc] for g in data.by_group]),
+        "payments": msgspec.msgpack.encode([[p.label, p.amount] for p in data.by_payment]),
+        "held": msgspec.msgpack.encode(record),
+        "stream_seq": received.message.stream_seq,
+    }
+
+
+def _of_both(received: Received | ReceivedCalendar, now: int) -> dict[str, object]:
+    """The columns that a Z has like a month or a year."""
+    data = received.data
+    return {
+        **{name: getattr(data, name) for name in ("nim", "mode", "ledger_id", "epoch")},
+        **{name: getattr(received, name) for name in ("machine", "created_at", "key_id")},
         "certs": data.certs_count,
         "ttc": data.total_ttc,
         "ht": data.total_ht,
         "tva": data.total_tva,
-        "groups": msgspec.msgpack.encode([[g.group, g.ht, g.tva, g.ttc] for g in data.by_group]),
-        "payments": msgspec.msgpack.encode([[p.label, p.amount] for p in data.by_payment]),
-        "held": msgspec.msgpack.encode(record),
-        "previous_id": record.previous_id,
-        "proven": record.proven,
-        "key_id": received.key_id,
+        "received_at": now,
         "via": received.message.via,
-        "stream_seq": received.message.stream_seq,
     }
 
 

@@ -16,7 +16,7 @@ from headquarters.core.closure_record import machine_of
 from headquarters.core.lateness import HeardBoot, heard, two_at_once
 from headquarters.core.wording import Fact, Kind
 from headquarters.store import tables
-from headquarters.store.book.books import Key, LockedBook, keep_books, lock_books, missing_of, settle_gaps
+from headquarters.store.book.books import Key, LockedBook, book_of, keep_books, lock_books, missing_of, settle_gaps
 from headquarters.store.database import Database, upsert
 from headquarters.store.findings import keep_fact, settle_passing
 from headquarters.store.revision import hold_revision
@@ -86,7 +86,7 @@ class Presences:
         of_all = select(func.max(closure.z)).where(closure.machine == machine, closure.mode == mode)
         with self._database.read() as connection:
             numbers: list[int] = [*(connection.execute(of_book).first() or ()), connection.scalar(of_all) or 0]
-            body = connection.execute(select(word.body).where(word.machine == machine)).scalar()
+            body = connection.scalar(select(word.body).where(word.machine == machine))
         presence = msgspec.json.decode(body, type=Presence) if body else None
         return max(*numbers, presence.z if presence is not None and presence.mode == mode else 0)
 
@@ -103,11 +103,10 @@ class Presences:
         if machines is not None:
             query = query.where(table.c.machine.in_(machines))
         with self._database.read() as connection:
-            return {row[0]: _last_word(*row) for row in connection.execute(query)}
-
-
-def _last_word(machine: str, received_at: int, body: bytes) -> LastWord:
-    return LastWord(machine, received_at, msgspec.json.decode(body, type=Presence))
+            return {
+                machine: LastWord(machine, received_at, msgspec.json.decode(body, type=Presence))
+                for machine, received_at, body in connection.execute(query)
+            }
 
 
 def _keep_boots(connection: Connection, words: Sequence[HeardPresence], now: int) -> dict[Key, list[HeardBoot]]:
@@ -229,8 +228,7 @@ def _wanted(connection: Connection, words: Sequence[HeardPresence], now: int) ->
         word = asking_words[row.machine]
         if abs(now - row.received_at) < word.quiet:
             continue
-        book = LockedBook(row.machine, row.mode, row.max_z, row.held, row.told_z, row.closed_at, row.ledger)
-        missing = [one for one in missing_of(connection, book) if not one.is_gone]
+        missing = [one for one in missing_of(connection, book_of(row)) if not one.is_gone]
         requests = [] if row.asked is None else msgspec.msgpack.decode(row.asked, type=list[RequestedRange])
         due = checks.due(requests, missing, now)
         wanted.setdefault(row.machine, []).extend(WantedClosures(row.mode, one.first, one.last) for one in due)

@@ -45,12 +45,12 @@ def make_demo(tree: Path) -> subprocess.CompletedProcess[str]:
         command, cwd=tree, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     try:
-        out, result = demo.communicate(timeout=DEMO_SECONDS)
+        out, errors = demo.communicate(timeout=DEMO_SECONDS)
     finally:
         if demo.poll() is None:  # it ends its machine and its daemon itself
             os.killpg(demo.pid, signal.SIGTERM)
             demo.communicate()
-    return subprocess.CompletedProcess(command, demo.returncode, out, result)
+    return subprocess.CompletedProcess(command, demo.returncode, out, errors)
 
 
 def report_of(text: str) -> dict[str, Any]:

@@ -181,7 +181,7 @@ async def test_a_box_before_its_first_start(mcfd: Command, machine: Machine) -> 
     assert checks["machine"]["found"].startswith(f"{NIM} answers: TC 0")
     assert not mcfd.ledger.exists()
     text = mcfd.run("doctor", env={"LC_ALL": "C.UTF-8"}).stdout
-    assert "ÉCHEC      service\N{NO-BREAK SPACE}: personne ne répond à http://127.0.0.1:1" in text
+    assert "ÉCHEC      service\N{NO-BREAK SPACE}: pas de réponse à http://127.0.0.1:1" in text
     assert "→ sudo systemctl restart mcfd" in text
 
 
@@ -203,7 +203,7 @@ async def test_a_line_without_its_machine(impatient: Command, tmp_path: Path) ->
     assert "is not a serial port" in (await doctor(mcfd))["port"]["found"]
     link.unlink()
     with silent_line(link):
-        assert "nobody answers on" in (await doctor(mcfd))["machine"]["found"]
+        assert "no answer on" in (await doctor(mcfd))["machine"]["found"]
         with locked_line(link) as pid:
             checks = await doctor(mcfd)
     assert checks["line"]["found"] == f"held by sleep ({pid})"

@@ -56,14 +56,14 @@ def answering(link, answer: Callable[[bytes], bytes]) -> Iterator[None]:
             thread.join()
 
 
-def modem(expected: bytes) -> bytes:
+def modem(sent: bytes) -> bytes:
     """Command echo, and an answer to a command."""
-    return expected + (b"\r\nOK\r\n" if b"AT\r" in expected else b"")
+    return sent + (b"\r\nOK\r\n" if b"AT\r" in sent else b"")
 
 
-def printer(expected: bytes) -> bytes:
+def printer(sent: bytes) -> bytes:
     """Silent, except about its state."""
-    return b"\x12" if b"\x10\x04\x01" in expected else b""
+    return b"\x12" if b"\x10\x04\x01" in sent else b""
 
 
 def test_a_machine_is_read_and_nothing_changes(tmp_path, machine):
@@ -111,7 +111,7 @@ def test_the_settings_it_writes_make_a_shop_work(tmp_path, machine):
 @pytest.mark.parametrize(
     ("place", "expected"),
     [
-        (silent_line, "nobody answers"),
+        (silent_line, "no answer"),
         (chatty_line, "something talks here, but not as a fiscal machine does"),
         (lambda link: answering(link, modem), "a modem answers here"),
         (lambda link: answering(link, printer), "a printer answers here"),
@@ -135,9 +135,9 @@ def test_a_port_that_another_program_holds_is_left_alone(tmp_path, machine):
     machine.start()
     command = Command(tmp_path)
     with locked_line(machine.link) as pid:
-        output = command.run("machine", "probe", str(machine.link))
-        assert (output.returncode, output.stdout) == (3, "")
-        assert f"sleep ({pid})" in output.stderr
+        done = command.run("machine", "probe", str(machine.link))
+        assert (done.returncode, done.stdout) == (3, "")
+        assert f"sleep ({pid})" in done.stderr
     gone = command.run("machine", "probe", str(tmp_path / "nothing"))
     assert gone.returncode == 3
     assert "no such device" in gone.stderr

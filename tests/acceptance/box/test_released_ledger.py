@@ -38,8 +38,8 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Shop, dict[
 
 def test_each_retry_gets_the_answer_of_then(left: tuple[Shop, dict[str, Any]]) -> None:
     """The same key and body: status and body as 0.1.0 gave them, for sales, credit notes, cash and Z, live and sandbox."""
-    shop, result = left
-    for each in result["asked"]:
+    shop, record = left
+    for each in record["asked"]:
         path = f"/v1/mcf/{each['nim']}/{each['path']}"
         headers = shop.headers(each["mode"], each["nim"], each["key"])
         answer = shop.http.post(path, json=each["body"], headers=headers)
@@ -53,8 +53,8 @@ def test_each_retry_gets_the_answer_of_then(left: tuple[Shop, dict[str, Any]]) -
 @pytest.mark.parametrize("nim", [NIM, SECOND])
 def test_reports_and_papers_stay_as_they_were(left: tuple[Shop, dict[str, Any]], nim: str) -> None:
     """The open period, the closed one and the range have the figures of then, the withholding of then among them; a ticket has its amounts."""
-    shop, result = left
-    reports = result["reports"][nim]
+    shop, record = left
+    reports = record["reports"][nim]
     for name, path in (("x", "reports/x"), ("a", "reports/a"), ("z", "reports/z/1"), ("reports", "reports")):
         found, before = shop.get(path, nim=nim).json(), reports[name]
         moving = ("period_end", "from", "to")
@@ -82,11 +82,11 @@ def test_the_shop_goes_on(left: tuple[Shop, dict[str, Any]], nim: str) -> None:
 def test_papers_of_then_have_the_counters_of_the_law(left: tuple[Shop, dict[str, Any]]) -> None:
     """SECeF 2.10.4: once a new sale has shown that the machine's FC is FVC, a local sale of then has it too; an export has a question mark. The journal's
     receipt says the same, a retry what 0.1.0 said."""
-    shop, result = left
+    shop, record = left
     seen = set()
     for nim in (NIM, SECOND):
         assert shop.certify(invoice(f"N-{nim}"), nim=nim).status_code == 200
-    for each in result["asked"]:
+    for each in record["asked"]:
         answer, kind = each["answer"], each["body"].get("invoiceType")
         if each["mode"] != "live" or each["status"] != 200 or kind not in ("FV", "EV"):
             continue

@@ -189,8 +189,8 @@ def test_what_needs_a_restart_is_named_each_time(reloaded: Reloaded) -> None:
     reloaded.edit(f"port = {shop.port}", "port = 1")
     reloaded.append('operator_name = "Caisse 9"')
     for _ in range(2):
-        text = reloaded.hup("reload.needs_restart")
-        assert text["keys"] == ["server.port", "machine[0].operator_name"]
+        event = reloaded.hup("reload.needs_restart")
+        assert event["keys"] == ["server.port", "machine[0].operator_name"]
     assert shop.http.get("/health/ready").status_code == OK
 
 
@@ -207,9 +207,9 @@ def test_a_bad_file_is_one_line_and_changes_nothing(reloaded: Reloaded, tmp_path
         ("[[machine]\n", "TOML"),
     ):
         shop.config_file.write_text(good + text)
-        words = reloaded.hup("reload.refused")
-        assert reason in words["reason"]
-        assert "%%%" not in words["reason"]
+        event = reloaded.hup("reload.refused")
+        assert reason in event["reason"]
+        assert "%%%" not in event["reason"]
     shop.config_file.unlink()
     assert str(shop.config_file) in reloaded.hup("reload.refused")["reason"]
     assert len(shop.events("reload.done")) == taken_before

@@ -138,10 +138,10 @@ def test_two_machines(box: Box, machine: Machine, other: Machine) -> None:
 def test_what_is_on_a_line_without_a_machine(box: Box, machine: Machine, tmp_path: Path) -> None:
     """Nobody, somebody else, a program that has it open, no port at all: each told apart, all at once, in bounded time; the
     machine among them is found."""
-    stored, paths = tmp_path / "held", (tmp_path / "silent", tmp_path / "chatty")
-    with silent_line(paths[0]), chatty_line(paths[1]), silent_line(stored), locked_line(stored) as pid:
+    locked, paths = tmp_path / "held", (tmp_path / "silent", tmp_path / "chatty")
+    with silent_line(paths[0]), chatty_line(paths[1]), silent_line(locked), locked_line(locked) as pid:
         began = time.monotonic()
-        result = box.setup_json(*paths, stored, tmp_path / "missing", machine.link)
+        result = box.setup_json(*paths, locked, tmp_path / "missing", machine.link)
         took = time.monotonic() - began
     assert [port["why"] for port in result["ports"]] == ["silent", "stranger", "busy", "missing", None]
     assert f"sleep ({pid})" in result["ports"][2]["reason"]
@@ -154,7 +154,7 @@ def test_no_machine_at_all(box: Box, tmp_path: Path) -> None:
     with silent_line(tmp_path / "silent") as line:
         done = box.setup(line)
     assert done.returncode == 1
-    assert "nobody answers" in done.stdout
+    assert "no answer" in done.stdout
     assert "no machine has answered. Is it switched on" in done.stderr
     assert not box.config.exists()
     assert not box.ledger.exists()
@@ -246,9 +246,9 @@ def test_what_root_writes_the_daemon_can_use(box: Box, machine: Machine) -> None
         assert box.setup(machine.link, more=("--network", "https")).returncode == 0
         status = box.config.stat()
         assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (0, UNPRIVILEGED_UID, 0o640)
-        rows = [box.ledger, *(state / "tls").iterdir(), state / "tls"]
-        assert len(rows) == 5
-        assert {path.stat().st_uid for path in rows} == {UNPRIVILEGED_UID}
+        paths = [box.ledger, *(state / "tls").iterdir(), state / "tls"]
+        assert len(paths) == 5
+        assert {path.stat().st_uid for path in paths} == {UNPRIVILEGED_UID}
 
 
 def test_what_a_start_would_refuse_is_not_written(box: Box, machine: Machine) -> None:

@@ -47,9 +47,9 @@ console.log(JSON.stringify(found));
 
 def in_node(script: str, url: str, key: str, nim: str, cases: dict[str, str]) -> dict[str, Any]:
     need("node")
-    result = json.dumps({"url": url, "key": key, "nim": nim, "cases": cases})
+    settings = json.dumps({"url": url, "key": key, "nim": nim, "cases": cases})
     text = JS % ((CLIENTS / "js/index.mjs").as_uri(), script)
-    command = ["node", "--input-type=module", "-e", text, result]
+    command = ["node", "--input-type=module", "-e", text, settings]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

@@ -56,13 +56,13 @@ EXPECTED = {
 def test_counters_are_those_that_the_machine_told(shop: Shop, nim: str) -> None:
     """The counter of the type, all transactions, the type; the same on the ticket in each form, with the machine as NIM-ACNT, in the journal, and on the
     page. What is found by C1h after a lost answer has the counter where it is certain: an export never, a sale right after one that was told."""
-    rows = [sold(shop, nim, str(at), kind) for at, kind in enumerate(("FV", "FT", "EV", "ET", "FA", "EA", "FV"))]
-    assert [receipt["counters"] for receipt in rows] == list(EXPECTED[nim])
+    receipts = [sold(shop, nim, str(at), kind) for at, kind in enumerate(("FV", "FT", "EV", "ET", "FA", "EA", "FV"))]
+    assert [receipt["counters"] for receipt in receipts] == list(EXPECTED[nim])
     lost = [sold(shop, nim, "lost", kind, is_lost=True) for kind in ("FV", "EV", "EA")]
     own = {NIM: 6, LOCAL: 4, OWN: 3}[nim]
     assert [receipt["counters"] for receipt in lost] == [f"{own}/8 FV", "?/9 EV", "?/10 EA"]
     cookie = "; ".join(f"{name}={value}" for name, value in session_of(shop, "manager").items())
-    for receipt in (*rows, *lost):
+    for receipt in (*receipts, *lost):
         certification = f"certifications/{receipt['codeSecef']}"
         assert shop.get(certification, nim=nim).json()["receipt"] == receipt
         paper = f"{certification}/ticket"

@@ -33,16 +33,16 @@ def test_a_certification_is_told_at_once(shop: Shop) -> None:
         receipt = certified(shop.certify(invoice(fresh())))
         with within(5, *shop.pids):
             for screen in (one, other):
-                (result,) = screen.wait_for("cert.issued")
-                assert result.data == receipt
+                (event,) = screen.wait_for("cert.issued")
+                assert event.data == receipt
 
 
 def test_a_closure_is_told_with_its_report(shop: Shop) -> None:
     """The data is the Z as the till got it."""
     with Screen(shop) as screen:
         report = shop.close_period().json()
-        (result,) = screen.wait_for("closure.created")
-    assert result.data == report
+        (event,) = screen.wait_for("closure.created")
+    assert event.data == report
 
 
 def test_each_key_hears_its_own_book(shop: Shop) -> None:
@@ -69,10 +69,10 @@ def test_nothing_is_missed_in_between(shop: Shop) -> None:
     with Screen(shop, last=last) as screen:
         screen.wait_for("cert.issued", 60)
         missed.append(certified(shop.certify(invoice(fresh()))))
-        result = screen.wait_for("cert.issued", 61)
-    assert [event.data["codeSecef"] for event in result] == [receipt["codeSecef"] for receipt in missed]
-    assert first["codeSecef"] not in {event.data["codeSecef"] for event in result}
-    assert [event.id for event in result] == sorted({event.id for event in result})
+        events = screen.wait_for("cert.issued", 61)
+    assert [event.data["codeSecef"] for event in events] == [receipt["codeSecef"] for receipt in missed]
+    assert first["codeSecef"] not in {event.data["codeSecef"] for event in events}
+    assert [event.id for event in events] == sorted({event.id for event in events})
 
 
 def test_without_a_last_event_it_begins_now(shop: Shop) -> None:

@@ -207,14 +207,14 @@ def test_the_secret_may_be_a_credential_of_systemd(
 @pytest.fixture
 def free(tmp_path: Path) -> Iterator[Callable[[Path], HookedShop]]:
     """A shop whose daemon finds its credentials in that folder."""
-    items: list[HookedShop] = []
+    shops: list[HookedShop] = []
 
     def make(credentials: Path) -> HookedShop:
-        items.append(HookedShop(tmp_path, environ={"CREDENTIALS_DIRECTORY": str(credentials)}))
-        return items[0].__enter__()
+        shops.append(HookedShop(tmp_path, environ={"CREDENTIALS_DIRECTORY": str(credentials)}))
+        return shops[0].__enter__()
 
     yield make
-    for shop in items:
+    for shop in shops:
         shop.__exit__(None, None, None)
 
 

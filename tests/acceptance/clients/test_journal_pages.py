@@ -138,7 +138,7 @@ def test_a_query_that_cannot_be_read(shop: Shop, query: dict[str, Any], field: s
 
 
 @pytest.mark.parametrize(
-    ("query", "kind"),
+    ("options", "kind"),
     [
         ({"headers": {"accept": "text/csv"}}, "text/csv; charset=utf-8"),
         ({"headers": {"accept": "text/html, text/csv;q=0.9"}}, "text/csv; charset=utf-8"),
@@ -149,10 +149,10 @@ def test_a_query_that_cannot_be_read(shop: Shop, query: dict[str, Any], field: s
         ({"headers": {"accept": "text/csv"}, "params": {"format": "json"}}, "application/json"),
     ],
 )
-def test_the_form_is_asked_for(shop: Shop, query: dict[str, Any], kind: str) -> None:
+def test_the_form_is_asked_for(shop: Shop, options: dict[str, Any], kind: str) -> None:
     """By `format`, or else by `Accept`; what is not there comes as JSON."""
-    query["headers"] = {**shop.headers(), **query["headers"]}
-    answer = shop.http.get(f"/v1/mcf/{NIM}/certifications", **query)
+    options["headers"] = {**shop.headers(), **options["headers"]}
+    answer = shop.http.get(f"/v1/mcf/{NIM}/certifications", **options)
     assert (answer.status_code, answer.headers["content-type"]) == (200, kind)
 
 

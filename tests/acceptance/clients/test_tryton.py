@@ -61,7 +61,7 @@ def _hash(*files: Path) -> str:
 
 
 def sold(python: Path, url: str, key: str, **more: Any) -> dict[str, Any]:
-    query = json.dumps({"url": url, "nim": NIM, "key": key, "count": SALES, **more})
+    settings = json.dumps({"url": url, "nim": NIM, "key": key, "count": SALES, **more})
     environ = {
         **os.environ,
         "DB_NAME": ":memory:",
@@ -71,7 +71,7 @@ def sold(python: Path, url: str, key: str, **more: Any) -> dict[str, Any]:
     (python.parents[2] / "trytond.conf").write_text("[database]\nuri = sqlite://\n[mcf]\npatience = 3\n")
     script = TREE / "tests/support/tryton_till.py"
     done = subprocess.run(
-        [str(python), str(script), query], capture_output=True, text=True, env=environ, timeout=SECONDS, check=False
+        [str(python), str(script), settings], capture_output=True, text=True, env=environ, timeout=SECONDS, check=False
     )
     assert done.returncode == 0, done.stderr[-4000:]
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

@@ -104,8 +104,8 @@ def test_a_sale_is_credited_once_however_its_reference_is_written(pair: Shop) ->
         for at, spelling in enumerate(SPELLINGS):
             answer = pair.certify(credit(f"Y-{by}-x{at}", spelling.format(**names), 1), path="credit-note", nim=by)
             assert (answer.status_code, answer.json()["code"]) == (409, "CREDIT_EXCEEDS_ORIGINAL")
-    content = {r["creditNoteRef"] for r in pair.get("certifications", nim=LOCAL).json()["certifications"]} - {""}
-    assert content == {f"{sale['nim']}-{sale['fvc']}"}
+    references = {r["creditNoteRef"] for r in pair.get("certifications", nim=LOCAL).json()["certifications"]} - {""}
+    assert references == {f"{sale['nim']}-{sale['fvc']}"}
     pair.verify()
 
 

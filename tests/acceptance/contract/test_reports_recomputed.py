@@ -221,10 +221,10 @@ def assert_everything_occurs(journal: list[dict[str, Any]], seed: int) -> None:
     assert {record["request"]["priceMode"] for record in journal} == {"TTC", "HT"}, seed
 
 
-def assert_fvc(found: dict[str, Any], stored: list[dict[str, Any]], seed: int) -> None:
+def assert_fvc(found: dict[str, Any], records: list[dict[str, Any]], seed: int) -> None:
     sales = [
         record["fvc"]
-        for record in stored
+        for record in records
         if record["invoiceType"][0] + record["invoiceType"][1] not in ("FA", "EA") and record["fvc"]
     ]
     if sales:

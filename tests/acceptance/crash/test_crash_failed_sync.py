@@ -50,15 +50,15 @@ def test_a_failed_sync_of_a_certification(lane: Lane) -> None:
 
     found = fails_at_each_sync(lane, certify, lambda key: lane.certified_once(bodies[key], key), max(3, MOST))
     assert found >= 3
-    result = lane.shop.http.get("/health/ready")
-    assert result.status_code == 200
-    assert "disk" in result.json()["disk"]
+    answer = lane.shop.http.get("/health/ready")
+    assert answer.status_code == 200
+    assert "disk" in answer.json()["disk"]
     assert lane.shop.events("disk.failing")
     code, output = lane.mcfd("doctor")
     assert code == 1
     assert "mcfd backup --all" in output
-    rows = [file for file in lane.shop.ledger.parent.glob("*.failed-*") if not file.name.endswith("-wal")]
-    assert len(rows) == 2
+    copies = [file for file in lane.shop.ledger.parent.glob("*.failed-*") if not file.name.endswith("-wal")]
+    assert len(copies) == 2
 
 
 def test_a_failed_sync_of_a_z(lane: Lane) -> None:

@@ -26,9 +26,9 @@ Tried = Callable[[str, Sequence[Point], Callable[[Lane, Point], object]], int]
 @pytest.fixture(scope="module")
 def lanes(tmp_path_factory: pytest.TempPathFactory, nursery: Nursery) -> Iterator[list[Lane]]:
     folder: Path = tmp_path_factory.mktemp("lanes")
-    rows = [Lane(folder / f"lane-{at}", nursery) for at in range(LANES)]
-    with rows[0], rows[1]:
-        yield rows
+    lanes = [Lane(folder / f"lane-{at}", nursery) for at in range(LANES)]
+    with lanes[0], lanes[1]:
+        yield lanes
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from support.shop import NIM, Shop, invoice, wait_for
 
 from daemon.operations import CreateKey
 from daemon.store.tables.book import attempts
+from daemon.store.tables.book.settlements import settlements as read_settlements
 
 Put = Callable[[Lane, Path], None]
 
@@ -96,7 +97,7 @@ def test_an_invoice_of_somebody_else_in_the_middle_of_ours_is_not_guessed_at(tmp
         assert answer.status_code == 200, answer.text
         assert answer.json()["codeSecef"] == machine.certified()[-1]["code"]
         [book, *_] = shop.with_store(lambda store: store.journal.books())
-        settlements = shop.with_store(lambda store: store.decisions.settlements(book))
+        settlements = shop.with_store(lambda store: store.decisions.read(read_settlements, book))
         assert [(s.decision, s.reason) for s in settlements] == [
             ("abandoned", "seen on the machine's journal"),
             ("adopted", "seen on the machine's journal"),

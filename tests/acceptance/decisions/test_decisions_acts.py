@@ -66,9 +66,9 @@ def test_a_report_on_paper_comes_back_as_it_was(tmp_path: Path) -> None:
         for report in ("x", "a", "articles"):
             assert shop.get(f"reports/{report}/ticket").status_code == 200
         certified(shop.certify(invoice("R-2", 7000)))
-        value = lines(shop, "report")
-        assert [line["kind"] for line in value] == ["X", "A", "articles"]
-        for line in value:
+        reports = lines(shop, "report")
+        assert [line["kind"] for line in reports] == ["X", "A", "articles"]
+        for line in reports:
             assert line["report"]["total_ttc"] == 5000
             assert shop.get(f"reports/given/{line['id']}").json() == line["report"]
         problem(shop.get("reports/given/999"), 404, "NOT_FOUND")

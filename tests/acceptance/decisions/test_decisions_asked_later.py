@@ -76,17 +76,17 @@ def test_decision_36_what_was_refused_before_38h_says_why(shop: Shop) -> None:
         shop.certify({**invoice(key, 15_001), **note}, key=key, path="credit-note"), 409, "CREDIT_EXCEEDS_ORIGINAL"
     )
     outcome = found(shop, key)
-    content = {name: value for name, value in outcome["problem"].items() if name != "request_id"}
-    assert (outcome["status"], content) == ("abandoned", {name: answered[name] for name in content})
-    assert (content["original_ttc"], content["credited_ttc"]) == (15_000, 15_001)
+    refusal = {name: value for name, value in outcome["problem"].items() if name != "request_id"}
+    assert (outcome["status"], refusal) == ("abandoned", {name: answered[name] for name in refusal})
+    assert (refusal["original_ttc"], refusal["credited_ttc"]) == (15_000, 15_001)
     lines = shop.get("certifications").json()["certifications"]
     (line,) = (each for each in lines if each["invoiceNumber"] == key)
     assert line["reason"] == f"not sent: {answered['detail']}"
     export = {**note, "invoiceType": "EA"}
     answer = shop.certify({**invoice(fresh()), **export}, key=(other := fresh()), path="credit-note")
     assert answer.status_code == 422
-    content = found(shop, other)["problem"]
-    assert (content["code"], content["errors"]) == ("INVALID_REQUEST", answer.json()["errors"])
+    refusal = found(shop, other)["problem"]
+    assert (refusal["code"], refusal["errors"]) == ("INVALID_REQUEST", answer.json()["errors"])
 
 
 def test_decision_36_a_request_that_is_under_way(shop: Shop) -> None:

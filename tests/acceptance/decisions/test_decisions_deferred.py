@@ -7,7 +7,8 @@ from typing import Any
 
 import httpx
 import pytest
-from support.shop import NIM, Shop, invoice, wait_for
+from support.ledgers.ledger import query
+from support.shop import IFU, NIM, Machine, Shop, invoice, wait_for
 from support.till import certified, fresh, invalid, problem, untouched
 
 ASYNC = {"Prefer": "respond-async"}
@@ -177,9 +178,53 @@ def test_what_the_machine_refuses_is_refused(own_shop: Shop) -> None:
         taken(defer(shop, invoice(key), key=key))
     wait_for(lambda: len(shop.events("sale.put_off")) >= 2, "two refusals")
     assert {request_state(shop, key)["status"] for key in keys} == {"waiting"}
+    assert events(shop, "cert.refused") == []  # each of them waits again
     shop.machines[0].order("mode", mode="active")
     certified(shop.certify(invoice(fresh())))
     assert [settled(shop, key)["invoiceNumber"] for key in keys] == keys
+
+
+def test_one_that_the_machine_does_not_take(tmp_path: Path) -> None:
+    """It is refused once, with one event; it has no slip any more, its number is free again, and those behind it are certified."""
+    with Shop(tmp_path, machines=(Machine(tmp_path, NIM, IFU, "--name-most", "20"),)) as shop:
+        shop.start()
+        number, key, next_key = fresh(), fresh(), fresh()
+        long_name = {"name": "A" * 21, "taxGroup": "B", "unitPrice": 15000, "quantity": 1}
+        ticket = taken(defer(shop, invoice(number, items=[long_name]), key=key))["ticket"]
+        taken(defer(shop, invoice(next_key), key=next_key))
+        settled(shop, next_key)
+        found = request_state(shop, key)
+        assert (found["status"], found["problem"]["code"]) == ("refused", "MACHINE_REFUSED")
+        (refused,) = events(shop, "cert.refused")
+        assert refused > 0
+        problem(shop.http.get(ticket, headers=shop.headers()), 404, "NOT_FOUND")
+        certified(shop.certify(invoice(number)))
+        shop.verify()
+
+
+def test_one_that_the_machine_computes_otherwise_stops_no_other(own_shop: Shop) -> None:
+    """The rate of a group was changed while it waited: it is refused, once, and what is behind it is certified."""
+    shop, machine, key, next_key = own_shop, own_shop.machines[0], fresh(), fresh()
+    machine.kill()
+    wait_for(lambda: not shop.is_ready(), "the machine's death")
+    taken(defer(shop, invoice(key), key=key))
+    exempt = {"name": "Article", "taxGroup": "A", "unitPrice": 500, "quantity": 1}
+    body = invoice(next_key, items=[exempt], payments=[{"method": "E", "amount": 500}])
+    taken(defer(shop, body, key=next_key))
+    shop.kill_daemon()
+    machine.start()
+    machine.order("options", rates={"B": 2000})
+    shop.start_daemon()
+    settled(shop, next_key)
+    wait_for(lambda: request_state(shop, key)["status"] == "refused", "its refusal")
+    assert [ended["outcome"] for ended in shop.events("certification.ended")] == ["refused", "certified"]
+    assert len(events(shop, "cert.refused")) == 1
+    shop.verify()
+
+
+def events(shop: Shop, kind: str) -> list[int]:
+    """What the events of that kind are about."""
+    return [ref for (ref,) in query(shop.ledger, "SELECT ref_id FROM event WHERE type = ? ORDER BY id", kind)]
 
 
 def test_a_restored_copy_certifies_no_sale_twice(own_shop: Shop) -> None:

@@ -219,5 +219,10 @@ def test_a_years_journal_is_made_and_downloaded(person: People, shop: Shop) -> N
     totals = awa.context.request.get(f"{awa.base}/ui/files/a/json").json()
     certified = [line for line in lines if ";certifiée;" in line]  # movements of cash are in it too
     assert (totals["kind"], totals["certs_count"]) == ("A", len(certified))
+    taxes = awa.context.request.get(f"{awa.base}/ui/vat/csv").text().splitlines()
+    assert (taxes[0], taxes[-1]) == (
+        "\ufeffGroupe;HT;TVA;TTC",
+        f"Total;{totals['total_ht']};{totals['total_tva']};{totals['total_ttc']}",
+    )
     rows = awa.context.request.get(f"{awa.base}/ui/files/closures/csv").text().splitlines()
     assert len(rows) == 1 + len(zs(shop))

@@ -274,7 +274,7 @@ def test_the_log_reads(person: People) -> None:
     tech.complaints.clear()  # Chromium notes the 401
     tech.log_in("technician")
     page = tech.go("/ui/log?only=serious")
-    expect(page.get_by_test_id("log-line").first).to_contain_text("somebody gave a wrong name or password")
+    expect(page.get_by_test_id("log-line").first).to_contain_text("a login failed: wrong name or password")
     expect(tech.go("/ui/log?q=mcfd+started").get_by_test_id("log-line")).to_have_count(1)
 
 

@@ -92,7 +92,7 @@ def test_nobody_makes_a_link_up(own: Shop) -> None:
 
 
 def test_a_link_ends_with_the_daemon_that_made_it(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Its key is in no file: whoever reads the disk cannot sign one."""
+    """Its key is in no file: whoever reads the disk cannot sign one. The customer reads what to do, and is not led to the shop's own screens."""
     with Shop(tmp_path_factory.mktemp("restarted")) as shop:
         shop.start()
         create_users(shop, ("seller",))
@@ -101,4 +101,7 @@ def test_a_link_ends_with_the_daemon_that_made_it(tmp_path_factory: pytest.TempP
         shop.stop_daemon()
         shop.start_daemon()
         with client(shop) as customer:
-            assert customer.get(link).status_code == 404
+            answer = customer.get(link, headers={"Accept-Language": "fr"})
+        assert answer.status_code == 404
+        assert "demandez-en un autre au magasin" in answer.text
+        assert "Retour à aujourd" not in answer.text

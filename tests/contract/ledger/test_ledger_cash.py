@@ -11,6 +11,7 @@ from daemon.core.errors import TooManyCashMoves
 from daemon.core.ledger.entries import CashMove, CashTotal, Placed
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import uniqueness
+from daemon.store.tables.book.acts import cash_between, cash_moves, cash_of_period
 
 
 def deposit(amount: int) -> CashMove:
@@ -34,7 +35,7 @@ async def move(till: Till, what: CashMove, *, later: int = MINUTE, key: str = ""
 
 async def drawer_of_open_period(till: Till) -> CashTotal:
     aggregate = await till.store.ledger.aggregate(till.book)
-    return await till.store.ledger.cash_of_period(till.book, aggregate.period_start)
+    return till.store.ledger.peek(cash_of_period, till.book, aggregate.period_start)
 
 
 async def test_each_movement_is_in_exactly_one_z(path: Path) -> None:
@@ -69,9 +70,9 @@ async def test_movements_are_listed_by_time(path: Path) -> None:
         for amount in (1, 2, 3):
             await move(till, deposit(amount))
         start, end = till.at - MINUTE, till.at + 1
-        assert await store.ledger.cash_between(till.book, start, end) == CashTotal(5, 0)
-        listed = await store.ledger.cash_moves(till.book, start=0, end=end, after=0, limit=2)
-        rest = await store.ledger.cash_moves(till.book, start=0, end=end, after=listed[-1].id, limit=2)
+        assert await store.ledger.read(cash_between, till.book, start, end) == CashTotal(5, 0)
+        listed = await store.ledger.read(cash_moves, till.book, start=0, end=end, after=0, limit=2)
+        rest = await store.ledger.read(cash_moves, till.book, start=0, end=end, after=listed[-1].id, limit=2)
     assert [_amount(placed) for placed in (*listed, *rest)] == [1, 2, 3]
 
 
@@ -116,7 +117,7 @@ async def test_a_movement_of_a_wrong_clock_is_set_right_with_its_book(path: Path
         await store.ledger.aggregate(till.book)
         right = till.at - 3653 * DAY + MINUTE
         await store.decisions.repair_time(till.book, now=right, ahead=3653 * DAY, reason="wrong year")
-        assert await store.ledger.cash_between(till.book, 0, right + 1) == CashTotal(9, 0)
+        assert await store.ledger.read(cash_between, till.book, 0, right + 1) == CashTotal(9, 0)
     assert query(path, "SELECT count(*) FROM entry WHERE chained_at IS NOT NULL") == [(1,)]
     assert verify(path).problems == ()
 

@@ -18,6 +18,7 @@ from daemon.core.ledger.tally import contribution
 from daemon.core.machine.state import FiscalCounters
 from daemon.store import Store
 from daemon.store.tables.book import attempts
+from daemon.store.tables.book.books import accept_time
 
 KEY, BODY = b"k" * 16, b"f" * 16
 
@@ -244,7 +245,7 @@ async def test_events_are_written_with_what_they_tell(store: Store, till: Till) 
         ("cert.issued", sale.id, ""),
         ("closure.created", 1, ""),
         ("mcf.disconnected", 0, "unplugged"),
-        ("cert.in_doubt", attempt_id, ""),
+        ("cert.in_doubt", attempt_id, "what was found"),
         ("mcf.attention", attempt_id, "what was found"),
     ]
     assert [e.id for e in await store.events.after(till.book, events[1].id)] == [event.id for event in events[2:]]
@@ -365,5 +366,5 @@ async def test_a_clock_that_was_confirmed_is_so_for_every_book(store: Store, til
     other = await Till.of(store, "EL02000099-1")
     for upto in (0, START):
         if upto:
-            await store.decisions.accept_time(upto)
+            await store.decisions.write(accept_time, upto)
         assert [(await store.ledger.state(each.book)).accepted_to for each in (till, other)] == [upto, upto]

@@ -15,7 +15,7 @@ from support.ledgers.ledger import MINUTE, NIM, START, Till, invoice, opened
 from daemon.core.ledger.attempt import Record
 from daemon.store import Store
 from daemon.store.tables import journal
-from daemon.store.tables.journal import Page
+from daemon.store.tables.journal import Page, of_customer
 
 ALWAYS = 1 << 62
 
@@ -193,8 +193,8 @@ async def test_entries_of_a_customer_are_told_slice_by_slice(store: Store, till:
         found: list[Record] = []
         before = 0
         while True:
-            piece, before = await store.journal.of_customer(
-                till.book, Page(0, ALWAYS, limit=1, before_seq=before), wanted
+            piece, before = await store.journal.read(
+                of_customer, till.book, Page(0, ALWAYS, limit=1, before_seq=before), wanted
             )
             found += piece
             if not before:

@@ -14,6 +14,7 @@ from daemon.core.errors import InvalidRequest, ZNumberUnknown
 from daemon.core.machine.state import FiscalCounters
 from daemon.store import Store
 from daemon.store.maintenance.backup import backup, restore
+from daemon.store.maintenance.numbers import hear
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.high_water import mark_path
 
@@ -157,7 +158,7 @@ async def test_an_answer_survives_further_restores_too(
         if how == "said":
             await store.decisions.say_last_z(till.book, 4)
         elif how == "upstream":
-            assert await store.decisions.hear_last_z(till.book, 4)
+            assert await store.decisions.write(hear, till.book, 4)
         assert (await till.close()).z_number == 5
     assert restore(copies[which], path, at=START).asks == ()
     assert await close(path, 1) == [6]

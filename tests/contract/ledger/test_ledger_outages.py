@@ -15,6 +15,7 @@ from daemon.core.ledger.outage import Notice, Outage
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import outages
+from daemon.store.tables.book.outages import outages_between
 
 
 async def begin(till: Till, *, lasted: int = 5 * MINUTE, reason: str = "line_lost") -> Outage | None:
@@ -43,7 +44,7 @@ def lasting(till: Till) -> Outage | None:
 
 
 async def listed(till: Till, start: int = 0, end: int = 1 << 60, *, after: int = 0, limit: int = 100) -> list[int]:
-    found = await till.store.ledger.outages_between(till.book, start=start, end=end, after=after, limit=limit)
+    found = await till.store.ledger.read(outages_between, till.book, start=start, end=end, after=after, limit=limit)
     return [outage.number for outage in found]
 
 
@@ -101,7 +102,7 @@ async def test_what_certifies_is_not_out_of_order(path: Path) -> None:
         assert lasting(till) is not None
         record = await till.sell()
         assert lasting(till) is None
-        (only,) = await store.ledger.outages_between(till.book, start=0, end=1 << 60, after=0, limit=9)
+        (only,) = await store.ledger.read(outages_between, till.book, start=0, end=1 << 60, after=0, limit=9)
         assert only.until == record.ended_at - record.line_ms
     assert query(path, "SELECT count(*) FROM event WHERE type = 'machine.back'") == [(1,)]
     assert verify(path).problems == ()
@@ -128,7 +129,7 @@ async def test_who_was_notified_is_noted_once(path: Path) -> None:
         with pytest.raises(NotFound):
             await notify(till, 2)
         await end(till)
-        (only,) = await store.ledger.outages_between(till.book, start=0, end=1 << 60, after=0, limit=9)
+        (only,) = await store.ledger.read(outages_between, till.book, start=0, end=1 << 60, after=0, limit=9)
         assert only.notices == (
             Notice("administration", "A-1", till.at - MINUTE),
             Notice("distributor", "A-1", till.at),
@@ -194,7 +195,7 @@ async def test_a_repair_of_the_time_holds_for_outages(path: Path) -> None:
         till.at += HOUR
         await end(till)
         await store.decisions.repair_time(till.book, now=START + DAY, ahead=100 * DAY, reason="wrong month")
-        (only,) = await store.ledger.outages_between(till.book, start=0, end=1 << 60, after=0, limit=9)
+        (only,) = await store.ledger.read(outages_between, till.book, start=0, end=1 << 60, after=0, limit=9)
     assert only.until - only.since == HOUR + 5 * MINUTE
     assert only.until < START + DAY
     assert verify(path).problems == ()

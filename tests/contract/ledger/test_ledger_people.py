@@ -13,6 +13,7 @@ from daemon.core.audit import Actor
 from daemon.core.errors import InvalidRequest, NotFound
 from daemon.core.keys import KeyTerms
 from daemon.store.maintenance.verify import verify
+from daemon.store.tables.audit import broken_entry
 
 SHELL = Actor("shell:root")
 SHOP = Actor("user:awa", "192.168.1.7")
@@ -113,7 +114,7 @@ async def test_everything_is_in_the_audit_log(tmp_path: Path) -> None:
         ]
         assert entries[-1].detail == {"nim": NIM, "mode": "live", "label": "caisse 1", "role": "manager", "lane": "lan"}
         assert [entry.id for entry in await store.audit.newest(limit=2, before=3)] == [2, 1]
-        assert await store.audit.broken_entry() is None
+        assert await store.audit.read(broken_entry) is None
     assert verify(path).clean
 
 
@@ -179,8 +180,8 @@ async def test_a_long_audit_log_is_read_in_pieces(tmp_path: Path, monkeypatch: p
     async with opened(path) as store:
         for label in "abcde":
             await store.api_keys.create(NIM, "live", label, at=START, by=SHELL)
-        assert await store.audit.broken_entry() is None
+        assert await store.audit.read(broken_entry) is None
         tamper(path, "UPDATE audit SET at = at + 1 WHERE id = 4")
-        broken = await store.audit.broken_entry()
+        broken = await store.audit.read(broken_entry)
         assert broken is not None
         assert broken.id == 4

@@ -15,6 +15,7 @@ from daemon.core.ledger.book import Book
 from daemon.core.machine.state import FiscalCounters
 from daemon.store import Store
 from daemon.store.maintenance import numbers
+from daemon.store.maintenance.numbers import hear
 from daemon.store.sqlite.high_water import HighWater, Mark, book_name, mark_path, read_marks
 from daemon.store.tables.book import books, entries
 
@@ -192,7 +193,7 @@ async def test_when_headquarters_is_heard(
         await store.ledger.write(partial(books.new_book, nim=NIM, mode="live"))
     if has_question:
         await store.ledger.write(partial(numbers.require_z_number, book=till.book))
-    assert await store.decisions.hear_last_z(till.book, 7) is wanted
+    assert await store.decisions.write(hear, till.book, 7) is wanted
     assert (await till.close()).z_number == (8 if wanted else closures + 1)
 
 

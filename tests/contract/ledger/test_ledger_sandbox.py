@@ -22,6 +22,7 @@ from daemon.store import Store
 from daemon.store.maintenance import sandbox
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import attempts, uniqueness
+from daemon.store.tables.book.acts import cash_of_period
 from daemon.store.tables.book.books import BookStart, read_start
 
 BATCH = 7
@@ -91,7 +92,7 @@ async def figures(till: Till) -> tuple[object, dict[int, Tally]]:
     """X, and what was sold since each of the last records."""
     ledger = till.store.ledger
     x = x_report(till.book, await ledger.aggregated(till.book), till.at)
-    cash = await ledger.cash_of_period(till.book, (await ledger.aggregated(till.book)).period_start)
+    cash = ledger.peek(cash_of_period, till.book, (await ledger.aggregated(till.book)).period_start)
     sql = "SELECT ended_at FROM certification WHERE book_id = ? AND seq IS NOT NULL ORDER BY seq DESC LIMIT 40"
     times = [at for (at,) in ledger._open.snapshot.execute(sql, (till.book.id,))]
     return (msgspec.to_builtins(x), cash), {at: await ledger.tally_between(till.book, at, 1 << 60) for at in times}

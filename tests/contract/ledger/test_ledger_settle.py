@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from daemon.store import Store
 from daemon.store.maintenance.housekeeping import mark_restored
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import attempts, uniqueness
+from daemon.store.tables.book.settlements import read_evidence, settlements
+from daemon.usecases.delivery.events import data_of
 
 
 async def disputed(till: Till, number: str = "F-1") -> int:
@@ -38,7 +41,7 @@ async def test_settled_as_certified(store: Store, till: Till, path: Path) -> Non
     assert use is not None
     assert use.record == record
     assert (await store.ledger.aggregate(till.book)).running["FV.n"] == 1
-    [settlement] = await store.decisions.settlements(till.book)
+    [settlement] = await store.decisions.read(settlements, till.book)
     assert (settlement.decision, settlement.attempt_id) == ("certified", attempt_id)
     assert (settlement.attention, settlement.reason) == ("F-1 is unknown", "seen on the receipt")
     assert [e.type for e in await store.events.after(till.book, 0)] == [
@@ -47,6 +50,16 @@ async def test_settled_as_certified(store: Store, till: Till, path: Path) -> Non
         "cert.issued",
     ]
     assert verify(path).clean
+
+
+async def test_the_event_of_a_doubt_says_ever_the_same(store: Store, till: Till) -> None:
+    """Also once it is known what became of it: its id at a webhook is made of what it says, and it may be sent again."""
+    attempt_id = await disputed(till)
+    event, *_ = await store.events.after(till.book, 0)
+    before = await data_of(store.ledger, till.book, event)
+    assert json.loads(before)["reason"] == "F-1 is unknown"
+    await store.decisions.abandoned(till.book, attempt_id, reason="seen on the receipt", at=till.at)
+    assert await data_of(store.ledger, till.book, event) == before
 
 
 async def test_what_else_the_machine_certified_is_not_forgotten_over_a_settlement(store: Store, till: Till) -> None:
@@ -71,7 +84,7 @@ async def test_settled_as_abandoned(store: Store, till: Till, path: Path) -> Non
         await store.decisions.certified(
             till.book, attempt_id, Certified("X", "20251206100000", IFU, till.counters), reason="late", at=till.at
         )
-    assert len(await store.decisions.settlements(till.book)) == 1
+    assert len(await store.decisions.read(settlements, till.book)) == 1
     assert verify(path).clean
 
 
@@ -108,7 +121,7 @@ async def test_a_ledger_behind_its_machine_adopts_the_last_invoice(store: Store,
     )
     closure = await till.close()
     assert (closure.certs_count, closure.total_ttc, closure.unexplained) == (1, 15000, 3)
-    [settlement] = await store.decisions.settlements(till.book)
+    [settlement] = await store.decisions.read(settlements, till.book)
     assert (settlement.decision, settlement.attempt_id) == ("adopted", record.id)
     assert verify(path).clean
 
@@ -129,9 +142,9 @@ async def test_adopting_what_is_known_enters_nothing_twice(store: Store, till: T
 
 async def test_what_the_machine_said_in_attention_is_kept(store: Store, till: Till) -> None:
     """For a command in another process that cannot ask the machine, the line being the daemon's."""
-    assert await store.decisions.evidence(till.book) is None
+    assert await store.decisions.read(read_evidence, till.book) is None
     await store.ledger.keep_evidence(till.book, till.state(invoice("F-9")), at=till.at)
-    evidence = await store.decisions.evidence(till.book)
+    evidence = await store.decisions.read(read_evidence, till.book)
     assert evidence is not None
     assert (evidence.at, evidence.state) == (till.at, till.state(invoice("F-9")))
 

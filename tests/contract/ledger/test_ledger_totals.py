@@ -25,7 +25,7 @@ from daemon.core.report.fiscal_reports import a_report, x_report
 from daemon.core.report.report_parts import Withholding
 from daemon.store import Store
 from daemon.store.maintenance.verify import verify
-from daemon.store.tables.book.totals import day_end
+from daemon.store.tables.book.totals import aggregate_between, day_end, isfs_between, isfs_of_period
 
 HOUR = 60 * MINUTE
 
@@ -94,7 +94,7 @@ async def _reports_are_sums(path: Path, history: list[tuple], instants: list[tup
         aggregate = await store.ledger.aggregate(done.till.book)
         open_period = done.ended[done.closures[-1].last_seq if done.closures else 0 :]
         assert subtract(aggregate.running, aggregate.closed) == summed(open_period)
-        assert await store.ledger.isfs_of_period(done.till.book) == isfs_of(open_period)
+        assert await store.ledger.read(isfs_of_period, done.till.book) == isfs_of(open_period)
         _check_x(done, aggregate, open_period)
         _check_closures(done)
         await _check_ranges(store, done, instants)
@@ -133,12 +133,12 @@ async def _check_ranges(store: Store, done: History, instants: list[tuple[float,
         expected = [record for record in done.ended if start <= record.ended_at < end]
         tally = await store.ledger.tally_between(book, start, end)
         assert tally == summed(expected)
-        assert await store.ledger.isfs_between(book, start, end) == isfs_of(expected)
+        assert await store.ledger.read(isfs_between, book, start, end) == isfs_of(expected)
         listed = await store.ledger.closures(book, start=start, end=end, limit=None)
         assert listed == [closure for closure in done.closures if start <= closure.created_at < end]
         report = a_report(book, tally, listed, start, end)
         assert report.certs_count == sum(record.state == "certified" for record in expected)
-        period = await store.ledger.aggregate_between(book, start, end)
+        period = await store.ledger.read(aggregate_between, book, start, end)
         assert (period.running, period.closed, period.period_start) == (tally, {}, start)
         sales = [r.counters.fvc for r in expected if r.state == "certified" and not r.invoice.is_credit]
         assert period.fvc_start == (sales[0] if sales else 0)
@@ -163,7 +163,11 @@ async def test_a_long_history_with_checkpoints(tmp_path: Path, seed: int) -> Non
             start, end = sorted(dice.choice(times) + dice.randrange(-2, 3) for _ in range(2))
             expected = [record for record in done.ended if start <= record.ended_at < end]
             assert await store.ledger.tally_between(done.till.book, start, end) == summed(expected), (seed, start, end)
-            assert await store.ledger.isfs_between(done.till.book, start, end) == isfs_of(expected), (seed, start, end)
+            assert await store.ledger.read(isfs_between, done.till.book, start, end) == isfs_of(expected), (
+                seed,
+                start,
+                end,
+            )
     assert verify(path).clean
     [(least,)] = query(path, "SELECT count(*) FROM checkpoint")
     assert least > 1000 // 64
@@ -260,7 +264,7 @@ async def test_a_range_without_a_sale_has_the_last_fvc_before_its_end(tmp_path: 
             (credit.ended_at, second.ended_at + 1, 32),
             (second.ended_at + 1, second.ended_at + 2, 32),
         ):
-            found = await store.ledger.aggregate_between(till.book, start, end)
+            found = await store.ledger.read(aggregate_between, till.book, start, end)
             assert found.fvc_end == fvc_end, (start - START, end - START)
 
 

@@ -90,11 +90,12 @@ def test_once_by_id(store, box):
     assert open_findings(store) == []
 
 
-def test_kept_with_its_proof(store, box):
-    """What came is kept byte for byte with its headers, and its figures beside it."""
+@pytest.mark.parametrize("subject", ["EL02000015-1", "EL02000015-2"])
+def test_kept_with_its_proof(store, box, subject):
+    """What came is kept byte for byte with its headers, and its figures beside it; also on the subject of another activation of the machine."""
     closure = box.close(3)
     headers, body = box.sent(closure)
-    message = Message(via="nats", headers=headers, body=body, nim=box.nim, stream_seq=7)
+    message = Message(via="nats", headers=headers, body=body, nim=subject, stream_seq=7)
     store.closures.take([receive(message, store.register.ring(), now=0, zone=UTC)], now=NOW)
     whole = store.figures.whole("EL02000015", closure.report_id)
     assert (whole.headers, whole.body, whole.via, whole.key_id) == (headers, body, "nats", box.key.id)

@@ -19,6 +19,7 @@ from bridge.commands import MachineHabits
 from daemon.core.errors import MachineAttention, MachineRefused
 from daemon.core.ledger.attempt import Record
 from daemon.store.maintenance.verify import verify
+from daemon.store.tables.book.settlements import read_evidence
 from simulator.machine.fiscal_memory import CertifiedInvoice
 from simulator.machine.invoice import InvoiceUnderway
 from simulator.machine.options import SimulatorOptions
@@ -118,7 +119,7 @@ class Day:
         with pytest.raises(MachineAttention):
             await self.sell("FV", "TTC")
         book, decisions = shop.worker.book, shop.store.decisions
-        evidence = await decisions.evidence(book)
+        evidence = await decisions.read(read_evidence, book)
         assert evidence is not None
         assert evidence.state.last is not None
         last = evidence.state.last

@@ -16,6 +16,7 @@ from daemon.api.access.login import device_cookie, session_cookie
 from daemon.api.http.answers import Answer, Reply
 from daemon.api.page.deps import PageDeps
 from daemon.api.page.downloads import PATH, address_here, authority_link
+from daemon.api.page.rendering import ShareEnded
 from daemon.api.page.screens.invoices import record_of
 from daemon.api.page.screens.paper import pdf_answer
 from daemon.api.page.views.machine_view import qr_picture
@@ -30,7 +31,7 @@ from daemon.usecases.reports import acts, inspect, journal
 
 @screen("/ui/account", "look")
 async def account(visit: Visit) -> Reply:
-    done = visit.say("Your password is changed. Wherever else you were logged in, it is asked for again.")
+    done = visit.say("Your password is changed. Your other sessions have ended.")
     return await render(visit, "account.html", least=SHORTEST, done=done if visit.query.get("done") else "")
 
 
@@ -86,10 +87,10 @@ async def _shared(request: AnyRequest) -> Answer:
     content, _, signature = str(request.path_params["token"]).rpartition("~")
     parts = content.split("~")
     if not hmac.compare_digest(_signed(page, content).encode(), signature.encode()) or deps.clock() > int(parts[3]):
-        raise NotFound("this link is no longer valid")
+        raise ShareEnded
     worker = next((each for each in deps.workers.all() if name_of(each) == parts[0]), None)
     if worker is None:
-        raise NotFound("this link is no longer valid")
+        raise ShareEnded
     record, language = await journal.find(worker, parts[1]), language_of(request, page.language)
     await inspect.learn_taxpayer(worker)
     shop = await deps.paper.shop_by_letterhead(worker, language, record.invoice.letterhead)

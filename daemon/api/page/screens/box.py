@@ -170,7 +170,7 @@ async def set_password(visit: Visit) -> Reply:
 async def disable_person(visit: Visit) -> Reply:
     name = str(visit.request.path_params["name"])
     if name == visit.session.name:
-        raise InvalidRequest([FieldError("name", visit.say("nobody can disable his own account"))])
+        raise InvalidRequest([FieldError("name", visit.say("you cannot disable your own account"))])
     await visit.page.people.disable(name, at=visit.deps.clock(), by=visit.actor)
     return redirect(visit.link("/ui/box/people", done="person"))
 

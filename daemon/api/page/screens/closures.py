@@ -291,9 +291,6 @@ def _whole(text: str) -> Any:
     return int(plain) if plain.isascii() and plain.isdigit() and len(plain) <= 15 else text or None  # noqa: PLR2004  digits
 
 
-COLUMNS: Final = ("group", "base", "vat", "total")
-
-
 @screen("/ui/vat", "report")
 async def vat(visit: Visit) -> Reply:
     month, found = await _month(visit)
@@ -314,10 +311,10 @@ async def vat_file(visit: Visit) -> Reply:
     name = f"tva-{visit.worker.book.nim}-{month}"
     if visit.request.path_params["form"] == "csv":
         rows: list[tuple[Cell, ...]] = [
-            COLUMNS,
+            (visit.say("Group"), visit.say("without VAT"), visit.say("VAT"), visit.say("with VAT")),
             *((each.group, each.ht, each.tva, each.ttc) for each in found.by_group),
         ]
-        rows.append(("", found.total_ht, found.total_tva, found.total_ttc))
+        rows.append((visit.say("Total"), found.total_ht, found.total_tva, found.total_ttc))
         return Answer(csv_of(visit, rows), media_type=b"text/csv; charset=utf-8", headers=(as_file(f"{name}.csv"),))
     if visit.request.path_params["form"] != "pdf":
         raise NotFound("there is no such file")

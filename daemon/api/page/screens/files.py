@@ -21,6 +21,7 @@ from daemon.core.ledger.entries import CalendarKind
 from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import AReport
 from daemon.core.report.journal_csv import MARK, Cell, csv_lines, excel_lines
+from daemon.core.report.ranges import EVER
 from daemon.usecases.reports import report
 from daemon.usecases.reports.close_period import body_of
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -28,7 +29,6 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 TYPES: Final = {"csv": b"text/csv; charset=utf-8", "json": b"application/json", "jsonl": b"application/x-ndjson"}
 YEARS: Final = range(2020, 2100)
 FORMS: Final = ("csv", "jsonl")
-EVER: Final = 1 << 53
 BATCH: Final = 100
 """Closures that are held at once."""
 CLOSURE_COLUMNS: Final = (
@@ -46,7 +46,7 @@ Lines = Callable[[Iterable[tuple[Cell, ...]]], str]
 @screen("/ui/files", "report")
 async def files(visit: Visit) -> Reply:
     this_year = visit.today().year
-    first = await visit.worker.ledger.closures(visit.worker.book, start=0, end=EVER, limit=1)
+    first = await visit.worker.ledger.closures(visit.worker.book, start=0, end=EVER[1], limit=1)
     began = visit.day_of(first[0].period_start).year if first else this_year
     return await render(visit, "files.html", years=range(this_year, began - 1, -1), **_values(visit))
 
@@ -102,7 +102,7 @@ async def closures(visit: Visit) -> Reply:
     """Those of a range of days; all of them without one."""
     first, last = (day_of(visit.query.get(side, "")) for side in ("from", "to"))
     start = visit.day_bounds(first)[0] if first else 0
-    end = visit.day_bounds(last)[1] if last else EVER
+    end = visit.day_bounds(last)[1] if last else EVER[1]
     form = _form(visit)
     pieces = closure_pieces(visit.worker, start, end, _csv(visit) if form == "csv" else None)
     return streamed(visit, pieces, TYPES[form], f"closures-{visit.worker.book.nim}.{form}")
@@ -131,7 +131,7 @@ async def calendar(visit: Visit) -> Reply:
     """All closed months, then all closed years."""
     book, bodies = visit.worker.book, []
     for kind in KINDS:
-        bodies += [body_of(placed) for placed in await visit.worker.ledger.calendar_closures(book, kind, limit=EVER)]
+        bodies += [body_of(placed) for placed in await visit.worker.ledger.calendar_closures(book, kind, limit=EVER[1])]
     form = _form(visit)
     if form == "csv":
         rows = (_row_of_calendar(msgspec.json.decode(body, type=CalendarReport)) for body in bodies)

@@ -19,13 +19,13 @@ from daemon.core.invoice.invoice import CREDITS, SALES
 from daemon.core.ledger.attempt import AttemptState, Record
 from daemon.core.ledger.tally import contribution
 from daemon.core.report.journal import Page, reason_text
+from daemon.core.report.ranges import EVER
 from daemon.core.report.receipt import receipt
 from daemon.usecases.reports import journal, report
 from daemon.usecases.reports.journal import Search, search
 
 PER_PAGE: Final = 50
 """As people write thousands."""
-EVER: Final = 1 << 53
 STATES: Final = ("certified", "refused", "abandoned", "begun", "disputed")
 
 
@@ -119,7 +119,7 @@ async def record_of(visit: Visit) -> Record:
 
 
 async def _record(visit: Visit, seq: int) -> Record:
-    found = await visit.worker.journal.page(visit.worker.book, Page(0, EVER, before_seq=seq + 1, limit=1))
+    found = await visit.worker.journal.page(visit.worker.book, Page(*EVER, before_seq=seq + 1, limit=1))
     if not found or found[0].seq != seq:
         raise NotFound("there is no such entry")
     return await visit.worker.journal.with_counter(visit.worker.book, found[0])
@@ -154,7 +154,7 @@ async def _search_of(visit: Visit) -> Search:
 def _range(visit: Visit) -> tuple[int, int]:
     first, last = (day_of(visit.query.get(name, "")) for name in ("from", "to"))
     start = visit.day_bounds(first)[0] if first else 0
-    return start, visit.day_bounds(last)[1] if last else EVER
+    return start, visit.day_bounds(last)[1] if last else EVER[1]
 
 
 def _number(text: str) -> int | None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from daemon.api.http.answers import Reply
 from daemon.api.page.rendering import fault_of
-from daemon.api.page.screens.invoices import EVER, can_credit, record_of
+from daemon.api.page.screens.invoices import can_credit, record_of
 from daemon.api.page.screens.today import REASON, SHORTEST_REASON
 from daemon.api.page.visit import BLANKS, Visit, name_of, redirect, render, screen, without_thousands
 from daemon.core.errors import FieldError, InvalidRequest, McfdError, NotFound
@@ -21,6 +21,7 @@ from daemon.core.invoice.invoice import CLIENTS, GROUPS, NATURES, PAYMENT_METHOD
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.money import divide_half_up
 from daemon.core.report.journal import Page
+from daemon.core.report.ranges import EVER
 from daemon.usecases.certification.certify import certify
 from daemon.usecases.deferred.accept import backlog, find_sale, open_sales, release, withdraw
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -190,7 +191,7 @@ def _customer(form: Mapping[str, str]) -> dict[str, str]:
 
 async def _articles(visit: Visit) -> dict[str, tuple[str, int]]:
     """What was sold before, most often first: its group and its price with VAT in hundredths, by its name."""
-    records = await visit.worker.journal.page(visit.worker.book, Page(0, EVER, limit=LOOKED_AT))
+    records = await visit.worker.journal.page(visit.worker.book, Page(*EVER, limit=LOOKED_AT))
     sold = [(record.invoice, item) for record in reversed(records) for item in record.invoice.items]
     latest = {item.name: (item.group, _price_with_vat(invoice, item)) for invoice, item in sold}
     often = Counter(item.name for _, item in sold).most_common(MOST_ARTICLES)

@@ -148,7 +148,7 @@ async def _waiting(visit: Visit) -> list[str]:
     found = [say("at the machine now: {count}", count=worker.waiting)] if worker.waiting else []
     if (other := await _closed_together(visit)) is not None:
         note = say("the period of {nim} is closed with it", nim=other.book.nim)
-        found.append(note if other.connected else say("{told}, without that machine", told=note))
+        found.append(note if other.connected else say("{note}, without that machine", note=note))
     if (await visit.page.decisions.case(worker.book)).attempt:
         found.append(say("an invoice of which it is not known whether it was certified"))
     if worker.server_link and (unsent := tax_server(worker.server_link, visit.deps.clock()).waiting):

@@ -67,9 +67,12 @@ def follow(connection: sqlite3.Connection, record: Record) -> None:
     connection.execute(_SQL["follow"], (record.state == "certified", record.ended_at, record.id))
 
 
-def end(connection: sqlite3.Connection, book: Book, sale_id: int, state: DeferredState, *, why: str, at: int) -> None:
-    if connection.execute(_SQL["end"], (state, at, to_stored(why), sale_id, book.id)).rowcount != 1:
+def end(connection: sqlite3.Connection, book: Book, sale_id: int, state: DeferredState, *, why: str, at: int) -> int:
+    """Its newest attempt, 0 for none."""
+    row = connection.execute(_SQL["end"], (state, at, to_stored(why), sale_id, book.id)).fetchone()
+    if row is None:
         raise NotWaiting
+    return int(row[0])
 
 
 def release(connection: sqlite3.Connection, book: Book, sale_id: int) -> None:

@@ -23,7 +23,8 @@ WHERE attempt_id = ?3 AND state = 'begun';
 
 -- name: end
 UPDATE deferred SET state = ?, ended_at = ?, why = ?, payload = NULL
-WHERE id = ? AND book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND state IN ('waiting', 'doubtful');
+WHERE id = ? AND book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND state IN ('waiting', 'doubtful')
+RETURNING coalesce(attempt_id, 0);
 
 -- name: release
 UPDATE deferred SET state = 'waiting', why = '' WHERE id = ? AND book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND state = 'doubtful';

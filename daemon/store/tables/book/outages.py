@@ -136,11 +136,14 @@ def sign_of_life(connection: sqlite3.Connection, book: Book) -> int:
     """When the machine could certify last, as far as it is written down (ms): it was in service, or certified, or an outage was over; 0 where no sign
     was given since the ledger is here."""
     sign = int(read_meta(connection, f"{SIGN} {book.id}") or 0)
-    if not sign:
-        return 0
+    return max(sign, last_service(connection, book)) if sign else 0
+
+
+def last_service(connection: sqlite3.Connection, book: Book) -> int:
+    """When it certified last, or an outage was over (ms); 0 for never."""
     certified = connection.execute(_SQL["last_certified"], (book.id,)).fetchone()
     last = last_outage(connection, book)
-    return max(sign, certified[0] if certified else 0, last.until if last else 0)
+    return max(certified[0] if certified else 0, last.until if last else 0)
 
 
 def give_sign_of_life(connection: sqlite3.Connection, book: Book, at: int) -> None:

@@ -50,7 +50,7 @@ def test_what_is_wrong_is_told_in_the_language_of_the_terminal(mcfd):
 async def test_the_last_z_is_said_where_nobody_remembers_it(mcfd, tmp_path):
     """After a restore onto an empty disk a Z is refused until `machine last-z` has said the last one on paper: the next one goes on after
     it, and who said so is in the audit log. Where it is known nobody is asked, and nothing is changed."""
-    assert mcfd.refused(1, "machine", "last-z", NIM, "7") == f"nobody asks for it: the last Z of {NIM} is 1"
+    assert mcfd.refused(1, "machine", "last-z", NIM, "7") == f"nothing to enter: the last Z of {NIM} is 1"
     copy, folder = tmp_path / "copy.sqlite3", tmp_path / "new"
     mcfd.ok("backup", str(copy))
     folder.mkdir()

@@ -9,6 +9,7 @@ from support.shop import BIN, Machine
 from bridge.port import open_port
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.tables.book import attempts
+from daemon.store.tables.book.settlements import settlements
 
 OTHER = "EL02000016-1"
 
@@ -154,7 +155,7 @@ async def disputed(mcfd):
 async def stored_attempt(mcfd: Command, number: str):
     async with opened(mcfd.ledger) as store:
         book = await store.ledger.open_book(NIM, "live")
-        (settlement,) = await store.decisions.settlements(book)
+        (settlement,) = await store.decisions.read(settlements, book)
         return store.ledger.peek(attempts.find_number, book, number), await store.ledger.state(book), settlement
 
 
@@ -215,7 +216,7 @@ async def test_nothing_is_entered_that_the_machine_did_not_say(mcfd):
     adopting = mcfd.run(*settling, "adopt")
     async with opened(mcfd.ledger) as store:
         assert (await store.ledger.state(till.book)).attention == "unknown"
-        assert not await store.decisions.settlements(till.book)
+        assert not await store.decisions.read(settlements, till.book)
     assert settled_events(mcfd) == []
     assert without.returncode == other_total.returncode == adopting.returncode == 1
     assert "it is not known what the machine says" in without.stderr

@@ -48,7 +48,7 @@ def test_the_register_is_listed_newest_first(mcfd: Command) -> None:
     head, lasting, *_, first = mcfd.ok("outages").splitlines()
     assert head.split()[:3] == ["No.", "NIM", "SINCE"]
     assert "lasts still" in lasting
-    assert all(part in first for part in (NIM, "2025-12-06 05:56:40", "2025-12-06 06:01:40", "0 h 05 min", "nobody"))
+    assert all(part in first for part in (NIM, "2025-12-06 05:56:40", "2025-12-06 06:01:40", "0 h 05 min", "no one"))
 
 
 def test_who_was_notified_is_noted_once(mcfd: Command) -> None:

@@ -67,10 +67,10 @@ def test_passwords_that_are_none(password, expected):
 
 def test_a_password_that_the_box_makes_is_typed_from_a_screen():
     """Three groups of four characters that cannot be taken for another, never the same twice, and one that would be taken."""
-    rows = [make_password() for _ in range(50)]
-    assert all(re.fullmatch(r"[a-hjkmnp-z2-9]{4}(-[a-hjkmnp-z2-9]{4}){2}", each) for each in rows)
-    assert len({*rows}) == 50
-    assert fault_of_password(rows[0], "awa") is None
+    passwords = [make_password() for _ in range(50)]
+    assert all(re.fullmatch(r"[a-hjkmnp-z2-9]{4}(-[a-hjkmnp-z2-9]{4}){2}", each) for each in passwords)
+    assert len({*passwords}) == 50
+    assert fault_of_password(passwords[0], "awa") is None
 
 
 @pytest.mark.parametrize(

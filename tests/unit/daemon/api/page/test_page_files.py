@@ -26,8 +26,8 @@ async def test_closures_are_read_in_batches(tmp_path: Path, monkeypatch: pytest.
             await till.sell()
             await till.close()
         worker = cast("Any", SimpleNamespace(book=till.book, ledger=store.ledger))
-        pieces = [piece async for piece in files.closure_pieces(worker, 0, files.EVER, None)]
-        lines = [piece async for piece in files.closure_pieces(worker, 0, files.EVER, csv_lines)]
+        pieces = [piece async for piece in files.closure_pieces(worker, 0, files.EVER[1], None)]
+        lines = [piece async for piece in files.closure_pieces(worker, 0, files.EVER[1], csv_lines)]
     assert [closure["z_number"] for closure in json.loads(b"".join(pieces))] == [*range(1, count + 1)]
     assert [row.partition(",")[0] for row in b"".join(lines).decode().splitlines()] == [
         "zNumber",

@@ -84,7 +84,7 @@ def taxed_items(draw):
     }
 
 
-def request_of(one, mode):
+def amount_of(one, mode):
     """What the till adds up for an item: its amount, or price times quantity, in HT mode with VAT rounded half up."""
     if "amountTtc" in one:
         return one["amountTtc"]
@@ -99,7 +99,7 @@ ITEMS = st.lists(ITEM | taxed_items(), min_size=1, max_size=6)
 def requests(draw):
     """Bodies that are mostly right, with payments that mostly come to what the till would add up."""
     mode, items = draw(MODE), draw(ITEMS)
-    total = sum(request_of(one, mode) for one in items)
+    total = sum(amount_of(one, mode) for one in items)
     return {
         "invoiceNumber": "FV-1",
         "invoiceType": draw(TYPE),
@@ -135,9 +135,9 @@ def check_taxes(invoice, base):
         lines = [line.line_amount for line in invoice.items if line.group == tax.group]
         assert tax.ht + tax.tva == tax.ttc
         assert getattr(tax, base) == sum(lines)
-    query = sum(line.amount_ttc for line in invoice.items)
+    lines_total = sum(line.amount_ttc for line in invoice.items)
     allowed = 0 if base == "ttc" else len(invoice.items)
-    assert abs(query - invoice.total_ttc) <= allowed
+    assert abs(lines_total - invoice.total_ttc) <= allowed
 
 
 def check_refusal(refusal):
@@ -192,7 +192,7 @@ def test_a_specific_tax_is_never_a_reason_to_refuse(cases):
 def test_in_ht_mode_amounts_left_out_are_never_too_far_off(lines):
     """However prices round, the machine's total stays within a franc an item of what the till would add up."""
     items = [{"name": "x", "taxGroup": g, "unitPrice": p, "quantity": q} for g, p, q in lines]
-    total = sum(request_of(one, "HT") for one in items)
+    total = sum(amount_of(one, "HT") for one in items)
     request = {"invoiceNumber": "1", "invoiceType": "FV", "priceMode": "HT", "items": items}
     check_invoice(read({**request, "payments": [{"method": "E", "amount": int(total)}]}))
 

@@ -59,18 +59,18 @@ WHOLE = body(
 REQUIRED = {"invoiceNumber", "invoiceType", "items", "payments", "name", "taxGroup", "method", "amount", "text"}
 
 
-@pytest.mark.parametrize("before", ["", "customer", "items", "comments"])
-def test_null_says_the_same_as_a_field_that_is_left_out(before):
+@pytest.mark.parametrize("part_name", ["", "customer", "items", "comments"])
+def test_null_says_the_same_as_a_field_that_is_left_out(part_name):
     """Decision 39: each field that may be left out, at the top, in the customer, an item and a comment."""
-    for name in sorted(FIELDS[before] - REQUIRED):
-        rows = [copy.deepcopy(WHOLE) for _ in range(2)]
-        for request, is_null in zip(rows, (True, False), strict=True):
-            part = request[before] if before else request
+    for name in sorted(FIELDS[part_name] - REQUIRED):
+        requests = [copy.deepcopy(WHOLE) for _ in range(2)]
+        for request, is_null in zip(requests, (True, False), strict=True):
+            part = request[part_name] if part_name else request
             part = part[0] if isinstance(part, list) else part
             part.pop(name, None)
             if is_null:
                 part[name] = None
-        assert read(rows[0]) == read(rows[1]), name
+        assert read(requests[0]) == read(requests[1]), name
 
 
 def test_empty_texts_take_the_configuration():
@@ -78,10 +78,12 @@ def test_empty_texts_take_the_configuration():
     assert read(body(operatorId="", operatorName="", isf="")) == read(body())
 
 
-@pytest.mark.parametrize(("value", "rest"), [(12, "12"), (Decimal("12.0"), "12"), ("012", "012"), (0, "0"), (-1, "-1")])
-def test_the_operator_may_be_a_number(value, rest):
+@pytest.mark.parametrize(
+    ("value", "expected"), [(12, "12"), (Decimal("12.0"), "12"), ("012", "012"), (0, "0"), (-1, "-1")]
+)
+def test_the_operator_may_be_a_number(value, expected):
     """Decision 1."""
-    assert read(body(operatorId=value)).operator_id == rest
+    assert read(body(operatorId=value)).operator_id == expected
     assert faults(body(operatorId=Decimal("1.5"))) == ["operatorId"]
 
 

@@ -140,10 +140,10 @@ def test_in_ht_mode_each_line_is_rounded_by_itself(price, count, line_amount, to
         invoice = read(body(*lines, priceMode="HT", pay=Decimal(pay)))
         assert {each.line_amount for each in invoice.items} == {line_amount}
         assert (invoice.total_ttc, invoice.payments[0].amount) == (total, total)
-        each = [str(warn.text) for warn in invoice.warnings if warn.code == "LINES_ROUNDED"]
-        assert len(each) == (price != "1000")
+        texts = [str(warn.text) for warn in invoice.warnings if warn.code == "LINES_ROUNDED"]
+        assert len(texts) == (price != "1000")
     if price == "33.49":
-        assert "the total is 1168, the exact one 1185.55, a difference of -17.55" in each[0]
+        assert "the total is 1168, the exact one 1185.55, a difference of -17.55" in texts[0]
 
 
 def test_in_ht_mode_more_than_a_franc_an_item_is_refused():

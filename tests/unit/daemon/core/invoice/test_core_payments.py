@@ -13,8 +13,8 @@ WHOLE = "must be a whole number"
 HALF = Fraction(1, 2)
 
 
-def due(total: int, query: int, rounded: int) -> Due:
-    return Due(total, query, rounded, Fraction(total))
+def due(total: int, lines: int, rounded: int) -> Due:
+    return Due(total, lines, rounded, Fraction(total))
 
 
 @pytest.mark.parametrize(

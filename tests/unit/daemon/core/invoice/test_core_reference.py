@@ -47,10 +47,12 @@ def test_what_names_no_invoice(text: str) -> None:
     assert read_reference(text) is None
 
 
-@pytest.mark.parametrize(("text", "rest"), [("el02000015-01-0007", "EL02000015-1-7"), (" rrr ", "RRR"), ("RRR", "RRR")])
-def test_a_credit_note_is_kept_with_the_one_form(text: str, rest: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "expected"), [("el02000015-01-0007", "EL02000015-1-7"), (" rrr ", "RRR"), ("RRR", "RRR")]
+)
+def test_a_credit_note_is_kept_with_the_one_form(text: str, expected: str) -> None:
     """So journal, paper and machine have it."""
-    assert read(credit_body(creditNoteRef=text), credit=True).reference == rest
+    assert read(credit_body(creditNoteRef=text), credit=True).reference == expected
 
 
 @pytest.mark.parametrize("text", ["", None, " ", "EL02000015-1", "RR", 7])

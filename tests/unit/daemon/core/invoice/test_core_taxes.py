@@ -113,8 +113,8 @@ def test_each_line_may_have_its_own_withholding():
     service = item(name="Pose", amountTtc=2000, itemType="LOCSER")
     invoice = read(body(cement, iron, service, psvbGroup="A"))
     assert invoice.withholdings == (Psvb("A", 5000, 200, 100), Psvb("B", 10_000, 100, 100))
-    paper = as_json(receipt(record(body(cement, iron, service, psvbGroup="A"))))
-    assert (paper["psvb"], [each["group"] for each in paper["psvbByGroup"]]) == (None, ["A", "B"])
+    receipt_json = as_json(receipt(record(body(cement, iron, service, psvbGroup="A"))))
+    assert (receipt_json["psvb"], [each["group"] for each in receipt_json["psvbByGroup"]]) == (None, ["A", "B"])
     assert read(body(cement)).withholdings == (Psvb("B", 10_000, 100, 100),)
     assert read(body(cement, iron)).withholdings == (Psvb("B", 10_000, 100, 100),)
     assert contribution(record(body(cement, iron, psvbGroup="A")))["psvb.B.base"] == 10_000
@@ -145,8 +145,8 @@ def test_withholding_by_an_auditor_s_own_reading(lines, group, mode):
     whole = {tax: half_up(Decimal(amount) * put_on[tax]) for tax, amount in claimed.items()}
     base = sum(half_up(Decimal(amount) * put_on[tax]) for tax, amount in goods.items())
     withheld = half_up(base * Decimal({"A": "0.02", "B": "0.01", "C": "0.002", "D": "0"}[group]))
-    result = read(body(*items, pay=sum(whole.values()), priceMode=mode, psvbGroup=group)).psvb
-    assert (result.group, result.base, result.amount) == (group, base, withheld)
+    psvb = read(body(*items, pay=sum(whole.values()), priceMode=mode, psvbGroup=group)).psvb
+    assert (psvb.group, psvb.base, psvb.amount) == (group, base, withheld)
 
 
 def half_up(value):

@@ -76,8 +76,8 @@ def test_only_a_field_of_an_item_is_told_with_its_index():
     request = sale(payments=[{"method": "E", "amount": 20_000}, {"method": "M", "amount": 10_000}])
     for place in (request, request["customer"], request["items"][1], request["payments"][1], request["comments"][0]):
         place["strange"] = 1
-    paper = {each.field: each.item for each in receipt(record(request)).warnings}
-    assert paper == dict.fromkeys(
+    items = {each.field: each.item for each in receipt(record(request)).warnings}
+    assert items == dict.fromkeys(
         ("strange", "customer.strange", "payments[1].strange", "comments[0].strange"), None
     ) | {"items[1].strange": 1}
     assert {each.item for each in warnings_of(unknown_of({"strange": 1}, frozenset()))} == {NO_ITEM}
@@ -182,8 +182,8 @@ def test_many_are_told_in_a_bounded_answer():
     for count in (99, 100, 101, 5000):
         strange = {f"field{number}": number for number in range(count)}
         for found in (unknown_fields(strange, credit=False), unknown_of(strange, frozenset())):
-            rows = [str(warn.text) for warn in warnings_of(found)]
-            assert ["more fields" in each for each in rows] == [False] * min(count, 100) + [True] * (count > 100)
+            texts = [str(warn.text) for warn in warnings_of(found)]
+            assert ["more fields" in each for each in texts] == [False] * min(count, 100) + [True] * (count > 100)
             assert len(refusals_of(found)) == min(count, 100)
 
 

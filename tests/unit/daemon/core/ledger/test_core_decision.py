@@ -83,19 +83,19 @@ NAMES = {
 def test_a_machine_that_counts_again_is_entered_under_its_new_name(nim, tc):
     """Where it tells its activation and its TC is not past what the ledger knows; a book that knows nothing of it names none."""
     state = MachineState(nim, "00084440Y", "20260105100005", FiscalCounters(tc, 1, 0), {}, OURS)
-    for before, expected in ((LEDGER, NAMES[nim, tc]), (None, "")):
-        found = Case(msgspec.structs.replace(BOOK, counters=before), None, Evidence(1, state)).certified()
+    for counters, expected in ((LEDGER, NAMES[nim, tc]), (None, "")):
+        found = Case(msgspec.structs.replace(BOOK, counters=counters), None, Evidence(1, state)).certified()
         assert found is not None
         assert found.nim == expected
 
 
 @pytest.mark.parametrize(
-    ("before", "others"), [(None, 0), (FiscalCounters(10, 9, 0), 2), (FiscalCounters(10, 12, 1), 0)]
+    ("counters", "others"), [(None, 0), (FiscalCounters(10, 9, 0), 2), (FiscalCounters(10, 12, 1), 0)]
 )
-def test_what_is_in_no_total_is_counted_from_what_the_ledger_knows(before, others):
+def test_what_is_in_no_total_is_counted_from_what_the_ledger_knows(counters, others):
     """Sales and credit notes together; a machine that counts anew has none that could be told."""
     doubt = case(OTHER)
-    assert Case(msgspec.structs.replace(BOOK, counters=before), None, doubt.evidence).foreign() == others
+    assert Case(msgspec.structs.replace(BOOK, counters=counters), None, doubt.evidence).foreign() == others
 
 
 PAPER = PaperInvoice("7Q2MK4ZPABCDEFGHIJKLMN27", "20260105100001")
@@ -103,10 +103,10 @@ PAPER = PaperInvoice("7Q2MK4ZPABCDEFGHIJKLMN27", "20260105100001")
 
 def doubtful(last, **changes):
     """With clocks that agree, and a stranger's invoice behind ours."""
-    decided_case = case(last)
-    attempt = msgspec.structs.replace(decided_case.attempt, begun_at=1_767_607_200_000)
-    evidence = msgspec.structs.replace(decided_case.evidence, at=1_767_607_205_000) if decided_case.evidence else None
-    return msgspec.structs.replace(decided_case, attempt=attempt, evidence=evidence, **changes)
+    before = case(last)
+    attempt = msgspec.structs.replace(before.attempt, begun_at=1_767_607_200_000)
+    evidence = msgspec.structs.replace(before.evidence, at=1_767_607_205_000) if before.evidence else None
+    return msgspec.structs.replace(before, attempt=attempt, evidence=evidence, **changes)
 
 
 @pytest.mark.parametrize(
@@ -207,19 +207,19 @@ def test_an_invoice_that_the_ledger_has_is_not_this_one():
 )
 def test_a_case_is_another_when_anything_that_was_shown_is(changes):
     """What is found, what is known, which attempt, what was decided meanwhile, what the machine says."""
-    case_seen = doubtful(OTHER)
-    now = msgspec.structs.replace(case_seen, **changes)
-    assert not case_seen.is_still(now)
-    assert case_seen.fingerprint != now.fingerprint
+    earlier = doubtful(OTHER)
+    now = msgspec.structs.replace(earlier, **changes)
+    assert not earlier.is_still(now)
+    assert earlier.fingerprint != now.fingerprint
 
 
 def test_a_fresh_look_at_the_machine_makes_no_other_case():
     """Whoever asked it himself has seen more than the ledger has; its clock goes on."""
-    case_seen = doubtful(OTHER)
-    later = msgspec.structs.replace(case_seen.evidence.state, time="20260105100009")
-    assert case_seen.is_still(msgspec.structs.replace(case_seen, evidence=Evidence(2_000_000_000_000, later)))
-    assert case_seen.is_still(msgspec.structs.replace(case_seen, evidence=None))
-    assert case_seen.is_still(msgspec.structs.replace(case_seen, evidence=case(OURS).evidence))
+    earlier = doubtful(OTHER)
+    later = msgspec.structs.replace(earlier.evidence.state, time="20260105100009")
+    assert earlier.is_still(msgspec.structs.replace(earlier, evidence=Evidence(2_000_000_000_000, later)))
+    assert earlier.is_still(msgspec.structs.replace(earlier, evidence=None))
+    assert earlier.is_still(msgspec.structs.replace(earlier, evidence=case(OURS).evidence))
 
 
 def adopted(last, *begun, standing="new", number=False, code=False, restored=True, nim="EL02000015-1"):

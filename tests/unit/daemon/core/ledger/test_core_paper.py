@@ -50,7 +50,7 @@ def test_paper_that_cannot_be_read_names_its_fields(code, time, counters, fields
     assert (paper, [error.field for error in errors]) == (None, fields)
 
 
-def paper_of(at, machine_time):
+def evidence_at(at, machine_time):
     return Evidence(at, MachineState("EL02000015-1", "00084440Y", machine_time, BEFORE, {}, None))
 
 
@@ -59,13 +59,13 @@ def paper_of(at, machine_time):
     [
         ("20260105120001", None, True),
         ("20260103120001", None, False),
-        ("20260105120001", paper_of(NOON + HOUR, "20260105130000"), True),
-        ("20260107130000", paper_of(NOON + HOUR, "20260105130000"), False),
-        ("20360105120001", paper_of(NOON + HOUR, "20360105130000"), True),  # the machine is ten years ahead
-        ("20360105120001", paper_of(NOON + HOUR, "20260105130000"), False),
-        ("20160105120001", paper_of(NOON + HOUR, "20160105130000"), True),
-        ("20260105120001", paper_of(NOON + HOUR, "20160105130000"), True),  # its clock was set since
-        ("20260105120001", paper_of(NOON + HOUR, "rubbish"), True),
+        ("20260105120001", evidence_at(NOON + HOUR, "20260105130000"), True),
+        ("20260107130000", evidence_at(NOON + HOUR, "20260105130000"), False),
+        ("20360105120001", evidence_at(NOON + HOUR, "20360105130000"), True),  # the machine is ten years ahead
+        ("20360105120001", evidence_at(NOON + HOUR, "20260105130000"), False),
+        ("20160105120001", evidence_at(NOON + HOUR, "20160105130000"), True),
+        ("20260105120001", evidence_at(NOON + HOUR, "20160105130000"), True),  # its clock was set since
+        ("20260105120001", evidence_at(NOON + HOUR, "rubbish"), True),
     ],
 )
 def test_a_time_lies_between_the_intent_and_the_evidence(time, evidence, may_be):

@@ -177,7 +177,7 @@ def test_what_the_ledger_knows_of_the_machine_s_last_invoice(last, seen, in_ledg
 
 
 @pytest.mark.parametrize(
-    ("number", "expected", "may_be"),
+    ("number", "changes", "may_be"),
     [
         ("FV-1", {"number": "fv-1", "total": 1}, True),
         ("FV-1", {"number": "FV1"}, True),
@@ -189,10 +189,10 @@ def test_what_the_ledger_knows_of_the_machine_s_last_invoice(last, seen, in_ledg
         ("2026-BOUTIQUE-00012345", {"number": "2026-BO"}, False),
     ],
 )
-def test_an_invoice_that_a_machine_tells_in_another_way(number, expected, may_be):
+def test_an_invoice_that_a_machine_tells_in_another_way(number, changes, may_be):
     """A number that a machine has changed on its way is not somebody else's for sure."""
     ours = msgspec.structs.replace(attempt(), number=number)
-    assert resembles(ours, msgspec.structs.replace(OURS, **expected)) is may_be
+    assert resembles(ours, msgspec.structs.replace(OURS, **changes)) is may_be
 
 
 def begun(*numbers):
@@ -236,10 +236,10 @@ def test_a_ledger_that_knows_the_machines_counters_is_not_behind(tc):
 def test_a_machine_ahead_of_the_ledger_is_told_with_the_evidence():
     """A restored backup, or another program at the machine; one invoice is told as one."""
     assert "has certified an invoice that" in behind(LEDGER, "FV-0", state(11, 9, 1, OURS), "new")
-    text = behind(LEDGER, "FV-0", state(14, 10, 2, OURS), "new")
-    assert "has certified 3 invoices that" in text
+    reason = behind(LEDGER, "FV-0", state(14, 10, 2, OURS), "new")
+    assert "has certified 3 invoices that" in reason
     for part in ("'FV-0'", "'FV-1'", "FVC 8", "FVC 10"):
-        assert part in text
+        assert part in reason
     assert "none as the last invoice" in behind(FiscalCounters(0, 0, 0), "", state(14, 10, 2), "new")
 
 
@@ -343,15 +343,15 @@ def test_how_many_others_a_machine_has_counted(credit, fvc, frc, others):
 
 
 @pytest.mark.parametrize(
-    ("field", "expected", "ours"),
+    ("field", "value", "ours"),
     [
         ("number", "fv-1", True), ("number", "FV-2", False), ("total", 15_001, False), ("type", "FT", False), ("type", "FA", False),
         ("type", "FACTURE DE VENTE", True), ("type", "", True),
     ],
 )  # fmt: skip
-def test_whether_the_machine_s_last_invoice_is_ours(field, expected, ours):
+def test_whether_the_machine_s_last_invoice_is_ours(field, value, ours):
     """In capitals or not, in words of its own for the type; never with another type that we know, another number or another total."""
-    assert is_last(attempt(), state(11, 9, 1, msgspec.structs.replace(OURS, **{field: expected}))) is ours
+    assert is_last(attempt(), state(11, 9, 1, msgspec.structs.replace(OURS, **{field: value}))) is ours
     assert not is_last(attempt(), state(11, 9, 1, None))
 
 
@@ -363,8 +363,8 @@ def test_each_counter_may_only_go_up(tc, fvc, frc):
 
 def test_an_activation_since_the_copy_was_made_is_told_with_the_evidence():
     """What the copy knows, what the machine says, and its last invoice."""
-    result = activated_since(LEDGER, state(3, 2, 0, OURS), "new")
+    reason = activated_since(LEDGER, state(3, 2, 0, OURS), "new")
     for part in ("TC 10, FVC 8, FRC 1", "TC 3, FVC 2, FRC 0", "'FV-1' (FV, 15000 XOF)", "adopt"):
-        assert part in result
+        assert part in reason
     assert "no last invoice" in activated_since(LEDGER, state(0, 0, 0, None), "gone")
     assert activated_since(LEDGER, state(10, 8, 1), "known") == ""

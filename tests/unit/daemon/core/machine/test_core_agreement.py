@@ -28,11 +28,11 @@ def test_in_ht_mode_the_withholding_is_on_the_machine_s_total(kind: str, base: i
     assert (agreed.psvb.base, agreed.psvb.amount) == (base, 2 if base else 0)
 
 
-@pytest.mark.parametrize(("expected", "agrees"), [(0, True), (None, True), (100, False)])
-def test_the_specific_tax_of_the_subtotal_is_ours_too(expected: int | None, agrees: bool) -> None:
+@pytest.mark.parametrize(("specific_tax", "agrees"), [(0, True), (None, True), (100, False)])
+def test_the_specific_tax_of_the_subtotal_is_ours_too(specific_tax: int | None, agrees: bool) -> None:
     """A machine that tells another specific tax has understood another invoice; one that does not tell it is believed."""
     ours = ttc(15_000)
-    subtotal = Subtotal(15_000, (TaxLine("B", 1800, 12_712, 2_288, 15_000),), expected)
+    subtotal = Subtotal(15_000, (TaxLine("B", 1800, 12_712, 2_288, 15_000),), specific_tax)
     if agrees:
         assert agree(ours, subtotal) is ours
     else:

@@ -10,7 +10,7 @@ BARE, FIRST, SECOND = "EL02000015", "EL02000015-1", "EL02000015-2"
 
 
 @pytest.mark.parametrize(
-    ("expected", "configured", "before", "present"),
+    ("reported", "configured", "earlier", "present"),
     [
         (SECOND, FIRST, FIRST, SECOND),
         (BARE, FIRST, BARE, FIRST),
@@ -20,9 +20,9 @@ BARE, FIRST, SECOND = "EL02000015", "EL02000015-1", "EL02000015-2"
         (BARE, "", FIRST, FIRST),
     ],
 )
-def test_what_a_machine_is_called_now(expected: str, configured: str, before: str, present: str) -> None:
+def test_what_a_machine_is_called_now(reported: str, configured: str, earlier: str, present: str) -> None:
     """As it says itself with its activation counter; else as the configuration has it, if it means this machine; else as it was."""
-    assert present_nim(expected, configured, before) == present
+    assert present_nim(reported, configured, earlier) == present
 
 
 @pytest.mark.parametrize(

@@ -56,8 +56,8 @@ def test_what_is_missing_or_wrong_is_named(more: dict[str, object], named: list[
 
 def test_what_nobody_knows_is_told_where_it_is_not_refused() -> None:
     """The movement stands."""
-    move, result = read_move({**FLOAT, "colour": "red"}, defaults=DEFAULTS, strict=False)
-    assert (move.amount, len(result), "colour" in str(result[0])) == (500, 1, True)
+    move, warnings = read_move({**FLOAT, "colour": "red"}, defaults=DEFAULTS, strict=False)
+    assert (move.amount, len(warnings), "colour" in str(warnings[0])) == (500, 1, True)
 
 
 def test_what_is_no_movement_is_not_taken_for_one() -> None:

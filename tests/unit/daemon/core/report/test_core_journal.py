@@ -57,18 +57,18 @@ def test_each_text_that_is_kept_as_it_comes_stands_in_the_journal():
     sent = [{name: f"{name} !" for name, _ in texts.values()} for texts in (INVOICE_TEXTS, CUSTOMER_TEXTS, ITEM_TEXTS)]
     of_invoice, of_customer, of_item = sent
     assert {*of_customer, *of_item} > {"email", "unit", "category"}
-    result = as_sent(certify_request(read(body({**item(), **of_item}, customer=of_customer, **of_invoice))))
-    assert [result | sent[0], result["customer"] | sent[1], result["items"][0] | sent[2]] == [
-        result,
-        result["customer"],
-        result["items"][0],
+    request = as_sent(certify_request(read(body({**item(), **of_item}, customer=of_customer, **of_invoice))))
+    assert [request | sent[0], request["customer"] | sent[1], request["items"][0] | sent[2]] == [
+        request,
+        request["customer"],
+        request["items"][0],
     ]
 
 
 def test_what_was_not_given_is_left_out():
     """A plain sale is as short in the journal as it was on its way."""
-    result = as_sent(certify_request(read(body())))
-    assert result["items"] == [
+    request = as_sent(certify_request(read(body())))
+    assert request["items"] == [
         {
             "name": "Riz 25kg",
             "itemType": "LOCBIE",
@@ -79,26 +79,26 @@ def test_what_was_not_given_is_left_out():
             "amountTtc": 15000,
         }
     ]
-    assert result["customer"] == {"clientType": "CC"}
-    assert result.keys().isdisjoint({"comments", "creditNoteRef", "psvbGroup"})
+    assert request["customer"] == {"clientType": "CC"}
+    assert request.keys().isdisjoint({"comments", "creditNoteRef", "psvbGroup"})
 
 
 def test_an_entry_of_a_certification():
     """With the answer that the till got, byte for byte, and the Z that it is in."""
     sale = record()
-    result = as_sent(journal_record(sale, 7))
+    entry = as_sent(journal_record(sale, 7))
     assert msgspec.json.encode(journal_record(sale, 7).receipt) == msgspec.json.encode(receipt(sale))
-    assert (result["seq"], result["state"], result["zNumber"], result["codeSecef"]) == (1, "certified", 7, sale.code)
-    assert (result["begunAt"], result["endedAt"]) == ("2026-01-05T09:59:59.923Z", "2026-01-05T10:00:00.123Z")
-    assert result.items() >= as_sent(journal_entry(sale, 7)).items()
+    assert (entry["seq"], entry["state"], entry["zNumber"], entry["codeSecef"]) == (1, "certified", 7, sale.code)
+    assert (entry["begunAt"], entry["endedAt"]) == ("2026-01-05T09:59:59.923Z", "2026-01-05T10:00:00.123Z")
+    assert entry.items() >= as_sent(journal_entry(sale, 7)).items()
 
 
 def test_an_entry_of_what_was_not_certified():
     """No receipt, no place while it has not ended, no Z while the period is open; the port is nobody's business."""
     lost = record(state="abandoned", code="", machine_time="", counters=None, reason="the port /dev/ttyACM0 is gone")
-    result = as_sent(journal_record(lost, 0))
-    assert (result["receipt"], result["zNumber"], result["tc"]) == (None, None, None)
-    assert result["reason"] == "the port the port is gone"
+    entry = as_sent(journal_record(lost, 0))
+    assert (entry["receipt"], entry["zNumber"], entry["tc"]) == (None, None, None)
+    assert entry["reason"] == "the port the port is gone"
     begun = as_sent(journal_record(record(state="begun", seq=0, ended_at=0, counters=None), 0))
     assert (begun["seq"], begun["endedAt"]) == (None, None)
     refused = as_sent(journal_entry(record(state="refused", counters=None, reason="E:a/b /x"), 0))
@@ -110,11 +110,11 @@ def test_an_entry_of_what_was_not_certified():
 @given(st.integers(0, 10**12), st.integers(0, 3))
 def test_a_scaled_integer_is_shown_exactly(scaled, decimals):
     """The same value, and no zero that means nothing."""
-    text = exact(scaled, decimals)
-    assert text * 10**decimals == scaled
-    assert ENCODER.encode(text).decode() == str(text)
-    assert "E" not in str(text)
-    assert not ("." in str(text) and str(text).endswith("0"))
+    number = exact(scaled, decimals)
+    assert number * 10**decimals == scaled
+    assert ENCODER.encode(number).decode() == str(number)
+    assert "E" not in str(number)
+    assert not ("." in str(number) and str(number).endswith("0"))
 
 
 def rows(*lines):
@@ -177,7 +177,7 @@ def sold(*requests):
 
 def test_articles_are_told_apart_by_name_code_and_group():
     """Each with the sum of its quantities and amounts, sorted."""
-    result = sold(
+    report = sold(
         body(
             item(quantity=2, amountTtc=30000),
             item(quantity=Decimal("0.5"), amountTtc=7500),
@@ -185,8 +185,8 @@ def test_articles_are_told_apart_by_name_code_and_group():
         ),
         body(item(taxGroup="A", amountTtc=40), item(name="Ail", amountTtc=10)),
     )
-    assert result["certs_count"] == 2
-    assert [(a["name"], a["code"], a["group"], a["quantity_sold"], a["amount"]) for a in result["articles"]] == [
+    assert report["certs_count"] == 2
+    assert [(a["name"], a["code"], a["group"], a["quantity_sold"], a["amount"]) for a in report["articles"]] == [
         ("Ail", "", "B", 1, 10),
         ("Riz 25kg", "", "A", 1, 40),
         ("Riz 25kg", "", "B", Decimal("2.5"), 37500),
@@ -198,11 +198,11 @@ def test_articles_are_told_apart_by_name_code_and_group():
 def test_credit_notes_give_back(nature, returned):
     """Amounts always; goods unless it is a rebate. At its own price, it is a line of its own."""
     reference = "RRR" if nature == "RRR" else f"{NIM}-291"
-    result = sold(body(), credit_body(item(amountTtc=4000), creditNoteNature=nature, creditNoteRef=reference))
-    back, rice = result["articles"]
+    report = sold(body(), credit_body(item(amountTtc=4000), creditNoteNature=nature, creditNoteRef=reference))
+    back, rice = report["articles"]
     assert (back["unit_price"], rice["unit_price"]) == (4000, 15000)
     assert (rice["quantity_sold"], back["quantity_returned"]) == (1, returned)
-    assert (rice["amount_sold"], back["amount_returned"], result["total_ttc"]) == (15000, 4000, 11000)
+    assert (rice["amount_sold"], back["amount_returned"], report["total_ttc"]) == (15000, 4000, 11000)
 
 
 def test_articles_come_to_what_was_certified():
@@ -219,14 +219,14 @@ def test_articles_come_to_what_was_certified():
         category="Boissons",
     )
     requests = [body(*ht, priceMode="HT", pay=118), body(item(amountTtc=12, unitPrice=12)), body(taxed, pay=186_000)]
-    result = sold(*requests)
-    assert result["total_ttc"] == sum(record(request).total_ttc for request in requests) == 118 + 12 + 186_000
-    assert [(a["category"], a["price_mode"], a["unit_price"], a["quantity_sold"]) for a in result["articles"]] == [
+    report = sold(*requests)
+    assert report["total_ttc"] == sum(record(request).total_ttc for request in requests) == 118 + 12 + 186_000
+    assert [(a["category"], a["price_mode"], a["unit_price"], a["quantity_sold"]) for a in report["articles"]] == [
         ("", "HT", Decimal("10.4"), 10),
         ("", "TTC", 12, 1),
         ("Boissons", "TTC", 250, 601),
     ]
-    assert (result["kind"], result["isfs"], result["articles"][0]["rate"]) == ("A", ["ISF1"], 18)
+    assert (report["kind"], report["isfs"], report["articles"][0]["rate"]) == ("A", ["ISF1"], 18)
 
 
 def test_a_report_holds_so_many_articles_and_no_more(monkeypatch):

@@ -54,8 +54,8 @@ def test_a_receipt_has_every_field_of_the_service():
 
 def test_a_warning_says_which_item_it_is_about():
     """The first one too, which is 0; one about the whole invoice says none."""
-    result = adjustments([Warn("ROUNDED", "so", 0), Warn("ROUNDED", "so", 1), Warn("CODE_NOT_TOLD", "so")])
-    assert [each.item for each in result] == [0, 1, None]
+    warnings = adjustments([Warn("ROUNDED", "so", 0), Warn("ROUNDED", "so", 1), Warn("CODE_NOT_TOLD", "so")])
+    assert [each.item for each in warnings] == [0, 1, None]
 
 
 def test_the_same_record_gives_the_same_bytes():

@@ -42,11 +42,11 @@ def certified(invoice):
 def test_they_change_nothing_that_is_certified():
     """With and without them the machine is told the same."""
     plain = read({"unitPrice": 5000, "quantity": 2})
-    result = read(
+    invoice = read(
         {"unitPrice": 5000, "quantity": 2, "unit": "sac", "discount": 1000, "originalPrice": 5500}, stampDuty=100
     )
-    assert (result.taxes, result.total_ttc, result.payments) == (plain.taxes, plain.total_ttc, plain.payments)
-    item = result.items[0]
+    assert (invoice.taxes, invoice.total_ttc, invoice.payments) == (plain.taxes, plain.total_ttc, plain.payments)
+    item = invoice.items[0]
     assert (item.price, item.line_amount, item.unit, item.discount, item.original_price) == (
         500_000,
         10_000,
@@ -54,7 +54,7 @@ def test_they_change_nothing_that_is_certified():
         1000,
         550_000,
     )
-    request = certify_request(result)
+    request = certify_request(invoice)
     assert (request.stamp_duty, request.items[0].original_price, request.items[0].discount) == (
         100,
         Decimal(5500),

@@ -11,6 +11,7 @@ from support.ledgers.ledger import MINUTE, START, Till, invoice, opened
 from daemon.core.ledger.book import Aggregate
 from daemon.core.machine.state import FiscalCounters
 from daemon.store import Store
+from daemon.store.tables.book.totals import aggregate_between
 
 EVER = 1 << 50
 
@@ -28,7 +29,7 @@ async def till(store: Store) -> Till:
 
 async def look(till: Till, start: int, end: int) -> Aggregate:
     await till.store.ledger.aggregate(till.book)
-    return await till.store.ledger.aggregate_between(till.book, start, end)
+    return await till.store.ledger.read(aggregate_between, till.book, start, end)
 
 
 async def test_a_range_counts_its_own_and_knows_its_sales(till: Till) -> None:
@@ -90,7 +91,7 @@ async def test_nothing_is_ahead_of_the_tick(till: Till) -> None:
     await till.sell()
     await till.store.ledger.aggregate(till.book)
     await till.sell()
-    found = await till.store.ledger.aggregate_between(till.book, 0, EVER)
+    found = await till.store.ledger.read(aggregate_between, till.book, 0, EVER)
     assert (found.running["FV.n"], found.fvc_end) == (1, 1)
 
 

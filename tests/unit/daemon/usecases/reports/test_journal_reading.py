@@ -20,6 +20,7 @@ from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import CashMove
 from daemon.core.report.journal import Extent, Page
+from daemon.store.tables.journal import extent
 from daemon.usecases.reports import journal, journal_files
 from daemon.usecases.reports.journal import credits_of, read_in_slices, read_page
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -99,7 +100,7 @@ async def filled(till: Till) -> list[tuple[str, int]]:
 
 
 async def extent_of(worker: MachineWorker) -> Extent:
-    return await worker.journal.extent(worker.book)
+    return await worker.journal.read(extent, worker.book)
 
 
 @pytest.mark.usefixtures("pieces")
