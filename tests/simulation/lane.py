@@ -32,7 +32,7 @@ from daemon.app.outward import calls
 from daemon.app.runtime import Runtime
 from daemon.core.audit import DAEMON
 from daemon.core.keys import ApiKey, generate, hash_key
-from daemon.settings import Settings
+from daemon.settings import Machine, Settings
 from daemon.settings.model import Storage, Upstream
 from daemon.store.tables.keys import create_key
 from relay.api import RelayParts, create_relay
@@ -152,7 +152,8 @@ class Lane:
                 row = ApiKey(0, nim, "live", "outside", self.box.millis(), 0, "manager", lane="relay")
                 await life.store.api_keys.write(create_key, key=row, hashed=hash_key(key), by=DAEMON)
         upstream = Upstream(kind="nats", url=URL, credentials_file=self.box.folder / "box.creds")
-        settings = Settings(storage=Storage(path=self.box.ledger), upstream=upstream)
+        machines = tuple(Machine(nim, "memory") for nim in self.keys)
+        settings = Settings(storage=Storage(path=self.box.ledger), machine=machines, upstream=upstream)
         runtime = Runtime(settings, life.store, workers=list(life.workers.all()), boot=life.boot)
         runtime.clock_watch.synchronised = self.box.synchronised
         deps = ApiDeps(
