@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 
 from common.demo import Demo, DemoError
-from common.wire.nats_client import NatsError
+from common.wire.errors import NatsError
 from common.wire.nats_pull import NatsOptions, connected
 from headquarters.intake.stream import call
 

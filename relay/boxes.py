@@ -17,9 +17,9 @@ import structlog
 
 from common.wire.call import ANSWER_SECONDS, MOST_REPLY, RelayedCall, RelayedReply, encode, read_reply
 from common.wire.closure import NIM
-from common.wire.errors import BadEvent
+from common.wire.errors import BadEvent, NatsError, NoAnswer
 from common.wire.keys import LaneWord
-from common.wire.nats_client import NO_RESPONDERS, Answers, Msg, NatsError, NoAnswer
+from common.wire.nats_client import NO_RESPONDERS, Answers, Msg
 from common.wire.nats_headers import CALL, LANE, PRESENCE, PRESENCE_STREAM
 from common.wire.presence import read_presence
 from relay.connection import Connection

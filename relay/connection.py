@@ -7,8 +7,9 @@ import random
 
 import structlog
 
+from common.wire.errors import NatsError, NoAnswer
 from common.wire.keys import BadCredentials
-from common.wire.nats_client import Client, NatsError, NoAnswer
+from common.wire.nats_client import Client
 from common.wire.nats_pull import NatsOptions, connected
 from relay.problems import BoxOffline
 

@@ -21,9 +21,9 @@ from common.wire.call import (
     encode,
     read_later,
 )
-from common.wire.errors import BadEvent
+from common.wire.errors import BadEvent, NatsError
 from common.wire.keys import seal
-from common.wire.nats_client import Msg, NatsError
+from common.wire.nats_client import Msg
 from common.wire.nats_headers import CALLS_CONSUMER, CALLS_STREAM, LATER
 from common.wire.nats_pull import pulling
 from relay.boxes import Boxes

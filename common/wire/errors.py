@@ -10,6 +10,34 @@ T = TypeVar("T")
 _AT = re.compile(r" - at `(?:key in )?\$\.?(.*)`$")
 
 
+class NatsError(Exception):
+    """The server cannot be used now, or refuses."""
+
+
+class NoAnswer(NatsError):
+    """Nothing came in time."""
+
+
+class ConnectionLost(NatsError):
+    """The connection has ended."""
+
+
+class Denied(NatsError):
+    """This key may not publish on that subject. Of that request alone; the connection goes on."""
+
+
+class NoResponders(NatsError):
+    """No one subscribes to that subject."""
+
+
+class MessageTooLarge(NatsError):
+    """More bytes, headers included, than the server takes in one message. Nothing was sent."""
+
+
+class NotNats(NatsError):
+    """What answers does not speak the protocol."""
+
+
 class BadEvent(ValueError):
     """What came is not what it says it is. `field` is the path of what is wrong, empty for the whole."""
 

@@ -19,14 +19,15 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult
 
 import msgspec
 import structlog
 
 from common.turns import ended
+from common.wire.errors import ConnectionLost, Denied, MessageTooLarge, NatsError, NoAnswer, NoResponders, NotNats
 from common.wire.keys import Credentials, introduction
-from common.wire.nats_headers import MINIMUM, Headers, format_headers, is_outdated, parse_headers
+from common.wire.nats_headers import Headers, format_headers, is_outdated, parse_headers
 
 log = structlog.get_logger(__name__)
 
@@ -47,34 +48,6 @@ MOST_ADDED = 64 * 1024
 """Bytes that a server adds to a message in headers of its own."""
 
 _DENIED = re.compile(r'permissions violation for publish to "([^"]+)"', re.IGNORECASE)
-
-
-class NatsError(Exception):
-    """The server cannot be used now, or refuses."""
-
-
-class NoAnswer(NatsError):
-    """Nothing came in time."""
-
-
-class ConnectionLost(NatsError):
-    """The connection has ended."""
-
-
-class Denied(NatsError):
-    """This key may not publish on that subject. Of that request alone; the connection goes on."""
-
-
-class NoResponders(NatsError):
-    """No one subscribes to that subject."""
-
-
-class MessageTooLarge(NatsError):
-    """More bytes, headers included, than the server takes in one message. Nothing was sent."""
-
-
-class NotNats(NatsError):
-    """What answers does not speak the protocol."""
 
 
 class Subscription(NamedTuple):
@@ -418,26 +391,3 @@ def _call(callback: Callable[[Msg], None], msg: Msg) -> None:
         callback(msg)
     except Exception:
         log.exception("nats.callback_failed", subject=msg.subject[:100])
-
-
-async def open_client(
-    servers: list[str], signer: Credentials | None, context: ssl.SSLContext, *, name: str, seconds: float
-) -> Client:
-    """The first of the servers that takes us. OSError or NatsError of the last one when none does."""
-    failure: Exception = NatsError("no server is named")
-    for server in servers:
-        client = Client()
-        try:
-            async with asyncio.timeout(seconds):
-                await client.open(urlsplit(server if "://" in server else f"nats://{server}"), signer, context, name)
-        except (OSError, NatsError, ValueError) as error:
-            await client.close()
-            failure = error if str(error) else NoAnswer(f"{server}: no answer in time")
-        except BaseException:
-            await client.close()
-            raise
-        else:
-            if client.outdated:
-                log.warning("nats.outdated", version=client.outdated, minimum=MINIMUM)
-            return client
-    raise failure

@@ -9,11 +9,17 @@ from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
+import structlog
 
-from common.wire.keys import read_credentials
-from common.wire.nats_client import Client, Msg, NatsError, NoAnswer, open_client
+from common.wire.errors import NatsError, NoAnswer
+from common.wire.keys import Credentials, read_credentials
+from common.wire.nats_client import Client, Msg
+from common.wire.nats_headers import MINIMUM
+
+log = structlog.get_logger(__name__)
 
 EXPIRES_SECONDS = 5.0
 ANSWER_SECONDS = 5.0
@@ -128,3 +134,26 @@ async def connected(options: NatsOptions, name: str = "mcfd-hq") -> Client:
     servers = [server.strip() for server in options.url.split(",")]
     context = ssl.create_default_context(cafile=options.tls_ca)
     return await open_client(servers, credentials, context, name=name, seconds=CONNECT_SECONDS)
+
+
+async def open_client(
+    servers: list[str], signer: Credentials | None, context: ssl.SSLContext, *, name: str, seconds: float
+) -> Client:
+    """The first of the servers that takes us. OSError or NatsError of the last one when none does."""
+    failure: Exception = NatsError("no server is named")
+    for server in servers:
+        client = Client()
+        try:
+            async with asyncio.timeout(seconds):
+                await client.open(urlsplit(server if "://" in server else f"nats://{server}"), signer, context, name)
+        except (OSError, NatsError, ValueError) as error:
+            await client.close()
+            failure = error if str(error) else NoAnswer(f"{server}: no answer in time")
+        except BaseException:
+            await client.close()
+            raise
+        else:
+            if client.outdated:
+                log.warning("nats.outdated", version=client.outdated, minimum=MINIMUM)
+            return client
+    raise failure

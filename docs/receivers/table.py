@@ -6,8 +6,7 @@ from pathlib import Path
 
 from closures import open_table, put_aside, take
 
-from common.wire.errors import BadEvent
-from common.wire.nats_client import NatsError
+from common.wire.errors import BadEvent, NatsError
 from common.wire.nats_pull import NatsOptions, connected, pulling
 from common.wire.signing import NotSigned
 from headquarters.intake.stream import delivery_of

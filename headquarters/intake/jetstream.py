@@ -14,8 +14,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 import structlog
 
 from common.turns import ended
+from common.wire.errors import NatsError, NoAnswer
 from common.wire.keys import BadCredentials
-from common.wire.nats_client import Client, Msg, NatsError, NoAnswer
+from common.wire.nats_client import Client, Msg
 from common.wire.nats_headers import CLOSURES_STREAM, PRESENCE, PRESENCE_STREAM
 from common.wire.nats_pull import NatsOptions, Pull, connected, pulling
 from headquarters.core.reception import Message, MessageRefused

@@ -12,9 +12,10 @@ import time
 import msgspec
 import structlog
 
+from common.wire.errors import NatsError
 from common.wire.keys import credentials_of
-from common.wire.nats_client import Client, NatsError, open_client
-from common.wire.nats_pull import CONNECT_SECONDS, NatsOptions
+from common.wire.nats_client import Client
+from common.wire.nats_pull import CONNECT_SECONDS, NatsOptions, open_client
 from headquarters.core.nats_accounts import LOOKUP, UPDATE, NatsIssuer
 from headquarters.intake.gather import Threads
 from headquarters.store.database import StoreError

@@ -15,7 +15,8 @@ import structlog
 from msgspec import UNSET
 
 from common.turns import ended
-from common.wire.nats_client import Client, Msg, NatsError, NoAnswer
+from common.wire.errors import NatsError, NoAnswer
+from common.wire.nats_client import Client, Msg
 from common.wire.nats_headers import ASK, CLOSURE, CLOSURES_STREAM
 from common.wire.nats_pull import NatsOptions
 from common.wire.presence import MOST_BYTES, PresenceAnswer, read_presence

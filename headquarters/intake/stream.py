@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from common.wire.nats_client import Client, Msg, NatsError, NoAnswer
+from common.wire.errors import NatsError, NoAnswer
+from common.wire.nats_client import Client, Msg
 from common.wire.nats_headers import CLOSURE, CLOSURES_STREAM, Headers
 from headquarters.core.reception import Message
 

@@ -12,7 +12,7 @@ from support.receivers.headquarters import until
 from support.receivers.nats_server import NIM, OTHER
 from support.receivers.raw_nats import BLOCKS, REPLIES
 
-from common.wire.nats_client import NatsError
+from common.wire.errors import NatsError
 from common.wire.signing import sign
 
 pytestmark = pytest.mark.long

@@ -14,7 +14,7 @@ from support.receivers.nats_server import NIM, OTHER, SECOND, NatsServer, NatsSi
 from support.receivers.raw_nats import RawClient, raw_client
 from support.shop import Machine, Shop, wait_for
 
-from common.wire.nats_client import NatsError
+from common.wire.errors import NatsError
 from headquarters.core.nats_accounts import user_of
 
 pytestmark = pytest.mark.long

@@ -17,8 +17,8 @@ from support.receivers.headquarters import until
 from support.receivers.nats_server import NIM, OTHER, NatsServer, NatsSite, add_stream
 from support.receivers.raw_nats import raw_client
 
+from common.wire.errors import NatsError
 from common.wire.keys import read_credentials
-from common.wire.nats_client import NatsError
 from headquarters.cli.main import cli
 from headquarters.intake.stream import stream_info
 

@@ -23,12 +23,14 @@ import json
 import random
 import signal
 from collections import Counter
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
 import pytest
+from support.hurried import launch_patient
 from support.line.network import Relay as LossyLine
 from support.receivers.headquarters import until as until_true
 from support.receivers.nats_server import NIM, OTHER
@@ -38,7 +40,6 @@ from support.signing_client import signed
 
 from common.wire.keys import LaneWord
 from common.wire.nats_headers import LANE, PRESENCE, PRESENCE_STREAM
-from daemon.app.outward.calls import TILLS_FIRST_SECONDS
 from daemon.core.keys import KeyTerms
 from daemon.operations import CreateKey
 
@@ -262,9 +263,16 @@ async def test_too_many_at_once(site: RelaySite, http: httpx.AsyncClient) -> Non
     assert [answer.status_code for answer in answers] == [200, 200]
 
 
-async def test_strangers_lock_nobody_out(site: RelaySite, http: httpx.AsyncClient) -> None:
+@pytest.fixture
+async def patient(tmp_path: Path) -> AsyncIterator[RelaySite]:
+    async with running(tmp_path, launch=launch_patient) as created:
+        yield created
+
+
+async def test_strangers_lock_nobody_out(patient: RelaySite, http: httpx.AsyncClient) -> None:
     """Strangers who guess keys, while a till of the shop is at the machine: each is refused at once, soon with 429, and holds no place of those
     who have a key, which are answered all the while; not even by the id of a key that signs."""
+    site = patient
     key, signing = site.key(), site.key(signed=True)
     url = await answering(site, http, key)
     machine = site.shop.machines[0]
@@ -282,7 +290,7 @@ async def test_strangers_lock_nobody_out(site: RelaySite, http: httpx.AsyncClien
             asyncio.create_task(http.post(f"{url}/certify", json=invoice("S-1"), headers=guess)) for guess in guesses
         ]
         await asyncio.sleep(0)
-        async with asyncio.timeout(TILLS_FIRST_SECONDS / 2):
+        async with asyncio.timeout(PATIENCE):  # who waits for the tills does so for ten times that
             for _ in range(10):
                 answer = await until_answered(http, "GET", f"{url}/reports", headers=bearer(key))
                 assert answer.status_code == 200, answer.text

@@ -17,8 +17,9 @@ from support.shop import invoice
 from support.signing_client import signed
 
 from common.wire.call import LaterCall, RelayedCall, RelayedReply, encode, read_later, read_reply
+from common.wire.errors import NatsError
 from common.wire.keys import NotSealed, read_credentials, unseal
-from common.wire.nats_client import Client, NatsError
+from common.wire.nats_client import Client
 from common.wire.nats_pull import NatsOptions, connected
 
 pytestmark = pytest.mark.long

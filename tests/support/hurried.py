@@ -21,6 +21,19 @@ def launch(arguments: list[str], log: Path, environ: Mapping[str, str], *, impat
     )
 
 
+def launch_patient(arguments: list[str], log: Path, environ: Mapping[str, str]) -> Child:
+    """One in which what waits for tills of the shop's network does so for longer than any test."""
+    nursery = warm()
+    assert nursery
+    return nursery.start("mcfd", arguments, environ, stdout=log, stderr=log, first=(__name__, "let_tills_pass", {}))
+
+
+def let_tills_pass() -> None:
+    from daemon.app.outward import calls  # noqa: PLC0415
+
+    calls.TILLS_FIRST_SECONDS = 600.0
+
+
 def arm(*, beats: bool = True, impatient: bool = False) -> None:
     """Without `beats` a machine is looked at as rarely as ever: where frames are counted, one more would be the wrong one. `impatient` is
     one to clients whose body does not go on: for a test of just that, since on a busy box an honest one may not go on either."""

@@ -111,7 +111,7 @@ class Foreign(Exception):
     """A change from a page of another site."""
 
 
-class ShareEnded(errors.NotFound):
+class ShareEnded(Exception):
     """To a shared invoice: too old, altered, or of an earlier daemon."""
 
 

@@ -165,7 +165,7 @@ class Calls:
             self._keeping = None
 
     async def _keep(self, receiver: NatsReceiver) -> None:
-        from common.wire.nats_client import NatsError  # noqa: PLC0415  # with NATS alone
+        from common.wire.errors import NatsError  # noqa: PLC0415  # with NATS alone
         from daemon.upstream.options import BadOptions  # noqa: PLC0415  # see above
 
         wait, most = AGAIN_SECONDS
@@ -199,7 +199,7 @@ class Calls:
 
     async def _listen(self, client: Client, receiver: NatsReceiver) -> None:
         """Until the connection is lost, which is a NatsError, or there is no key any more."""
-        from common.wire.nats_client import NoAnswer  # noqa: PLC0415  # see above
+        from common.wire.errors import NoAnswer  # noqa: PLC0415  # see above
 
         self._line = secrets.token_hex(4)
         ring = self._runtime.store.key_ring
@@ -391,7 +391,7 @@ def _opened(credentials: Credentials | None, call: RelayedCall) -> RelayedCall |
 
 
 def _reply(client: Client, msg: Msg, reply: RelayedReply) -> None:
-    from common.wire.nats_client import NatsError  # noqa: PLC0415  # with NATS alone
+    from common.wire.errors import NatsError  # noqa: PLC0415  # with NATS alone
 
     with contextlib.suppress(NatsError):  # without a listener: the client repeats it with its key
         client.publish(msg.reply, encode(reply))

@@ -47,8 +47,10 @@ class PossibleOriginal(NamedTuple):
     claimed: int = 0
 
     def is_credited_by(self, credit_type: str) -> bool:
-        """A type in words of the machine's own says nothing."""
-        return self.type in ORIGINALS[credit_type] or self.type not in (*SALES, *CREDITS)
+        """A type in words of the machine's own says nothing; but only an export may leave FVC where it was."""
+        if self.type in (*SALES, *CREDITS):
+            return self.type in ORIGINALS[credit_type]
+        return bool(self.moved) or credit_type == "EA"
 
 
 def locate(reference: Reference, names: Sequence[Name]) -> tuple[Place, ...]:

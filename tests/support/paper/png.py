@@ -36,6 +36,8 @@ def chunk(name, content):
 
 
 def packed(values, depth):
+    if depth == 8:
+        return bytes(values)
     text = "".join(f"{value:0{depth}b}" for value in values)
     text += "0" * (-len(text) % 8)
     return bytes(int(text[at : at + 8], 2) for at in range(0, len(text), 8))

@@ -12,7 +12,8 @@ from support.ports import free_port
 from support.receivers.nats_server import CONFIG, binary
 
 from common.wire.keys import read_credentials
-from common.wire.nats_client import Client, open_client
+from common.wire.nats_client import Client
+from common.wire.nats_pull import open_client
 from headquarters.intake.stream import call
 
 BLOCKS = (

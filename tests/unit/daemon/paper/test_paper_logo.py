@@ -108,7 +108,7 @@ BAD = {
     "it is no PNG": b"GIF89a",
     "it is damaged": GOOD[:-20],
     f"it is larger than {LARGEST // 1024} kB": GOOD + bytes(LARGEST),
-    "it has more than 300000 pixels; make it smaller, as 600 by 300": png([[0] * 1000 for _ in range(301)], depth=1),
+    "it has more than 300000 pixels; make it smaller, as 600 by 300": png([[0] * 1000 for _ in range(301)]),
 }
 
 

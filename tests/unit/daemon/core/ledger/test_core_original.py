@@ -84,6 +84,14 @@ def test_a_credit_note_is_of_a_sale_of_its_family(credit: str, own: tuple, other
     assert choose("R", credit, 1000, [sale(1, "VENTE")]) == sale(1, "VENTE")  # taken over in words of the machine's own
 
 
+def test_a_sale_of_another_program_that_left_fvc_where_it_was_is_an_export() -> None:
+    """Taken over in words of the machine's own, it has the FVC of the sale before it: a credit note beyond that sale's total is not booked on it."""
+    exported = sale(2, "VENTE", 15_000)._replace(moved=0)
+    with pytest.raises(CreditExceedsOriginal):
+        choose("R", "FA", 800, [exported, sale(1, "FV", 1000, 300)])
+    assert choose("R", "EA", 800, [exported, sale(1, "FV", 1000, 300)]) == exported
+
+
 def test_of_exports_with_one_counter_the_one_that_fits_best_is_meant() -> None:
     """A machine that counts them in TC alone gives them all the FVC of the sale before."""
     exports = [sale(1, "EV", 10_000), sale(2, "EV", 3_000), sale(3, "ET", 10_000, 4_000)]
