@@ -63,9 +63,10 @@ def test_reports_and_papers_stay_as_they_were(left: tuple[Shop, dict[str, Any]],
         }
     for code, text in reports["tickets"].items():
         found = shop.get(f"certifications/{code}/ticket", nim=nim, format="text", copy="original").text
+        lines = [line.split() for line in found.splitlines()]  # columns may stand farther apart
         amounts = [line for line in text.splitlines() if line.startswith(("PSVB", "TOTAL", "Total", "Groupe", "B 18"))]
         assert amounts
-        assert [line for line in amounts if line not in found.splitlines()] == []
+        assert [line for line in amounts if line.split() not in lines] == []
 
 
 @pytest.mark.parametrize("nim", [NIM, SECOND])
