@@ -12,6 +12,8 @@ import msgspec
 
 from common.language import Text
 from daemon.core.errors import StorageFull
+from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.book import Book
 from daemon.store.sqlite.connection import SqliteConnection
 from daemon.store.sqlite.disk_failure import storage_error
 from daemon.store.sqlite.free_space import FreeSpace
@@ -35,6 +37,9 @@ class OpenLedger(msgspec.Struct, frozen=True):
     labels: Mapping[str, str]
     high_water: HighWater | None = None
     """The numbers that are remembered beside the file; a command beside the daemon has none, and makes no Z."""
+    under_way: dict[int, Callable[[Record], bool]] = msgspec.field(default_factory=dict)
+    """By the id of a book: whether this process brings an attempt to its end itself, so that no operator's decision is about it. Called on the writer's
+    thread."""
 
 
 class LedgerAccess:
@@ -42,6 +47,10 @@ class LedgerAccess:
 
     def __init__(self, parts: OpenLedger) -> None:
         self._open = parts
+
+    def leave_to(self, book: Book, is_under_way: Callable[[Record], bool]) -> None:
+        """Who works on that book."""
+        self._open.under_way[book.id] = is_under_way
 
     async def write(
         self, function: Callable[Concatenate[sqlite3.Connection, P], T], /, *args: P.args, **named: P.kwargs

@@ -40,7 +40,32 @@ class OperatorDecisions(LedgerAccess):
 
     async def case(self, book: Book, fresh: Evidence | None = None) -> Case:
         """What there is to decide on; `fresh` is the machine's state just now, where it could be read."""
-        return self.peek(_case, book=book, fresh=fresh)
+        return self.peek(self._case, book=book, fresh=fresh)
+
+    def _case(self, connection: sqlite3.Connection, book: Book, fresh: Evidence | None = None) -> Case:
+        state = books.book_state(connection, book)
+        is_replaced = take_overs.is_replaced(connection, book)
+        open_ones = attempts.unfinished(connection, book, "disputed")
+        if is_replaced and not state.attention:
+            open_ones += self._in_doubt(connection, book)
+        evidence = fresh or settlements.read_evidence(connection, book)
+        if evidence and book.mode == "live" and state.ifu and evidence.state.ifu not in ("", state.ifu):
+            evidence = None  # the machine has another taxpayer now, and says nothing of this book
+        last = evidence.state.last if evidence else None
+        return Case(
+            state,
+            open_ones[0] if open_ones else None,
+            evidence,
+            attempts.standing_of(connection, book, last),
+            settlements.decided(connection, book),
+            is_replaced,
+            take_overs.is_awaited(connection, book),
+        )
+
+    def _in_doubt(self, connection: sqlite3.Connection, book: Book) -> list[Record]:
+        """What is begun, without what this process brings to its end itself."""
+        is_under_way, begun = self._open.under_way.get(book.id), attempts.unfinished(connection, book)
+        return [each for each in begun if is_under_way is None or not is_under_way(each)]
 
     async def carry_out(
         self,
@@ -56,9 +81,9 @@ class OperatorDecisions(LedgerAccess):
         book, fresh = case.state.book, case.evidence
 
         def job(connection: sqlite3.Connection) -> None:
-            if not case.is_still(_case(connection, book)):
+            if not case.is_still(self._case(connection, book)):
                 raise DecisionRefused("changed")
-            now = _case(connection, book, fresh)
+            now = self._case(connection, book, fresh)
             is_taken = paper is not None and settlements.has_code(connection, paper.code)
             if obstacle := now.obstacle(decision, paper, is_taken=is_taken):
                 raise DecisionRefused(obstacle)
@@ -144,7 +169,10 @@ class OperatorDecisions(LedgerAccess):
     ) -> Record | None:
         if self._open.high_water is not None:  # where the book begins with it
             numbers.question_at_first_connection(connection, book, self._open.high_water, state)
-        adoption = settlements.adopt(connection, book, state, unexplained=unexplained, reason=note.reason, at=note.at)
+        begun = self._in_doubt(connection, book)
+        adoption = settlements.adopt(
+            connection, book, state, begun, unexplained=unexplained, reason=note.reason, at=note.at
+        )
         for record in adoption.found:
             self._open.event_writer.write(connection, book, CERTIFIED, record.ended_at, ref=record.id)
         _note(connection, book, "adopt", adoption.record, note)
@@ -198,27 +226,6 @@ class OperatorDecisions(LedgerAccess):
             audit.add(connection, "z_number.said", f"{book.nim} {book.mode}", at=when, by=by, detail=detail)
 
         await self.write(job)
-
-
-def _case(connection: sqlite3.Connection, book: Book, fresh: Evidence | None = None) -> Case:
-    state = books.book_state(connection, book)
-    is_replaced = take_overs.is_replaced(connection, book)
-    open_ones = attempts.unfinished(connection, book, "disputed")
-    if is_replaced and not state.attention:
-        open_ones += attempts.unfinished(connection, book)
-    evidence = fresh or settlements.read_evidence(connection, book)
-    if evidence and book.mode == "live" and state.ifu and evidence.state.ifu not in ("", state.ifu):
-        evidence = None  # the machine has another taxpayer now, and says nothing of this book
-    last = evidence.state.last if evidence else None
-    return Case(
-        state,
-        open_ones[0] if open_ones else None,
-        evidence,
-        attempts.standing_of(connection, book, last),
-        settlements.decided(connection, book),
-        is_replaced,
-        take_overs.is_awaited(connection, book),
-    )
 
 
 def _give_up(connection: sqlite3.Connection, book: Book, note: DecisionNote) -> None:

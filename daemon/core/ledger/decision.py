@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -260,7 +261,7 @@ def adoption(
     state: BookState,
     machine: MachineState,
     last: Standing,
-    begun: list[Record],
+    begun: Sequence[Record],
     *,
     is_number_taken: bool,
     in_ledger: bool,

@@ -193,6 +193,7 @@ class MachineWorker(MachinePair):
 
     async def begin(self) -> None:
         """What the ledger knows of a book, before any work in it: what is begun there is in doubt, and its number waits for its end."""
+        self.ledger.leave_to(self.book, self.attempts.is_ours)
         self.take_state(await self.ledger.state(self.book))
         for record in self.unfinished:
             self.attempts.doubt(record)

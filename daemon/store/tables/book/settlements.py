@@ -9,6 +9,7 @@ adopted    the ledger is behind the machine (a backup was put back): the machine
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -70,18 +71,20 @@ def adopt(
     connection: sqlite3.Connection,
     book: Book,
     state: MachineState,
+    begun: Sequence[Record],
     *,
     unexplained: int,
     reason: str,
     at: int,
 ) -> Adopted:
-    """Takes over the machine's counters and its last invoice, unless the ledger has that or its number; what is begun is settled first."""
+    """Takes over the machine's counters and its last invoice, unless the ledger has that or its number; `begun`, the attempts whose outcome is unknown, are
+    settled first."""
     last, before = state.last, books.book_state(connection, book)
     plan = adoption(
         before,
         state,
         attempts.standing_of(connection, book, last),
-        attempts.unfinished(connection, book),
+        begun,
         is_number_taken=last is not None and _is_taken(connection, book, last),
         in_ledger=last is not None and attempts.has_code(connection, book, last.code),
         unexplained=unexplained,
