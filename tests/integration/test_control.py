@@ -202,7 +202,7 @@ async def test_commands_are_served_again_once_descriptors_are_free(
 async def test_a_command_asks_the_ledger_s_owner_alone(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who may write beside the ledger could name any socket: root says nothing to a stranger."""
     monkeypatch.setattr("daemon.ledger_access.peer_user", lambda _: os.geteuid() + 1)
-    with pytest.raises(StorageError, match="cannot be asked"):
+    with pytest.raises(StorageError, match="does not answer"):
         await box.ask(RevokeKey(1))
 
 

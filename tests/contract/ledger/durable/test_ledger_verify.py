@@ -176,7 +176,7 @@ CHANGES = [
     ("UPDATE book SET frc = frc - 1 WHERE id = 1", "below those of its last record"),
     ("UPDATE book SET tc = NULL WHERE id = 1", "below those of its last record"),
     ("UPDATE book SET ifu = '00099999Z' WHERE id = 1", "another taxpayer than its last record"),
-    ("UPDATE book SET attention = '' WHERE id = 1", "disputed, and nobody is asked"),
+    ("UPDATE book SET attention = '' WHERE id = 1", "disputed, and its book is not in attention"),
     (
         "DELETE FROM outbox WHERE ref_id = 2 AND type = 'closure.created'",
         "Z 2 is missing among what goes to headquarters",
