@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
+from daemon.api.page.rendering import ShareEnded
 from daemon.api.page.screens import account
-from daemon.core.errors import NotFound
 
 ENDS = 1_800_000_000_000
 
@@ -29,6 +29,6 @@ async def test_a_link_ends_after_its_day(now: int, reached: bool) -> None:
     request = SimpleNamespace(
         app=SimpleNamespace(state=state), path_params={"token": f"{result}~{account._signed(page, result)}"}
     )
-    with pytest.raises(NotFound):
+    with pytest.raises(ShareEnded):
         await account._shared(cast("Any", request))
     assert bool(calls) == reached
