@@ -296,7 +296,8 @@ def outages_are_right(expected: Expectations, register: Sequence[Outage], ledger
         )
     if not exempt.outages_are_unsure(world):
         for at, moment in world.refusals:
-            is_lost = any(moment <= end < moment + NOTED_WITHIN for end in world.ends)
+            writable = max((end for begin, end in world.disk_faults if begin <= moment < end), default=moment)
+            is_lost = any(moment <= end < writable + NOTED_WITHIN for end in world.ends)
             within = any(o.since - MOMENT <= at <= (o.until or at) + MOMENT for o in register)
             assert within or is_lost, f"a till was refused at {at}, in no outage"
 

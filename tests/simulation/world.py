@@ -63,6 +63,8 @@ class World:
         self.refusals: list[tuple[int, float]] = []
         """When tills were refused because the machine cannot certify: in the book's time (ms), and on the loop."""
         self.ends: list[float] = []
+        self.disk_faults: list[tuple[float, float]] = []
+        """From when to when the disk takes nothing."""
         """When a life of the daemon ended."""
         self._calm_since = 0.0
 

@@ -110,6 +110,9 @@ class Troubles:
                 disk.stall()
             else:
                 setattr(disk, f"refuses_{what}", True)
+            began = self.box.loop.now
+            for expected in self.everybody:
+                expected.world.disk_faults.append((began, began + seconds))
             await asyncio.sleep(seconds)
             disk.heal()
 
