@@ -49,7 +49,7 @@ class LedgerAccess:
         self._open = parts
 
     def leave_to(self, book: Book, is_under_way: Callable[[Record], bool]) -> None:
-        """Who works on that book."""
+        """Registers the process that works on that book (`OpenLedger.under_way`)."""
         self._open.under_way[book.id] = is_under_way
 
     async def write(

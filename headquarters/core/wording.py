@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final, Literal
 
 import msgspec
 
 from common.language import Language, Text
+from common.web.formats import day
 
 Kind = Literal[
     "gap",
@@ -35,7 +35,6 @@ GONE = "gone"
 """`what` of a gap whose closures a lost ledger has made."""
 NEVER = "–"
 """`since` or `silent` of a machine of which no closure, or no sign, has come."""
-_MINUTE: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d) (\d\d:\d\d)")
 Value = int | str
 Facts = dict[str, Value]
 KIND: Final[dict[Kind, Text]] = {
@@ -108,10 +107,19 @@ def sentence(kind: Kind, facts: Facts, language: Language) -> str:
     if (name == "gap" and facts["first"] == facts["last"]) or (name == "unexplained" and facts["count"] == 1):
         name += ".one"
     if name == "late":
-        name = next((f"late.{value}" for value in ("since", "silent") if facts[value] == NEVER), name)
-    if language == "fr":
-        facts = {
-            name: _MINUTE.sub(r"\3/\2/\1 à \4", value) if isinstance(value, str) else value
-            for name, value in facts.items()
-        }
+        name, facts = _late(facts, language)
     return _SENTENCES[name](**facts).in_language(language)
+
+
+def _late(facts: Facts, language: Language) -> tuple[str, Facts]:
+    """Which sentence, and its times (YYYY-MM-DD HH:MM, UTC) as that language writes them."""
+    times = {name: str(facts[name]) for name in ("since", "silent")}
+    name = next((f"late.{each}" for each, time in times.items() if time == NEVER), "late")
+    if language == "fr":
+        times = {each: _in_french(time) for each, time in times.items() if time != NEVER}
+    return name, facts | times
+
+
+def _in_french(time: str) -> str:
+    date, _, minute = time.partition(" ")
+    return f"{day(date, 'fr')} à {minute}"
