@@ -54,7 +54,7 @@ async def admit(request: Request[Any, Any, Any]) -> None:
     if found_lane is not None:
         check_operation(request)
         await found_lane.turn()
-        expires = expiry(scope, found_lane)
+        expires = expiry(scope, found_lane, is_signed=bool(key.public))
     deps.uses[key.id] = deps.clock()
     if key.mode == "live":
         scope["state"][KEY_ACCEPTED] = True
