@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from functools import partial
 from pathlib import Path
 
@@ -94,6 +95,14 @@ async def test_a_z_is_reserved_before_it_and_given_after_it(
     assert marked(path)[BOOK] == mark
 
 
+def require_z_number(connection: sqlite3.Connection, book: Book) -> None:
+    """No Z until a person has entered which was the last."""
+    connection.execute(
+        "UPDATE book SET z_asked = ? WHERE id = ?",
+        (numbers.new_question(), book.id),
+    )
+
+
 @pytest.mark.parametrize("closures", [0, 2])
 async def test_no_z_while_nobody_remembers_the_last(path: Path, closures: int) -> None:
     """Nothing is reserved for it either; a restart, which finds the ledger's own numbers beside it, is no answer."""
@@ -102,7 +111,7 @@ async def test_no_z_while_nobody_remembers_the_last(path: Path, closures: int) -
         await meet(till)
         for _ in range(closures):
             await till.close()
-        await store.ledger.write(partial(numbers.require_z_number, book=till.book))
+        await store.ledger.write(require_z_number, till.book)
     for _ in range(2):
         async with opened(path) as store:
             with pytest.raises(ZNumberUnknown):
@@ -170,7 +179,7 @@ async def test_when_headquarters_is_heard(
     if has_other:
         await store.ledger.write(partial(books.new_book, nim=NIM, mode="live"))
     if has_question:
-        await store.ledger.write(partial(numbers.require_z_number, book=till.book))
+        await store.ledger.write(require_z_number, till.book)
     assert await store.decisions.write(hear, till.book, 7) is wanted
     assert (await till.close()).z_number == (8 if wanted else closures + 1)
 

@@ -18,6 +18,7 @@ from daemon.core.ledger.book import Tally
 from daemon.core.ledger.entries import CashKind, CashMove
 from daemon.core.report.fiscal_reports import x_report
 from daemon.store import Store
+from daemon.store.decisions import DecisionNote
 from daemon.store.maintenance import sandbox
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import attempts, uniqueness
@@ -138,7 +139,9 @@ async def test_what_is_ninety_days_old_stays_and_what_is_older_goes(tmp_path: Pa
         till = await Till.of(store, mode="test")
         attempt_id = await till.begin(invoice("D-1"))
         await store.ledger.dispute(till.book, attempt_id, "unknown", at=till.at)
-        settled = await store.decisions.abandoned(till.book, attempt_id, reason="seen", at=till.at)
+        settled = await store.decisions.write(
+            store.decisions.abandon, till.book, attempt_id, note=DecisionNote("seen", till.at)
+        )
         at = settled.ended_at + 1
         till.at = at - MINUTE - 50
         await sell(till, 1)
