@@ -32,14 +32,6 @@ def unescape(text: str) -> str:
     return _ESCAPE.sub(lambda match: _FROM_LINE[match[0]], text)
 
 
-def as_machine_tells(text: str) -> str:
-    """A text as it comes back from a machine that kept it.
-
-    A `^` is not escaped (C fact), so a number such as `A^lt;1` comes back as `A<1`: compare numbers in this form.
-    """
-    return unescape(escape(text))
-
-
 def encode(text: str, code_page: str = UTF_8) -> bytes:
     return text.encode(code_page, "replace")
 

@@ -231,7 +231,7 @@ def _adds_up(numbers: list[int]) -> bool:
 
 
 class LastInvoiceReply(msgspec.Struct, frozen=True):
-    """`code` without dashes; `number` as the machine kept it (see `fields.as_machine_tells`).
+    """`code` without dashes; `number` as the machine kept it (a `^` is not escaped: `A^lt;1` comes back as `A<1`).
 
     It may be foreign: a type of their own, no code or no time (empty), a total that cannot be read (0)."""
 

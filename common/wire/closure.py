@@ -244,10 +244,6 @@ class ClosureEvent(Shape, frozen=True):
         return self.data.nim
 
 
-def encode_closure(event: ClosureEvent) -> bytes:
-    return msgspec.json.encode(event)
-
-
 def read_closure(content: bytes) -> ClosureEvent:
     """BadEvent, naming the field, unless it is one closure and says the same of itself everywhere. The proof of its figures is
     `proves_itself`'s business, and who sent it the signature's."""

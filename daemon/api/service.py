@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from copy import copy
 from functools import cache
-from typing import Any, Self
+from types import ModuleType
+from typing import Any, Final, Self
 
 from litestar import Litestar, Router
 from litestar.datastructures import State
+from litestar.handlers import HTTPRouteHandler
 from litestar.types.internal_types import RouteHandlerMapItem
 
 from daemon.api.access.auth import admit
 from daemon.api.access.context import ApiDeps
 from daemon.api.document import openapi
+from daemon.api.document.describe import Access
 from daemon.api.document.openapi import DrawnOnce, document
 from daemon.api.http.middleware import CrossOrigin, OuterMiddleware
 from daemon.api.page import downloads, entrance
@@ -24,34 +28,25 @@ from daemon.api.page.screens import outages as outages_screen
 from daemon.api.routes import calendar, certify, events, health, journal, machine, outages, reports, tickets
 from daemon.unneeded import without
 
-MACHINE_ROUTES = (
-    *certify.HANDLERS,
-    *reports.HANDLERS,
-    *calendar.HANDLERS,
-    *outages.HANDLERS,
-    *journal.HANDLERS,
-    *tickets.HANDLERS,
-    *events.HANDLERS,
-    *machine.HANDLERS,
-)
-KEY_ROUTES = machine.KEY_HANDLERS
-OPEN_ROUTES = (*health.HANDLERS, *tickets.OPEN_HANDLERS)
+
+def handlers_in(*modules: ModuleType) -> list[HTTPRouteHandler]:
+    """All that are at the top of these modules, also those that stand together in a tuple."""
+    found = [each for module in modules for value in vars(module).values() for each in _each(value)]
+    return [each for each in found if isinstance(each, HTTPRouteHandler)]
 
 
-PAGE_ROUTES = (
-    *entrance.HANDLERS,
-    *account.HANDLERS,
-    *downloads.HANDLERS,
-    *spare.HANDLERS,
-    *selling.HANDLERS,
-    *today.HANDLERS,
-    *invoices.HANDLERS,
-    *closures.HANDLERS,
-    *outages_screen.HANDLERS,
-    *box.HANDLERS,
-    *files.HANDLERS,
-    *paper.HANDLERS,
+def _each(value: object) -> Iterable[object]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+API_ROUTES: Final = handlers_in(certify, reports, calendar, outages, journal, tickets, events, machine, health)
+PAGE_ROUTES: Final = handlers_in(
+    *(entrance, account, downloads, spare, selling, today, invoices, closures, outages_screen, box, files, paper)
 )
+
+
+def routes_by(access: Access) -> list[HTTPRouteHandler]:
+    return [each for each in API_ROUTES if each.opt["access"] == access]
 
 
 class OwnRouter(Router):
@@ -75,7 +70,7 @@ class WholeRouter(OwnRouter):
 def create_first_start(first: FirstStart, allowed_hosts: tuple[str, ...] = ()) -> Litestar:
     """The page that a box without a configuration shows; nothing of the API is there."""
     app = Litestar(
-        route_handlers=[*first_start.HANDLERS, entrance.choose_language, entrance.static],
+        route_handlers=[*handlers_in(first_start), entrance.choose_language, entrance.static],
         state=State({"page": first, "rendering": Rendering(), "wrong_codes": first_start.new_wrong_codes()}),
         openapi_config=None,
         logging_config=None,
@@ -96,9 +91,9 @@ def create_api(deps: ApiDeps, page: PageDeps | None = None) -> Litestar:
 
 def api_routers() -> list[Router]:
     return [
-        WholeRouter("/v1/mcf/{nim:str}", route_handlers=list(MACHINE_ROUTES), before_request=admit),
-        WholeRouter("/", route_handlers=list(KEY_ROUTES), before_request=admit),
-        WholeRouter("/", route_handlers=list(OPEN_ROUTES)),
+        WholeRouter("/v1/mcf/{nim:str}", route_handlers=routes_by("machine"), before_request=admit),
+        WholeRouter("/", route_handlers=routes_by("key"), before_request=admit),
+        WholeRouter("/", route_handlers=routes_by("open")),
     ]
 
 
@@ -110,8 +105,8 @@ def drawn_routes(*, with_page: bool) -> Litestar:
         return Litestar(
             route_handlers=[
                 *api_routers(),
-                WholeRouter("/", route_handlers=list(openapi.HANDLERS)),
-                *([OwnRouter("/", route_handlers=list(PAGE_ROUTES))] if with_page else []),
+                WholeRouter("/", route_handlers=handlers_in(openapi)),
+                *([OwnRouter("/", route_handlers=PAGE_ROUTES)] if with_page else []),
             ],
             openapi_config=None,
             logging_config=None,

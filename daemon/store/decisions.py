@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 from common.language import Text
@@ -30,14 +28,11 @@ class DecisionNote(NamedTuple):
 
     reason: str
     at: int
-    by: Actor
+    by: Actor = DAEMON
     as_printed: bool = False
 
 
 class OperatorDecisions(LedgerAccess):
-    async def disputed(self, book: Book) -> Sequence[Record]:
-        return await self.read(attempts.unfinished, book=book, state="disputed")
-
     async def case(self, book: Book, fresh: Evidence | None = None) -> Case:
         """What there is to decide on; `fresh` is the machine's state just now, where it could be read."""
         return self.peek(self._case, book=book, fresh=fresh)
@@ -102,23 +97,16 @@ class OperatorDecisions(LedgerAccess):
     ) -> None:
         book, attempt, word = case.state.book, case.attempt, case.certified(paper)
         if decision == "not-certified" and attempt is not None:
-            self._abandon(connection, book, attempt.id, note)
+            self.abandon(connection, book, attempt.id, note)
         elif decision == "certified" and attempt is not None and word is not None:
             after = None if paper is None or case.is_last else case.after(paper)
-            self._certify(connection, book, attempt.id, word, note=note, after=after)
+            self.certify(connection, book, attempt.id, word, note=note, after=after)
         elif decision == "lost":
             _give_up(connection, book, note)
         elif case.evidence is not None:
-            self._adopt(connection, book, case.evidence.state, case.foreign(), note)
+            self.adopt(connection, book, case.evidence.state, case.foreign(), note)
 
-    async def certified(
-        self, book: Book, attempt_id: int, certified: Certified, *, reason: str, at: int, by: Actor = DAEMON
-    ) -> Record:
-        """Whatever else the machine has certified since the ledger last knew it stays unexplained."""
-        certify = partial(self._certify, book=book, attempt_id=attempt_id, word=certified)
-        return await self.write(certify, note=DecisionNote(reason, at, by))
-
-    def _certify(
+    def certify(
         self,
         connection: sqlite3.Connection,
         book: Book,
@@ -128,6 +116,7 @@ class OperatorDecisions(LedgerAccess):
         note: DecisionNote,
         after: After | None = None,
     ) -> Record:
+        """Whatever else the machine has certified since the ledger last knew it stays unexplained, unless `after` says what it was."""
         record = attempts.find_record(connection, book, attempt_id)
         if after is None:
             before = books.book_state(connection, book).counters or record.base
@@ -142,11 +131,7 @@ class OperatorDecisions(LedgerAccess):
         _note(connection, book, "certified", settled, note)
         return settled
 
-    async def abandoned(self, book: Book, attempt_id: int, *, reason: str, at: int, by: Actor = DAEMON) -> Record:
-        abandon = partial(self._abandon, book=book, attempt_id=attempt_id)
-        return await self.write(abandon, note=DecisionNote(reason, at, by))
-
-    def _abandon(self, connection: sqlite3.Connection, book: Book, attempt_id: int, note: DecisionNote) -> Record:
+    def abandon(self, connection: sqlite3.Connection, book: Book, attempt_id: int, note: DecisionNote) -> Record:
         settled = settlements.settle_abandoned(connection, book, attempt_id, note.reason, note.at)
         if lasting := take_overs.lasting(connection, book):
             entry = SpareDecided(
@@ -157,16 +142,10 @@ class OperatorDecisions(LedgerAccess):
         _note(connection, book, "not-certified", settled, note)
         return settled
 
-    async def adopted(
-        self, book: Book, state: MachineState, *, unexplained: int, reason: str, at: int, by: Actor = DAEMON
-    ) -> Record | None:
-        """For a ledger that is behind its machine: takes over the counters and the last invoice, which is the record."""
-        adopt = partial(self._adopt, book=book, state=state, unexplained=unexplained)
-        return await self.write(adopt, note=DecisionNote(reason, at, by))
-
-    def _adopt(
+    def adopt(
         self, connection: sqlite3.Connection, book: Book, state: MachineState, unexplained: int, note: DecisionNote
     ) -> Record | None:
+        """For a ledger that is behind its machine: takes over the counters and the last invoice, which is the record."""
         if self._open.high_water is not None:  # where the book begins with it
             numbers.question_at_first_connection(connection, book, self._open.high_water, state)
         begun = self._in_doubt(connection, book)

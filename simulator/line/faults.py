@@ -120,10 +120,6 @@ class FaultPlan:
     def clear(self) -> None:
         self._rules.clear()
 
-    @property
-    def is_empty(self) -> bool:
-        return not self._rules
-
     def strike(self, command: int) -> Struck:
         """What goes wrong with this request and its reply."""
         if not self._rules:

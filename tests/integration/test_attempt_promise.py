@@ -12,6 +12,7 @@ from bridge.machine import LinkedMachine
 from bridge.replies.answers import Closed
 from daemon.core.audit import Actor, Call
 from daemon.core.errors import LineLost, MachineAttention, MachineRefused, OutcomeNotStored
+from daemon.store.decisions import DecisionNote
 from daemon.store.tables.audit import broken_entry
 from daemon.store.tables.book import attempts
 from daemon.store.tables.book.settlements import read_evidence
@@ -256,7 +257,9 @@ async def test_a_last_invoice_of_an_unknown_type_can_be_adopted(tmp_path: Path) 
         await shop.connected()
         evidence = await shop.store.decisions.read(read_evidence, shop.worker.book)
         assert evidence is not None
-        await shop.store.decisions.adopted(shop.worker.book, evidence.state, unexplained=1, reason="seen", at=1)
+        await shop.store.decisions.write(
+            shop.store.decisions.adopt, shop.worker.book, evidence.state, unexplained=1, note=DecisionNote("seen", 1)
+        )
         await shop.until(lambda: not shop.worker.attention, "service")
         found = shop.store.ledger.peek(attempts.find_number, shop.worker.book, "X-1")
         assert found is not None

@@ -17,6 +17,7 @@ from daemon.core.ledger.paper import PaperInvoice
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import attempts
+from daemon.store.tables.book.attempts import unfinished
 from daemon.store.tables.book.settlements import settlements
 from simulator.machine.fiscal_memory import Snapshot
 from simulator.machine.options import SimulatorOptions
@@ -416,7 +417,9 @@ async def test_paper_that_cannot_be_this_invoice_s_is_refused(tmp_path: Path, wh
             await shop.store.decisions.carry_out(
                 case, "certified", reason="x", at=3, paper=PaperInvoice(paper.code, time or paper.time)
             )
-        assert [record.number for record in await shop.store.decisions.disputed(shop.worker.book)] == ["F-1"]
+        assert [
+            record.number for record in await shop.store.decisions.read(unfinished, shop.worker.book, "disputed")
+        ] == ["F-1"]
 
 
 async def test_paper_that_fits_nothing_is_entered_once_it_is_confirmed(tmp_path: Path) -> None:
@@ -508,7 +511,9 @@ async def test_a_decision_on_another_attention_is_not_carried_out(tmp_path: Path
         await case_of(shop)
         with pytest.raises(DecisionRefused, match="changed"):
             await shop.store.decisions.carry_out(case, "not-certified", reason="late", at=4)
-        assert [record.number for record in await shop.store.decisions.disputed(shop.worker.book)] == ["F-1"]
+        assert [
+            record.number for record in await shop.store.decisions.read(unfinished, shop.worker.book, "disputed")
+        ] == ["F-1"]
 
 
 async def test_adopting_leaves_what_this_process_is_at_alone(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from support.shop import NIM
 from daemon.core.errors import MachineAttention, StorageFull, ZNumberUnknown
 from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.ledger.book import Closure
+from daemon.store.decisions import DecisionNote
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.high_water import HighWater, book_name
@@ -44,7 +45,13 @@ async def adopt(shop: MemoryShop) -> None:
     book = shop.worker.book
     evidence = await shop.store.decisions.read(read_evidence, book)
     assert evidence is not None
-    await shop.store.decisions.adopted(book, evidence.state, unexplained=0, reason="the disk was lost", at=evidence.at)
+    await shop.store.decisions.write(
+        shop.store.decisions.adopt,
+        book,
+        evidence.state,
+        unexplained=0,
+        note=DecisionNote("the disk was lost", evidence.at),
+    )
     await shop.until(lambda: not shop.worker.attention and shop.worker.connected, "service")
 
 

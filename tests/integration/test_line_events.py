@@ -14,6 +14,7 @@ from daemon.core.clock import DAY, HOUR
 from daemon.core.errors import LineLost
 from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.machine.state import FiscalCounters
+from daemon.store.decisions import DecisionNote
 from daemon.store.ledger import Ledger
 from daemon.store.tables.book.settlements import read_evidence
 from daemon.usecases import line_events
@@ -130,7 +131,9 @@ async def test_what_was_settled_is_taken_up_at_its_turn(tmp_path: Path) -> None:
         book = shop.worker.book
         evidence = await shop.store.decisions.read(read_evidence, book)
         assert evidence is not None
-        await shop.store.decisions.adopted(book, evidence.state, unexplained=0, reason="a reset", at=evidence.at)
+        await shop.store.decisions.write(
+            shop.store.decisions.adopt, book, evidence.state, unexplained=0, note=DecisionNote("a reset", evidence.at)
+        )
         with shop.worker.queue.join():
             frames = shop.session.frames_in
             look = asyncio.ensure_future(looked_at(shop))

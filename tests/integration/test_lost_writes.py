@@ -8,6 +8,7 @@ from support.memory_shop import MemoryShop
 
 from daemon.core.errors import MachineAttention
 from daemon.core.ledger.entries import CashMove
+from daemon.store.decisions import DecisionNote
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book.settlements import read_evidence
 
@@ -41,7 +42,9 @@ async def test_lost_withdrawals_wait_for_an_operator(tmp_path: Path) -> None:
         book = shop.worker.book
         evidence = await shop.store.decisions.read(read_evidence, book)
         assert evidence is not None
-        await shop.store.decisions.adopted(book, evidence.state, unexplained=0, reason="looked", at=evidence.at)
+        await shop.store.decisions.write(
+            shop.store.decisions.adopt, book, evidence.state, unexplained=0, note=DecisionNote("looked", evidence.at)
+        )
         await shop.until(lambda: not shop.worker.attention and shop.worker.connected, "service")
         await shop.certify("F-2")
     assert verify(left / "ledger").clean

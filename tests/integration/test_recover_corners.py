@@ -12,6 +12,8 @@ from support.shop import NIM
 
 from daemon.core.errors import LineLost, MachineAttention, MachineRefused, StorageFull
 from daemon.core.machine.state import FiscalCounters
+from daemon.store.decisions import DecisionNote
+from daemon.store.tables.book.attempts import unfinished
 from daemon.usecases.worker.book_clock import BoxClock
 from simulator.machine.options import SimulatorOptions
 
@@ -115,7 +117,9 @@ async def test_a_key_whose_attempt_waits_for_an_operator_is_told_so(tmp_path: Pa
                 await shop.certify(number, key=number)
         with pytest.raises(MachineAttention):
             await shop.close_period()
-        assert [record.number for record in await shop.store.decisions.disputed(shop.worker.book)] == ["A"]
+        assert [
+            record.number for record in await shop.store.decisions.read(unfinished, shop.worker.book, "disputed")
+        ] == ["A"]
 
 
 async def test_what_was_never_sent_goes_before_what_is_judged(tmp_path: Path) -> None:
@@ -176,8 +180,10 @@ async def test_a_ledger_that_is_behind_stays_in_attention_after_its_unfinished_a
     machine.certify_foreign(number="F-2", total=15000)
     async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
         await shop.until(lambda: "F-1" in shop.worker.attention, "attention for the attempt")
-        (disputed,) = await shop.store.decisions.disputed(shop.worker.book)
-        await shop.store.decisions.abandoned(shop.worker.book, disputed.id, reason="so the manager says", at=1)
+        (disputed,) = await shop.store.decisions.read(unfinished, shop.worker.book, "disputed")
+        await shop.store.decisions.write(
+            shop.store.decisions.abandon, shop.worker.book, disputed.id, note=DecisionNote("so the manager says", 1)
+        )
         await shop.until(lambda: "does not know" in shop.worker.attention, "attention for the other invoice")
 
 

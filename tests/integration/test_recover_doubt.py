@@ -9,6 +9,7 @@ from support.memory_shop import MemoryShop
 
 from daemon.core.errors import LineLost, MachineAttention
 from daemon.core.ledger.attempt import Record
+from daemon.store.tables.book.attempts import unfinished
 from daemon.usecases.certification.idempotency import Answered
 from simulator.machine.working_state import Stage
 
@@ -140,7 +141,9 @@ async def settle_over_a_slow_disk(tmp_path: Path) -> None:
             await sale
         await slow
         await shop.connected()
-        assert [record.number for record in await shop.store.decisions.disputed(shop.worker.book)] == ["A"]
+        assert [
+            record.number for record in await shop.store.decisions.read(unfinished, shop.worker.book, "disputed")
+        ] == ["A"]
 
 
 async def test_an_invoice_whose_line_was_lost_while_it_waited_for_the_disk_is_not_in_doubt(tmp_path: Path) -> None:

@@ -121,6 +121,7 @@ def described(
         "responses": _problem_responses(may) | {code: _response(*each) for code, each in answers.items()},
         "security": _security(access, problems),
         "operation_class": operation(parameters, body, example, tuple(map(str, answers)), media),
+        "access": access,
         "right": right,
         "lasting": lasting,
         "types": _structs(*(kind for kind, _ in answers.values()), body, *mentions),

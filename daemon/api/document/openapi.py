@@ -220,10 +220,3 @@ async def asset(request: Request[Any, Any, Any]) -> Answer:
     if name not in FILES:
         raise NotFoundException
     return static_file(request.scope["headers"], PACKAGE, name)
-
-
-HANDLERS = (
-    page,
-    openapi,
-    asset,
-)

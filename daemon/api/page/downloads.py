@@ -125,6 +125,3 @@ async def authority(request: AnyRequest) -> Reply:
         return await fault_page(request, NotFound("this box shows no certificate of its own"))
     headers = ((b"content-disposition", b'attachment; filename="mcfd-authority.pem"'),)
     return Answer(pem, media_type=b"application/x-pem-file", headers=headers)
-
-
-HANDLERS = (authority,)

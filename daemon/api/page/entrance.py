@@ -111,9 +111,6 @@ async def static(request: AnyRequest) -> Reply:
     return static_file(request.scope["headers"], STATIC[name], name)
 
 
-HANDLERS = (root, login_form, login, logout, choose_language, static)
-
-
 async def nowhere(scope: HTTPScope, receive: Receive, send: Send, error: Exception) -> Reply | None:
     """The page for what the router refuses: an address it does not know, a number that is none, a form's address typed in. None for a program, and
     for every other error."""

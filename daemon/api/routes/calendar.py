@@ -178,11 +178,4 @@ async def listed(request: ApiRequest) -> Answer:
     return encoded(await cash_moves(request.auth.worker, *read_page(request, last=MAX_ID)))
 
 
-HANDLERS = (
-    _closing("month"),
-    *_reading("month"),
-    _closing("year"),
-    *_reading("year"),
-    move,
-    listed,
-)
+CLOSURES = (_closing("month"), *_reading("month"), _closing("year"), *_reading("year"))

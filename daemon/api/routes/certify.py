@@ -208,11 +208,3 @@ async def _ticket(request: ApiRequest, found: FoundRequest) -> Answer:
         raise NotFound(Text("there is no paper for this request"))
     url, shop = customer_url(request, sale.address), paper.shop(worker, wanted.style.language)
     return await rendered(request, waiting_document(sale, sale.invoice, shop, wanted.style, url), wanted)
-
-
-HANDLERS = (
-    certify_invoice,
-    certify_credit_note,
-    get_request,
-    withdraw_request,
-)

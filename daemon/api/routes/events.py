@@ -126,6 +126,3 @@ def _last_seen(request: ApiRequest) -> SeenEvent | None:
     if found is None:
         raise InvalidRequest([FieldError("Last-Event-ID", Text("is not the id of an event"))])
     return SeenEvent(int(found[1] or 0), int(found[2]))
-
-
-HANDLERS = (events,)

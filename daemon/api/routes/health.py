@@ -274,10 +274,3 @@ def _for(owner: ApiKey | None, figures: BoxFigures) -> BoxFigures:
         for destination, lanes in figures.outbox.items()
     }
     return msgspec.structs.replace(figures, outbox=its_own)
-
-
-HANDLERS = (
-    live,
-    ready,
-    metrics,
-)

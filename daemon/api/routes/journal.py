@@ -162,6 +162,3 @@ def _lines(form: str, dialect: str, timezone: str) -> Callable[[MachineWorker, P
     if form == "jsonl":
         return journal_files.as_jsonl
     return partial(journal_files.as_excel, zone=zone(timezone)) if dialect else journal_files.as_csv
-
-
-HANDLERS = (certifications, certification)

@@ -169,7 +169,3 @@ async def me(request: ApiRequest) -> Answer:
             expires_at=millis_text(key.expires_at) if key.expires_at else None,
         )
     )
-
-
-HANDLERS = (machine_info, cancel_pending, move_clock)
-KEY_HANDLERS = (me,)

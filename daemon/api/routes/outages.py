@@ -92,6 +92,3 @@ async def declaration(request: ApiRequest) -> Answer:
     await inspect.learn_taxpayer(worker)
     shop = paper.shop(worker, wanted.style.language)
     return await rendered(request, outage_document(outage, shop, wanted.style, at=worker.now()), wanted)
-
-
-HANDLERS = (listed, note_notified, declaration)

@@ -239,16 +239,3 @@ async def closed_articles(request: ApiRequest) -> Answer:
 async def issued_report(request: ApiRequest) -> Answer:
     worker = request.auth.worker
     return sent(acts.body_of(await worker.ledger.issued_report(worker.book, request.path_params["number"])))
-
-
-HANDLERS = (
-    x_report,
-    z_report,
-    stored_z,
-    a_report,
-    history,
-    articles,
-    close_articles,
-    closed_articles,
-    issued_report,
-)

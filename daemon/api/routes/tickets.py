@@ -274,7 +274,7 @@ async def customer_page(request: ApiRequest) -> Answer:
     return Answer(as_html(document, paper.width).encode(), media_type=MEDIA["html"], headers=headers)
 
 
-HANDLERS = (
+TICKETS = (
     *_routes("/certifications/{code:str}", "certification", "A certified invoice", _invoice, "look"),
     *_routes(
         "/reports/x", "x_report", "X report", _x, "report", parameters=RANGE, more="With `from` or `to`: a periodic X."
@@ -296,7 +296,4 @@ HANDLERS = (
     *_routes(
         "/reports/articles/{number:int}", "closed_articles", "A closed report of articles", _closed_articles, "report"
     ),
-    qr_svg,
-    qr_png,
 )
-OPEN_HANDLERS = (customer_page,)

@@ -8,11 +8,14 @@ from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
+import msgspec
+
 from common.language import Counted, Text
 from daemon.core.audit import key_hash_of
 from daemon.core.events import CERTIFIED, CLOSURE
 from daemon.core.invoice.number import number_key
 from daemon.core.ledger.book import Book
+from daemon.core.ledger.entries import SaleDeferred, TimeRepair, read_entry, repaired
 from daemon.core.machine.state import short_nim
 from daemon.store.maintenance.recompute_counters import is_number_year
 from daemon.store.sqlite.queries import load
@@ -73,13 +76,26 @@ def _check_keys(connection: sqlite3.Connection, book: Book, note: Note) -> None:
 
 def _check_deferred(connection: sqlite3.Connection, book: Book, note: Note) -> None:
     """Sales that are certified later are those of the chain; each has ended, or not, as its attempt and the chain say."""
-    differing = {number for (number,) in connection.execute(_SQL["differing_sales"], (book.id,))}
-    for number, spelling, key, key_hash, fingerprint, payload, digest in connection.execute(
-        _SQL["open_sales"], (book.id,)
+    chained = {
+        (sale.number, sale.kind, sale.total_ttc, sale.sold_at, sale.outage): sale
+        for sale in _sold_later(connection, book)
+    }
+    gone, differing = set(chained), set[str]()
+    for *columns, is_open, spelling, key, key_hash, fingerprint, payload in connection.execute(
+        _SQL["sales"], (book.id,)
     ):
-        is_whole = payload is not None and (number_key(number), key_hash_of(key)) == (spelling, key_hash)
-        if not (is_whole and digest in {"", deferred.digest_of(key, fingerprint, unpack(payload))}):
+        number, sale = columns[0], chained.get(tuple(columns))
+        gone.discard(tuple(columns))
+        if sale is None or (
+            is_open
+            and not (
+                payload is not None
+                and (number_key(number), key_hash_of(key)) == (spelling, key_hash)
+                and sale.digest in {"", deferred.digest_of(key, fingerprint, unpack(payload))}
+            )
+        ):
             differing.add(number)
+    differing.update(chained[row].number for row in gone)
     for number in sorted(differing):
         note(Text("the sale {number!r}, to be certified later, is not the one of the chain", number=number))
     for number, state in connection.execute(_SQL["states_of_sales"], (book.id,)):
@@ -90,6 +106,21 @@ def _check_deferred(connection: sqlite3.Connection, book: Book, note: Note) -> N
                 state=state,
             )
         )
+
+
+def _sold_later(connection: sqlite3.Connection, book: Book) -> list[SaleDeferred]:
+    """As the chain has them, each with the time that later repairs make of its own."""
+    sales: list[SaleDeferred] = []
+    for at, body in connection.execute(_SQL["sold_later"], (book.id,)):
+        entry = read_entry(body)
+        if isinstance(entry, SaleDeferred):
+            sales.append(entry)
+        elif isinstance(entry, TimeRepair):
+            sales = [
+                msgspec.structs.replace(sale, sold_at=repaired(sale.sold_at, entry, at)) if sale.sold_at > at else sale
+                for sale in sales
+            ]
+    return sales
 
 
 class TakeOverRow(NamedTuple):

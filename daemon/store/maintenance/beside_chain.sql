@@ -14,27 +14,14 @@ WHERE book_id = ? AND (
         AND NOT EXISTS (SELECT 1 FROM closure WHERE closure.book_id = idempotency.book_id AND closure.z_number = idempotency.z_number)
 );
 
--- name: differing_sales
--- In one of the two, and not in the other.
-WITH chained AS MATERIALIZED (
-    SELECT json_extract(CAST(body AS TEXT), '$.number') AS number, json_extract(CAST(body AS TEXT), '$.kind') AS type,
-        json_extract(CAST(body AS TEXT), '$.total_ttc') AS total_ttc, json_extract(CAST(body AS TEXT), '$.sold_at') AS sold_at,
-        coalesce(json_extract(CAST(body AS TEXT), '$.outage'), 0) AS outage
-    FROM entry WHERE book_id = ?1 AND iif(json_valid(CAST(body AS TEXT)), json_extract(CAST(body AS TEXT), '$.type') = 'deferred', 0)
-)
-SELECT number FROM (SELECT number, type, total_ttc, sold_at, outage FROM deferred WHERE book_id = ?1 EXCEPT SELECT * FROM chained)
-UNION
-SELECT number FROM (SELECT * FROM chained EXCEPT SELECT number, type, total_ttc, sold_at, outage FROM deferred WHERE book_id = ?1);
+-- name: sold_later
+-- Sales that the chain has taken on, and repairs of its time.
+SELECT at, body FROM entry
+WHERE book_id = ? AND iif(json_valid(CAST(body AS TEXT)), json_extract(CAST(body AS TEXT), '$.type') IN ('deferred', 'time'), 0) ORDER BY id;
 
--- name: open_sales
-WITH chained AS MATERIALIZED (
-    SELECT json_extract(CAST(body AS TEXT), '$.number') AS number, json_extract(CAST(body AS TEXT), '$.sold_at') AS sold_at,
-        json_extract(CAST(body AS TEXT), '$.digest') AS digest
-    FROM entry WHERE book_id = ?1 AND iif(json_valid(CAST(body AS TEXT)), json_extract(CAST(body AS TEXT), '$.type') = 'deferred', 0)
-)
-SELECT deferred.number, number_key, key, key_hash, fingerprint, payload, coalesce(digest, '')
-FROM deferred LEFT JOIN chained ON chained.number = deferred.number AND chained.sold_at = deferred.sold_at
-WHERE book_id = ?1 AND state IN ('waiting', 'begun', 'doubtful');
+-- name: sales
+SELECT number, type, total_ttc, sold_at, outage, state IN ('waiting', 'begun', 'doubtful'), number_key, key, key_hash, fingerprint, payload
+FROM deferred WHERE book_id = ?;
 
 -- name: states_of_sales
 -- A spare takes back and refuses in its own chain; a refusal stands there since 0.7.

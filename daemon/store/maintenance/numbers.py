@@ -311,11 +311,6 @@ def hear(connection: sqlite3.Connection, book: Book, z_number: int) -> bool:
     return is_wanted
 
 
-def require_z_number(connection: sqlite3.Connection, book: Book) -> None:
-    """No Z until a person has entered which was the last."""
-    _write_question(connection, book, new_question())
-
-
 def _question(connection: sqlite3.Connection, book: Book) -> int:
     question: int = connection.execute(_SQL["question"], (book.id,)).fetchone()[0]
     return question

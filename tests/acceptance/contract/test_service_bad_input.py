@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 from typing import Any
 
+import pytest
 from support.processor import within
 from support.shop import NIM, Shop, invoice
 from support.till import certified, fresh, problem, untouched
 
+from daemon.api.service import MACHINE_ROUTES
+
 GOOD = json.dumps(invoice("G")).encode()
+NOTIFIED = json.dumps({"who": "distributor", "reference": "1"}).encode()
 
 
 def post(shop: Shop, content: bytes, path: str = "certify") -> Any:
@@ -26,6 +31,15 @@ def test_what_is_no_json(shop: Shop) -> None:
             GOOD.replace(b'"quantity": 1', b'"quantity": 1, "quantity": 2'),
         ):
             problem(post(shop, content), 400, "INVALID_JSON")
+
+
+@pytest.mark.parametrize("path", sorted(path for route in MACHINE_ROUTES for path in route.paths if ":int}" in path))
+def test_a_number_in_a_path_that_no_row_has(shop: Shop, path: str) -> None:
+    """404, also beyond 64 bits: nothing of that number is there."""
+    methods = next(route.http_methods for route in MACHINE_ROUTES if path in route.paths)
+    path = re.sub(r"\{\w+:int\}", "9" * 30, path)
+    with untouched(shop):
+        problem(post(shop, NOTIFIED, path) if "POST" in methods else shop.get(path), 404, "NOT_FOUND")
 
 
 def test_a_z_with_a_bad_body_closes_nothing(shop: Shop) -> None:

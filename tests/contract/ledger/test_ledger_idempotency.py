@@ -11,6 +11,7 @@ from daemon.core.audit import Call
 from daemon.core.errors import KeyReused
 from daemon.core.ledger.attempt import NOT_CERTIFIED, NOT_SENT
 from daemon.store import Store
+from daemon.store.decisions import DecisionNote
 from daemon.store.tables.book import attempts, uniqueness
 
 KEY, BODY = b"k" * 16, b"f" * 16
@@ -158,7 +159,9 @@ async def test_what_was_taken_for_failed_is_what_38h_may_have_been_sent_of(store
     assert not await was("F-1", type_="EV")
     attempt = await till.begin(invoice("F-2", amounts=(("B", 1000),)))
     await store.ledger.dispute(till.book, attempt, "no known outcome", at=till.at)
-    await store.decisions.abandoned(till.book, attempt, reason="so the manager says", at=till.at)
+    await store.decisions.write(
+        store.decisions.abandon, till.book, attempt, note=DecisionNote("so the manager says", till.at)
+    )
     assert await was("F-2")
     await till.fail(invoice("F-3", amounts=(("B", 1000),)), "refused", "Invoice number already certified")
     await till.fail(invoice("F-4", amounts=(("B", 1000),)), "abandoned", "the machine does not answer")

@@ -15,9 +15,11 @@ from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.ledger.decision import Decision
 from daemon.core.machine.state import Certified, FiscalCounters
 from daemon.store import Store
+from daemon.store.decisions import DecisionNote
 from daemon.store.maintenance.housekeeping import mark_restored
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import attempts, uniqueness
+from daemon.store.tables.book.attempts import unfinished
 from daemon.store.tables.book.settlements import read_evidence, settlements
 from daemon.usecases.delivery.events import data_of
 
@@ -31,9 +33,11 @@ async def disputed(till: Till, number: str = "F-1") -> int:
 async def test_settled_as_certified(store: Store, till: Till, path: Path) -> None:
     """The machine's evidence becomes the outcome: a record like any other, in the totals, found under its key."""
     attempt_id = await disputed(till)
-    assert [record.id for record in await store.decisions.disputed(till.book)] == [attempt_id]
+    assert [record.id for record in await store.decisions.read(unfinished, till.book, "disputed")] == [attempt_id]
     word = Certified(code_of("F-1"), "20251206100000", IFU, FiscalCounters(1, 1, 0))
-    record = await store.decisions.certified(till.book, attempt_id, word, reason="seen on the receipt", at=till.at)
+    record = await store.decisions.write(
+        store.decisions.certify, till.book, attempt_id, word, note=DecisionNote("seen on the receipt", till.at)
+    )
     assert (record.state, record.seq, record.reason) == ("certified", 1, "seen on the receipt")
     state = await store.ledger.state(till.book)
     assert (state.attention, state.counters, state.last_number) == ("", FiscalCounters(1, 1, 0), "F-1")
@@ -58,7 +62,9 @@ async def test_the_event_of_a_doubt_says_ever_the_same(store: Store, till: Till)
     event, *_ = await store.events.after(till.book, 0)
     before = await data_of(store.ledger, till.book, event)
     assert json.loads(before)["reason"] == "F-1 is unknown"
-    await store.decisions.abandoned(till.book, attempt_id, reason="seen on the receipt", at=till.at)
+    await store.decisions.write(
+        store.decisions.abandon, till.book, attempt_id, note=DecisionNote("seen on the receipt", till.at)
+    )
     assert await data_of(store.ledger, till.book, event) == before
 
 
@@ -67,7 +73,9 @@ async def test_what_else_the_machine_certified_is_not_forgotten_over_a_settlemen
     attempt_id = await disputed(till)
     till.counters = FiscalCounters(3, 3, 0)
     word = Certified(code_of("F-1"), "20251206100000", IFU, till.counters)
-    await store.decisions.certified(till.book, attempt_id, word, reason="seen on the receipt", at=till.at)
+    await store.decisions.write(
+        store.decisions.certify, till.book, attempt_id, word, note=DecisionNote("seen on the receipt", till.at)
+    )
     closure = await till.close()
     assert (closure.certs_count, closure.unexplained) == (1, 2)
 
@@ -75,14 +83,20 @@ async def test_what_else_the_machine_certified_is_not_forgotten_over_a_settlemen
 async def test_settled_as_abandoned(store: Store, till: Till, path: Path) -> None:
     """The number and the key are free again."""
     attempt_id = await disputed(till)
-    record = await store.decisions.abandoned(till.book, attempt_id, reason="no receipt came out", at=till.at)
+    record = await store.decisions.write(
+        store.decisions.abandon, till.book, attempt_id, note=DecisionNote("no receipt came out", till.at)
+    )
     assert (record.state, record.seq, record.reason) == ("abandoned", 1, "no receipt came out")
     assert (await store.ledger.state(till.book)).attention == ""
     assert store.ledger.peek(uniqueness.find_key, till.book, b"F-1".rjust(16)) is None
     assert (await till.certify(invoice("F-1"))).seq == 2
     with pytest.raises(NotFound):
-        await store.decisions.certified(
-            till.book, attempt_id, Certified("X", "20251206100000", IFU, till.counters), reason="late", at=till.at
+        await store.decisions.write(
+            store.decisions.certify,
+            till.book,
+            attempt_id,
+            Certified("X", "20251206100000", IFU, till.counters),
+            note=DecisionNote("late", till.at),
         )
     assert len(await store.decisions.read(settlements, till.book)) == 1
     assert verify(path).clean
@@ -91,9 +105,9 @@ async def test_settled_as_abandoned(store: Store, till: Till, path: Path) -> Non
 async def test_attention_stays_while_another_attempt_is_disputed(store: Store, till: Till) -> None:
     """Two unknown outcomes are two decisions."""
     first, second = await disputed(till, "F-1"), await disputed(till, "F-2")
-    await store.decisions.abandoned(till.book, second, reason="no", at=till.at)
+    await store.decisions.write(store.decisions.abandon, till.book, second, note=DecisionNote("no", till.at))
     assert (await store.ledger.state(till.book)).attention == "F-1 is unknown"
-    await store.decisions.abandoned(till.book, first, reason="no", at=till.at)
+    await store.decisions.write(store.decisions.abandon, till.book, first, note=DecisionNote("no", till.at))
     assert (await store.ledger.state(till.book)).attention == ""
 
 
@@ -104,8 +118,8 @@ async def test_a_ledger_behind_its_machine_adopts_the_last_invoice(store: Store,
     await store.ledger.set_attention(till.book, "the ledger is behind", at=till.at)
     till.counters = FiscalCounters(5, 4, 0)
     lost = invoice("F-77", amounts=(("B", 900),))
-    record = await store.decisions.adopted(
-        till.book, till.state(lost), unexplained=3, reason="restored backup", at=till.at
+    record = await store.decisions.write(
+        store.decisions.adopt, till.book, till.state(lost), unexplained=3, note=DecisionNote("restored backup", till.at)
     )
     assert record is not None
     assert (record.state, record.number, record.total_ttc, record.code) == ("certified", "F-77", 900, code_of("F-77"))
@@ -132,9 +146,17 @@ async def test_adopting_what_is_known_enters_nothing_twice(store: Store, till: T
     last = invoice("S-1")
     till.counters = FiscalCounters(9, 1, 0)
     assert (
-        await store.decisions.adopted(till.book, till.state(last), unexplained=0, reason="reports", at=till.at) is None
+        await store.decisions.write(
+            store.decisions.adopt, till.book, till.state(last), unexplained=0, note=DecisionNote("reports", till.at)
+        )
+        is None
     )
-    assert await store.decisions.adopted(till.book, till.state(), unexplained=0, reason="none", at=till.at) is None
+    assert (
+        await store.decisions.write(
+            store.decisions.adopt, till.book, till.state(), unexplained=0, note=DecisionNote("none", till.at)
+        )
+        is None
+    )
     state = await store.ledger.state(till.book)
     assert (state.counters, state.last_seq) == (FiscalCounters(9, 1, 0), 1)
     assert verify(path).clean
@@ -208,7 +230,9 @@ async def test_a_machine_that_began_again_is_adopted_with_a_new_epoch(store: Sto
         await till.sell()
     till.counters = FiscalCounters(2, 1, 1)
     lost = invoice("F-77")
-    await store.decisions.adopted(till.book, till.state(lost), unexplained=9, reason="another board", at=till.at)
+    await store.decisions.write(
+        store.decisions.adopt, till.book, till.state(lost), unexplained=9, note=DecisionNote("another board", till.at)
+    )
     state = await store.ledger.state(till.book)
     assert (state.epoch, state.counters, state.unexplained, state.last_number) == (
         2,
@@ -226,7 +250,12 @@ async def test_a_number_under_way_is_not_entered_beside_its_attempt(store: Store
     attempt_id = await till.begin(invoice("F-1"))
     till.word(invoice("F-1"))
     state = till.state(invoice("F-1"))
-    assert await store.decisions.adopted(till.book, state, unexplained=0, reason="x", at=till.at) is None
+    assert (
+        await store.decisions.write(
+            store.decisions.adopt, till.book, state, unexplained=0, note=DecisionNote("x", till.at)
+        )
+        is None
+    )
     assert [record.id for record in store.ledger.peek(attempts.unfinished, till.book)] == [attempt_id]
 
 
@@ -237,7 +266,12 @@ async def test_what_is_begun_in_a_ledger_that_was_put_back_is_settled_by_adopt(s
     till.word(invoice("F-1"))
     state = till.state(invoice("F-1"))
     await store._open.writer._connection.run(partial(mark_restored, at=1))
-    assert await store.decisions.adopted(till.book, state, unexplained=1, reason="x", at=till.at) is None
+    assert (
+        await store.decisions.write(
+            store.decisions.adopt, till.book, state, unexplained=1, note=DecisionNote("x", till.at)
+        )
+        is None
+    )
     record = store.ledger.peek(attempts.find_record, till.book, attempt_id)
     assert (record.state, record.code, record.reason) == ("certified", code_of("F-1"), "x")
     assert (await store.ledger.state(till.book)).unexplained == 0
@@ -252,7 +286,7 @@ async def test_adopt_leaves_a_till_s_attempt_to_the_process_that_has_it(store: S
     state = till.state(invoice("F-1"))
     await store._open.writer._connection.run(partial(mark_restored, at=1))
     store.ledger.leave_to(till.book, lambda record: record.id == waiting)
-    await store.decisions.adopted(till.book, state, unexplained=1, reason="x", at=till.at)
+    await store.decisions.write(store.decisions.adopt, till.book, state, unexplained=1, note=DecisionNote("x", till.at))
     assert store.ledger.peek(attempts.find_record, till.book, doubtful).state == "certified"
     assert [record.id for record in store.ledger.peek(attempts.unfinished, till.book)] == [waiting]
 
@@ -264,6 +298,8 @@ async def test_a_machine_s_invoice_has_the_type_that_it_tells(
     """Some tell it in words of their own: these are kept in the record, whose invoice is a sale."""
     till.word(invoice("F-77"))
     state = till.state(invoice("F-77", type_=expected))
-    record = await store.decisions.adopted(till.book, state, unexplained=0, reason="x", at=till.at)
+    record = await store.decisions.write(
+        store.decisions.adopt, till.book, state, unexplained=0, note=DecisionNote("x", till.at)
+    )
     assert record is not None
     assert (record.type, record.invoice.type) == (expected, taken)

@@ -358,8 +358,8 @@ class Troubles:
     async def second_operator(self, seconds: float) -> None:
         """Looks at a case, is called away, and decides it when it may have been decided."""
         with contextlib.suppress(Unreachable, MachineError, StorageError, DecisionRefused):
-            seat = self.world.serving()
             for _ in range(40):
+                seat = self.world.serving()
                 if seat.worker.attention:
                     break
                 await asyncio.sleep(0.5)

@@ -18,6 +18,7 @@ from support.shop import NIM
 from bridge.commands import MachineHabits
 from daemon.core.errors import MachineAttention, MachineRefused
 from daemon.core.ledger.attempt import Record
+from daemon.store.decisions import DecisionNote
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book.settlements import read_evidence
 from simulator.machine.fiscal_memory import CertifiedInvoice
@@ -124,7 +125,9 @@ class Day:
         assert evidence.state.last is not None
         last = evidence.state.last
         assert last.number.casefold() == stranger.casefold()
-        await decisions.adopted(book, evidence.state, unexplained=1, reason="a stranger's", at=shop.worker.now())
+        await decisions.write(
+            decisions.adopt, book, evidence.state, unexplained=1, note=DecisionNote("a stranger's", shop.worker.now())
+        )
         await shop.until(lambda: not shop.worker.attention and shop.worker.connected, "the machine in service again")
 
     def again(self) -> MemoryShop:

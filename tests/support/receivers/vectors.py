@@ -26,7 +26,6 @@ from common.wire.closure import (
     ZTypeGroupTotal,
     ZTypeTotal,
     closure_head,
-    encode_closure,
     link_of,
 )
 from common.wire.instants import instant_text
@@ -153,7 +152,7 @@ def proven(created: ClosureData) -> ClosureData:
 
 
 def event_of(created: ClosureData) -> bytes:
-    return encode_closure(
+    return msgspec.json.encode(
         ClosureEvent(
             specversion="1.0",
             id=created.report_id,

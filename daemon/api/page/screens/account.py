@@ -153,12 +153,3 @@ def _elements(visit: Visit, key: str, label: str) -> Iterator[Element]:
     yield TextLine(say("The shop's page"), align="center", bold=True)
     yield QrCode(f"{address}/ui/")
     yield TextLine(f"{address}/ui/", align="center")
-
-
-HANDLERS = (
-    account,
-    change_own_password,
-    share,
-    shared,
-    card,
-)

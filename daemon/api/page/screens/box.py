@@ -250,27 +250,3 @@ download = file_route(
     lambda name: b"application/x-tar" if name.endswith(".tar") else b"application/vnd.sqlite3",
     absent="there is no such copy",
 )
-
-
-HANDLERS = (
-    box,
-    keys_screen,
-    people_screen,
-    backups_screen,
-    history,
-    update,
-    findings,
-    probe,
-    create_key,
-    revoke_key,
-    create_person,
-    set_password,
-    disable_person,
-    jobs,
-    back_up,
-    verify,
-    send_again,
-    join,
-    leave,
-    download,
-)

@@ -354,14 +354,3 @@ def _document(visit: Visit, title: str, found: AReport) -> Iterator[Element]:
 
 def _amounts(each: Any, language: Any) -> tuple[str, str, str]:
     return amount(each.ht, language), amount(each.tva, language), amount(each.ttc, language)
-
-
-HANDLERS = (
-    closures,
-    closure,
-    a_screen,
-    cash,
-    note,
-    vat,
-    vat_file,
-)

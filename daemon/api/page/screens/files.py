@@ -230,17 +230,3 @@ def _copy(visit: Visit) -> Copy:
         if copy.name == name:
             return copy
     raise NotFound("there is no such copy")
-
-
-HANDLERS = (
-    files,
-    jobs,
-    begin,
-    download,
-    totals,
-    closures,
-    calendar,
-    log,
-    confirm,
-    restore,
-)

@@ -284,6 +284,3 @@ def link(base: str, code: str) -> str:
 
 def new_wrong_codes() -> WrongKeys:
     return WrongKeys(limit=WRONG_CODES)
-
-
-HANDLERS = (beginning, code_form, take_code, setup, machines, probe, carry_out, done, authority, start)

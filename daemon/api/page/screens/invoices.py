@@ -170,6 +170,3 @@ def _whole_amount(text: str) -> int | None:
 
 def _query_values(visit: Visit) -> dict[str, Any]:
     return {name: visit.query.get(name) for name in ("q", "amount", "type", "state", "from", "to")}
-
-
-HANDLERS = (journal_screen, invoice_screen)

@@ -73,6 +73,3 @@ def _instant(text: str, visit: Visit) -> str:
     except ValueError:
         return text
     return millis_text(millis(at if at.tzinfo else at.replace(tzinfo=visit.page.zone)))
-
-
-HANDLERS = (outages, note)

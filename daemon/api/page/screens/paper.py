@@ -120,6 +120,3 @@ async def poster_file(visit: Visit) -> Reply:
     return Answer(
         await asyncio.to_thread(poster, size), media_type=b"application/pdf", headers=(as_file(f"exigez-{size}.pdf"),)
     )
-
-
-HANDLERS = (paper, print_paper, poster_file)

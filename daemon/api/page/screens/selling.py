@@ -312,13 +312,3 @@ async def decide_sale(visit: Visit) -> Reply:
     decide = release if form.get("decision") == "release" else withdraw
     await decide(worker, sale, reason[:200], by=visit.actor)
     return redirect(visit.link("/ui/waiting"))
-
-
-HANDLERS = (
-    sale,
-    certify_sale,
-    credit,
-    certify_credit,
-    waiting,
-    decide_sale,
-)

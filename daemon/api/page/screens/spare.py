@@ -47,6 +47,3 @@ async def decide_spare(visit: Visit) -> Reply:
         async with workers.at_rest((first.book,)):
             await decisions.take_over(first.book, first.spare.book, reason=reason, at=at, by=by)
     return redirect("/ui/spare")
-
-
-HANDLERS = (spare, decide_spare)

@@ -351,19 +351,3 @@ def _body(number: str, article: str) -> dict[str, Any]:
 
 def _fingerprint(key: str) -> bytes:
     return hashlib.sha256(f"page test {key}".encode()).digest()[:16]
-
-
-HANDLERS = (
-    today,
-    today_part,
-    state,
-    x_screen,
-    confirm_z,
-    close_z,
-    nowhere,
-    live,
-    attention,
-    decide,
-    welcome,
-    test_invoice,
-)

@@ -127,4 +127,10 @@ def is_number_in_use(connection: sqlite3.Connection, book: Book, number: str) ->
 def _sale(row: tuple[Any, ...]) -> DeferredSale:
     payload = row[-1]
     sale = DeferredSale(*row[:-1])
-    return sale if payload is None else msgspec.structs.replace(sale, invoice=read_invoice(unpack(payload)))
+    if payload is None:
+        return sale
+    invoice = read_invoice(unpack(payload))
+    if invoice.deferred is not None:  # the row has the time that a repair made of it (`entries.repair_time`)
+        deferred = msgspec.structs.replace(invoice.deferred, sold_at=sale.sold_at)
+        invoice = msgspec.structs.replace(invoice, deferred=deferred)
+    return msgspec.structs.replace(sale, invoice=invoice)

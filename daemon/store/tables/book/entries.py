@@ -86,6 +86,7 @@ def repair_time(connection: sqlite3.Connection, book: Book, *, now: int, ahead: 
     change = {"book": book.id, "now": now, "ahead": ahead, "floor": floor, "seq": entry.first_seq, "z": entry.first_z}
     for name in (
         "entries",
+        "deferred",
         "take_over_begins",
         "take_over_ends",
         "records",

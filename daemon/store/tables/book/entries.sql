@@ -34,6 +34,9 @@ UPDATE entry
 SET chained_at = coalesce(chained_at, at), at = min(max(at - :ahead, :floor), :now)
 WHERE book_id = :book AND at > :now;
 
+-- name: deferred
+UPDATE deferred SET sold_at = min(max(sold_at - :ahead, :floor), :now) WHERE book_id = :book AND sold_at > :now;
+
 -- name: take_over_begins
 UPDATE take_over SET began_at = min(max(began_at - :ahead, :floor), :now) WHERE book_id = :book AND began_at > :now;
 

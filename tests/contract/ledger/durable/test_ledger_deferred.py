@@ -12,12 +12,13 @@ import pytest
 from support.ledgers.ledger import NIM, Till, invoice, opened, query, tamper
 
 from daemon.core.audit import Actor
+from daemon.core.clock import DAY, HOUR
 from daemon.core.invoice.invoice import Deferral
 from daemon.core.invoice.number import TakenFrom
 from daemon.core.ledger.attempt import Attempt
 from daemon.core.ledger.deferred import DeferredSale
 from daemon.store.maintenance.verify import verify
-from daemon.store.tables.book import attempts
+from daemon.store.tables.book import attempts, deferred
 
 BY = Actor("user", "patron")
 ANOTHER = f"{NIM} (live): the sale '{{}}', to be certified later, is not the one of the chain"
@@ -99,6 +100,25 @@ def test_what_was_sold_and_when_is_compared(path: Path, number: str, change: str
 def test_what_waits_is_compared_byte_for_byte(path: Path, change: str) -> None:
     tamper(path, f"UPDATE deferred SET {change} WHERE number = 'W-1'")  # noqa: S608
     assert verify(path).problems == (ANOTHER.format("W-1"),)
+
+
+async def test_a_repair_of_the_time_moves_what_waits(path: Path) -> None:
+    """A sale that waits has the right day after `mcfd time repair`, in its row, in the invoice that the machine is sent and for its number's year."""
+    async with opened(path) as store:
+        till = await Till.of(store)
+        right = till.at + HOUR
+        till.at = right + 3653 * DAY
+        await defer(till, "F-1")
+        await defer(till, "F-2")
+        await store.decisions.repair_time(till.book, now=right + HOUR, ahead=3653 * DAY, reason="wrong year")
+        sales = {sale.number: sale for sale in await store.ledger.read(deferred.open_sales, till.book, 0, 100)}
+        assert [sales[number].sold_at - right for number in ("F-1", "F-2")] == [60_000, 120_000]
+        assert [
+            sale.invoice and sale.invoice.deferred and sale.invoice.deferred.sold_at for sale in sales.values()
+        ] == [sale.sold_at for sale in sales.values()]
+    assert verify(path).problems == ()
+    tamper(path, "UPDATE deferred SET sold_at = sold_at + 1 WHERE number = 'F-2'")
+    assert verify(path).problems == (ANOTHER.format("F-2"),)
 
 
 @pytest.mark.parametrize("number", ["W-1", "C-1"])

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from support.api import ENDED_KEY, INVOICE, NIM, NOW, ROLE_KEYS, Ring, Served, UseCases
 
-from daemon.api.service import KEY_ROUTES, MACHINE_ROUTES
+from daemon.api.service import routes_by
 from daemon.core.people import ROLES, may
 
 LOOK, CERTIFY, REPORT, CLOSE = "look", "certify", "report", "close"
@@ -65,7 +65,7 @@ ANSWERED = {"/certify", "/reports/z", "/cancel-pending", "/reports/x", "/v1/me"}
 def test_the_table_names_every_endpoint() -> None:
     """And nothing that is not there: a new endpoint gets its line here, or nobody but a technician may use it."""
     found = {}
-    for handler in (*MACHINE_ROUTES, *KEY_ROUTES):
+    for handler in (*routes_by("machine"), *routes_by("key")):
         found.update(
             {(method, path): handler.opt["right"] for method in handler.http_methods for path in handler.paths}
         )
