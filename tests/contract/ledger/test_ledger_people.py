@@ -149,29 +149,6 @@ async def test_a_change_that_fails_leaves_no_entry(tmp_path: Path) -> None:
         assert list(await store.audit.newest()) == []
 
 
-async def test_each_change_of_a_person_is_told(tmp_path: Path) -> None:
-    """With its name, who did it and when, and nothing of a password."""
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        people = store.people
-        await people.create("awa", "manager", "old", at=START, by=SHELL)
-        person, _ = people.find("awa") or pytest.fail("nobody")
-        assert (person.id, person.name, person.role, person.disabled_at) == (1, "awa", "manager", 0)
-        await people.set_password("awa", "new", at=START + 1, by=SHOP)
-        await people.open_session(person.id, "awa", DIGEST, at=START + 2, by=SHOP)
-        await people.end_session(DIGEST, at=START + 3, by=SHOP)
-        await people.disable("awa", at=START + 4, by=SHELL)
-        rows = [
-            (entry.action, entry.subject, entry.at, entry.actor, entry.detail) for entry in await store.audit.newest()
-        ]
-    assert rows == [
-        ("user.disabled", "user awa", START + 4, "shell:root", {}),
-        ("user.logged_out", "user awa", START + 3, "user:awa", {}),
-        ("user.logged_in", "user awa", START + 2, "user:awa", {}),
-        ("user.password_changed", "user awa", START + 1, "user:awa", {}),
-        ("user.created", "user awa", START, "shell:root", {"role": "manager"}),
-    ]
-
-
 @pytest.mark.parametrize("batch", [1, 2, 3, 5])
 async def test_a_long_audit_log_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
     """Each follows from the one before it, wherever a piece ends; so does the first that does not."""

@@ -55,16 +55,6 @@ def test_a_reply_comes_as_it_was_sent(boot: str, status: int, body: bytes) -> No
     assert read_reply(encode(reply)) == reply
 
 
-@given(content=st.binary(max_size=300))
-def test_any_bytes(content: bytes) -> None:
-    """Whatever comes is read, or refused as BadEvent; nothing else happens."""
-    for read in (read_call, read_reply, read_later):
-        try:
-            read(content)
-        except BadEvent:
-            continue
-
-
 @given(call=CALLS, at=st.integers(0, 10_000), byte=st.integers(0, 255))
 def test_a_damaged_call(call: RelayedCall, at: int, byte: int) -> None:
     """One other byte anywhere gives a call, or BadEvent."""

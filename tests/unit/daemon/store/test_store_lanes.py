@@ -40,17 +40,6 @@ async def test_a_notice_refers_to_what_lasts(store: Store) -> None:
     assert (event.type, event.detail) == ("mcf.attention", "another machine")
 
 
-async def test_an_event_of_another_book_is_not_found(store: Store) -> None:
-    """Nor one that is not there."""
-    till = await Till.of(store)
-    await till.sell()
-    sandbox = await Till.of(store, mode="test")
-    newest = (await store.events.span()).newest
-    assert await store.events.find(till.book, newest) is not None
-    assert await store.events.find(sandbox.book, newest) is None
-    assert await store.events.find(till.book, newest + 1) is None
-
-
 async def test_live_only_means_no_sandbox(store: Store, path: Path) -> None:
     """Its events are there for screens, and for destinations that want them; not for this one."""
     sandbox = await Till.of(store, mode="test")
