@@ -24,6 +24,7 @@ from daemon.core.ledger.entries import OutageReason
 from daemon.core.ledger.outage import Notice, Outage
 from daemon.core.report.outages import OutageList, outage_list, outage_word, read_notice
 from daemon.store.tables.book import outages
+from daemon.store.tables.book.books import book_state
 from daemon.store.tables.book.outages import outages_between
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -126,7 +127,7 @@ class OutageWatch:
 
     async def _go_on(self) -> None:
         worker, book = self.worker, self.worker.book
-        state = await worker.ledger.state(book)
+        state = worker.ledger.peek(book_state, book)
         if state.is_restored:
             # Of the time since the copy was made nothing is known: it may have certified.
             await worker.ledger.end_outage(book, at=state.last_at, until=state.last_at)

@@ -16,6 +16,7 @@ from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.decisions import DecisionNote
 from daemon.store.ledger import Ledger
+from daemon.store.tables.book.books import book_state
 from daemon.store.tables.book.settlements import read_evidence
 from daemon.usecases import line_events
 from daemon.usecases.line_events import ALERT_EVERY
@@ -94,11 +95,11 @@ async def test_what_a_machine_did_alone_is_known_after_a_look(tmp_path: Path) ->
         fiscal.tc += 1
         await looked_at(shop)
         assert shop.worker.counters == FiscalCounters(*shop.counters)
-        assert (await shop.store.ledger.state(shop.worker.book)).unexplained == 0
+        assert (shop.store.ledger.peek(book_state, shop.worker.book)).unexplained == 0
         shop.session.machine.certify_foreign(total=500)
         await looked_at(shop)
         assert shop.worker.counters == FiscalCounters(*shop.counters)
-        assert (await shop.store.ledger.state(shop.worker.book)).unexplained == 1
+        assert (shop.store.ledger.peek(book_state, shop.worker.book)).unexplained == 1
         assert not shop.worker.attention
 
 

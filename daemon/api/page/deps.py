@@ -11,14 +11,10 @@ import msgspec
 
 from common.language import Language
 from daemon.api.page.jobs import Jobs
-from daemon.core.audit import Actor, AuditEntry
-from daemon.core.keys import ApiKey, KeyTerms
-from daemon.core.ledger.attempt import Mode
-from daemon.core.ledger.book import Book
-from daemon.core.ledger.decision import Case, Decision
-from daemon.core.ledger.paper import PaperInvoice
-from daemon.core.people import Person, Role
+from daemon.core.audit import Actor
 from daemon.setup.request import SetupResult
+from daemon.store.decisions import OperatorDecisions
+from daemon.store.ledger import Ledger
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 
@@ -66,35 +62,6 @@ class Verified(msgspec.Struct, frozen=True):
     """in words"""
     records: int
     closures: int
-
-
-class Keys(Protocol):
-    async def create(
-        self, nim: str, mode: Mode, label: str, *, at: int, terms: KeyTerms = ..., by: Actor = ...
-    ) -> str: ...
-    async def list_keys(self) -> Sequence[ApiKey]: ...
-    async def revoke(self, key_id: int, *, at: int, by: Actor = ...) -> None: ...
-
-
-class People(Protocol):
-    async def create(self, name: str, role: Role, password: str, *, at: int, by: Actor = ...) -> None: ...
-    async def all(self) -> Sequence[Person]: ...
-    async def set_password(self, name: str, password: str, *, at: int, by: Actor = ...) -> None: ...
-    async def disable(self, name: str, *, at: int, by: Actor = ...) -> None: ...
-
-
-class Decisions(Protocol):
-    async def case(self, book: Book) -> Case: ...
-    async def carry_out(
-        self, case: Case, decision: Decision, *, reason: str, at: int, by: Actor = ..., paper: PaperInvoice | None = ...
-    ) -> None: ...
-    async def take_over(self, first: Book, spare: Book, *, reason: str, at: int, by: Actor = ...) -> None: ...
-    async def take_back(self, first: Book, *, reason: str, at: int, by: Actor = ...) -> None: ...
-
-
-class Audit(Protocol):
-    async def newest(self, limit: int = ..., before: int = ...) -> Sequence[AuditEntry]: ...
-    async def note(self, action: Any, subject: str, *, at: int, by: Actor, detail: Any = ...) -> None: ...
 
 
 async def _no_findings(_: Language) -> Sequence[Finding]:
@@ -163,10 +130,8 @@ class PageDeps(msgspec.Struct, frozen=True, kw_only=True):
     start, which comes at once; `support` is whom to call when nothing can be sold; `labels` name the methods of payment; `probe` asks a machine that is switched off what is assumed of it.
     `join` takes a code of a headquarters and its address, and may raise BoxRefused; `leave` undoes it."""
 
-    keys: Keys
-    people: People
-    decisions: Decisions
-    audit: Audit
+    ledger: Ledger
+    decisions: OperatorDecisions
     language: Language = "fr"
     zone: tzinfo = UTC
     tls: bool = False

@@ -35,6 +35,7 @@ from daemon.paper.layout import Document
 from daemon.paper.logo import draw_qr
 from daemon.paper.reports import articles_document, report_document
 from daemon.paper.shop import Shop, Style
+from daemon.store.tables.book.acts import closed_articles, copies
 from daemon.usecases.deferred.accept import certified_record
 from daemon.usecases.reports import acts, inspect, journal, report
 from daemon.usecases.reports.acts import articles_of
@@ -109,7 +110,7 @@ async def _articles(request: ApiRequest, shop: Shop, style: Style) -> Document:
 
 async def _closed_articles(request: ApiRequest, shop: Shop, style: Style) -> Document:
     worker = request.auth.worker
-    placed = await worker.ledger.closed_articles(worker.book, request.path_params["number"])
+    placed = await worker.ledger.read(closed_articles, worker.book, request.path_params["number"])
     return articles_document(articles_of(placed), shop, style, printed_at=_now(request))
 
 
@@ -140,7 +141,7 @@ async def print_it(request: ApiRequest, template: Template) -> Answer:
     async with worker.acts_lock:
         record = await _copied(request, style)
         if record:
-            style = msgspec.structs.replace(style, copy=1 + await worker.ledger.copies(worker.book, record.code))
+            style = msgspec.structs.replace(style, copy=1 + await worker.ledger.read(copies, worker.book, record.code))
         document = await _composed(request, template, style)
         await paper.print(document)
         if record:

@@ -155,10 +155,8 @@ def page_of(
     home = settings.storage.path.parent
     copies, exports = home / "backups", home / "exports"
     return PageDeps(
-        keys=store.api_keys,
-        people=store.people,
+        ledger=store.ledger,
         decisions=store.decisions,
-        audit=store.audit,
         zone=zone(settings.reports.timezone),
         tls=certificate.files is not None,
         examine=Doctor(settings),

@@ -20,6 +20,8 @@ from daemon.core.report.fiscal_reports import x_report
 from daemon.machines.adapter import ConnectedMachine
 from daemon.store.tables.book import books
 from daemon.store.tables.book.acts import cash_of_period
+from daemon.store.tables.book.books import book_state
+from daemon.store.tables.book.calendar_closures import find_calendar_closure
 from daemon.usecases.certification.enter_invoice import check_expiry
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.certification.recover import is_activated
@@ -98,7 +100,7 @@ async def close_former_periods(worker: MachineWorker) -> None:
         if not x_report(book, aggregate, worker.now()).certs_count and cash == NO_CASH:
             continue
         try:
-            state = await worker.ledger.state(book)
+            state = worker.ledger.peek(book_state, book)
             closure = await worker.ledger.close_period(
                 book, counters=state.counters or NO_COUNTERS, unexplained=0, at=worker.now(), without_machine=True
             )
@@ -173,9 +175,9 @@ def _replay_calendar(use: KeyUse) -> bytes | None:
 async def calendar_closure(worker: ReportSource, kind: CalendarKind, wanted: str) -> bytes:
     """The report as it was closed: by its number, or by its month or year; NotFound."""
     if _PERIODS[kind].fullmatch(wanted):
-        return body_of(await worker.ledger.calendar_closure(worker.book, kind, wanted))
+        return body_of(await worker.ledger.read(find_calendar_closure, worker.book, kind, wanted))
     if wanted.isascii() and wanted.isdigit() and len(wanted) <= MAX_DIGITS:
-        return body_of(await worker.ledger.calendar_closure(worker.book, kind, int(wanted)))
+        return body_of(await worker.ledger.read(find_calendar_closure, worker.book, kind, int(wanted)))
     raise NotFound(Text("there is no closure {wanted}", wanted=wanted))
 
 

@@ -20,6 +20,7 @@ from daemon.core.report.machine_info import MachineInfo, machine_info
 from daemon.core.report.report_parts import Letterhead, digest_of, letterhead_bytes, read_letterhead
 from daemon.machines.adapter import ConnectedMachine
 from daemon.store.tables.book import calendar_closures
+from daemon.store.tables.book.attempts import keep_key
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.worker.machine_worker import MachineReading, MachineWorker
 
@@ -131,7 +132,9 @@ async def _cancel(worker: MachineWorker, call: Call) -> bytes:
     message = "the open invoice was cancelled" if was_pending else "no invoice was open"
     answer = msgspec.json.encode(CancelAnswer(was_pending, message))
     if call.key:
-        await worker.ledger.keep_answer(worker.book, call.key_hash, call.fingerprint, answer, at=worker.now())
+        await worker.ledger.write(
+            keep_key, worker.book, call.key_hash, call.fingerprint, at=worker.now(), answer=answer
+        )
     return answer
 
 

@@ -15,7 +15,7 @@ from support.ledgers.ledger import MINUTE, NIM, START, Till, invoice, opened
 from daemon.core.ledger.attempt import Record
 from daemon.store import Store
 from daemon.store.tables import journal
-from daemon.store.tables.journal import Page, of_customer
+from daemon.store.tables.journal import Page, find_code, of_customer
 
 ALWAYS = 1 << 62
 
@@ -167,7 +167,7 @@ async def test_a_part_is_looked_for_by_and_by(store: Store, till: Till, monkeypa
 
     async def sell_and_look() -> None:
         sale = await till.sell()
-        assert await store.journal.by_code(till.book, sale.code) == sale
+        assert await store.journal.read(find_code, till.book, sale.code) == sale
         meanwhile.append(sale.seq)
 
     found = await store.journal.with_part(till.book, Page(0, ALWAYS, part="S-7"), sell_and_look)

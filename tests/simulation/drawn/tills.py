@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
-from simulation.box import Seat, Unreachable
+from simulation.box import Seat, Unreachable, state_of
 from simulation.oracle import Expectations
 from support.shop import invoice
 
@@ -269,7 +269,7 @@ class Tills:
 
     async def _say_last_z(self, seat: Seat) -> None:
         """The last Z on paper, where the ledger asks for it; where it begins to ask only then, at the next try."""
-        state = await self.world.ask(seat.store.ledger.state(seat.worker.book), seat)
+        state = await self.world.ask(state_of(seat), seat)
         if state.needs_last_z:
             await self.world.ask(seat.store.decisions.say_last_z(seat.worker.book, self.expected.last_z), seat)
 

@@ -15,9 +15,12 @@ from support.ledgers.ledger import NIM, Till, invoice, opened, query
 from daemon.core.errors import LedgerUnusable, StorageFull
 from daemon.core.ledger.book import Book
 from daemon.store import Store
+from daemon.store.maintenance.housekeeping import measure
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite import free_space
 from daemon.store.tables.book import attempts
+from daemon.store.tables.book.books import book_state
+from daemon.store.tables.meta import write_meta
 
 PAGES_MIB = 256
 LIVE = Book(1, NIM, "live")
@@ -71,7 +74,7 @@ async def test_a_write_that_does_not_fit_is_undone_and_told(tmp_path: Path) -> N
         till = await Till.of(store)
         with pytest.raises(StorageFull):
             await sell_on(till, check=False)
-        sold = (await store.ledger.state(till.book)).last_seq
+        sold = (store.ledger.peek(book_state, till.book)).last_seq
         big = invoice("BIG", amounts=tuple(("B", at) for at in range(1, 1000)))
         for _ in range(3):
             with pytest.raises(StorageFull):
@@ -81,7 +84,7 @@ async def test_a_write_that_does_not_fit_is_undone_and_told(tmp_path: Path) -> N
         for record in store.ledger.peek(attempts.unfinished, till.book):
             await store.ledger.write(attempts.end, till.book, record.id, "abandoned", "full", at=till.at)
         await till.certify(big)
-        assert (await store.ledger.state(till.book)).last_seq >= sold
+        assert (store.ledger.peek(book_state, till.book)).last_seq >= sold
     assert verify(path).clean
 
 
@@ -253,9 +256,9 @@ async def test_how_large_the_file_is_and_how_much_of_it_is_unused(tmp_path: Path
     """In bytes, without the WAL."""
     path = tmp_path / "ledger.sqlite3"
     async with opened(path) as store:
-        await store.retention.write_fact("big", "x" * 50_000)
-        await store.retention.write_fact("big", "")
-        size = await store.retention.size()
+        await store.retention.write(write_meta, "big", "x" * 50_000)
+        await store.retention.write(write_meta, "big", "")
+        size = store.retention.peek(measure)
     assert size.bytes == (await asyncio.to_thread(path.stat)).st_size
     [(unused,)] = query(path, "PRAGMA freelist_count")
     assert size.free_bytes == unused * 4096 > 40_000

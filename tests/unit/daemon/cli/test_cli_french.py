@@ -18,6 +18,7 @@ from support.ledgers.ledger import Till, invoice, opened
 from support.nursery import environment
 
 from daemon.core.ledger.entries import CashMove
+from daemon.store.tables.people import create_person
 
 WALK = """
 import contextlib, io, json, sys
@@ -235,7 +236,7 @@ async def _used(ledger: Path) -> None:
         await store.ledger.aggregate(till.book)
         await till.close()
         await till.sell()
-        await store.people.create("awa", "manager", "un mot de passe", at=till.at)
+        await store.ledger.write(create_person, "awa", "manager", "un mot de passe", at=till.at)
 
 
 def output_of(folder: Path, uses: Iterable[tuple[str, ...]], *arguments: str) -> list[tuple[str, str]]:

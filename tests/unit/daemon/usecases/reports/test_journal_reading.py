@@ -7,6 +7,7 @@ import csv
 import io
 import itertools
 import shutil
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +21,7 @@ from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import CashMove
 from daemon.core.report.journal import Extent, Page
+from daemon.store.tables.book.closures import periods_of
 from daemon.store.tables.journal import extent
 from daemon.usecases.reports import journal, journal_files
 from daemon.usecases.reports.journal import credits_of, read_in_slices, read_page
@@ -194,13 +196,12 @@ async def test_slices_are_bounded_by_records_and_by_items(
     dated: list[int] = []
     async with opened(ledger.path) as store:
         worker = worker_of(await Till.of(store))
-        periods = worker.journal.periods
 
-        async def counted(book: Book, records: Sequence[Record]) -> Sequence[int]:
+        def counted(connection: sqlite3.Connection, book: Book, records: Sequence[Record]) -> Sequence[int]:
             dated.append(len(records))
-            return await periods(book, records)
+            return periods_of(connection, book, records)
 
-        monkeypatch.setattr(worker.journal, "periods", counted)
+        monkeypatch.setattr(journal, "periods_of", counted)
         slices = [part async for part in read_in_slices(worker, Page(0, EVER), await extent_of(worker))]
         assert (max(dated), sum(dated)) == (min(batch, len(ledger.attempts)), len(ledger.attempts))
         assert [(record.number, z) for part in slices for record, z in part] == ledger.attempts

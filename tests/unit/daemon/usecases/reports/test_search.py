@@ -232,11 +232,11 @@ async def test_whatever_its_state_an_entry_is_looked_for_in_the_same_ways(tmp_pa
 async def test_what_is_not_found_has_no_z_to_be_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing more is asked of the ledger, which tills wait for."""
 
-    async def periods(*_: object) -> None:
+    def periods(*_: object) -> None:
         raise AssertionError("asked for the Z of nothing")
 
     async with opened(tmp_path / "ledger.sqlite3") as store:
         worker = worker_of(await Till.of(store))
-        monkeypatch.setattr(worker.journal, "periods", periods)
+        monkeypatch.setattr(journal, "periods_of", periods)
         found = await search(worker, Search(EVER, text="wend"))
     assert (found.records, found.next, found.complete) == ([], 0, True)

@@ -16,6 +16,7 @@ from support.ledgers.worker import worker_of
 from daemon.core.errors import LineLost, MachineAttention, MachineOffline, StorageFull
 from daemon.core.ledger.book import Aggregate, Book
 from daemon.core.ledger.phases import Phase
+from daemon.store.tables.book.books import book_state
 from daemon.usecases.worker.aggregate import tick
 from daemon.usecases.worker.machine_worker import MachineWorker
 from daemon.usecases.worker.machine_workers import MachineWorkers
@@ -54,7 +55,7 @@ def published_events(worker: MachineWorker) -> EventList:
 
 async def test_an_operator_is_called_once(worker: MachineWorker, till: Till, published_events: EventList) -> None:
     """When the ledger has something new to look at; not again while it stays so, and not when it is settled."""
-    sound = await till.store.ledger.state(till.book)
+    sound = till.store.ledger.peek(book_state, till.book)
     for found, calls in (("", 0), ("another machine", 1), ("another machine", 1), ("", 1), ("the same again", 2)):
         worker.take_state(msgspec.structs.replace(sound, attention=found))
         assert worker.attention == found
