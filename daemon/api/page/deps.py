@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import UTC, tzinfo
+from datetime import tzinfo
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -64,38 +64,6 @@ class Verified(msgspec.Struct, frozen=True):
     closures: int
 
 
-async def _no_findings(_: Language) -> Sequence[Finding]:
-    return ()
-
-
-async def _no_probe(_: str, __: Language) -> Sequence[Probed]:
-    return ()
-
-
-def _no_labels(_: Language) -> Mapping[str, str]:
-    return {}
-
-
-def _no_lines(_: Language) -> Sequence[LogLine]:
-    return ()
-
-
-async def _no_copy(by: Actor, tell: Tell) -> str:  # noqa: ARG001  the shape of a long work
-    return ""
-
-
-async def _no_restore(copy: str, by: Actor) -> None:
-    """A page without a box."""
-
-
-async def _not_verified(tell: Tell) -> Verified:  # noqa: ARG001  as above
-    return Verified(ok=False, problems=(), records=0, closures=0)
-
-
-async def _no_file(*_: Any) -> str:
-    return ""
-
-
 class HeadquartersInfo(NamedTuple):
     """Where closures go."""
 
@@ -103,22 +71,6 @@ class HeadquartersInfo(NamedTuple):
     """empty: nowhere"""
     is_configured: bool = False
     """By the file of the configuration: the page neither joins nor leaves."""
-
-
-async def _not_joined(code: str, url: str, by: Actor) -> None:
-    """A page without a box."""
-
-
-async def _not_left(by: Actor) -> None:
-    """As above."""
-
-
-class SendAgain(Protocol):
-    async def __call__(self, *, at: int, by: Actor) -> int: ...
-
-
-async def _nothing_to_send(*, at: int, by: Actor) -> int:  # noqa: ARG001  the shape of SendAgain
-    return 0
 
 
 class PageDeps(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,30 +85,30 @@ class PageDeps(msgspec.Struct, frozen=True, kw_only=True):
     ledger: Ledger
     decisions: OperatorDecisions
     language: Language = "fr"
-    zone: tzinfo = UTC
-    tls: bool = False
-    examine: Callable[[Language], Awaitable[Sequence[Finding]]] = _no_findings
-    back_up: Callable[[Actor, Tell], Awaitable[str]] = _no_copy
-    verify: Callable[[Tell], Awaitable[Verified]] = _not_verified
-    backups: Callable[[], Sequence[Copy]] = tuple
-    archives: Callable[[], Sequence[Copy]] = tuple
-    read_backup: Callable[[str], Any] = msgspec.field(default=lambda _: None)
-    support: str = ""
+    zone: tzinfo
+    tls: bool
+    examine: Callable[[Language], Awaitable[Sequence[Finding]]]
+    back_up: Callable[[Actor, Tell], Awaitable[str]]
+    verify: Callable[[Tell], Awaitable[Verified]]
+    backups: Callable[[], Sequence[Copy]]
+    archives: Callable[[], Sequence[Copy]]
+    read_backup: Callable[[str], Any]
+    support: str
     share_key: bytes = msgspec.field(default_factory=lambda: secrets.token_bytes(32))
     """Signs the links to shared invoices: they end with the daemon that made them."""
-    restore: Callable[[str, Actor], Awaitable[None]] = _no_restore
-    export: Callable[[MachineWorker, int, str, tuple[int, int], Language, Tell], Awaitable[str]] = _no_file
-    exports: Callable[[], Sequence[Copy]] = tuple
-    read_export: Callable[[str], Any] = msgspec.field(default=lambda _: None)
+    restore: Callable[[str, Actor], Awaitable[None]]
+    export: Callable[[MachineWorker, int, str, tuple[int, int], Language, Tell], Awaitable[str]]
+    exports: Callable[[], Sequence[Copy]]
+    read_export: Callable[[str], Any]
     jobs: Jobs = msgspec.field(default_factory=Jobs)
-    send_again: SendAgain = _nothing_to_send
-    authority: Callable[[], bytes] = bytes
-    labels: Callable[[Language], Mapping[str, str]] = _no_labels
-    probe: Callable[[str, Language], Awaitable[Sequence[Probed]]] = _no_probe
-    headquarters: Callable[[], HeadquartersInfo] = HeadquartersInfo
-    join: Callable[[str, str, Actor], Awaitable[None]] = _not_joined
-    leave: Callable[[Actor], Awaitable[None]] = _not_left
-    log_lines: Callable[[Language], Sequence[LogLine]] = _no_lines
+    send_again: Callable[[int, Actor], Awaitable[int]]
+    authority: Callable[[], bytes]
+    labels: Callable[[Language], Mapping[str, str]]
+    probe: Callable[[str, Language], Awaitable[Sequence[Probed]]]
+    headquarters: Callable[[], HeadquartersInfo]
+    join: Callable[[str, str, Actor], Awaitable[None]]
+    leave: Callable[[Actor], Awaitable[None]]
+    log_lines: Callable[[Language], Sequence[LogLine]]
 
 
 class PortChoice(msgspec.Struct, frozen=True):

@@ -209,7 +209,7 @@ async def _leave(runtime: Runtime, reload: Callable[[], None], by: Actor) -> Non
         reload()
 
 
-async def _send_again(replication: Replication, webhooks: Webhooks, *, at: int, by: Actor) -> int:
+async def _send_again(replication: Replication, webhooks: Webhooks, at: int, by: Actor) -> int:
     return await replication.send_again(at=at, by=by) + await webhooks.send_again(at=at, by=by)
 
 

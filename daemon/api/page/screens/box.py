@@ -229,7 +229,7 @@ async def verify(visit: Visit) -> Reply:
 @screen("/ui/box/send-again", "administer", change=True)
 async def send_again(visit: Visit) -> Reply:
     """What every receiver refused; the outbox writes the person into the audit log, in the same transaction."""
-    await visit.page.send_again(at=visit.deps.clock(), by=visit.actor)
+    await visit.page.send_again(visit.deps.clock(), visit.actor)
     return redirect(visit.link("/ui/box", done="sent") + "#upstream")
 
 
