@@ -36,7 +36,7 @@ from daemon.paper.logo import draw_qr
 from daemon.paper.reports import articles_document, report_document
 from daemon.paper.shop import Shop, Style
 from daemon.store.tables.book.acts import closed_articles, copies
-from daemon.usecases.deferred.accept import certified_record
+from daemon.store.tables.book.attempts import find_record
 from daemon.usecases.reports import acts, inspect, journal, report
 from daemon.usecases.reports.acts import articles_of
 from daemon.usecases.reports.close_period import calendar_closure
@@ -263,7 +263,7 @@ async def customer_page(request: ApiRequest) -> Answer:
         raise NotFound(NOTHING)
     paper, style = deps.paper, Style(deps.paper.language)
     if sale.state == "certified" and sale.attempt_id:
-        record = await certified_record(worker, sale)
+        record = worker.ledger.peek(find_record, worker.book, sale.attempt_id)
         shop = await paper.shop_by_letterhead(worker, style.language, record.invoice.letterhead)
         document = invoice_document(record, shop, style)
     elif sale.is_open and sale.invoice is not None:

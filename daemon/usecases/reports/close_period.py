@@ -13,7 +13,7 @@ from common.language import Text
 from common.language.reasons import ACTIVATED_ANEW, COUNTERS_DECREASED
 from daemon.core.audit import Call
 from daemon.core.errors import FieldError, InvalidRequest, LineLost, MachineAttention, McfdError, NotFound, NothingDone
-from daemon.core.ledger.book import Closure, KeyUse, LastSeen
+from daemon.core.ledger.book import Closure, LastSeen
 from daemon.core.ledger.entries import NO_CASH, CalendarClosed, CalendarKind, Placed
 from daemon.core.ledger.verdict import went_down
 from daemon.core.report.fiscal_reports import x_report
@@ -49,11 +49,7 @@ async def close_period(worker: MachineWorker, call: Call, counted: int | None = 
         await worker.ledger.check_free_space(worker.book)
         return await _close(worker, call, counted)
 
-    return await worker.see_through(once(worker, call, run, _replay), "close period")
-
-
-def _replay(use: KeyUse) -> Closure | None:
-    return use.closure
+    return await worker.see_through(once(worker, call, run, lambda use: use.closure), "close period")
 
 
 async def _close(worker: MachineWorker, call: Call, counted: int | None) -> Closure:
@@ -165,11 +161,7 @@ async def close_calendar(worker: MachineWorker, kind: CalendarKind, period: str,
         log.info("calendar.closed", **worker.names, kind=kind, request_id=call.request_id)
         return answer
 
-    return await worker.see_through(once(worker, call, run, _replay_calendar), "close calendar")
-
-
-def _replay_calendar(use: KeyUse) -> bytes | None:
-    return use.answer or None
+    return await worker.see_through(once(worker, call, run, lambda use: use.answer or None), "close calendar")
 
 
 async def calendar_closure(worker: ReportSource, kind: CalendarKind, wanted: str) -> bytes:

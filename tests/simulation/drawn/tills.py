@@ -17,9 +17,10 @@ from daemon.core.audit import Actor
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.deferred import DeferredSale, NotWaiting
 from daemon.core.ledger.take_over import NotInUse, NumberReserved, UnknownElsewhere
+from daemon.store.tables.book.deferred import open_sales
 from daemon.usecases.certification.certify import certify
 from daemon.usecases.certification.idempotency import Answered, FoundRequest, find_request
-from daemon.usecases.deferred.accept import certify_or_defer, open_sales, take_back
+from daemon.usecases.deferred.accept import certify_or_defer, take_back
 from daemon.usecases.reports.close_period import close_period
 
 REFUSALS = 3
@@ -240,7 +241,7 @@ class Tills:
         while True:
             with contextlib.suppress(errors.MachineError, errors.StorageError, Unreachable):
                 seat = self.world.serving()
-                if not await self.world.ask(open_sales(seat.worker, 0, 1), seat):
+                if not await self.world.ask(seat.worker.ledger.read(open_sales, seat.worker.book, 0, 1), seat):
                     return
             await asyncio.sleep(0.5)
 

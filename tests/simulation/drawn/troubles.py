@@ -31,10 +31,11 @@ from daemon.core.ledger.take_over import TakeOverRefused
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.store import Store
 from daemon.store.tables.book.books import book_state, open_book
+from daemon.store.tables.book.deferred import open_sales
 from daemon.store.tables.book.entries import hours_ahead, repair_time
 from daemon.store.tables.events import DEFAULT_LANES
 from daemon.store.tables.meta import write_meta
-from daemon.usecases.deferred.accept import open_sales, release, withdraw
+from daemon.usecases.deferred.accept import release, withdraw
 from daemon.usecases.reports import inspect
 from simulator.machine.fiscal_memory import CertifiedInvoice, Snapshot
 from simulator.machine.working_state import Stage
@@ -406,7 +407,7 @@ class Troubles:
 
     async def _decide_on_sales(self, seat: Seat) -> bool:
         """Those that an older ledger does not know the end of: certified by what the machine's paper says, or to be certified still."""
-        sales = await self.world.ask(open_sales(seat.worker, 0, 100), seat)
+        sales = await self.world.ask(seat.worker.ledger.read(open_sales, seat.worker.book, 0, 100), seat)
         for sale in (sale for sale in sales if sale.state == "doubtful"):
             decide = withdraw if self.expected.on_machine(sale.number) else release
             await self.world.ask(decide(seat.worker, sale, "seen", by=Actor("shell:root")), seat)

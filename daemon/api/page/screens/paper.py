@@ -26,7 +26,7 @@ from daemon.paper.pdf import PaperSize, as_pdf, poster
 from daemon.paper.reports import outage_document, report_document
 from daemon.paper.shop import Style
 from daemon.store.tables.book.acts import copies
-from daemon.usecases.outages import find_outage
+from daemon.store.tables.book.outages import find_outage
 from daemon.usecases.reports import acts, inspect, journal, report
 from daemon.usecases.reports.close_period import calendar_closure
 
@@ -93,7 +93,7 @@ async def _document(visit: Visit) -> tuple[Document, str, Record | None]:
     if what == "outage":
         if not (name.isascii() and name.isdigit() and len(name) < LONGEST_NUMBER):
             raise NotFound(Text("there is no outage {number}", number=name))
-        outage = await find_outage(visit.worker, int(name))
+        outage = await visit.worker.ledger.read(find_outage, visit.worker.book, int(name))
         return outage_document(outage, shop, style, at=visit.worker.now()), "/ui/outages", None
     if what == "x":
         x_report = await report.x_report(visit.worker)
