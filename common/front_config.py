@@ -31,7 +31,7 @@ ERRORS: Final = {
 
 _TRUSTED_ADDRESSES: Final = """\
 backend known
-    stick-table type ipv6 size {addresses} expire {trust_seconds}s store gpt0,http_req_rate(10s)
+    stick-table type ipv6 size {addresses} expire {trust_seconds}s store gpt0,http_req_rate(10s),http_err_rate(10s)
 """
 
 _PLAIN: Final = """\
@@ -52,6 +52,7 @@ frontend requests
     http-request track-sc0 src table known if {{ src fe80::/10 }}
     http-request track-sc0 src,ipmask(32,64) table known
     http-request deny deny_status 429 if {{ sc0_get_gpt0 eq 0 }} {{ sc0_http_req_rate gt {unknown_requests} }}
+    http-request deny deny_status 429 if {{ sc0_get_gpt0 eq 0 }} {{ sc0_http_err_rate gt {unknown_errors} }}
     http-request wait-for-body time {stall_seconds}s if METH_POST
     http-request set-header X-Forwarded-For %[src]
     http-request set-header X-Forwarded-Proto {scheme}
@@ -66,7 +67,7 @@ backend server
 
 class FrontLimits(msgspec.Struct, frozen=True, kw_only=True):
     """`connections` at once in all, of which `reserved` are for addresses that have shown a key. Of one address: connections at once, new ones
-    in ten seconds, requests in ten seconds; those of an address without a key have `unknown` in their names."""
+    in ten seconds, requests and errors (4xx) in ten seconds; those of an address without a key have `unknown` in their names."""
 
     connections: int = 800
     reserved: int = 200
@@ -75,6 +76,7 @@ class FrontLimits(msgspec.Struct, frozen=True, kw_only=True):
     unknown_per_address: int = 40
     unknown_rate: int = 250
     unknown_requests: int = 500
+    unknown_errors: int = 100
     addresses: int = 4096
     trust_seconds: int = 3600
     head_seconds: int = 10

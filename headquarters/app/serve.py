@@ -47,6 +47,7 @@ DIRECT = FrontLimits(
     unknown_per_address=250,
     unknown_rate=600,
     unknown_requests=6000,
+    unknown_errors=1200,
     server_connections=CONNECTIONS // 2,
 )
 """A thousand boxes may come by one carrier's address."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from litestar import Request
@@ -37,6 +37,8 @@ Figures: TypeAlias = Callable[[], Awaitable[Sequence[Backlog]]]
 EVENT_STREAMS = 8
 EXPORTS = 2
 """Of one key at once."""
+MAX_ROW: Final = 2**63 - 1
+"""SQLite's largest integer."""
 
 
 class ApiDeps(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,3 +123,9 @@ ApiRequest: TypeAlias = Request[None, RequestContext, State]
 def deps_of(request: ApiRequest) -> ApiDeps:
     deps: ApiDeps = request.app.state["deps"]
     return deps
+
+
+def check_rows(path_params: Mapping[str, Any]) -> None:
+    """NotFound for a number in the path that no row can have."""
+    if any(isinstance(value, int) and value > MAX_ROW for value in path_params.values()):
+        raise NotFound(Text("there is nothing at this path"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,10 @@ from support.processor import within
 from support.shop import NIM, Shop, invoice
 from support.till import LEAKS, PROBLEM_MEMBERS, certified, fresh, invalid, problem, untouched
 
+from daemon.api.service import MACHINE_ROUTES
+
 GOOD = json.dumps(invoice("G")).encode()
+NOTIFIED = json.dumps({"who": "distributor", "reference": "1"}).encode()
 
 
 def post(shop: Shop, content: bytes, path: str = "certify") -> Any:
@@ -52,6 +56,15 @@ def test_numbers_that_cost_time_elsewhere(shop: Shop, number: bytes) -> None:
     with untouched(shop), within(5, *shop.pids):
         faults = invalid(post(shop, GOOD.replace(b"15000", number)))
     assert {"items[0].unitPrice", "payments[0].amount"} <= faults.keys() | {"items[0].amountTtc"}
+
+
+@pytest.mark.parametrize("path", sorted(path for route in MACHINE_ROUTES for path in route.paths if ":int}" in path))
+def test_a_number_in_a_path_that_no_row_has(shop: Shop, path: str) -> None:
+    """404, also beyond 64 bits: nothing of that number is there."""
+    methods = next(route.http_methods for route in MACHINE_ROUTES if path in route.paths)
+    path = re.sub(r"\{\w+:int\}", "9" * 30, path)
+    with untouched(shop):
+        problem(post(shop, NOTIFIED, path) if "POST" in methods else shop.get(path), 404, "NOT_FOUND")
 
 
 def test_a_million_digits_in_an_unknown_field_are_nothing_to_us(shop: Shop) -> None:

@@ -193,6 +193,18 @@ def test_every_path_with_every_role(client: httpx.Client, as_role: BecomeRole, r
     assert wrong == {}
 
 
+@pytest.mark.parametrize("way", [way for way in NEEDED if ":int}" in (way if isinstance(way, str) else way[1])])
+def test_a_number_in_a_path_that_no_row_has(
+    client: httpx.Client, as_role: BecomeRole, way: str | tuple[str, str]
+) -> None:
+    """A page that says so, also beyond 64 bits."""
+    as_role("technician")
+    method, path = ("GET", way) if isinstance(way, str) else way
+    path = re.sub(r"\{\w+:int\}", "9" * 30, path)
+    answer = client.request(method, path, headers={"Origin": str(client.base_url).rstrip("/")})
+    assert answer.status_code == 404, path
+
+
 @pytest.mark.parametrize("chunked", [False, True])
 def test_a_stranger_sends_a_name_and_a_password_and_no_more(client: httpx.Client, shop: Shop, chunked: bool) -> None:
     """Whoever has not logged in gets 8 KiB for it: 250 of them with a megabyte each had the daemon killed for its memory."""

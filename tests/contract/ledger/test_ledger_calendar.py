@@ -205,29 +205,6 @@ async def test_a_month_that_was_closed_after_the_backup_keeps_its_number(
     assert verify(path).problems == ()
 
 
-async def test_two_machines_and_a_sandbox_close_each_their_own(store: Store) -> None:
-    tills = [await Till.of(store), await Till.of(store, "EL02000016-1"), await Till.of(store, mode="test")]
-    for till, amount in zip(tills, (1000, 2000, 4000), strict=True):
-        till.at = at(1, 10)
-        till.sold = amount
-        await till.sell(amount)
-        await till.close()
-        till.at = at(2, 10)
-        await till.close()
-    totals = [[month.total_ttc for month in await reports(store, till)] for till in tills]
-    assert totals == [[1000], [2000], [4000]]
-
-
-async def test_a_clock_from_another_century_closes_nothing(store: Store, till: Till) -> None:
-    till.at = at(1, 10)
-    await till.sell()
-    await till.close()
-    till.at = at(1, 10, year=9999)
-    await till.sell()
-    await tick(store, till)
-    assert await reports(store, till) == []
-
-
 @pytest.mark.parametrize("ahead", [20, 400])
 async def test_months_that_a_wrong_clock_closed_stay_and_those_that_come_are_closed(path: Path, ahead: int) -> None:
     """A clock that is days or a year ahead, and is set right: every Z is in one month, none is left out until that far day comes."""

@@ -133,21 +133,6 @@ async def test_a_question_survives_every_further_restore(
     assert await asks(path) == [True]
 
 
-@pytest.mark.parametrize("is_started", [False, True])
-async def test_an_empty_ledger_in_the_place_of_one_that_asked_asks_too(
-    path: Path, copies: tuple[Path, Path], is_started: bool
-) -> None:
-    """Restored, lost again before anybody had answered, and begun anew."""
-    restore(copies[0], path, at=START)
-    await started(path)
-    for name in path.parent.glob(path.name + "*"):
-        if not name.name.endswith(".high-water"):
-            name.unlink()
-    if is_started:
-        await started(path)
-    assert await asks(path) == [True]
-
-
 @pytest.mark.parametrize("how", ["said", "with restore", "upstream"])
 @pytest.mark.parametrize("which", [0, 1])
 async def test_an_answer_survives_further_restores_too(
@@ -167,15 +152,6 @@ async def test_an_answer_survives_further_restores_too(
     assert restore(copies[which], path, at=START).asks == ()
     assert await close(path, 1) == [7]
     assert verify(path).problems == ()
-
-
-async def test_an_answer_before_any_start_counts(path: Path, copies: tuple[Path, Path]) -> None:
-    """`mcfd machine last-z` right after the restore, and the same copy once more."""
-    restore(copies[0], path, at=START)
-    async with opened(path, opening="command") as store:
-        await store.decisions.say_last_z((await Till.of(store)).book, 4)
-    assert restore(copies[1], path, at=START).asks == ()
-    assert await close(path, 1) == [5]
 
 
 async def test_an_answer_on_another_disk_is_none_here(path: Path, tmp_path: Path, copies: tuple[Path, Path]) -> None:
@@ -260,11 +236,6 @@ async def test_each_machine_has_its_own_last_z(path: Path, two: Path) -> None:
     assert restore(two, path, at=START, last_z={"EL02000015": 7}).asks == (OTHER,)
     assert await asks(path, OTHER) == [True]
     assert await close(path, 1) == [8]
-
-
-async def test_the_last_z_of_several_machines(path: Path, two: Path) -> None:
-    assert restore(two, path, at=START, last_z={NIM: 7, OTHER: 3}).asks == ()
-    assert await close(path, 1, NIM, OTHER) == [8, 4]
 
 
 @pytest.mark.parametrize("last_z", [7, {"EL02000001": 7}])

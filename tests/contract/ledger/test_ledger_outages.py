@@ -110,15 +110,6 @@ async def test_what_certifies_is_not_out_of_order(path: Path) -> None:
     assert verify(path).problems == ()
 
 
-async def test_a_sandbox_has_no_outages(path: Path) -> None:
-    """What it certifies looks for none."""
-    async with opened(path) as store:
-        live, till = await Till.of(store), await Till.of(store, mode="test")
-        await begin(live)
-        await till.sell()
-        assert lasting(live) is not None
-
-
 async def test_who_was_notified_is_noted_once(path: Path) -> None:
     """In the chain and in the audit log; the same reference again is no second notice, and there is none of an outage that is not there."""
     async with opened(path) as store:

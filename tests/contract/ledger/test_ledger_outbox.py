@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import sqlite3
 from pathlib import Path
-from typing import Any
 
-import pytest
 from support.ledgers.ledger import NIM, START, Till, invoice, opened, query
 
 from daemon.core.audit import Actor
@@ -35,12 +31,6 @@ async def test_a_closure_waits_from_the_moment_it_exists(tmp_path: Path) -> None
         [backlog] = await store.outbox.backlog()
         assert (backlog.waiting, backlog.parked, backlog.oldest_at) == (2, 1, closures[2].created_at)
         assert (backlog.last_error, backlog.last_error_at, backlog.last_sent_at) == ("503 later", START + 3, START + 1)
-
-
-def test_a_lane_without_an_error_is_not_looked_through_for_one() -> None:
-    """Its rows may be a year's: no statement is run."""
-    no_caller: Any = None
-    assert outbox._last_error(no_caller, "upstream", 1, 0) == ""
 
 
 async def test_replaying(tmp_path: Path) -> None:
@@ -158,17 +148,6 @@ async def test_a_proof_begins_where_the_z_before_it_ended(store: Store, till: Ti
     assert (first.previous_report_id, first.previous_head, first.opening) == (None, GENESIS, None)
     assert (second.previous_report_id, second.previous_head) == (closures[0].report_id, closures[0].hash)
     assert (second.first_seq, second.last_seq, second.opening) == (1, 1, (60, 40, 20))
-
-
-async def test_nothing_parked_needs_no_turn_at_the_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is asked again and again: another program that writes is not waited for."""
-    monkeypatch.setattr("daemon.store.sqlite.connection.BUSY_SECONDS", 0.05)
-    async with opened(path) as store:
-        await (await Till.of(store)).close()
-        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")
-            assert await store.outbox.offer_again(NIM, "live", before=START) == 0
-            other.execute("ROLLBACK")
 
 
 async def test_what_was_sent_to_a_receiver_that_is_gone_goes_with_it(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from daemon.core.audit import Actor
 from daemon.core.errors import InvalidRequest, NotFound
 from daemon.core.keys import KeyTerms
 from daemon.store.maintenance.verify import verify
-from daemon.store.tables import people
 from daemon.store.tables.audit import broken_entry, newest_entries
 from daemon.store.tables.keys import create_key, note_uses, revoke_key
 from daemon.store.tables.people import (
@@ -160,30 +159,6 @@ async def test_a_change_that_fails_leaves_no_entry(tmp_path: Path) -> None:
         with pytest.raises(NotFound):
             await store.ledger.write(revoke_key, 1, at=START, by=SHELL)
         assert list(await store.ledger.read(newest_entries)) == []
-
-
-async def test_each_change_of_a_person_is_told(tmp_path: Path) -> None:
-    """With its name, who did it and when, and nothing of a password."""
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        ledger = store.ledger
-        await ledger.write(people.create_person, "awa", "manager", "old", at=START, by=SHELL)
-        person, _ = ledger.peek(people.find_person, "awa") or pytest.fail("nobody")
-        assert (person.id, person.name, person.role, person.disabled_at) == (1, "awa", "manager", 0)
-        await ledger.write(people.set_password, "awa", "new", at=START + 1, by=SHOP)
-        await ledger.write(people.open_session, person.id, "awa", DIGEST, at=START + 2, by=SHOP)
-        await ledger.write(people.end_session, DIGEST, at=START + 3, by=SHOP)
-        await ledger.write(people.disable_person, "awa", at=START + 4, by=SHELL)
-        rows = [
-            (entry.action, entry.subject, entry.at, entry.actor, entry.detail)
-            for entry in await store.ledger.read(newest_entries)
-        ]
-    assert rows == [
-        ("user.disabled", "user awa", START + 4, "shell:root", {}),
-        ("user.logged_out", "user awa", START + 3, "user:awa", {}),
-        ("user.logged_in", "user awa", START + 2, "user:awa", {}),
-        ("user.password_changed", "user awa", START + 1, "user:awa", {}),
-        ("user.created", "user awa", START, "shell:root", {"role": "manager"}),
-    ]
 
 
 @pytest.mark.parametrize("batch", [1, 2, 3, 5])

@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
@@ -178,21 +177,6 @@ async def test_a_long_history_with_checkpoints(tmp_path: Path, seed: int) -> Non
     assert least > 1000 // 64
 
 
-async def test_the_time_zone_changes_no_result(tmp_path: Path) -> None:
-    """Checkpoints of another zone's days lie elsewhere and say the same."""
-    tallies = []
-    for name in ("Africa/Ouagadougou", "Pacific/Auckland"):
-        async with opened(tmp_path / name.replace("/", "-"), timezone=ZoneInfo(name)) as store:
-            done = History(await Till.of(store))
-            for number in range(150):
-                await done.take(number, ("sell", "FV", [("B", 100 + number)], "E"))
-                done.till.at += 20 * MINUTE
-            await store.ledger.aggregate(done.till.book)
-            cuts = range(START, done.till.at, 7 * HOUR)
-            tallies.append([await store.ledger.read(tally_between, done.till.book, START, cut) for cut in cuts])
-    assert tallies[0] == tallies[1]
-
-
 async def test_the_order_decides_what_a_z_holds_not_the_clock(tmp_path: Path) -> None:
     """An invoice in the same millisecond as a Z is in the period that it was certified in (decision 14)."""
     async with opened(tmp_path / "ledger.sqlite3") as store:
@@ -271,18 +255,6 @@ async def test_a_range_without_a_sale_has_the_last_fvc_before_its_end(tmp_path: 
         ):
             found = await store.ledger.read(aggregate_between, till.book, start, end)
             assert found.fvc_end == fvc_end, (start - START, end - START)
-
-
-async def test_a_tick_after_a_long_absence_goes_in_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one transaction brings in is bounded; the tick goes on until everything is in."""
-    monkeypatch.setattr("daemon.store.tables.book.totals.BATCH", 7)
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        till = await Till.of(store)
-        records = [await till.sell(100 + at) for at in range(30)]
-        commits = store.retention.commits
-        aggregate = await store.ledger.aggregate(till.book)
-        assert store.retention.commits - commits == 5
-        assert (aggregate.seq, aggregate.running) == (30, summed(records))
 
 
 async def test_a_withholding_stays_as_it_was_certified(tmp_path: Path) -> None:

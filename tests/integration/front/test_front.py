@@ -35,7 +35,7 @@ def haproxy() -> str:
 
 
 async def app(scope: Any, receive: Any, send: Any) -> None:
-    """Tells the client and the scheme; `/known` says that a valid key was shown; the query is how long it takes; `/unread` reads no body."""
+    """Tells the client and the scheme; `/known` says that a valid key was shown, `/refused` is 403; the query is how long it takes; `/unread` reads no body."""
     await asyncio.sleep(float(scope["query_string"] or b"0"))
     size = 0
     while scope["path"] != "/unread" and (message := await receive())["type"] == "http.request":
@@ -46,7 +46,8 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
     headers = [(b"content-length", b"%d" % len(body))]
     if scope["path"] == "/known":
         headers.append((TRUSTED_HEADER, b"1"))
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    status = 403 if scope["path"] == "/refused" else 200
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 
@@ -246,6 +247,18 @@ async def test_requests_without_a_key_come_at_a_bounded_rate() -> None:
         assert statuses == [200] * 5 + [429] * 3
         async with client(front, "127.0.0.7") as till:
             assert {(await till.get("/known")).status_code for _ in range(8)} == {200}
+
+
+async def test_errors_without_a_key_come_at_a_bounded_rate() -> None:
+    """Wrong keys cost the server nothing once there were some; what is refused counts on."""
+    async with standing(FrontLimits(unknown_errors=5, unknown_requests=1000)) as front:
+        async with client(front, "127.0.0.8") as stranger:
+            statuses = [(await stranger.get("/refused")).status_code for _ in range(8)]
+            assert (await stranger.get("/")).status_code == httpx.codes.TOO_MANY_REQUESTS
+        assert statuses == [403] * 6 + [429] * 2
+        async with client(front, "127.0.0.7") as till:
+            assert (await till.get("/known")).status_code == httpx.codes.OK
+            assert [(await till.get("/refused")).status_code for _ in range(8)] == [403] * 8
 
 
 async def test_haproxy_that_ended_is_back(monkeypatch: pytest.MonkeyPatch) -> None:

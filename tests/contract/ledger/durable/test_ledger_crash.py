@@ -93,15 +93,3 @@ async def settle(store: Store, book: Book) -> list[Record]:
         at = (store.ledger.peek(book_state, book)).last_at
         await store.ledger.write(attempts.end, book, record.id, "abandoned", "the machine did not certify it", at=at)
     return unfinished
-
-
-async def test_the_worker_is_really_killed_at_work(tmp_path: Path) -> None:
-    """The test above means something: kills do leave intents without an outcome, in a ledger that was not closed."""
-    path = tmp_path / "ledger.sqlite3"
-    for kill in range(30):
-        run_until_killed(path, 1 + kill * 1000, 1 + kill)
-        assert path.with_name(path.name + "-wal").stat().st_size > 0  # one look at a local file
-        async with opened(path) as store:
-            if any([await settle(store, book) for book in await store.journal.read(all_books)]):
-                return
-    pytest.fail("no kill hit between an intent and its outcome")

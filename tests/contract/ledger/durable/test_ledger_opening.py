@@ -324,16 +324,6 @@ async def test_damage_found_at_work_is_told_as_such(path: Path) -> None:
             await store.journal.read(find_code, book, "ABC")
 
 
-async def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    """A folder that cannot be made, a path that is a folder: one clear line with the path in it."""
-    (tmp_path / "file").write_text("")
-    path = tmp_path / "file" / "ledger.sqlite3"
-    assert str(path) in await refusal(path)
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    assert str(folder) in await refusal(folder)
-
-
 async def test_a_failed_start_leaves_nothing_open(path: Path) -> None:
     """After a refusal the lock is free again (threads and descriptors are watched by the suite)."""
     write_rubbish(path)

@@ -290,9 +290,3 @@ def test_every_complaint_says_whose_it_is(usage_texts: list[tuple[str, str]]) ->
     for use, text in usage_texts:
         if use.endswith("--nothing") or use.split()[0] == "frobnicate":
             assert re.search(r"^mcfd: ", text, re.MULTILINE), (use, text)
-
-
-def test_an_english_sentence_would_be_seen() -> None:
-    """The check can fail."""
-    assert english("mcfd: no ledger yet at /x; it is made when needed")
-    assert Path(__file__).name not in english(Path(__file__).name)

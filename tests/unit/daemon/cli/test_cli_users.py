@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import subprocess
-from contextlib import closing
 
 import pytest
 from support.cli.command import NIM, Command
@@ -94,19 +92,6 @@ def test_what_is_no_person(mcfd, arguments, stdin):
     """A name, role or password that cannot be, or no way to ask for one: exit 2, nothing made."""
     assert mcfd.run("users", "create", *arguments, stdin=stdin).returncode == 2
     assert not mcfd.ledger.exists()
-
-
-def test_an_audit_log_that_was_changed(mcfd):
-    """Exit 1, and the entry is named; the entries are shown all the same."""
-    mcfd.ok("keys", "create", "--nim", NIM)
-    mcfd.ok("keys", "create", "--nim", NIM)
-    with closing(sqlite3.connect(mcfd.ledger)) as ledger, ledger:
-        ledger.execute("UPDATE audit SET actor = 'shell:other' WHERE id = 1")
-    done = mcfd.run("audit")
-    assert done.returncode == 1
-    assert "entry 1 does not follow" in done.stderr
-    assert "other (terminal)" in done.stdout
-    assert mcfd.run("verify").returncode == 1
 
 
 def test_keys_with_a_role_and_an_end(mcfd):

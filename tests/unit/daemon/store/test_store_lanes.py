@@ -12,7 +12,7 @@ from daemon.store import Store
 from daemon.store.outbox import Resettled, resettle
 from daemon.store.tables.book import attempts
 from daemon.store.tables.book.closures import periods_of
-from daemon.store.tables.events import event_span, events_after, find_event, last_event_at
+from daemon.store.tables.events import events_after, find_event, last_event_at
 from daemon.store.tables.meta import read_meta, write_meta
 
 HOOK = "https://till.example/events"
@@ -41,17 +41,6 @@ async def test_a_notice_refers_to_what_lasts(store: Store) -> None:
     event = store.events.peek(find_event, till.book, attention.ref_id)
     assert event is not None
     assert (event.type, event.detail) == ("mcf.attention", "another machine")
-
-
-async def test_an_event_of_another_book_is_not_found(store: Store) -> None:
-    """Nor one that is not there."""
-    till = await Till.of(store)
-    await till.sell()
-    sandbox = await Till.of(store, mode="test")
-    newest = (store.events.peek(event_span)).newest
-    assert store.events.peek(find_event, till.book, newest) is not None
-    assert store.events.peek(find_event, sandbox.book, newest) is None
-    assert store.events.peek(find_event, till.book, newest + 1) is None
 
 
 async def test_live_only_means_no_sandbox(store: Store, path: Path) -> None:

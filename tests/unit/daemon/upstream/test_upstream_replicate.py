@@ -116,31 +116,6 @@ def test_retry_after_is_honoured(query, least, most):
     assert waits == [least, most]
 
 
-def test_ten_thousand_boxes_do_not_come_back_as_one():
-    """All are told `Retry-After: 60` in one instant: in no second afterwards do more than one in thirty arrive."""
-    dice = random.Random(SEED)
-    arrivals = sorted(int(Backoff(dice=dice.random).wait(1, 60.0)) for _ in range(10_000))
-    assert arrivals[0] >= 60
-    assert max(arrivals.count(second) for second in set(arrivals)) < 10_000 / 30, SEED
-
-
-async def test_again_until_taken():
-    """One closure is tried until it is taken, the ones behind it wait, and then all go in order."""
-    receiver = Scripted(answers=[Again("down")] * 4)
-    rig = Rig(waiting(count=3), receiver)
-    await rig.drain()
-    assert receiver.taken == [(NIM, 1), (NIM, 2), (NIM, 3)]
-    assert rig.naps == [1, 2, 4, 8]
-
-
-async def test_a_success_forgets_the_failures():
-    """After a success the waits begin small again."""
-    receiver = Scripted(answers=[Again("a"), Again("b"), Delivered(), Again("c"), Delivered()])
-    rig = Rig(waiting(count=2), receiver)
-    await rig.drain()
-    assert rig.naps == [1, 2, 1]
-
-
 async def test_retry_after_is_slept_and_noted():
     """Retry-After becomes the nap, and the outbox shows until when."""
     receiver = Scripted(answers=[Again("busy", retry_after=120.0)])
@@ -222,17 +197,6 @@ async def test_a_damaged_row_is_parked():
     await rig.drain()
     assert receiver.taken == [(NIM, 2)]
     assert rig.outbox.rows[1].error == "no event can be made of it: no JSON"
-
-
-async def test_machines_do_not_wait_for_each_other():
-    """While one machine's closure fails and fails, another machine's are taken."""
-    outbox = waiting(count=2)
-    outbox.add(OTHER, 3)
-    receiver = Scripted(answers=[Again("down")] * 1000)
-    rig = Rig(outbox, receiver)
-    await rig.until(lambda: set(outbox.states(OTHER)) == {"sent"})
-    assert outbox.states(NIM) == ["waiting"] * 2
-    assert receiver.taken == [(OTHER, 1), (OTHER, 2), (OTHER, 3)]
 
 
 async def test_the_sandbox_stays_at_home():
@@ -331,9 +295,3 @@ async def test_an_hour_and_a_day_behind(monkeypatch):
     assert await reports(HOUR_MS) == [1]
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-
-
-async def test_nothing_is_waited_for():
-    """`wake` is a plain call that cannot wait or fail, known book or not."""
-    rig = Rig(MemoryOutbox(), Scripted())
-    assert rig.replicator.wake("EL09999999-1", "live") is None

@@ -86,11 +86,6 @@ def test_keygen_keeps_to_itself(tmp_path):
     assert path.read_text() == written
 
 
-def test_every_key_is_another(tmp_path):
-    """Two key pairs differ."""
-    assert generate(tmp_path / "a") != generate(tmp_path / "b")
-
-
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
@@ -133,12 +128,6 @@ def test_a_damaged_key_is_named_but_not_shown(tmp_path, content, complaint):
 def test_the_time_of_a_signature(now, since, signed):
     """The clock's; that of the event when the clock has lost the date. An event from a day when the clock was ahead is signed now."""
     assert signing_time(now, since) == signed
-
-
-def test_a_missing_key_file(tmp_path):
-    """A file that is not there is named."""
-    with pytest.raises(BadOptions, match="No such file"):
-        read_keys([tmp_path / "upstream.secret"])
 
 
 def test_keys_do_not_show_in_a_repr():

@@ -10,7 +10,7 @@ from support.simulator.simulator_till import FakeClock, certification, events
 from bridge.frame import MachineReply, Request, encode
 from simulator.line.faults import FaultPlan
 from simulator.line.memory_port import MemoryPort, PortLost
-from simulator.line.session import LineSession, Point
+from simulator.line.session import LineSession
 from simulator.machine.machine import SimulatedMachine
 from simulator.machine.options import SimulatorOptions
 
@@ -45,15 +45,6 @@ async def test_an_invoice_in_memory():
     client.port.close()
 
 
-async def test_think_time_passes_in_the_loop():
-    """SYN and the answer come by timers."""
-    client = Client(new_session(think=0.15))
-    client.port.write(encode(Request(0x20, 0xC1)))
-    assert await asyncio.wait_for(client.got.get(), DEADLINE) == b"\x16"
-    assert len(await asyncio.wait_for(client.got.get(), DEADLINE)) > 1
-    client.port.close()
-
-
 async def test_nothing_comes_after_close():
     """Neither what was on its way nor what was still being worked on."""
     client = Client(new_session(think=0.01))
@@ -79,22 +70,6 @@ async def test_unplug_is_told_and_a_new_port_finds_the_same_machine():
     again = Client(session)
     assert (await again.ask(0x23, 0x33)).data.startswith(b"15000,")
     again.port.close()
-
-
-async def test_pause_points_are_told():
-    """A test can hold the machine, look, and go on."""
-    session = new_session()
-    client = Client(session)
-    paused: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-    client.port.on_pause = paused.set_result
-    session.pause_at(Point(1, "before", "in"))
-    client.port.write(encode(Request(0x20, 0xC1)))
-    assert (await asyncio.wait_for(paused, DEADLINE)).point == Point(1, "before", "in")
-    assert client.got.empty()
-    session.resume()
-    client.port.pump()
-    assert len(await asyncio.wait_for(client.got.get(), DEADLINE)) > 1
-    client.port.close()
 
 
 async def test_a_command_leaves_the_loop_to_others_first():

@@ -128,17 +128,6 @@ async def test_a_stream_cannot_go_on_before_what_is_kept(store: Store, till: Til
     assert await starting_point(store.events, SeenEvent(0, span.oldest - 1)) == Start(span.oldest - 1, 0)
 
 
-async def test_a_damaged_record_does_not_silence_a_stream(store: Store, till: Till, path: Path) -> None:
-    """It is told without data, the log says so, and what comes after it is told."""
-    await till.sell()
-    await till.sell()
-    tamper(path, "UPDATE event SET ref_id = 999 WHERE id = 1")
-    with capture_logs() as logs:
-        events = await events_for(store.events, store.ledger, till.book, 0)
-    assert [event.data == b"null" for event in events] == [True, False]
-    assert [line["event"] for line in logs] == ["event.unreadable"]
-
-
 DAMAGE = {
     "payload": "UPDATE certification SET payload = x'00' WHERE id = 1",
     "empty": "UPDATE certification SET payload = x'' WHERE id = 1",
@@ -174,15 +163,6 @@ async def test_whatever_is_damaged_holds_up_nobody(store: Store, till: Till, pat
                 compose(posting)
     assert postings[2].body
     assert all(line["cause"] for line in logs)
-
-
-async def test_a_posting_that_cannot_be_made_names_what_it_is_about(store: Store, till: Till, path: Path) -> None:
-    """By the number that the ledger has for it: a row of a webhook is no event itself."""
-    await till.sell()
-    sale = await till.sell()
-    tamper(path, "UPDATE certification SET payload = x'' WHERE id = ?", sale.id)
-    posting = (await notices(store).waiting(till.book.nim, "live", 10))[-1]
-    assert posting.missing.startswith(f"what event {sale.id} (cert.issued) is about cannot be read")
 
 
 async def test_a_posting_says_what_and_of_which_book(store: Store, till: Till) -> None:

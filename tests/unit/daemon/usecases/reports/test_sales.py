@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from support.ledgers.ledger import MINUTE, START, Till, invoice, opened
+from support.ledgers.ledger import START, Till, invoice, opened
 from support.ledgers.worker import worker_of
 
 from daemon.core.ledger.book import Book, Tally
@@ -71,32 +71,3 @@ async def test_hour_by_hour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_
         assert calls == [at for at in range(START, START + 4 * HOUR, HOUR) if at not in remembered]
         await store.ledger.aggregate(till.book)
         assert await totals_by_hour(worker, START, 6, expected) == [100, 20, 0, 10, 0, 0]
-
-
-async def test_an_hour_is_remembered_once_it_has_been_over_for_one(tmp_path: Path) -> None:
-    """And not a millisecond before."""
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        till = await Till.of(store)
-        worker = worker_of(till)
-        await till.sell(100)
-        await store.ledger.aggregate(till.book)
-        for later, is_stored in ((2 * HOUR, False), (2 * HOUR + 1, True)):
-            till.at = START + later
-            expected: dict[tuple[int, int], int] = {}
-            await totals_by_hour(worker, START, 1, expected)
-            assert bool(expected) is is_stored
-        assert till.at > START + MINUTE
-
-
-async def test_what_is_remembered_is_taken_and_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The oldest goes first; what is remembered is not read again."""
-    monkeypatch.setattr(report, "CACHE_HOURS", 2)
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        till = await Till.of(store)
-        worker = worker_of(till)
-        await till.sell(100)
-        await store.ledger.aggregate(till.book)
-        till.at = START + 9 * HOUR
-        expected = {(till.book.id, START): 5}
-        assert await totals_by_hour(worker, START, 3, expected) == [5, 0, 0]
-        assert [at for _, at in expected] == [START + HOUR, START + 2 * HOUR]

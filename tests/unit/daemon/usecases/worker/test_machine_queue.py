@@ -164,20 +164,6 @@ async def test_a_turn_that_cannot_be_used_is_given_back():
     one.leave()
 
 
-async def test_a_turn_comes_again_at_once_where_nothing_holds_it():
-    """Given back while the machine is there: nobody has to come or go for it."""
-    queue = MachineQueue()
-    with queue.join() as one:
-        one.step_back()
-        await one.wait_turn(_soon())
-
-
-async def test_a_queue_that_nobody_was_in_is_empty():
-    """A daemon that certified nothing can stop."""
-    async with asyncio.timeout(60):
-        await MachineQueue().drained()
-
-
 async def test_a_queue_is_empty_when_the_last_has_left():
     """A stop waits for the one at the machine and for those who wait."""
     queue = MachineQueue()
