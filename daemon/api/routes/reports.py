@@ -237,6 +237,6 @@ async def closed_articles_report(request: ApiRequest) -> Answer:
         answer=XReport | AReport | ArticlesReport,
     ),
 )
-async def given_report(request: ApiRequest) -> Answer:
+async def report_on_paper(request: ApiRequest) -> Answer:
     worker = request.auth.worker
     return sent(acts.body_of(await worker.ledger.read(issued_report, worker.book, request.path_params["number"])))

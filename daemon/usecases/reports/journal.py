@@ -144,17 +144,15 @@ async def _locate(worker: JournalSource, code: str) -> tuple[Book, Record]:
 async def read_record(worker: MachineWorker, code: str, language: Language = "en") -> JournalRecord:
     book, record = await _locate(worker, code)
     (z_number,) = await worker.journal.read(periods_of, book, [record])
-    given = await worker.ledger.read(copies, worker.book, record.code)
+    number_of_copies = await worker.ledger.read(copies, worker.book, record.code)
     credited = await _credited(worker, [record])
-    return journal_record(record, z_number, language, copies=given, credited=credited.get(record.id))
+    return journal_record(record, z_number, language, copies=number_of_copies, credited=credited.get(record.id))
 
 
 async def _credited(worker: MachineWorker, records: Sequence[Record]) -> dict[int, int]:
     """By the id of each sale."""
-    sales = [record for record in records if is_credited(record)]
-    return dict(
-        zip((sale.id for sale in sales), await worker.journal.read(taken_of, [sale.id for sale in sales]), strict=True)
-    )
+    ids = [record.id for record in records if is_credited(record)]
+    return dict(zip(ids, await worker.journal.read(taken_of, ids), strict=True))
 
 
 async def credits_of(worker: MachineWorker, record: Record) -> Sequence[Record]:
