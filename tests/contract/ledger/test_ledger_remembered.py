@@ -195,3 +195,12 @@ async def test_an_activation_after_numbers_that_were_said(store: Store, till: Ti
     assert (epoch.entry.number, epoch.entry.before, epoch.entry.now) == (2, nought, nought)
     state = store.ledger.peek(book_state, renamed)
     assert (state.book.nim, state.epoch, state.counters, state.unexplained) == ("EL02000015-2", 2, nought, 0)
+
+
+async def test_a_number_that_is_learned_late_counts_for_the_very_next_z(store: Store, till: Till) -> None:
+    """After the machine was met, before anybody restarted."""
+    await meet(till)
+    water = store._open.high_water
+    assert water is not None
+    water.give(BOOK, 5)
+    assert (await till.close()).z_number == 6

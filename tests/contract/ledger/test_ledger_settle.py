@@ -203,19 +203,6 @@ async def test_a_decision_on_an_attempt_is_carried_out(
     assert (store.ledger.peek(attempts.find_record, till.book, attempt_id)).state == state
 
 
-async def test_a_machine_s_invoice_is_adopted_as_it_was_decided(store: Store, till: Till) -> None:
-    """Without an attempt: what the machine has counted since is unexplained, and the number is taken."""
-    await till.sell()
-    await store.ledger.set_attention(till.book, "behind", at=till.at)
-    assert (await store.decisions.case(till.book)).attempt is None
-    for _ in range(2):
-        till.word(lost := invoice("F-77"))
-    await store.ledger.keep_evidence(till.book, till.state(lost), at=till.at)
-    result = await carried_out(till, "adopt")
-    assert result[-1] == {"decision": "adopt", "reason": "on paper", "number": "F-77"}
-    assert (store.ledger.peek(book_state, till.book)).unexplained == 2
-
-
 async def test_a_decision_that_the_evidence_does_not_carry_is_not_entered(store: Store, till: Till) -> None:
     """ValueError, and everything is as it was."""
     attempt_id = await disputed(till)

@@ -18,7 +18,6 @@ from daemon.store.maintenance import health
 from daemon.store.maintenance.housekeeping import measure
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite import migrations
-from daemon.store.sqlite.connection import open_to_read
 from daemon.store.sqlite.lock import LedgerLock
 from daemon.store.sqlite.migrations import Migration
 from daemon.store.tables.book.books import all_books, book_state, open_book
@@ -133,16 +132,6 @@ NEWER = [
     *migrations.migrations(),
     Migration(len(migrations.migrations()) + 1, "cat", "CREATE TABLE cat (name TEXT) STRICT;\n"),
 ]
-
-
-def test_who_only_reads_writes_nothing(path: Path) -> None:
-    """A copy, a check: whatever statement it runs."""
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE cat (name TEXT)")
-    with contextlib.closing(open_to_read(path)) as connection:
-        assert connection.execute("SELECT count(*) FROM cat").fetchone() == (0,)
-        with pytest.raises(sqlite3.OperationalError, match="readonly"):
-            connection.execute("INSERT INTO cat VALUES ('Minou')")
 
 
 def test_a_migration_is_applied_once_and_in_order(path: Path) -> None:
@@ -286,16 +275,6 @@ async def test_what_verify_finds_in_the_file_stops_certification_and_the_next_st
         await store.ledger.check_free_space(book)
 
 
-async def test_a_large_ledger_is_checked_where_it_is_cheap(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond the size that can be read in a moment, the small tables and the ends of the chains are looked at."""
-    monkeypatch.setattr(health, "SMALL_BYTES", 0)
-    await fill(path)
-    async with opened(path):
-        pass
-    tamper(path, "UPDATE certification SET total_ttc = total_ttc + 1 WHERE seq = 4")
-    assert "record 4" in await refusal(path)
-
-
 @pytest.mark.parametrize(
     ("change", "named"),
     [
@@ -322,13 +301,6 @@ async def test_damage_found_at_work_is_told_as_such(path: Path) -> None:
         damage(path, page=first_page)
         with pytest.raises(LedgerUnusable, match="damaged"):
             await store.journal.read(find_code, book, "ABC")
-
-
-async def test_a_failed_start_leaves_nothing_open(path: Path) -> None:
-    """After a refusal the lock is free again (threads and descriptors are watched by the suite)."""
-    write_rubbish(path)
-    for _ in range(2):
-        assert "damaged" in await refusal(path)
 
 
 async def test_a_locked_ledger_is_waited_for_then_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -399,3 +371,13 @@ async def test_an_entry_at_the_end_is_looked_at_too(path: Path) -> None:
         await store.decisions.say_last_z(till.book, 3)
     tamper(path, "UPDATE entry SET body = CAST(replace(CAST(body AS TEXT), '3', '2') AS BLOB)")
     assert "entry 1" in await refusal(path)
+
+
+async def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """A folder that cannot be made, a path that is a folder: one clear line with the path in it."""
+    (tmp_path / "file").write_text("")
+    path = tmp_path / "file" / "ledger.sqlite3"
+    assert str(path) in await refusal(path)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    assert str(folder) in await refusal(folder)

@@ -197,10 +197,3 @@ async def test_what_a_start_would_refuse_is_told_without_one(path: Path, change:
         connection.execute(change)
     with pytest.raises(LedgerUnusable, match=expected):
         examine_shape(path)
-
-
-def test_rubbish_has_no_shape(path: Path) -> None:
-    """It is told by the file's name, in our words."""
-    path.write_bytes(b"rubbish" * 1000)
-    with pytest.raises(LedgerUnusable, match=f"{path}: the ledger is damaged"):
-        examine_shape(path)

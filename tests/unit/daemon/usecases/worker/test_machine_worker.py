@@ -195,3 +195,24 @@ async def test_a_worker_is_found_by_its_machine(worker: MachineWorker, till: Til
     assert workers.get(till.book.nim, "test") is None
     assert workers.get("EL02000099-1", "live") is None
     assert workers.all() == [worker]
+
+
+async def test_a_tick_is_due_once(worker: MachineWorker) -> None:
+    """However much ended before it; then again for what ends after it, and never once the daemon stops."""
+    ticks: list[int] = []
+
+    async def tick() -> None:
+        ticks.append(1)
+
+    worker.limits = worker.limits._replace(aggregation_delay=0.0)
+    for count in (1, 2):
+        for _ in range(3):
+            worker.schedule_tick(tick)
+        async with asyncio.timeout(60):
+            while len(ticks) < count:  # noqa: ASYNC110  done by a timer of the loop
+                await asyncio.sleep(0.001)
+    worker.schedule_tick(tick)
+    await worker.close(60)
+    worker.schedule_tick(tick)
+    await asyncio.sleep(0.01)
+    assert len(ticks) == 2
