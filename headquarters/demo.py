@@ -103,13 +103,14 @@ def show(demo: Demo) -> None:
     demo.wait("the end of the finding", lambda: not site.findings())
     demo.print("its day is closed, and the finding is solved:")
     for row in site.closures():
-        demo.print(f"  {row['nim']}  Z {row['z_number']}  {row['certs_count']} invoices  {row['total_ttc']} XOF")
+        demo.print(f"  {row['nim']}  Z {row['z_number']}  {_invoices(row['certs_count'])}  {row['total_ttc']} XOF")
     demo.print(f"{first.label} is revoked at headquarters.")
     site.hq("boxes", "revoke", first.nim)
-    demo.wait("the cut", lambda: first.sell("CUT-1").status_code == httpx.codes.SERVICE_UNAVAILABLE)
-    demo.print("  its connection is cut: a sale there is answered BRIDGE_OFFLINE; the tills in the shop go on")
+    demo.wait("the cut", lambda: not first.answers())
+    code = first.sell("CUT-1").json()["code"]
+    demo.print(f"  its connection is cut: a sale there is answered {code}; the tills in the shop go on")
     for shop in shops:
-        demo.print(f"  the machine of {shop.label} has made {shop.invoices()} invoices")
+        demo.print(f"  the machine of {shop.label} has made {_invoices(shop.invoices())}")
     demo.print(site.page)
 
 
@@ -198,7 +199,10 @@ class DemoShop:
     def switch_on(self) -> None:
         demo, arguments = self._site.demo, ("run", "--config", str(self._config))
         self._process: subprocess.Popen[str] = demo.start(f"{self.nim}-mcfd", "mcfd", *arguments)
-        demo.wait(self.label, lambda: self._send("GET", "info").is_success)
+        demo.wait(self.label, self.answers)
+
+    def answers(self) -> bool:
+        return self._send("GET", "info").is_success
 
     def switch_off(self) -> None:
         self._site.demo.stop(self._process)
@@ -238,6 +242,10 @@ class DemoShop:
         url = f"{self._site.relay}/v1/mcf/{self.nim}/{path}"
         own = {"Authorization": f"Bearer {self._key}", **(headers or {})}
         return self._site.http.request(method, url, json=body, headers=own)
+
+
+def _invoices(count: int) -> str:
+    return f"{count} invoice" if count == 1 else f"{count} invoices"
 
 
 async def _make_streams(port: int, administrator: Path) -> bool:

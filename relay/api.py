@@ -27,7 +27,7 @@ from common.wire.instants import instant_millis
 from relay.boxes import Boxes
 from relay.connection import Connection
 from relay.later import LaterCalls, may_wait
-from relay.problems import PROBLEM, BoxOffline, RelayAnswer, RelayProblem, TooManyCalls, answer_of
+from relay.problems import NOT_ALLOWED, PROBLEM, BoxOffline, RelayAnswer, RelayProblem, TooManyCalls, answer_of
 
 log = structlog.get_logger(__name__)
 
@@ -47,7 +47,7 @@ _KEY_ID: Final = re.compile(r'keyid="([0-9a-f]{16})"')
 _TITLES: Final = {
     400: ("BAD_REQUEST", Text("The request cannot be read")),
     404: ("NOT_FOUND", Text("Not found")),
-    405: ("METHOD_NOT_ALLOWED", Text("The method is not allowed here")),
+    405: (NOT_ALLOWED, Text("The method is not allowed here")),
     408: ("REQUEST_TIMEOUT", Text("The request took too long to arrive")),
     413: ("TOO_LARGE", Text("The body is too large")),
 }
@@ -266,4 +266,5 @@ def _request_id(headers: Mapping[str, str]) -> str:
 def _http_problem(request: AnyRequest, error: HTTPException) -> Response[bytes]:
     """Litestar's own, of paths that are not passed on."""
     answer = answer_of(_fault(error.status_code), _request_id(request.headers), request.headers)
-    return Response(answer.body, status_code=answer.status, headers=dict(answer.headers), media_type=PROBLEM)
+    own = {name.lower(): value for name, value in (error.headers or {}).items()}
+    return Response(answer.body, status_code=answer.status, headers={**dict(answer.headers), **own}, media_type=PROBLEM)

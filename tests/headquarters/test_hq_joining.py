@@ -97,6 +97,17 @@ async def test_guesses(client, store):
     assert {(await post_join(client, code)).status_code for _ in range(30)} == {200}
 
 
+async def test_guesses_from_everywhere(client):
+    """However many addresses guess: together they have six hundred tries, then ten a second."""
+    for tries in range(2000):
+        client.headers["x-forwarded-for"] = f"2001:db8:{tries:x}::1"
+        answer = await post_join(client, new_code())
+        if answer.status_code == 429:
+            break
+        assert answer.json()["code"] == "CODE_UNKNOWN"
+    assert (answer.status_code, tries >= 600) == (429, True)
+
+
 async def test_too_large(client):
     assert (await client.post("/join", content=b"x" * 5000)).status_code == 413
 

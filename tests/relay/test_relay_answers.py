@@ -133,6 +133,37 @@ async def test_too_late(site: RelaySite, http: httpx.AsyncClient) -> None:
     assert site.shop.machines[0].counters == (1, 1, 0)
 
 
+async def test_http_of_any_kind(site: RelaySite, http: httpx.AsyncClient) -> None:
+    """A method that does not pass is 405, and says which do; a body in chunks, or behind the Upgrade of Java's client, is the same sale; two keys,
+    a head that is too large or none of HTTP are refused."""
+    lane = site.key()
+    base = httpx.URL(await answering(site, http, lane))
+    for method in ("HEAD", "OPTIONS", "PUT", "PATCH"):
+        answer = await http.request(method, f"{base}/certify", headers=bearer(lane))
+        assert (answer.status_code, answer.headers["allow"]) == (405, "GET, POST, DELETE"), method
+    alive = await http.post(f"{site.relays[0].base}/health/live")
+    assert (alive.status_code, alive.headers["allow"]) == (405, "GET, OPTIONS")
+    body = json.dumps(invoice("F-1")).encode()
+    length = b"Content-Length: %d" % len(body)
+    sends = [
+        (b"200", b"k-1", length, body),
+        (b"200", b"k-1", b"Transfer-Encoding: chunked", b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)),
+        (b"200", b"k-1", b"Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n" + length, body),
+        (b"422", b"k-2\r\nIdempotency-Key: k-3", length, body),
+        (b"400", b"k-2", length + b"\r\nPrefer: " + b"x" * 9000, body),
+        (b"400", b"k-2", length + b"\r\nPrefer: a\0b", body),
+    ]
+    for status, key, head, content in sends:
+        reader, writer = await asyncio.open_connection(base.host, base.port)
+        first = b"POST %s/certify HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n" % (base.raw_path, lane.encode())
+        rest = b"Content-Type: application/json\r\nIdempotency-Key: %s\r\n%s\r\n\r\n%s" % (key, head, content)
+        writer.write(first + rest)
+        async with asyncio.timeout(20):
+            assert (await reader.readline()).split()[1] == status, head
+        writer.transport.abort()
+    assert site.shop.machines[0].counters == (1, 1, 0)
+
+
 @pytest.mark.long
 async def test_after_an_activation(site: RelaySite, http: httpx.AsyncClient) -> None:
     """The machine has another suffix overnight, and the box's credentials are as they were: it answers, its closure reaches the stream, and,

@@ -13,6 +13,10 @@
 | too many at once; strangers | `test_too_many_at_once`, `test_strangers_lock_nobody_out` |
 | a line that drops and stalls | `test_a_line_that_drops_and_stalls` |
 | the relay is in wrong hands | `test_relay_taken_over.py` |
+| one request through two relays at once | `test_one_request_through_two_relays` |
+| the till goes away | `test_a_till_that_goes_away` |
+| the box is revoked while it certifies | `test_a_box_that_is_revoked_while_it_certifies` |
+| more sales for a box that is off than may wait | `test_more_sales_than_may_wait` |
 """
 
 from __future__ import annotations
@@ -20,7 +24,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import os
 import random
+import shutil
 import signal
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -30,18 +36,29 @@ from pathlib import Path
 
 import httpx
 import pytest
+from click.testing import CliRunner
 from support.hurried import launch_patient
 from support.line.network import Relay as LossyLine
 from support.receivers.headquarters import until as until_true
 from support.receivers.nats_server import NIM, OTHER
-from support.relay_site import RelaySite, answering, bearer, check_once, in_seconds, running, until_answered
+from support.relay_site import (
+    RelaySite,
+    answering,
+    bearer,
+    check_once,
+    in_seconds,
+    ledger_codes,
+    running,
+    until_answered,
+)
 from support.shop import invoice
 from support.signing_client import signed
 
-from common.wire.keys import LaneWord
+from common.wire.keys import LaneWord, read_credentials
 from common.wire.nats_headers import LANE, PRESENCE, PRESENCE_STREAM
 from daemon.core.keys import KeyTerms
 from daemon.operations import CreateKey
+from headquarters.cli.main import cli
 
 pytestmark = pytest.mark.long
 
@@ -104,6 +121,106 @@ async def test_a_relay_that_dies(site: RelaySite, http: httpx.AsyncClient) -> No
     again = await until_answered(http, "POST", f"{base(site, 1)}/certify", **sale)
     assert again.status_code == 200, again.text
     check_once(site.shop, {"k-1": again.json()})
+
+
+async def test_one_request_through_two_relays(site: RelaySite, http: httpx.AsyncClient) -> None:
+    """At the same moment, with one key: one sale, of which both tell; another sale with that key is 409 through either."""
+    key = site.key()
+    await answering(site, http, key)
+    await asyncio.to_thread(site.relays[1].start)
+    receipts = {}
+    for number in range(6):
+        sale = {"json": invoice(f"F-{number}"), "headers": bearer(key, f"k-{number}")}
+        both = [until_answered(http, "POST", f"{base(site, relay)}/certify", **sale) for relay in (0, 1)]
+        first, second = await asyncio.gather(*both)
+        assert (first.status_code, first.content) == (200, second.content)
+        receipts[f"k-{number}"] = first.json()
+    for relay in (0, 1):
+        other = await http.post(f"{base(site, relay)}/certify", json=invoice("F-9"), headers=bearer(key, "k-1"))
+        assert (other.status_code, other.json()["code"]) == (409, "IDEMPOTENCY_KEY_REUSED")
+    check_once(site.shop, receipts)
+
+
+async def test_a_till_that_goes_away(site: RelaySite, http: httpx.AsyncClient) -> None:
+    """In the middle of its body: nothing has begun. After it: the sale is certified without a listener, and the retry replayed."""
+    key = site.key()
+    url = httpx.URL(await answering(site, http, key))
+    machine, body = site.shop.machines[0], json.dumps(invoice("F-1")).encode()
+    head = f"POST {url.path}/certify HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nIdempotency-Key: k-1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    connections = [(await asyncio.open_connection(url.host, url.port))[1] for _ in range(2)]
+    connections[0].write(head + body[:-1])
+    await until_true(lambda: under_way(http, site, 1))
+    connections[0].transport.abort()
+    await until_true(lambda: under_way(http, site, 0))
+    assert not await has_begun(site, "k-1")
+    machine.order("pause-at", next=1, when="before", direction="in")
+    connections[1].write(head + body)
+    await until_true(lambda: has_begun(site, "k-1"))
+    connections[1].transport.abort()
+    machine.order("resume")
+    again = await until_answered(
+        http, "POST", f"{url}/certify", content=body, headers=bearer(key, "k-1", **{"Content-Type": "application/json"})
+    )
+    assert again.status_code == 200, again.text
+    check_once(site.shop, {"k-1": again.json()})
+
+
+async def under_way(http: httpx.AsyncClient, site: RelaySite, count: int) -> bool:
+    text = (await http.get(f"{site.relays[0].base}/metrics")).text
+    return f"mcfd_relay_requests_under_way {count}\n" in text
+
+
+async def test_a_box_that_is_revoked_while_it_certifies(tmp_path: Path, http: httpx.AsyncClient) -> None:
+    """Its connection is cut: the client hears within seconds that the outcome is unknown, then that the box cannot be reached; the sale stands in its
+    ledger once, and tills of the shop go on."""
+    async with running(tmp_path, jwt=True) as site:
+        key = site.key()
+        url = await answering(site, http, key)
+        machine = site.shop.machines[0]
+        machine.order("pause-at", next=6, when="before", direction="in")
+        sale = {"json": invoice("F-1"), "headers": bearer(key, "k-1")}
+        sending = asyncio.create_task(http.post(f"{url}/certify", **sale))
+        await until_true(machine.is_stopped)
+        folder = site.nats.directory / "jwt"
+        await asyncio.to_thread(revoke, folder, site.nats.shop)
+        shutil.copy(folder / "users.conf", site.nats.directory / "hq-1" / "users.conf")
+        os.kill(site.server.pid, signal.SIGHUP)
+        answer = await asyncio.wait_for(sending, 30)
+        assert (answer.status_code, answer.json()["code"]) == (504, "OUTCOME_UNKNOWN")
+        again = await http.post(f"{url}/certify", **sale)
+        assert (again.status_code, again.json()["code"]) == (503, "BRIDGE_OFFLINE")
+        machine.order("resume")
+        lan = await asyncio.to_thread(site.shop.certify, invoice("F-2"), key="lan-1")
+        found = await asyncio.to_thread(site.shop.get, "requests/k-1")
+        check_once(site.shop, {"k-1": found.json()["receipt"], "lan-1": lan.json()})
+
+
+def revoke(folder: Path, credentials: Path) -> None:
+    done = CliRunner().invoke(cli, ["nats", "revoke", str(folder), read_credentials(credentials, "nats").public])
+    assert done.exit_code == 0, done.output
+
+
+async def test_more_sales_than_may_wait(site: RelaySite, http: httpx.AsyncClient) -> None:
+    """A hundred for a box that is off; the next is 503, and one of them once more is 202. Back on, the box certifies each once."""
+    key = site.key()
+    url = await answering(site, http, key)
+    site.shop.kill_daemon()
+    await until(lambda: http.get(f"{url}/info", headers=bearer(key)), 503)
+
+    async def sold(number: int) -> httpx.Response:
+        headers = bearer(key, f"k-{number}", Prefer="respond-async")
+        return await http.post(f"{url}/certify", json=invoice(f"F-{number}"), headers=headers)
+
+    for number in range(100):
+        assert (await sold(number)).status_code == 202
+    full = await sold(100)
+    assert (full.status_code, full.json()["code"]) == (503, "MACHINE_BUSY")
+    assert int(full.headers["retry-after"]) > 0
+    assert (await sold(1)).status_code == 202
+    await asyncio.to_thread(site.shop.start_daemon)
+    await until_true(lambda: asyncio.to_thread(lambda: site.shop.machines[0].counters[1] == 100), deadline=150)
+    codes = ledger_codes(site.shop.ledger)
+    assert len(codes) == len(set(codes)) == 100
 
 
 async def sell(site: RelaySite, http: httpx.AsyncClient, key: str, client: int, count: int) -> dict[str, dict]:

@@ -17,7 +17,7 @@ from support.shop import invoice
 from support.signing_client import signed
 
 from common.wire.call import LaterCall, RelayedCall, RelayedReply, encode, read_later, read_reply
-from common.wire.errors import NatsError
+from common.wire.errors import NatsError, NoAnswer
 from common.wire.keys import NotSealed, read_credentials, unseal
 from common.wire.nats_client import Client
 from common.wire.nats_pull import NatsOptions, connected
@@ -35,12 +35,12 @@ class TakenOver:
         self.key = key
         self._boots = boots
 
-    async def reply(self, call: RelayedCall, nim: str = NIM) -> RelayedReply:
+    async def reply(self, call: RelayedCall, nim: str = NIM, seconds: float = 10) -> RelayedReply:
         """The box's, to `call` as the relay would send it now: its boot, a limit and a time of sending where it names none."""
         now = time.time_ns() // 1_000_000
         times = {"not_after": call.not_after or now + 90_000, "sent_at": call.sent_at or now}
         content = encode(changed(call, boot=call.boot if call.boot != "-" else self._boots[nim], **times))
-        return read_reply((await self.client.request(f"mcf.{nim}.call", content, 10)).data)
+        return read_reply((await self.client.request(f"mcf.{nim}.call", content, seconds)).data)
 
 
 def changed(call: RelayedCall, **changes: Any) -> RelayedCall:
@@ -62,6 +62,12 @@ def captured(
         headers |= {"idempotency-key": once, "content-type": "application/json"}
     sent = signed(key, method, f"https://relay.example{path}", headers, body)
     return RelayedCall("-", 0, 0, method, path, tuple(sent.items()), body)  # type: ignore[arg-type]  # a method
+
+
+def other_inputs(text: str) -> list[str]:
+    """What a signature says of itself, changed: its algorithm, when it was made, what it covers, and one more beside it."""
+    changes = [('"ed25519"', '"none"'), ('"ed25519"', '"hmac-sha256"'), (';alg="ed25519"', ""), ("created=1", "created=9"), (' "mcfd-not-after"', ""), (' "content-digest"', "")]  # fmt: skip
+    return [*(text.replace(*change) for change in changes), f"{text}, x=()", ""]
 
 
 def unsigned(key: str, method: str, path: str, once: str = "") -> RelayedCall:
@@ -119,6 +125,7 @@ async def test_a_signed_request_can_be_repeated_and_nothing_else(site: RelaySite
         with_headers(sale, content_type="text/plain"),
         with_headers(sale, content_digest=None),
         with_headers(sale, signature=None, signature_input=None),
+        *(with_headers(sale, signature_input=other) for other in other_inputs(dict(sale.headers)["signature-input"])),
         changed(info, path=info.path.replace("F-1", "F-2")),
         changed(sale, headers=info.headers),
     ]
@@ -136,6 +143,28 @@ async def test_a_signed_request_can_be_repeated_and_nothing_else(site: RelaySite
         again = await taken.reply(sale)
         assert (again.body, dict(again.headers)["idempotency-replayed"]) == (first.body, "true")
     check_once(site.shop, {"k-1": msgspec.json.decode(first.body)})
+
+
+async def test_a_request_is_one_whatever_a_signature_leaves_open(site: RelaySite, taken: TakenOver) -> None:
+    """Cash that is put in once is in the drawer once, and a day is closed once: with blanks around its key, which a signature does not cover, the
+    request is none; one without a body stays without; headers in another order are the same request. One that could be repeated after the box has
+    forgotten it is refused."""
+    key = site.key(signed=True)
+    cash = captured(key, "POST", "cash", b'{"kind":"deposit","amount":5000,"reason":"fond"}', once="c-1")
+    first, z = await taken.reply(cash), captured(key, "POST", "reports/z", once="z-1")
+    assert (first.status, (await taken.reply(z)).status) == (201, 201)
+    for call in (cash, z):
+        once = dict(call.headers)["idempotency-key"]
+        for other in (f" {once}", f"{once} ", f"\t{once}"):
+            with pytest.raises(NoAnswer):
+                await taken.reply(with_headers(call, idempotency_key=other), seconds=0.5)
+    assert (await taken.reply(changed(z, body=b'{"counted":1}'))).status == 401
+    assert (await taken.reply(changed(cash, headers=cash.headers[::-1]))).body == first.body
+    late = await taken.reply(captured(key, "POST", "reports/z", once="z-2", seconds=8 * 86_400))
+    assert (late.status, b"Mcfd-Not-After" in late.body) == (422, True)
+    moved = await taken.reply(captured(key, "GET", "cash"))
+    assert [row["amount"] for row in msgspec.json.decode(moved.body)["movements"]] == [5000]
+    assert (await asyncio.to_thread(site.shop.get, "reports/z/2")).status_code == 404
 
 
 async def test_a_request_that_was_dropped_is_never_carried_out_later(site: RelaySite, taken: TakenOver) -> None:

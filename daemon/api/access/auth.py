@@ -8,7 +8,7 @@ from litestar import Request
 
 from common.http_server import KEY_ACCEPTED
 from common.language import Text
-from daemon.api.access.context import ApiDeps, RequestContext
+from daemon.api.access.context import ApiDeps, RequestContext, check_rows
 from daemon.api.access.rehearsal import REHEARSED
 from daemon.api.access.relayed import RelayedRequest, by_name, check_operation, expiry, relayed
 from daemon.api.http.answers import Headers
@@ -49,11 +49,12 @@ async def admit(request: Request[Any, Any, Any]) -> None:
     right = route.get("right")
     if right is not None and not may(key.role, right):
         raise RoleNotAllowed(key.role, right)
+    check_rows(scope["path_params"])
     expires = 0.0
     if found_lane is not None:
         check_operation(request)
         await found_lane.turn()
-        expires = expiry(scope, found_lane)
+        expires = expiry(scope, found_lane, is_signed=bool(key.public))
     deps.uses[key.id] = deps.clock()
     if key.mode == "live":
         scope["state"][KEY_ACCEPTED] = True

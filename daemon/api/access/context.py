@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from litestar import Request
@@ -23,6 +23,7 @@ from daemon.core.errors import NotFound
 from daemon.core.keys import ApiKey
 from daemon.core.ledger.take_over import MachineIsSpare
 from daemon.core.machine.state import same_machine
+from daemon.store.tables.keys import ApiKeyRing
 from daemon.usecases.delivery.events import EventNotifier
 from daemon.usecases.worker.machine_worker import MachineWorker
 from daemon.usecases.worker.machine_workers import MachineWorkers
@@ -36,15 +37,8 @@ Figures: TypeAlias = Callable[[], Awaitable[Sequence[Backlog]]]
 EVENT_STREAMS = 8
 EXPORTS = 2
 """Of one key at once."""
-
-
-class KeyRing(Protocol):
-    """The keys that were not revoked: read at every request, so it takes microseconds and never waits."""
-
-    def find(self, text: str) -> ApiKey | None: ...
-    def find_signer(self, key_id: str) -> ApiKey | None:
-        """By the id of its public half."""
-        ...
+MAX_ROW: Final = 2**63 - 1
+"""SQLite's largest integer."""
 
 
 class ApiDeps(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +46,7 @@ class ApiDeps(msgspec.Struct, frozen=True, kw_only=True):
     ends the answers that would go on."""
 
     workers: MachineWorkers
-    keyring: KeyRing
+    keyring: ApiKeyRing
     timezone: str
     clock: Clock
     allowed_hosts: tuple[str, ...] = ()
@@ -129,3 +123,9 @@ ApiRequest: TypeAlias = Request[None, RequestContext, State]
 def deps_of(request: ApiRequest) -> ApiDeps:
     deps: ApiDeps = request.app.state["deps"]
     return deps
+
+
+def check_rows(path_params: Mapping[str, Any]) -> None:
+    """NotFound for a number in the path that no row can have."""
+    if any(isinstance(value, int) and value > MAX_ROW for value in path_params.values()):
+        raise NotFound(Text("there is nothing at this path"))

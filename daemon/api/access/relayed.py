@@ -21,6 +21,8 @@ from daemon.core.ledger.deferred import KeyRequired
 RELAYED: Final = "relayed"
 """In the state of a request that came through the relay: its `RelayedRequest`."""
 NOT_AFTER: Final = b"mcfd-not-after"
+MOST_DAYS: Final = 7
+"""Of a signed request: keys of requests are remembered for longer, so that whoever repeats one gets its answer."""
 PASSING: Final = frozenset(
     {
         *("certify_invoice", "certify_credit_note", "get_request", "withdraw_request"),
@@ -75,9 +77,9 @@ def check_operation(request: Request[Any, Any, Any]) -> None:
         raise KeyRequired([FieldError("Idempotency-Key", Text("has to be given with each POST through the relay"))])
 
 
-def expiry(scope: Any, found: RelayedRequest) -> float:
+def expiry(scope: Any, found: RelayedRequest, *, is_signed: bool) -> float:
     """When the request is not carried out any more (loop time): the client's own limit, or the relay's where that comes first. RequestExpired
-    when that is over, InvalidRequest for a limit that is none."""
+    when that is over, InvalidRequest for a limit that is none, or that is so late that the box may have forgotten the request by then."""
     try:
         limits = [
             instant_millis(value.decode("latin-1"), "Mcfd-Not-After")
@@ -88,6 +90,9 @@ def expiry(scope: Any, found: RelayedRequest) -> float:
         raise InvalidRequest(
             [FieldError("Mcfd-Not-After", Text("has to be a time in UTC, as 2026-11-25T10:00:00Z"))]
         ) from None
+    if is_signed and min(limits) > found.now() + MOST_DAYS * 86_400_000:
+        fault = Text("may be {days} days ahead at most where the request is signed", days=MOST_DAYS)
+        raise InvalidRequest([FieldError("Mcfd-Not-After", fault)])
     expires = found.expires(limits)
     if expires <= asyncio.get_running_loop().time():
         raise RequestExpired

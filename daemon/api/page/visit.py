@@ -19,7 +19,7 @@ from common.language.reasons import from_stored
 from common.web import formats, security
 from common.web.icons import MenuItem, is_here
 from common.web.security import RIGHT, cookie_of, is_own_form
-from daemon.api.access.context import ApiDeps
+from daemon.api.access.context import ApiDeps, check_rows
 from daemon.api.access.login import token_of
 from daemon.api.http.answers import Answer, Header, Headers, Reply
 from daemon.api.page.deps import PageDeps
@@ -218,6 +218,7 @@ async def enter(request: AnyRequest, right: Right, *, unattended: bool = False) 
         raise NotLoggedIn
     if not may(session.role, right):
         raise RoleNotAllowed(session.role, right)
+    check_rows(request.path_params)
     raw = await read_bytes(headers, request.receive) if is_change else b""
     return Visit(
         request,

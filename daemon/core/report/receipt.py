@@ -15,6 +15,7 @@ from common.language import Language
 from daemon.core.clock import millis_text
 from daemon.core.invoice.invoice import NO_ITEM, Deferral, Invoice, Psvb, TaxLine, Warn
 from daemon.core.invoice.taxes import percent
+from daemon.core.invoice.unknown import CODE as UNKNOWN_FIELD
 from daemon.core.ledger.attempt import UNTOLD, Record
 from daemon.core.machine.state import short_nim
 from daemon.core.report.report_parts import Withholding
@@ -194,7 +195,12 @@ def adjustments(warnings: Iterable[Warn], language: Language = "en") -> tuple[Ad
             warn.code,
             warn.text.in_language(language),
             None if warn.item == NO_ITEM else warn.item,
-            warn.field,
+            warn.field or _field_in_words(warn),
         )
         for warn in warnings
     )
+
+
+def _field_in_words(warn: Warn) -> str:
+    """Of an unknown field, in a ledger of 0.1: the words begin with it, and the answer of then named it."""
+    return warn.message.rpartition(": is not a known field")[0] if warn.code == UNKNOWN_FIELD else ""

@@ -17,7 +17,7 @@ import pytest
 from support.browser import create_users, session_of
 from support.hq.running import RunningHq
 from support.receivers.authority import Authority
-from support.shop import NIM, Machine, Shop, wait_for
+from support.shop import NIM, Shop, wait_for
 
 from common.wire.joining import new_code
 from common.wire.keys import signing_key
@@ -92,15 +92,6 @@ def test_the_day_of_a_new_shop(hq, shop):
     assert {"upstream.joined", "upstream.left"} <= set(actions)
     assert closures(hq) == [1]
     assert "joined no headquarters" in output_of(shop.mcfd("upstream", "leave"))
-
-
-@pytest.mark.long
-def test_before_the_first_start(hq, shop):
-    """Without a daemon, and without a ledger yet; what starts then knows where closures go."""
-    assert join(shop, hq).returncode == 0
-    shop.start()
-    shop.closed()
-    wait_for(lambda: closures(hq) == [1], "the closure")
 
 
 @pytest.mark.long
@@ -263,31 +254,6 @@ async def test_a_power_cut_at_each_file(hq, shop, name, monkeypatch):
 
 
 @pytest.mark.long
-def test_a_box_that_joins_twice(hq, shop):
-    """By another code: with a new key, which alone is valid from then on. By the one that it has joined with: it is said that the key which it
-    would make is another box's."""
-    code = code_of(hq)
-    assert join(shop, hq, code).returncode == 0
-    first = hq.cli("boxes", "list").split("\t")[3]
-    assert "another box has joined with this code" in output_of(join(shop, hq, code))
-    assert join(shop, hq).returncode == 0
-    second = hq.cli("boxes", "list").split("\t")[3]
-    assert len(second.split()) == 1
-    assert first != second
-    assert shop.mcfd("upstream", "test").returncode == 0
-
-
-@pytest.mark.long
-def test_a_revoked_box(hq, shop):
-    """What it signs is refused at once; a new code lets it in, with a new key."""
-    assert join(shop, hq).returncode == 0
-    assert hq.cli("boxes", "revoke", NIM)
-    assert shop.mcfd("upstream", "test").returncode == 1
-    assert join(shop, hq).returncode == 0
-    assert shop.mcfd("upstream", "test").returncode == 0
-
-
-@pytest.mark.long
 def test_a_whole_box_put_back(hq, shop, tmp_path):
     """From its backup, on a new disk: it is the same box to headquarters. Where its key was revoked after the backup, it joins by a new code."""
     assert join(shop, hq).returncode == 0
@@ -338,16 +304,3 @@ def test_by_an_address_with_a_private_certificate(tmp_path, shop):
         assert shop.mcfd("upstream", "test").returncode == 0
     finally:
         hq.kill()
-
-
-@pytest.mark.long
-def test_two_machines_of_which_one_is_off(hq, tmp_path):
-    """A machine that is switched off in the configuration does not join."""
-    (tmp_path / "two").mkdir()
-    machines = Machine(tmp_path / "two"), Machine(tmp_path / "two", "EL02000016-1")
-    with Shop(tmp_path / "two", machines=machines) as shop:
-        shop._write_config()
-        head, at, last = shop.config_file.read_text().rpartition("[[machine]]\n")
-        shop.config_file.write_text(f"{head}{at}enabled = false\n{last}")
-        assert join(shop, hq).returncode == 0
-    assert [row.split("\t")[0] for row in hq.cli("boxes", "list").splitlines()] == [NIM]

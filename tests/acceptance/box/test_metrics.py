@@ -79,19 +79,6 @@ def test_certifications_are_counted_by_their_outcome(shop: Shop) -> None:
     assert (value(after, "mcfd_ledger_commits_total") or 0) - (value(before, "mcfd_ledger_commits_total") or 0) > 4
 
 
-def test_buckets_add_up(shop: Shop) -> None:
-    """Each holds those below it."""
-    certified(shop.certify(invoice(fresh())))
-    buckets = [
-        (float(dict(labels)["le"].replace("+Inf", "inf")), count)
-        for (name, labels), count in scrape(shop).items()
-        if name == "mcfd_line_seconds_bucket" and dict(labels)["mode"] == "live"
-    ]
-    counts = [count for _, count in sorted(buckets)]
-    assert counts == sorted(counts)
-    assert counts[-1] >= 1
-
-
 def test_the_machine_and_the_box(shop: Shop) -> None:
     """Whether it answers, its clock, the tax server, the outbox, the disk, the ledger and when it was found sound."""
     certified(shop.certify(invoice(fresh())))

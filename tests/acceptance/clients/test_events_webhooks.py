@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,8 +14,6 @@ from support.processor import within
 from support.receivers.hooks import HookedShop, Receiver
 from support.shop import NIM, Shop, invoice, wait_for
 from support.till import certified, fresh
-
-NOWHERE = "/nowhere/till.secret"
 
 
 @pytest.fixture
@@ -76,21 +74,6 @@ def test_nothing_is_lost_and_order_holds(shop: HookedShop, receiver: Receiver) -
     codes += [certified(shop.certify(invoice(fresh())))["codeSecef"] for _ in range(3)]
     assert sold(receiver, 10) == codes
     assert {event["type"] for event in receiver.taken()} == {"cert.issued"}
-
-
-def test_a_refused_event_is_parked_and_does_not_hold_up_the_others(shop: HookedShop, receiver: Receiver) -> None:
-    """As upstream: any other 4xx is not tried again, and can be seen."""
-    shop.hooks = receiver.section(events=["cert.issued"])
-    shop.start()
-    asyncio.run(receiver.script({"status": 422, "body": "what is this"}))
-    codes = [certified(shop.certify(invoice(fresh())))["codeSecef"] for _ in range(2)]
-    assert sold(receiver, 1) == codes[1:]
-    (parked,) = shop.events("event.parked")
-    assert "422 what is this" in parked["error"]
-    metrics = shop.http.get("/metrics").text
-    host = receiver.url.split("/")[2]
-    assert f'mcfd_outbox_parked{{destination="{host}",mode="live",nim="{NIM}"}} 1.0' in metrics
-    assert receiver.url not in metrics
 
 
 def test_a_receiver_that_hangs_delays_no_till(shop: HookedShop, receiver: Receiver) -> None:
@@ -188,40 +171,3 @@ def test_a_webhook_whose_address_changes_keeps_what_waits(shop: HookedShop, rece
     asyncio.run(receiver.up())
     assert sold(receiver, 3) == codes
     assert shop.events("webhook.forgotten") == []
-
-
-def test_the_secret_may_be_a_credential_of_systemd(
-    tmp_path: Path, receiver: Receiver, free: Callable[[Path], HookedShop]
-) -> None:
-    """It goes before the file of the same name, which need not be there."""
-    credentials = tmp_path / "credentials"
-    credentials.mkdir()
-    (credentials / "till.secret").write_text(receiver.secret + "\n")
-    shop = free(credentials)
-    shop.hooks = receiver.section(secret_file=NOWHERE, events=["cert.issued"])
-    shop.start()
-    code = certified(shop.certify(invoice(fresh())))["codeSecef"]
-    assert sold(receiver, 1) == [code]
-
-
-@pytest.fixture
-def free(tmp_path: Path) -> Iterator[Callable[[Path], HookedShop]]:
-    """A shop whose daemon finds its credentials in that folder."""
-    shops: list[HookedShop] = []
-
-    def make(credentials: Path) -> HookedShop:
-        shops.append(HookedShop(tmp_path, environ={"CREDENTIALS_DIRECTORY": str(credentials)}))
-        return shops[0].__enter__()
-
-    yield make
-    for shop in shops:
-        shop.__exit__(None, None, None)
-
-
-def test_a_missing_secret_stops_the_start(shop: HookedShop, receiver: Receiver) -> None:
-    """With one line that names the key; not with webhooks that nobody can check."""
-    shop.hooks = receiver.section(secret_file=NOWHERE)
-    shop.machines[0].start()
-    with pytest.raises(AssertionError, match=r"webhook\[0\]"):
-        shop.start_daemon()
-    shop._process = None

@@ -94,21 +94,6 @@ def test_a_year_streams_in_flat_memory(year: Shop, form: str) -> None:
         assert json.loads(export.last)["seq"] == export.lines
 
 
-def of_the_same_sales(shop: Shop) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """A and the articles; a sale enters reports a moment after its answer."""
-    a, articles = (shop.get(f"reports/{name}", **RANGE).json() for name in ("a", "articles"))
-    return (a, articles) if a["certs_count"] == articles["certs_count"] else None
-
-
-def test_articles_of_a_year_in_flat_memory(year: Shop) -> None:
-    """Added up one by one; the sum is that of the totals."""
-    before = resident_kb(year)
-    a, articles = wait_for(lambda: of_the_same_sales(year), "the last sale in both")
-    assert articles["certs_count"] >= COUNT
-    assert sum(article["amount"] for article in articles["articles"]) == a["total_ttc"]
-    assert resident_kb(year) - before < FLAT_KB
-
-
 def sell(shop: Shop, name: str, number: int) -> float:
     """Seconds."""
     with measured(*shop.pids) as spent:

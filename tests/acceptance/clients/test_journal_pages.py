@@ -58,19 +58,6 @@ def test_newest_first_and_page_by_page(shop: Shop, receipts: list[dict[str, Any]
         assert {page["nim"] for page in read} == {NIM}
 
 
-def test_a_page_stays_the_same_while_tills_go_on(shop: Shop, receipts: list[dict[str, Any]]) -> None:
-    """A cursor is a place in the book: what is certified meanwhile moves nothing."""
-    first = shop.get("certifications", limit=2, state="certified").json()
-    certified(shop.certify(invoice(fresh()), mode="test"))  # in the sandbox, to leave this journal alone
-    second = entries(shop, limit=2, state="certified", cursor=first["next"])
-    assert numbers(first["certifications"] + second) == [r["invoiceNumber"] for r in receipts[:2:-1]]
-
-
-def test_each_entry_knows_its_z(shop: Shop, receipts: list[dict[str, Any]]) -> None:
-    """The number of the closure that it is in, null while its period is open."""
-    assert [entry["zNumber"] for entry in entries(shop, state="certified")] == [None, None, 2, 2, 1, 1, 1]
-
-
 def test_one_certification(shop: Shop, receipts: list[dict[str, Any]]) -> None:
     """The receipt as the till got it, the request with its defaults, the Z; with the code's dashes too."""
     receipt = receipts[1]
@@ -92,44 +79,15 @@ def test_an_unknown_code_is_not_found(shop: Shop, receipts: list[dict[str, Any]]
     assert shop.get(f"certifications/{test}", mode="test").status_code == 200
 
 
-def test_by_number_and_state(shop: Shop, receipts: list[dict[str, Any]]) -> None:
-    """A number is looked for in the whole journal; a refused attempt of the same number is there as well."""
-    number = receipts[0]["invoiceNumber"]
-    assert numbers(entries(shop, invoiceNumber=number)) == [number]
-    assert entries(shop, invoiceNumber=number, to="2020-01-01") == []
-    assert entries(shop, invoiceNumber=number, state="refused") == []
-    assert entries(shop, state="begun") == []
-    assert len(entries(shop, state="certified")) == len(receipts)
-
-
-def test_what_the_machine_refused_is_in_the_journal(shop: Shop, receipts: list[dict[str, Any]]) -> None:
-    """With the machine's words, without a code, in no period's totals; and its number may be used again."""
-    number = fresh()
-    shop.machines[0].order("mode", mode="blocked")
-    try:
-        problem(shop.certify(invoice(number), mode="live"), 422, "MACHINE_REFUSED")
-    finally:
-        shop.machines[0].order("mode", mode="active")
-    (entry,) = entries(shop, state="refused")
-    assert (entry["invoiceNumber"], entry["codeSecef"], entry["tc"]) == (number, "", None)
-    assert entry["reason"]
-    (page,) = pages(shop, state="refused")
-    assert page["next"] is None
-
-
 @pytest.mark.parametrize(
     ("query", "field"),
     [
         ({"state": "sold"}, "state"),
-        ({"limit": 0}, "limit"),
         ({"limit": 1001}, "limit"),
-        *(({"cursor": cursor}, "cursor") for cursor in ("x", "0", "1.", "1.x", "1000000000")),
-        ({"state": ""}, "state"),
-        *(({"format": form}, "format") for form in ("xlsx", "")),
-        ({"dialect": "excel"}, "dialect"),
+        ({"cursor": "1.x"}, "cursor"),
+        ({"format": "xlsx"}, "format"),
         ({"format": "csv", "dialect": "x"}, "dialect"),
         ({"from": "yesterday"}, "from"),
-        ({"from": "2026-02-01", "to": "2026-01-01"}, "from"),
     ],
 )
 def test_a_query_that_cannot_be_read(shop: Shop, query: dict[str, Any], field: str) -> None:
@@ -140,13 +98,10 @@ def test_a_query_that_cannot_be_read(shop: Shop, query: dict[str, Any], field: s
 @pytest.mark.parametrize(
     ("options", "kind"),
     [
-        ({"headers": {"accept": "text/csv"}}, "text/csv; charset=utf-8"),
         ({"headers": {"accept": "text/html, text/csv;q=0.9"}}, "text/csv; charset=utf-8"),
         ({"headers": {"accept": "application/x-ndjson"}}, "application/x-ndjson"),
-        ({"headers": {"accept": "application/json"}}, "application/json"),
         ({"headers": {"accept": "image/png"}}, "application/json"),
         ({"headers": {"accept": "text/csv"}, "params": {"format": "jsonl"}}, "application/x-ndjson"),
-        ({"headers": {"accept": "text/csv"}, "params": {"format": "json"}}, "application/json"),
     ],
 )
 def test_the_form_is_asked_for(shop: Shop, options: dict[str, Any], kind: str) -> None:
@@ -172,15 +127,6 @@ def test_a_file_holds_the_whole_range(shop: Shop, receipts: list[dict[str, Any]]
     alone = shop.get(f"certifications/{expected[0]}").json()
     assert lines[0] == {name: value for name, value in alone.items() if name != "remainingTtc"}
     assert shop.get("certifications", format="jsonl", to="2020-01-01").text == ""
-
-
-def test_the_journal_of_the_sandbox_is_its_own(shop: Shop, receipts: list[dict[str, Any]]) -> None:
-    """Nothing of it is in the live one, nor the other way round."""
-    test = certified(shop.certify(invoice(fresh()), mode="test"))
-    of_test = {entry["codeSecef"] for entry in shop.get("certifications", mode="test").json()["certifications"]}
-    of_live = {entry["codeSecef"] for entry in entries(shop)}
-    assert test["codeSecef"] in of_test
-    assert not of_test & of_live
 
 
 def modules(content: str) -> list[list[bool]]:

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
 from typing import Any
 
 import pytest
-from avepay.mcf import AvePay, AvePayError
 from support.published import OPERATOR, Published, machine_record, sale
 from support.shop import IFU, NIM, Shop, wait_for
 from support.till import fresh
@@ -221,55 +216,3 @@ def test_the_sandbox(shop: Shop, client: Published) -> None:
 
 
 # -- webhooks -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def inbox() -> Iterator[Inbox]:
-    inbox = Inbox(("127.0.0.1", 0), Post)
-    with ThreadPoolExecutor(1) as thread:
-        thread.submit(inbox.serve_forever, 0.02)
-        yield inbox
-        inbox.shutdown()
-    inbox.server_close()
-
-
-class Inbox(HTTPServer):
-    """Keeps what was posted to it: signature and raw body."""
-
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
-        super().__init__(address, handler)
-        self.posts: list[tuple[str, bytes]] = []
-
-
-class Post(BaseHTTPRequestHandler):
-    server: Inbox
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.posts.append((self.headers["X-Avepay-Signature"], body))
-        self.send_response(204)
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-def test_its_webhook_verifier(tmp_path: Path, inbox: Inbox) -> None:
-    """`webhooks.verify` takes every event that mcfd posts: `cert.issued` with the receipt as data, `mcf.connected` and
-    `mcf.disconnected`; a body that was changed, or another secret, it does not take."""
-    secret = "a secret of the shop's own"  # noqa: S105  of this test
-    (tmp_path / "secret").write_text(secret + "\n")
-    with Shop(tmp_path) as shop:
-        shop.more_config = f'[[webhook]]\nurl = "http://127.0.0.1:{inbox.server_port}/"\nsecret_file = "secret"\n'
-        shop.start()
-        with AvePay(shop.key(), base_url=f"http://127.0.0.1:{shop.port}", isf="1", webhook_secret=secret) as client:
-            receipt = client.mcf(NIM).certify(sale(comments=["Merci, à bientôt"]))
-            shop.machines[0].order("unplug")
-            wait_for(lambda: len(inbox.posts) >= 3)
-            events = [client.webhooks.verify(body, signature) for signature, body in inbox.posts]
-            signature, body = inbox.posts[0]
-            for changed, secret_then in ((body + b" ", secret), (body, "another")):
-                with pytest.raises(AvePayError, match="mismatch"):
-                    client.webhooks.verify(changed, signature, secret_then)
-    assert [event.type for event in events] == ["mcf.connected", "cert.issued", "mcf.disconnected"]
-    assert events[1].data == receipt.raw

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from avepay.mcf import AsyncAvePay, AvePay, AvePayError, McfClient, Receipt
+from avepay.mcf import AvePay, AvePayError
 from support import hurried
 from support.published import Published, sale
-from support.shop import NIM, Machine, Shop, wait_for
-from support.till import fresh
+from support.shop import Machine, Shop, wait_for
 
 from daemon.core.keys import generate
 
@@ -50,13 +47,6 @@ def test_errors_of_the_invoice(shop: Shop, client: Published) -> None:
     error = client.refused("MACHINE_REFUSED", 422, "certify", **sale())
     shop.machines[0].order("mode", mode="active")
     assert "blocked" in error.message.lower()
-
-
-def test_a_key_that_was_used_for_something_else(shop: Shop, client: Published) -> None:
-    """`IDEMPOTENCY_KEY_REUSED`, when the shop gives its own."""
-    key = fresh()
-    client("certify", **sale(), idempotency_key=key)
-    client.refused("IDEMPOTENCY_KEY_REUSED", 409, "certify", **sale(), idempotency_key=key)
 
 
 def test_a_machine_that_makes_no_sense(shop: Shop, client: Published) -> None:
@@ -103,44 +93,6 @@ def test_its_retries_never_certify_twice(shop: Shop, client: Published) -> None:
         receipts.append(client("certify", retries=8, **sale(100)))
         wait_for(lambda: client("me")["connected"])
     assert [entry["code"] for entry in machine.certified(since)] == [receipt.sig for receipt in receipts]
-
-
-def test_a_line_that_is_spoiled_all_the_time(shop: Shop, client: Published) -> None:
-    """One frame in thirty is lost, flipped, split or refused: every invoice gets its receipt, each is certified once, in order."""
-    machine = shop.machines[0]
-    since = machine.counters[0]
-    machine.order("faults", spec="spoil=3%", seed=7)
-    try:
-        receipts = [client("certify", retries=8, **sale(100 + at)) for at in range(15)]
-    finally:
-        machine.order("faults", spec="")
-    wait_for(lambda: client("me")["connected"])
-    found = [(entry["code"], entry["total"]) for entry in machine.certified(since)]
-    assert found == [(receipt.sig, 100 + at) for at, receipt in enumerate(receipts)], "seed 7"
-
-
-async def test_forty_invoices_at_once(shop: Shop) -> None:
-    """One client, forty coroutines: forty receipts, counters one after the other, each with its own total."""
-    before = shop.machines[0].counters[1]
-    async with AsyncAvePay(shop.key(), base_url=f"http://127.0.0.1:{shop.port}", isf="1") as client:
-        mcf = client.mcf(NIM)
-        receipts = await asyncio.gather(*(mcf.certify(sale(1000 + at)) for at in range(40)))
-    assert [receipt.total_ttc for receipt in receipts] == [1000 + at for at in range(40)]
-    assert sorted(receipt.counters.fvc for receipt in receipts) == list(range(before + 1, before + 41))
-    assert len({receipt.sig for receipt in receipts}) == 40
-
-
-def test_forty_tills_with_a_client_each(shop: Shop) -> None:
-    """Forty threads, as forty tills of the blocking kind."""
-
-    def one(at: int) -> Receipt:
-        with AvePay(shop.key(), base_url=f"http://127.0.0.1:{shop.port}", isf="1") as client:
-            mcf: McfClient = client.mcf(NIM)
-            return mcf.certify(sale(2000 + at))
-
-    with ThreadPoolExecutor(40) as tills:
-        receipts = list(tills.map(one, range(40)))
-    assert [receipt.total_ttc for receipt in receipts] == [2000 + at for at in range(40)]
 
 
 def test_what_the_client_did_adds_up(shop: Shop) -> None:

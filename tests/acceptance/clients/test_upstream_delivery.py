@@ -40,18 +40,3 @@ def test_a_daemon_killed_while_it_delivers_sends_the_rest_in_order(
         assert [int(event["subject"]) for event in events] == list(range(1, CLOSURES + 1))
         assert {event["source"] for event in events} == {f"/mcf/{NIM}"}
         wait_for(lambda: shop.http.get("/health/ready").json()["upstream"][0]["waiting"] == 0, "an empty outbox")
-
-
-def test_a_dead_headquarters_is_nothing_to_the_shop(tmp_path: Path, headquarters: HttpHeadquarters) -> None:
-    """With nobody upstream, invoices and Z closures go on, the box stays ready, and its body says what waits."""
-    upstream = {"kind": "https", "url": headquarters.url, "retry_max": 1.0, "secret_file": str(headquarters.keys.file)}
-    headquarters.kill()
-    with Shop(tmp_path, config={"upstream": upstream}) as shop:
-        shop.start()
-        assert shop.certify(invoice("D-1")).status_code == 200
-        assert shop.close_period().status_code == 201
-        health = shop.http.get("/health/ready")
-        assert health.status_code == 200
-        assert health.json()["upstream"][0]["waiting"] == 1
-        asyncio.run(headquarters.up())
-        wait_for(lambda: asyncio.run(headquarters.events()), "the closure, once headquarters is back")

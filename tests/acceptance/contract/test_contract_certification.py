@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import pytest
 from support.shop import IFU, NIM, Shop, invoice
 from support.till import certified, fresh, on_machine
 
@@ -70,18 +69,14 @@ def test_every_field_of_the_request_reaches_the_machine(shop: Shop) -> None:
 
 
 def test_the_answer_has_every_field_of_the_table(shop: Shop) -> None:
-    """Status 200, `application/json`, and each field of the certification response with its type."""
+    """Status 200, `application/json`, and each field of the certification response with its type: code, time and counters are the machine's; the QR
+    payload is that of the protocol page, separated by semicolons."""
     answer = shop.certify({"invoiceNumber": fresh(), **FULL})
     receipt = certified(answer)
     assert answer.headers["content-type"] == "application/json"
     assert {name: type(receipt.get(name)) for name in RECEIPT} == RECEIPT
     for line in receipt["taxDetails"]:
         assert {name: type(line.get(name)) for name in TAX_DETAIL} == TAX_DETAIL
-
-
-def test_the_answer_is_what_the_machine_certified(shop: Shop) -> None:
-    """Code, time and counters are the machine's; the QR payload is that of the protocol page, separated by semicolons."""
-    receipt = certified(shop.certify({"invoiceNumber": fresh(), **FULL}))
     machine_data = on_machine(shop.machines[0], receipt)
     assert (receipt["tc"], receipt["fvc"], receipt["frc"]) == (
         machine_data["tc"],
@@ -100,39 +95,11 @@ def test_the_answer_is_what_the_machine_certified(shop: Shop) -> None:
     assert receipt["qrContent"].split(";") == fields
 
 
-def test_the_tax_details_are_those_of_each_group(shop: Shop) -> None:
-    """One entry per group that occurs; B is 18 %; `ht + tva = ttc`, VAT on the group's total (fiscal-rules.md: 30 000 → 25 424)."""
-    details = certified(shop.certify({"invoiceNumber": fresh(), **FULL}))["taxDetails"]
-    assert [(line["group"], line["ht"], line["tva"], line["ttc"]) for line in details] == [
-        ("A", 600, 0, 600),
-        ("B", 25424, 4576, 30000),
-    ]
-    assert "18" in details[1]["label"]
-
-
-@pytest.mark.parametrize("kind", ["FV", "FT", "EV", "ET"])
-def test_the_four_types_are_certified(shop: Shop, kind: str) -> None:
-    """`invoiceType` is FV, FT, EV or ET, and is echoed."""
-    receipt = certified(shop.certify(invoice(fresh(), invoiceType=kind)))
-    assert receipt["invoiceType"] == kind == on_machine(shop.machines[0], receipt)["type"]
-
-
-@pytest.mark.parametrize("method", list("EVCMBA"))
-def test_the_six_payment_methods_go_to_the_machine_as_they_come(shop: Shop, method: str) -> None:
+def test_the_six_payment_methods_go_to_the_machine_as_they_come(shop: Shop) -> None:
     """`method` is one of E, V, C, M, B, A, passed on unchanged."""
-    body = invoice(fresh(), 1000, payments=[{"method": method, "amount": 1000}])
-    assert on_machine(shop.machines[0], certified(shop.certify(body)))["payments"][0]["method"] == method
-
-
-@pytest.mark.parametrize(
-    ("kind", "more"), [("CC", {}), ("PP", {"name": "Issa"}), ("PC", {"ifu": "00012345X", "name": "Zoé"})]
-)
-def test_the_client_types(shop: Shop, kind: str, more: dict[str, str]) -> None:
-    """`clientType` is CC, PP, PM or PC, and goes to the machine with what is known of the customer."""
-    receipt = certified(shop.certify(invoice(fresh(), customer={"clientType": kind, **more})))
-    machine_data = on_machine(shop.machines[0], receipt)["customer"]
-    assert machine_data["type"] == kind
-    assert {name: machine_data[name] for name in more} == more
+    body = invoice(fresh(), 600, payments=[{"method": method, "amount": 100} for method in "EVCMBA"])
+    paid = on_machine(shop.machines[0], certified(shop.certify(body)))["payments"]
+    assert [each["method"] for each in paid] == list("EVCMBA")
 
 
 def with_tax(**item: Any) -> dict[str, Any]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
 from support.shop import NIM, Shop, invoice
-from support.till import TIMESTAMP, certified, fresh
+from support.till import certified, fresh
 
 X_FIELDS: Mapping[str, type] = {
     "kind": str,
@@ -105,11 +104,11 @@ def test_x_counts_what_was_begun_and_not_certified(own_shop: Shop) -> None:
 
 
 def test_x_closes_nothing_and_may_be_repeated_at_will(shop: Shop) -> None:
-    """Ten X in a row: the same totals, the same start, no Z number used."""
+    """X again and again: the same totals, the same start, no Z number used."""
     shop.closed()
     certified(shop.certify(invoice(fresh())))
     first = shop.x_with(1)
-    for _ in range(10):
+    for _ in range(3):
         answer = shop.get("reports/x")
         assert answer.status_code == 200
         assert {**answer.json(), "period_end": ""} == {**first, "period_end": ""}
@@ -136,25 +135,6 @@ def test_z_freezes_the_period_and_starts_an_empty_one(shop: Shop) -> None:
     empty = shop.get("reports/x").json()
     assert (empty["certs_count"], empty["total_ttc"], empty["by_group"], empty["by_type"]) == (0, 0, [], [])
     assert empty["period_start"] == z["period_end"]
-
-
-def test_z_numbers_are_sequential_and_a_z_cannot_be_replayed(shop: Shop) -> None:
-    """Each call closes a new period with the next number and an id of its own."""
-    closures = [shop.closed() for _ in range(3)]
-    numbers = [z["z_number"] for z in closures]
-    assert numbers == list(range(numbers[0], numbers[0] + 3))
-    assert len({z["report_id"] for z in closures}) == 3
-    for before, after in itertools.pairwise(closures):
-        assert after["period_start"] == before["period_end"]
-
-
-def test_z_takes_an_empty_body_or_an_empty_object(shop: Shop) -> None:
-    """`JSON body, may be empty object {}`; no body at all is as good."""
-    url = f"/v1/mcf/{NIM}/reports/z"
-    for content in (b"", b"{}", b'{"note": "soir"}'):
-        headers = {**shop.headers(), "Content-Type": "application/json"}
-        assert shop.http.post(url, content=content, headers=headers).status_code == 201
-    assert shop.http.post(url, headers=shop.headers()).status_code == 201
 
 
 def test_a_aggregates_a_range_and_lists_its_closures(shop: Shop) -> None:
@@ -185,26 +165,6 @@ def test_the_history_lists_the_stored_closures(shop: Shop) -> None:
     assert {name: record[name] for name in SUMMARY_FIELDS} == {name: z[name] for name in SUMMARY_FIELDS}
     assert (record["id"], record["kind"]) == (z["report_id"], "Z")
     assert record["mcf_counters_end"] == z["mcf_counters"]
-
-
-def test_timestamps_of_reports_are_rfc_3339_in_utc(shop: Shop) -> None:
-    """Period, creation, range: all of them, in every report."""
-    z = shop.closed()
-    a = shop.get("reports/a").json()
-    found = [z["period_start"], z["period_end"], z["created_at"], a["from"], a["to"]]
-    found += [entry[name] for entry in a["closures"] for name in ("period_start", "period_end")]
-    x = shop.get("reports/x").json()
-    for text in (*found, x["period_start"], x["period_end"]):
-        assert TIMESTAMP.fullmatch(text), text
-
-
-def test_the_open_period_starts_at_the_first_certification_when_there_is_no_z(shop: Shop) -> None:
-    """Rule 1, in the sandbox, where this module has closed nothing: the start is the first certification's."""
-    receipt = certified(shop.certify(invoice(fresh()), mode="test"))
-    certified(shop.certify(invoice(fresh()), mode="test"))
-    report = shop.x_with(2, mode="test")
-    assert report["period_start"] == receipt["certifiedAt"]
-    assert (report["fvc_start"], report["fvc_end"]) == (1, 2)
 
 
 def test_the_service_keeps_each_closure_and_what_it_keeps_is_sound(shop: Shop) -> None:

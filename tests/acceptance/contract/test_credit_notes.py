@@ -40,15 +40,6 @@ def test_credits_never_exceed_their_original(own_shop: Shop) -> None:
     assert own_shop.certify(credit("C-4", reference, 1), path="credit-note").status_code == 409
 
 
-def test_two_credits_at_once_cannot_both_be_the_last_that_fits(shop: Shop) -> None:
-    """Of eight credit notes of the whole original, sent at the same moment, exactly one is certified."""
-    reference = sold(shop, "S-2", 5000)
-    bodies = [credit(f"P-{at}", reference, 5000) for at in range(8)]
-    with ThreadPoolExecutor(8) as tills:
-        answers = list(tills.map(lambda body: shop.certify(body, path="credit-note").status_code, bodies))
-    assert sorted(answers) == [200] + [409] * 7
-
-
 @pytest.mark.parametrize("reference", ["BF12345678-1-77", "RRR"])
 def test_an_original_of_elsewhere_passes(shop: Shop, reference: str) -> None:
     """A reference to another machine passes with a warning, and a rebate over many invoices (RRR) without one."""
@@ -64,7 +55,7 @@ def test_a_slow_tax_server_is_waited_for(shop: Shop, style: str) -> None:
     """`P:` answers, plain silence and SYN while the tax server checks a credit note end in one certification."""
     machine = shop.machines[0]
     reference = sold(shop, f"S-{style}", 900)
-    machine.order("options", credit_style=style, credit_check=1.2)
+    machine.order("options", credit_style=style, credit_check=0.6)
     before = machine.counters
     answer = shop.certify(credit(f"W-{style}", reference, 900), path="credit-note")
     machine.order("options", credit_check=0.0)
@@ -80,74 +71,6 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     machines = Machine(folder, NIM, IFU), Machine(folder, LOCAL, IFU, "--fvc-local")
     with Shop(folder, machines=machines) as shop:
         yield shop.start()
-
-
-SPELLINGS = (
-    "{nim}-{at}",
-    "{short}-0{act}-{at}",
-    "{short}-{act}-00{at}",
-    "{lower}-{at}",
-    "{short}\u2011{act}\u2013{at}",
-)
-
-
-def test_a_sale_is_credited_once_however_its_reference_is_written(pair: Shop) -> None:
-    """Y5: each spelling is the same sale, also by the box's other machine; what was certified of it stands on the receipt's page as one reference."""
-    sale = pair.certify(invoice("Y-1", 10000)).json()
-    short, _, act = sale["nim"].partition("-")
-    names = {"nim": sale["nim"], "short": short, "act": act, "lower": sale["nim"].lower(), "at": sale["fvc"]}
-    for by in (NIM, LOCAL):
-        for at, spelling in enumerate(SPELLINGS):
-            body = credit(f"Y-{by}-{at}", spelling.format(**names), 1000)
-            assert pair.certify(body, path="credit-note", nim=by).status_code == 200
-    for by in (NIM, LOCAL):
-        for at, spelling in enumerate(SPELLINGS):
-            answer = pair.certify(credit(f"Y-{by}-x{at}", spelling.format(**names), 1), path="credit-note", nim=by)
-            assert (answer.status_code, answer.json()["code"]) == (409, "CREDIT_EXCEEDS_ORIGINAL")
-    references = {r["creditNoteRef"] for r in pair.get("certifications", nim=LOCAL).json()["certifications"]} - {""}
-    assert references == {f"{sale['nim']}-{sale['fvc']}"}
-    pair.verify()
-
-
-@pytest.mark.parametrize("activation", ["0", "2", "9"])
-def test_an_activation_that_never_was_is_refused(pair: Shop, activation: str) -> None:
-    """422 with the field, and nothing is written down or sent."""
-    sale = pair.certify(invoice(f"V-{activation}", 10000)).json()
-    before = pair.machines[0].counters
-    reference = f"{sale['nimShort']}-{activation}-{sale['fvc']}"
-    for by in (NIM, LOCAL):
-        answer = pair.certify(credit(f"W-{activation}-{by}", reference, 1), path="credit-note", nim=by)
-        assert (answer.status_code, answer.json()["code"]) == (422, "INVALID_REQUEST")
-        assert [fault["field"] for fault in answer.json()["errors"]] == ["creditNoteRef"]
-    assert pair.machines[0].counters == before
-
-
-def test_an_export_and_the_sale_before_it_are_credited_apart(pair: Shop) -> None:
-    """X10: a machine that counts only local sales in FVC gives an export the FVC of the sale before; FA is of the one, EA of the other, each up to
-    its own total."""
-    sale = pair.certify(invoice("X-1", 10000), nim=LOCAL).json()
-    export = pair.certify({**invoice("X-2", 3000), "invoiceType": "EV"}, nim=LOCAL).json()
-    assert sale["fvc"] == export["fvc"]
-    reference = f"{sale['nim']}-{sale['fvc']}"
-    for at, (kind, amount, status) in enumerate((
-        ("EA", 3001, 409), ("EA", 3000, 200), ("EA", 1, 409), ("FA", 10000, 200), ("FA", 1, 409),
-    )):  # fmt: skip
-        answer = pair.certify(credit(f"X-c{at}", reference, amount, invoiceType=kind), path="credit-note", nim=LOCAL)
-        assert answer.status_code == status, (kind, amount, answer.text)
-
-
-def test_a_credit_note_of_the_other_family_is_refused(pair: Shop) -> None:
-    """SECeF 2.12.4: an FA is of FV and FT, an EA of EV and ET."""
-    sale = pair.certify(invoice("F-1", 900)).json()
-    export = pair.certify({**invoice("F-2", 900), "invoiceType": "ET"}).json()
-    for of, kind in ((sale, "EA"), (export, "FA")):
-        body = credit(f"F-{kind}", f"{of['nim']}-{of['fvc']}", 900, invoiceType=kind)
-        answer = pair.certify(body, path="credit-note")
-        assert (answer.status_code, answer.json()["code"]) == (422, "INVALID_REQUEST")
-        assert [fault["field"] for fault in answer.json()["errors"]] == ["creditNoteRef"]
-        assert (
-            pair.certify(body | {"invoiceType": "FA" if kind == "EA" else "EA"}, path="credit-note").status_code == 200
-        )
 
 
 def test_of_two_machines_not_both_credit_the_last_that_fits(pair: Shop) -> None:
@@ -201,10 +124,6 @@ def test_a_credit_note_names_its_original_by_number(own_shop: Shop) -> None:
         ({"originalInvoiceNumber": "NO-SUCH"}, "is not the number of a certified sale"),
         ({"originalInvoiceNumber": "CREDITED-1"}, "is not the number of a certified sale"),
         ({"originalInvoiceNumber": "SOLD-1", "creditNoteRef": f"{NIM}-9999"}, "creditNoteRef says another one"),
-        ({"originalInvoiceNumber": "SOLD-1", "creditNoteRef": "RRR"}, "creditNoteRef says another one"),
-        ({"originalInvoiceNumber": "SOLD-1", "creditNoteRef": 7}, "creditNoteRef says another one"),
-        ({"originalInvoiceNumber": 7}, "must be a string"),
-        ({"originalInvoiceNumber": " "}, ""),
     ],
 )
 def test_a_number_that_names_no_single_sale_is_refused(shop: Shop, changes: dict[str, Any], says: str) -> None:
@@ -218,18 +137,15 @@ def test_a_number_that_names_no_single_sale_is_refused(shop: Shop, changes: dict
     assert says in fault["message"]
 
 
-def test_the_same_number_at_two_machines_needs_the_reference(tmp_path: Any) -> None:
+def test_the_same_number_at_two_machines_needs_the_reference(pair: Shop) -> None:
     """Both sales are named; with the reference beside it the one is meant; the sandbox's numbers are its own."""
-    machines = (Machine(tmp_path), Machine(tmp_path, LOCAL))
-    with Shop(tmp_path, machines=machines) as shop:
-        shop.start()
-        first = shop.certify(invoice("TWICE", 900)).json()
-        shop.certify(invoice("TWICE", 900), nim=LOCAL)
-        body = {**credit("C-1", "", 400), "creditNoteRef": None, "originalInvoiceNumber": "TWICE"}
-        answer = shop.certify(body, path="credit-note")
-        assert answer.status_code == 422
-        assert NIM in answer.text
-        assert LOCAL in answer.text
-        named = {**body, "creditNoteRef": f"{NIM}-{first['fvc']}"}
-        assert shop.certify(named, path="credit-note", nim=LOCAL).is_success
-        assert shop.certify(body, path="credit-note", mode="test").status_code == 422
+    first = pair.certify(invoice("TWICE", 900)).json()
+    pair.certify(invoice("TWICE", 900), nim=LOCAL)
+    body = {**credit("TWICE-C", "", 400), "creditNoteRef": None, "originalInvoiceNumber": "TWICE"}
+    answer = pair.certify(body, path="credit-note")
+    assert answer.status_code == 422
+    assert NIM in answer.text
+    assert LOCAL in answer.text
+    named = {**body, "creditNoteRef": f"{NIM}-{first['fvc']}"}
+    assert pair.certify(named, path="credit-note", nim=LOCAL).is_success
+    assert pair.certify(body, path="credit-note", mode="test").status_code == 422

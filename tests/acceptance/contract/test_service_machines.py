@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
 from support.processor import within
 from support.shop import Machine, Shop, invoice, wait_for
@@ -20,9 +18,7 @@ ONE, TWO, THREE = "EL02000001-1", "EL02000002-2", "EL02000003-1"
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     folder = tmp_path_factory.mktemp("shop")
     machines = tuple(Machine(folder, nim, f"0000000{at}A") for at, nim in enumerate((ONE, TWO, THREE), 1))
-    # Patience below the time that a silent machine is waited for, so that both ends of a queue show.
-    options = {"queue_limit": 4, "queue_patience": 0.8, "tries": 2, "certify_timeout": 5.0}
-    with Shop(folder, machines=machines, per_machine=options) as shop:
+    with Shop(folder, machines=machines) as shop:
         yield shop.start()
 
 
@@ -82,93 +78,6 @@ def test_a_dead_machine_is_its_own_trouble(shop: Shop) -> None:
     wait_for(lambda: ready(shop, TWO))
     certified(shop.certify(invoice(fresh()), nim=TWO))
     assert shop.http.get("/health/ready").status_code == 200
-
-
-def test_invoices_of_one_machine_are_certified_in_the_order_they_came(shop: Shop) -> None:
-    """One at a time, first come first served: four tills that arrive one after the other while the machine works."""
-    machine = shop.machines[2]
-    since = machine.counters[0]
-    machine.order("think", ms=15)
-    numbers = [fresh() for _ in range(5)]
-    try:
-        with ThreadPoolExecutor(5) as tills:
-            sent = []
-            for at, number in enumerate(numbers, 1):
-                sent.append(tills.submit(shop.certify, invoice(number), nim=THREE))
-                wait_for(
-                    lambda at=at: (
-                        shop.http.get("/health/ready").json()["machines"][2]["waiting"] >= at or all_done(sent)
-                    )
-                )
-            for answer in sent:
-                certified(answer.result())
-    finally:
-        machine.order("think", ms=0)
-    assert [entry["number"] for entry in machine.certified(since)] == numbers
-
-
-def all_done(sent: list) -> bool:
-    return all(answer.done() for answer in sent)
-
-
-def test_the_queue_is_bounded_and_patience_ends(shop: Shop) -> None:
-    """Behind a machine that is silent at 38h: who waits too long, and who finds the queue full, gets 503 `MACHINE_BUSY` with
-    `Retry-After`, and nothing of theirs was sent; afterwards the same requests are certified."""
-    machine = shop.machines[2]
-    since = machine.counters[0]
-    machine.order("fault", spec="slow:2.5@38h#1")
-    bodies = [invoice(fresh()) for _ in range(9)]
-    with ThreadPoolExecutor(9) as tills:
-        answers = list(tills.map(lambda body: shop.certify(body, nim=THREE), bodies))
-    done = [answer for answer in answers if answer.status_code == 200]
-    busy = [answer for answer in answers if answer.status_code != 200]
-    assert len(done) == 1
-    for answer in busy:
-        assert "nothing was sent" in problem(answer, 503, "MACHINE_BUSY")["detail"]
-        assert int(answer.headers["retry-after"]) > 0
-    assert len(machine.certified(since)) == 1
-    late = [body for body, answer in zip(bodies, answers, strict=True) if answer.status_code != 200]
-    for body in late:
-        certified(shop.certify(body, nim=THREE))
-    assert len(machine.certified(since)) == 9
-
-
-def test_another_machine_on_the_line_is_refused(shop: Shop) -> None:
-    """The NIM is checked at every connection; both are named, and nothing is certified on the wrong one."""
-    machine = shop.machines[0]
-    machine.order("reboot", seconds=0.2, nim="EL02000044-1")
-    wait_for(lambda: not ready(shop, ONE))
-    result = wait_for(
-        lambda: [
-            each["lastError"]
-            for each in shop.http.get("/health/ready").json()["machines"]
-            if each["nim"] == ONE and "EL02000044-1" in each["lastError"]
-        ]
-    )
-    assert ONE in result[0]
-    before = machine.counters
-    detail = problem(shop.certify(invoice(fresh()), nim=ONE), 503, "BRIDGE_OFFLINE")["detail"]
-    assert "EL02000044-1" in detail
-    assert machine.counters == before
-    certified(shop.certify(invoice(fresh()), nim=TWO))
-    machine.order("reboot", seconds=0.2, nim=ONE)
-    wait_for(lambda: ready(shop, ONE))
-    certified(shop.certify(invoice(fresh()), nim=ONE))
-
-
-def test_rates_that_change_on_the_machine_count_from_the_next_look(shop: Shop) -> None:
-    """A new rate is taken over while the daemon runs: the default of `taxRate`, and what a `taxRate` has to be."""
-    machine = shop.machines[1]
-    machine.order("options", rates={"C": 1200})
-    body = invoice(fresh(), 1120)
-    body["items"][0] |= {"taxGroup": "C", "taxRate": 12}
-    details = certified(wait_for(lambda: accepted(shop, body)))["taxDetails"]
-    assert [(line["ht"], line["tva"], line["ttc"]) for line in details] == [(1000, 120, 1120)]
-
-
-def accepted(shop: Shop, body: dict[str, Any]) -> httpx.Response | None:
-    answer = shop.certify(body, nim=TWO)
-    return answer if answer.status_code == 200 else None
 
 
 def test_a_machine_switched_off_is_left_alone(tmp_path: Path) -> None:

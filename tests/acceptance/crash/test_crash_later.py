@@ -2,7 +2,6 @@
 credit notes that take their time."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -30,34 +29,6 @@ def test_reports_after_a_kill_do_not_wait_for_the_machine(tmp_path: Path) -> Non
         assert shop.get("reports/x").json()["certs_count"] == 1
         replayed = shop.certify(body, key="F-1")
         assert (replayed.status_code, replayed.headers["idempotency-replayed"]) == (200, "true")
-
-
-def test_invoices_of_somebody_else_are_counted_and_told(lane: Lane) -> None:
-    """Another program on the machine, between two of ours and before the Z: `unexplained` in the Z, a warning in the log."""
-    assert lane.shop.certify(invoice("F-1")).status_code == 200
-    lane.machine.order("foreign-invoice", total=700)
-    assert lane.shop.certify(invoice("F-2")).status_code == 200
-    lane.machine.order("foreign-invoice", total=800)
-    lane.machine.order("foreign-invoice", total=900, type="FA")
-    first, second = (lane.shop.close_period().json() for _ in range(2))
-    assert (first["certs_count"], first["unexplained"]) == (2, 3)
-    assert (second["certs_count"], second["unexplained"]) == (0, 0)
-    assert first["mcf_counters"] == dict(zip(("tc", "fvc", "frc"), lane.machine.counters, strict=True))
-    assert sum(event["invoices"] for event in lane.shop.events("machine.unexplained")) == 3
-    assert lane.mcfd("verify")[0] == 0
-
-
-def test_the_machines_own_daily_report_is_no_invoice(lane: Lane) -> None:
-    """TC moves without us at the change of the day (protocol 4): explained in the Z, and after a restart."""
-    assert lane.shop.certify(invoice("F-1")).status_code == 200
-    tomorrow = datetime.now(UTC) + timedelta(days=1)
-    lane.machine.order("clock", now=f"{tomorrow:%Y%m%d}000100")
-    wait_for(lambda: lane.machine.counters == (2, 1, 0), "the machine's daily report")
-    assert lane.shop.close_period().json()["unexplained"] == 0
-    lane.shop.kill_daemon()
-    lane.start()
-    assert lane.shop.certify(invoice("F-2")).status_code == 200
-    assert lane.shop.close_period().json()["unexplained"] == 0
 
 
 @pytest.mark.long

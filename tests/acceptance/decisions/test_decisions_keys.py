@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import zlib
 from collections.abc import Iterator
-from string import ascii_letters, digits
 from typing import Any
 
 import httpx
@@ -17,7 +15,6 @@ from support.till import certified, fresh, invalid, problem
 from daemon.operations import CreateKey
 
 OTHER = "EL02000077-1"
-BASE62 = digits + ascii_letters
 
 
 @pytest.fixture(scope="module")
@@ -47,57 +44,9 @@ def listed(shop: Shop, *options: str) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize(("options", "prefix"), [((), "ak_live_"), (("--test",), "ak_test_")])
-def test_decision_22_a_key_has_its_shape(shop: Shop, options: tuple[str, ...], prefix: str) -> None:
-    """The prefix, 32 random base62 characters, and 6 of checksum, here computed by hand."""
-    key = create(shop, *options)
-    assert re.fullmatch(prefix + "[0-9A-Za-z]{38}", key)
-    rest, digits6 = zlib.crc32(key[:-6].encode()), ""
-    for _ in range(6):
-        rest, digit = divmod(rest, 62)
-        digits6 = BASE62[digit] + digits6
-    assert key.endswith(digits6)
-
-
-def test_decision_22_a_mistyped_key_is_told_from_a_wrong_one(shop: Shop) -> None:
-    """Both are 401; the words differ."""
-    key = another(shop)
-    mistyped = key[:-1] + ("a" if key[-1] != "a" else "b")
-    revoked = another(shop)
-    revoke(shop, revoked)
-    rows = [problem(me(shop, text), 401, "UNAUTHENTICATED")["detail"] for text in (mistyped, revoked)]
-    assert "mistyped" in rows[0]
-    assert "revoked" in rows[1]
-
-
 def revoke(shop: Shop, key: str) -> None:
     number = me(shop, key).json()["id"]
     assert shop.mcfd("keys", "revoke", number).returncode == 0
-
-
-def test_decision_22_only_a_hash_is_stored_and_the_key_is_shown_once(shop: Shop) -> None:
-    """Neither the ledger's files, nor the log, nor `keys list` have it; the list has its label, NIM and mode."""
-    key = create(shop, "--label", "caisse 7")
-    expected = {"label": "caisse 7", "mode": "live", "nim": NIM, "connected": True}
-    assert me(shop, key).json().items() >= expected.items()
-    files = [shop.log_file, *(file for file in shop.folder.glob("mcfd.sqlite3*") if file.is_file())]
-    assert len(files) >= 3
-    secret = key.removeprefix("ak_live_").encode()
-    assert not [file for file in files if secret in file.read_bytes()]
-    output = shop.mcfd("keys", "list").stdout
-    assert secret.decode() not in output
-    assert "caisse 7" in output
-
-
-def test_decision_22_a_nim_has_several_keys_each_for_one_nim(shop: Shop) -> None:
-    """For rotation: the old one and the new one work side by side, on their NIM only."""
-    old, new = another(shop), another(shop)
-    assert me(shop, old).status_code == me(shop, new).status_code == 200
-    for key in (old, new):
-        headers = {"Authorization": f"Bearer {key}"}
-        assert shop.http.get(f"/v1/mcf/{NIM}/reports/x", headers=headers).status_code == 200
-        answer = shop.http.get(f"/v1/mcf/{OTHER}/reports/x", headers=headers)
-        problem(answer, 403, "NIM_NOT_IN_SCOPE")
 
 
 def test_decision_22_a_screen_whose_key_is_revoked_hears_nothing_more(shop: Shop) -> None:
@@ -170,14 +119,6 @@ def test_decision_23_the_same_rules(shop: Shop) -> None:
     problem(shop.certify(again, mode="test", path="credit-note"), 409, "CREDIT_EXCEEDS_ORIGINAL")
 
 
-def test_decision_23_an_idempotency_key_is_of_one_mode(shop: Shop) -> None:
-    """The same key on the live machine stands for nothing that the sandbox did."""
-    body, key = invoice(fresh()), fresh()
-    test = certified(shop.certify(body, mode="test", key=key))
-    live = certified(shop.certify(body, key=key))
-    assert live["codeSecef"] != test["codeSecef"]
-
-
 def test_decision_23_it_never_touches_the_serial_line(shop: Shop) -> None:
     """With the cable pulled it certifies and closes as ever, and the live machine has not heard of any of it."""
     machine = shop.machines[0]
@@ -193,20 +134,3 @@ def test_decision_23_it_never_touches_the_serial_line(shop: Shop) -> None:
         machine.order("plug")
     wait_for(lambda: me(shop, shop.key()).json()["connected"])
     assert machine.counters == before
-
-
-def test_decision_23_the_sandbox_goes_on_after_a_restart(shop: Shop) -> None:
-    """Its counters, its numbers and its Z numbers are kept, apart from the live ones."""
-    number = fresh()
-    before = certified(shop.certify(invoice(number), mode="test"))
-    shop.stop_daemon()
-    shop.start_daemon()
-    problem(shop.certify(invoice(number), mode="test"), 409, "DUPLICATE_INVOICE")
-    after = certified(shop.certify(invoice(fresh()), mode="test"))
-    assert (after["tc"], after["fvc"]) == (before["tc"] + 1, before["fvc"] + 1)
-
-
-def test_decision_23_each_machine_has_a_sandbox_of_its_own(shop: Shop) -> None:
-    """What one till tries out, the other's sandbox does not show."""
-    receipt = certified(shop.certify(invoice(fresh()), mode="test", nim=OTHER))
-    assert (receipt["nim"], receipt["tc"]) == (OTHER, 1)

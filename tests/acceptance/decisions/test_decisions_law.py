@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from support.shop import NIM, Shop, invoice
-from support.till import certified, fresh, invalid, on_machine, problem, untouched
+from support.till import certified, fresh, invalid, on_machine, untouched
 
 COMPANY = {"clientType": "PM", "ifu": "00012345X", "name": "SARL du Faso"}
 
@@ -89,38 +89,6 @@ def test_what_is_certified_otherwise_than_it_was_sent_is_said(shop: Shop) -> Non
     request = shop.get(f"certifications/{receipt['codeSecef']}").json()["request"]["items"]
     assert request[2]["name"] == machine_data
     assert request[0]["tillPrice"] == 1000
-
-
-def test_the_name_of_a_company_that_does_not_fit(shop: Shop) -> None:
-    """SFE 2.4: refused with the length that does."""
-    body = invoice(fresh(), 500, customer={**COMPANY, "name": "S" * 150, "address": "A" * 150})
-    with untouched(shop):
-        assert " characters" in invalid(shop.certify(body))["customer.name"]
-
-
-def test_withholding_by_line_and_comments_without_a_label(shop: Shop) -> None:
-    """SFE 2.16, 2.27: two groups on one invoice; a plain comment is no exemption."""
-    items = [
-        {"name": "Ciment", "taxGroup": "B", "amountTtc": 10_000, "psvbGroup": "B"},
-        {"name": "Tôle", "taxGroup": "B", "amountTtc": 5000},
-    ]
-    pay = [{"method": "E", "amount": 15_000}]
-    receipt = certified(shop.certify(invoice(fresh(), items=items, payments=pay, psvbGroup="A", comments=["Merci"])))
-    assert [(each["group"], each["amount"]) for each in receipt["psvbByGroup"]] == [("A", 100), ("B", 100)]
-    assert [entry["label"] for entry in on_machine(shop.machines[0], receipt)["comments"]] == ["C"]
-
-
-def test_stamp_duty_where_the_shop_has_it_computed(tmp_path: Path) -> None:
-    """SFE 3 s, CGI 519: on what is paid in cash, in the receipt, X and the drawer; nothing on a transfer."""
-    with Shop(tmp_path, config={"stamp_duty": {"enabled": True}}) as shop:
-        shop.start()
-        assert certified(shop.certify(invoice("S-1", 15_000)))["stampDuty"] == 100
-        transfer = invoice("S-2", 15_000, payments=[{"method": "V", "amount": 15_000}], stampDuty=100)
-        receipt = certified(shop.certify(transfer))
-        assert (receipt["stampDuty"], codes(receipt)) == (0, ["STAMP_DUTY_LEFT_OUT"])
-        problem(shop.certify(invoice("S-3", 15_000, stampDuty=99_999_999)), 422, "INVALID_REQUEST")
-        report = shop.http.post(f"/v1/mcf/{NIM}/reports/z", json={}, headers=shop.headers()).json()
-        assert (report["stamp_duty"], report["total_ttc"], report["cash"]["expected"]) == (100, 30_000, 15_100)
 
 
 THEN = {"cadastral": "12340560078", "regime": "RNI", "accounts": ["BF074 1"], "tax_office": "DME Centre I"}

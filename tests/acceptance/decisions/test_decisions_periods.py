@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from support.processor import measured, within
@@ -95,43 +93,3 @@ def test_decision_15_a_z_needs_the_machine(shop: Shop) -> None:
     z = shop.closed()
     assert (z["z_number"], z["certs_count"]) == (last["z_number"] + 1, 1)
     assert z["period_start"] == last["period_end"]
-
-
-def drift(shop: Shop) -> int:
-    seconds: int = shop.get("info").json()["clockDrift"]
-    return seconds
-
-
-def test_decision_21_the_box_s_clock_counts_and_the_difference_is_told(tmp_path: Path) -> None:
-    """A machine that is half an hour ahead: periods are the box's, `info` and the log say the difference."""
-    with Shop(tmp_path) as shop:
-        shop.start()
-        shop.machines[0].order("clock", offset=1800)
-        wait_for(lambda: -1805 <= drift(shop) <= -1795)
-        assert shop.events("clock.drift")[-1]["seconds"] in range(-1805, -1794)
-        at = datetime.fromisoformat(certified(shop.certify(invoice(fresh())))["certifiedAt"])
-        assert abs(at - datetime.now(UTC)) < timedelta(seconds=10)
-        created = datetime.fromisoformat(shop.closed()["created_at"])
-        assert abs(created - datetime.now(UTC)) < timedelta(seconds=10)
-
-
-def test_decision_21_time_never_goes_backwards(tmp_path: Path) -> None:
-    """Box and machine are hours apart, and then no longer: no period ends before it starts, no closure is older than the one
-    before, and what was certified meanwhile is in the default range of A."""
-    with Shop(tmp_path) as shop:
-        shop.start()
-        machine, closures, times = shop.machines[0], [], []
-        for offset in (0, 10_800, 0):
-            machine.order("clock", offset=offset)
-            wait_for(lambda offset=offset: abs(drift(shop) + offset) < 5)
-            times.append(certified(shop.certify(invoice(fresh())))["certifiedAt"])
-            closures.append(shop.closed())
-        assert times == sorted(times)
-        for z in closures:
-            assert z["period_start"] <= z["period_end"] == z["created_at"]
-        assert [z["created_at"] for z in closures] == sorted(z["created_at"] for z in closures)
-        a = shop.get("reports/a").json()
-        assert (a["certs_count"], len(a["closures"])) == (3, 3)
-        x = shop.get("reports/x").json()
-        assert x["period_start"] <= x["period_end"]
-        shop.verify()

@@ -5,14 +5,12 @@ How each happens inside, step by step, is in tests/integration/test_attempt_*.py
 
 from __future__ import annotations
 
-import json
 import resource
 import signal
 import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -49,11 +47,6 @@ def sold(lane: Lane, number: str, *prices: int) -> str:
     assert answer.status_code == 200, answer.text
     code: str = answer.json()["codeSecef"]
     return code
-
-
-def restarted(lane: Lane) -> None:
-    lane.shop.stop_daemon()
-    lane.start()
 
 
 def credit_note(lane: Lane, number: str, amount: int, reference: str) -> httpx.Response:
@@ -100,26 +93,6 @@ def test_2_a_line_that_comes_and_goes_under_a_queue_of_tills(lane: Lane) -> None
     lane.check()
 
 
-def test_3_a_machine_that_is_ten_years_ahead_moves_no_period(lane: Lane) -> None:
-    """Its clock is wrong over a restart, and is repaired: every Z is of today, and a report of today has every sale."""
-    ahead = datetime.now(UTC) + timedelta(days=3653)
-    lane.machine.order("clock", now=f"{ahead:%Y%m%d%H%M%S}")
-    sold(lane, "F-1")
-    restarted(lane)
-    sold(lane, "F-2")
-    first = lane.shop.close_period().json()
-    lane.machine.order("clock")
-    sold(lane, "F-3")
-    second = lane.shop.close_period().json()
-    for closure in (first, second):
-        assert abs(datetime.now(UTC) - datetime.fromisoformat(closure["created_at"])) < timedelta(hours=1)
-    assert (first["certs_count"], second["certs_count"]) == (2, 1)
-    yesterday = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
-    report = lane.shop.get("reports/a", **{"from": yesterday})
-    assert report.json()["certs_count"] == 3
-    lane.check()
-
-
 def test_4_8_10_another_activation_goes_on_in_the_same_book(lane: Lane) -> None:
     """A technician resets the machine, and it comes back as -2: a number of before is a duplicate, Z numbers go on, and a credit note
     finds the sale that its reference names; one beyond every counter is the machine's to refuse."""
@@ -140,40 +113,6 @@ def test_4_8_10_another_activation_goes_on_in_the_same_book(lane: Lane) -> None:
     lane.shop.verify()
 
 
-def test_4_a_receipt_names_the_activation_that_certified_it_for_ever(lane: Lane) -> None:
-    """Asked again after another activation, by key, by number, in the journal, on paper: the first answer, with the machine's name of then; so a
-    credit note that is written from it names that sale, and not the one that has its FVC since."""
-    first = lane.shop.certify(invoice("F-1", 1000), key="key of F-1").json()
-    lane.machine.order("counters", tc=0, fvc=0, frc=0)
-    lane.machine.order("reboot", seconds=0.1, nim=SECOND)
-    wait_for(lambda: lane.shop.events("machine.activated"), "the new activation", patience=60)
-    second = insist(partial(lane.shop.certify, invoice("F-2", 4000), key="key of F-2"), 200).json()
-    assert [(each["nim"], each["fvc"]) for each in (first, second)] == [(NIM, 1), (SECOND, 1)]
-    assert lane.shop.certify(invoice("F-1", 1000), key="key of F-1").json() == first
-    assert lane.shop.certify(invoice("F-1", 1000)).json()["certification"] == first
-    assert lane.shop.get(f"certifications/{first['codeSecef']}").json()["receipt"] == first
-    exported = lane.shop.get("certifications", format="jsonl")
-    assert [json.loads(line)["receipt"]["nim"] for line in exported.text.splitlines()] == [NIM, SECOND]
-    ticket = lane.shop.get(f"certifications/{first['codeSecef']}/ticket")
-    assert NIM in ticket.text
-    assert SECOND not in ticket.text
-    each = lane.shop.certify(invoice("F-1", 1000), key="key of F-1").json()
-    refused = credit_note(lane, "K-1", 1001, f"{each['nim']}-{each['fvc']}")
-    assert refused.json()["code"] == "CREDIT_EXCEEDS_ORIGINAL"
-    assert refused.json()["original_ttc"] == 1000
-    lane.shop.verify()
-
-
-def test_5_an_export_that_moves_tc_alone_is_certified_once(lane: Lane) -> None:
-    """A machine that counts FV and FT only in FVC certifies an export, and the line is lost before its answer: the till's retry gets that one."""
-    lane.machine.order("options", fvc_local=True)
-    lane.machine.order("faults", spec="unplug:0.2@38#1")
-    body = invoice("E-1", invoiceType="EV")
-    answer = insist(partial(lane.shop.certify, body, key="key of E-1"), 200)
-    assert [entry["code"] for entry in lane.machine.certified()] == [answer.json()["codeSecef"]]
-    lane.check()
-
-
 def test_6_what_an_older_backup_does_not_know_stays_given_and_revoked(lane: Lane, tmp_path: Path) -> None:
     """Z 1 and the end of a key come after the backup that is put back over the newer ledger: the next Z is 2, the key opens nothing, and
     `mcfd verify` is clean with the gap in it."""
@@ -190,35 +129,6 @@ def test_6_what_an_older_backup_does_not_know_stays_given_and_revoked(lane: Lane
     lane.shop._keys.clear()
     closure = lane.shop.close_period().json()
     assert (closure["z_number"], closure["certs_count"]) == (2, 1)
-    lane.shop.verify()
-
-
-def test_7_somebody_else_s_invoice_is_known_before_the_next_doubt(lane: Lane) -> None:
-    """Another program sells while mcfd looks on; then an answer to 38h is lost: it is decided by the counters, and nobody is asked."""
-    sold(lane, "F-1")
-    lane.machine.order("foreign-invoice", total=700)
-    wait_for(lambda: lane.shop.events("machine.unexplained"), "the look at the machine", patience=60)
-    lane.machine.order("faults", spec="unplug:0.2@38#1")
-    insist(partial(lane.shop.certify, invoice("F-2"), key="key of F-2"), 200)
-    assert len(numbers(lane)) == 3
-    assert not lane.shop.events("machine.attention")
-    assert insist(lane.shop.close_period, 201).json()["unexplained"] == 1
-    lane.shop.verify()
-
-
-def test_9_a_last_invoice_of_an_unknown_type_can_be_adopted(lane: Lane) -> None:
-    """Another program's invoice while mcfd is down, of a type in words of the machine's own: an operator is asked, adopts it, and the shop goes on."""
-    sold(lane, "F-1")
-    lane.machine.order("options", odd_types=True)
-    lane.shop.stop_daemon()
-    lane.machine.order("foreign-invoice", total=500, number="X-1")
-    lane.shop.start_daemon(ready=False)
-    wait_for(lambda: lane.shop.events("machine.attention"), "attention", patience=60)
-    settle = ("machine", "settle", NIM, "--decision", "adopt", "--reason", "seen on paper", "--json")
-    wait_for(lambda: lane.mcfd(*settle)[0] == 0, "what the machine says in the ledger, and the decision")
-    insist(partial(lane.shop.certify, invoice("F-2"), key="key of F-2"), 200)
-    taken = lane.shop.certify(invoice("X-1", 500))
-    assert (taken.status_code, taken.json()["code"]) == (409, "DUPLICATE_INVOICE")
     lane.shop.verify()
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
 from support.shop import Shop, invoice, wait_for
 
-from daemon.usecases.certification.enter_invoice import patience
+from daemon.store.tables.book.books import all_books
+from daemon.store.tables.events import events_after
 
 
 def test_silence_at_38h_is_told_while_it_is_waited_for(tmp_path) -> None:
@@ -24,19 +24,10 @@ def test_silence_at_38h_is_told_while_it_is_waited_for(tmp_path) -> None:
         assert slow[0]["incident"]
         assert answer.result().status_code == 200
         assert [sale["number"] for sale in shop.machines[0].certified()] == ["F-1", "F-2"]
-        [book, *_] = shop.with_store(lambda store: store.journal.books())
-        events = shop.with_store(lambda store: store.events.after(book, 0))
+        [book, *_] = shop.with_store(lambda store: store.journal.read(all_books))
+        events = shop.with_store(lambda store: store.events.peek(events_after, book, 0))
         assert [event.type for event in events if event.type in ("cert.issued", "mcf.slow")] == [
             "cert.issued",
             "mcf.slow",
             "cert.issued",
         ]
-
-
-@pytest.mark.parametrize(
-    ("longest", "is_credit", "expected"),
-    [(0.0, False, 1.0), (0.1, False, 1.0), (0.6, False, 1.8), (9.0, False, 3.0), (0.0, True, 20.0), (90.0, True, 60.0)],
-)
-def test_how_long_is_too_long_is_learnt(longest, is_credit, expected) -> None:
-    """Three times the longest so far, within bounds: below the driver's own limit, and above what every machine takes."""
-    assert patience(longest, is_credit=is_credit) == pytest.approx(expected)

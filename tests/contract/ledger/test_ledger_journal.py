@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import tracemalloc
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -82,37 +81,6 @@ async def test_by_number_and_state(store: Store, till: Till) -> None:
     assert [r.id for r in await store.journal.page(till.book, Page(0, ALWAYS, number="F-2", state="begun"))] == [begun]
 
 
-async def test_books_do_not_see_each_other(store: Store, till: Till) -> None:
-    """A journal, a stream and its ranges are of one book."""
-    other = await Till.of(store, "EL02000099-1")
-    mine = await sold(till, 70)
-    await sold(other, 70)
-    await store.ledger.aggregate(till.book)
-    assert await store.journal.page(till.book, Page(0, ALWAYS, limit=500)) == mine[::-1]
-    assert [record async for record in store.journal.iterate(till.book, 0, ALWAYS)] == mine
-
-
-@pytest.mark.long
-async def test_a_stream_is_flat_and_holds_nothing_back(store: Store, till: Till) -> None:
-    """However long the range, a handful of records is in memory, and tills certify in between."""
-    await sold(till, 1500)
-    size = len(repr(await store.journal.page(till.book, Page(0, ALWAYS, limit=1))))
-    end = till.at + 1
-    tracemalloc.start()
-    try:
-        async with contextlib.aclosing(store.journal.iterate(till.book, START, end)) as stream:
-            count = 0
-            async for _ in stream:
-                count += 1
-                if count % 500 == 0:
-                    await till.sell()
-        _, most = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert count == 1500
-    assert most < 8 * journal.CHUNK * size
-
-
 async def test_a_stream_can_be_left(store: Store, till: Till) -> None:
     """A client that hangs up in the middle leaves nothing open, and several can read at once."""
     await sold(till, 300)
@@ -155,24 +123,6 @@ async def test_a_part_of_a_number_is_found_however_far_back(
     only = await store.journal.with_part(till.book, Page(0, ALWAYS, part=part, amount=amount), do_nothing)
     assert [record.number for record in only] == [records[4].number]
     assert await store.journal.with_part(till.book, Page(0, ALWAYS, part="%"), do_nothing) == []
-
-
-async def test_a_part_is_looked_for_by_and_by(store: Store, till: Till, monkeypatch) -> None:
-    """Before each stretch of the numbers somebody else may go first, and has read and sold meanwhile: a search through a million takes a core
-    for a fifth of a second otherwise, and the readers' one thread with it."""
-    monkeypatch.setattr(journal, "WALKED", 0)
-    monkeypatch.setattr(journal, "NUMBERS", 5)
-    records = await sold(till, 20)
-    meanwhile: list[int] = []
-
-    async def sell_and_look() -> None:
-        sale = await till.sell()
-        assert await store.journal.by_code(till.book, sale.code) == sale
-        meanwhile.append(sale.seq)
-
-    found = await store.journal.with_part(till.book, Page(0, ALWAYS, part="S-7"), sell_and_look)
-    assert found == [records[6]]
-    assert len(meanwhile) == 4
 
 
 async def test_a_part_of_the_number_of_what_has_not_ended(store: Store, till: Till) -> None:

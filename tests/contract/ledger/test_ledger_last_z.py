@@ -17,6 +17,8 @@ from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.numbers import hear
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.high_water import mark_path
+from daemon.store.tables.book.books import book_state
+from daemon.store.tables.keys import create_key
 
 OTHER = "EL02000099-1"
 
@@ -74,7 +76,7 @@ async def met(path: Path) -> None:
 
 async def create_keys(path: Path) -> None:
     async with opened(path, opening="command") as store:
-        await store.api_keys.create(NIM, "live", "till", at=START)
+        await store.ledger.write(create_key, NIM, "live", "till", at=START)
 
 
 @pytest.fixture
@@ -131,21 +133,6 @@ async def test_a_question_survives_every_further_restore(
     assert await asks(path) == [True]
 
 
-@pytest.mark.parametrize("is_started", [False, True])
-async def test_an_empty_ledger_in_the_place_of_one_that_asked_asks_too(
-    path: Path, copies: tuple[Path, Path], is_started: bool
-) -> None:
-    """Restored, lost again before anybody had answered, and begun anew."""
-    restore(copies[0], path, at=START)
-    await started(path)
-    for name in path.parent.glob(path.name + "*"):
-        if not name.name.endswith(".high-water"):
-            name.unlink()
-    if is_started:
-        await started(path)
-    assert await asks(path) == [True]
-
-
 @pytest.mark.parametrize("how", ["said", "with restore", "upstream"])
 @pytest.mark.parametrize("which", [0, 1])
 async def test_an_answer_survives_further_restores_too(
@@ -165,15 +152,6 @@ async def test_an_answer_survives_further_restores_too(
     assert restore(copies[which], path, at=START).asks == ()
     assert await close(path, 1) == [7]
     assert verify(path).problems == ()
-
-
-async def test_an_answer_before_any_start_counts(path: Path, copies: tuple[Path, Path]) -> None:
-    """`mcfd machine last-z` right after the restore, and the same copy once more."""
-    restore(copies[0], path, at=START)
-    async with opened(path, opening="command") as store:
-        await store.decisions.say_last_z((await Till.of(store)).book, 4)
-    assert restore(copies[1], path, at=START).asks == ()
-    assert await close(path, 1) == [5]
 
 
 async def test_an_answer_on_another_disk_is_none_here(path: Path, tmp_path: Path, copies: tuple[Path, Path]) -> None:
@@ -231,7 +209,7 @@ async def test_a_book_that_begins_after_a_blind_restore_asks_where_its_machine_w
             till = await Till.of(store, nim)
             till.counters = FiscalCounters(9, 7, 2) if used else till.counters
             await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=till.at)
-            assert (await store.ledger.state(till.book)).needs_last_z is used
+            assert (store.ledger.peek(book_state, till.book)).needs_last_z is used
 
 
 async def test_a_backup_copied_by_hand_onto_a_new_disk_asks(path: Path, copies: tuple[Path, Path]) -> None:
@@ -258,11 +236,6 @@ async def test_each_machine_has_its_own_last_z(path: Path, two: Path) -> None:
     assert restore(two, path, at=START, last_z={"EL02000015": 7}).asks == (OTHER,)
     assert await asks(path, OTHER) == [True]
     assert await close(path, 1) == [8]
-
-
-async def test_the_last_z_of_several_machines(path: Path, two: Path) -> None:
-    assert restore(two, path, at=START, last_z={NIM: 7, OTHER: 3}).asks == ()
-    assert await close(path, 1, NIM, OTHER) == [8, 4]
 
 
 @pytest.mark.parametrize("last_z", [7, {"EL02000001": 7}])
@@ -297,7 +270,7 @@ async def test_a_machine_that_tells_no_taxpayer_leaves_the_book_its_own(path: Pa
     backup(path, tmp_path / "copy", at=START)
     async with opened(path) as store:
         till = await meet(store, ifu="")
-        assert (await store.ledger.state(till.book)).ifu == IFU
+        assert (store.ledger.peek(book_state, till.book)).ifu == IFU
         assert (await till.close()).z_number == 2
     restore(tmp_path / "copy", path, at=START)
     assert await close(path, 1) == [3]
@@ -323,4 +296,4 @@ async def test_a_taxpayer_that_0_1_0_has_emptied_is_known_from_the_last_certific
         till = await meet(store)
         await till.sell()
         await store.ledger.write(lambda connection: connection.execute("UPDATE book SET ifu = ''"))
-        assert (await store.ledger.state(till.book)).ifu == IFU
+        assert (store.ledger.peek(book_state, till.book)).ifu == IFU

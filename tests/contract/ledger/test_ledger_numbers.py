@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 from support.ledgers.ledger import IFU, NIM, START, Till, opened
 
-from daemon.core.errors import ZNumberUnknown
 from daemon.core.ledger.entries import Gap, Placed
 from daemon.store import Store
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.high_water import HighWater, book_name, mark_path
 from daemon.store.tables.book import entries
+from daemon.store.tables.book.books import book_state
+from daemon.store.tables.keys import create_key, revoke_key
 
 BOOK = book_name(NIM, "live", IFU)
 
@@ -66,7 +67,7 @@ async def test_an_older_file_put_in_the_place_of_the_ledger_is_noticed(path: Pat
     shutil.copy(tmp_path / "copy", path)
     async with opened(path) as store:
         till = await Till.of(store)
-        assert (await store.ledger.state(till.book)).z_number == 3
+        assert (store.ledger.peek(book_state, till.book)).z_number == 3
         assert [gap.entry for gap in await gaps(store, till)] == [Gap(2, 3, "ledger.high-water")]
     assert await next_z(path) == 4
     (problem,) = verify(path).problems
@@ -76,10 +77,10 @@ async def test_an_older_file_put_in_the_place_of_the_ledger_is_noticed(path: Pat
 async def test_a_key_that_was_revoked_since_stays_revoked(path: Path, tmp_path: Path) -> None:
     """Its backup knows it as a working one."""
     async with opened(path) as store:
-        key = await store.api_keys.create(NIM, "live", "till", at=1)
+        key = await store.ledger.write(create_key, NIM, "live", "till", at=1)
     backup(path, tmp_path / "copy", at=START)
     async with opened(path) as store:
-        await store.api_keys.revoke(1, at=2)
+        await store.ledger.write(revoke_key, 1, at=2)
     restore(tmp_path / "copy", path, at=START)
     async with opened(path) as store:
         assert store.key_ring.find(key) is None
@@ -142,24 +143,6 @@ async def test_the_number_is_durable_before_its_z(path: Path, monkeypatch: pytes
 
 def _full(_: int) -> None:
     raise OSError(28, "No space left on device")
-
-
-async def test_a_restore_onto_an_empty_disk_asks_for_the_last_z(path: Path, tmp_path: Path) -> None:
-    """Nothing here remembers what was given since: no Z until somebody has said it, and then it goes on after that."""
-    copy, new = tmp_path / "copy", tmp_path / "new" / "ledger.sqlite3"
-    new.parent.mkdir()
-    await shop(path, 2)
-    backup(path, copy, at=START)
-    restore(copy, new, at=START)
-    async with opened(new) as store:
-        till = await Till.of(store)
-        with pytest.raises(ZNumberUnknown, match="last-z"):
-            await till.close()
-        await store.decisions.say_last_z(till.book, 7)
-        (actions,) = await store.audit.newest(1)
-        assert (actions.action, actions.subject, actions.detail) == ("z_number.said", f"{NIM} live", {"z_number": "7"})
-        assert (await till.close()).z_number == 8
-    assert verify(new).problems == ()
 
 
 @pytest.mark.parametrize(("expected", "after"), [(7, 8), (0, 3)])

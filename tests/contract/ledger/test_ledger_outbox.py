@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import sqlite3
 from pathlib import Path
-from typing import Any
 
-import pytest
 from support.ledgers.ledger import NIM, START, Till, invoice, opened, query
 
 from daemon.core.audit import Actor
 from daemon.core.ledger.chain import GENESIS
 from daemon.core.machine.state import FiscalCounters
 from daemon.store import Store, outbox
+from daemon.store.outbox import resettle
+from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.events import CLOSURE
 
 
@@ -33,12 +31,6 @@ async def test_a_closure_waits_from_the_moment_it_exists(tmp_path: Path) -> None
         [backlog] = await store.outbox.backlog()
         assert (backlog.waiting, backlog.parked, backlog.oldest_at) == (2, 1, closures[2].created_at)
         assert (backlog.last_error, backlog.last_error_at, backlog.last_sent_at) == ("503 later", START + 3, START + 1)
-
-
-def test_a_lane_without_an_error_is_not_looked_through_for_one() -> None:
-    """Its rows may be a year's: no statement is run."""
-    no_caller: Any = None
-    assert outbox._last_error(no_caller, "upstream", 1, 0) == ""
 
 
 async def test_replaying(tmp_path: Path) -> None:
@@ -134,10 +126,10 @@ async def test_what_is_sent_again_is_in_the_audit_log(store: Store, till: Till) 
         await till.close()
         [entry] = await store.outbox.waiting(NIM, "live", 10)
         await (store.outbox.mark_sent(entry.id, at=at) if at else store.outbox.park(entry.id, "no", at=at))
-    newest = len(await store.audit.newest())
+    newest = len(await store.ledger.read(newest_entries))
     for nim, from_z in ((None, None), (None, None), (NIM, 2), (None, 2)):
         await store.outbox.replay(nim=nim, from_z=from_z, at=START, by=by)
-    entries = (await store.audit.newest())[: -newest or None]
+    entries = (await store.ledger.read(newest_entries))[: -newest or None]
     assert [(each.action, each.subject, each.actor, each.at, each.detail) for each in entries] == [
         ("outbox.replayed", "upstream", "user:awa", START, {"count": "2", "nim": NIM, "from_z": "2"}),
         ("outbox.replayed", "upstream", "user:awa", START, {"count": "1"}),
@@ -158,17 +150,6 @@ async def test_a_proof_begins_where_the_z_before_it_ended(store: Store, till: Ti
     assert (second.first_seq, second.last_seq, second.opening) == (1, 1, (60, 40, 20))
 
 
-async def test_nothing_parked_needs_no_turn_at_the_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is asked again and again: another program that writes is not waited for."""
-    monkeypatch.setattr("daemon.store.sqlite.connection.BUSY_SECONDS", 0.05)
-    async with opened(path) as store:
-        await (await Till.of(store)).close()
-        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")
-            assert await store.outbox.offer_again(NIM, "live", before=START) == 0
-            other.execute("ROLLBACK")
-
-
 async def test_what_was_sent_to_a_receiver_that_is_gone_goes_with_it(tmp_path: Path) -> None:
     """It counts for nothing, and its rows would stay for ever."""
     async with opened(tmp_path / "ledger.sqlite3", lanes={"hook": frozenset({"cert.issued"})}) as store:
@@ -176,5 +157,5 @@ async def test_what_was_sent_to_a_receiver_that_is_gone_goes_with_it(tmp_path: P
         await till.sell()
         [sale] = await store.outbox_for("hook").waiting_events(till.book, 10)
         await store.outbox_for("hook").mark_sent(sale.id, at=START)
-        assert await store.retention.resettle({}) == outbox.Resettled(0, 0)
+        assert await store.retention.write(resettle, {}) == outbox.Resettled(0, 0)
         assert await store.outbox_for("hook").backlog() == []

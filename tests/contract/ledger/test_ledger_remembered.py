@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sqlite3
 from functools import partial
@@ -19,6 +18,7 @@ from daemon.store.maintenance import numbers
 from daemon.store.maintenance.numbers import hear
 from daemon.store.sqlite.high_water import HighWater, Mark, book_name, mark_path, read_marks
 from daemon.store.tables.book import books, entries
+from daemon.store.tables.book.books import book_state
 
 BOOK = book_name(NIM, "live", IFU)
 NOBODYS = book_name(NIM, "live", "")
@@ -51,22 +51,10 @@ async def test_the_numbers_of_a_ledger_that_is_gone_come_with_the_machine(path: 
     HighWater(path).give(BOOK, 5)
     async with opened(path) as store:
         till = await Till.of(store)
-        assert (await store.ledger.state(till.book)).z_number == 0
+        assert (store.ledger.peek(book_state, till.book)).z_number == 0
         await meet(till)
-        assert (await store.ledger.state(till.book)).z_number == 5
+        assert (store.ledger.peek(book_state, till.book)).z_number == 5
         assert marked(path)[BOOK] == Mark(5)
-
-
-async def test_a_command_remembers_nothing(path: Path) -> None:
-    """It has no such file of its own: what it reconciles, the next daemon's tick has to name."""
-    async with opened(path, opening="command") as store:
-        till = await Till.of(store)
-        await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=till.at)
-        await store.ledger.aggregate(till.book)
-        assert not await store.ledger.is_remembered(till.book, IFU)
-    assert BOOK not in marked(path)
-    async with opened(path) as store:
-        assert (await store.ledger.state(till.book)).ifu == IFU
 
 
 def full(_: int) -> None:
@@ -132,15 +120,6 @@ async def test_no_z_while_nobody_remembers_the_last(path: Path, closures: int) -
         mark = marked(path)[BOOK]
         assert (mark.highest, mark.reserved) == (closures, 0)
         assert mark.question
-
-
-async def test_a_number_that_is_learned_late_counts_for_the_very_next_z(store: Store, till: Till) -> None:
-    """After the machine was met, before anybody restarted."""
-    await meet(till)
-    water = store._open.high_water
-    assert water is not None
-    water.give(BOOK, 5)
-    assert (await till.close()).z_number == 6
 
 
 @pytest.mark.parametrize(
@@ -214,31 +193,14 @@ async def test_an_activation_after_numbers_that_were_said(store: Store, till: Ti
     _, epoch = await store.ledger.read(partial(entries.entries, book=till.book))
     nought = FiscalCounters(0, 0, 0)
     assert (epoch.entry.number, epoch.entry.before, epoch.entry.now) == (2, nought, nought)
-    state = await store.ledger.state(renamed)
+    state = store.ledger.peek(book_state, renamed)
     assert (state.book.nim, state.epoch, state.counters, state.unexplained) == ("EL02000015-2", 2, nought, 0)
 
 
-def test_nothing_is_known_where_there_is_no_ledger(tmp_path: Path) -> None:
-    """Nor is one made by asking; a file that is none knows nothing either."""
-    assert numbers.read_ledger_numbers(tmp_path / "nothing") is None
-    assert list(tmp_path.iterdir()) == []
-    (tmp_path / "rubbish").write_bytes(b"rubbish" * 1000)
-    assert numbers.read_ledger_numbers(tmp_path / "rubbish") is None
-
-
-async def close_one(path: Path) -> None:
-    async with opened(path) as store:
-        till = await Till.of(store)
-        await meet(till)
-        await till.close()
-
-
-def test_what_is_remembered_of_a_ledger_that_is_replaced(path: Path) -> None:
-    """Whether anything is: by none of them, by the ledger, or by the file beside it."""
-    assert not numbers.remember(path)
-    asyncio.run(close_one(path))
-    mark_path(path).unlink()
-    assert numbers.remember(path)
-    path.unlink()
-    assert numbers.remember(path)
-    assert marked(path) == {BOOK: Mark(1)}
+async def test_a_number_that_is_learned_late_counts_for_the_very_next_z(store: Store, till: Till) -> None:
+    """After the machine was met, before anybody restarted."""
+    await meet(till)
+    water = store._open.high_water
+    assert water is not None
+    water.give(BOOK, 5)
+    assert (await till.close()).z_number == 6

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -25,6 +24,7 @@ from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import attempts, uniqueness
 from daemon.store.tables.book.acts import cash_of_period
 from daemon.store.tables.book.books import BookStart, read_start
+from daemon.store.tables.book.totals import tally_between
 
 BATCH = 7
 NEWEST = 5
@@ -96,7 +96,9 @@ async def figures(till: Till) -> tuple[object, dict[int, Tally]]:
     cash = ledger.peek(cash_of_period, till.book, (await ledger.aggregated(till.book)).period_start)
     sql = "SELECT ended_at FROM certification WHERE book_id = ? AND seq IS NOT NULL ORDER BY seq DESC LIMIT 40"
     times = [at for (at,) in ledger._open.snapshot.execute(sql, (till.book.id,))]
-    return (msgspec.to_builtins(x), cash), {at: await ledger.tally_between(till.book, at, 1 << 60) for at in times}
+    return (msgspec.to_builtins(x), cash), {
+        at: await ledger.read(tally_between, till.book, at, 1 << 60) for at in times
+    }
 
 
 def row_counts(path: Path) -> tuple[int, int]:
@@ -247,48 +249,12 @@ async def test_a_live_book_without_its_beginning_is_found(tmp_path: Path) -> Non
             pass
 
 
-async def test_tills_go_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After each step that did something it rests, as long as it was told."""
-    rests: list[float] = []
-    monkeypatch.setattr("daemon.store.retention.asyncio", SimpleNamespace(sleep=partial(_rested, rests)))
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        till = await Till.of(store, mode="test")
-        await sell(till, NEWEST + 2 * BATCH)
-        await store.ledger.aggregate(till.book)
-        await store.retention.trim_sandbox(1 << 60, 0, rest=0.25)
-    assert rests == [0.25] * 2
-
-
-async def _rested(rests: list[float], seconds: float) -> None:
-    rests.append(seconds)
-
-
 async def step(store: Store, budget: int = 0) -> int:
     return await store.retention.write(partial(sandbox.trim, now=1 << 60, budget=budget))
 
 
 async def start_of(till: Till) -> BookStart:
     return await till.store.retention.read(partial(read_start, book_id=till.book.id))
-
-
-async def test_how_much_a_step_does(tmp_path: Path) -> None:
-    """It counts what is new and lets go of a batch at the most, so that others write in between; it says both."""
-    async with sandbox_that_sold(tmp_path) as (_, store, till):
-        await sell(till, 2 * BATCH + NEWEST)
-        await store.ledger.aggregate(till.book)
-        assert [await step(store) for _ in range(4)] == [2 * BATCH + NEWEST + 1 + BATCH, BATCH, 1, 0]
-
-
-async def test_a_step_is_so_much_of_all_kinds_together(tmp_path: Path) -> None:
-    """Records and closures in turn: the newest of both stay, step by step."""
-    async with sandbox_that_sold(tmp_path) as (path, store, till):
-        for _ in range(10):
-            await till.close()
-            await till.sell()
-        await store.ledger.aggregate(till.book)
-        assert [await step(store) for _ in range(4)] == [21 + BATCH, BATCH, 21 - NEWEST - 2 * BATCH, 0]
-        assert row_counts(path)[0] == 9
-        assert query(path, "SELECT min(z_number), max(z_number) FROM closure") == [(9, 10)]
 
 
 async def test_what_comes_to_the_budget_stays(tmp_path: Path) -> None:

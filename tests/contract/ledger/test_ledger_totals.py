@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
@@ -25,7 +24,8 @@ from daemon.core.report.fiscal_reports import a_report, x_report
 from daemon.core.report.report_parts import Withholding
 from daemon.store import Store
 from daemon.store.maintenance.verify import verify
-from daemon.store.tables.book.totals import aggregate_between, day_end, isfs_between, isfs_of_period
+from daemon.store.tables.book.closures import closures_between
+from daemon.store.tables.book.totals import aggregate_between, day_end, isfs_between, isfs_of_period, tally_between
 
 HOUR = 60 * MINUTE
 
@@ -131,10 +131,10 @@ async def _check_ranges(store: Store, done: History, instants: list[tuple[float,
     for one, other in [*instants, (0.0, 1.0)]:
         start, end = sorted((START + round(one * span), START + round(other * span) + 1))
         expected = [record for record in done.ended if start <= record.ended_at < end]
-        tally = await store.ledger.tally_between(book, start, end)
+        tally = await store.ledger.read(tally_between, book, start, end)
         assert tally == summed(expected)
         assert await store.ledger.read(isfs_between, book, start, end) == isfs_of(expected)
-        listed = await store.ledger.closures(book, start=start, end=end, limit=None)
+        listed = await store.ledger.read(closures_between, book, start=start, end=end, limit=None)
         assert listed == [closure for closure in done.closures if start <= closure.created_at < end]
         report = a_report(book, tally, listed, start, end)
         assert report.certs_count == sum(record.state == "certified" for record in expected)
@@ -162,7 +162,11 @@ async def test_a_long_history_with_checkpoints(tmp_path: Path, seed: int) -> Non
         for _ in range(200):
             start, end = sorted(dice.choice(times) + dice.randrange(-2, 3) for _ in range(2))
             expected = [record for record in done.ended if start <= record.ended_at < end]
-            assert await store.ledger.tally_between(done.till.book, start, end) == summed(expected), (seed, start, end)
+            assert await store.ledger.read(tally_between, done.till.book, start, end) == summed(expected), (
+                seed,
+                start,
+                end,
+            )
             assert await store.ledger.read(isfs_between, done.till.book, start, end) == isfs_of(expected), (
                 seed,
                 start,
@@ -171,21 +175,6 @@ async def test_a_long_history_with_checkpoints(tmp_path: Path, seed: int) -> Non
     assert verify(path).clean
     [(least,)] = query(path, "SELECT count(*) FROM checkpoint")
     assert least > 1000 // 64
-
-
-async def test_the_time_zone_changes_no_result(tmp_path: Path) -> None:
-    """Checkpoints of another zone's days lie elsewhere and say the same."""
-    tallies = []
-    for name in ("Africa/Ouagadougou", "Pacific/Auckland"):
-        async with opened(tmp_path / name.replace("/", "-"), timezone=ZoneInfo(name)) as store:
-            done = History(await Till.of(store))
-            for number in range(150):
-                await done.take(number, ("sell", "FV", [("B", 100 + number)], "E"))
-                done.till.at += 20 * MINUTE
-            await store.ledger.aggregate(done.till.book)
-            cuts = range(START, done.till.at, 7 * HOUR)
-            tallies.append([await store.ledger.tally_between(done.till.book, START, cut) for cut in cuts])
-    assert tallies[0] == tallies[1]
 
 
 async def test_the_order_decides_what_a_z_holds_not_the_clock(tmp_path: Path) -> None:
@@ -266,18 +255,6 @@ async def test_a_range_without_a_sale_has_the_last_fvc_before_its_end(tmp_path: 
         ):
             found = await store.ledger.read(aggregate_between, till.book, start, end)
             assert found.fvc_end == fvc_end, (start - START, end - START)
-
-
-async def test_a_tick_after_a_long_absence_goes_in_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one transaction brings in is bounded; the tick goes on until everything is in."""
-    monkeypatch.setattr("daemon.store.tables.book.totals.BATCH", 7)
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        till = await Till.of(store)
-        records = [await till.sell(100 + at) for at in range(30)]
-        commits = store.retention.commits
-        aggregate = await store.ledger.aggregate(till.book)
-        assert store.retention.commits - commits == 5
-        assert (aggregate.seq, aggregate.running) == (30, summed(records))
 
 
 async def test_a_withholding_stays_as_it_was_certified(tmp_path: Path) -> None:

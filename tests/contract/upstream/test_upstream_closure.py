@@ -153,22 +153,6 @@ async def test_numbers_that_a_lost_ledger_gave(path):
     assert all(proves_itself(closure) for closure in closures)
 
 
-async def test_an_epoch_without_a_clock(path, tmp_path):
-    """Put back by a box in 1970: the number still goes up."""
-    copy = tmp_path / "copy"
-    async with opened(path) as store:
-        await (await Till.of(store)).close()
-    found = []
-    for at in (START, 7_000):
-        backup(path, copy, at=at)
-        restore(copy, path, at=at)
-        async with opened(path) as store:
-            till = await Till.of(store)
-            await till.close()
-            found = [each.epoch for each in read(await sent(store, till))]
-    assert found == [0, START // 1000, START // 1000 + 1]
-
-
 async def test_a_time_that_was_repaired(path):
     """A closure made while the clock was ahead, whose time was put right since: what is sent is what its hash is over."""
     async with opened(path) as store:
@@ -179,14 +163,3 @@ async def test_a_time_that_was_repaired(path):
         after = await sent(store, till)
     assert after == before
     assert all(proves_itself(each) for each in read(after))
-
-
-async def test_two_ledgers(path, tmp_path):
-    """A new ledger has an id of its own."""
-    found = []
-    for file in (path, tmp_path / "another.sqlite3"):
-        async with opened(file) as store:
-            till = await Till.of(store)
-            await till.close()
-            found += read(await sent(store, till))
-    assert found[0].ledger_id != found[1].ledger_id

@@ -16,12 +16,11 @@ import pytest
 from jsonschema import Draft202012Validator
 from support.ledgers.outbox import make_outgoing
 from support.processor import within
-from support.receivers.headquarters import KINDS, Headquarters, closures, started, until, upstream_section, z_numbers
+from support.receivers.headquarters import KINDS, Headquarters, closures, started, until, z_numbers
 
 from common.wire.upstream_kinds import KINDS as ADAPTERS
 from common.wire.upstream_kinds import UpstreamKindName
 from daemon.core.delivery import Again, Delivered
-from daemon.settings import load
 from daemon.upstream.options import UpstreamReceiver, compose, open_receiver
 from daemon.usecases.delivery.replicate import Backoff, Replicator
 
@@ -80,15 +79,6 @@ async def assert_complete(headquarters, counts: dict[str, int]) -> None:
 def test_every_adapter_is_in_this_suite():
     """A new kind in the table is not done before it stands here."""
     assert {name.split("-")[0] for name in KINDS} == set(ADAPTERS) == set(get_args(UpstreamKindName))
-
-
-async def test_a_configuration_file_says_all_of_it(headquarters, tmp_path):
-    """What an adapter is opened with can be said in the configuration file."""
-    file = tmp_path / "mcfd.toml"
-    machine = f'[[machine]]\nnim = "{NIM}"\nport = "{tmp_path / "tty"}"\n\n'
-    file.write_text(machine + upstream_section(headquarters, retry_max=2.0))
-    upstream = load(file, {}).upstream
-    assert (upstream.kind, upstream.url, upstream.retry_max) == (headquarters.kind, headquarters.options.url, 2.0)
 
 
 async def test_first_try(headquarters, receiver):

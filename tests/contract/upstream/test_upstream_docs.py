@@ -19,14 +19,10 @@ from jsonschema import Draft202012Validator
 from support.ledgers.outbox import make_outgoing
 from support.ports import free_port
 from support.receivers.headquarters import NatsHeadquarters, started, until
-from support.receivers.nats_server import NIM, OTHER, SECOND
-from support.receivers.raw_nats import BLOCKS as HEADER_BLOCKS
-from support.receivers.raw_nats import raw_client
+from support.receivers.nats_server import NIM, OTHER
 from support.receivers.vectors import closure, event_of, proven
 from support.shop import PLAIN
 
-from common.wire.closure import Counters
-from common.wire.instants import instant_text
 from common.wire.keys import PrivateKey, private_line
 from common.wire.signing import is_receipt, sign
 from daemon.core.delivery import Again, Delivered, DeliveryRefused
@@ -225,40 +221,6 @@ class TestTheTable:
         assert len(aside) == len(bad)
         assert all(place.startswith("CLOSURES ") and why for place, why in aside)
 
-    async def test_header_blocks_that_nobody_can_read(self, folder, headquarters):
-        """With a shop's own key, before and after a closure: each is put aside, and the closures are taken."""
-        site = headquarters.site
-        mine, others = book(NIM, 2), book(OTHER, 1)
-        with self.reading(folder, headquarters):
-            client = await raw_client(headquarters.server.url, site.shop, site.authority.path)
-            for block in HEADER_BLOCKS:
-                client.send(f"mcf.{NIM}.closure", block, event_of(mine[0]))
-                await client.ping()
-            await client.close()
-            for shop, nim, closures in ((site.shop, NIM, mine), (site.other_shop, OTHER, others)):
-                client = await site.connect(headquarters.server.url, shop)
-                for each_closure in closures:
-                    headers, body = signed(each_closure)
-                    await client.publish(f"mcf.{nim}.closure", body, headers=headers)
-                await client.flush()
-                await client.close()
-            await until(lambda: rows(folder) == [(NIM, 1), (NIM, 2), (OTHER, 1)])
-            client = await site.connect(headquarters.server.url)
-            count = (await client.jetstream().stream_info("CLOSURES")).state.messages
-            await client.close()
-        assert len(rows(folder, "SELECT place, why FROM quarantine")) == count - 3 > len(HEADER_BLOCKS) - 4
-
-    async def test_on_another_s_subject(self, folder, headquarters):
-        """A closure well signed, on the subject of the same box's other machine: put aside."""
-        headers, body = signed(book(NIM)[0])
-        with self.reading(folder, headquarters):
-            client = await headquarters.site.connect(headquarters.server.url, headquarters.site.shop)
-            await client.publish(f"mcf.{SECOND}.closure", body, headers=headers)
-            await client.flush()
-            await client.close()
-            await until(lambda: rows(folder, "SELECT why FROM quarantine"))
-        assert rows(folder) == []
-
 
 def is_in(folder, nim, count):
     return len([row for row in rows(folder) if row[0] == nim]) == count
@@ -302,16 +264,6 @@ class TestTheQueries:
         fill(*mine[2:4], mine[5], *others[:2], *book(NIM, 2, mode="test")[1:])
         assert self.ask(folder, "missing") == [(NIM, "live", 1), (NIM, "live", 2), (NIM, "live", 5), (NIM, "test", 1)]
 
-    def test_silent(self, folder, fill):
-        """Who sends nothing any more, and who has never sent anything: the gap after the last."""
-        now = int(time.time() * 1000)
-        fresh = proven(msgspec.structs.replace(book(NIM)[0], created_at=instant_text(now)))
-        old = proven(msgspec.structs.replace(book(OTHER)[0], created_at="2025-12-06T18:00:00.000Z"))
-        fill(fresh, old)
-        with table_of(folder) as table, table:
-            table.execute("INSERT INTO shop VALUES ('EL02000050-1', ?)", (time.time() - 40 * 3600,))
-        assert self.ask(folder, "silent") == [(OTHER, "2025-12-06T18:00:00.000Z"), ("EL02000050-1", None)]
-
     def test_forks(self, folder, fill):
         """The same number twice, and two closures after one: both stay in the table."""
         one, two, three = book(NIM)
@@ -321,28 +273,11 @@ class TestTheQueries:
         assert self.ask(folder, "forks") == [(NIM, "live", 2, 2), (NIM, "live", 4, 2)]
         assert len(rows(folder)) == 5
 
-    def test_money_of_a_fork(self, folder, fill):
-        """Both closures of a fork are kept, and the money of that number counts once: that of the one that came first."""
-        one, two, three = book(NIM)
-        again = closure("again", one, sales=5, entry="other", epoch=1)
-        fill(one, two, proven(msgspec.structs.replace(again, nim=NIM)), three)
-        assert len(rows(folder)) == 4
-        assert self.ask(folder, "money") == [(NIM, f"2025-12-0{day}", 16_000) for day in (6, 7, 8)]
-
     def test_chain(self, folder, fill):
         """A closure that continues another one than the one before it."""
         one, two, three = book(NIM)
         fill(one, two, proven(msgspec.structs.replace(three, previous_chain_head="1" * 64)))
         assert self.ask(folder, "chain") == [(NIM, "live", 3)]
-
-    def test_counters(self, folder, fill):
-        """The machine counted one more than the shop sold; and one that says itself that an invoice is unexplained."""
-        one, two, three = book(NIM)
-        more = Counters(tc=15, fvc=15, frc=0)
-        two = proven(msgspec.structs.replace(two, mcf_counters=more))
-        three = proven(msgspec.structs.replace(three, unexplained=1, certs_count=1))
-        fill(one, two, three)
-        assert self.ask(folder, "counters") == [(NIM, "live", 2, 3, 2, 0), (NIM, "live", 3, 2, 2, 1)]
 
 
 class TestTheVerifier:
@@ -387,9 +322,3 @@ def test_the_example_event():
     event["data"] = json.loads(make_outgoing(z_number=42).body) | event["data"]
     schema = json.loads((DOCS / "closure-event.schema.json").read_text())
     Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER).validate(event)
-
-
-@pytest.mark.parametrize("target", re.findall(r"\]\((?!http)([^)]+)\)", PAGE))
-def test_links(target):
-    """What the page points to is there."""
-    assert (DOCS / target.partition("#")[0]).exists()

@@ -23,12 +23,9 @@ from support.receivers.nats_server import (
     NatsServer,
     NatsSite,
     add_stream,
-    cluster,
-    read_events,
 )
 
-from common.wire.closure import MOST_BYTES
-from daemon.core.delivery import Again, Delivered, DeliveryRefused
+from daemon.core.delivery import Again, Delivered
 from daemon.upstream.options import Options, open_receiver
 from daemon.usecases.delivery.replicate import Backoff, Replicator
 
@@ -89,21 +86,6 @@ async def test_signed_by_the_configured_keys(nats, tmp_path):
     async with nats.reading() as client:
         message = await client.jetstream().get_msg("CLOSURES", seq=1)
     Webhook(secret).verify(message.data, message.headers, json_parse=False)
-
-
-async def test_a_clock_without_a_date(nats):
-    """A box that has lost the date signs with the time of what it sends, not with 1970."""
-    receiver = open_receiver("nats", nats.options)
-    receiver._now = lambda: 7.0
-    entry = make_outgoing()
-    outcome = await receiver.deliver(
-        compose_here(entry), report_id=entry.report_id, subject="closure", nim=NIM, since=entry.created_at
-    )
-    await receiver.aclose()
-    assert outcome == Delivered()
-    async with nats.reading() as client:
-        message = await client.jetstream().get_msg("CLOSURES", seq=1)
-    assert message.headers["webhook-timestamp"] == str(entry.created_at // 1000)
 
 
 async def test_sent_anew_on_purpose(nats):
@@ -226,14 +208,6 @@ async def test_one_lane_s_trouble_is_not_another_s(nats):
         await receiver.aclose()
 
 
-async def test_too_large(nats):
-    """What is larger than the server or the stream takes will not shrink: parked."""
-    for size in (1_048_577, 1_048_576, 1_048_500):
-        assert await send(nats.options, event=b" " * size) == [DeliveryRefused("larger than the server takes")]
-    assert await send(nats.options, event=b" " * 136_000) == [DeliveryRefused("larger than the stream takes")]
-    assert await send(nats.options, event=b" " * MOST_BYTES) == [Delivered()]
-
-
 @pytest.fixture
 def key(tmp_path):
     return write_key(tmp_path)
@@ -300,42 +274,3 @@ async def test_a_try_that_is_cancelled_ends(nats, work):
         assert trying.done()
     await receiver.aclose()
     assert await send(nats.options) == [Delivered()]
-
-
-@pytest.mark.long
-async def test_three_servers_lose_one(tmp_path, ledger):
-    """Of three servers the stream's leader is killed between publishes: sending goes on, and nothing is lost."""
-    site = NatsSite(tmp_path / "nats")
-    servers = cluster(site)
-    for server in servers:
-        server.start()
-    try:
-        await asyncio.gather(*(server.wait() for server in servers))
-        client = await site.connect(servers[0].url)
-        await add_stream(client, "closures-three.json")
-        leader = (await client.jetstream().stream_info("CLOSURES")).cluster.leader
-        await client.close()
-        url = ",".join(server.url for server in servers)
-        options = Options(url=url, credentials_file=site.shop, tls_ca=site.authority.path, timeout=2.0)
-        await ledger.add(NIM, 60)
-        receiver = open_receiver("nats", options)
-        replicator = Replicator(
-            ledger.outbox, receiver, compose_here, clock=lambda: 0, backoff=Backoff(first=0.02, most=0.2)
-        )
-        task = asyncio.create_task(replicator.run())
-        await until(lambda: ledger.sent() >= 20, every=0.001)
-        next(server for server in servers if server.name == leader).kill()
-        assert "waiting" in ledger.states()
-        await until(ledger.is_sent, deadline=40)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        await receiver.aclose()
-        client = await site.connect(next(server.url for server in servers if server.name != leader))
-        events = await read_events(client)
-        config = (await client.jetstream().stream_info("CLOSURES")).config
-        await client.close()
-    finally:
-        for server in servers:
-            server.kill()
-    assert [event["subject"] for event in closures(events)] == [str(n) for n in range(1, 61)]
-    assert (config.num_replicas, config.storage, config.deny_delete, config.deny_purge) == (3, "file", True, True)

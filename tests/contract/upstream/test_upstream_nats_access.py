@@ -35,13 +35,6 @@ class TestEncryption:
         assert isinstance(outcome, Again)
         assert "certificate" in outcome.error.lower()
 
-    async def test_another_name(self, nats):
-        """A certificate for another name is not accepted."""
-        url = nats.options.url.replace("127.0.0.1", "localhost")
-        (outcome,) = await send(changed(nats.options, url=url))
-        assert isinstance(outcome, Again)
-        assert "localhost" in outcome.error
-
     async def test_a_server_without_tls(self, key):
         """tls:// to a server that says it does not encrypt: nothing is sent, no name, no key."""
         content = bytearray()

@@ -64,12 +64,6 @@ class TestHttps:
         assert first["body"].encode() == WORD
         assert first["headers"]["webhook-id"] != second["headers"]["webhook-id"]
 
-    @pytest.mark.parametrize("answer", [[], "text", {"replay": 7}, {"replay": [{"mode": "other", "from_z": 1}]}, None])
-    async def test_what_cannot_be_read_asks_for_nothing(self, web, answer):
-        """Whatever somebody answers."""
-        await want(web, answer)
-        assert await announce(web) == [PresenceAnswer()]
-
     async def test_nobody_hears(self, web):
         """Down, or with another key: None, in bounded time."""
         stranger = msgspec.structs.replace(web.options, key_files=(web.keys.file.with_name("other"),))

@@ -168,21 +168,6 @@ async def fetch(reader, count):
     return await consumer.fetch(count, timeout=60)
 
 
-@pytest.mark.parametrize("reply", [f"mcf.{OTHER}.closure", f"mcf.{OTHER}.presence", "$JS.API.STREAM.PURGE.CLOSURES"])
-async def test_an_acknowledgement_goes_nowhere_else(headquarters, reply):
-    """A shop asks for the stream's acknowledgement on another shop's subject: nothing is stored there."""
-    async with connected(headquarters, headquarters.site.shop) as thief:
-        await publish(thief, f"mcf.{NIM}.closure", reply=reply)
-        await publish(thief, f"mcf.{SECOND}.closure")
-        await until(lambda: have(headquarters, f"mcf.{SECOND}.closure"))
-        await asyncio.sleep(QUIET)
-    assert await stream_counts(headquarters) == {f"mcf.{NIM}.closure": 1, f"mcf.{SECOND}.closure": 1}
-
-
-async def have(headquarters, subject):
-    return subject in await stream_counts(headquarters)
-
-
 @pytest.mark.parametrize(
     "subject",
     [
@@ -246,17 +231,6 @@ async def test_one_shop_does_not_fill_the_stream(headquarters):
         assert too_large["error"]["err_code"] == 10054  # message size exceeds maximum allowed
     assert await deliver(headquarters, headquarters.site.other_shop, make_outgoing(OTHER)) == [Delivered()]
     assert await stream_counts(headquarters) == {f"mcf.{NIM}.closure": limit, f"mcf.{OTHER}.closure": 1}
-
-
-async def test_a_full_subject_is_tried_again(headquarters):
-    """A box whose own subject is full waits, it parks nothing: an administrator sets it right, and it goes on by itself."""
-    small = json.dumps(LIMITS | {"max_msgs_per_subject": 1}).encode()
-    async with headquarters.reading() as client:
-        await client.request("$JS.API.STREAM.UPDATE.CLOSURES", small, timeout=60)
-    outcomes = await deliver(headquarters, headquarters.site.shop, make_outgoing(NIM, 1), make_outgoing(NIM, 2))
-    assert outcomes[0] == Delivered()
-    assert isinstance(outcomes[1], Again)
-    assert "per subject" in outcomes[1].error
 
 
 async def test_presence_keeps_the_last_word(headquarters):

@@ -3,6 +3,10 @@ back."""
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from sqlalchemy import update
 from support.hq.paper_box import PaperBox
@@ -60,6 +64,25 @@ def test_another_box(store):
     store.joining.join(code, box.key.public, [NIM], NOW)
     assert refused(store, code, a_box("thief"), NIM) == "CODE_USED"
     assert valid(store) == [box.key.id]
+
+
+def test_two_boxes_at_once(store):
+    """Of all that come with one code at the same moment one joins, and its key alone is valid."""
+    boxes = [a_box(str(number)) for number in range(6)]
+    code, together = code_for(store, NIM), threading.Barrier(len(boxes))
+
+    def join(box):
+        together.wait(10)
+        try:
+            return store.joining.join(code, box.key.public, [NIM], NOW).used_by
+        except JoinRefused as error:
+            return error.reason
+
+    with ThreadPoolExecutor(len(boxes)) as pool:
+        outcomes = Counter(pool.map(join, boxes))
+    assert outcomes.pop("CODE_USED") == len(boxes) - 1
+    (line,) = outcomes
+    assert valid(store) == [box.key.id for box in boxes if box.key.public == line]
 
 
 def test_a_code_that_has_ended(store):

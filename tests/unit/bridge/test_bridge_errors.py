@@ -2,38 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
-
 import pytest
 from support.line.scripted_line import QUICK, Journal, ScriptedPort, answer, replies_of
 
-from bridge import errors
-from bridge.commands import ReadState, SetCustomer
-from bridge.errors import BridgeError, LineDown, LinkEnded, Nonsense, PortVanished, Refused, Unsendable
+from bridge.commands import SetCustomer
+from bridge.errors import LineDown, LinkEnded, Nonsense, PortVanished, Refused, Unsendable
 from bridge.link import Link
 from bridge.machine import LinkedMachine
-
-
-def drawn_tree() -> dict[str, str]:
-    """Class to parent, as drawn: the column of a name gives its depth."""
-    parents, open_at = {}, {}
-    for line in (errors.__doc__ or "").splitlines():
-        name = line.replace("├", " ").replace("└", " ").replace("─", " ").replace("│", " ").split("  ")
-        words = [word.strip() for word in name if word.strip()]
-        if words and words[0] in vars(errors):
-            column = line.index(words[0])
-            above = [at for at in open_at if at < column]
-            parents[words[0]] = open_at[max(above)] if above else "Exception"
-            open_at = {at: name for at, name in open_at.items() if at < column} | {column: words[0]}
-    return parents
-
-
-def test_the_tree_in_the_docstring_is_the_tree_in_the_code() -> None:
-    """Every class is drawn, under its parent."""
-    classes = {
-        name: kind for name, kind in vars(errors).items() if inspect.isclass(kind) and issubclass(kind, BridgeError)
-    }
-    assert drawn_tree() == {name: kind.__base__.__name__ for name, kind in classes.items()}
 
 
 @pytest.mark.parametrize(
@@ -78,12 +53,3 @@ async def test_what_cannot_be_sent_is_told_when_it_is_due() -> None:
         await replies_of(LinkedMachine(link), SetCustomer(), endless)
     assert len(port.requests) == 1
     await replies_of(LinkedMachine(link), SetCustomer())
-
-
-def test_errors_tell_what_happened_in_a_sentence() -> None:
-    """Texts are for logs and people; the machine's own words are kept as they came."""
-    assert str(Refused("No amount!")) == "the machine refused: No amount!"
-    assert Refused("No amount!").text == "No amount!"
-    assert (LineDown("silent", sent=True).sent, LineDown("silent").sent) == (True, False)
-    with pytest.raises(Nonsense, match="the machine's state has 1 fields"):
-        ReadState().read("x")

@@ -222,12 +222,6 @@ async def test_what_is_no_serial_port_is_told_from_one_that_is_missing(path: str
     assert str(unavailable.value).startswith(f"{path}: ")
 
 
-async def test_an_impossible_speed_is_an_error_of_ours(terminal: Terminal) -> None:
-    """pyserial's ValueError does not get through."""
-    with pytest.raises(PortUnavailable):
-        open_port(terminal.path, -5)
-
-
 @pytest.mark.parametrize(
     ("error", "why"),
     [
@@ -245,30 +239,6 @@ def test_every_lower_error_of_opening_is_mapped(error: Exception, why: str) -> N
     mapped = port_module._unavailable("/dev/x", error)
     assert isinstance(mapped, PortUnavailable)
     assert mapped.why == why
-
-
-async def test_a_failed_opening_leaves_nothing_open(terminal: Terminal) -> None:
-    """The descriptor is closed when the device turns out not to be usable (the suite's leak check would tell)."""
-    before = os.listdir("/proc/self/fd")  # noqa: PTH208  # names are all that is needed
-    for path in ("/dev/null", "/dev/mcf-not-there"):
-        with pytest.raises(PortUnavailable):
-            open_port(path)
-    assert os.listdir("/proc/self/fd") == before  # noqa: PTH208  # as above
-
-
-async def test_a_link_over_the_terminal_reads_split_replies(terminal: Terminal, port: SerialPort) -> None:
-    """A reply in single bytes, with noise before it, is one reply; a hundred commands in a row lose nothing."""
-    link = Link(port, PATIENT, Journal(), first_seq=0x20)
-
-    def answer(raw: bytes) -> None:
-        for byte in b"\xff\x16" + naive_encode(raw[2], raw[3], raw[4:-6], IDLE):
-            terminal.say(bytes([byte]))
-
-    terminal.react = answer
-    for number in range(100):
-        reply = await link.exchange(0x31, str(number).encode())
-        assert reply.data == str(number).encode()
-    assert link.counters.retries == 0
 
 
 async def test_a_device_that_vanishes_in_the_middle_of_a_command_ends_it(terminal: Terminal, port: SerialPort) -> None:

@@ -9,7 +9,7 @@ import threading
 from types import SimpleNamespace
 
 import pytest
-from support.line.network import Relay, ser2net
+from support.line.network import ser2net
 from support.line.states import raw_terminal
 from support.ports import free_port
 from support.shop import Machine
@@ -176,37 +176,6 @@ async def test_a_server_that_hangs_up_is_a_loss(server, monkeypatch):
         line.close()
 
 
-async def test_a_connection_is_reset_at_its_end_and_watched_meanwhile(server):
-    """Nothing waits for more bytes, what is not delivered is dropped, a silent end is asked after five seconds, every two, three times; and
-    neither reading nor writing holds the loop up."""
-    line = await open_line(place(server))
-    with server.accept()[0]:
-        stored = line._connection
-        tcp = {socket.TCP_KEEPIDLE: 5, socket.TCP_KEEPINTVL: 2, socket.TCP_KEEPCNT: 3}
-        assert {option: stored.getsockopt(socket.IPPROTO_TCP, option) for option in tcp} == tcp
-        assert stored.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-        assert stored.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
-        assert stored.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8) == struct.pack("ii", 1, 0)
-        assert not os.get_blocking(stored.fileno())
-        line.close()
-    carried = Rfc2217Port(SimpleNamespace(read=lambda _: b"", close=lambda: None), "rfc2217://far")
-    assert not os.get_blocking(carried._connection.fileno())
-    carried.close()
-
-
-async def test_nothing_is_delivered_after_close(server):
-    line = await open_line(place(server))
-    ears = Ears(line)
-    near, _ = server.accept()
-    with near:
-        line.close()
-        line.close()
-        await asyncio.sleep(0.05)
-        assert ears.data == b""
-        assert not ears.lost.done()
-        line.write(b"ignored")
-
-
 @pytest.mark.parametrize("scheme", ["tcp", "rfc2217"])
 async def test_nobody_listens(scheme):
     with pytest.raises(PortUnavailable, match="connection refused") as caught:
@@ -237,17 +206,6 @@ async def test_a_raw_server_is_no_rfc2217(tmp_path, machine):
     """The wrong word in the configuration is said to be that, and costs bounded time."""
     with ser2net(tmp_path, machine.link) as port, pytest.raises(PortUnavailable, match="RFC2217"):
         await open_line(f"rfc2217://127.0.0.1:{port}")
-
-
-async def test_a_line_that_splits_every_byte(tmp_path, machine):
-    """Each byte in a packet of its own, with a pause: the answer is put together."""
-    with ser2net(tmp_path, machine.link) as port, Relay(port) as relay:
-        relay.piece, relay.gap = 1, 0.001
-        link = Link(await open_line(f"tcp://127.0.0.1:{relay.port}"))
-        try:
-            assert (await handshake(link)).nim == machine.nim
-        finally:
-            link.close()
 
 
 @pytest.mark.parametrize("is_taken", [True, False])

@@ -51,11 +51,6 @@ def test_what_is_no_port_is_left_out(tmp_path):
     assert find_ports(tmp_path / "class", dev) == [FoundPort(dev / "ttyS0", dev / "ttyS0")]
 
 
-def test_a_box_without_any(tmp_path):
-    """No sysfs, or an empty one, is no error."""
-    assert find_ports(tmp_path / "none", tmp_path) == []
-
-
 def test_the_systems_own_console_is_marked(tmp_path):
     """Where the kernel talks, nobody should ask for a machine."""
     make_tty(tmp_path, "ttyAMA0", "platform/serial0")

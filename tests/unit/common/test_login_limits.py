@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 
 import pytest
@@ -18,7 +17,6 @@ from common.login_guard import (
     new_device,
     trusted_device,
 )
-from common.turns import WAITING, Busy, Turns
 
 RULES = LoginRules(account=Budget(10, 600), address=Budget(5, 12))
 DAY = 86_400
@@ -138,44 +136,3 @@ def test_the_cookie_of_a_device():
     assert trusted_device(cookie, "awa", None, NOW) == ""
     for spoilt in ("", "..", "a.b.c", "a.1", "\xff.9.\xff", cookie[:-1], "x" + cookie, cookie.replace(".", ".9", 1)):
         assert trusted_device(spoilt, "awa", "her hash", NOW) == ""
-
-
-async def test_strangers_never_keep_out_who_is_known():
-    """They fill every place that they have, and go on coming: whoever is known has the next turn."""
-    turns, order, go_on = Turns(), [], asyncio.Event()
-
-    async def come(name, **where):
-        try:
-            async with turns.turn(name, **where):
-                order.append(name)
-                await go_on.wait()
-        except Busy:
-            order.append(f"{name} busy")
-
-    strangers = [asyncio.ensure_future(come(f"10.0.0.{number}")) for number in range(2 * WAITING)]
-    await asyncio.sleep(0)
-    task = asyncio.ensure_future(come("awa", is_trusted=True))
-    await asyncio.sleep(0)
-    strangers[1].cancel()
-    go_on.set()
-    await asyncio.gather(*strangers, task, return_exceptions=True)
-    assert [name for name in order if "busy" not in name] == ["10.0.0.0", "awa", "10.0.0.2", "10.0.0.3"]
-    await asyncio.wait_for(come("10.0.0.9"), 60)
-
-
-async def test_one_address_does_not_fill_the_places():
-    """Two of it may wait, and others come as well."""
-    turns, busy, go_on = Turns(), [], asyncio.Event()
-
-    async def come(network):
-        try:
-            async with turns.turn(network):
-                await go_on.wait()
-        except Busy:
-            busy.append(network)
-
-    tasks = [asyncio.ensure_future(come(network)) for network in ("a", "a", "a", "a", "b")]
-    await asyncio.sleep(0)
-    go_on.set()
-    await asyncio.gather(*tasks)
-    assert busy == ["a", "a"]

@@ -40,22 +40,6 @@ def lines(stream: io.StringIO) -> list[dict[str, object]]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-def test_one_event_is_one_line_with_its_keys(out):
-    """Name, level, UTC time and values; what is bound to the request comes along."""
-    with structlog.contextvars.bound_contextvars(request_id="r-1"):
-        structlog.get_logger().info("certification", nim="EL02000015-1", number="F-1", line_ms=59)
-    (line,) = lines(out)
-    assert str(line.pop("time")).endswith("Z")
-    assert line == {
-        "level": "info",
-        "event": "certification",
-        "nim": "EL02000015-1",
-        "number": "F-1",
-        "line_ms": 59,
-        "request_id": "r-1",
-    }
-
-
 @pytest.mark.parametrize("form", ["json", "console"])
 def test_keys_and_secrets_do_not_get_through(out, form):
     """Whatever carries one – a value, a nested one, bytes, a header, an exception, a library's line – loses it."""
@@ -109,15 +93,6 @@ def test_the_standard_library_comes_out_of_the_same_door(out):
     assert (second["logger"], second["level"]) == ("py.warnings", "warning")
 
 
-def test_libraries_that_log_values_are_kept_short(out):
-    """SQLAlchemy logs SQL with its values at info: not even with our own level at debug."""
-    logs.set_level("debug")
-    logging.getLogger("sqlalchemy.engine").info("executing %s", "INSERT Awa")
-    logging.getLogger("httpx").info("POST https://hq.example/?token=1")
-    structlog.get_logger().debug("ours")
-    assert [line["event"] for line in lines(out)] == ["ours"]
-
-
 def test_the_level_changes_at_once(out):
     """A logger already in use follows `set_level`, as SIGHUP needs."""
     log = structlog.get_logger()
@@ -138,17 +113,6 @@ def test_a_log_that_is_gone_stops_nobody(out):
     assert lines(out)[0]["many"] == 2**70
     out.close()
     structlog.get_logger().info("lost")
-
-
-def test_auto_is_json_when_nobody_looks(out):
-    """On a stream that is no terminal `auto` writes JSON; `console` writes for eyes."""
-    logs.configure("info", "auto", out)
-    structlog.get_logger().info("x")
-    assert lines(out)[0]["event"] == "x"
-    eyes = io.StringIO()
-    logs.configure("info", "console", eyes)
-    structlog.get_logger().info("x", n=1)
-    assert eyes.getvalue().endswith("n=1\n")
 
 
 def test_the_page_remembers_what_went_out_without_its_secrets(out):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,18 +40,3 @@ def _events(path: Path, *, composed: bool = False) -> Iterator[str]:
 def _constants(node: ast.expr) -> Iterator[ast.Constant]:
     choices = (node.body, node.orelse) if isinstance(node, ast.IfExp) else (node,)
     yield from (each for each in choices if isinstance(each, ast.Constant) and isinstance(each.value, str))
-
-
-NOUN_VERB = re.compile(r"[a-z]+(\.[a-z]+(_[a-z]+)*)+")
-PACKAGES = ("bridge", "common", "daemon", "headquarters", "relay", "simulator")
-
-
-def test_events_are_a_noun_and_what_happened_to_it() -> None:
-    """`line.up`, `closure.parked`: in every package, so that a log is filtered by its noun."""
-    tree = ROOT.parent
-    found = {
-        name for package in PACKAGES for path in (tree / package).rglob("*.py") for name in _events(path, composed=True)
-    }
-    assert len(found) > 80
-    assert "x.parked" in found
-    assert [name for name in sorted(found) if not NOUN_VERB.fullmatch(name)] == []

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.cli.command import CONFIG, NIM, Command
-from support.shop import Machine, Shop
+from support.shop import Shop
 
 from daemon.owner import LEFT, private_folder
 
@@ -106,36 +106,6 @@ def test_links_lead_nowhere(
                 link.symlink_to(mcfd.folder / target)
                 os.chown(link, UNPRIVILEGED_UID, UNPRIVILEGED_UID, follow_symlinks=False)
         mcfd.run(*command)
-
-
-@pytest.mark.parametrize("target", ["etc/shadow", "etc/new"])
-def test_links_where_setup_writes(mcfd: Command, etc: Path, target: str) -> None:
-    """`sudo mcfd setup` makes ledger, authority and keys as the owner of their folder, its configuration in a folder that is root's alone."""
-    machine = Machine(mcfd.folder)
-    machine.start()
-    mcfd.config.unlink()
-    for name in ("mcfd.sqlite3", "mcfd.sqlite3-wal", "mcfd.sqlite3.lock", "mcfd.sqlite3.high-water", "tls"):
-        link = mcfd.ledger.parent / name
-        link.symlink_to(mcfd.folder / target)
-        os.chown(link, UNPRIVILEGED_UID, UNPRIVILEGED_UID, follow_symlinks=False)
-    try:
-        where = ("--port", str(machine.link), "--ledger", str(mcfd.ledger))
-        mcfd.run("setup", "--yes", "--network", "https", *where)
-    finally:
-        machine.kill()
-
-
-def test_copies_on_a_stick_that_is_roots(mcfd: Command) -> None:
-    """`sudo mcfd backup` writes where only root may, `sudo mcfd restore` reads what only root may; the ledger stays its owner's."""
-    mcfd.ok("keys", "create", "--nim", NIM)
-    stick = mcfd.folder / "stick"
-    stick.mkdir(mode=0o700)
-    mcfd.ok("backup", str(stick / "copy.sqlite3"))
-    assert (stick / "copy.sqlite3").stat().st_uid == 0
-    mcfd.ok("restore", "--yes", str(stick / "copy.sqlite3"))
-    assert mcfd.ledger.stat().st_uid == UNPRIVILEGED_UID
-    assert mcfd.run("verify").returncode == 0
-    assert [entry["action"] for entry in mcfd.json("audit")["entries"]][-1] == "ledger.restored"
 
 
 def test_what_root_makes_is_the_owners(mcfd: Command) -> None:

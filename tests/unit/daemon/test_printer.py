@@ -8,7 +8,6 @@ import tty
 import pytest
 from support.processor import within
 from support.receivers.receipt_printer import COVER_OPEN, NO_PAPER, NO_PAPER_SENSOR, ReceiptPrinter
-from support.shop import wait_for
 
 from daemon import printer as ours
 from daemon.core.errors import PrinterFailed
@@ -112,11 +111,3 @@ async def test_a_device_of_the_kernel_gets_every_byte():
         os.close(there)
         os.close(here)
     assert bytes(received) == TICKET
-
-
-async def test_documents_come_one_after_the_other(socket_printer):
-    """Two that are printed at once do not mix."""
-    one = ours.ReceiptPrinter(socket_printer.address, 5)
-    await asyncio.gather(*(one.print(b"\x1b@" + letter * 3000 + b"\n") for letter in (b"a", b"b")))
-    await asyncio.to_thread(wait_for, lambda: len(socket_printer.jobs) == 2, "two documents")
-    assert sorted(len(set(job)) for job in socket_printer.jobs) == [4, 4]

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from daemon.unneeded import later, without
+from daemon.unneeded import later
 
 START = """
 import sys
@@ -29,16 +29,6 @@ create_api(ApiDeps(workers=MachineWorkers([]), keyring=None, timezone="UTC", clo
 others = {"rich", "pygments", "pydantic", "cryptography", "attr", "attrs", "annotated_types", "greenlet", "jinja2", "httpx"}
 print(*sorted(others & {name.partition(".")[0] for name in sys.modules}), *sorted(name for name in sys.modules if name.startswith("yaml.")))
 """
-
-
-def test_what_is_hidden_is_not_found_and_comes_back() -> None:
-    """Only while it lasts, and never what is loaded already."""
-    sys.modules.pop("colorsys", None)
-    with without("colorsys", "sys"):
-        assert importlib.import_module("sys") is sys
-        with pytest.raises(ModuleNotFoundError):
-            importlib.import_module("colorsys")
-    assert importlib.import_module("colorsys").__name__ == "colorsys"
 
 
 def test_what_comes_later_is_loaded_when_it_is_asked_for_something() -> None:

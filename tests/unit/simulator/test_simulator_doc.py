@@ -9,20 +9,10 @@ from typing import get_args
 import msgspec
 
 from simulator.control import control_orders
-from simulator.line.faults import KINDS
 from simulator.machine.options import FirmwareHabits
 from simulator.process.serve import _parser, read_habits
 
 DOC = (Path(__file__).parents[3] / "docs" / "simulator.md").read_text(encoding="utf-8")
-
-
-def test_every_fault_is_documented():
-    """In `--help`, with its default where it has one, a kind a line."""
-    text = _parser().format_help()
-    for kind, (default, means) in KINDS.items():
-        assert re.search(
-            rf"^  {kind}{f':{re.escape(default)}' if default else ''} +{re.escape(means)}$", text, re.MULTILINE
-        )
 
 
 def test_every_order_is_documented_and_every_example_can_be_read():
@@ -40,9 +30,3 @@ def test_every_habit_is_an_option_and_may_be_set_in_a_running_machine():
     assert read_habits(_parser().parse_args(["--link", "x", "--halves-ms", "400", "--vat", "up", "--echo"])) == {
         **usual, "halves": 0.4, "vat": "up", "echo": True,
     }  # fmt: skip
-
-
-def test_every_option_says_what_it_does():
-    """In `--help`, which the page names instead of a list of its own."""
-    assert [action.option_strings for action in _parser()._actions if not action.help] == []
-    assert "`mcf-simulator --help`" in DOC

@@ -14,10 +14,12 @@ from support.ledgers.ledger import START, Till, opened, query, tamper
 from daemon.core.errors import LedgerUnusable
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.maintenance import backup as module
-from daemon.store.maintenance import recompute
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite import connection, migrations
+from daemon.store.tables.book.books import book_state
+from daemon.store.tables.events import event_span
+from daemon.store.tables.meta import read_meta
 
 
 @pytest.fixture
@@ -125,10 +127,10 @@ async def test_a_restored_ledger_knows_that_it_is_one(path: Path, copy: Path) ->
     assert verify(done.aside).records == 2
     async with opened(path) as store:
         till = await Till.of(store)
-        assert (await store.ledger.state(till.book)).counters == FiscalCounters(1, 1, 0)
+        assert (store.ledger.peek(book_state, till.book)).counters == FiscalCounters(1, 1, 0)
         assert restored_at(path) == START + 5
-        assert await store.retention.read_fact("restored_at") == str(START + 5)
-        assert (await store.events.span()).epoch == (START + 5) // 1000
+        assert store.retention.peek(read_meta, "restored_at") == str(START + 5)
+        assert (store.events.peek(event_span)).epoch == (START + 5) // 1000
         await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=till.at)
         assert restored_at(path) == 0
 
@@ -250,27 +252,6 @@ def test_the_ledger_that_is_replaced_is_on_the_disk_before_its_place_is_taken(
     ]
 
 
-def test_a_copy_does_not_begin_again_while_the_daemon_writes(
-    path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each page is copied once, whatever is written meanwhile: the progress only goes up, first to all pages and then to all records."""
-    monkeypatch.setattr(module, "PAGES", 1)
-    monkeypatch.setattr(recompute, "_STEP", 1)
-    sell_one(path)
-    messages: list[tuple[int, int]] = []
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as daemon:
-
-        def write(done: int, total: int) -> None:
-            messages.append((done, total))
-            daemon.execute("INSERT OR REPLACE INTO meta VALUES ('fact', ?)", (len(messages),))
-
-        backup(path, copy, at=START, progress=write)
-    *copied, verified = messages
-    pages = copied[-1][1]
-    assert copied == [(done, pages) for done in range(1, pages + 1)]
-    assert verified == (1, 1)
-
-
 def test_a_backup_of_an_older_version_is_put_back_as_a_new_one(path: Path, copy: Path) -> None:
     """It is brought up to date on the way, before it is verified."""
     steps = migrations.migrations()
@@ -278,31 +259,3 @@ def test_a_backup_of_an_older_version_is_put_back_as_a_new_one(path: Path, copy:
         migrations.migrate(older, steps[:-1])
     assert restore(copy, path, at=START).findings.clean
     assert query(path, "PRAGMA user_version") == [(steps[-1].number,)]
-
-
-def test_only_the_first_problems_of_a_copy_are_told(path: Path, copy: Path) -> None:
-    """Three of them: the rest says `mcfd verify`."""
-    for _ in range(4):
-        sell_one(path)
-    tamper(path, "UPDATE certification SET hash = zeroblob(32)")
-    with pytest.raises(LedgerUnusable, match=str(path)) as caught:
-        backup(path, copy, at=START)
-    assert len(verify(path).problems) > 3
-    assert str(caught.value).endswith("; ".join(verify(path).problems[:3]))
-
-
-def test_a_ledger_where_no_links_can_be_made_is_copied_aside(
-    path: Path, copy: Path, steps: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On a medium that knows none: whole, and on the disk before its place is taken."""
-
-    def none(*_: object) -> None:
-        raise OSError(1, "Operation not permitted")
-
-    monkeypatch.setattr("os.link", none)
-    sell_one(path)
-    backup(path, copy, at=START)
-    done = restore(copy, path, at=START)
-    assert done.aside is not None
-    assert verify(done.aside).records == 1
-    assert steps.index(("fsync", done.aside.name)) < steps.index(("replace", path.name))

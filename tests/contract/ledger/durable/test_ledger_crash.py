@@ -17,6 +17,8 @@ from daemon.core.ledger.book import Book
 from daemon.store import Store
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import attempts, uniqueness
+from daemon.store.tables.book.books import all_books, book_state
+from daemon.store.tables.book.closures import find_closure
 
 KILLS = 5
 PATIENCE = 60
@@ -62,7 +64,7 @@ async def test_what_was_acknowledged_survives_sigkill(tmp_path: Path, seed: int)
 
 
 async def check(store: Store, expected: list[list[str]]) -> None:
-    books = {book.nim: book for book in await store.journal.books()}
+    books = {book.nim: book for book in await store.journal.read(all_books)}
     for kind, nim, what, *more in expected:
         book = books[nim]
         if kind == "certified":
@@ -70,7 +72,7 @@ async def check(store: Store, expected: list[list[str]]) -> None:
             assert record is not None
             assert [record.code] == more
         elif kind == "closed":
-            assert [(await store.ledger.closure(book, int(what))).report_id] == more
+            assert [(await store.ledger.read(find_closure, book, int(what))).report_id] == more
         else:
             assert await is_stored(store, book, what)
     for book in books.values():
@@ -88,18 +90,6 @@ async def settle(store: Store, book: Book) -> list[Record]:
     unfinished = store.ledger.peek(attempts.unfinished, book)
     assert len(unfinished) <= 1
     for record in unfinished:
-        at = (await store.ledger.state(book)).last_at
+        at = (store.ledger.peek(book_state, book)).last_at
         await store.ledger.write(attempts.end, book, record.id, "abandoned", "the machine did not certify it", at=at)
     return unfinished
-
-
-async def test_the_worker_is_really_killed_at_work(tmp_path: Path) -> None:
-    """The test above means something: kills do leave intents without an outcome, in a ledger that was not closed."""
-    path = tmp_path / "ledger.sqlite3"
-    for kill in range(30):
-        run_until_killed(path, 1 + kill * 1000, 1 + kill)
-        assert path.with_name(path.name + "-wal").stat().st_size > 0  # one look at a local file
-        async with opened(path) as store:
-            if any([await settle(store, book) for book in await store.journal.books()]):
-                return
-    pytest.fail("no kill hit between an intent and its outcome")

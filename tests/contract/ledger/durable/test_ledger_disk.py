@@ -7,10 +7,9 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-from support.ledgers.ledger import NIM, Till, invoice, opened, query
+from support.ledgers.ledger import NIM, Till, invoice, opened
 
 from daemon.core.errors import LedgerUnusable, StorageFull
 from daemon.core.ledger.book import Book
@@ -18,6 +17,7 @@ from daemon.store import Store
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite import free_space
 from daemon.store.tables.book import attempts
+from daemon.store.tables.book.books import book_state
 
 PAGES_MIB = 256
 LIVE = Book(1, NIM, "live")
@@ -71,7 +71,7 @@ async def test_a_write_that_does_not_fit_is_undone_and_told(tmp_path: Path) -> N
         till = await Till.of(store)
         with pytest.raises(StorageFull):
             await sell_on(till, check=False)
-        sold = (await store.ledger.state(till.book)).last_seq
+        sold = (store.ledger.peek(book_state, till.book)).last_seq
         big = invoice("BIG", amounts=tuple(("B", at) for at in range(1, 1000)))
         for _ in range(3):
             with pytest.raises(StorageFull):
@@ -81,7 +81,7 @@ async def test_a_write_that_does_not_fit_is_undone_and_told(tmp_path: Path) -> N
         for record in store.ledger.peek(attempts.unfinished, till.book):
             await store.ledger.write(attempts.end, till.book, record.id, "abandoned", "full", at=till.at)
         await till.certify(big)
-        assert (await store.ledger.state(till.book)).last_seq >= sold
+        assert (store.ledger.peek(book_state, till.book)).last_seq >= sold
     assert verify(path).clean
 
 
@@ -90,31 +90,6 @@ async def test_the_reserve_of_the_file_system(tmp_path: Path) -> None:
     free = os.statvfs(tmp_path).f_bavail * os.statvfs(tmp_path).f_frsize
     async with opened(tmp_path / "ledger.sqlite3", reserve_bytes=free * 2) as store:
         assert "reserve" in await refused(store)
-
-
-@pytest.mark.parametrize(("blocks", "is_full"), [(10, False), (9, True)])
-async def test_what_is_free_may_come_to_the_reserve(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blocks: int, is_full: bool
-) -> None:
-    """One block less is full."""
-    async with opened(tmp_path / "ledger.sqlite3", reserve_bytes=10 * 4096) as store:
-        monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=0, f_bavail=blocks, f_frsize=4096))
-        if is_full:
-            assert "reserve" in await refused(store)
-        else:
-            await store.ledger.check_free_space(LIVE)
-
-
-async def test_the_answer_stands_for_a_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file system is asked once a second at the most, however many tills ask."""
-    monkeypatch.setattr(free_space, "ASK_AGAIN", 3600.0)
-    calls: list[object] = []
-    look = os.statvfs
-    monkeypatch.setattr(os, "statvfs", lambda path: calls.append(path) or look(path))
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        for _ in range(50):
-            await store.ledger.check_free_space(LIVE)
-    assert len(calls) == 1
 
 
 async def test_a_sandbox_leaves_the_rest_to_live_sales(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,15 +222,3 @@ async def test_a_failed_write_is_asked_about_until_one_succeeds(tmp_path: Path) 
         await store.ledger.check_free_space(LIVE)
         assert store.retention.commits == commits + 1
         await till.sell()
-
-
-async def test_how_large_the_file_is_and_how_much_of_it_is_unused(tmp_path: Path) -> None:
-    """In bytes, without the WAL."""
-    path = tmp_path / "ledger.sqlite3"
-    async with opened(path) as store:
-        await store.retention.write_fact("big", "x" * 50_000)
-        await store.retention.write_fact("big", "")
-        size = await store.retention.size()
-    assert size.bytes == (await asyncio.to_thread(path.stat)).st_size
-    [(unused,)] = query(path, "PRAGMA freelist_count")
-    assert size.free_bytes == unused * 4096 > 40_000

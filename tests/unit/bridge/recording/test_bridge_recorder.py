@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -65,48 +64,6 @@ def test_a_line_that_makes_no_sense_is_told_with_its_number() -> None:
     assert found.problems[2].what == "a line has a time, one of > < #, and what moved"
 
 
-def test_a_line_may_end_with_its_sign() -> None:
-    """Nothing moved, and nothing is said: an editor takes off the space at the end."""
-    found = read(header({}) + "5 >\n6 <\n7 #\n")
-    assert found.events == (LineEvent(5, SENT, b""), LineEvent(6, RECEIVED, b""), LineEvent(7, NOTE, b""))
-    assert found.problems == ()
-
-
-@pytest.mark.parametrize("at", ["x", "", "-5", "+5", "5.0", "1_0", "²"])
-def test_a_time_is_digits_alone(at: str) -> None:
-    """Microseconds since 1970; what else stands there is shown, whatever Python would make of it."""
-    found = read(header({}) + f"{at} > A\n")
-    assert found.events == ()
-    assert [problem.what for problem in found.problems] == [f"{at!r} is no time in microseconds"]
-
-
-def test_of_what_makes_no_sense_only_the_beginning_is_shown() -> None:
-    """Twenty characters: it may be anything."""
-    long = "x" * 21
-    assert [problem.what for problem in read(header({}) + f"{long} > A\n5 {long} A\n").problems] == [
-        f"{long[:20]!r} is no time in microseconds",
-        f"{long[:20]!r} is none of > < #",
-    ]
-
-
-def test_a_time_that_was_moved_is_told() -> None:
-    """The line stays where it is; two at one time are in order."""
-    found = read(header({}) + "5000000 > A\n4000000 < B\n4000000 < C\n6000000 < D\n3000000 < E\n")
-    assert [event.data for event in found.events] == [b"A", b"B", b"C", b"D", b"E"]
-    assert [(problem.line, problem.what) for problem in found.problems] == [
-        (3, "the time goes back by 1.000000 s"),
-        (6, "the time goes back by 3.000000 s"),
-    ]
-
-
-def test_a_file_that_is_no_recording_is_told() -> None:
-    """By its first line, whether or not the others make sense."""
-    for text, lines in (("hello\n", [1, 1]), ("5 > A\n", [1]), ("5 > A\nhello\n", [1, 2]), ("", [1])):
-        problems = read(text).problems
-        assert [problem.line for problem in problems] == lines
-        assert "the first line of a recording begins with" in " ".join(problem.what for problem in problems)
-
-
 def test_what_goes_on_and_on_is_more_than_one_incident() -> None:
     """What follows within a minute belongs to it, for ten minutes; after a quiet minute, or beyond those ten, another one begins."""
     now = 5 * LONGEST_INCIDENT
@@ -137,18 +94,6 @@ def test_times_follow_a_clock_that_was_set_and_not_one_that_drifts(
     now += step
     notes.sent(b"x")
     assert [event.at for event in notes.take()] == [(now if is_followed else began) + 7]
-
-
-def test_whoever_writes_it_down_is_told_of_the_first_event_and_of_each_odd_one() -> None:
-    """Something to take once; something odd is urgent, whatever is waiting already."""
-    messages: list[bool] = []
-    notes = Recorder(messages.append)
-    for _ in range(2):
-        notes.sent(b"x")
-        notes.received(b"y")
-        notes.odd("why")
-        notes.take()
-    assert messages == [False, True] * 2
 
 
 async def test_what_moved_is_noted_in_order_with_the_reason_of_each_retry() -> None:
@@ -225,14 +170,6 @@ async def test_a_refusal_is_an_incident_and_a_cancellation_of_nothing_is_none(
     assert why in result_to_people
     assert not any("OUEDRAOGO" in text for text in result_to_people)
     link.close()
-
-
-def test_an_event_has_the_time_of_the_box() -> None:
-    """In microseconds since 1970."""
-    notes = recorder()
-    notes.sent(b"x")
-    (event,) = notes.take()
-    assert abs(event.at / 1e6 - time.time()) < 600
 
 
 def test_nobody_takes_them_and_the_oldest_go() -> None:

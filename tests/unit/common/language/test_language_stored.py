@@ -1,19 +1,16 @@
 """What the ledger holds as codes is told in French, with all its values."""
 
 import pytest
-from support.ledgers.ledger import invoice
 
 from common.language.reasons import (
     FOLD_NO_PRICE,
     NOT_SENT,
-    RECORDED_INCIDENT,
     TAX_FOLDED,
     UNKNOWN_FIELD_NEAR,
     from_stored,
     to_stored,
 )
-from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.verdict import Disputed, activated_since, behind, judge, vanished
+from daemon.core.ledger.verdict import activated_since, behind, vanished
 from daemon.core.machine.state import FiscalCounters, LastInvoice, MachineState
 
 BEFORE = FiscalCounters(10, 8, 1)
@@ -47,21 +44,6 @@ def test_what_attention_says_is_french():
         "certifié 2 factures",
     ):
         assert value in sentence
-
-
-def test_a_disputed_attempt_too(samples_record):
-    """With the incident that the recorder kept."""
-    verdict = judge(samples_record, BEFORE, machine(last="X-1"), "new")
-    assert isinstance(verdict, Disputed)
-    sentence = from_stored(to_stored(RECORDED_INCIDENT(found=verdict.found, incident="20261120-1"))).in_language("fr")
-    assert sentence.startswith("on ne sait pas ce qu'est devenue la facture 'F-9' (FV, 15000 XOF)")
-    assert sentence.endswith("(enregistrement\N{NO-BREAK SPACE}: incident 20261120-1)")
-
-
-@pytest.fixture
-def samples_record():
-    sale = invoice("F-9")
-    return Record(id=1, number="F-9", type="FV", state="begun", begun_at=0, base=BEFORE, total_ttc=15_000, invoice=sale)
 
 
 @pytest.mark.parametrize(

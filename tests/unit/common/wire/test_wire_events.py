@@ -91,19 +91,6 @@ def test_too_large():
         read_closure(GOOD + b" " * MOST_BYTES)
 
 
-@given(
-    st.binary(max_size=300)
-    | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(json.dumps).map(str.encode)
-)
-def test_anything_at_all(content):
-    """Any bytes are a BadEvent or an answer that asks for nothing; nothing else is raised."""
-    for read in (read_closure, read_presence):
-        with pytest.raises(BadEvent):
-            read(content)
-    assert read_answer(content) == PresenceAnswer()
-    assert not is_receipt(content, "id", b"body")
-
-
 @pytest.mark.parametrize(
     "content", [b"[" * 100_000, b'{"x":' * 20_000, b"\x80", b'"\xed\xa0\x80"', b'{"more":' + b"[" * 100_000]
 )

@@ -43,12 +43,6 @@ def test_another_time(off):
     assert verify([public(NEW)], headers, BODY, now=NOW, window=None).id == NEW.id
 
 
-@pytest.mark.parametrize("off", [-300, 0, 300])
-def test_near_enough(off):
-    """Within the window the time is taken."""
-    assert verify([public(NEW)], sign([NEW], "id", NOW + off, BODY), BODY, now=NOW)
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -72,18 +66,6 @@ def test_damaged(change):
     headers = sign([NEW, SECRET], "id", NOW, BODY) | change
     with pytest.raises(NotSigned):
         verify([public(NEW), SECRET], headers, BODY, now=NOW)
-
-
-@pytest.mark.parametrize("bit", range(0, 512, 7))
-def test_one_bit_of_a_signature(bit):
-    """Whichever bit of a signature is turned, it is none; nor is one with a byte more or less."""
-    headers = sign([NEW], "id", NOW, BODY)
-    good = base64.b64decode(headers["webhook-signature"].removeprefix("v1a,"))
-    turned = (int.from_bytes(good, "big") ^ (1 << bit)).to_bytes(64, "big")
-    for wrong in (turned, good[:-1], good + b"\0", good + BODY):
-        signature = "v1a," + base64.b64encode(wrong).decode()
-        with pytest.raises(NotSigned):
-            verify([public(NEW)], headers | {"webhook-signature": signature}, BODY, now=NOW)
 
 
 @pytest.mark.parametrize("missing", ["webhook-id", "webhook-timestamp", "webhook-signature"])

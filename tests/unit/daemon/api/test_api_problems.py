@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -113,35 +113,6 @@ def test_a_problem_has_its_status_code_and_members(error: Exception, status: int
     assert body["title"]
     assert body["request_id"] == "r-1"
     assert (b"content-type", b"application/problem+json") in answer.headers
-
-
-@pytest.mark.parametrize(
-    ("make", "says"),
-    [
-        (refusals.NimNotInScope, "not for the NIM"),
-        (lambda: refusals.RoleNotAllowed("seller", "close"), "this key is a seller's"),
-        (refusals.WrongPassword, "the name or the password"),
-        (refusals.Misdirected, "the Host header"),
-        (lambda: refusals.TooManyRequests("slow down", 7), "slow down"),
-        (lambda: refusals.Unauthenticated("who"), "who"),
-        (errors.KeyReused, "used for another request"),
-        (lambda: errors.ZNumberUnknown("EL02000015-1"), "last-z EL02000015-1"),
-        (lambda: errors.CreditExceedsOriginal("EL02000015-1-2", 100, 150), "would come to 150"),
-        (lambda: errors.TooManyCashMoves(60, 5), "60 times an hour"),
-        (lambda: errors.InvalidRequest([FieldError("a", "unknown"), FieldError("b", "twice")]), "a: unknown; b: twice"),
-        (lambda: errors.MachineRefused("E:No amount!"), "E:No amount!"),
-        (lambda: errors.MachineOffline("gone", 3), "gone"),
-        (lambda: errors.MachineBusy("queue"), "queue"),
-        (lambda: errors.NothingDone(errors.LineLost("gone"), "nothing was closed"), "(gone); nothing was closed"),
-        (lambda: errors.MachineAttention("found"), "found"),
-        (errors.OutcomeNotStored, "cannot be stored"),
-    ],
-)
-def test_an_error_with_words_of_its_own_says_them(make: Callable[[], Exception], says: str) -> None:
-    """What is told of it begins with them; the till of a certification that waits for the disk is told what to do instead."""
-    assert says in str(make())
-    detail = json.loads(problem_answer(make(), "r-1").body)["detail"]
-    assert says in detail or detail.startswith("The machine certified the invoice")
 
 
 def test_an_invalid_request_is_told_in_the_language_of_its_till() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import cast
 from zoneinfo import ZoneInfo
 
@@ -16,8 +15,7 @@ from daemon.app.sandbox import REST, TillsFirst, sandbox_answers
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
 from daemon.store.store import Store
-from daemon.usecases.reports import journal as reading
-from daemon.usecases.reports.journal import JournalSource
+from daemon.store.tables.book.books import book_state, open_book
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 NIM = "EL02000015-1"
@@ -61,27 +59,6 @@ async def test_it_goes_on_when_the_till_has_its_answer() -> None:
     await asyncio.wait_for(passing, 60)
 
 
-async def test_a_long_reading_rests_for_a_till_at_any_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever machine's journal is gone through; without a till it goes on in the next turn of the loop."""
-    monkeypatch.setattr(reading, "REST", 3600.0)
-    other = Worker("live")
-    source = SimpleNamespace(till_waits=first_of(Worker("live"), other).till_waits)
-    async with asyncio.timeout(60):
-        await reading.make_way(cast("JournalSource", source))
-    other.waiting = 1
-    resting = asyncio.ensure_future(reading.make_way(cast("JournalSource", source)))
-    for _ in range(5):
-        await asyncio.sleep(0)
-    assert not resting.done()
-    resting.cancel()
-
-
-async def test_a_shop_that_never_stops_selling_does_not_stop_the_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has let tills go first for long enough."""
-    monkeypatch.setattr(sandbox, "LONGEST", 0.02)
-    await asyncio.wait_for(first_of(Worker("live", waiting=1)).let_pass(), 60)
-
-
 async def test_the_sandboxes_writes_let_tills_pass(tmp_path: Path) -> None:
     """Each of them is asked for anew, and is in the same ledger afterwards; reading waits for nobody."""
     passed: list[None] = []
@@ -92,13 +69,13 @@ async def test_the_sandboxes_writes_let_tills_pass(tmp_path: Path) -> None:
     store = await Store.open(tmp_path / "ledger.sqlite3", timezone=ZoneInfo("Africa/Ouagadougou"))
     try:
         ledger = store.sandbox_ledger(let_pass)
-        book = await ledger.open_book(NIM, "test")
+        book = await ledger.write(open_book, NIM, "test")
         assert len(passed) == 1
-        assert await ledger.state(book) == await store.ledger.state(book)
+        assert ledger.peek(book_state, book) == store.ledger.peek(book_state, book)
         assert len(passed) == 1
         await ledger.set_attention(book, "looked at", at=1)
         assert len(passed) == 2
-        assert (await store.ledger.state(book)).attention == "looked at"
+        assert (store.ledger.peek(book_state, book)).attention == "looked at"
     finally:
         await store.close()
 

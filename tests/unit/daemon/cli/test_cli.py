@@ -41,15 +41,6 @@ main()
 print([name for name in {HEAVY} if name in sys.modules], file=sys.stderr)
 """
 
-NEEDLESS = ("structlog", "rich", "daemon.store", "daemon.probe", "daemon.doctor.examine", "bridge.link")
-LOADED = """
-import sys
-from daemon.cli import main
-_, names, *sys.argv[1:] = sys.argv
-main()
-print([name for name in names.split(",") if name in sys.modules], file=sys.stderr)
-"""
-
 
 @pytest.fixture
 def mcfd(tmp_path):
@@ -80,19 +71,6 @@ def test_a_command_starts_without_the_heavy_half_of_the_house(mcfd):
     """`mcfd keys list` imports no web server, no HTTP client, no cryptography, no serial port, no log."""
     mcfd.ok("keys", "create", "--nim", "EL02000015-1")
     assert python(mcfd, LOOK, "keys", "list").stderr == "[]\n"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "needless"),
-    [
-        (["--help"], (*NEEDLESS, "daemon.settings", "asyncio", "sqlite3")),
-        (["machine", "--help"], NEEDLESS),
-        (["keys", "list", "--help"], NEEDLESS),
-    ],
-)
-def test_help_loads_next_to_nothing(mcfd, arguments, needless):
-    """What a command does is not needed to say what it does."""
-    assert python(mcfd, LOADED, ",".join(needless), *arguments).stderr == "[]\n"
 
 
 def test_wrong_use_is_2(mcfd):
@@ -154,19 +132,6 @@ def test_config_check(mcfd):
     assert mcfd.ok("config", "check") == f"{mcfd.config}: all is well (EL02000015-1)\n"
 
 
-def test_config_doc(mcfd):
-    """The page of the documentation comes from the command itself."""
-    assert mcfd.ok("config", "doc").startswith("# Configuration\n")
-
-
-def test_completion_comes_with_the_command(mcfd):
-    """A shell asks for its completion as click has it: `_MCFD_COMPLETE=bash_source mcfd`."""
-    done = mcfd.run(env={"_MCFD_COMPLETE": "bash_source"})
-    assert "_mcfd_completion" in done.stdout
-    words = mcfd.run(env={"_MCFD_COMPLETE": "bash_complete", "COMP_WORDS": "mcfd keys ", "COMP_CWORD": "2"})
-    assert {"plain,create", "plain,list", "plain,revoke"} <= set(words.stdout.split())
-
-
 def test_the_page_of_commands_names_them_all():
     """docs/commands.md has a line for every command there is."""
     page = (Path(__file__).parents[4] / "docs/commands.md").read_text()
@@ -176,15 +141,3 @@ def test_the_page_of_commands_names_them_all():
         below = command.commands if isinstance(command, click.Group) else {"": command}
         for verb in below:
             assert f"| `mcfd {name} {verb}".rstrip() in page
-
-
-def test_a_reader_that_has_enough(mcfd):
-    """`mcfd config doc | head -1` ends without a complaint."""
-    done = subprocess.run(
-        ["/bin/sh", "-c", f"{sys.executable.removesuffix('python')}mcfd config doc | head -1"],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=mcfd.environ(),
-    )
-    assert (done.stdout, done.stderr) == ("# Configuration\n", "")

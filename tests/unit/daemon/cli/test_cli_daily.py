@@ -6,12 +6,7 @@ import re
 import subprocess
 import sys
 
-import pytest
-from support.cli.command import NIM, Command
-from support.ledgers.ledger import Till, opened
-from support.shop import BIN
-
-from daemon.core.ledger.entries import CashMove
+from support.cli.command import NIM
 
 
 def plain(text):
@@ -33,13 +28,6 @@ def test_a_report_is_shown_as_it_is_printed(mcfd):
     assert mcfd.json("report", "x")["certs_count"] == 1
 
 
-def test_a_report_closes_nothing(mcfd):
-    """However often it is asked for."""
-    for _ in range(3):
-        mcfd.ok("report", "z")
-    assert mcfd.json("verify")["closures"] == 1
-
-
 def test_the_journal(mcfd):
     """Newest first, one line each; by number, by code, by range and by state, and as JSON whole records."""
     entries = mcfd.json("journal", "--from", "2020-01-01")
@@ -51,32 +39,6 @@ def test_the_journal(mcfd):
     french = mcfd.run("journal", "--from", "2020-01-01", env={"LC_ALL": "C.UTF-8"}).stdout
     assert french.startswith("HEURE")
     assert french.count("certifiée") == 3
-
-
-async def test_cash_in_the_journal(tmp_path):
-    """Movements of cash stand between the sales, newest first, with their Z; what was taken out is below 0. Not where a number or a
-    state is asked for, which only attempts have; and never more lines than were asked for."""
-    mcfd = Command(tmp_path)
-    async with opened(mcfd.ledger) as store:
-        till = await Till.of(store)
-        await moved(store, till, "deposit", 20_000)
-        await till.sell()
-        await store.ledger.aggregate(till.book)
-        await till.close()
-        await moved(store, till, "withdrawal", 5_000)
-    entries = mcfd.json("journal", "--from", "2020-01-01")
-    assert [(entry["state"], entry["zNumber"]) for entry in entries] == [
-        ("withdrawal", None),
-        ("certified", 1),
-        ("deposit", 1),
-    ]
-    assert [entry["state"] for entry in mcfd.json("journal", "--from", "2020-01-01", "--limit", "1")] == ["withdrawal"]
-    assert [entry["state"] for entry in mcfd.json("journal", "--from", "2020-01-01", "--state", "certified")] == [
-        "certified"
-    ]
-    french = mcfd.run("journal", "--from", "2020-01-01", env={"LC_ALL": "C.UTF-8"}).stdout
-    assert re.search(r"-5000 +retrait +Banque", french)
-    assert re.search(r"20000 +dépôt +1 +Banque", french)
 
 
 async def test_the_journal_as_a_file(mcfd):
@@ -94,11 +56,6 @@ async def test_the_journal_as_a_file(mcfd):
     assert not (mcfd.folder / "half").exists()
     wrong = mcfd.run("journal", "--format", "csv")
     assert (wrong.returncode, wrong.stderr.splitlines()[-1]) == (2, "mcfd: means something only with --output")
-
-
-async def moved(store, till, kind, amount):
-    move = CashMove(kind=kind, amount=amount, reason="Banque", operator_id="1", operator_name="Awa")
-    await store.ledger.move_cash(till.book, move, at=till.at, answer=lambda _: b"")
 
 
 def test_a_machine_is_named_short_or_not_at_all(mcfd):
@@ -131,39 +88,6 @@ def test_logs_are_readable(mcfd):
     assert "ATTENTION  l'horloge du boîtier est décalée" in french
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (["nonsense"], "mcfd: Pas de commande 'nonsense'."),
-        (["keys", "list", "--nonsense"], "mcfd: Pas d'option '--nonsense'."),
-        (["keys", "revoke"], "mcfd: Argument manquant 'ID'."),
-        (
-            ["report", "z", "douze"],
-            "mcfd: Valeur inadmissible pour '[NUMBER]': 'douze' n'est pas un nombre valide (integer).",
-        ),
-    ],
-)
-def test_click_speaks_french(mcfd, arguments, expected):
-    """On a French terminal wrong use is told in French, its usage line first and `mcfd:` in front of the fault."""
-    done = mcfd.run(*arguments, env={"LC_ALL": "C.UTF-8"})
-    assert done.returncode == 2
-    usage, *_, last = plain(done.stderr).splitlines()
-    assert usage.startswith("Usage : mcfd")
-    assert last.replace(" :", ":") == expected.replace(" :", ":")
-
-
-@pytest.mark.long
-def test_a_bar_at_a_terminal_and_nothing_in_a_pipe(mcfd):
-    """`verify` shows how far it is and how long it still takes where somebody looks; a script sees only the answer. `doctor` is coloured
-    at a terminal, and not with NO_COLOR."""
-    code, text = at_a_terminal(mcfd, "doctor")
-    assert code in {0, 1}
-    assert "\x1b[3" in text
-    assert "\x1b[" not in at_a_terminal(mcfd, "doctor", NO_COLOR="1")[1]
-    piped = mcfd.run("verify")
-    assert (piped.returncode, piped.stderr) == (0, "")
-
-
 def test_the_bar_has_a_total_and_the_time_left():
     """Each total its own bar; lines now and then where there is no terminal; JSON for the page."""
     script = "from daemon.cli.output import Progress\nwith Progress() as p:\n    p(1, 4)\n    p(3, 4)\n    p(5, 10)\n    p(10, 10)\n"
@@ -172,10 +96,6 @@ def test_the_bar_has_a_total_and_the_time_left():
     assert "100%" in text
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert done.stderr == ""
-
-
-def at_a_terminal(mcfd, *arguments, **env):
-    return watched([str(BIN / "mcfd"), *arguments], mcfd.environ(**env))
 
 
 def watched(command, env):

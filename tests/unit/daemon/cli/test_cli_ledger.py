@@ -2,11 +2,9 @@ import json
 import shutil
 from pathlib import Path
 
-import pytest
-from support.cli.command import NIM, Command, audited
+from support.cli.command import NIM, Command
 from support.ledgers.ledger import Till, opened, tamper
 
-from daemon.core.errors import ZNumberUnknown
 from daemon.store.sqlite.lock import LedgerLock
 
 DOCS = Path(__file__).parents[4] / "docs"
@@ -35,47 +33,6 @@ def test_a_changed_record(mcfd):
     output = mcfd.run("verify", "--json")
     assert output.returncode == 1
     assert '"ok": false' in output.stdout
-
-
-def test_what_is_wrong_is_told_in_the_language_of_the_terminal(mcfd):
-    """Each finding is a French sentence on a French terminal, with its values in it."""
-    tamper(mcfd.ledger, "UPDATE certification SET total_ttc = 1 WHERE seq = 2")
-    french = mcfd.run("verify", env={"LC_ALL": "C.UTF-8"}).stderr
-    assert (
-        f"mcfd: {NIM} (live)\N{NO-BREAK SPACE}: l'enregistrement 2 (facture 'S-2') ne continue pas la chaîne\n"
-        in french
-    )
-
-
-async def test_the_last_z_is_said_where_nobody_remembers_it(mcfd, tmp_path):
-    """After a restore onto an empty disk a Z is refused until `machine last-z` has said the last one on paper: the next one goes on after
-    it, and who said so is in the audit log. Where it is known nobody is asked, and nothing is changed."""
-    assert mcfd.refused(1, "machine", "last-z", NIM, "7") == f"nothing to enter: the last Z of {NIM} is 1"
-    copy, folder = tmp_path / "copy.sqlite3", tmp_path / "new"
-    mcfd.ok("backup", str(copy))
-    folder.mkdir()
-    new = Command(folder)
-    new.ok("restore", str(copy), "--yes")
-    async with opened(new.ledger) as store:
-        with pytest.raises(ZNumberUnknown) as refused:
-            await (await Till.of(store)).close()
-    assert f"mcfd machine last-z {NIM} NUMBER" in str(refused.value)
-    assert new.ok("machine", "last-z", NIM.partition("-")[0], "7") == f"the next Z of {NIM} is 8\n"
-    async with opened(new.ledger) as store:
-        assert (await (await Till.of(store)).close()).z_number == 8
-    (entry,) = audited(new, "z_number.said")
-    assert entry["detail"] == {"z_number": "7"}
-    assert new.json("verify")["ok"]
-
-
-def test_a_damaged_file(mcfd):
-    """A page of rubbish in the middle is found: exit 1, not a stack trace."""
-    content = bytearray(mcfd.ledger.read_bytes())
-    content[4096 * 3 : 4096 * 4] = b"\xff" * 4096
-    mcfd.ledger.write_bytes(content)
-    done = mcfd.run("verify")
-    assert done.returncode == 1
-    assert all(line.startswith("mcfd: ") for line in done.stderr.splitlines())
 
 
 def test_a_backup_is_verified_and_put_back(mcfd):
@@ -162,11 +119,6 @@ def test_at_a_terminal_it_asks_first(mcfd):
     assert mcfd.at_terminal(b"", "restore", str(copy), "--yes").returncode == 0
 
 
-def test_a_copy_that_cannot_be_written(mcfd):
-    """A folder that is not there is named, and nothing is left behind."""
-    assert "nowhere" in mcfd.refused(3, "backup", str(mcfd.folder / "nowhere" / "copy.sqlite3"))
-
-
 async def test_a_poisoned_time_is_repaired_with_the_daemon_stopped(mcfd):
     """`mcfd time show` names the book; `repair` is refused beside a daemon, says what it did, and the ledger verifies."""
     async with opened(mcfd.ledger) as store:
@@ -186,17 +138,6 @@ async def test_a_poisoned_time_is_repaired_with_the_daemon_stopped(mcfd):
     assert mcfd.json("verify")["ok"]
     assert mcfd.run("time", "repair", "--reason", "x", "--ahead", "soon").returncode == 2
     assert mcfd.ok("time", "accept").startswith("accepted")
-
-
-def test_restore_without_a_terminal_wants_a_yes(mcfd):
-    """A script that nobody watches replaces no ledger by itself."""
-    copy = mcfd.folder / "copy.sqlite3"
-    mcfd.ok("backup", str(copy))
-    before = mcfd.ledger.read_bytes()
-    done = mcfd.run("restore", str(copy))
-    assert done.returncode == 2
-    assert "without a terminal --yes is needed" in done.stderr
-    assert mcfd.ledger.read_bytes() == before
 
 
 async def test_each_machine_has_its_own_last_z(mcfd, tmp_path):

@@ -1,14 +1,14 @@
 import re
-import sys
 
 import pytest
 from support.cli.command import NIM, Command, audited
 from support.ledgers.ledger import START, Till, invoice, opened
-from support.shop import BIN, Machine
+from support.shop import Machine
 
 from bridge.port import open_port
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.tables.book import attempts
+from daemon.store.tables.book.books import book_state, open_book
 from daemon.store.tables.book.settlements import settlements
 
 OTHER = "EL02000016-1"
@@ -33,7 +33,7 @@ async def test_the_machines_and_what_the_ledger_knows(mcfd):
         till = await Till.of(store)
         await till.sell()
         await till.close()
-        await store.ledger.open_book(OTHER, "live")
+        await store.ledger.write(open_book, OTHER, "live")
     ours, other = mcfd.json("machine", "list")
     assert ours == {
         "nim": NIM,
@@ -57,7 +57,7 @@ async def test_the_machines_and_what_the_ledger_knows(mcfd):
 async def test_a_machine_in_attention_stands_out(mcfd):
     """What was found and the command that settles it stand below the list."""
     async with opened(mcfd.ledger) as store:
-        await store.ledger.set_attention(await store.ledger.open_book(NIM, "live"), "found this", at=1)
+        await store.ledger.set_attention(await store.ledger.write(open_book, NIM, "live"), "found this", at=1)
     assert mcfd.json("machine", "list")[0]["attention"] == "found this"
     assert f"{NIM}: found this\n  → mcfd machine settle {NIM}\n" in mcfd.ok("machine", "list")
 
@@ -67,7 +67,7 @@ async def test_a_spare_and_a_take_over_are_named(mcfd):
     with mcfd.config.open("a") as config:
         config.write(f'[[machine]]\nnim = "{OTHER}"\nport = "spare"\nspare_for = "{NIM}"\n')
     async with opened(mcfd.ledger) as store:
-        pair = [await store.ledger.open_book(nim, "live") for nim in (NIM, OTHER)]
+        pair = [await store.ledger.write(open_book, nim, "live") for nim in (NIM, OTHER)]
     assert f"\n{OTHER} is the spare of {NIM}\n" in mcfd.ok("machine", "list")
     first, spare = mcfd.json("machine", "list")
     assert (first["spare_for"], spare["spare_for"]) == (None, NIM)
@@ -154,9 +154,9 @@ async def disputed(mcfd):
 
 async def stored_attempt(mcfd: Command, number: str):
     async with opened(mcfd.ledger) as store:
-        book = await store.ledger.open_book(NIM, "live")
+        book = await store.ledger.write(open_book, NIM, "live")
         (settlement,) = await store.decisions.read(settlements, book)
-        return store.ledger.peek(attempts.find_number, book, number), await store.ledger.state(book), settlement
+        return store.ledger.peek(attempts.find_number, book, number), store.ledger.peek(book_state, book), settlement
 
 
 def settled_events(mcfd: Command) -> list[dict[str, str]]:
@@ -178,50 +178,6 @@ async def test_the_machine_did_certify(disputed):
     disputed.ok("verify")
     assert disputed.json("machine", "settle") == {"settled": False, "attention": None}
     assert disputed.ok("machine", "settle") == "nothing to settle: no machine is in attention\n"
-
-
-async def test_what_the_machine_has_certified_is_not_said_to_be_free(disputed):
-    """`not-certified` looks at the evidence: the machine's last invoice is this one."""
-    done = disputed.run("machine", "settle", "--decision", "not-certified", "--reason", "the receipt never came")
-    assert (done.returncode, "it did certify it" in done.stderr) == (1, True)
-
-
-async def test_the_machine_did_not_certify(disputed):
-    """`not-certified`: the number is free again, and the decision is in the ledger."""
-    async with opened(disputed.ledger) as store:
-        till = await Till.of(store)
-        await store.ledger.keep_evidence(till.book, till.state(invoice("X-1")), at=till.at)
-    arguments = ("machine", "settle", "--decision", "not-certified", "--reason", "the receipt never came")
-    assert disputed.json(*arguments)["decision"] == "not-certified"
-    record, state, settlement = await stored_attempt(disputed, "D-1")
-    assert record is None
-    assert (state.attention, settlement.decision) == ("", "abandoned")
-    assert settled_events(disputed) == [
-        {"decision": "not-certified", "number": "D-1", "reason": "the receipt never came"}
-    ]
-    disputed.ok("verify")
-
-
-async def test_nothing_is_entered_that_the_machine_did_not_say(mcfd):
-    """When the machine's last invoice is another one, its code cannot become that of ours: exit 1, nothing written."""
-    async with opened(mcfd.ledger) as store:
-        till = await Till.of(store)
-        attempt_id = await till.begin(invoice("D-1"))
-        await store.ledger.dispute(till.book, attempt_id, "unknown", at=till.at)
-    settling = ("machine", "settle", "--reason", "x", "--decision")
-    without = mcfd.run(*settling, "certified")
-    async with opened(mcfd.ledger) as store:
-        await store.ledger.keep_evidence(till.book, till.state(invoice("D-1", amounts=(("B", 999),))), at=till.at)
-    other_total = mcfd.run(*settling, "certified")
-    adopting = mcfd.run(*settling, "adopt")
-    async with opened(mcfd.ledger) as store:
-        assert (await store.ledger.state(till.book)).attention == "unknown"
-        assert not await store.decisions.read(settlements, till.book)
-    assert settled_events(mcfd) == []
-    assert without.returncode == other_total.returncode == adopting.returncode == 1
-    assert "it is not known what the machine says" in without.stderr
-    assert "is not D-1 with this total" in other_total.stderr
-    assert "possible: certified | not-certified" in adopting.stderr
 
 
 CODE = "7Q2M-K4ZP-ABCD-EFGH-IJKL-MN27"
@@ -258,16 +214,6 @@ async def test_what_stands_on_the_machine_s_paper_is_entered(mcfd):
     mcfd.ok("verify")
 
 
-async def test_at_a_terminal_the_paper_is_asked_for(mcfd):
-    """Code, time and counters, once the machine's last invoice is seen to be another one."""
-    time = await behind_a_stranger(mcfd)
-    typed = f"certified\n{CODE}\n{time}\n\nvu sur le ticket\n"
-    done = mcfd.at_terminal(typed.encode(), "machine", "settle", LC_ALL="fr_FR.UTF-8")
-    assert done.returncode == 0, done.stdout + done.stderr
-    record, _, settlement = await stored_attempt(mcfd, "D-1")
-    assert (record.state, settlement.reason) == ("certified", "vu sur le ticket")
-
-
 @pytest.mark.parametrize("is_printed", [True, False])
 async def test_a_time_that_cannot_be_is_entered_once_it_is_confirmed(mcfd, is_printed):
     """The machine's clock was wrong: whoever has its paper says so, at the terminal or beforehand, and the audit log has it; a typing error ends there."""
@@ -295,24 +241,6 @@ async def test_a_case_that_is_not_the_one_that_was_shown_is_not_decided(disputed
     disputed.ok(*settling, output)
 
 
-async def test_a_ledger_behind_its_machine(mcfd):
-    """`adopt`: the machine's counters and last invoice's number are taken over; what is in no total, that one too, is unexplained."""
-    async with opened(mcfd.ledger) as store:
-        till = await Till.of(store)
-        await till.sell()
-        till.word(invoice("X-1"))
-        till.word(invoice("X-2"))
-        await store.ledger.set_attention(till.book, "2 invoices more", at=till.at)
-        await store.ledger.keep_evidence(till.book, till.state(invoice("X-2")), at=till.at)
-    mcfd.ok("machine", "settle", "--decision", "adopt", "--reason", "an old backup was put back")
-    record, state, settlement = await stored_attempt(mcfd, "X-2")
-    assert (record.state, record.total_ttc) == ("certified", 15000)
-    assert (state.counters.fvc, state.last_number, state.unexplained) == (3, "X-2", 2)
-    assert settlement.decision == "adopted"
-    assert settled_events(mcfd) == [{"decision": "adopt", "number": "X-2", "reason": "an old backup was put back"}]
-    mcfd.ok("verify")
-
-
 async def test_the_machine_itself_is_asked_when_it_can_be(disputed, machine):
     """With the port free the machine's fresh word goes before the one that was kept: this one never saw D-1."""
     done = disputed.run("machine", "settle", "--decision", "certified", "--reason", "x")
@@ -337,8 +265,3 @@ async def test_at_a_terminal_it_is_asked(disputed):
     assert "Décision" in done.stdout
     record, _, settlement = await stored_attempt(disputed, "D-1")
     assert (record.state, settlement.reason) == ("certified", "vu sur le journal")
-
-
-def test_python_is_the_one_of_the_tests():
-    """The commands under test run on the interpreter that runs the tests."""
-    assert (BIN / "mcfd").read_text().startswith(f"#!{sys.executable}")

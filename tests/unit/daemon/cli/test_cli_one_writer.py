@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import re
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,7 +13,6 @@ import pytest
 from support.cli.command import NIM, Command, audited
 from support.cli.table import TABLE
 from support.shop import Shop, invoice
-from support.tools import need
 
 from common.sockets import bind_unix
 from daemon.store.sqlite.lock import LedgerLock
@@ -78,51 +74,6 @@ def test_beside_a_daemon_no_command_opens_the_ledger_to_write(tmp_path: Path, mo
         assert mcfd.json("audit")["ok"]
         shop.use_key(mcfd.ok("keys", "create", "--nim", NIM).strip())
         assert shop.certify(invoice("F-2")).status_code == 200
-
-
-CHANGES = (
-    ("keys", "create", "--nim", NIM),
-    ("keys", "revoke", "1"),
-    ("users", "disable", "awa"),
-    ("backup", "copy.sqlite3"),
-    ("verify",),
-    ("time", "accept"),
-    ("restore", "--yes", "copy.sqlite3"),
-)
-"""One of each kind that changes something, or is refused."""
-BY_ITSELF = """
-from daemon.store.sqlite.lock import LedgerLock
-LedgerLock.acquire = classmethod(lambda cls, ledger, **_: cls())
-"""
-"""The deliberate mistake: a command takes the ledger without its lock, and so never hears of the daemon."""
-CALLS = "write,pwrite64,writev,pwritev,pwritev2,ftruncate,fallocate,unlink,unlinkat,rename,renameat,renameat2"
-
-
-def written(shop: Shop, command: tuple[str, ...], before: str = "") -> list[str]:
-    """The system calls, of the command and of whatever it starts, that changed the ledger or its log."""
-    need("strace")
-    log = shop.folder / "calls"
-    program = f"{before}\nimport sys\nfrom daemon.cli import main\nsys.argv = ['mcfd', *sys.argv[1:]]\nmain()"
-    traced = ["strace", "-f", "-y", "-e", f"trace={CALLS}", "-o", str(log), sys.executable, "-c", program, *command]
-    environ = {**os.environ, "MCFD_CONFIG": str(shop.config_file), "LC_ALL": "C.UTF-8"}
-    subprocess.run(
-        traced, env=environ, cwd=shop.folder, input="", capture_output=True, text=True, timeout=120, check=False
-    )
-    files = re.compile(rf"{re.escape(str(shop.ledger))}(?:-wal)?[>\"]")
-    return [line for line in log.read_text().splitlines() if files.search(line)]
-
-
-def test_beside_a_daemon_no_system_call_of_a_command_changes_the_ledger(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As the kernel sees it: neither the file nor its log is written, cut, renamed or removed by anybody but the daemon. The deliberate mistake of a command
-    that writes by itself is seen."""
-    with box(tmp_path, monkeypatch) as (shop, mcfd):
-        mcfd.run("users", "create", "awa", "--role", "seller", "--password-stdin", stdin="un mot de passe\n")
-        for command in CHANGES:
-            assert written(shop, command) == [], command
-        assert len(shop.events("command.done")) >= 5
-        assert written(shop, ("keys", "create", "--nim", NIM), BY_ITSELF) != []
 
 
 def test_a_command_that_loses_the_daemon_says_so(tmp_path: Path) -> None:

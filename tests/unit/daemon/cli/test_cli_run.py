@@ -5,26 +5,6 @@ from support.cli.command import CONFIG, NIM, Command
 from support.shop import Machine, Shop, invoice, wait_for
 
 
-def test_it_runs_until_it_is_told_to_stop(tmp_path):
-    """Ready, then SIGTERM: exit 0, and the log is JSON on stderr; the level is the environment's."""
-    with Shop(tmp_path, environ={"MCFD_LOGS_LEVEL": "info"}) as shop:
-        shop.start()
-        assert shop.http.get("/health/live").status_code == httpx.codes.OK
-        assert shop.stop_daemon() == 0
-        assert shop.events("daemon.started")[0]["port"] == shop.port
-        assert shop.events("daemon.stopped")
-
-
-def test_one_ledger_one_daemon(tmp_path):
-    """A second daemon on the same ledger ends with 3, and says which process holds it; the first one goes on."""
-    with Shop(tmp_path) as shop:
-        shop.start()
-        second = shop.mcfd("run")
-        assert second.returncode == 3
-        assert f"process {shop.pid}" in second.stderr
-        assert shop.http.get("/health/ready").status_code == httpx.codes.OK
-
-
 def test_a_port_that_is_taken(tmp_path):
     """Exit 3, and one line with the address and why."""
     with socket.socket() as other:
@@ -34,14 +14,6 @@ def test_a_port_that_is_taken(tmp_path):
         done = Command(tmp_path, f"[server]\nport = {port}\n{CONFIG}").run("run")
     assert done.returncode == 3
     assert f"cannot listen on 127.0.0.1 port {port}: Address already in use" in done.stderr
-
-
-def test_a_secret_that_is_not_there(tmp_path):
-    """The start is refused with 2 before anything is opened."""
-    upstream = '[upstream]\nkind = "https"\nurl = "https://hq.example"\nsecret_file = "s"\n'
-    mcfd = Command(tmp_path, CONFIG + upstream)
-    assert mcfd.refused(2, "run").startswith(f"{mcfd.config}: upstream.secret_file: {tmp_path}/s cannot be read")
-    assert not mcfd.ledger.exists()
 
 
 def test_settled_while_the_daemon_runs(tmp_path):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import subprocess
-from contextlib import closing
 
 import pytest
 from support.cli.command import NIM, Command
@@ -13,6 +11,7 @@ from support.ledgers.ledger import opened
 from support.shop import BIN
 
 from common.passwords import fits
+from daemon.store.tables.people import find_person
 
 
 @pytest.fixture
@@ -32,7 +31,7 @@ async def test_a_person_from_first_to_last(mcfd):
     assert (again.returncode, again.stderr) == (1, "mcfd: awa exists already\n")
     assert mcfd.run("users", "passwd", "awa", "--password-stdin", stdin="riz et haricots\n").returncode == 0
     async with opened(mcfd.ledger) as store:
-        found = store.people.find("awa")
+        found = store.ledger.peek(find_person, "awa")
         assert found is not None
         assert fits("riz et haricots", found[1])
     mcfd.ok("users", "disable", "awa")
@@ -93,19 +92,6 @@ def test_what_is_no_person(mcfd, arguments, stdin):
     """A name, role or password that cannot be, or no way to ask for one: exit 2, nothing made."""
     assert mcfd.run("users", "create", *arguments, stdin=stdin).returncode == 2
     assert not mcfd.ledger.exists()
-
-
-def test_an_audit_log_that_was_changed(mcfd):
-    """Exit 1, and the entry is named; the entries are shown all the same."""
-    mcfd.ok("keys", "create", "--nim", NIM)
-    mcfd.ok("keys", "create", "--nim", NIM)
-    with closing(sqlite3.connect(mcfd.ledger)) as ledger, ledger:
-        ledger.execute("UPDATE audit SET actor = 'shell:other' WHERE id = 1")
-    done = mcfd.run("audit")
-    assert done.returncode == 1
-    assert "entry 1 does not follow" in done.stderr
-    assert "other (terminal)" in done.stdout
-    assert mcfd.run("verify").returncode == 1
 
 
 def test_keys_with_a_role_and_an_end(mcfd):

@@ -116,16 +116,6 @@ async def test_it_connects_and_looks_at_the_machine() -> None:
     assert notes.reasons == [f"up {NIM}"]
 
 
-async def test_between_two_beats_the_machine_is_left_alone() -> None:
-    """However often others have their turn."""
-    notes = Notes()
-    async with running_line(Cable(standing()), notes, heartbeat=3600):
-        await notes.until(lambda: notes.machine)
-        for _ in range(100):
-            await asyncio.sleep(0)
-    assert notes.beats == 0
-
-
 async def test_a_pulled_cable_is_noticed_and_the_machine_found_again() -> None:
     """Lost once, tried until it is there, and connected anew: another connection, the same machine."""
     cable, notes = Cable(standing()), Notes()
@@ -204,24 +194,6 @@ async def test_what_hinders_the_keeper_is_tried_again(trouble: Exception, expect
     assert len(failed) == (0 if isinstance(trouble, StorageFull) else 1)
 
 
-async def test_a_port_that_fails_in_a_way_nobody_foresaw_is_tried_again() -> None:
-    """Also before there is a line at all."""
-    session, tries = standing(), []
-
-    def open_port() -> Port:
-        tries.append(1)
-        if len(tries) < 3:
-            raise RuntimeError("unforeseen")
-        return MemoryPort(session)
-
-    notes = Notes()
-    cable = Cable(session)
-    cable.open = open_port  # type: ignore[method-assign]  # this cable is odd
-    with capture_logs():
-        async with running_line(cable, notes):
-            await notes.until(lambda: notes.machine)
-
-
 async def test_trouble_is_logged_when_it_begins_and_when_it_ends() -> None:
     """Twenty tries, one line; and the line that says it is over says what it was."""
     cable, notes = Cable(None), Notes()
@@ -238,12 +210,3 @@ async def test_trouble_is_logged_when_it_begins_and_when_it_ends() -> None:
     rows = [(line["event"], line.get("reason") or line.get("after")) for line in lines if line["event"] in heads]
     reason = "/dev/mcf: there is no such device"
     assert rows == [("line.down", reason), ("line.up", reason)]
-
-
-async def test_the_port_is_closed_at_the_end() -> None:
-    """Cancelled in the middle: no port is left behind."""
-    cable, notes = Cable(standing()), Notes()
-    async with running_line(cable, notes):
-        await notes.until(lambda: notes.machine)
-    assert cable.port
-    assert not cable.port._usable

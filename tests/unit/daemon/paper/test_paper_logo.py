@@ -2,17 +2,15 @@
 
 import base64
 import contextlib
-import io
 import re
 import tracemalloc
 
-import png as pypng
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from paper_samples import SALE, record, shop
 from support.paper.escpos import printed
-from support.paper.png import chunk, png
+from support.paper.png import png
 
 from daemon.paper.escpos import as_escpos
 from daemon.paper.html import as_html
@@ -73,23 +71,6 @@ def test_a_large_logo_is_made_smaller(width, dots):
     assert set(wide[0]) == set(tall[0]) == {"#"}
 
 
-def test_an_interlaced_logo_is_read():
-    """A logo for the web is often saved so."""
-    file = io.BytesIO()
-    pypng.Writer(9, 9, greyscale=True, interlace=True).write(
-        file, [[255 * (dot != "#") for dot in row] for row in CROSS]
-    )
-    (picture,) = printed(as_escpos(document(file.getvalue()), 48)).pictures
-    assert [row[:9] for row in picture] == CROSS
-
-
-def test_grey_is_as_dense_as_it_is_dark():
-    """A quarter of the dots for a light grey, three quarters for a dark one; none for white."""
-    for shade, share in ((191, 0.25), (64, 0.75), (255, 0.0)):
-        (picture,) = printed(as_escpos(document(png([[shade] * 64 for _ in range(64)])), 48)).pictures
-        assert sum(row.count("#") for row in picture) / 64**2 == pytest.approx(share, abs=0.02)
-
-
 def test_the_logo_stands_above_everything():
     """On paper and in a browser it is the first thing; as text there is none, and nothing else changes."""
     with_logo, without = document(KINDS["grey"]), document(b"")
@@ -130,19 +111,6 @@ def test_a_bomb_is_not_unpacked():
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 5_000_000
-
-
-@given(
-    name=st.sampled_from([b"IHDR", b"PLTE", b"tRNS", b"gAMA", b"bKGD", b"sBIT", b"pHYs", b"IDAT", b"IEND"]),
-    content=st.binary(max_size=40),
-)
-def test_any_chunk_is_a_picture_or_a_reason(name, content):
-    """Chunks that are well formed and say anything."""
-    file = (
-        GOOD[:33] + chunk(name, content) + GOOD[33:] if name != b"IHDR" else GOOD[:8] + chunk(name, content) + GOOD[33:]
-    )
-    with contextlib.suppress(NotAPicture):
-        read_png(file)
 
 
 @given(at=st.integers(0, len(GOOD) - 1), byte=st.binary(max_size=2))

@@ -18,7 +18,6 @@ from daemon.paper.escpos import CODE_PAGES, as_escpos
 from daemon.paper.html import as_html
 from daemon.paper.invoice import invoice_document
 from daemon.paper.layout import WIDTHS, Document, Element, Logo, Pair, QrCode, Table, TextLine, Title, as_text, rows
-from daemon.paper.letters import sum_of
 from daemon.paper.shop import Style
 
 TICKETS = Path(__file__).parent / "tickets"
@@ -70,18 +69,6 @@ def test_html_is_the_page_of_the_folder():
     assert head.startswith('<!doctype html>\n<html lang="fr">\n')
     assert "<title>FV-2026-0001</title>" in head
     compare("every-element.fr.html", body.removesuffix("</body>\n</html>\n"))
-
-
-@pytest.mark.parametrize(
-    ("width", "paper", "inner", "font"), [(32, 58, 50, "2.6"), (42, 80, 72, "3"), (48, 80, 72, "3")]
-)
-def test_the_page_is_as_wide_as_the_paper(width, paper, inner, font):
-    """Printed by a browser, it fills a roll of 58 or 80 mm, in letters that fit it."""
-    style = as_html(documents("fr")["sale"], width).partition("<style>")[2].partition("</style>")[0]
-    assert f"@page {{ size: {paper}mm auto; margin: 0 }}" in style
-    assert f"body {{ width: {inner}mm;" in style
-    assert f"font: {font}mm/1.35 " in style
-    assert "%" not in style.replace("width: 100%", "")
 
 
 @pytest.mark.parametrize("language", ["fr", "en"])
@@ -148,13 +135,6 @@ def test_a_machine_s_cents_are_printed_as_it_told_them():
     result = msgspec.structs.replace(certified, invoice=msgspec.structs.replace(certified.invoice, taxes=(line,)))
     text = as_text(invoice_document(result, shop(), Style("fr")), 48).replace("\N{NO-BREAK SPACE}", " ")
     assert "12 711,86   2 288,14   15 000" in text
-
-
-def test_an_amount_in_letters_elides():
-    """SFE 3 t: d'un million, de deux millions."""
-    assert sum_of(1_000_000, "fr") == "d'un million de francs CFA"
-    assert sum_of(1, "fr") == "d'un franc CFA"
-    assert sum_of(11, "fr") == "de onze francs CFA"
 
 
 def test_a_sandbox_ticket_is_no_invoice():

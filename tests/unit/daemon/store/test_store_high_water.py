@@ -19,21 +19,6 @@ def test_a_book_is_named_by_machine_mode_and_taxpayer() -> None:
     assert book_name("EL02000015-2", "live", "99999999Z") != BOOK
 
 
-def test_what_was_reserved_and_given_is_there_for_the_next_process(tmp_path: Path) -> None:
-    """Durable at each step, one number after the other; a reservation is not yet a number."""
-    ledger = tmp_path / "ledger"
-    marks = HighWater(ledger)
-    assert read_marks(ledger) is None
-    marks.reserve(BOOK, 5)
-    assert (HighWater(ledger).highest(BOOK), HighWater(ledger).reserved(BOOK)) == (4, 5)
-    marks.give(BOOK, 5)
-    marks.revoke(b"\x01\x02")
-    again = HighWater(ledger)
-    assert (again.highest(BOOK), again.reserved(BOOK), again.marks.revoked) == (5, 0, {"0102"})
-    again.give(BOOK, 3)
-    assert again.highest(BOOK) == 5
-
-
 def test_nothing_is_written_that_is_known_already(tmp_path: Path) -> None:
     """A number given again, a key revoked again: no fsync."""
     marks = HighWater(tmp_path / "ledger")
@@ -43,22 +28,6 @@ def test_nothing_is_written_that_is_known_already(tmp_path: Path) -> None:
     marks.give(BOOK, 5)
     marks.revoke(b"\x01")
     assert mark_path(tmp_path / "ledger").stat().st_ino == before
-
-
-def test_a_book_without_a_z_is_known_too(tmp_path: Path) -> None:
-    """A ledger that vanishes before its first Z leaves a trace."""
-    marks = HighWater(tmp_path / "ledger")
-    assert not marks.knows(BOOK)
-    marks.meet(BOOK)
-    assert HighWater(tmp_path / "ledger").knows(BOOK)
-
-
-def test_a_meeting_changes_no_number(tmp_path: Path) -> None:
-    """What is given or reserved in that book stays so."""
-    marks = HighWater(tmp_path / "ledger")
-    marks.reserve(BOOK, 5)
-    marks.meet(BOOK)
-    assert read_marks(tmp_path / "ledger") == Marks({BOOK: Mark(4, 5)})
 
 
 def test_two_books_are_written_by_two_threads(tmp_path: Path) -> None:

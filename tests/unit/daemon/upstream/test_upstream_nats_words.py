@@ -200,6 +200,13 @@ async def test_a_server_that_refuses_the_connection(tmp_path: Path, hello: bytes
         assert await receiver.announce(b"{}", nim=NIM) is None
 
 
+def test_damaged_credentials_stop_the_start(tmp_path: Path) -> None:
+    """With the key of the configuration and the file."""
+    (tmp_path / "box.creds").write_text("nothing")
+    with pytest.raises(BadOptions, match=r"^upstream\.credentials_file .*box\.creds: no NATS credentials in it$"):
+        jetstream.open_receiver(Options(url="nats://127.0.0.1:1", credentials_file=tmp_path / "box.creds"))
+
+
 async def test_credentials_that_are_damaged_later(tmp_path: Path) -> None:
     """A closure is tried again, since the file is mended some day; whoever tries out the configuration hears that it is the file."""
     file = tmp_path / "box.creds"
@@ -209,23 +216,3 @@ async def test_credentials_that_are_damaged_later(tmp_path: Path) -> None:
     text = f"upstream.credentials_file {file}: no NATS credentials in it"
     assert await deliver(receiver) == Again(text)
     assert await receiver.trial(b"{}", event_id="0b9f", nim=NIM) == DeliveryRefused(text)
-
-
-def test_damaged_credentials_stop_the_start(tmp_path: Path) -> None:
-    """With the key of the configuration and the file."""
-    (tmp_path / "box.creds").write_text("nothing")
-    with pytest.raises(BadOptions, match=r"^upstream\.credentials_file .*box\.creds: no NATS credentials in it$"):
-        jetstream.open_receiver(Options(url="nats://127.0.0.1:1", credentials_file=tmp_path / "box.creds"))
-
-
-async def test_each_server_is_tried(tmp_path: Path) -> None:
-    """Two that are down stand before one that takes the closure."""
-    async with serving(tmp_path, TAKEN) as (server, receiver):
-        (url,) = receiver.servers
-        options = Options(
-            url=f"nats://127.0.0.1:1, nats://127.0.0.1:2,{url}", key_files=(tmp_path / "upstream.key",), timeout=60.0
-        )
-        other = jetstream.open_receiver(options)
-        assert await deliver(other) == Delivered()
-        await other.aclose()
-        assert server.connections == 1

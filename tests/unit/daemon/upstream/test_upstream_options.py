@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
-import httpx
 import pytest
 from support.receivers.authority import Authority
 
-import daemon.upstream
-from common.wire.upstream_kinds import KINDS, UpstreamKind
-from daemon.core.delivery import Delivered
-from daemon.upstream import https
+from common.wire.upstream_kinds import KINDS
 from daemon.upstream.https import HttpsReceiver
 from daemon.upstream.nats import NatsReceiver
 from daemon.upstream.options import BadOptions, Options, generate, open_receiver
@@ -99,12 +92,6 @@ async def test_nats_needs_a_key():
         open_receiver("nats", Options(url="nats://127.0.0.1"))
 
 
-async def test_unknown_kind():
-    """A kind that is not in the table is named together with those that are."""
-    with pytest.raises(BadOptions, match="'kafka' is none of https, nats"):
-        open_receiver("kafka", Options(url="kafka://hq.example"))
-
-
 async def test_nats_is_plain_only_on_this_box(key):
     """tls:// always encrypts; nats:// may be plain on loopback, and elsewhere with the explicit setting."""
     for url, allowed, servers in [
@@ -119,34 +106,6 @@ async def test_nats_is_plain_only_on_this_box(key):
         await receiver.aclose()
 
 
-THIRD = """
-from daemon.core.delivery import Delivered
-
-def open_receiver(options):
-    return Folder(options.url)
-
-class Folder:
-    def __init__(self, url):
-        self.taken = []
-
-    async def deliver(self, event, *, report_id, subject, nim):
-        self.taken.append(report_id)
-        return Delivered()
-
-    async def aclose(self):
-        pass
-"""
-
-
-async def test_a_third_kind_is_one_file_and_one_line(tmp_path, monkeypatch):
-    """A module with `open_receiver` and its line in the table are all that another kind of headquarters takes."""
-    (tmp_path / "folder.py").write_text(THIRD)
-    monkeypatch.setattr(daemon.upstream, "__path__", [*daemon.upstream.__path__, str(tmp_path)])
-    monkeypatch.setitem(KINDS, "folder", UpstreamKind(("file",)))
-    receiver = open_receiver("folder", Options(url="/mnt/closures"))
-    assert await receiver.deliver(b"{}", report_id="r", subject="closure", nim="EL02000015-1") == Delivered()
-
-
 @pytest.mark.parametrize("kind", KINDS)
 async def test_an_authority_that_cannot_be_read(tmp_path, key, kind):
     """tls_ca is checked at the start: there, and certificates in it; what is wrong with it is told."""
@@ -158,50 +117,7 @@ async def test_an_authority_that_cannot_be_read(tmp_path, key, kind):
     await open_receiver(kind, Options(url=url, key_files=key, tls_ca=Authority(tmp_path).path)).aclose()
 
 
-@pytest.mark.parametrize(
-    ("url", "has_own", "trusted"),
-    [
-        ("https://hq.example/", True, ["shop"]),
-        ("https://hq.example/", False, ["system"]),
-        ("http://127.0.0.1/", True, ["shop"]),
-        ("http://127.0.0.1/", False, []),
-    ],
-)
-async def test_whom_a_connection_trusts(tmp_path, monkeypatch, url, has_own, trusted):
-    """The authority that is configured, else those of the system; nobody where nothing is encrypted, since to read them takes a while."""
-    own, system = (Authority(tmp_path, name) for name in ("shop", "system"))
-    monkeypatch.setenv("SSL_CERT_FILE", str(system.path))
-    monkeypatch.setattr(httpx, "AsyncClient", contexts := Contexts(httpx.AsyncClient))
-    (tmp_path / "till.secret").write_text("whsec_" + "a" * 44)
-    options = Options(url=url, key_files=(tmp_path / "till.secret",), tls_ca=own.path if has_own else None)
-    for opened in (https.open_receiver, https.open_webhook):
-        await opened(options).aclose()
-        context = contexts.pop()
-        assert context.check_hostname
-        names = [dict(pair for (pair,) in each["subject"])["commonName"] for each in context.get_ca_certs()]
-        assert [name for name in ("shop", "system") if name in names] == trusted
-
-
-class Contexts(list):
-    """Writes down what each client trusts."""
-
-    def __init__(self, client):
-        self._client = client
-
-    def __call__(self, *, verify, **options):
-        self.append(verify)
-        return self._client(**options)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_nothing_is_imported_before_it_is_configured(kind):
-    """The table costs no HTTP or NATS client; opening one kind does not bring the other's."""
-    modules = {"https": "httpx", "nats": "common.wire.nats_client"}
-    program = (
-        "import sys\nfrom daemon.upstream.options import open_receiver\nfrom daemon.upstream.options import Options\n"
-        "assert not {'httpx', 'common.wire.nats_client'} & set(sys.modules)\n"
-        f"try: open_receiver({kind!r}, Options(url='none'))\nexcept ValueError: pass\n"
-        f"assert {{'httpx', 'common.wire.nats_client'}} & set(sys.modules) == {{{modules[kind]!r}}}\n"
-    )
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=False)
-    assert run.returncode == 0, run.stderr
+async def test_unknown_kind():
+    """A kind that is not in the table is named together with those that are."""
+    with pytest.raises(BadOptions, match="'kafka' is none of https, nats"):
+        open_receiver("kafka", Options(url="kafka://hq.example"))

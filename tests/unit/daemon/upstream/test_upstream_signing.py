@@ -86,11 +86,6 @@ def test_keygen_keeps_to_itself(tmp_path):
     assert path.read_text() == written
 
 
-def test_every_key_is_another(tmp_path):
-    """Two key pairs differ."""
-    assert generate(tmp_path / "a") != generate(tmp_path / "b")
-
-
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
@@ -135,12 +130,6 @@ def test_the_time_of_a_signature(now, since, signed):
     assert signing_time(now, since) == signed
 
 
-def test_a_missing_key_file(tmp_path):
-    """A file that is not there is named."""
-    with pytest.raises(BadOptions, match="No such file"):
-        read_keys([tmp_path / "upstream.secret"])
-
-
 def test_keys_do_not_show_in_a_repr():
     """A key in a log line or traceback is an address, no secret: neither as bytes nor in hex, base64 or numbers."""
     shared, private = base64.b64decode(SECRET.removeprefix("whsec_")), b"hunter2!" * 4
@@ -149,3 +138,9 @@ def test_keys_do_not_show_in_a_repr():
         numbers = str(list(secret[:6]))[1:-1]
         for form in (repr(secret[:6])[2:-1], secret[:6].hex(), base64.b64encode(secret[:6]).decode(), numbers):
             assert form not in result
+
+
+def test_a_missing_key_file(tmp_path):
+    """A file that is not there is named."""
+    with pytest.raises(BadOptions, match="No such file"):
+        read_keys([tmp_path / "upstream.secret"])

@@ -13,7 +13,7 @@ from avepay.mcf.webhooks import Webhooks
 from standardwebhooks import Webhook
 
 from common.wire.signing import sign
-from daemon.upstream.https import SIGNATURE, HttpsReceiver, open_webhook, read_secret, standard_key
+from daemon.upstream.https import SIGNATURE, HttpsReceiver, open_webhook, standard_key
 from daemon.upstream.options import BadOptions, Options
 
 BODY = '{"type":"cert.issued","data":{"name":"Éts"}}'.encode()
@@ -69,12 +69,6 @@ def test_a_webhook_is_never_plain_beyond_this_box(secret: Path) -> None:
     secret.write_text(STANDARD)
     with pytest.raises(BadOptions, match="allow_plain_http"):
         open_webhook(Options(url="http://till.example", key_files=(secret,)))
-
-
-def test_blank_lines_are_no_secret(secret: Path) -> None:
-    """An editor's last line end and white space do not belong to it."""
-    secret.write_text("\n  whsec_abc  \n\n")
-    assert read_secret(secret) == "whsec_abc"
 
 
 @pytest.mark.parametrize(("text", "is_taken"), [("x" * 16, True), ("x" * 15, False), ("é" * 8, True), ("é" * 7, False)])

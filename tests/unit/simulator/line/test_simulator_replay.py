@@ -12,7 +12,7 @@ from bridge.commands import AddItem, OpenInvoice, Pay, ReadSubtotal, SetCustomer
 from bridge.errors import Refused
 from bridge.link import Link
 from bridge.machine import LinkedMachine, handshake
-from bridge.recording.recording import Recorder, Recording, header, read, written
+from bridge.recording.recording import Recorder, header, read, written
 from simulator.line.faults import FaultPlan
 from simulator.line.memory_port import MemoryPort
 from simulator.line.replay import Replay
@@ -119,22 +119,6 @@ async def test_what_was_not_recorded_is_refused_and_told() -> None:
         await sell(link, "F-3")
     assert any("C3h" in difference for difference in differences)
     link.close()
-
-
-async def test_another_invoice_number_gets_the_recorded_answer_and_is_told() -> None:
-    """The same command with other data."""
-    text, _ = await recorded()
-    now, differences = await played(text, ("F-9", "F-2"))
-    assert len(now) == 5
-    assert len(differences) == 1
-    assert "C0h came with other data" in differences[0]
-
-
-def test_a_recording_without_requests_says_so() -> None:
-    """A wrong file is no silent machine."""
-    differences: list[str] = []
-    Replay(Recording({}, (), (), ()), differences.append)
-    assert differences == ["there is no request in this recording"]
 
 
 @pytest.mark.parametrize("first_seq", range(0x20, 0x80, 3))

@@ -105,9 +105,3 @@ def test_syn_comes_every_100_ms_meanwhile():
     assert [is_syn(event) for event in found] == [True, True, True, False]
     times = [output.at - start for output in wire.outputs if isinstance(output, Sent) and is_syn(*events(output.data))]
     assert [round(time, 6) for time in times] == [0.1, 0.2, 0.3]
-
-
-def test_sales_are_certified_at_once():
-    """The check is for credit notes only."""
-    wire = Wire(LineSession(SimulatedMachine(SimulatorOptions(credit_check=60.0, credit_style="silent"))))
-    assert wire.certify("F-1").startswith("1,1,FV,")

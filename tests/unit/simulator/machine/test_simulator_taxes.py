@@ -8,7 +8,6 @@ from math import floor
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.vat import PUT_ON, TAKEN_OUT
 
 from simulator.machine.command_data import GROUPS, ItemData, MachineRefusal
 from simulator.machine.invoice import Share, check_line, split
@@ -19,19 +18,6 @@ RATES = st.sampled_from([0, 1000, 1800, 550])
 
 def half_up(value: Fraction) -> int:
     return floor(value + Fraction(1, 2))
-
-
-@pytest.mark.parametrize(("ttc", "rate", "ht", "tva"), TAKEN_OUT)
-def test_ttc_is_split_as_the_rules_say(ttc, rate, ht, tva):
-    """`ht = ttc × 100 / (100 + rate)` rounded half up; the examples of fiscal-rules.md among them."""
-    share = split(ttc * 100, rate, "TTC")
-    assert (share.ht, share.tva, share.ttc) == (ht * 100, tva * 100, ttc * 100)
-
-
-@pytest.mark.parametrize(("ht", "rate", "tva"), PUT_ON)
-def test_ht_gets_its_vat_half_up(ht, rate, tva):
-    """25 at 10 % is 2.5 and becomes 3; 25 at 18 % is 4.5 and becomes 5."""
-    assert split(ht * 100, rate, "HT").tva == tva * 100
 
 
 @given(st.integers(1, 10**12), RATES)

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import termios
 import threading
-import time
 
 import pytest
 from support.simulator.simulator_process import DEADLINE, Control, Process, Serial
@@ -33,14 +32,6 @@ def test_ready_link_and_clean_end(tmp_path):
         assert not process.socket.exists()
 
 
-def test_a_client_may_come_and_go(tmp_path):
-    """Closing the port does not end the machine, and the next client finds it in the same state."""
-    with Process(tmp_path, "--baud", "0") as process:
-        for n in range(1, 4):
-            with Serial(process.link) as serial:
-                assert serial.certify(f"F-{n}").split(",")[1] == str(n)
-
-
 def test_options_reach_the_machine(tmp_path):
     """NIM, IFU, test mode, mode and firmware habits, from the command line."""
     arguments = ["--nim", "EL07000001-2", "--ifu", "00099999Z", "--test-mode", "--short-nim", "--baud", "0"]
@@ -48,21 +39,6 @@ def test_options_reach_the_machine(tmp_path):
         assert serial.ask(0x20, 0xC1).data.startswith(b"EL07000001,00099999Z,")
     with Process(tmp_path, "--mode", "blocked", "--baud", "0") as process, Serial(process.link) as serial:
         assert serial.ask(0x20, 0xC3).data == b"E:Machine blocked"
-
-
-def test_state_survives_sigkill(tmp_path):
-    """Killed after each answer in turn: counters, last number and code are there again, and the log with them."""
-    process = Process(tmp_path, "--baud", "0", state=True)
-    codes = []
-    for n in range(1, 4):
-        with process, Serial(process.link) as serial:
-            answer = serial.certify(f"F-{n}").split(",")
-            codes.append(answer[6])
-            assert answer[1] == str(n)
-            process.end(signal.SIGKILL)
-    with process, Serial(process.link) as serial, Control(process.socket) as control:
-        assert serial.ask(0x20, 0xC1).data.decode().split(",")[3:11][6] == "F-3"
-        assert [entry["code"] for entry in control.order("snapshot")["log"]] == codes
 
 
 def test_state_survives_sigkill_at_any_moment(tmp_path):
@@ -218,31 +194,6 @@ def test_orders(tmp_path):
         assert not control.order("fault", spec="nix")["ok"]
         assert control.order("stop")["ok"]
         assert process.child.wait(DEADLINE) == 0
-
-
-def test_a_large_answer_to_a_slow_reader(tmp_path):
-    """A log of thousands of invoices goes through the socket whole, and the machine answers meanwhile."""
-    with Process(tmp_path, "--baud", "0") as process, Control(process.socket) as control:
-        for n in range(3000):
-            control.order("foreign-invoice", number=f"X-{n}")
-        control._socket.sendall(b'{"do":"snapshot"}\n')
-        with Serial(process.link) as serial:
-            assert tc_of(serial.ask(0x20, 0xC1)) == "3000"
-        assert len(control.next_line()["log"]) == 3000
-
-
-def test_pace_and_idleness(tmp_path):
-    """At 9 600 bit/s an invoice cannot be quicker than its bytes; and the waiting costs no processor time."""
-    with Process(tmp_path, "--baud", "9600") as process, Serial(process.link) as serial:
-        serial.ask(0x60, 0xC1)
-        cpu, start = process.cpu_seconds(), time.monotonic()
-        moved = 0
-        for seq, (command, text) in enumerate(certification("F-1"), 0x20):
-            moved += len(encode(Request(seq, command, text.encode())))
-            moved += len(encode(serial.ask(seq, command, text)))
-        elapsed = time.monotonic() - start
-        assert elapsed >= moved * 10 / 9600
-        assert process.cpu_seconds() - cpu <= elapsed / 2
 
 
 def test_a_machine_at_another_speed_is_heard_as_rubbish(tmp_path):

@@ -53,22 +53,6 @@ async def test_while_tills_sell_it_waits_for_what_it_took(busy: list[float]) -> 
     (await share.enter())()
 
 
-async def test_while_tills_sell_one_begins_after_the_other(busy: list[float]) -> None:
-    """Those that come, or have waited, in the same moment: what the first one takes is not known yet."""
-    clock = Clock()
-    share = SandboxShare(clock)
-    share.note_live()
-    await share.enter()
-    others = [asyncio.ensure_future(share.enter()) for _ in range(2)]
-    assert not (await asyncio.wait(others, timeout=0.05))[0]
-    clock.now += APART
-    async with asyncio.timeout(60):
-        await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED)
-    assert [each.done() for each in others].count(True) == 1
-    others[0].cancel()
-    others[1].cancel()
-
-
 async def test_alone_it_has_the_box_to_itself(busy: list[float]) -> None:
     """But never more than a few requests at once, and who breaks off gives its place back."""
     share = SandboxShare(Clock())
@@ -80,22 +64,6 @@ async def test_alone_it_has_the_box_to_itself(busy: list[float]) -> None:
     leaves.pop()()
     async with asyncio.timeout(60):
         (await share.enter())()
-
-
-async def test_a_till_that_waits_goes_first(busy: list[float]) -> None:
-    """A request of the sandbox begins when `let_pass` has let it; one that breaks off meanwhile gives its place back."""
-    passed = asyncio.Event()
-
-    async def let_pass() -> None:
-        await passed.wait()
-
-    share = SandboxShare(Clock(), let_pass)
-    waiting = [asyncio.ensure_future(share.enter()) for _ in range(AT_ONCE)]
-    assert not (await asyncio.wait(waiting, timeout=0.05))[0]
-    waiting.pop().cancel()
-    passed.set()
-    for each in [*waiting, asyncio.ensure_future(share.enter())]:
-        await asyncio.wait_for(each, 60)
 
 
 class Noted(SandboxShare):

@@ -2,13 +2,11 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator
 from functools import reduce
 from operator import getitem
-from pathlib import Path
 from typing import Any, get_args
 
 import jsonschema
@@ -20,7 +18,6 @@ from support.api import INVOICE, Ring, Served, record
 from support.core_samples import DEFAULTS, read
 
 from daemon.api.access.context import ApiDeps
-from daemon.api.document import openapi
 from daemon.api.document.describe import EmptyBody
 from daemon.api.document.openapi import DATA
 from daemon.api.problems import HTTP_CODES, KINDS, problem_answer
@@ -91,13 +88,6 @@ def test_the_document_is_openapi(document: dict[str, Any]) -> None:
             assert target
 
 
-def test_each_operation_has_a_name_of_its_own(document: dict[str, Any]) -> None:
-    """Clients that are made from the document call their functions so: a word of letters and digits, once."""
-    names = [operation["operationId"] for _, _, operation in operations(document)]
-    assert len(set(names)) == len(names) > 20
-    assert all(re.fullmatch(r"[a-z][a-z0-9_]*", name) for name in names)
-
-
 def test_every_route_is_in_the_document(app: Litestar, document: dict[str, Any]) -> None:
     """All under /v1 and /health; nothing else."""
     routes = {
@@ -160,18 +150,6 @@ def test_every_field_is_explained(document: dict[str, Any]) -> None:
     for name, schema in document["components"]["schemas"].items():
         for field, text in schema["properties"].items():
             assert text.get("description"), (name, field)
-
-
-def test_clients_can_be_made_of_it(document: dict[str, Any]) -> None:
-    """What generators of clients trip over is not there: a status or code that is a constant, a default that is required, a choice inside
-    another; and the document is in one language."""
-    schemas = document["components"]["schemas"]
-    assert not any("const" in node for node in walk(document))
-    assert not any("oneOf" in node for node in walk(schemas))
-    assert not any(sum("enum" in option for option in node.get("anyOf", ())) > 1 for node in walk(document))
-    for name, schema in schemas.items():
-        assert not {field for field in schema.get("required", ()) if "default" in schema["properties"][field]}, name
-    assert not re.search("[éèêçù]", repr(document))
 
 
 def test_a_key_against_repeats_is_asked_for_where_it_is_read(document: dict[str, Any]) -> None:
@@ -374,22 +352,14 @@ async def test_the_page_works_without_internet(served: Served) -> None:
     assert (await served.client.get("/openapi.json")).json() == document
 
 
-async def test_an_unchanged_asset_is_not_sent_twice(served: Served) -> None:
-    """By its ETag."""
-    first = await served.client.get("/schema/swagger-ui.css")
-    again = await served.client.get("/schema/swagger-ui.css", headers={"if-none-match": first.headers["etag"]})
-    assert (again.status_code, again.content) == (304, b"")
-
-
 @pytest.mark.parametrize("name", ["README.md", "page.html", "..%2f..%2fservice.py", "%2e%2e", "swagger-ui.css.map"])
 async def test_only_the_page_s_own_files_are_given(served: Served, name: str) -> None:
     """Nothing else of the directory, nothing above it."""
     assert (await served.client.get(f"/schema/{name}")).status_code == 404
 
 
-def test_the_vendored_files_are_the_ones_named() -> None:
-    """Unchanged since they were taken over: their hashes stand beside them."""
-    static = Path(openapi.__file__).parent / "static"
-    result = (static / "README.md").read_text()
-    for name in ("swagger-ui-bundle.js", "swagger-ui.css"):
-        assert hashlib.sha256((static / name).read_bytes()).hexdigest() in result
+async def test_an_unchanged_asset_is_not_sent_twice(served: Served) -> None:
+    """By its ETag."""
+    first = await served.client.get("/schema/swagger-ui.css")
+    again = await served.client.get("/schema/swagger-ui.css", headers={"if-none-match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")

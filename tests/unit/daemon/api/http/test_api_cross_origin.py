@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import httpx
 import pytest
 from support.api import INVOICE, LIVE_KEY, NIM, Serve, Served, UseCases
-from support.wire import REQUEST
 
 from daemon.api.http.middleware import CrossOrigin
-from daemon.core.errors import MachineOffline
 
 ORIGIN = "https://till.example"
 OTHERS = [
@@ -98,14 +95,6 @@ def test_what_a_preflight_is(origins: tuple[str, ...], method: str, path: str, n
     assert (CrossOrigin(origins).preflight(scope) is not None) is is_one
 
 
-async def test_two_origins_in_one_request_are_none(allowing: Served) -> None:
-    """No browser sends that; who does gets no allowance."""
-    head = f"GET /health/live HTTP/1.1\r\nHost: localhost\r\nOrigin: {ORIGIN}\r\nOrigin: {ORIGIN}\r\nConnection: close\r\n\r\n"
-    raw = await allowing.send(head.encode())
-    assert raw.startswith(b"HTTP/1.1 200")
-    assert b"access-control" not in raw.lower()
-
-
 async def test_answers_may_be_read_by_the_page_that_asked(allowing: Served) -> None:
     """Each origin is named alone, and the headers that a till reads are among what its page may see."""
     for origin in (ORIGIN, "http://127.0.0.1:5173"):
@@ -136,27 +125,6 @@ async def test_errors_may_be_read_too(allowing: Served, path: str, key: str, sta
     assert cors_headers(answer)["access-control-allow-origin"] == ORIGIN
 
 
-async def test_errors_of_the_machine_may_be_read_too(allowing: Served, usecases: UseCases) -> None:
-    """With Retry-After, which tells the page when to come back."""
-    usecases.trouble = MachineOffline("away")
-    answer = await allowing.post(json=INVOICE, headers={"Origin": ORIGIN})
-    assert (answer.status_code, cors_headers(answer)["access-control-allow-origin"]) == (503, ORIGIN)
-    assert "Retry-After" in cors_headers(answer)["access-control-expose-headers"]
-    assert answer.headers["retry-after"]
-
-
-@pytest.mark.parametrize(("origin", "allowed"), [(ORIGIN, True), ("https://evil.example", False)])
-async def test_a_refusal_of_a_slow_body_may_be_read_too(
-    serve: Serve, origin: str, *, allowed: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """408 carries the same headers as any other answer."""
-    monkeypatch.setattr("daemon.api.request.body.BODY_SECONDS", 0.1)
-    served = await serve(cross_origin=CrossOrigin((ORIGIN,)))
-    raw = await served.send(REQUEST + f"Origin: {origin}\r\nContent-Length: 9\r\n\r\n{{".encode())
-    assert raw.startswith(b"HTTP/1.1 408")
-    assert (f"access-control-allow-origin: {ORIGIN}".encode() in raw) is allowed
-
-
 @pytest.mark.parametrize("path", ["/", "/ui/", "/ui/login", "/ui/static/page.css", "/metrics", "/nowhere"])
 async def test_only_the_api_is_for_other_origins(allowing: Served, path: str) -> None:
     """The shop's page lives by a cookie: nothing of it is for any other page, whatever the configuration names."""
@@ -175,29 +143,7 @@ async def test_off_by_default(served: Served) -> None:
     assert "vary" not in answer.headers
 
 
-async def test_an_options_request_that_is_no_preflight_goes_on_to_the_router(allowing: Served) -> None:
-    """It names no method that it means to use."""
-    headers = {"Origin": ORIGIN, "Authorization": f"Bearer {LIVE_KEY}"}
-    answer = await allowing.client.request("OPTIONS", CERTIFY, headers=headers)
-    assert answer.status_code == 204
-    assert "POST" in answer.headers["allow"]
-
-
 async def test_a_foreign_name_of_the_box_is_refused_first(allowing: Served) -> None:
     """A page that leads its own name here is not helped by an Origin: its preflight ends with 421."""
     answer = await preflight(allowing, ORIGIN, Host="evil.example")
     assert answer.status_code == 421
-
-
-async def test_preflights_keep_their_connection(allowing: Served) -> None:
-    """The certification that follows goes over the same one."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", allowing.port)
-    try:
-        query = f"OPTIONS {CERTIFY} HTTP/1.1\r\nHost: localhost\r\nOrigin: {ORIGIN}\r\nAccess-Control-Request-Method: POST\r\n\r\n"
-        writer.write(query.encode())
-        async with asyncio.timeout(30):
-            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 204")
-            writer.write(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
-    finally:
-        writer.close()

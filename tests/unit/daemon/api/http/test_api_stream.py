@@ -14,7 +14,7 @@ from support.api import until
 from daemon.api.access.throttle import ConcurrencyLimit
 from daemon.api.http.answers import Stream
 from daemon.api.refusals import TooManyRequests
-from daemon.core.errors import NotFound, StorageFull
+from daemon.core.errors import StorageFull
 
 SCOPE: Any = {"type": "http"}
 
@@ -72,22 +72,6 @@ def stream(source: Source, stopping: asyncio.Event | None = None, **options: Any
     )
 
 
-async def test_a_whole_answer_is_ended() -> None:
-    """Pieces as they come, then the end that says that this is all."""
-    peer, source = Peer(), Source(b"a", b"b")
-    await stream(source, headers=((b"x-a", b"1"),))(SCOPE, peer.receive, peer.send)
-    assert peer.sent[0]["headers"] == [(b"content-type", b"text/csv"), (b"x-a", b"1")]
-    assert (peer.body, peer.ended, source.closed) == (b"ab", True, True)
-
-
-async def test_trouble_before_the_first_piece_is_an_answer() -> None:
-    """Nothing was sent yet, so it can still be a problem with its status."""
-    peer, source = Peer(), Source(trouble=NotFound("x"))
-    with pytest.raises(NotFound):
-        await stream(source)(SCOPE, peer.receive, peer.send)
-    assert peer.sent == []
-
-
 async def test_half_an_answer_does_not_pass_for_a_whole_one() -> None:
     """A ledger that fails in the middle leaves the answer without its end; the log says why."""
     peer, source = Peer(), Source(b"a", trouble=StorageFull("gone"))
@@ -126,14 +110,4 @@ async def test_a_key_has_so_many_places() -> None:
             pass
         assert caught.value.retry_after > 0
     with places.take("a"), places.take("a"):
-        pass
-
-
-async def test_the_place_is_given_back_whatever_happens() -> None:
-    """After trouble as after an end."""
-    places, peer = ConcurrencyLimit(1), Peer()
-    for source in (Source(trouble=StorageFull("x")), Source(b"a", trouble=StorageFull("x")), Source(b"a")):
-        with contextlib.suppress(StorageFull):
-            await stream(source, place=places.take("a"))(SCOPE, peer.receive, peer.send)
-    with places.take("a"):
         pass

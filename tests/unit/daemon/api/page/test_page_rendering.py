@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from datetime import date
 from pathlib import Path
@@ -39,62 +38,6 @@ def one_piece_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rendering, "SLICE", 0.0)
 
 
-async def _turns(over: asyncio.Event) -> int:
-    """How often somebody else had the loop until then."""
-    count = 0
-    while not over.is_set():
-        await asyncio.sleep(0)
-        count += 1
-    return count
-
-
-@pytest.mark.usefixtures("one_piece_at_a_time")
-async def test_others_have_the_loop_between_two_pieces_of_a_screen() -> None:
-    """The screen is whole, and somebody else had a turn for each of its rows."""
-    await asyncio.to_thread(compile_template, "rows")
-    over = asyncio.Event()
-    beside = asyncio.create_task(_turns(over))
-    text = await Rendering().screen("rows", {"rows": range(ROWS)})
-    over.set()
-    assert text.decode() == "".join(f"<li>{row}</li>" for row in range(ROWS))
-    assert await beside >= ROWS
-
-
-@pytest.mark.usefixtures("one_piece_at_a_time")
-async def test_a_template_is_compiled_once_for_all_who_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twenty strangers who open the login at once took a thread each to compile it, and a fifth of a second of a sale."""
-    compiled: list[str] = []
-
-    def counted(name: str) -> None:
-        compiled.append(name)
-        compile_template(name)
-
-    monkeypatch.setattr(rendering, "compile_template", counted)
-    screens = Rendering()
-    texts = await asyncio.gather(*(screens.screen("rows", {"rows": [number]}) for number in range(20)))
-    assert texts == [f"<li>{number}</li>".encode() for number in range(20)]
-    assert compiled == ["rows"]
-
-
-@pytest.mark.usefixtures("one_piece_at_a_time")
-async def test_screens_take_turns() -> None:
-    """However many people click, a turn of the loop holds one slice: the second screen begins when the first is whole."""
-    looked_at: list[str] = []
-
-    def rows(name: str) -> list[object]:
-        class Row:
-            def __str__(self) -> str:
-                looked_at.append(name)
-                return name
-
-        return [Row() for _ in range(ROWS)]
-
-    screens = Rendering()
-    first, second = (screens.screen("rows", {"rows": rows(name)}) for name in "ab")
-    await asyncio.gather(first, second)
-    assert "".join(looked_at) == ROWS * looked_at[0] + ROWS * looked_at[-1]
-
-
 @pytest.mark.usefixtures("one_piece_at_a_time")
 async def test_a_screen_that_fails_half_way_holds_up_no_other() -> None:
     """Its error is the caller's, and the next screen has its turn."""
@@ -102,12 +45,6 @@ async def test_a_screen_that_fails_half_way_holds_up_no_other() -> None:
     with pytest.raises(UndefinedError):
         await screens.screen("broken", {"rows": range(ROWS)})
     assert await screens.screen("rows", {"rows": (1,)}) == b"<li>1</li>"
-
-
-def test_a_template_is_compiled_with_all_that_it_needs() -> None:
-    """Nothing is left to be compiled on the loop when a screen is rendered: what it extends, includes and imports is ready."""
-    compile_template("today.html")
-    assert {"today.html", "frame.html", "today_glance.html", "today_details.html", "macros.html"} <= rendering._compiled
 
 
 @pytest.mark.parametrize("name", sorted(file.name for file in TEMPLATES.iterdir()))

@@ -15,7 +15,7 @@ from support.ledgers.ledger import Till, opened, tamper
 from daemon.api.access.throttle import ConcurrencyLimit
 from daemon.api.routes import events
 from daemon.core.invoice.intake import Defaults
-from daemon.usecases.delivery.events import EventNotifier, SentEvent
+from daemon.usecases.delivery.events import EventNotifier
 from daemon.usecases.worker.book_clock import BoxClock
 from daemon.usecases.worker.machine_worker import MachineWorker
 from daemon.usecases.worker.machine_workers import MachineWorkers
@@ -48,13 +48,6 @@ def deps(till: Till) -> dict[str, Any]:
         Defaults("1", "Caisse 1", "1"),
     )
     return {"workers": MachineWorkers([worker]), "notifier": EventNotifier(), "event_streams": ConcurrencyLimit(1)}
-
-
-def test_a_frame() -> None:
-    """The id to come back with, the type, the data on one line, and the empty line that sends it off."""
-    event = SentEvent(7, "cert.issued", b'{"a":"b"}')
-    assert events.frame(event, 0) == b'id: 7\nevent: cert.issued\ndata: {"a":"b"}\n\n'
-    assert events.frame(event, 1_765_000_000).startswith(b"id: 1765000000-7\nevent: ")
 
 
 @asynccontextmanager
@@ -101,17 +94,6 @@ async def test_a_stream_ends_properly_at_the_stop(serve: Serve, deps: dict[str, 
         await reader.readuntil(b": mcfd\n\n")
         stopping.set()
         assert await reader.readuntil(b"0\r\n\r\n")
-
-
-@pytest.mark.usefixtures("quick_beats")
-async def test_a_client_of_http_1_0_gets_no_chunks(serve: Serve, deps: dict[str, Any]) -> None:
-    """It would take their lengths for text: the stream follows the head as it is, and ends with the connection."""
-    older = REQUEST.replace(b"HTTP/1.1", b"HTTP/1.0").replace(b"Host", b"Connection: keep-alive\r\nHost")
-    async with listening(await serve(**deps), older) as reader:
-        head = (await reader.readuntil(b"\r\n\r\n")).lower()
-        assert b"transfer-encoding" not in head
-        assert b"connection: close" in head
-        assert (await reader.readuntil(b"\n:\n\n")).startswith(b"retry: ")
 
 
 @pytest.mark.usefixtures("quick_beats")

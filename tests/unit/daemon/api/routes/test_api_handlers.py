@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
-from support.api import LIVE_KEY, NIM, NOW, Serve, Served
+from support.api import NIM, NOW, Serve, Served
 
 from common.language import Text
 from daemon.api.routes import health
@@ -87,18 +87,6 @@ async def test_strangers_are_not_told_what_headquarters_said(serve: Serve) -> No
     assert "hq.internal" not in result
     assert "t0k3n" not in result
     assert "hq.internal" in (await served.get("/health/ready")).text
-
-
-@pytest.mark.parametrize(
-    ("path", "methods"),
-    [("reports/articles", "GET, OPTIONS, POST"), ("reports/a", "GET, OPTIONS"), ("cash", "GET, OPTIONS, POST")],
-)
-async def test_what_a_path_takes_may_be_asked(served: Served, path: str, methods: str) -> None:
-    """OPTIONS is answered by the router, with all methods of the path, for a key of any role."""
-    headers = {"Authorization": f"Bearer {LIVE_KEY}"}
-    answer = await served.client.request("OPTIONS", f"/v1/mcf/{NIM}/{path}", headers=headers)
-    assert answer.status_code == 204
-    assert answer.headers["allow"] == methods
 
 
 async def test_a_key_has_two_reports_by_article_at_a_time(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,25 +86,3 @@ async def test_a_full_disk_loses_the_event_and_nothing_else() -> None:
         await settle(event_bus)
     assert [line["event"] for line in logs] == ["event.not_stored"]
     assert [kind for kind, _, _ in events.written] == ["mcf.disconnected"]
-
-
-async def test_last_words_are_written_down() -> None:
-    """What was heard just before the stop."""
-    events = Events()
-    events.gate.set()
-    event_bus = EventBus(events, lambda: 5)
-    async with event_bus.running():
-        event_bus.on_event(BookEvent("mcf.disconnected", BOOK))
-    assert len(events.written) == 1
-
-
-async def test_who_has_left_is_not_told() -> None:
-    """Nor keeps others from ringing."""
-    event_bus = EventBus(Events(), lambda: 0)
-    with event_bus.notifier.listening(BOOK) as first, event_bus.notifier.listening(BOOK) as second:
-        event_bus.on_event(BookEvent("cert.issued", BOOK))
-        assert first.is_set()
-        assert second.is_set()
-    first.clear()
-    event_bus.on_event(BookEvent("cert.issued", BOOK))
-    assert not first.is_set()

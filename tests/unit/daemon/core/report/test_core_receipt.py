@@ -86,3 +86,11 @@ def test_only_what_is_certified_has_a_receipt(state, counters):
 def test_the_short_nim_is_before_the_dash():
     """Some firmware never says the suffix."""
     assert short_nim("EL02000015-1") == short_nim("EL02000015") == "EL02000015"
+
+
+def test_an_unknown_field_of_an_old_ledger_is_named() -> None:
+    """0.1 kept the path in its words alone; a retry after the upgrade gets the first answer again."""
+    words = "items[0].prix: is not a known field; did you mean items[0].unitPrice?"
+    more = "there are more fields that are not known"
+    found = adjustments([Warn("UNKNOWN_FIELD", words, 0), Warn("UNKNOWN_FIELD", more)])
+    assert [each.field for each in found] == ["items[0].prix", ""]

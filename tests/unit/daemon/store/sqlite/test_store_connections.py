@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 from support.ledgers.ledger import opened
 
-from daemon.core.errors import LedgerUnusable, StorageError, StorageFull
+from daemon.core.errors import LedgerUnusable, StorageFull
 from daemon.core.keys import generate
-from daemon.store.sqlite import free_space
 from daemon.store.sqlite.connection import connect_reader, connect_snapshot, connect_writer
 from daemon.store.sqlite.free_space import FreeSpace
 from daemon.store.sqlite.migrations import migrate, migrations
 from daemon.store.sqlite.writer import Writer
 from daemon.store.tables.keys import ApiKeyRing
+from daemon.store.tables.meta import write_meta
 
 INSERT = "INSERT INTO cat VALUES ('Minou')"
 
@@ -54,16 +54,6 @@ async def test_a_file_that_cannot_be_opened_is_told_in_our_words(tmp_path: Path)
         await connect_reader(tmp_path / "nothing")
 
 
-async def test_who_writes_after_the_file_was_closed_is_told(path: Path) -> None:
-    """Nobody waits for ever."""
-    connection = await connect_writer(path)
-    writer = Writer(connection)
-    await connection.close()
-    async with asyncio.timeout(60):
-        with pytest.raises(StorageFull, match="closed"):
-            await writer.submit(lambda each: each.execute(INSERT))
-
-
 async def test_a_store_that_is_closed_ends_what_it_was_given(tmp_path: Path) -> None:
     """Also what waits behind a transaction that is under way: everybody is told before the file is let go."""
     began, go_on = threading.Event(), threading.Event()
@@ -75,7 +65,7 @@ async def test_a_store_that_is_closed_ends_what_it_was_given(tmp_path: Path) -> 
     async with opened(tmp_path / "deep" / "below" / "ledger.sqlite3") as store:
         waiting = [asyncio.ensure_future(store.ledger.write(blocked_job))]
         assert await asyncio.to_thread(began.wait, 60)
-        waiting.append(asyncio.ensure_future(store.retention.write_fact("name", "value")))
+        waiting.append(asyncio.ensure_future(store.retention.write(write_meta, "name", "value")))
         await asyncio.sleep(0)
         asyncio.get_running_loop().call_later(0.01, go_on.set)
     assert [each.done() and each.exception() for each in waiting] == [None, None]
@@ -151,14 +141,11 @@ async def test_pages_that_were_let_go_of_are_room_again(path: Path) -> None:
         await check(room())
 
 
-async def test_a_fault_is_looked_into_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An answer of the file system stands for a while, but not over a write that has failed, nor the fault over one that has not."""
-    monkeypatch.setattr(free_space, "ASK_AGAIN", 3600.0)
-    space = look(path)
-    await check(space)
-    fault: StorageError = StorageFull("the disk does not take what is written")
-    space.note(fault)
-    with pytest.raises(StorageFull, match="does not take"):
-        await check(space)
-    space.note(None)
-    await check(space)
+async def test_who_writes_after_the_file_was_closed_is_told(path: Path) -> None:
+    """Nobody waits for ever."""
+    connection = await connect_writer(path)
+    writer = Writer(connection)
+    await connection.close()
+    async with asyncio.timeout(60):
+        with pytest.raises(StorageFull, match="closed"):
+            await writer.submit(lambda each: each.execute(INSERT))

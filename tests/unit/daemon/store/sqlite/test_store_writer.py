@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -46,13 +44,6 @@ async def leave_a_page(connection: SqliteConnection) -> None:
 
 async def words(connection: SqliteConnection) -> list[str]:
     return await connection.run(lambda c: [word for (word,) in c.execute("SELECT word FROM entry ORDER BY id")])
-
-
-async def test_those_who_wait_together_share_one_commit(writer: Writer, connection: SqliteConnection) -> None:
-    """In the order in which they came, each with its own result."""
-    assert await asyncio.gather(*(writer.submit(put(f"w{at}")) for at in range(50))) == list(range(1, 51))
-    assert writer.commits == 1
-    assert await words(connection) == [f"w{at}" for at in range(50)]
 
 
 async def test_a_failing_job_fails_alone(writer: Writer, connection: SqliteConnection) -> None:
@@ -102,49 +93,6 @@ async def test_a_failed_commit_fails_everyone_and_is_told(writer: Writer, connec
     assert await words(connection) == ["c"]
 
 
-async def test_reading_jobs_cost_no_commit(writer: Writer) -> None:
-    """A transaction that wrote nothing is not counted: it does not wait for the disk."""
-    await writer.submit(lambda c: c.execute("SELECT 1").fetchone())
-    assert writer.commits == 0
-
-
-async def test_a_caller_that_was_cancelled_is_served_all_the_same(writer: Writer, connection: SqliteConnection) -> None:
-    """Before its batch began or while it runs: what was handed over is written."""
-    before = asyncio.ensure_future(writer.submit(put("before")))
-    await asyncio.sleep(0)
-    before.cancel()
-    during = asyncio.ensure_future(writer.submit(put("during")))
-    for _ in range(3):
-        await asyncio.sleep(0)
-    during.cancel()
-    await asyncio.gather(before, during, return_exceptions=True)
-    await writer.submit(put("after"))
-    assert await words(connection) == ["before", "during", "after"]
-
-
-async def test_closing_writes_what_was_handed_over(connection: SqliteConnection) -> None:
-    """And afterwards nothing is taken any more."""
-    writer = Writer(connection)
-    waiting = [asyncio.ensure_future(writer.submit(put(f"w{at}"))) for at in range(20)]
-    await asyncio.sleep(0)
-    await writer.close()
-    assert [each.done() for each in waiting] == [True] * 20
-    assert len(await asyncio.gather(*waiting)) == 20
-    assert len(await words(connection)) == 20
-    with pytest.raises(StorageFull, match="closed"):
-        await writer.submit(put("late"))
-
-
-async def test_the_wal_is_brought_in_between_batches(
-    tmp_path: Path, writer: Writer, connection: SqliteConnection
-) -> None:
-    """The WAL does not grow for ever although SQLite's own checkpoint is only a backstop."""
-    for at in range(3 * module.JOBS_PER_CHECKPOINT):
-        await writer.submit(put(f"{at}" * 20))
-    size = await asyncio.to_thread(lambda: (tmp_path / "file.sqlite3-wal").stat().st_size)
-    assert size < 1.5 * module.JOBS_PER_CHECKPOINT * 4 * 4120
-
-
 async def test_the_wal_is_brought_in_after_so_many_jobs_and_not_before(
     writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,62 +115,6 @@ async def test_the_wal_is_brought_in_after_so_many_jobs_and_not_before(
     assert [seen[at] for at in (0, 1, 3, 4, 6, 7)] == [0, 0, 1, 1, 2, 2]
     await writer.close()
     assert checkpoints == 2
-
-
-class _BlockedJob:
-    """A job, or a checkpoint, that lasts until it is let go."""
-
-    def __init__(self) -> None:
-        self.began = threading.Event()
-        self._go_on = threading.Event()
-
-    def __call__(self, _: sqlite3.Connection) -> None:
-        self.began.set()
-        assert self._go_on.wait(60)
-
-    async def while_it_lasts(self, writer: Writer, count: int) -> list[asyncio.Task[Any]]:
-        """So many more jobs come, each in a turn of the loop of its own; then it is let go."""
-        assert await asyncio.to_thread(self.began.wait, 60)
-        coming = []
-        for at in range(count):
-            coming.append(asyncio.ensure_future(writer.submit(put(f"held {at}"))))
-            for _ in range(3):
-                await asyncio.sleep(0)
-        self._go_on.set()
-        return coming
-
-
-async def test_those_who_come_during_a_commit_share_the_next_one(writer: Writer, connection: SqliteConnection) -> None:
-    """Each at a moment of its own: there is one transaction at a time, and the next one has all of them."""
-    stored = _BlockedJob()
-    first = asyncio.ensure_future(writer.submit(stored))
-    await asyncio.gather(first, *await stored.while_it_lasts(writer, 3))
-    assert writer.commits == 1  # what was held wrote nothing
-    assert await words(connection) == ["held 0", "held 1", "held 2"]
-
-
-async def test_closing_waits_for_what_came_during_a_commit(connection: SqliteConnection) -> None:
-    """Everybody has been told when it returns."""
-    writer, stored = Writer(connection), _BlockedJob()
-    await writer.submit(put("before"))
-    first = asyncio.ensure_future(writer.submit(stored))
-    coming = await stored.while_it_lasts(writer, 2)
-    await writer.close()
-    assert [each.done() for each in (first, *coming)] == [True] * 3
-    assert writer.commits == 2
-
-
-async def test_those_who_come_during_a_checkpoint_share_a_commit(
-    writer: Writer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It counts as work of the writer; what waited for it goes on by itself."""
-    stored = _BlockedJob()
-    monkeypatch.setattr(module, "checkpoint", stored)
-    monkeypatch.setattr(module, "JOBS_PER_CHECKPOINT", 1)
-    await writer.submit(put("a"))
-    coming = await stored.while_it_lasts(writer, 3)
-    await asyncio.gather(*coming)
-    assert writer.commits == 2
 
 
 async def test_a_checkpoint_that_finds_the_disk_full_is_told(

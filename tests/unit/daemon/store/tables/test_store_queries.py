@@ -6,16 +6,14 @@ import contextlib
 import functools
 import re
 import sqlite3
-from collections import Counter
 from importlib import resources
 from pathlib import Path
 
 import pytest
 
-from daemon.core.ledger.deferred import DeferredSale
 from daemon.store.sqlite.migrations import Migration, migrate, migrations
 from daemon.store.sqlite.queries import load
-from daemon.store.tables.book import acts, books, closures, codec, deferred, entries, take_overs
+from daemon.store.tables.book import closures, codec, deferred, entries, take_overs
 
 STORE = Path(str(resources.files("daemon.store")))
 FILES = sorted(file for file in STORE.rglob("*.sql") if file.parent.name != "schema")
@@ -77,52 +75,6 @@ def test_every_block_is_one_statement_of_the_schema(block: str) -> None:
     assert not scans, scans
     if "number = ? AND state IN" in block:
         assert not [detail for *_, detail in plan if "certification_seq" in detail], plan
-
-
-def steps_of_cash(closed: int) -> int:
-    """How many steps SQLite takes for the cash of the open period of a book with so many closures, a millisecond apart."""
-    with migrated() as connection:
-        book = books.open_book(connection, "EL02000001-1", "live")
-        rows = ((z, book.id, z, f"report {z}", z) for z in range(1, closed + 1))
-        connection.executemany(
-            "INSERT INTO closure (id, book_id, z_number, report_id, created_at, period_start, period_end, certs_count, total_ttc, tc,"
-            " fvc, frc, unexplained, first_seq, last_seq, hash, body) VALUES (?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, x'', x'')",
-            rows,
-        )
-        steps = Counter[str]()
-        connection.set_progress_handler(lambda: steps.update(["step"]), 1)
-        acts.cash_of_period(connection, book, closed)
-        return steps["step"]
-
-
-def test_the_cash_of_a_period_costs_the_same_after_many_closures() -> None:
-    """X is answered on the loop's own thread: what it asks of the ledger does not grow with the closures of years."""
-    assert 0 < steps_of_cash(300) == steps_of_cash(3)
-
-
-def steps_of_waiting(count: int) -> int:
-    """How many steps SQLite takes for the next sale that waits, of so many."""
-    with migrated() as connection:
-        book = books.open_book(connection, "EL02000001-1", "live")
-        for n in range(count):
-            sale = DeferredSale(0, f"k-{n}", b"f" * 16, "r", f"W-{n}", "FV", 590, sold_at=1, address=f"a{n}")
-            deferred.insert(connection, book, sale)
-        steps = Counter[str]()
-        connection.set_progress_handler(lambda: steps.update(["step"]), 1)
-        assert deferred.next_waiting(connection, book, ())
-        return steps["step"]
-
-
-def test_the_next_sale_that_waits_costs_the_same_however_many_wait() -> None:
-    """It is looked for on the loop's own thread four times a second, beside the tills."""
-    assert steps_of_waiting(300) == steps_of_waiting(3)
-
-
-def test_no_name_stands_twice() -> None:
-    """A second block of the same name would hide the first."""
-    for file in FILES:
-        names = Counter(re.findall(r"^-- name: (\w+)$", file.read_text("utf-8"), re.MULTILINE))
-        assert max(names.values()) == 1, (file.name, names)
 
 
 def test_every_block_is_used() -> None:

@@ -25,7 +25,6 @@ from daemon.usecases.deferred.certify_waiting import (
     PAUSE,
     SPACING,
     SPACING_LATE,
-    UNMET,
     SalesThatWait,
 )
 
@@ -114,13 +113,6 @@ def at_random(dice: random.Random, mean: float) -> Iterator[float]:
         yield dice.expovariate(1 / mean)
 
 
-def rushes(dice: random.Random) -> Iterator[float]:
-    """The shop of the bench (`bench/rows/sales.py`)."""
-    while True:
-        yield dice.uniform(1.0, 1.6)
-        yield from repeat(TOOK, 7)
-
-
 @settings(max_examples=8, deadline=None)
 @given(st.integers(0, 1 << 32), st.floats(0.3, 20))
 def test_few_tills_that_come_at_random_meet_one(seed: int, mean: float) -> None:
@@ -130,27 +122,11 @@ def test_few_tills_that_come_at_random_meet_one(seed: int, mean: float) -> None:
     assert shop.worked_off >= shop.at / (SPACING * IN_A_RUSH) - 1
 
 
-@settings(max_examples=8, deadline=None)
-@given(st.integers(0, 1 << 32))
-def test_a_shop_of_rushes_and_pauses_keeps_its_p99(seed: int) -> None:
-    shop = run(looking(rushes(random.Random(seed))), lambda shop: shop.sold >= 300)
-    assert shop.met <= 3 <= shop.worked_off
-
-
 @pytest.mark.parametrize(("age", "spacing"), [(0, SPACING), (AMBER, SPACING_LATE)])
 @pytest.mark.parametrize("gap", [0.0, PAUSE / 2])
 def test_a_shop_that_never_stops_selling_has_one_now_and_then(gap: float, age: int, spacing: float) -> None:
     shop = run(looking(repeat(gap), age=age), lambda shop: shop.at >= 20 * spacing)
     assert shop.worked_off in range(round(20 / IN_A_RUSH) - 3, round(20 / IN_A_RUSH) + 2)
-
-
-def test_in_a_shop_of_short_pauses_each_of_them_goes_in_one() -> None:
-    """A till each two seconds, a second of which nobody was there."""
-    policy = looking(repeat(2.0))
-    policy.pause = LONGEST
-    shop = run(policy, lambda shop: shop.at >= 10 * SPACING)
-    assert shop.met == 0
-    assert shop.worked_off >= 8
 
 
 def test_all_of_them_go_at_night() -> None:
@@ -159,13 +135,6 @@ def test_all_of_them_go_at_night() -> None:
     policy.pause = LONGEST
     shop = run(policy, lambda shop: shop.worked_off >= QUEUE)
     assert shop.at < 2 * HOUR / 1000
-
-
-def test_the_pause_becomes_shorter_once_tills_have_met_none() -> None:
-    policy = looking(repeat(PAUSE / 2))
-    policy.pause = LONGEST
-    run(policy, lambda shop: shop.sold >= UNMET and policy.pause < LONGEST)
-    assert policy.pause == LONGEST / 4
 
 
 def run(policy: Looking, is_over: Callable[[FakeShop], bool]) -> FakeShop:

@@ -14,6 +14,7 @@ from support.ledgers.ledger import START, Till, opened, tamper
 from daemon.core.report.receipt import receipt
 from daemon.store import Store
 from daemon.store.maintenance.backup import backup, restore
+from daemon.store.tables.events import event_span
 from daemon.usecases.delivery.events import BATCH, SeenEvent, Start, events_for, reset_event, starting_point
 from daemon.usecases.delivery.webhook_events import WebhookEvents, compose
 
@@ -39,7 +40,7 @@ async def till(store: Store) -> Till:
 
 
 def notices(store: Store) -> WebhookEvents:
-    return WebhookEvents(store.outbox_for(HOOK), store.events, store.ledger, store.journal.books)
+    return WebhookEvents(store.outbox_for(HOOK), store.events, store.ledger)
 
 
 async def test_each_kind_has_its_data(store: Store, till: Till) -> None:
@@ -80,7 +81,7 @@ async def test_a_stream_goes_on_where_it_was(store: Store, till: Till) -> None:
 async def test_where_a_stream_begins(store: Store, till: Till) -> None:
     """Without a last event now, with one after it."""
     await till.sell()
-    newest = (await store.events.span()).newest
+    newest = (store.events.peek(event_span)).newest
     assert await starting_point(store.events, None) == Start(newest, 0)
     assert await starting_point(store.events, SeenEvent(0, newest - 1)) == Start(newest - 1, 0)
     assert await starting_point(store.events, SeenEvent(0, newest)) == Start(newest, 0)
@@ -96,13 +97,13 @@ async def test_a_stream_cannot_go_on_in_a_ledger_that_was_put_back(tmp_path: Pat
     async with opened(path) as store:
         till = await Till.of(store)
         await till.sell()
-        seen = SeenEvent(0, (await store.events.span()).newest)
+        seen = SeenEvent(0, (store.events.peek(event_span)).newest)
         assert (await starting_point(store.events, SeenEvent(0, seen.id + 1000))).reset == "restored"
     restore(copy, path, at=START)
     async with opened(path) as store:
         till = await Till.of(store)
         await till.sell()
-        assert (await store.events.span()).newest == seen.id
+        assert (store.events.peek(event_span)).newest == seen.id
         start = await starting_point(store.events, seen)
         assert start == Start(seen.id, START // 1000, "restored")
         assert await starting_point(store.events, SeenEvent(start.epoch, start.after)) == start._replace(reset="")
@@ -122,20 +123,9 @@ async def test_a_stream_cannot_go_on_before_what_is_kept(store: Store, till: Til
         await till.sell()
         till.at += DAY
     await store.retention.prune(till.at)
-    span = await store.events.span()
+    span = store.events.peek(event_span)
     assert await starting_point(store.events, SeenEvent(0, 1)) == Start(span.oldest - 1, 0, "expired")
     assert await starting_point(store.events, SeenEvent(0, span.oldest - 1)) == Start(span.oldest - 1, 0)
-
-
-async def test_a_damaged_record_does_not_silence_a_stream(store: Store, till: Till, path: Path) -> None:
-    """It is told without data, the log says so, and what comes after it is told."""
-    await till.sell()
-    await till.sell()
-    tamper(path, "UPDATE event SET ref_id = 999 WHERE id = 1")
-    with capture_logs() as logs:
-        events = await events_for(store.events, store.ledger, till.book, 0)
-    assert [event.data == b"null" for event in events] == [True, False]
-    assert [line["event"] for line in logs] == ["event.unreadable"]
 
 
 DAMAGE = {
@@ -173,15 +163,6 @@ async def test_whatever_is_damaged_holds_up_nobody(store: Store, till: Till, pat
                 compose(posting)
     assert postings[2].body
     assert all(line["cause"] for line in logs)
-
-
-async def test_a_posting_that_cannot_be_made_names_what_it_is_about(store: Store, till: Till, path: Path) -> None:
-    """By the number that the ledger has for it: a row of a webhook is no event itself."""
-    await till.sell()
-    sale = await till.sell()
-    tamper(path, "UPDATE certification SET payload = x'' WHERE id = ?", sale.id)
-    posting = (await notices(store).waiting(till.book.nim, "live", 10))[-1]
-    assert posting.missing.startswith(f"what event {sale.id} (cert.issued) is about cannot be read")
 
 
 async def test_a_posting_says_what_and_of_which_book(store: Store, till: Till) -> None:

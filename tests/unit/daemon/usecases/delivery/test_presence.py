@@ -73,13 +73,6 @@ async def test_every_five_minutes_with_jitter():
     assert len({tuple(found) for found in naps}) == 20
 
 
-async def test_each_machine_speaks_for_itself():
-    """A box with two machines says two words each time."""
-    rig = Rig()
-    await rig.run()
-    assert rig.presences[:4] == [(NIM, b"1"), (OTHER, b"2")] * 2
-
-
 async def test_trouble_ends_nothing():
     """A ledger that cannot be read for a while, and nobody who hears: told once, and said again."""
     rig = Rig([None] * 10, failing=3)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
-import itertools
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,8 +14,6 @@ import pytest
 from support.ledgers.ledger import MINUTE, ZONE, Till, invoice, opened
 from support.ledgers.worker import worker_of
 
-from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import CashMove
 from daemon.core.report.journal import Extent, Page
 from daemon.store.tables.journal import extent
@@ -165,108 +161,6 @@ async def test_a_file_of_a_number_has_all_that_was_tried_under_it(
             part async for part in read_in_slices(worker, Page(0, EVER, number="R-1", limit=3), await extent_of(worker))
         ]
     assert [record for part in slices for record, _ in part] == tried
-
-
-async def test_a_file_of_a_rare_state_makes_way_too(ledger: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Records that are passed over are read as well: tills go first after each batch of them."""
-    ways: list[MachineWorker] = []
-
-    async def make_way(worker: MachineWorker) -> None:
-        ways.append(worker)
-
-    monkeypatch.setattr(journal, "BATCH", 2)
-    monkeypatch.setattr(journal, "make_way", make_way)
-    async with opened(ledger.path) as store:
-        worker = worker_of(await Till.of(store))
-        slices = [
-            part async for part in read_in_slices(worker, Page(0, EVER, state="refused"), await extent_of(worker))
-        ]
-    assert [record.number for part in slices for record, _ in part] == ["X-1"]
-    assert ways == [worker] * ((len(ledger.attempts) - 1) // 2)
-
-
-async def test_slices_are_bounded_by_records_and_by_items(
-    ledger: Filled, pieces: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Oldest first; a slice holds no more than its share of either, or one record that is larger by itself; none is empty, and none ends before the
-    next record would be too much. No more than a batch of records is in memory at once."""
-    batch, most, most_items = pieces
-    dated: list[int] = []
-    async with opened(ledger.path) as store:
-        worker = worker_of(await Till.of(store))
-        periods = worker.journal.periods
-
-        async def counted(book: Book, records: Sequence[Record]) -> Sequence[int]:
-            dated.append(len(records))
-            return await periods(book, records)
-
-        monkeypatch.setattr(worker.journal, "periods", counted)
-        slices = [part async for part in read_in_slices(worker, Page(0, EVER), await extent_of(worker))]
-        assert (max(dated), sum(dated)) == (min(batch, len(ledger.attempts)), len(ledger.attempts))
-        assert [(record.number, z) for part in slices for record, z in part] == ledger.attempts
-        for part in slices:
-            assert 0 < len(part) <= most
-            assert len(part) == 1 or sum(len(record.invoice.items) for record, _ in part) <= most_items
-        first = 0
-        for part, after in itertools.pairwise(slices):
-            first += len(part)
-            items = sum(len(record.invoice.items) for record, _ in (*part, after[0]))
-            assert len(part) == most or items > most_items or first % batch == 0
-        assert most > 1 or len(slices) == len(ledger.attempts)
-        assert most < 16 or len(slices) == 1
-
-
-async def test_a_page_makes_way_after_each_slice(ledger: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page of a thousand entries is a long reading too."""
-    monkeypatch.setattr(journal, "SLICE", 2)
-    ways: list[MachineWorker] = []
-
-    async def make_way(worker: MachineWorker) -> None:
-        ways.append(worker)
-
-    monkeypatch.setattr(journal, "make_way", make_way)
-    async with opened(ledger.path) as store:
-        worker = worker_of(await Till.of(store))
-        page = await read_page(worker, Page(0, EVER))
-    assert ways == [worker] * ((page.count + 1) // 2)
-
-
-@pytest.mark.parametrize("limit", [1, 2, 100])
-async def test_a_rare_state_is_looked_for_in_stretches(
-    ledger: Filled, monkeypatch: pytest.MonkeyPatch, limit: int
-) -> None:
-    """The ledger goes through no more than one at a time, and tills go first in between; what is found does not depend on them. No more is read
-    than the page needs."""
-    calls: list[Page] = []
-    ways: list[int] = []
-
-    async def make_way(_: MachineWorker) -> None:
-        ways.append(len(calls))
-
-    monkeypatch.setattr(journal, "STRETCH", 3)
-    monkeypatch.setattr(journal, "make_way", make_way)
-    async with opened(ledger.path) as store:
-        till = await Till.of(store)
-        await till.fail(invoice("X-2"))
-        worker = worker_of(till)
-        page_of = worker.journal.page
-
-        async def noted(book: Book, page: Page) -> Sequence[Record]:
-            calls.append(page)
-            return await page_of(book, page)
-
-        monkeypatch.setattr(worker.journal, "page", noted)
-        found_page = await read_page(worker, Page(0, EVER, state="refused", limit=limit))
-    entries = len(ledger.attempts) + 1
-    assert [entry.invoice_number for entry in found_page.certifications] == ["X-2", "X-1"][:limit]
-    assert max(page.before_seq - 1 - page.after_seq for page in calls) == 3
-    pieces = list(dict.fromkeys(page.after_seq for page in calls))
-    if limit == 1:
-        assert pieces == [entries - 3]
-    elif limit == 100:
-        assert pieces == [max(0, entries - 3 * at) for at in range(1, len(pieces) + 1)]
-        assert pieces[-1] == 0
-    assert len(ways) == len(pieces) - 1 + len(found_page.certifications)
 
 
 async def file_of(worker: MachineWorker, form: str, page: Page) -> list[bytes]:

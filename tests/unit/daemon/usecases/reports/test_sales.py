@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
-from support.ledgers.ledger import MINUTE, START, Till, invoice, opened
+from support.ledgers.ledger import START, Till, invoice, opened
 from support.ledgers.worker import worker_of
 
 from daemon.core.ledger.book import Book, Tally
+from daemon.store.tables.book.totals import tally_between
 from daemon.usecases.reports import report
 from daemon.usecases.reports.report import HOUR, Sales, latest, sales_between, totals_by_hour
 
@@ -58,44 +60,14 @@ async def test_hour_by_hour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_
         remembered = [START, START + HOUR] if is_brought_in else []
         assert sorted(expected) == [(till.book.id, at) for at in remembered]
         calls: list[int] = []
-        between = store.ledger.tally_between
 
-        async def counted(book: Book, start: int, end: int) -> Tally:
+        def counted(connection: sqlite3.Connection, book: Book, start: int, end: int) -> Tally:
             calls.append(start)
-            return await between(book, start, end)
+            return tally_between(connection, book, start, end)
 
-        monkeypatch.setattr(store.ledger, "tally_between", counted)
+        monkeypatch.setattr(report, "tally_between", counted)
         await till.sell(7)
         assert await totals_by_hour(worker, START, 6, expected) == [100, 20, 0, 10, 0, 0]
         assert calls == [at for at in range(START, START + 4 * HOUR, HOUR) if at not in remembered]
         await store.ledger.aggregate(till.book)
         assert await totals_by_hour(worker, START, 6, expected) == [100, 20, 0, 10, 0, 0]
-
-
-async def test_an_hour_is_remembered_once_it_has_been_over_for_one(tmp_path: Path) -> None:
-    """And not a millisecond before."""
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        till = await Till.of(store)
-        worker = worker_of(till)
-        await till.sell(100)
-        await store.ledger.aggregate(till.book)
-        for later, is_stored in ((2 * HOUR, False), (2 * HOUR + 1, True)):
-            till.at = START + later
-            expected: dict[tuple[int, int], int] = {}
-            await totals_by_hour(worker, START, 1, expected)
-            assert bool(expected) is is_stored
-        assert till.at > START + MINUTE
-
-
-async def test_what_is_remembered_is_taken_and_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The oldest goes first; what is remembered is not read again."""
-    monkeypatch.setattr(report, "CACHE_HOURS", 2)
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        till = await Till.of(store)
-        worker = worker_of(till)
-        await till.sell(100)
-        await store.ledger.aggregate(till.book)
-        till.at = START + 9 * HOUR
-        expected = {(till.book.id, START): 5}
-        assert await totals_by_hour(worker, START, 3, expected) == [5, 0, 0]
-        assert [at for _, at in expected] == [START + HOUR, START + 2 * HOUR]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import msgspec
 import pytest
@@ -13,11 +10,10 @@ from support.ledgers.ledger import Till, code_of, invoice, opened
 from support.ledgers.worker import worker_of
 
 from daemon.core.invoice.invoice import Customer
-from daemon.core.ledger.attempt import Record
 from daemon.core.report.journal import Page
 from daemon.usecases.reports import journal
 from daemon.usecases.reports import journal as searching
-from daemon.usecases.reports.journal import Search, make_way, search
+from daemon.usecases.reports.journal import Search, search
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 EVER = Page(0, 1 << 53, limit=2)
@@ -84,41 +80,6 @@ async def test_amounts_and_customers_are_found_in_any_pieces(
     assert answers >= max(len(wanted) // EVER.limit, entries // (2 * stretch))
 
 
-async def test_a_long_reading_makes_way() -> None:
-    """Between two slices the loop has a turn for whatever else is ready, also when no invoice waits."""
-    ran: list[str] = []
-    asyncio.get_running_loop().call_soon(ran.append, "another")
-    await make_way(SimpleNamespace(till_waits=lambda: False))  # type: ignore[arg-type]  # that is all it asks of a worker
-    assert ran == ["another"]
-
-
-@pytest.mark.parametrize("wanted", [{"amount": 1}, {"text": "nobody"}])
-async def test_a_search_makes_way_after_each_piece(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: dict[str, Any]
-) -> None:
-    """Of an amount and of a customer; what a number is part of is looked for elsewhere."""
-    ways: list[MachineWorker] = []
-
-    async def way(worker: MachineWorker) -> None:
-        ways.append(worker)
-
-    async def nothing(*_: object) -> list[Record]:
-        return []
-
-    monkeypatch.setattr(journal, "STRETCH", 1)
-    monkeypatch.setattr(searching, "SEARCH_SLICE", 1)
-    monkeypatch.setattr(searching, "make_way", way)
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        till = await Till.of(store)
-        for _ in range(5):
-            await till.sell()
-        worker = worker_of(till)
-        monkeypatch.setattr(worker.journal, "with_part", nothing)
-        found = await search(worker, Search(EVER, **wanted))
-    assert (found.records, found.complete) == ([], True)
-    assert ways == [worker] * 5
-
-
 async def test_a_code_and_a_number_are_found_at_once(tmp_path: Path) -> None:
     """A code with dashes and in small letters, a whole number, a part of one; what lies outside of the range is none of them."""
     async with opened(tmp_path / "ledger.sqlite3") as store:
@@ -144,30 +105,6 @@ async def test_a_code_and_a_number_are_found_at_once(tmp_path: Path) -> None:
         for start, end, count in ((at, at + 1, 1), (at + 1, 1 << 53, 0), (0, at, 0)):
             found = await search(worker, Search(Page(start, end, limit=2), text=code))
             assert len(found.records) == count
-
-
-@pytest.mark.parametrize("wanted", [{"amount": 500}, {"type": "FA"}, {"state": "refused"}, {"state": "begun"}])
-async def test_what_an_entry_is_looked_for_by(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: dict[str, Any]
-) -> None:
-    """Its amount, also where that is 0, its type, and its state, whether it has ended or not."""
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        till = await Till.of(store)
-        await till.sell()
-        credit = invoice("C-1", type_="FA", amounts=(("B", 500),), reference="EL02000015-1-1")
-        await till.certify(credit)
-        await till.fail(invoice("X-1"))
-        await till.begin(invoice("O-1"))
-        page = msgspec.structs.replace(EVER, state=wanted.get("state"))
-        query = Search(page, amount=wanted.get("amount"), type=wanted.get("type", ""))
-        worker = worker_of(till)
-        monkeypatch.setattr(worker.journal, "with_part", None)  # numbers are not looked through for it
-        found = await search(worker, query)
-        number = {"refused": "X-1", "begun": "O-1"}.get(wanted.get("state", ""), "C-1")
-        assert [record.number for record, _ in found.records] == [number]
-        assert (found.next, found.complete) == (0, True)
-        none = await search(worker, Search(EVER, amount=0))
-        assert (none.records, none.complete) == ([], True)
 
 
 @pytest.mark.parametrize("state", ["begun", "disputed", "refused", "certified"])
@@ -227,16 +164,3 @@ async def test_whatever_its_state_an_entry_is_looked_for_in_the_same_ways(tmp_pa
                 assert len((await search(worker, Search(EVER, text=code, **wanted))).records) == count, wanted
             refused = Search(Page(0, 1 << 53, state="refused"), text=code)
             assert (await search(worker, refused)).records == []
-
-
-async def test_what_is_not_found_has_no_z_to_be_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing more is asked of the ledger, which tills wait for."""
-
-    async def periods(*_: object) -> None:
-        raise AssertionError("asked for the Z of nothing")
-
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        worker = worker_of(await Till.of(store))
-        monkeypatch.setattr(worker.journal, "periods", periods)
-        found = await search(worker, Search(EVER, text="wend"))
-    assert (found.records, found.next, found.complete) == ([], 0, True)

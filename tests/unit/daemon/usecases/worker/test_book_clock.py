@@ -86,11 +86,6 @@ async def test_a_box_that_nobody_vouches_for_leaves_nothing_behind(times: Times)
     assert times.clock.now() == times.clock.last_at == times.box
 
 
-async def test_nobody_vouches_for_a_box_unless_told(times: Times) -> None:
-    """Where nothing is known of that, a clock is no better than another."""
-    assert not BoxClock(lambda: times.box).synchronised()
-
-
 @pytest.mark.parametrize(("step", "believed"), [(SLACK, True), (SLACK + 1, False), (-SLACK, True)])
 async def test_a_step_of_the_box_against_the_loops_clock(times: Times, step: int, believed: bool) -> None:
     """Ten minutes have passed, and the box says that, or an hour more, and is believed; a millisecond beyond it is the machine that is,

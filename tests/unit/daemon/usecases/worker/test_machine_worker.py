@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from support.ledgers.worker import worker_of
 
 from daemon.core.errors import LineLost, MachineAttention, MachineOffline, StorageFull
 from daemon.core.ledger.book import Aggregate, Book
-from daemon.core.ledger.phases import Phase
+from daemon.store.tables.book.books import book_state
 from daemon.usecases.worker.aggregate import tick
 from daemon.usecases.worker.machine_worker import MachineWorker
 from daemon.usecases.worker.machine_workers import MachineWorkers
@@ -54,7 +53,7 @@ def published_events(worker: MachineWorker) -> EventList:
 
 async def test_an_operator_is_called_once(worker: MachineWorker, till: Till, published_events: EventList) -> None:
     """When the ledger has something new to look at; not again while it stays so, and not when it is settled."""
-    sound = await till.store.ledger.state(till.book)
+    sound = till.store.ledger.peek(book_state, till.book)
     for found, calls in (("", 0), ("another machine", 1), ("another machine", 1), ("", 1), ("the same again", 2)):
         worker.take_state(msgspec.structs.replace(sound, attention=found))
         assert worker.attention == found
@@ -115,27 +114,6 @@ async def test_a_machine_in_attention_may_be_looked_at(worker: MachineWorker) ->
         worker.ready()
 
 
-async def test_another_taxpayer_s_book_begins_with_nothing(worker: MachineWorker, till: Till) -> None:
-    """What was in doubt belongs to the old book, and nothing of its totals or its time is left."""
-    other = await Till.of(till.store, mode="test")
-    worker.attempts.intend("in doubt").phase = Phase.IN_DOUBT
-    worker.attempts.met_machine = True
-    worker.aggregate = await till.store.ledger.aggregated(till.book)
-    worker.time.last_at = START
-    worker.change_book(other.book)
-    assert (worker.book, worker.attempts.find("in doubt"), worker.attempts.met_machine) == (other.book, None, False)
-    assert (worker.aggregate, worker.time.last_at) == (None, 0)
-
-
-async def test_the_name_of_the_machine_is_that_of_its_last_certification(worker: MachineWorker) -> None:
-    """Nothing else of the book changes."""
-    before = worker.book
-    worker.take_name(before.nim)
-    assert worker.book is before
-    worker.take_name("EL02000015-2")
-    assert worker.book == msgspec.structs.replace(before, nim="EL02000015-2")
-
-
 async def test_what_nobody_waits_for_is_done_after_the_answers(worker: MachineWorker) -> None:
     """All of it, each for itself, and at the stop at the latest."""
     done: list[str] = []
@@ -158,27 +136,6 @@ async def test_what_nobody_waits_for_is_done_after_the_answers(worker: MachineWo
     await worker.close(60)
     assert done == ["first", "second", "at the stop"]
     assert [type(error) for error in failed] == [ZeroDivisionError]
-
-
-async def test_a_tick_is_due_once(worker: MachineWorker) -> None:
-    """However much ended before it; then again for what ends after it, and never once the daemon stops."""
-    ticks: list[int] = []
-
-    async def tick() -> None:
-        ticks.append(1)
-
-    worker.limits = worker.limits._replace(aggregation_delay=0.0)
-    for count in (1, 2):
-        for _ in range(3):
-            worker.schedule_tick(tick)
-        async with asyncio.timeout(60):
-            while len(ticks) < count:  # noqa: ASYNC110  done by a timer of the loop
-                await asyncio.sleep(0.001)
-    worker.schedule_tick(tick)
-    await worker.close(60)
-    worker.schedule_tick(tick)
-    await asyncio.sleep(0.01)
-    assert len(ticks) == 2
 
 
 async def test_totals_that_could_not_be_stored_are_tried_again(
@@ -229,25 +186,6 @@ async def test_work_goes_on_without_its_caller(worker: MachineWorker) -> None:
         await left
 
 
-async def test_a_failure_that_no_caller_hears_of_is_no_surprise_of_the_loop(worker: MachineWorker) -> None:
-    """It was told where it happened; asyncio would tell it again as one that nobody ever looked at."""
-    surprises: list[str] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: surprises.append(context["message"]))
-
-    async def fail() -> None:
-        await asyncio.sleep(0)
-        raise ZeroDivisionError
-
-    caller = asyncio.ensure_future(worker.see_through(fail(), "work"))
-    await asyncio.sleep(0)
-    caller.cancel()
-    await asyncio.gather(caller, return_exceptions=True)
-    await worker.close(60)
-    del caller  # and with it all that knows of the work
-    gc.collect()
-    assert surprises == []
-
-
 async def test_a_worker_is_found_by_its_machine(worker: MachineWorker, till: Till) -> None:
     """Whatever its activation counter, in its own mode only."""
     workers = MachineWorkers([worker])
@@ -257,3 +195,24 @@ async def test_a_worker_is_found_by_its_machine(worker: MachineWorker, till: Til
     assert workers.get(till.book.nim, "test") is None
     assert workers.get("EL02000099-1", "live") is None
     assert workers.all() == [worker]
+
+
+async def test_a_tick_is_due_once(worker: MachineWorker) -> None:
+    """However much ended before it; then again for what ends after it, and never once the daemon stops."""
+    ticks: list[int] = []
+
+    async def tick() -> None:
+        ticks.append(1)
+
+    worker.limits = worker.limits._replace(aggregation_delay=0.0)
+    for count in (1, 2):
+        for _ in range(3):
+            worker.schedule_tick(tick)
+        async with asyncio.timeout(60):
+            while len(ticks) < count:  # noqa: ASYNC110  done by a timer of the loop
+                await asyncio.sleep(0.001)
+    worker.schedule_tick(tick)
+    await worker.close(60)
+    worker.schedule_tick(tick)
+    await asyncio.sleep(0.01)
+    assert len(ticks) == 2
