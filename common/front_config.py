@@ -12,7 +12,6 @@ from typing import Final
 import msgspec
 
 from common.problems import problem_content
-from common.sockets import BACKLOG
 
 STRONG: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
 """Of TLS 1.2, what has forward secrecy and authenticates what it encrypts; all of TLS 1.3 has both."""
@@ -174,7 +173,7 @@ def _defaults(front: Front) -> str:
     return f"""\
 defaults
     mode http
-    backlog {BACKLOG}
+    backlog 4096
     timeout connect 1s
     timeout http-request {limits.head_seconds}s
     timeout http-keep-alive {limits.idle_seconds}s
