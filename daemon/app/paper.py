@@ -20,6 +20,7 @@ from daemon.paper.reports import report_document
 from daemon.paper.shop import Shop, Style
 from daemon.printer import ReceiptPrinter
 from daemon.settings import Settings
+from daemon.store.tables.book.closures import find_closure
 from daemon.usecases.reports import inspect
 from daemon.usecases.worker.machine_worker import BookEvent, MachineWorker
 
@@ -66,7 +67,7 @@ class ZPrinting:
             return
         try:
             await inspect.learn_taxpayer(worker)
-            closure = await worker.ledger.closure(worker.book, z_number)
+            closure = await worker.ledger.read(find_closure, worker.book, z_number)
             z_report = msgspec.json.decode(closure.body, type=ZReport)
             style = Style(paper.language)
             shop = await paper.shop_by_letterhead(worker, style.language, bytes.fromhex(z_report.letterhead))

@@ -35,7 +35,8 @@ from daemon.paper.layout import Document
 from daemon.paper.logo import draw_qr
 from daemon.paper.reports import articles_document, report_document
 from daemon.paper.shop import Shop, Style
-from daemon.usecases.deferred.accept import certified_record
+from daemon.store.tables.book.acts import closed_articles, copies
+from daemon.store.tables.book.attempts import find_record
 from daemon.usecases.reports import acts, inspect, journal, report
 from daemon.usecases.reports.acts import articles_of
 from daemon.usecases.reports.close_period import calendar_closure
@@ -109,7 +110,7 @@ async def _articles(request: ApiRequest, shop: Shop, style: Style) -> Document:
 
 async def _closed_articles(request: ApiRequest, shop: Shop, style: Style) -> Document:
     worker = request.auth.worker
-    placed = await worker.ledger.closed_articles(worker.book, request.path_params["number"])
+    placed = await worker.ledger.read(closed_articles, worker.book, request.path_params["number"])
     return articles_document(articles_of(placed), shop, style, printed_at=_now(request))
 
 
@@ -140,7 +141,7 @@ async def print_it(request: ApiRequest, template: Template) -> Answer:
     async with worker.acts_lock:
         record = await _copied(request, style)
         if record:
-            style = msgspec.structs.replace(style, copy=1 + await worker.ledger.copies(worker.book, record.code))
+            style = msgspec.structs.replace(style, copy=1 + await worker.ledger.read(copies, worker.book, record.code))
         document = await _composed(request, template, style)
         await paper.print(document)
         if record:
@@ -262,7 +263,7 @@ async def customer_page(request: ApiRequest) -> Answer:
         raise NotFound(NOTHING)
     paper, style = deps.paper, Style(deps.paper.language)
     if sale.state == "certified" and sale.attempt_id:
-        record = await certified_record(worker, sale)
+        record = worker.ledger.peek(find_record, worker.book, sale.attempt_id)
         shop = await paper.shop_by_letterhead(worker, style.language, record.invoice.letterhead)
         document = invoice_document(record, shop, style)
     elif sale.is_open and sale.invoice is not None:

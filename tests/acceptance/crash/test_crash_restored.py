@@ -12,6 +12,7 @@ from support.shop import NIM, Shop, invoice, wait_for
 
 from daemon.operations import CreateKey
 from daemon.store.tables.book import attempts
+from daemon.store.tables.book.books import all_books
 from daemon.store.tables.book.settlements import settlements as read_settlements
 
 Put = Callable[[Lane, Path], None]
@@ -96,7 +97,7 @@ def test_an_invoice_of_somebody_else_in_the_middle_of_ours_is_not_guessed_at(tmp
         answer = shop.certify(invoice("F-1"), key="1")
         assert answer.status_code == 200, answer.text
         assert answer.json()["codeSecef"] == machine.certified()[-1]["code"]
-        [book, *_] = shop.with_store(lambda store: store.journal.books())
+        [book, *_] = shop.with_store(lambda store: store.journal.read(all_books))
         settlements = shop.with_store(lambda store: store.decisions.read(read_settlements, book))
         assert [(s.decision, s.reason) for s in settlements] == [
             ("abandoned", "seen on the machine's journal"),
@@ -121,7 +122,7 @@ def test_a_daemon_whose_ledger_was_deleted_asks_before_it_goes_on(tmp_path: Path
         code, output = lane.mcfd("machine", "settle", "--decision", "adopt", "--reason", "the disk was lost", "--json")
         assert code == 0, output
         wait_for(lambda: shop.http.get("/health/ready").is_success, "service")
-        [book, *_] = shop.with_store(lambda store: store.journal.books())
+        [book, *_] = shop.with_store(lambda store: store.journal.read(all_books))
         number = shop.with_store(lambda store: store.ledger.read(attempts.find_number, book, "F-1"))
         assert number is not None
         assert number.code == machine.certified()[0]["code"]

@@ -15,6 +15,7 @@ import msgspec
 from daemon.core.delivery import Outgoing
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.store import Store
+from daemon.store.tables.book.books import book_state, open_book
 
 START = 1_765_000_000_000
 
@@ -63,9 +64,9 @@ class LedgerOutbox:
 
     async def add(self, nim: str = "EL02000015-1", count: int = 1, mode: str = "live") -> None:
         """So many Z of empty periods."""
-        book = await self._store.ledger.open_book(nim, mode)
+        book = await self._store.ledger.write(open_book, nim, mode)
         for _ in range(count):
-            z_number = (await self._store.ledger.state(book)).z_number + 1
+            z_number = (self._store.ledger.peek(book_state, book)).z_number + 1
             counters = FiscalCounters(tc=z_number, fvc=0, frc=0)
             await self._store.ledger.close_period(
                 book, counters=counters, unexplained=0, at=START + z_number * 86_400_000

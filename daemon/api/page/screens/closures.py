@@ -27,6 +27,8 @@ from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import AReport, ZReport
 from daemon.core.report.journal_csv import Cell
 from daemon.paper.layout import Document, Element, Pair, Rule, Table, TextLine, Title
+from daemon.store.tables.book.closures import closures_between
+from daemon.store.tables.book.totals import tally_between
 from daemon.usecases.reports import inspect, report
 from daemon.usecases.reports.acts import cash_moves, move_cash
 from daemon.usecases.reports.close_period import calendar_closure
@@ -49,7 +51,7 @@ async def closures(visit: Visit) -> Reply:
     month = month_of(visit.query.get("month", ""), visit.today())
     days = days_of(month)
     start, end = visit.day_bounds(days[0], len(days))
-    found = await visit.worker.ledger.closures(visit.worker.book, start=start, end=end, limit=None)
+    found = await visit.worker.ledger.read(closures_between, visit.worker.book, start=start, end=end, limit=None)
     cells = [await _day(visit, day, found) for day in days]
     most = max((cell.total for cell in cells), default=0)
     return await render(
@@ -211,7 +213,9 @@ async def _day(visit: Visit, day: date, found: Any) -> Day:
 
 async def _sold(visit: Visit, day: date, days: int = 1) -> int:
     """In XOF, net, from the beginning of `day` on."""
-    return report.net_total(await visit.worker.ledger.tally_between(visit.worker.book, *visit.day_bounds(day, days)))
+    return report.net_total(
+        await visit.worker.ledger.read(tally_between, visit.worker.book, *visit.day_bounds(day, days))
+    )
 
 
 def _weeks(cells: list[Day]) -> list[list[Day | None]]:

@@ -21,6 +21,7 @@ from daemon.core.ledger.tally import contribution
 from daemon.core.report.journal import Page, reason_text
 from daemon.core.report.ranges import EVER
 from daemon.core.report.receipt import receipt
+from daemon.store.tables.book.closures import periods_of
 from daemon.usecases.reports import journal, report
 from daemon.usecases.reports.journal import Search, search
 
@@ -76,7 +77,7 @@ def _chips(visit: Visit) -> list[tuple[str, str, bool]]:
 @screen("/ui/journal/{seq:int}", "look")
 async def invoice_screen(visit: Visit) -> Reply:
     record = await _record(visit, int(visit.request.path_params["seq"]))
-    (z_number,) = await visit.worker.journal.periods(visit.worker.book, [record])
+    (z_number,) = await visit.worker.journal.read(periods_of, visit.worker.book, [record])
     if z_number and not visit.may("report"):
         raise PeriodClosed
     content = receipt(record) if record.state == "certified" else None
@@ -112,7 +113,7 @@ def can_credit(visit: Visit, record: Record) -> bool:
 async def record_of(visit: Visit) -> Record:
     """The entry that the address names; NotFound, or PeriodClosed for who may see the open period alone."""
     record = await _record(visit, int(visit.request.path_params["seq"]))
-    (z_number,) = await visit.worker.journal.periods(visit.worker.book, [record])
+    (z_number,) = await visit.worker.journal.read(periods_of, visit.worker.book, [record])
     if z_number and not visit.may("report"):
         raise PeriodClosed
     return record

@@ -25,7 +25,8 @@ from daemon.paper.layout import Document, Width
 from daemon.paper.pdf import PaperSize, as_pdf, poster
 from daemon.paper.reports import outage_document, report_document
 from daemon.paper.shop import Style
-from daemon.usecases.outages import find_outage
+from daemon.store.tables.book.acts import copies
+from daemon.store.tables.book.outages import find_outage
 from daemon.usecases.reports import acts, inspect, journal, report
 from daemon.usecases.reports.close_period import calendar_closure
 
@@ -85,14 +86,14 @@ async def _document(visit: Visit) -> tuple[Document, str, Record | None]:
         record = await journal.find(visit.worker, name)
         shop = await visit.deps.paper.shop_by_letterhead(visit.worker, visit.language, record.invoice.letterhead)
         style = msgspec.structs.replace(
-            style, copy=1 + await visit.worker.ledger.copies(visit.worker.book, record.code)
+            style, copy=1 + await visit.worker.ledger.read(copies, visit.worker.book, record.code)
         )
         return invoice_document(record, shop, style), f"/ui/journal/{record.seq}", record
     printed_at = millis_text(visit.worker.now())
     if what == "outage":
         if not (name.isascii() and name.isdigit() and len(name) < LONGEST_NUMBER):
             raise NotFound(Text("there is no outage {number}", number=name))
-        outage = await find_outage(visit.worker, int(name))
+        outage = await visit.worker.ledger.read(find_outage, visit.worker.book, int(name))
         return outage_document(outage, shop, style, at=visit.worker.now()), "/ui/outages", None
     if what == "x":
         x_report = await report.x_report(visit.worker)

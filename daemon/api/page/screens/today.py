@@ -40,6 +40,7 @@ from daemon.core.ledger.paper import read_paper
 from daemon.core.money import MAX_AMOUNT
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.core.report.machine_info import tax_server
+from daemon.store.tables.book.totals import tally_between
 from daemon.usecases.certification.certify import certify
 from daemon.usecases.delivery.events import has_come
 from daemon.usecases.reports import report
@@ -88,7 +89,7 @@ async def _figures(visit: Visit) -> dict[str, Any]:
     hours_before = await totals_by_hour(worker, before, count, _hours_cache)
     opening = _opening_hours(hours, hours_before)
     sales = await sales_between(worker, start, end)
-    by_now = await worker.ledger.tally_between(worker.book, before, before + min(now, end) - start)
+    by_now = await worker.ledger.read(tally_between, worker.book, before, before + min(now, end) - start)
     return {
         "machines": [machine_view(each, visit, now) for each in visit.deps.workers.all() if each.book.mode == "live"],
         "machine": machine_view(worker, visit, now),

@@ -15,10 +15,14 @@ from support.ledgers.ledger import NIM, Till, invoice, opened, query, tamper
 
 from daemon.core.errors import LedgerUnusable, StorageError, StorageFull
 from daemon.store.maintenance import health
+from daemon.store.maintenance.housekeeping import measure
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite import migrations
 from daemon.store.sqlite.lock import LedgerLock
 from daemon.store.sqlite.migrations import Migration
+from daemon.store.tables.book.books import all_books, book_state, open_book
+from daemon.store.tables.journal import find_code
+from daemon.store.tables.keys import create_key
 from daemon.store.tables.meta import Damage
 
 
@@ -49,7 +53,7 @@ async def test_a_ledger_is_made_where_there_is_none(tmp_path: Path) -> None:
             lambda c: [c.execute(f"PRAGMA {p}").fetchone()[0] for p in ("journal_mode", "synchronous", "foreign_keys")]
         )
         assert pragmas == ["wal", 2, 1]
-        assert (await store.retention.size()).sqlite == sqlite3.sqlite_version
+        assert (store.retention.peek(measure)).sqlite == sqlite3.sqlite_version
     assert path.stat().st_mode & 0o007 == 0  # one look at a local file
 
 
@@ -58,7 +62,7 @@ async def test_everything_is_there_after_a_restart(path: Path) -> None:
     await fill(path)
     assert not path.with_name(path.name + "-wal").exists()
     async with opened(path) as store:
-        state = await store.ledger.state(await store.ledger.open_book(NIM, "live"))
+        state = store.ledger.peek(book_state, await store.ledger.write(open_book, NIM, "live"))
         assert (state.last_seq, state.z_number, state.last_number) == (4, 1, "S-4")
 
 
@@ -69,9 +73,9 @@ async def test_a_second_daemon_is_refused_by_name(path: Path) -> None:
         text = await refusal(path)
         assert await refusal(path, opening="command") == text
         async with opened(path, opening="read") as beside:
-            assert await beside.journal.books() == []
+            assert await beside.journal.read(all_books) == []
             with pytest.raises(StorageFull, match="read-only"):
-                await beside.api_keys.create(NIM, "live", "", at=1)
+                await beside.ledger.write(create_key, NIM, "live", "", at=1)
     assert str(os.getpid()) in text
     assert str(path) in text
     async with opened(path):
@@ -181,7 +185,7 @@ migrations.migrate(connection, steps)
     migration = await asyncio.create_subprocess_exec(sys.executable, "-c", script, path)
     assert await migration.wait() == -9
     async with opened(path) as store:
-        assert (await store.ledger.state(await store.ledger.open_book(NIM, "live"))).last_seq == 4
+        assert (store.ledger.peek(book_state, await store.ledger.write(open_book, NIM, "live"))).last_seq == 4
     assert query(path, "SELECT 1 FROM sqlite_schema WHERE name = 'cat'") == []
 
 
@@ -257,7 +261,7 @@ async def test_what_verify_finds_in_the_file_stops_certification_and_the_next_st
     """At night, beside the daemon: nothing is certified with it from then on. A clean `verify` ends that."""
     await fill(path)
     async with opened(path) as store:
-        book = await store.ledger.open_book(NIM, "live")
+        book = await store.ledger.write(open_book, NIM, "live")
         flipped = Damage(file=("file: row 3 missing from index certification_number",))
         await store.retention.note_damage(Damage(entries=("record 2 does not continue the chain",)))
         await store.ledger.check_free_space(book)
@@ -292,11 +296,11 @@ async def test_damage_found_at_work_is_told_as_such(path: Path) -> None:
     """A page that goes bad while the daemon runs: LedgerUnusable, not a riddle of SQLite's."""
     await fill(path, count=200)
     async with opened(path) as store:
-        book = await store.ledger.open_book(NIM, "live")
+        book = await store.ledger.write(open_book, NIM, "live")
         [(first_page,)] = query(path, "SELECT rootpage FROM sqlite_schema WHERE name = 'certification_code'")
         damage(path, page=first_page)
         with pytest.raises(LedgerUnusable, match="damaged"):
-            await store.journal.by_code(book, "ABC")
+            await store.journal.read(find_code, book, "ABC")
 
 
 async def test_a_locked_ledger_is_waited_for_then_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
