@@ -24,6 +24,7 @@ from daemon.core.ledger.book import Book
 from daemon.core.machine.state import Certified, FiscalCounters, MachineState
 from daemon.store.store import Store
 from daemon.store.tables.book import attempts, books
+from daemon.store.tables.book.books import open_book
 
 NIM = "EL02000015-1"
 PORT = 8480
@@ -183,7 +184,7 @@ async def write_weeks(ledger: Path, nim: str) -> FiscalCounters:
     counters = FiscalCounters(0, 0, 0)
     midnight = int(time.time() * 1000) // DAY * DAY
     async with await Store.open(ledger, timezone=zone, reserve_bytes=0) as store:
-        book = await store.ledger.open_book(nim, "live")
+        book = await store.ledger.write(open_book, nim, "live")
         for day in range(midnight - DAYS * DAY, midnight, DAY):
             sales = [day + OPENS * HOUR + at * (CLOSES - OPENS) * HOUR // 30 for at in range(draw.randint(18, 30))]
             counters = await store.ledger.write(_sell_all, book=book, before=counters, times=sales, draw=draw)

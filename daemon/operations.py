@@ -56,14 +56,20 @@ class CreateKey(OperationMessage, frozen=True, tag="keys.create"):
     terms: KeyTerms = KeyTerms()
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> str:
-        return await store.api_keys.create(self.nim, self.mode, self.label, at=at, terms=self.terms, by=by)
+        from daemon.store.tables import keys  # noqa: PLC0415  as Damage below
+
+        return await store.ledger.write(
+            keys.create_key, self.nim, self.mode, self.label, at=at, terms=self.terms, by=by
+        )
 
 
 class RevokeKey(OperationMessage, frozen=True, tag="keys.revoke"):
     key_id: int
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
-        await store.api_keys.revoke(self.key_id, at=at, by=by)
+        from daemon.store.tables import keys  # noqa: PLC0415  as Damage below
+
+        await store.ledger.write(keys.revoke_key, self.key_id, at=at, by=by)
 
 
 class CreateUser(OperationMessage, frozen=True, tag="users.create"):
@@ -74,7 +80,9 @@ class CreateUser(OperationMessage, frozen=True, tag="users.create"):
     password: str
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
-        await store.people.create(self.name, self.role, self.password, at=at, by=by)
+        from daemon.store.tables import people  # noqa: PLC0415  as Damage below
+
+        await store.ledger.write(people.create_person, self.name, self.role, self.password, at=at, by=by)
 
 
 class SetPassword(OperationMessage, frozen=True, tag="users.passwd"):
@@ -82,14 +90,18 @@ class SetPassword(OperationMessage, frozen=True, tag="users.passwd"):
     password: str
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
-        await store.people.set_password(self.name, self.password, at=at, by=by)
+        from daemon.store.tables import people  # noqa: PLC0415  as Damage below
+
+        await store.ledger.write(people.set_password, self.name, self.password, at=at, by=by)
 
 
 class DisableUser(OperationMessage, frozen=True, tag="users.disable"):
     name: str
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
-        await store.people.disable(self.name, at=at, by=by)
+        from daemon.store.tables import people  # noqa: PLC0415  as Damage below
+
+        await store.ledger.write(people.disable_person, self.name, at=at, by=by)
 
 
 class CreateFirstPerson(OperationMessage, frozen=True, tag="setup.person"):
@@ -101,15 +113,19 @@ class CreateFirstPerson(OperationMessage, frozen=True, tag="setup.person"):
     session: bytes | None = None
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> bool:
-        if self.session is None and any(not person.disabled_at for person in await store.people.all()):
+        from daemon.store.tables import people  # noqa: PLC0415  as Damage below
+
+        if self.session is None and any(
+            not person.disabled_at for person in await store.ledger.read(people.list_people)
+        ):
             return False
-        person = store.people.find(self.name)
+        person = store.ledger.peek(people.find_person, self.name)
         if person is None or person[0].disabled_at or person[0].role != "technician":
-            await store.people.create(self.name, "technician", self.password, at=at, by=by)
+            await store.ledger.write(people.create_person, self.name, "technician", self.password, at=at, by=by)
         else:
-            await store.people.set_password(self.name, self.password, at=at, by=by)
-        if self.session is not None and (created := store.people.find(self.name)):
-            await store.people.open_session(created[0].id, self.name, self.session, at=at, by=by)
+            await store.ledger.write(people.set_password, self.name, self.password, at=at, by=by)
+        if self.session is not None and (created := store.ledger.peek(people.find_person, self.name)):
+            await store.ledger.write(people.open_session, created[0].id, self.name, self.session, at=at, by=by)
         return True
 
 
@@ -207,8 +223,12 @@ class RepairTime(OperationMessage, frozen=True, tag="time.repair"):
     reason: str
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
+        from daemon.store.tables.book import entries  # noqa: PLC0415  as Damage below
+
         del at, by
-        await store.decisions.repair_time(self.book, now=self.right, ahead=self.ahead, reason=self.reason)
+        await store.decisions.write(
+            entries.repair_time, self.book, now=self.right, ahead=self.ahead, reason=self.reason
+        )
 
 
 class ReplayOutbox(OperationMessage, frozen=True, tag="upstream.replay"):
@@ -231,9 +251,13 @@ class NoteBackup(OperationMessage, frozen=True, tag="backup.note"):
     is_away: bool
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
+        from daemon.store.tables import audit  # noqa: PLC0415  as Damage below
+
         if self.is_away:
             await store.retention.note_away(at=at)
-        await store.audit.note("backup.taken", self.file, at=at, by=by, detail={"all": "yes"} if self.is_whole else {})
+        await store.ledger.write(
+            audit.add, "backup.taken", self.file, at=at, by=by, detail={"all": "yes"} if self.is_whole else {}
+        )
 
 
 class NoteArchive(OperationMessage, frozen=True, tag="archive.note"):
@@ -241,7 +265,9 @@ class NoteArchive(OperationMessage, frozen=True, tag="archive.note"):
     year: str
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
-        await store.audit.note("archive.made", self.file, at=at, by=by, detail={"year": self.year})
+        from daemon.store.tables import audit  # noqa: PLC0415  as Damage below
+
+        await store.ledger.write(audit.add, "archive.made", self.file, at=at, by=by, detail={"year": self.year})
 
 
 class NoteVerified(OperationMessage, frozen=True, tag="verify.note"):
@@ -265,8 +291,10 @@ class NoteAuthority(OperationMessage, frozen=True, tag="tls.note"):
     fingerprint: str
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
+        from daemon.store.tables import audit  # noqa: PLC0415  as Damage below
+
         detail = {"fingerprint": self.fingerprint}
-        await store.audit.note("authority.created", self.place, at=at, by=by, detail=detail)
+        await store.ledger.write(audit.add, "authority.created", self.place, at=at, by=by, detail=detail)
 
 
 class NoteJoined(OperationMessage, frozen=True, tag="upstream.note"):
@@ -275,8 +303,10 @@ class NoteJoined(OperationMessage, frozen=True, tag="upstream.note"):
     headquarters: str
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
+        from daemon.store.tables import audit  # noqa: PLC0415  as Damage below
+
         action: Action = "upstream.joined" if self.headquarters else "upstream.left"
-        await store.audit.note(action, self.headquarters, at=at, by=by, detail={})
+        await store.ledger.write(audit.add, action, self.headquarters, at=at, by=by, detail={})
 
 
 AnyOperation: TypeAlias = (

@@ -35,6 +35,7 @@ from daemon.settings import Machine, Settings
 from daemon.store.ledger import Ledger
 from daemon.store.sqlite.disk_failure import disk_trouble, read_failures
 from daemon.store.store import Store
+from daemon.store.tables.book.books import all_books, open_book
 from daemon.store.tables.book.take_overs import all_lasting
 from daemon.usecases.deferred.certify_waiting import SalesThatWait
 from daemon.usecases.delivery.events import EventBus
@@ -153,7 +154,9 @@ async def _take_down(runtime: Runtime) -> None:
 
 async def _open_workers(runtime: Runtime, machine: Machine) -> None:
     ledger = runtime.store.ledger
-    live = await _worker(runtime, machine, await ledger.open_book(machine.nim, "live"), ledger, _box_clock(runtime))
+    live = await _worker(
+        runtime, machine, await ledger.write(open_book, machine.nim, "live"), ledger, _box_clock(runtime)
+    )
     if machine.enabled:
         await _watch_for_outages(runtime, live)
         port = partial(open_line, machine.port, machine.baudrate)
@@ -173,7 +176,7 @@ async def _open_workers(runtime: Runtime, machine: Machine) -> None:
 async def _open_sandbox(runtime: Runtime, machine: Machine, ifu: str) -> None:
     store, tills_first = runtime.store, runtime.tills_first
     ledger = sandbox_ledger(store, tills_first)
-    book = await ledger.open_book(machine.nim, "test")
+    book = await ledger.write(open_book, machine.nim, "test")
     time = SandboxTime(ledger, book)
     worker = await _worker(runtime, machine, book, ledger, time.box)
     sandbox = await SandboxMachine.open(store, worker, time, ifu, tills_first)
@@ -229,10 +232,10 @@ def _box_clock(runtime: Runtime) -> BoxClock:
 async def _open_retired(runtime: Runtime) -> None:
     """Books outlive machines: their keys read them, and one with the right to it closes the open period."""
     store, settings = runtime.store, runtime.settings
-    books = [book for book in await store.journal.books() if book.mode == "live"]
+    books = [book for book in await store.journal.read(all_books) if book.mode == "live"]
     for nim in sorted({short_nim(book.nim) for book in books if settings.find_machine(book.nim) is None}):
         worker = MachineWorker(
-            book=await store.ledger.open_book(nim, "live"),
+            book=await store.ledger.write(open_book, nim, "live"),
             ledger=store.ledger,
             journal=store.journal,
             events=store.events,

@@ -28,6 +28,7 @@ from daemon.machines.line import LineSettings
 from daemon.store.ledger import SandboxLedger
 from daemon.store.store import Store
 from daemon.store.tables.book import attempts
+from daemon.store.tables.book.books import book_state
 from daemon.usecases.line_events import LineEvents
 from daemon.usecases.worker.book_clock import BoxClock
 from daemon.usecases.worker.machine_worker import Limits, MachineWorker
@@ -261,7 +262,7 @@ class SandboxMachine:
 
 
 async def _certified_so_far(store: Store, book: Book) -> Snapshot:
-    state = await store.ledger.state(book)
+    state = store.ledger.peek(book_state, book)
     if state.counters is None:
         return Snapshot()
     record = store.ledger.peek(attempts.find_number, book, state.last_number) if state.last_number else None

@@ -54,6 +54,7 @@ from daemon.core.errors import StorageError
 from daemon.owner import remove_left
 from daemon.settings import Settings
 from daemon.store.sqlite.disk_failure import ending_on_failure
+from daemon.store.tables.meta import read_damage
 from daemon.tls import AuthorityError
 from daemon.upstream.options import BadOptions
 from daemon.usecases.worker.machine_workers import MachineWorkers
@@ -239,10 +240,10 @@ def _api_deps(
         notifier=runtime.event_bus.notifier,
         paper=paper,
         stopping=stopping,
-        logins=Logins(runtime.store.people, now_millis),
+        logins=Logins(runtime.store.ledger, now_millis),
         sandbox=SandboxShare(let_pass=runtime.tills_first.let_pass),
         sandboxes=runtime.sandboxes,
-        damage=lambda: runtime.store.retention.damage().all,
+        damage=lambda: runtime.store.retention.peek(read_damage).all,
         disk=runtime.disk_trouble,
     )
 

@@ -33,15 +33,22 @@ class BookReader:
     def now(self) -> int:
         return now()
 
+    def state(self) -> BookState:
+        from daemon.store.tables.book.books import book_state
+
+        return self.ledger.peek(book_state, self.book)
+
 
 async def read_book(store: Store, settings: Settings, nim: str, *, test: bool) -> BookReader:
     """The book of that machine, also of one that is no longer in the configuration; Failure names those that there are."""
+    from daemon.store.tables.book.books import all_books
+
     mode = "test" if test else "live"
-    all_books = [book for book in await store.journal.books() if book.mode == mode]
-    books = [book for book in all_books if nim and same_machine(book.nim, nim)]
+    of_mode = [book for book in await store.journal.read(all_books) if book.mode == mode]
+    books = [book for book in of_mode if nim and same_machine(book.nim, nim)]
     if not books:
         nim = find_machine(settings, nim).nim
-        books = [book for book in all_books if same_machine(book.nim, nim)]
+        books = [book for book in of_mode if same_machine(book.nim, nim)]
     if not books:
         raise Failure(tr("nothing has been certified on {nim} yet", nim=nim))
     # Another activation has renamed the book since; of two taxpayers' books the newer one, or the one that is named.
@@ -51,4 +58,6 @@ async def read_book(store: Store, settings: Settings, nim: str, *, test: bool) -
 
 async def live_states(store: Store) -> list[BookState]:
     """Of each live book."""
-    return [await store.ledger.state(book) for book in await store.journal.books() if book.mode == "live"]
+    from daemon.store.tables.book.books import all_books, book_state
+
+    return [store.ledger.peek(book_state, book) for book in await store.journal.read(all_books) if book.mode == "live"]

@@ -25,8 +25,12 @@ from daemon.paper.reports import MINUTE, REASONS, RECIPIENTS
 from daemon.settings import Settings
 from daemon.store import Store
 from daemon.store.maintenance.health import SMALL_BYTES
+from daemon.store.maintenance.lost_writes import read_lost
 from daemon.store.maintenance.verify import examine_shape, verify
 from daemon.store.tables.book import deferred, outages
+from daemon.store.tables.book.books import all_books, book_state
+from daemon.store.tables.keys import list_keys
+from daemon.store.tables.meta import read_damage
 
 AWAY_DAYS = 7
 """After which a reminder of the stick comes."""
@@ -81,7 +85,7 @@ def _check_content(path: Path, store: Store) -> CheckResult | None:
     if path.stat().st_size <= SMALL_BYTES:
         problems = verify(path).problems
     else:
-        problems = tuple(filter(None, (*store.retention.damage().all, store.retention.lost())))
+        problems = tuple(filter(None, (*store.retention.peek(read_damage).all, store.retention.peek(read_lost))))
     if not problems:
         return None
     found = tr(from_stored(problems[0]))
@@ -116,15 +120,17 @@ def check_owner(path: Path, user: User) -> CheckResult:
 
 
 async def _look_in(store: Store, settings: Settings, now: int) -> list[CheckResult]:
-    books = {short_nim(book.nim): book for book in await store.journal.books() if book.mode == "live"}
-    keys = {short_nim(key.nim) for key in await store.api_keys.list_keys() if key.mode == "live" and not key.revoked_at}
+    books = {short_nim(book.nim): book for book in await store.journal.read(all_books) if book.mode == "live"}
+    keys = {
+        short_nim(key.nim) for key in await store.ledger.read(list_keys) if key.mode == "live" and not key.revoked_at
+    }
     found = []
     for machine in settings.machine:
         if not machine.spare_for:  # it certifies with the keys of its machine
             found.append(check_keys(machine.nim, has_key=short_nim(machine.nim) in keys))
         if short_nim(machine.nim) in books:
             found += await _look_in_book(store, books[short_nim(machine.nim)], now)
-    in_use_since = min((key.created_at for key in await store.api_keys.list_keys()), default=now)
+    in_use_since = min((key.created_at for key in await store.ledger.read(list_keys)), default=now)
     found.append(check_away(await store.retention.away_at(), in_use_since, now))
     return [*found, *check_upstream(settings, await store.outbox.backlog(), now)]
 
@@ -189,7 +195,7 @@ def check_keys(nim: str, *, has_key: bool) -> CheckResult:
 
 async def _look_in_book(store: Store, book: Book, now: int) -> list[CheckResult]:
     found = []
-    state = await store.ledger.state(book)
+    state = store.ledger.peek(book_state, book)
     if (waiting := await store.ledger.read(deferred.backlog, book)).count:
         found.append(check_deferred(book.nim, waiting, now))
     if (outage := await store.ledger.read(outages.open_outage, book)) is not None:

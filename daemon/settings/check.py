@@ -25,6 +25,8 @@ ORIGIN = re.compile(
     r"(?!http://.*:80$)(?!https://.*:443$)https?://([a-z0-9_-]+(\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?"
 )
 """What a browser sends: nothing else could ever be equal to it."""
+HOST = re.compile(r"(?=[!-~]{1,253}$)[^.]{1,63}(\.[^.]{1,63})*\.?")
+"""What can be looked up as a name at all."""
 AUTHORITY = "ca.pem"
 """The certificate of the internal authority, in its folder."""
 SECRET = ("tls_key", "secret_file", "key_file", "credentials_file")
@@ -67,6 +69,8 @@ def _server(server: Server) -> Problems:
         yield "server.tls", tr("excludes {other}: one or the other", other="tls_cert")
     if server.tls_folder and not server.tls:
         yield "server.tls_folder", tr("means something only with {other}", other='tls = "internal"')
+    if not HOST.fullmatch(server.host):
+        yield "server.host", tr("{value} is neither an address nor a host name", value=quoted(server.host))
     if not (is_loopback(server.host) or server.tls or server.tls_cert or server.allow_plain_lan):
         yield (
             "server.host",

@@ -31,9 +31,11 @@ def carry_out(
 ) -> SetupResult:
     """Authority, keys with that label (None: no keys), first person, configuration. `authority` is the folder of one that browsers have seen
     already: a box that has none yet takes it over. SettingsError, AuthorityError, StorageError, OSError."""
+    from daemon.store.tables.keys import list_keys  # noqa: PLC0415  rarely needed
+
     settings = checked(plan)
     root = ensure_authority(settings, authority) if settings.server.tls else None
-    older = read_ledger(settings, lambda store: store.api_keys.list_keys()) if settings.storage.path.exists() else ()
+    older = read_ledger(settings, lambda store: store.ledger.read(list_keys)) if settings.storage.path.exists() else ()
     urls = base_urls(plan.scheme, plan.address, plan.port)
     machines = tuple(_access(settings, urls[0], nim, older, label) for nim, _ in plan.machines)
     new_person, session = _first_person(settings, person) if person else (None, "")

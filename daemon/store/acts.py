@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import sqlite3
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import msgspec
 
@@ -54,9 +53,6 @@ class ActAccess(LedgerAccess):
 
         return await self.write(job)
 
-    async def copies(self, book: Book, code: str) -> int:
-        return await self.read(acts.copies, book=book, code=code)
-
     async def give_report(
         self, book: Book, report: ReportAct, *, at: int, call: Call, answer: Callable[[int], bytes] | None = None
     ) -> ReportAct:
@@ -79,16 +75,6 @@ class ActAccess(LedgerAccess):
             return act
 
         return await self.write(job)
-
-    async def closed_articles(self, book: Book, number: int) -> Placed:
-        return await self.read(acts.closed, book=book, number=number)
-
-    async def issued_report(self, book: Book, entry_id: int) -> Placed:
-        return await self.read(acts.report, book=book, entry_id=entry_id)
-
-    async def acts(self, book: Book, *, start: int, end: int, after: int, limit: int) -> Sequence[Placed]:
-        """Cash, duplicates, reports that were given out and outages, in the same way."""
-        return await self.read(acts.acts, book=book, start=start, end=end, after=after, limit=limit)
 
     async def move_cash(
         self,
@@ -164,7 +150,11 @@ class CalendarAccess(LedgerAccess):
             if not is_over:
                 last = calendar_closures.last_closed(connection, book, kind)
                 raise PeriodNotOver(period, last.period if last else "")
-            closed = closures[-1] if not period else closed_of(calendar_closures.find(connection, book, kind, period))
+            closed = (
+                closures[-1]
+                if not period
+                else closed_of(calendar_closures.find_calendar_closure(connection, book, kind, period))
+            )
             answer = closed.body.encode()
             if call.key:
                 attempts.keep_key(connection, book, call.key_hash, call.fingerprint, at=at, answer=answer)
@@ -182,15 +172,6 @@ class CalendarAccess(LedgerAccess):
         name = name_of(self.peek(books.book_state, book=book))
         with contextlib.suppress(StorageError):
             await asyncio.to_thread(water.count, name, *self.peek(calendar_closures.numbers, book=book))
-
-    async def calendar_closure(self, book: Book, kind: CalendarKind, wanted: int | str) -> Placed:
-        return await self.read(calendar_closures.find, book=book, kind=kind, wanted=wanted)
-
-    async def calendar_closures(
-        self, book: Book, kind: CalendarKind, *, after: int = 0, limit: int
-    ) -> Sequence[Placed]:
-        job = partial(calendar_closures.closed_list, book=book, kind=kind, after=after, limit=limit)
-        return await self.read(job)
 
 
 class OutageAccess(LedgerAccess):
@@ -242,10 +223,6 @@ class OutageAccess(LedgerAccess):
             return body
 
         return await self.write(job)
-
-    async def newest_outages(self, book: Book, *, start: int, end: int, limit: int) -> Sequence[Outage]:
-        """Those of that time among the `limit` newest of all, the newest first."""
-        return await self.read(outages.newest_outages, book, start=start, end=end, limit=limit)
 
 
 class DeferredAccess(LedgerAccess):

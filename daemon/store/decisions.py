@@ -12,7 +12,7 @@ from daemon.core.events import CERTIFIED
 from daemon.core.ledger.attempt import Outcome, Record
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.decision import After, Case, Decision, DecisionRefused
-from daemon.core.ledger.entries import Placed, SpareDecided
+from daemon.core.ledger.entries import SpareDecided
 from daemon.core.ledger.paper import PaperInvoice
 from daemon.core.ledger.take_over import TakeOverRefused
 from daemon.core.ledger.verdict import Evidence, strangers
@@ -189,10 +189,6 @@ class OperatorDecisions(LedgerAccess):
         await self.write(job)
 
     # -- time (decision 21) -----------------------------------------------------------------------------------------------
-
-    async def repair_time(self, book: Book, *, now: int, ahead: int, reason: str) -> Placed:
-        """A book that a wrong clock has moved ahead ends at `now` again; NotFound when it has nothing that is still to come."""
-        return await self.write(entries.repair_time, book=book, now=now, ahead=ahead, reason=reason)
 
     async def say_last_z(self, book: Book, z_number: int, *, at: int = 0, by: Actor = DAEMON) -> None:
         """The last Z that was given, from paper or from upstream (decision 30): the next one is after it. Lower than what the ledger has, it

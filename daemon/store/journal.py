@@ -11,14 +11,13 @@ from functools import partial
 import msgspec
 
 from daemon.core.errors import StorageError
-from daemon.core.events import Event, EventSpan
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
 from daemon.core.report.journal import Page
 from daemon.store.access import LedgerAccess
 from daemon.store.sqlite.connection import Job
-from daemon.store.tables import events, journal
-from daemon.store.tables.book import books, closures, epochs, originals
+from daemon.store.tables import journal
+from daemon.store.tables.book import epochs
 from daemon.store.tables.meta import MOST, add_entries, damaged_entries, read_damage
 
 
@@ -34,9 +33,6 @@ class Journal(LedgerAccess):
                 with contextlib.suppress(StorageError):
                     await self.write(add_entries, found=found)
         return records
-
-    async def books(self) -> Sequence[Book]:
-        return await self.read(books.all_books)
 
     async def page(self, book: Book, page: Page) -> Sequence[Record]:
         """Newest first; go on with `before_seq` = the seq of the last one."""
@@ -67,9 +63,6 @@ class Journal(LedgerAccess):
                 yield record
             after = records[-1].seq
 
-    async def by_code(self, book: Book, code: str) -> Record | None:
-        return await self.read(journal.by_code, book=book, code=code)
-
     async def with_counter(self, book: Book, record: Record) -> Record:
         """A certification of before the counter of its type was kept, with the one that is certain, or UNTOLD."""
         if record.fc is not None or record.counters is None:
@@ -79,34 +72,9 @@ class Journal(LedgerAccess):
         )
         return msgspec.structs.replace(record, fc=await self.read(find))
 
-    async def credits_on(self, sale: Record) -> Sequence[Record]:
-        """The certified credit notes on that sale, of whichever machine, oldest first, a hundred at the most."""
-        return await self.read(journal.credits_on, sale_id=sale.id)
-
-    async def credited(self, sales: Sequence[Record]) -> Sequence[int]:
-        """What credit notes have taken of each, those under way included."""
-        return await self.read(originals.taken_of, sale_ids=[sale.id for sale in sales])
-
-    async def periods(self, book: Book, records: Sequence[Record]) -> Sequence[int]:
-        """The Z that each is in, 0 while its period is open; the records come one after the other, in either direction."""
-        return await self.read(closures.periods, book=book, records=records)
-
 
 class EventLog(LedgerAccess):
     async def add(self, book: Book, kind: str, *, at: int, ref: int = 0, detail: str = "") -> None:
         """For what the ledger does not do itself: a machine that comes and goes, an alert."""
         write = self._open.event_writer.write
         await self.write(lambda connection: write(connection, book, kind, at, ref=ref, detail=detail))
-
-    async def after(self, book: Book, event_id: int, limit: int = 100) -> Sequence[Event]:
-        return self.peek(events.events_after, book=book, event_id=event_id, limit=limit)
-
-    async def find(self, book: Book, event_id: int) -> Event | None:
-        return self.peek(events.find_event, book=book, event_id=event_id)
-
-    async def last_at(self, book: Book, kind: str) -> int:
-        """When an event of that kind was last written (ms), 0 when none is kept."""
-        return self.peek(events.last_event_at, book=book, type_=kind)
-
-    async def span(self) -> EventSpan:
-        return self.peek(events.event_span)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -14,8 +14,8 @@ from common.language.reasons import SALE_AMONG_FOREIGN
 from daemon.core.audit import INTERNAL, Actor, Call
 from daemon.core.errors import StorageError, ZNumberUnknown
 from daemon.core.events import ATTENTION, CERTIFIED, CLOSURE, IN_DOUBT, REFUSED
-from daemon.core.ledger.attempt import Mode, Outcome, Record
-from daemon.core.ledger.book import Aggregate, Book, BookState, Closure, LastSeen, Tally
+from daemon.core.ledger.attempt import Outcome, Record
+from daemon.core.ledger.book import Aggregate, Book, BookState, Closure, LastSeen
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.state import FiscalCounters, MachineState
 from daemon.store.access import OpenLedger
@@ -45,9 +45,6 @@ TIME_AHEAD = "time_ahead"
 class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
     # -- the book -----------------------------------------------------------------------------------------------------
 
-    async def open_book(self, nim: str, mode: Mode) -> Book:
-        return await self.write(books.open_book, nim=nim, mode=mode)
-
     async def open_pairs(self, pairs: Iterable[tuple[str, str]]) -> None:
         """The live books of all machines with a spare, and of their spares, before any machine is read; two taxpayers are no pair. One that is not
         configured any more is none either, where neither machine has stood for the other."""
@@ -63,9 +60,6 @@ class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
             take_overs.keep_pairs(connection, configured)
 
         await self.write(job)
-
-    async def state(self, book: Book) -> BookState:
-        return self.peek(books.book_state, book=book)
 
     async def check_free_space(self, book: Book) -> None:
         """StorageFull unless there is room for what a certification needs (the reserve untouched); a sandbox leaves more to live sales."""
@@ -173,10 +167,6 @@ class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
         )
         return await self.write(begin, nim=nim, at=at)
 
-    async def keep_answer(self, book: Book, key_hash: bytes, fingerprint: bytes, answer: bytes, *, at: int) -> None:
-        keep = partial(attempts.keep_key, book=book, key_hash=key_hash, fingerprint=fingerprint)
-        await self.write(keep, at=at, answer=answer)
-
     async def note_cancelled(self, book: Book, *, at: int, by: Actor) -> None:
         """An open invoice of the live machine was cancelled: an entry of the audit log."""
         if book.mode == "live":
@@ -256,23 +246,6 @@ class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
                 await asyncio.to_thread(water.give, name, closure.z_number)
             await self.count_calendar(book)
         return closure
-
-    async def tally_between(self, book: Book, start: int, end: int) -> Tally:
-        """What ended in `start <= t < end` (ms) and is aggregated."""
-        return await self.read(totals.tally_between, book=book, start=start, end=end)
-
-    async def closure(self, book: Book, z_number: int) -> Closure:
-        return await self.read(closures.find_closure, book=book, z_number=z_number)
-
-    async def closure_by_id(self, book: Book, report_id: str) -> Closure:
-        return await self.read(closures.find_closure_by_id, book=book, report_id=report_id)
-
-    async def closures(
-        self, book: Book, *, start: int, end: int, after: int = 0, limit: int | None = 1000
-    ) -> Sequence[Closure]:
-        """Z closures with `start <= created_at < end`, by z_number, from the one after `after`; None: all of them."""
-        job = partial(closures.closures_between, book=book, start=start, end=end, after=after, limit=limit)
-        return await self.read(job)
 
 
 class SandboxLedger(Ledger):

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Mapping
 
-from daemon.store import outbox
 from daemon.store.access import LedgerAccess
 from daemon.store.maintenance import housekeeping, sandbox
-from daemon.store.maintenance.housekeeping import LedgerSize
-from daemon.store.maintenance.lost_writes import read_lost
-from daemon.store.outbox import Resettled
-from daemon.store.tables.meta import Damage, read_damage, read_meta, write_damage, write_meta
+from daemon.store.tables.meta import Damage, read_meta, write_damage, write_meta
 
 VERIFIED_AT = "verified_at"
 AWAY_AT = "away_at"
@@ -36,10 +31,6 @@ class Retention(LedgerAccess):
             await asyncio.sleep(rest)
         return total
 
-    async def resettle(self, webhooks: Mapping[str, str]) -> Resettled:
-        """Brings the outbox in line with the receivers of events that are configured, names with addresses (`outbox.resettle`)."""
-        return await self.write(outbox.resettle, webhooks=webhooks)
-
     async def note_verified(self, *, at: int) -> None:
         """`mcfd verify` has found the whole ledger sound."""
 
@@ -55,35 +46,17 @@ class Retention(LedgerAccess):
         await self.write(write_damage, damage=damage)
         self._open.free_space.look_again()
 
-    def damage(self) -> Damage:
-        """What is known to be damaged."""
-        return self.peek(read_damage)
-
-    def lost(self) -> str:
-        """Which acknowledged writes are missing, while an operator has not looked at it; empty when none."""
-        return self.peek(read_lost)
-
     async def verified_at(self) -> int:
         """When that was last so (ms), 0 for never."""
-        return int(self.peek(lambda connection: read_meta(connection, VERIFIED_AT)) or 0)
+        return int(self.peek(read_meta, VERIFIED_AT) or 0)
 
     async def note_away(self, *, at: int) -> None:
         """A backup of the whole box is on another disk."""
-        await self.write(lambda connection: write_meta(connection, AWAY_AT, str(at)))
+        await self.write(write_meta, AWAY_AT, str(at))
 
     async def away_at(self) -> int:
         """When that was last so (ms), 0 for never."""
-        return int(self.peek(lambda connection: read_meta(connection, AWAY_AT)) or 0)
-
-    async def read_fact(self, name: str) -> str:
-        """A value of `meta`; empty when it was never written."""
-        return self.peek(lambda connection: read_meta(connection, name))
-
-    async def write_fact(self, name: str, value: str) -> None:
-        await self.write(lambda connection: write_meta(connection, name, value))
-
-    async def size(self) -> LedgerSize:
-        return self.peek(housekeeping.measure)
+        return int(self.peek(read_meta, AWAY_AT) or 0)
 
     @property
     def commits(self) -> int:

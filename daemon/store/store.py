@@ -26,7 +26,6 @@ from daemon.store.maintenance.lost_writes import count_commit, ledger_name, look
 from daemon.store.maintenance.numbers import bring_back
 from daemon.store.maintenance.renewal import renew_after_failure
 from daemon.store.outbox import Outbox
-from daemon.store.people import ApiKeys, AuditLog, PeopleAccess
 from daemon.store.retention import Retention
 from daemon.store.sqlite.connection import (
     Mode,
@@ -63,12 +62,9 @@ class Store:
         self.ledger = Ledger(parts)
         self.journal = Journal(parts)
         self.events = EventLog(parts)
-        self.api_keys = ApiKeys(parts)
         self.decisions = OperatorDecisions(parts)
         self.retention = Retention(parts)
         self.key_ring = ApiKeyRing(parts.snapshot)
-        self.people = PeopleAccess(parts)
-        self.audit = AuditLog(parts)
         self.outbox = self.outbox_for(UPSTREAM)
 
     def sandbox_ledger(self, let_pass: Callable[[], Awaitable[None]]) -> SandboxLedger:

@@ -16,6 +16,8 @@ from daemon.core.ledger.verdict import went_down
 from daemon.core.machine.state import MachineState
 from daemon.core.report.machine_info import tax_server
 from daemon.machines.adapter import ConnectedMachine
+from daemon.store.tables.book.books import book_state
+from daemon.store.tables.events import last_event_at
 from daemon.usecases.certification.recover import is_activated, recover
 from daemon.usecases.reports.close_period import close_former_periods
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -94,7 +96,7 @@ class LineEvents:
             if moved:
                 log.warning("machine.unexplained", nim=worker.book.nim, mode=worker.book.mode, invoices=moved)
             await worker.ledger.reconcile(worker.book, state, unexplained=moved, at=worker.now())
-            worker.take_state(await worker.ledger.state(worker.book))
+            worker.take_state(worker.ledger.peek(book_state, worker.book))
         if state.rates != worker.rates:
             log.info("machine.rates_changed", nim=worker.book.nim, mode=worker.book.mode)
             worker.rates = dict(state.rates)
@@ -103,13 +105,13 @@ class LineEvents:
         """An operator may have confirmed a clock meanwhile."""
         worker = self._worker
         with contextlib.suppress(StorageError):
-            worker.time.take_book(await worker.ledger.state(worker.book))
+            worker.time.take_book(worker.ledger.peek(book_state, worker.book))
 
     async def _reconsider(self) -> None:
         """`mcfd machine settle` writes to the ledger; the worker goes on from what it finds there."""
         worker = self._worker
         try:
-            state = await worker.ledger.state(worker.book)
+            state = worker.ledger.peek(book_state, worker.book)
             if state.attention:
                 worker.attempts.attention = state.attention  # what is left to decide may be another one
                 return
@@ -144,7 +146,7 @@ class LineEvents:
         """The law wants a daily warning: once a day, also over restarts."""
         worker, now = self._worker, self._worker.now()
         try:
-            if now - await worker.events.last_at(worker.book, TAX_SERVER) < ALERT_EVERY:
+            if now - worker.events.peek(last_event_at, worker.book, TAX_SERVER) < ALERT_EVERY:
                 return
             await worker.events.add(worker.book, TAX_SERVER, at=now, detail=str(days))
         except StorageError as error:

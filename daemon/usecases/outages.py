@@ -19,11 +19,12 @@ import structlog
 from daemon.core.audit import Call
 from daemon.core.errors import StorageError
 from daemon.core.events import BACK, OUTAGE
-from daemon.core.ledger.book import Book, KeyUse
+from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import OutageReason
 from daemon.core.ledger.outage import Notice, Outage
 from daemon.core.report.outages import OutageList, outage_list, outage_word, read_notice
 from daemon.store.tables.book import outages
+from daemon.store.tables.book.books import book_state
 from daemon.store.tables.book.outages import outages_between
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -126,7 +127,7 @@ class OutageWatch:
 
     async def _go_on(self) -> None:
         worker, book = self.worker, self.worker.book
-        state = await worker.ledger.state(book)
+        state = worker.ledger.peek(book_state, book)
         if state.is_restored:
             # Of the time since the copy was made nothing is known: it may have certified.
             await worker.ledger.end_outage(book, at=state.last_at, until=state.last_at)
@@ -220,30 +221,16 @@ class OutageWatch:
         self._failed = True
 
 
-def open_outage(worker: MachineWorker) -> Outage | None:
-    """The one that lasts, of the live book."""
-    return worker.ledger.peek(outages.open_outage, worker.book)
-
-
 async def list_outages(worker: MachineWorker, start: int, end: int, after: int, limit: int) -> OutageList:
     """Those that lasted at some moment of `start <= t < end` (ms), oldest first, from the one after the number `after`."""
     found = await worker.ledger.read(outages_between, worker.book, start=start, end=end, after=after, limit=limit)
     return outage_list(worker.book.nim, start, end, found)
 
 
-async def find_outage(worker: MachineWorker, number: int) -> Outage:
-    """NotFound."""
-    return await worker.ledger.read(outages.find_outage, worker.book, number)
-
-
 async def note_notified(worker: MachineWorker, number: int, body: dict[str, object], call: Call) -> Answered[bytes]:
     """The outage as it is then, as JSON; the same person and reference are noted once. InvalidRequest, NotFound, StorageFull."""
     notice = read_notice(body, now=worker.now(), strict=call.strict)
-    return await once(worker, call, partial(_note, worker, number, notice, call), _replay)
-
-
-def _replay(use: KeyUse) -> bytes | None:
-    return use.answer or None
+    return await once(worker, call, partial(_note, worker, number, notice, call), lambda use: use.answer or None)
 
 
 async def _note(worker: MachineWorker, number: int, notice: Notice, call: Call) -> bytes:

@@ -15,6 +15,9 @@ from daemon.core.report.receipt import receipt
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import attempts
+from daemon.store.tables.book.books import book_state
+from daemon.store.tables.book.closures import closures_between
+from daemon.store.tables.keys import create_key
 from daemon.usecases.reports.journal import credits_of
 from daemon.usecases.worker.machine_worker import Limits
 from simulator.line.session import LineSession, Point
@@ -60,7 +63,7 @@ async def test_a_new_suffix_does_not_begin_another_book(tmp_path: Path, reset: b
         assert (closure.z_number, closure.certs_count, closure.unexplained) == (2, 2, 0)
     async with MemoryShop(tmp_path / "ledger", on=session) as shop:
         await shop.connected()
-        assert (await shop.store.ledger.state(shop.worker.book)).epoch == 2
+        assert (shop.store.ledger.peek(book_state, shop.worker.book)).epoch == 2
         assert not shop.worker.attention
     assert verify(tmp_path / "ledger").problems == ()
 
@@ -123,19 +126,19 @@ async def test_another_taxpayer_begins_another_book(tmp_path: Path) -> None:
     activated(session, reset=True, ifu="00099999X")
     async with MemoryShop(tmp_path / "ledger", on=session) as shop:
         old = shop.worker.book
-        key = await shop.store.api_keys.create("EL02000015-1", "live", "till", at=1)
+        key = await shop.store.ledger.write(create_key, "EL02000015-1", "live", "till", at=1)
         await shop.connected()
         assert shop.worker.book.id != old.id
         assert not shop.worker.attention
         await shop.certify("A", 500)
         assert (await shop.close_period()).value.z_number == 1
         assert shop.store.key_ring.find(key) is None
-        new = await shop.store.api_keys.create(SECOND, "live", "till", at=1)
+        new = await shop.store.ledger.write(create_key, SECOND, "live", "till", at=1)
         assert shop.store.key_ring.find(new) is not None
     async with MemoryShop(tmp_path / "ledger", on=session) as shop:
         await shop.connected()
         assert shop.worker.book.id != old.id
-        assert (await shop.store.ledger.state(old)).last_seq == 3
+        assert (shop.store.ledger.peek(book_state, old)).last_seq == 3
     assert verify(tmp_path / "ledger").problems == ()
 
 
@@ -183,7 +186,7 @@ async def test_an_answer_lost_before_another_taxpayer_is_settled_in_the_first_on
             case = await shop.store.decisions.case(old, evidence)
             assert (case.choices, case.obstacle("certified")) == (("certified", "not-certified"), "machine unknown")
             await shop.store.decisions.carry_out(case, "not-certified", reason="not on paper", at=3)
-            assert not (await shop.store.ledger.state(old)).attention
+            assert not (shop.store.ledger.peek(book_state, old)).attention
         if state == "certified":
             assert (receipt(record).nim, receipt(record).ifu) == ("EL02000015-1", "00084440Y")
         await shop.certify("E", 500)
@@ -195,7 +198,7 @@ async def test_the_open_period_of_a_taxpayer_is_closed_when_the_machine_has_anot
     opens again is closed at the next start. Where the first one comes back, its numbers go on."""
 
     async def closed(shop: MemoryShop) -> list[tuple[int, int, bool]]:
-        found = await shop.store.ledger.closures(old, start=0, end=1 << 60, limit=None)
+        found = await shop.store.ledger.read(closures_between, old, start=0, end=1 << 60, limit=None)
         return [(z.z_number, z.certs_count, b'"without_machine":true' in z.body) for z in found]
 
     ledger = tmp_path / "ledger"
@@ -219,7 +222,9 @@ async def test_the_open_period_of_a_taxpayer_is_closed_when_the_machine_has_anot
         async with MemoryShop(ledger, on=session) as shop:
             await shop.connected()
             assert await closed(shop) == [(1, 2, False), (2, 1, True), (3, 1, True)]
-            assert not await shop.store.ledger.closures(shop.worker.book, start=0, end=1 << 60, limit=None)
+            assert not await shop.store.ledger.read(
+                closures_between, shop.worker.book, start=0, end=1 << 60, limit=None
+            )
     activated(session, reset=True, ifu="00084440Y", nim="EL02000015-3")
     async with MemoryShop(ledger, on=session) as shop:
         await shop.connected()
@@ -255,12 +260,12 @@ async def test_a_machine_between_two_taxpayers_empties_no_book(
         assert (shop.worker.book.id != old.id, shop.worker.ifu) == (True, "00099999X")
         await shop.certify("A", 500)
         assert (await shop.close_period()).value.z_number == 1
-        assert (await shop.store.ledger.state(old)).ifu == "00084440Y"
+        assert (shop.store.ledger.peek(book_state, old)).ifu == "00084440Y"
     restore(copy, ledger, at=1)
     activated(session, reset=False, ifu="00084440Y", nim="EL02000015-3")
     async with MemoryShop(ledger, on=session) as shop:
         await shop.until(lambda: shop.worker.attention, "attention")
-        assert (await shop.store.ledger.state(shop.worker.book)).z_number == 2
+        assert (shop.store.ledger.peek(book_state, shop.worker.book)).z_number == 2
     assert verify(ledger).problems == ()
 
 
@@ -347,7 +352,7 @@ async def test_an_invoice_right_after_an_activation_names_it(tmp_path: Path) -> 
             assert receipt((await shop.certify(number, 2000, key=number)).value).nim == SECOND
         again = await shop.certify("A", 1000, key="a")
         assert (again.replayed, receipt(again.value).nim) == (True, "EL02000015-1")
-        assert (await shop.store.ledger.state(shop.worker.book)).epoch == 2
+        assert (shop.store.ledger.peek(book_state, shop.worker.book)).epoch == 2
     assert verify(tmp_path / "ledger").problems == ()
 
 
@@ -374,5 +379,5 @@ async def test_an_invoice_right_after_a_reset_that_nobody_noticed_is_certified_o
         replayed = await shop.certify("B", 2000, key="b")
         assert (replayed.replayed, receipt(replayed.value)) == (True, paper)
         assert (await shop.close_period()).value.unexplained == foreign
-        assert (await shop.store.ledger.state(shop.worker.book)).epoch == 2
+        assert (shop.store.ledger.peek(book_state, shop.worker.book)).epoch == 2
     assert verify(tmp_path / "ledger").problems == ()

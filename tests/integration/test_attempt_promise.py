@@ -13,7 +13,7 @@ from bridge.replies.answers import Closed
 from daemon.core.audit import Actor, Call
 from daemon.core.errors import LineLost, MachineAttention, MachineRefused, OutcomeNotStored
 from daemon.store.decisions import DecisionNote
-from daemon.store.tables.audit import broken_entry
+from daemon.store.tables.audit import broken_entry, newest_entries
 from daemon.store.tables.book import attempts
 from daemon.store.tables.book.settlements import read_evidence
 from daemon.usecases.reports import inspect
@@ -226,10 +226,10 @@ async def test_who_cancelled_an_open_invoice_is_in_the_audit_log(tmp_path: Path)
         again = await inspect.cancel_pending(shop.worker, query)
         nothing = await inspect.cancel_pending(shop.worker, Call("r-2", by=Actor("key:4")))
         assert [b'"wasPending":true' in done.value for done in (first, again, nothing)] == [True, True, False]
-        found = [entry for entry in await shop.store.audit.newest() if entry.action == "pending.cancelled"]
+        found = [entry for entry in await shop.store.ledger.read(newest_entries) if entry.action == "pending.cancelled"]
         rows = [(entry.actor, entry.address, entry.subject) for entry in found]
         assert rows == [("key:3", "192.168.1.20", f"{shop.worker.book.nim} live")]
-        assert await shop.store.audit.read(broken_entry) is None
+        assert await shop.store.ledger.read(broken_entry) is None
 
 
 @pytest.mark.parametrize(("number", "code", "kind"), [("X,1", "", "FV"), ("X-1", "", "FV"), ("X-1", "C" * 24, "ZZ")])

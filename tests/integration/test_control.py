@@ -36,6 +36,11 @@ from daemon.operations import (
 )
 from daemon.settings import Settings, parse
 from daemon.store import Store
+from daemon.store.tables.audit import newest_entries
+from daemon.store.tables.book.books import book_state
+from daemon.store.tables.keys import create_key, list_keys
+from daemon.store.tables.meta import read_damage
+from daemon.store.tables.people import find_session
 
 
 def settings_of(ledger: Path) -> Settings:
@@ -86,11 +91,11 @@ async def test_what_a_command_asks_for_is_done_by_the_daemon(box: Box) -> None:
     assert await box.ask(ReplayOutbox("upstream")) == 0
     assert box.outboxes.woken == 1
     assert await box.ask(CreateFirstPerson("awa", "hash", b"\1" * 32)) is True
-    assert box.store.people.session(b"\1" * 32) is not None
+    assert box.store.ledger.peek(find_session, b"\1" * 32) is not None
     assert await box.ask(CreateFirstPerson("ali", "hash")) is False
     await box.ask(NoteVerified((), ("entry 3 is damaged",)))
-    assert box.store.retention.damage().entries == ("entry 3 is damaged",)
-    entries = await box.store.audit.newest(10)
+    assert box.store.retention.peek(read_damage).entries == ("entry 3 is damaged",)
+    entries = await box.store.ledger.read(newest_entries, 10)
     assert {entry.action for entry in entries} >= {"key.created", "key.revoked", "user.created"}
     assert all(entry.actor.startswith("shell:") for entry in entries)
 
@@ -109,8 +114,8 @@ async def test_no_way_in_makes_a_key_that_cannot_be(box: Box, terms: KeyTerms, f
         await box.ask(CreateKey(NIM, "live", "ERP", terms))
     assert [fault.field for fault in refused.value.errors] == [field]
     with pytest.raises(InvalidRequest):
-        await box.store.api_keys.create(NIM, "live", "ERP", at=START, terms=terms)
-    assert not await box.store.api_keys.list_keys()
+        await box.store.ledger.write(create_key, NIM, "live", "ERP", at=START, terms=terms)
+    assert not await box.store.ledger.read(list_keys)
 
 
 async def test_a_decision_is_taken_for_the_case_that_was_shown(box: Box) -> None:
@@ -128,9 +133,12 @@ async def test_a_decision_is_taken_for_the_case_that_was_shown(box: Box) -> None
     await box.ask(settle)
     with pytest.raises(DecisionRefused, match="changed"):
         await box.ask(settle)
-    assert (await box.store.ledger.state(till.book)).attention == ""
+    assert (box.store.ledger.peek(book_state, till.book)).attention == ""
     await box.ask(SayLastZ(till.book, 7))
-    assert [entry.action for entry in await box.store.audit.newest(2)] == ["z_number.said", "attempt.settled"]
+    assert [entry.action for entry in await box.store.ledger.read(newest_entries, 2)] == [
+        "z_number.said",
+        "attempt.settled",
+    ]
 
 
 async def test_an_error_is_the_same_over_the_socket(box: Box) -> None:

@@ -18,6 +18,7 @@ from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import attempts
 from daemon.store.tables.book.attempts import unfinished
+from daemon.store.tables.book.books import book_state
 from daemon.store.tables.book.settlements import settlements
 from simulator.machine.fiscal_memory import Snapshot
 from simulator.machine.options import SimulatorOptions
@@ -492,10 +493,10 @@ async def test_a_decision_is_valid_for_the_case_that_was_shown(tmp_path: Path) -
         case = await case_of(shop)
         await adopted(shop)
         await shop.certify("B")
-        before = await shop.store.ledger.state(shop.worker.book)
+        before = shop.store.ledger.peek(book_state, shop.worker.book)
         with pytest.raises(DecisionRefused, match="changed"):
             await shop.store.decisions.carry_out(case, "adopt", reason="late", at=4)
-        assert await shop.store.ledger.state(shop.worker.book) == before
+        assert shop.store.ledger.peek(book_state, shop.worker.book) == before
         assert (await shop.close_period()).value.unexplained == 1
 
 

@@ -11,6 +11,7 @@ from support.shop import NIM
 
 from daemon.core.errors import McfdError
 from daemon.store.maintenance.verify import verify
+from daemon.store.tables.book.books import book_state
 from simulator.line.memory_port import MemoryPort
 
 pytestmark = pytest.mark.quick_timers
@@ -82,13 +83,13 @@ async def test_cables_exchanged_between_two_commands(
                 await one.until(lambda: one.worker.connected or one.worker.attention, "service")
                 await one.certify("F-1", key="k")
         sales = certified(one, two).count("F-1")
-        state = await one.store.ledger.state(one.worker.book)
+        state = one.store.ledger.peek(book_state, one.worker.book)
         assert sales <= 1
         elsewhere = [entry.number for entry in machines[OTHER].machine.fiscal.log].count("F-1")
         assert not elsewhere or sold[0] == sold[1], "counters told that it is another machine"
         if elsewhere:
             assert OTHER in state.attention
-            assert (await one.store.ledger.state(two.worker.book)).attention == state.attention
+            assert (one.store.ledger.peek(book_state, two.worker.book)).attention == state.attention
         else:
             assert sales == 1
             assert not state.attention

@@ -20,6 +20,7 @@ from daemon.core.errors import (
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.ledger import Ledger
 from daemon.store.tables.book import attempts
+from daemon.store.tables.book.books import book_state
 from daemon.usecases.worker.machine_worker import Limits
 
 pytestmark = pytest.mark.quick_timers
@@ -201,7 +202,7 @@ async def test_a_screen_is_told_of_all_that_happens(tmp_path: Path) -> None:
         await shop.connected()
         await shop.store.ledger.set_attention(shop.worker.book, "look", at=shop.worker.now())
         for _ in range(2):
-            shop.worker.take_state(await shop.store.ledger.state(shop.worker.book))
+            shop.worker.take_state(shop.store.ledger.peek(book_state, shop.worker.book))
     types = ["cert.issued", "closure.created", "mcf.disconnected", "mcf.connected", "mcf.attention"]
     assert [type_ for type_, _, _ in messages[:5]] == types
     assert [ref for _, ref, _ in messages[:2]] == [sale.id, closure.z_number]

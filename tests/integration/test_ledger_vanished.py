@@ -16,6 +16,7 @@ from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.high_water import HighWater, book_name
 from daemon.store.tables.book import closures
+from daemon.store.tables.book.books import book_state
 from daemon.store.tables.book.settlements import read_evidence
 from simulator.line.session import LineSession
 from simulator.machine.fiscal_memory import Snapshot
@@ -99,7 +100,7 @@ async def test_a_machine_with_nothing_on_it_goes_on_after_the_numbers_without_a_
     async with MemoryShop(tmp_path / "ledger", on=session) as shop:
         await shop.connected()
         assert not shop.worker.attention
-        assert (await shop.store.ledger.state(shop.worker.book)).z_number == 3
+        assert (shop.store.ledger.peek(book_state, shop.worker.book)).z_number == 3
         assert (await shop.close_period()).value.z_number == 4
     assert verify(tmp_path / "ledger").problems == ()
 
@@ -172,7 +173,7 @@ async def test_a_backup_from_before_the_machine_was_met_waits_for_an_operator_on
         await adopt(shop)
         with pytest.raises(DuplicateInvoice):
             await shop.certify("F-4")
-        assert (await shop.store.ledger.state(shop.worker.book)).needs_last_z
+        assert (shop.store.ledger.peek(book_state, shop.worker.book)).needs_last_z
         with pytest.raises(ZNumberUnknown):
             await shop.close_period()
         await shop.store.decisions.say_last_z(shop.worker.book, 3)

@@ -16,9 +16,11 @@ from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.decisions import DecisionNote
 from daemon.store.ledger import Ledger
+from daemon.store.tables.book.books import book_state
 from daemon.store.tables.book.settlements import read_evidence
 from daemon.usecases import line_events
 from daemon.usecases.line_events import ALERT_EVERY
+from daemon.usecases.worker.attempts import Attempts
 from daemon.usecases.worker.machine_worker import Limits
 
 LAST = 6
@@ -94,11 +96,11 @@ async def test_what_a_machine_did_alone_is_known_after_a_look(tmp_path: Path) ->
         fiscal.tc += 1
         await looked_at(shop)
         assert shop.worker.counters == FiscalCounters(*shop.counters)
-        assert (await shop.store.ledger.state(shop.worker.book)).unexplained == 0
+        assert (shop.store.ledger.peek(book_state, shop.worker.book)).unexplained == 0
         shop.session.machine.certify_foreign(total=500)
         await looked_at(shop)
         assert shop.worker.counters == FiscalCounters(*shop.counters)
-        assert (await shop.store.ledger.state(shop.worker.book)).unexplained == 1
+        assert (shop.store.ledger.peek(book_state, shop.worker.book)).unexplained == 1
         assert not shop.worker.attention
 
 
@@ -200,7 +202,7 @@ async def test_a_till_that_asks_again_after_a_start_hides_nothing_from_who_asks_
     gone.cancel()
     query: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     has_question = asyncio.Event()
-    real = Ledger.state
+    real = Attempts.all_durable
 
     async def blocked_call(*arguments: Any, **named: Any) -> Any:
         if shop.worker.returning:
@@ -209,7 +211,7 @@ async def test_a_till_that_asks_again_after_a_start_hides_nothing_from_who_asks_
         return await real(*arguments, **named)
 
     shop = MemoryShop(tmp_path / "ledger", on=session, heartbeat=3600.0)
-    monkeypatch.setattr(Ledger, "state", blocked_call)
+    monkeypatch.setattr(Attempts, "all_durable", blocked_call)
     async with shop:
         await has_question.wait()
         tills = [asyncio.ensure_future(shop.certify(number)) for number in ("A", "B")]

@@ -14,6 +14,7 @@ from daemon.core.ledger.outage import Outage
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import outages
+from daemon.store.tables.book.books import book_state
 from daemon.usecases import outages as watch
 from daemon.usecases.worker.machine_worker import Limits
 
@@ -246,7 +247,7 @@ async def test_attention_is_an_outage(tmp_path: Path) -> None:
     async with shop_of(tmp_path, SOON) as shop:
         await shop.connected()
         await shop.store.ledger.set_attention(shop.worker.book, "somebody has to look", at=shop.worker.now())
-        shop.worker.take_state(await shop.store.ledger.state(shop.worker.book))
+        shop.worker.take_state(shop.store.ledger.peek(book_state, shop.worker.book))
         await shop.until(lambda: lasting(shop), "the outage")
         outage = lasting(shop)
         assert outage is not None

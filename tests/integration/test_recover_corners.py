@@ -14,6 +14,7 @@ from daemon.core.errors import LineLost, MachineAttention, MachineRefused, Stora
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.decisions import DecisionNote
 from daemon.store.tables.book.attempts import unfinished
+from daemon.store.tables.book.books import book_state
 from daemon.usecases.worker.book_clock import BoxClock
 from simulator.machine.options import SimulatorOptions
 
@@ -160,7 +161,7 @@ async def test_a_z_over_counters_that_went_down_closes_nothing(tmp_path: Path) -
         with pytest.raises(LineLost):
             await shop.close_period()
         await shop.until(lambda: "went down" in shop.worker.attention, "attention")
-        assert (await shop.store.ledger.state(shop.worker.book)).z_number == 0
+        assert (shop.store.ledger.peek(book_state, shop.worker.book)).z_number == 0
 
 
 async def test_a_ledger_that_is_behind_stays_in_attention_after_its_unfinished_attempt_is_settled(

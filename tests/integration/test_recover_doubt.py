@@ -10,6 +10,7 @@ from support.memory_shop import MemoryShop
 from daemon.core.errors import LineLost, MachineAttention
 from daemon.core.ledger.attempt import Record
 from daemon.store.tables.book.attempts import unfinished
+from daemon.store.tables.book.books import book_state
 from daemon.usecases.certification.idempotency import Answered
 from simulator.machine.working_state import Stage
 
@@ -58,7 +59,7 @@ async def test_an_outcome_that_is_being_stored_is_not_taken_for_a_strangers_work
         await shop.disk(writable=True)
         assert (await sale).value.code == shop.on_machine[0].code
         await shop.connected()
-        assert (await shop.store.ledger.state(shop.worker.book)).unexplained == 0
+        assert (shop.store.ledger.peek(book_state, shop.worker.book)).unexplained == 0
         closure = (await shop.close_period()).value
         assert (closure.certs_count, closure.unexplained) == (1, 0)
 

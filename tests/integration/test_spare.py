@@ -16,7 +16,9 @@ from daemon.core.ledger.entries import SpareDecided
 from daemon.core.ledger.take_over import TakeOverRefused
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.store.maintenance.verify import verify
+from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.book import deferred, entries
+from daemon.store.tables.book.originals import taken_of
 from daemon.usecases.certification.idempotency import find_request
 from daemon.usecases.deferred.accept import take_back
 from daemon.usecases.reports import journal, report
@@ -73,7 +75,7 @@ async def test_a_take_over_is_kept_in_both_chains_and_in_the_audit_log(tmp_path:
         steps = [("taken over", "burnt"), ("taken back", "repaired")]
         for at in (shop.first, shop.spare):
             assert [(each.step, each.reason) for each in decided(shop, at)] == steps
-        newest = await shop.store.audit.newest(2)
+        newest = await shop.store.ledger.read(newest_entries, 2)
         assert [(entry.action, entry.actor) for entry in newest] == [
             ("machine.taken_back", "user:awa"),
             ("machine.taken_over", "user:awa"),
@@ -218,7 +220,7 @@ async def test_a_credit_note_finds_its_sale_in_either_book(tmp_path: Path) -> No
         )
         assert note.value.nim == SPARE
         assert "ORIGINAL_NOT_CHECKED" not in [warn.code for warn in note.value.invoice.warnings]
-        assert await shop.store.journal.credited([sale]) == [note.value.total_ttc]
+        assert await shop.store.journal.read(taken_of, [sale.id for sale in [sale]]) == [note.value.total_ttc]
 
 
 async def test_reports_answer_for_the_book_in_use_and_say_for_whom_it_stands(tmp_path: Path) -> None:

@@ -16,7 +16,9 @@ from daemon.core.ledger.entries import SpareDecided
 from daemon.core.ledger.take_over import PairNotCompared
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
+from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.book import deferred, entries, settlements, take_overs
+from daemon.store.tables.book.books import open_book
 
 pytestmark = pytest.mark.quick_timers
 
@@ -201,7 +203,7 @@ async def test_a_machine_that_is_said_to_be_lost_is_in_both_chains_and_is_asked_
             last = rows[-1]
             assert isinstance(last, SpareDecided)
             assert (last.step, last.nim, last.reason) == ("lost", after.first.nim, "burnt; its paper was looked at")
-        (noted,) = await after.store.audit.newest(1)
+        (noted,) = await after.store.ledger.read(newest_entries, 1)
         assert (noted.action, noted.actor, noted.detail["decision"]) == ("attempt.settled", "user:awa", "lost")
         await after.certify("B")
         case = await after.store.decisions.case(after.first.worker.book)
@@ -258,7 +260,7 @@ async def test_two_taxpayers_that_were_taken_for_a_pair_hold_each_other_up_in_no
     restored_to_itself(tmp_path)
     async with opened(tmp_path / "ledger") as store:
         for nim in (NIM, SPARE):
-            book = await store.ledger.open_book(nim, "live")
+            book = await store.ledger.write(open_book, nim, "live")
             assert store.ledger.peek(take_overs.not_compared, book) is None
             assert not store.ledger.peek(take_overs.is_awaited, book)
 

@@ -25,8 +25,10 @@ from bridge.link import Timers
 from daemon.app.outward.calls import Calls
 from daemon.core.clock import zone
 from daemon.core.errors import StorageError
+from daemon.core.ledger.book import BookState
 from daemon.store.sqlite.disk_failure import ending_on_failure
 from daemon.store.store import Store
+from daemon.store.tables.book.books import book_state
 from daemon.usecases.deferred.certify_waiting import SalesThatWait
 from daemon.usecases.worker.book_clock import BoxClock
 from daemon.usecases.worker.machine_worker import Limits
@@ -139,6 +141,11 @@ class Life:
             if me is not None and me.cancelling():
                 raise
             raise Unreachable from None
+
+
+async def state_of(seat: Seat) -> BookState:
+    """In a task of its own, which ends with this life (`ask`)."""
+    return seat.store.ledger.peek(book_state, seat.worker.book)
 
 
 class Box:

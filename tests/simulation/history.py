@@ -39,6 +39,7 @@ from daemon.core.clock import zone
 from daemon.core.errors import MachineError, StorageError
 from daemon.store.store import Store
 from daemon.store.tables.book import attempts, outages
+from daemon.store.tables.book.closures import closures_between
 
 SERVED_WITHIN = 500.0
 """Seconds after the last trouble: a credit note alone may take two minutes and a half on a line that was cut under it."""
@@ -172,7 +173,7 @@ class History:
                 assert not seat.worker.attention, f"attention at the end: {seat.worker.attention}"
                 records = await world.ask(seat.certified(), seat)
                 ledger, book = seat.store.ledger, seat.worker.book
-                closures = await world.ask(ledger.closures(book, start=0, end=1 << 60, limit=None), seat)
+                closures = await world.ask(ledger.read(closures_between, book, start=0, end=1 << 60, limit=None), seat)
                 assert not ledger.peek(attempts.unfinished, book)
                 nothing_lost(expected, records, closures)
                 if self.box.defers:

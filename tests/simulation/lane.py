@@ -7,6 +7,7 @@ import asyncio
 import contextvars
 import functools
 import random
+import sqlite3
 import ssl
 import time
 from collections.abc import Iterator
@@ -30,11 +31,11 @@ from daemon.api.access.throttle import WrongKeys
 from daemon.api.service import create_api
 from daemon.app.outward import calls
 from daemon.app.runtime import Runtime
-from daemon.core.audit import DAEMON
-from daemon.core.keys import ApiKey, generate, hash_key
+from daemon.core.keys import generate, hash_key
 from daemon.settings import Machine, Settings
 from daemon.settings.model import Storage, Upstream
-from daemon.store.tables.keys import create_key
+from daemon.store.sqlite.queries import load
+from daemon.store.tables import keys
 from relay.api import RelayParts, create_relay
 from relay.boxes import Boxes
 from relay.connection import Connection
@@ -149,8 +150,7 @@ class Lane:
         """What `app.serve` puts together for calls of the relay."""
         for nim, key in self.keys.items():
             if life.store.key_ring.find(key) is None:
-                row = ApiKey(0, nim, "live", "outside", self.box.millis(), 0, "manager", lane="relay")
-                await life.store.api_keys.write(create_key, key=row, hashed=hash_key(key), by=DAEMON)
+                await life.store.ledger.write(_insert_key, nim, key, self.box.millis())
         upstream = Upstream(kind="nats", url=URL, credentials_file=self.box.folder / "box.creds")
         machines = tuple(Machine(nim, "memory") for nim in self.keys)
         settings = Settings(storage=Storage(path=self.box.ledger), machine=machines, upstream=upstream)
@@ -229,3 +229,9 @@ def with_lane(script: Script, now: Any) -> Iterator[None]:
             patch.setattr(ssl, "create_default_context", lambda **_: _NO_TRUST)
             patch.setattr(time, "perf_counter", lambda: now() / 1000)
         yield
+
+
+def _insert_key(connection: sqlite3.Connection, nim: str, key: str, at: int) -> None:
+    """One that is drawn, so that a seed has the same."""
+    values = (nim, "live", "outside", hash_key(key), at, "manager", 0, False, "relay", None)
+    connection.execute(load(keys.__name__)["insert"], values)

@@ -14,6 +14,7 @@ from support.memory_shop import MemoryShop
 from daemon.core.errors import MachineError, StorageFull
 from daemon.core.ledger.attempt import Record
 from daemon.store.tables.book import attempts
+from daemon.store.tables.book.books import book_state
 
 FAMILY: Mapping[str, str] = {
     "requests and replies dropped": "drop-request=4%,drop-reply=4%",
@@ -88,7 +89,7 @@ async def nothing_lost_nothing_doubled(shop: MemoryShop, answers: Mapping[str, R
     assert ledger == machine
     assert {number: record.code for number, record in answers.items()} == {number: code for number, code, *_ in machine}
     assert len(machine) == len(answers)
-    state = await shop.store.ledger.state(shop.worker.book)
+    state = shop.store.ledger.peek(book_state, shop.worker.book)
     assert state.counters is not None
     assert (state.counters.tc, state.counters.fvc, state.counters.frc) == shop.counters
     assert (state.attention, state.unexplained) == ("", 0)

@@ -32,6 +32,7 @@ from daemon.machines.line import LineSettings, keep_line
 from daemon.store.ledger import Ledger
 from daemon.store.store import Store
 from daemon.store.tables.book import attempts
+from daemon.store.tables.book.books import open_book
 from daemon.usecases.certification.certify import certify
 from daemon.usecases.certification.idempotency import Answered
 from daemon.usecases.line_events import LineEvents
@@ -119,7 +120,7 @@ class MemoryShop:
     async def begin(self, store: Store) -> None:
         """At work on its book in a store that others may work in too."""
         self.store = store
-        book = await self.store.ledger.open_book(self.nim, "live")
+        book = await self.store.ledger.write(open_book, self.nim, "live")
         self.worker = MachineWorker(
             book,
             self.store.ledger,

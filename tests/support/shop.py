@@ -8,6 +8,7 @@ with Shop(tmp_path) as shop:
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import os
 import signal
@@ -344,11 +345,12 @@ class Shop:
             return thread.submit(change, load(self.config_file), operation, make=True).result()
 
     def with_store(self, work: Callable[[Store], Any]) -> Any:
-        """What the coroutine that `work` makes of the open ledger gives, which is read beside a running daemon."""
+        """What `work` makes of the open ledger, or the coroutine that it makes gives; it is read beside a running daemon."""
 
         async def run() -> Any:
             async with await Store.open(self.ledger, timezone=UTC, opening="read") as store:
-                return await work(store)
+                found = work(store)
+                return await found if inspect.isawaitable(found) else found
 
         with ThreadPoolExecutor(1) as thread:  # also from a test that has a loop of its own
             return thread.submit(asyncio.run, run()).result()

@@ -16,6 +16,7 @@ from support.shop import NIM
 from daemon.core.errors import CreditExceedsOriginal, MachineError, StorageError
 from daemon.core.ledger.attempt import Record
 from daemon.store.maintenance.verify import verify
+from daemon.store.tables.book.closures import closures_between
 from daemon.usecases.worker.machine_worker import Limits
 from simulator.line.faults import FaultPlan
 from simulator.line.session import LineSession
@@ -136,7 +137,7 @@ class Round:
             await shop.connected()
             await self._insist_on_z("the last Z")
             await nothing_lost_nothing_doubled(shop, self.answers)
-            closures = await shop.store.ledger.closures(shop.worker.book, start=0, end=1 << 60)
+            closures = await shop.store.ledger.read(closures_between, shop.worker.book, start=0, end=1 << 60)
             assert [z.z_number for z in closures] == list(range(1, len(self.closed) + 1))
             assert [z.certs_count for z in closures] == list(self.closed.values())
             assert sum(z.certs_count for z in closures) == len(self.answers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from litestar import Request
@@ -23,6 +23,7 @@ from daemon.core.errors import NotFound
 from daemon.core.keys import ApiKey
 from daemon.core.ledger.take_over import MachineIsSpare
 from daemon.core.machine.state import same_machine
+from daemon.store.tables.keys import ApiKeyRing
 from daemon.usecases.delivery.events import EventNotifier
 from daemon.usecases.worker.machine_worker import MachineWorker
 from daemon.usecases.worker.machine_workers import MachineWorkers
@@ -40,21 +41,12 @@ MAX_ROW: Final = 2**63 - 1
 """SQLite's largest integer."""
 
 
-class KeyRing(Protocol):
-    """The keys that were not revoked: read at every request, so it takes microseconds and never waits."""
-
-    def find(self, text: str) -> ApiKey | None: ...
-    def find_signer(self, key_id: str) -> ApiKey | None:
-        """By the id of its public half."""
-        ...
-
-
 class ApiDeps(msgspec.Struct, frozen=True, kw_only=True):
     """`disabled` are the NIMs whose live machine is switched off on purpose: they do not make the box unready. `stopping`
     ends the answers that would go on."""
 
     workers: MachineWorkers
-    keyring: KeyRing
+    keyring: ApiKeyRing
     timezone: str
     clock: Clock
     allowed_hosts: tuple[str, ...] = ()

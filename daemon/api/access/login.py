@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from typing import Final, Protocol
+from typing import Final
 
 import structlog
 
@@ -22,6 +22,8 @@ from daemon.api.refusals import TooManyRequests, WrongPassword
 from daemon.core.audit import Actor
 from daemon.core.clock import Clock
 from daemon.core.people import Person, Session
+from daemon.store.access import LedgerAccess
+from daemon.store.tables.people import end_session, find_person, find_session, open_session, set_password
 
 log = structlog.get_logger(__name__)
 
@@ -33,22 +35,12 @@ RULES: Final = LoginRules(account=Budget(10, 600), address=Budget(5, 12))
 """From one address five at once and five a minute; of one account ten at once and six an hour from places that it is not known from."""
 
 
-class PeopleStore(Protocol):
-    """What the ledger knows of people; `find` and `session` look at it on the loop's own thread."""
-
-    def find(self, name: str) -> tuple[Person, str] | None: ...
-    def session(self, digest: bytes) -> Session | None: ...
-    async def open_session(self, person_id: int, name: str, digest: bytes, *, at: int, by: Actor) -> None: ...
-    async def end_session(self, digest: bytes, *, at: int, by: Actor) -> None: ...
-    async def set_password(self, name: str, password: str, *, at: int, by: Actor) -> None: ...
-
-
 class Logins:
     """`uses` is when each session was used last (ms), by its digest; what writes it to the ledger empties it."""
 
-    def __init__(self, people: PeopleStore, clock: Clock) -> None:
+    def __init__(self, ledger: LedgerAccess, clock: Clock) -> None:
         self.uses: dict[bytes, int] = {}
-        self._people = people
+        self._ledger = ledger
         self._clock = clock
         self._guard = LoginGuard(RULES)
 
@@ -58,7 +50,7 @@ class Logins:
 
     def device_of(self, name: str) -> str:
         """What the cookie of a browser is to hold in which that person has just logged in."""
-        found = self._people.find(name)
+        found = self._ledger.peek(find_person, name)
         return new_device(name, found[1], self._clock() / 1000) if found is not None else ""
 
     async def change_password(self, session: Session, current: str, new: str, address: str) -> str:
@@ -68,11 +60,13 @@ class Logins:
             hashed = await self._guard.hash(new)
         except Busy:
             raise TooManyRequests(Text("too many people are logging in at this moment"), 2) from None
-        await self._people.set_password(person.name, hashed, at=self._clock(), by=Actor(f"user:{person.name}", address))
+        await self._ledger.write(
+            set_password, person.name, hashed, at=self._clock(), by=Actor(f"user:{person.name}", address)
+        )
         return await self._open(person, address)
 
     async def _proven(self, name: str, password: str, address: str, device: str = "") -> Person:
-        found = self._people.find(name)
+        found = self._ledger.peek(find_person, name)
         person, stored = found if found is not None and not found[0].disabled_at else (None, None)
         try:
             fitting = await self._guard.check(Attempted(name, password, address, device), stored, self._clock() / 1000)
@@ -89,20 +83,20 @@ class Logins:
     async def _open(self, person: Person, address: str) -> str:
         token = secrets.token_urlsafe(32)
         by = Actor(f"user:{person.name}", address)
-        await self._people.open_session(person.id, person.name, _digest(token), at=self._clock(), by=by)
+        await self._ledger.write(open_session, person.id, person.name, _digest(token), at=self._clock(), by=by)
         return token
 
     async def log_out(self, token: str, address: str) -> None:
         session = self.who(token)
         if session is not None:
             by = Actor(f"user:{session.name}", address)
-            await self._people.end_session(_digest(token), at=self._clock(), by=by)
+            await self._ledger.write(end_session, _digest(token), at=self._clock(), by=by)
 
     def who(self, token: str, *, is_used: bool = True) -> Session | None:
         """Whose session it is; None when there is none, or none any more. Microseconds: read at every request. `is_used`: which keeps it
         from ending by idleness."""
         digest = _digest(token)
-        session, now = self._people.session(digest), self._clock()
+        session, now = self._ledger.peek(find_session, digest), self._clock()
         if session is None or now - max(session.used_at, self.uses.get(digest, session.used_at)) > IDLE_MS:
             return None
         if is_used:

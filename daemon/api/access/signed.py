@@ -10,8 +10,8 @@ from http_message_signatures import HTTPMessageVerifier, HTTPSignatureKeyResolve
 from http_message_signatures.algorithms import ED25519
 
 from common.language import Text
-from daemon.api.access.context import KeyRing
 from daemon.core.keys import ApiKey
+from daemon.store.tables.keys import ApiKeyRing
 
 COVERED: Final = (
     "content-digest",
@@ -38,7 +38,7 @@ class SignedRequest(NamedTuple):
 class _Keys(HTTPSignatureKeyResolver):
     """Remembers the key: the library gives only its id."""
 
-    def __init__(self, keyring: KeyRing) -> None:
+    def __init__(self, keyring: ApiKeyRing) -> None:
         self._keyring = keyring
         self.found: ApiKey | None = None
 
@@ -52,7 +52,7 @@ class _Verifier(HTTPMessageVerifier):
         """Until when a request counts is in `Mcfd-Not-After`, which is covered; `created` is by a clock that need not be the box's."""
 
 
-def signer(keyring: KeyRing, request: SignedRequest) -> ApiKey | None:
+def signer(keyring: ApiKeyRing, request: SignedRequest) -> ApiKey | None:
     """The key that signed exactly this request, `Mcfd-Not-After` and body included; None when none did, whatever is wrong with it."""
     keys = _Keys(keyring)
     required = ["@method", "@path", "mcfd-not-after"]

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import UTC, tzinfo
+from datetime import tzinfo
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from common.language import Language
 from daemon.api.page.jobs import Jobs
-from daemon.core.audit import Actor, AuditEntry
-from daemon.core.keys import ApiKey, KeyTerms
-from daemon.core.ledger.attempt import Mode
-from daemon.core.ledger.book import Book
-from daemon.core.ledger.decision import Case, Decision
-from daemon.core.ledger.paper import PaperInvoice
-from daemon.core.people import Person, Role
-from daemon.setup.request import SetupResult
+from daemon.core.audit import Actor
+from daemon.setup.request import PortResult, SetupResult
+from daemon.store.decisions import OperatorDecisions
+from daemon.store.ledger import Ledger
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 
@@ -68,67 +64,6 @@ class Verified(msgspec.Struct, frozen=True):
     closures: int
 
 
-class Keys(Protocol):
-    async def create(
-        self, nim: str, mode: Mode, label: str, *, at: int, terms: KeyTerms = ..., by: Actor = ...
-    ) -> str: ...
-    async def list_keys(self) -> Sequence[ApiKey]: ...
-    async def revoke(self, key_id: int, *, at: int, by: Actor = ...) -> None: ...
-
-
-class People(Protocol):
-    async def create(self, name: str, role: Role, password: str, *, at: int, by: Actor = ...) -> None: ...
-    async def all(self) -> Sequence[Person]: ...
-    async def set_password(self, name: str, password: str, *, at: int, by: Actor = ...) -> None: ...
-    async def disable(self, name: str, *, at: int, by: Actor = ...) -> None: ...
-
-
-class Decisions(Protocol):
-    async def case(self, book: Book) -> Case: ...
-    async def carry_out(
-        self, case: Case, decision: Decision, *, reason: str, at: int, by: Actor = ..., paper: PaperInvoice | None = ...
-    ) -> None: ...
-    async def take_over(self, first: Book, spare: Book, *, reason: str, at: int, by: Actor = ...) -> None: ...
-    async def take_back(self, first: Book, *, reason: str, at: int, by: Actor = ...) -> None: ...
-
-
-class Audit(Protocol):
-    async def newest(self, limit: int = ..., before: int = ...) -> Sequence[AuditEntry]: ...
-    async def note(self, action: Any, subject: str, *, at: int, by: Actor, detail: Any = ...) -> None: ...
-
-
-async def _no_findings(_: Language) -> Sequence[Finding]:
-    return ()
-
-
-async def _no_probe(_: str, __: Language) -> Sequence[Probed]:
-    return ()
-
-
-def _no_labels(_: Language) -> Mapping[str, str]:
-    return {}
-
-
-def _no_lines(_: Language) -> Sequence[LogLine]:
-    return ()
-
-
-async def _no_copy(by: Actor, tell: Tell) -> str:  # noqa: ARG001  the shape of a long work
-    return ""
-
-
-async def _no_restore(copy: str, by: Actor) -> None:
-    """A page without a box."""
-
-
-async def _not_verified(tell: Tell) -> Verified:  # noqa: ARG001  as above
-    return Verified(ok=False, problems=(), records=0, closures=0)
-
-
-async def _no_file(*_: Any) -> str:
-    return ""
-
-
 class HeadquartersInfo(NamedTuple):
     """Where closures go."""
 
@@ -136,22 +71,6 @@ class HeadquartersInfo(NamedTuple):
     """empty: nowhere"""
     is_configured: bool = False
     """By the file of the configuration: the page neither joins nor leaves."""
-
-
-async def _not_joined(code: str, url: str, by: Actor) -> None:
-    """A page without a box."""
-
-
-async def _not_left(by: Actor) -> None:
-    """As above."""
-
-
-class SendAgain(Protocol):
-    async def __call__(self, *, at: int, by: Actor) -> int: ...
-
-
-async def _nothing_to_send(*, at: int, by: Actor) -> int:  # noqa: ARG001  the shape of SendAgain
-    return 0
 
 
 class PageDeps(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,47 +82,33 @@ class PageDeps(msgspec.Struct, frozen=True, kw_only=True):
     start, which comes at once; `support` is whom to call when nothing can be sold; `labels` name the methods of payment; `probe` asks a machine that is switched off what is assumed of it.
     `join` takes a code of a headquarters and its address, and may raise BoxRefused; `leave` undoes it."""
 
-    keys: Keys
-    people: People
-    decisions: Decisions
-    audit: Audit
+    ledger: Ledger
+    decisions: OperatorDecisions
     language: Language = "fr"
-    zone: tzinfo = UTC
-    tls: bool = False
-    examine: Callable[[Language], Awaitable[Sequence[Finding]]] = _no_findings
-    back_up: Callable[[Actor, Tell], Awaitable[str]] = _no_copy
-    verify: Callable[[Tell], Awaitable[Verified]] = _not_verified
-    backups: Callable[[], Sequence[Copy]] = tuple
-    archives: Callable[[], Sequence[Copy]] = tuple
-    read_backup: Callable[[str], Any] = msgspec.field(default=lambda _: None)
-    support: str = ""
+    zone: tzinfo
+    tls: bool
+    examine: Callable[[Language], Awaitable[Sequence[Finding]]]
+    back_up: Callable[[Actor, Tell], Awaitable[str]]
+    verify: Callable[[Tell], Awaitable[Verified]]
+    backups: Callable[[], Sequence[Copy]]
+    archives: Callable[[], Sequence[Copy]]
+    read_backup: Callable[[str], Any]
+    support: str
     share_key: bytes = msgspec.field(default_factory=lambda: secrets.token_bytes(32))
     """Signs the links to shared invoices: they end with the daemon that made them."""
-    restore: Callable[[str, Actor], Awaitable[None]] = _no_restore
-    export: Callable[[MachineWorker, int, str, tuple[int, int], Language, Tell], Awaitable[str]] = _no_file
-    exports: Callable[[], Sequence[Copy]] = tuple
-    read_export: Callable[[str], Any] = msgspec.field(default=lambda _: None)
+    restore: Callable[[str, Actor], Awaitable[None]]
+    export: Callable[[MachineWorker, int, str, tuple[int, int], Language, Tell], Awaitable[str]]
+    exports: Callable[[], Sequence[Copy]]
+    read_export: Callable[[str], Any]
     jobs: Jobs = msgspec.field(default_factory=Jobs)
-    send_again: SendAgain = _nothing_to_send
-    authority: Callable[[], bytes] = bytes
-    labels: Callable[[Language], Mapping[str, str]] = _no_labels
-    probe: Callable[[str, Language], Awaitable[Sequence[Probed]]] = _no_probe
-    headquarters: Callable[[], HeadquartersInfo] = HeadquartersInfo
-    join: Callable[[str, str, Actor], Awaitable[None]] = _not_joined
-    leave: Callable[[Actor], Awaitable[None]] = _not_left
-    log_lines: Callable[[Language], Sequence[LogLine]] = _no_lines
-
-
-class PortChoice(msgspec.Struct, frozen=True):
-    """A port that was searched."""
-
-    port: str
-    nim: str = ""
-    """empty where no machine answered"""
-    ifu: str = ""
-    taxpayer: str = ""
-    problem: str = ""
-    """what was there instead of a machine"""
+    send_again: Callable[[int, Actor], Awaitable[int]]
+    authority: Callable[[], bytes]
+    labels: Callable[[Language], Mapping[str, str]]
+    probe: Callable[[str, Language], Awaitable[Sequence[Probed]]]
+    headquarters: Callable[[], HeadquartersInfo]
+    join: Callable[[str, str, Actor], Awaitable[None]]
+    leave: Callable[[Actor], Awaitable[None]]
+    log_lines: Callable[[Language], Sequence[LogLine]]
 
 
 class Probed(msgspec.Struct, frozen=True):
@@ -237,7 +142,7 @@ class FirstStart(Protocol):
     def language(self) -> Language: ...
     @property
     def result(self) -> SetupResult | None: ...
-    async def search(self, place: str, language: Language) -> Sequence[PortChoice]: ...
+    async def search(self, place: str) -> Sequence[PortResult]: ...
     async def probe(self, nim: str, language: Language) -> Sequence[Probed]: ...
     async def carry_out(self, request: SetupRequest) -> SetupResult: ...
     def leave(self) -> None: ...

@@ -19,6 +19,7 @@ from daemon.core.errors import FieldError, InvalidRequest, MachineAttention, Per
 from daemon.core.ledger.entries import CalendarKind
 from daemon.core.report.acts import CashBody, CashMovements, Moved
 from daemon.core.report.calendar_report import CalendarReport
+from daemon.store.tables.book.calendar_closures import calendar_list
 from daemon.usecases.reports.acts import cash_moves, move_cash
 from daemon.usecases.reports.close_period import body_of, calendar_closure, close_calendar
 
@@ -105,7 +106,7 @@ def _reading(kind: CalendarKind) -> tuple[HTTPRouteHandler, HTTPRouteHandler]:
         query = read_query(request, "limit", "after")
         limit = integer(query, "limit", default=MAX_LIMIT, least=1, most=MAX_LIMIT)
         after = integer(query, "after", default=0, least=0, most=MAX_NUMBER)
-        found = await worker.ledger.calendar_closures(worker.book, kind, after=after, limit=limit)
+        found = await worker.ledger.read(calendar_list, worker.book, kind, after=after, limit=limit)
         reports = [msgspec.Raw(body_of(placed)) for placed in found]
         return encoded({"nim": worker.book.nim, "count": len(reports), "reports": reports})
 

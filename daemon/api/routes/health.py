@@ -29,8 +29,8 @@ from daemon.core.errors import StorageError, without_paths
 from daemon.core.keys import ApiKey
 from daemon.core.machine.state import same_machine
 from daemon.core.report.machine_info import tax_server
-from daemon.usecases.deferred.accept import backlog
-from daemon.usecases.outages import open_outage
+from daemon.store.tables.book import deferred
+from daemon.store.tables.book.outages import out_since
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 log = structlog.get_logger(__name__)
@@ -236,8 +236,8 @@ async def metrics(request: ApiRequest) -> Answer:
         now=deps.clock(),
         version=deps.version,
         workers=workers,
-        deferred=[(worker, await backlog(worker)) for worker in workers],
-        outages=[(worker, outage.since if (outage := open_outage(worker)) else 0) for worker in workers],
+        deferred=[(worker, await worker.ledger.read(deferred.backlog, worker.book)) for worker in workers],
+        outages=[(worker, worker.ledger.peek(out_since, worker.book)) for worker in workers],
         lines=[(worker, line) for worker in workers if box is not None and (line := box.line(worker)) is not None],
         box=None if box is None else _for(owner, await box.figures()),
     )

@@ -15,6 +15,7 @@ from daemon.api.request.outcome import call_of
 from daemon.core.errors import InvalidRequest, NotFound
 from daemon.core.report.outages import NotifiedBody, OutageList, OutageWord
 from daemon.paper.reports import outage_document
+from daemon.store.tables.book.outages import find_outage
 from daemon.usecases import outages
 from daemon.usecases.reports import inspect
 
@@ -88,7 +89,7 @@ async def note_notified(request: ApiRequest) -> Answer:
 async def declaration(request: ApiRequest) -> Answer:
     paper, worker = deps_of(request).paper, request.auth.named
     wanted = read_wanted(request, paper)
-    outage = await outages.find_outage(worker, request.path_params["outage"])
+    outage = await worker.ledger.read(find_outage, worker.book, request.path_params["outage"])
     await inspect.learn_taxpayer(worker)
     shop = paper.shop(worker, wanted.style.language)
     return await rendered(request, outage_document(outage, shop, wanted.style, at=worker.now()), wanted)

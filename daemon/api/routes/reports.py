@@ -20,6 +20,7 @@ from daemon.core.errors import FieldError, InvalidRequest, ZNumberUnknown
 from daemon.core.money import MAX_AMOUNT
 from daemon.core.report.articles import ArticlesReport
 from daemon.core.report.fiscal_reports import AReport, HistoryRecord, XReport, ZReport
+from daemon.store.tables.book.acts import closed_articles, issued_report
 from daemon.usecases.reports import acts, report
 from daemon.usecases.reports.close_period import close_period
 from daemon.usecases.reports.report import articles_report, articles_since
@@ -220,9 +221,9 @@ async def close_articles(request: ApiRequest) -> Answer:
         answer=ArticlesReport,
     ),
 )
-async def closed_articles(request: ApiRequest) -> Answer:
+async def closed_articles_report(request: ApiRequest) -> Answer:
     worker = request.auth.worker
-    return sent(acts.body_of(await worker.ledger.closed_articles(worker.book, request.path_params["number"])))
+    return sent(acts.body_of(await worker.ledger.read(closed_articles, worker.book, request.path_params["number"])))
 
 
 @get(
@@ -236,6 +237,6 @@ async def closed_articles(request: ApiRequest) -> Answer:
         answer=XReport | AReport | ArticlesReport,
     ),
 )
-async def issued_report(request: ApiRequest) -> Answer:
+async def report_on_paper(request: ApiRequest) -> Answer:
     worker = request.auth.worker
-    return sent(acts.body_of(await worker.ledger.issued_report(worker.book, request.path_params["number"])))
+    return sent(acts.body_of(await worker.ledger.read(issued_report, worker.book, request.path_params["number"])))

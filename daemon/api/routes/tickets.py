@@ -30,12 +30,13 @@ from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.core.report.receipt import receipt
 from daemon.paper.html import as_html
-from daemon.paper.invoice import invoice_document, waiting_document
+from daemon.paper.invoice import waiting_document
 from daemon.paper.layout import Document
 from daemon.paper.logo import draw_qr
 from daemon.paper.reports import articles_document, report_document
 from daemon.paper.shop import Shop, Style
-from daemon.usecases.deferred.accept import certified_record
+from daemon.store.tables.book.acts import closed_articles, copies
+from daemon.store.tables.book.attempts import find_record
 from daemon.usecases.reports import acts, inspect, journal, report
 from daemon.usecases.reports.acts import articles_of
 from daemon.usecases.reports.close_period import calendar_closure
@@ -59,8 +60,7 @@ class Printed(msgspec.Struct, frozen=True):
 async def _invoice(request: ApiRequest, _shop: Shop, style: Style) -> Document:
     worker = request.auth.worker
     record = await journal.find(worker, request.path_params["code"])
-    shop = await deps_of(request).paper.shop_by_letterhead(worker, style.language, record.invoice.letterhead)
-    return invoice_document(record, shop, style)
+    return await deps_of(request).paper.invoice(worker, record, style)
 
 
 async def _x(request: ApiRequest, shop: Shop, style: Style) -> Document:
@@ -73,20 +73,14 @@ async def _x(request: ApiRequest, shop: Shop, style: Style) -> Document:
 async def _z(request: ApiRequest, _shop: Shop, style: Style) -> Document:
     worker = request.auth.worker
     closure = await report.closure(worker, request.path_params["z"])
-    content = msgspec.json.decode(closure.body, type=ZReport)
-    letterhead = bytes.fromhex(content.letterhead)
-    shop = await deps_of(request).paper.shop_by_letterhead(worker, style.language, letterhead)
-    return report_document(content, shop, style, printed_at=_now(request))
+    return await deps_of(request).paper.closure(worker, msgspec.json.decode(closure.body, type=ZReport), style)
 
 
 def _calendar(kind: CalendarKind) -> Template:
     async def template(request: ApiRequest, _shop: Shop, style: Style) -> Document:
         worker = request.auth.worker
         body = await calendar_closure(worker, kind, request.path_params["period"])
-        content = msgspec.json.decode(body, type=CalendarReport)
-        letterhead = bytes.fromhex(content.letterhead)
-        shop = await deps_of(request).paper.shop_by_letterhead(worker, style.language, letterhead)
-        return report_document(content, shop, style, printed_at=_now(request))
+        return await deps_of(request).paper.closure(worker, msgspec.json.decode(body, type=CalendarReport), style)
 
     return template
 
@@ -109,7 +103,7 @@ async def _articles(request: ApiRequest, shop: Shop, style: Style) -> Document:
 
 async def _closed_articles(request: ApiRequest, shop: Shop, style: Style) -> Document:
     worker = request.auth.worker
-    placed = await worker.ledger.closed_articles(worker.book, request.path_params["number"])
+    placed = await worker.ledger.read(closed_articles, worker.book, request.path_params["number"])
     return articles_document(articles_of(placed), shop, style, printed_at=_now(request))
 
 
@@ -140,7 +134,7 @@ async def print_it(request: ApiRequest, template: Template) -> Answer:
     async with worker.acts_lock:
         record = await _copied(request, style)
         if record:
-            style = msgspec.structs.replace(style, copy=1 + await worker.ledger.copies(worker.book, record.code))
+            style = msgspec.structs.replace(style, copy=1 + await worker.ledger.read(copies, worker.book, record.code))
         document = await _composed(request, template, style)
         await paper.print(document)
         if record:
@@ -262,9 +256,8 @@ async def customer_page(request: ApiRequest) -> Answer:
         raise NotFound(NOTHING)
     paper, style = deps.paper, Style(deps.paper.language)
     if sale.state == "certified" and sale.attempt_id:
-        record = await certified_record(worker, sale)
-        shop = await paper.shop_by_letterhead(worker, style.language, record.invoice.letterhead)
-        document = invoice_document(record, shop, style)
+        record = worker.ledger.peek(find_record, worker.book, sale.attempt_id)
+        document = await paper.invoice(worker, record, style)
     elif sale.is_open and sale.invoice is not None:
         shop = paper.shop(worker, style.language)
         document = waiting_document(sale, sale.invoice, shop, style, customer_url(request, sale.address))

@@ -15,10 +15,10 @@ from daemon.app.upkeep.housekeeping import now_millis
 from daemon.core.clock import millis_text
 from daemon.core.delivery import Backlog, BookStanding
 from daemon.core.report.machine_info import tax_server
+from daemon.store.tables.book import deferred
 from daemon.store.tables.book.books import standing
-from daemon.usecases.deferred import accept
+from daemon.store.tables.book.outages import out_since
 from daemon.usecases.delivery.presence import MachinePresence
-from daemon.usecases.outages import open_outage
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 BYTES_PER_MB = 1_000_000
@@ -42,11 +42,11 @@ class PresenceWords:
 
     async def _word(self, worker: MachineWorker, backlog: Backlog | None, key_id: str) -> bytes:
         now = await worker.ledger.read(standing, worker.book)
-        waiting = await accept.backlog(worker)
+        waiting = await worker.ledger.read(deferred.backlog, worker.book)
         presence = msgspec.structs.replace(
             self._presence(worker, now, backlog, key_id),
             sold=_instant(waiting.oldest_at),
-            outage=_instant(outage.since if (outage := open_outage(worker)) else 0),
+            outage=_instant(worker.ledger.peek(out_since, worker.book)),
         )
         content = encode_presence(presence)
         if len(content) > MOST_BYTES:

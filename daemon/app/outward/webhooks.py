@@ -19,6 +19,7 @@ from daemon.core.delivery import Posting
 from daemon.core.errors import StorageError
 from daemon.settings import Settings
 from daemon.settings.model import Webhook
+from daemon.store.outbox import resettle
 from daemon.upstream.options import UpstreamReceiver
 from daemon.usecases.delivery.replicate import Backoff, Replicator
 from daemon.usecases.delivery.webhook_events import WebhookEvents, compose
@@ -91,7 +92,9 @@ class Webhooks:
     async def _resettle(self, settings: Settings) -> None:
         """StorageError when the disk takes nothing at the moment: it is logged, and the rest is done later."""
         try:
-            done = await self._store.retention.resettle({webhook.lane: webhook.url for webhook in settings.webhook})
+            done = await self._store.retention.write(
+                resettle, {webhook.lane: webhook.url for webhook in settings.webhook}
+            )
         except StorageError as error:
             log.error("webhook.not_resettled", reason=str(error))  # noqa: TRY400  one line, not a traceback
             raise
@@ -112,9 +115,7 @@ class Webhooks:
 
     def _start(self, webhook: Webhook, receiver: UpstreamReceiver) -> None:
         replicator = Replicator[Posting](
-            WebhookEvents(
-                self._store.outbox_for(webhook.lane), self._store.events, self._store.ledger, self._store.journal.books
-            ),
+            WebhookEvents(self._store.outbox_for(webhook.lane), self._store.events, self._store.ledger),
             receiver,
             compose,
             clock=now_millis,

@@ -155,10 +155,8 @@ def page_of(
     home = settings.storage.path.parent
     copies, exports = home / "backups", home / "exports"
     return PageDeps(
-        keys=store.api_keys,
-        people=store.people,
+        ledger=store.ledger,
         decisions=store.decisions,
-        audit=store.audit,
         zone=zone(settings.reports.timezone),
         tls=certificate.files is not None,
         examine=Doctor(settings),
@@ -211,7 +209,7 @@ async def _leave(runtime: Runtime, reload: Callable[[], None], by: Actor) -> Non
         reload()
 
 
-async def _send_again(replication: Replication, webhooks: Webhooks, *, at: int, by: Actor) -> int:
+async def _send_again(replication: Replication, webhooks: Webhooks, at: int, by: Actor) -> int:
     return await replication.send_again(at=at, by=by) + await webhooks.send_again(at=at, by=by)
 
 

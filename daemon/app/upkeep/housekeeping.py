@@ -26,6 +26,11 @@ from daemon.core.audit import DAEMON
 from daemon.core.errors import StorageError
 from daemon.settings import Settings
 from daemon.store import Store
+from daemon.store.tables import audit
+from daemon.store.tables.audit import newest_entries
+from daemon.store.tables.keys import note_uses
+from daemon.store.tables.meta import read_meta, write_meta
+from daemon.store.tables.people import note_session_uses
 from daemon.time_sync import is_synchronised
 from daemon.tls import SERVER_PAIR, AuthorityError
 
@@ -96,7 +101,7 @@ async def keep_uses(deps: ApiDeps, store: Store, every: float = USES_SECONDS) ->
     while True:
         await asyncio.sleep(every)
         await write_uses(deps, store)
-        for entry in await store.audit.newest(limit=1):
+        for entry in await store.ledger.read(newest_entries, limit=1):
             if entry.id != last_id:
                 log.info("audit.head", id=entry.id, hash=entry.hash.hex())
                 last_id = entry.id
@@ -107,8 +112,8 @@ async def write_uses(deps: ApiDeps, store: Store) -> None:
     sessions = dict(deps.logins.uses) if deps.logins else {}
     try:
         if used:
-            await store.api_keys.note_uses(used)
-        await store.people.note_uses(sessions, idle_before=now_millis() - IDLE_MS)
+            await store.ledger.write(note_uses, used)
+        await store.ledger.write(note_session_uses, sessions, idle_before=now_millis() - IDLE_MS)
     except StorageError as error:
         log.warning("uses.not_written", cause=str(error))
         return
@@ -129,14 +134,16 @@ async def _note_configuration(store: Store, settings: Settings) -> None:
     """An entry of the audit log when it is another one than the last time, with the sections that differ."""
     now = {name: _digest(getattr(settings, name)) for name in settings.__struct_fields__ if name != "file"}
     text = json.dumps(now, sort_keys=True)
-    before = await store.retention.read_fact(CONFIGURATION)
+    before = store.retention.peek(read_meta, CONFIGURATION)
     if text == before:
         return
     digests = json.loads(before or "{}")
     changed = [name for name, digest in now.items() if digests.get(name) != digest]
     sections = {"sections": ", ".join(changed)}
-    await store.audit.note("configuration.changed", "mcfd.toml", at=now_millis(), by=DAEMON, detail=sections)
-    await store.retention.write_fact(CONFIGURATION, text)
+    await store.ledger.write(
+        audit.add, "configuration.changed", "mcfd.toml", at=now_millis(), by=DAEMON, detail=sections
+    )
+    await store.retention.write(write_meta, CONFIGURATION, text)
 
 
 def noting_configuration(store: Store) -> Take:

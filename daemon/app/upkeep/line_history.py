@@ -20,6 +20,7 @@ from daemon.app.upkeep.housekeeping import now_millis
 from daemon.core.delivery import Backlog
 from daemon.store.store import Store
 from daemon.store.tables.events import UPSTREAM
+from daemon.store.tables.meta import read_damage
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 SLOT_MS: Final = 600_000
@@ -92,7 +93,7 @@ def box(runtime: Runtime, replication: Replication, webhooks: Webhooks, history:
             disk_free_bytes=disk.f_bavail * disk.f_frsize,
             ledger_bytes=sum(_size(path.with_name(path.name + suffix)) for suffix in ("", "-wal")),
             verified_at=await runtime.store.retention.verified_at(),
-            damaged=len(runtime.store.retention.damage().all),
+            damaged=len(runtime.store.retention.peek(read_damage).all),
             commits=runtime.store.retention.commits,
         )
 

@@ -72,9 +72,9 @@ def command(settings: Settings, limit: int, as_json: bool) -> int:
 
 async def _read(store: Store, limit: int) -> tuple[Sequence[AuditEntry], AuditEntry | None]:
     """The newest entries, oldest of them first; and the first of all that does not follow from the one before."""
-    from daemon.store.tables.audit import broken_entry
+    from daemon.store.tables.audit import broken_entry, newest_entries
 
-    return (await store.audit.newest(limit))[::-1], await store.audit.read(broken_entry)
+    return (await store.ledger.read(newest_entries, limit))[::-1], await store.ledger.read(broken_entry)
 
 
 def _as_json(entry: AuditEntry) -> dict[str, object]:

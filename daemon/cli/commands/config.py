@@ -74,4 +74,8 @@ def proxy(settings: Settings) -> None:
     from common.front_config import configuration
 
     server = settings.server
-    click.echo(configuration(front_of(FRONT_FOLDER, server.host, server.port, tls=server.has_tls)), nl=False)
+    try:
+        front = front_of(FRONT_FOLDER, server.host, server.port, tls=server.has_tls)
+    except OSError as error:
+        raise SettingsError(str(settings.file), "server.host", error.strerror or str(error)) from None
+    click.echo(configuration(front), nl=False)

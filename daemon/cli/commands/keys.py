@@ -97,8 +97,10 @@ def create(
 @nim_option()
 @click.option("--all", "revoked_too", is_flag=True, help=tr("Show revoked keys too."))
 @json_option
-def list_keys(settings: Settings, nim: str, revoked_too: bool, as_json: bool) -> None:
-    found = read_ledger(settings, lambda store: store.api_keys.list_keys())
+def listed(settings: Settings, nim: str, revoked_too: bool, as_json: bool) -> None:
+    from daemon.store.tables.keys import list_keys
+
+    found = read_ledger(settings, lambda store: store.ledger.read(list_keys))
     keys = [key for key in found if (not nim or same_machine(nim, key.nim)) and (revoked_too or not key.revoked_at)]
     if as_json:
         print_json([_as_json(key) for key in keys])

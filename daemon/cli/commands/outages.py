@@ -70,10 +70,12 @@ def command(
     start, end = read_range(from_, to, now=now(), timezone=settings.reports.timezone) if from_ or to else EVER
 
     async def listed(store: Store) -> list[Outage]:
+        from daemon.store.tables.book.outages import newest_outages
+
         found = [
             outage
             for book in await _books(store, settings, nim)
-            for outage in await store.ledger.newest_outages(book, start=start, end=end, limit=limit)
+            for outage in await store.ledger.read(newest_outages, book, start=start, end=end, limit=limit)
         ]
         return sorted(found, key=lambda outage: outage.since, reverse=True)
 
@@ -112,9 +114,11 @@ def _check_use(
 
 
 async def _books(store: Store, settings: Settings, nim: str) -> Sequence[Book]:
+    from daemon.store.tables.book.books import all_books
+
     if nim:
         return [await _book(store, settings, nim)]
-    return [book for book in await store.journal.books() if book.mode == "live"]
+    return [book for book in await store.journal.read(all_books) if book.mode == "live"]
 
 
 async def _book(store: Store, settings: Settings, nim: str) -> Book:

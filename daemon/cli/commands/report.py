@@ -71,7 +71,7 @@ def x(
 def z(settings: Settings, nim: str, number: int | None, *, test: bool, width: str, as_json: bool) -> None:
 
     async def read(reader: BookReader) -> Report:
-        wanted = number or (await reader.ledger.state(reader.book)).z_number
+        wanted = number or reader.state().z_number
         if not wanted:
             raise Failure(tr("there is no Z yet"))
         return msgspec.json.decode((await closure(reader, str(wanted))).body, type=ZReport)
@@ -113,7 +113,7 @@ def show(
 ) -> None:
     async def both(store: Store) -> tuple[Report, Book, str]:
         reader = await read_book(store, settings, nim, test=test)
-        return await read(reader), reader.book, (await store.ledger.state(reader.book)).ifu
+        return await read(reader), reader.book, reader.state().ifu
 
     report, book, ifu = read_ledger(settings, both)
     if as_json:

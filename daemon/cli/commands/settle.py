@@ -293,4 +293,4 @@ def last_z(settings: Settings, nim: str, number: int, *, yes: bool) -> None:
 
 
 async def _state(store: Store, settings: Settings, nim: str) -> BookState:
-    return await store.ledger.state((await read_book(store, settings, nim, test=False)).book)
+    return (await read_book(store, settings, nim, test=False)).state()

@@ -62,7 +62,9 @@ def create(settings: Settings, name: str, role: Role, from_stdin: bool) -> None:
 @settings_option
 @json_option
 def list_users(settings: Settings, as_json: bool) -> None:
-    people = read_ledger(settings, lambda store: store.people.all())
+    from daemon.store.tables.people import list_people
+
+    people = read_ledger(settings, lambda store: store.ledger.read(list_people))
     if as_json:
         print_json(
             [

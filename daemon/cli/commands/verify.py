@@ -63,7 +63,7 @@ def command(settings: Settings, as_json: bool, telling: bool) -> int:
 def _bring_up_to_date(settings: Settings) -> None:
     """A ledger of an older version is migrated first, as the next start would; `verify` reports what is wrong with it."""
     with contextlib.suppress(StorageError):
-        read_ledger(settings, lambda store: store.retention.size())
+        read_ledger(settings, lambda store: store.retention.away_at())
 
 
 def _note(settings: Settings, findings: VerifyResult) -> None:

@@ -22,7 +22,7 @@ from daemon.core.ledger.entries import Placed
 from daemon.core.report.journal import journal_record
 from daemon.store.sqlite.queries import load, read_as
 from daemon.store.tables.book.books import all_books, book_state
-from daemon.store.tables.book.calendar_closures import closed_of, find
+from daemon.store.tables.book.calendar_closures import closed_of, find_calendar_closure
 from daemon.store.tables.book.closures import COLUMNS, closure_of, find_closure
 from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, record_of, unpack
 from daemon.store.tables.book.entries import COLUMNS as ENTRY_COLUMNS
@@ -59,7 +59,7 @@ def closed_years(connection: sqlite3.Connection) -> list[tuple[Book, str]]:
 
 def archive_year(connection: sqlite3.Connection, book: Book, year: str) -> ArchiveYear:
     """NotFound while it is not closed."""
-    end = find(connection, book, "year", year)
+    end = find_calendar_closure(connection, book, "year", year)
     closed, state = closed_of(end), book_state(connection, book)
     start, after_seq, began_at = GENESIS, 0, 0
     if closed.after_z:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -64,7 +65,7 @@ def _batches(connection: sqlite3.Connection) -> Iterator[list[AuditEntry]]:
         after = entries[-1].id
 
 
-def newest(connection: sqlite3.Connection, limit: int, before: int) -> list[AuditEntry]:
+def newest_entries(connection: sqlite3.Connection, limit: int = 100, before: int = sys.maxsize) -> list[AuditEntry]:
     """Newest first; go on with `before` = the id of the last one."""
     return [_entry(row) for row in connection.execute(_SQL["newest_first"], (before, limit))]
 

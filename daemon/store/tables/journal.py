@@ -168,7 +168,7 @@ def chunk(connection: sqlite3.Connection, book: Book, start: int, end: int, afte
         return _walk(connection, book, Page(start, end, limit=CHUNK), between, newest_first=False)
 
 
-def by_code(connection: sqlite3.Connection, book: Book, code: str) -> Record | None:
+def find_code(connection: sqlite3.Connection, book: Book, code: str) -> Record | None:
     row = connection.execute(_SQL["by_code"], (book.id, code)).fetchone()
     return None if row is None else record_of(row)
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from common.language import Text
 from common.wire.keys import ID_DIGITS
-from daemon.core.audit import Actor
+from daemon.core.audit import DAEMON, Actor
 from daemon.core.errors import NotFound
-from daemon.core.keys import ApiKey, hash_key, is_key_id, may_be_one
+from daemon.core.keys import USUAL_TERMS, ApiKey, KeyTerms, check_terms, hash_key, is_key_id, make_key, may_be_one
+from daemon.core.ledger.attempt import Mode
 from daemon.core.machine.state import same_machine
 from daemon.store.sqlite.disk_failure import storage_faults
 from daemon.store.sqlite.queries import load
@@ -50,13 +51,35 @@ class ApiKeyRing:
         return [hashed.hex()[:ID_DIGITS] for hashed, of in rows if same_machine(of, nim)]
 
 
-def create_key(connection: sqlite3.Connection, key: ApiKey, hashed: bytes, by: Actor) -> None:
-    """`key` without its id and uses; `hashed` is all that is kept of the key itself."""
-    terms = (key.created_at, key.role, key.expires_at, key.strict, key.lane, key.public or None)
-    values = (key.nim, key.mode, key.label, hashed, *terms)
+def create_key(
+    connection: sqlite3.Connection,
+    nim: str,
+    mode: Mode,
+    label: str,
+    *,
+    at: int,
+    terms: KeyTerms = USUAL_TERMS,
+    by: Actor = DAEMON,
+) -> str:
+    """The key itself: the only time that it is seen. InvalidRequest for terms that no key has."""
+    check_terms(terms)
+    key = make_key(mode, signed=terms.signed)
+    values = (
+        nim,
+        mode,
+        label,
+        key.hash,
+        at,
+        terms.role,
+        terms.expires_at,
+        terms.strict,
+        terms.lane,
+        key.public or None,
+    )
     key_id = connection.execute(_SQL["insert"], values).lastrowid
-    detail = {"nim": key.nim, "mode": key.mode, "label": key.label, "role": key.role, "lane": key.lane}
-    audit.add(connection, "key.created", f"key {key_id}", at=key.created_at, by=by, detail=detail)
+    detail = {"nim": nim, "mode": mode, "label": label, "role": terms.role, "lane": terms.lane}
+    audit.add(connection, "key.created", f"key {key_id}", at=at, by=by, detail=detail)
+    return key.text
 
 
 def list_keys(connection: sqlite3.Connection) -> list[ApiKey]:
@@ -70,7 +93,7 @@ def _key(row: tuple[Any, ...]) -> ApiKey:
     return ApiKey(number, nim, mode, label, created_at, revoked_at, role, *times, bool(strict), lane, public or b"")
 
 
-def revoke_key(connection: sqlite3.Connection, key_id: int, at: int, by: Actor) -> None:
+def revoke_key(connection: sqlite3.Connection, key_id: int, *, at: int, by: Actor = DAEMON) -> None:
     """NotFound when there is no such key, or it works no more."""
     if connection.execute(_SQL["revoke"], (at, key_id)).rowcount != 1:
         raise NotFound(Text("there is no working key {key_id}", key_id=key_id))

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Mapping
 
 from common.language import Text
-from daemon.core.audit import Actor
+from daemon.core.audit import DAEMON, Actor
 from daemon.core.errors import FieldError, InvalidRequest, NotFound
 from daemon.core.people import Person, Role, Session
 from daemon.store.sqlite.queries import load, read_as
@@ -15,7 +15,9 @@ from daemon.store.tables import audit
 _SQL = load(__name__)
 
 
-def create_person(connection: sqlite3.Connection, name: str, role: Role, password: str, *, at: int, by: Actor) -> None:
+def create_person(
+    connection: sqlite3.Connection, name: str, role: Role, password: str, *, at: int, by: Actor = DAEMON
+) -> None:
     """`password` is the hash. One who was disabled comes back. InvalidRequest when the name is taken."""
     if connection.execute(_SQL["again"], (role, password, name)).rowcount != 1:
         try:
@@ -25,13 +27,13 @@ def create_person(connection: sqlite3.Connection, name: str, role: Role, passwor
     audit.add(connection, "user.created", f"user {name}", at=at, by=by, detail={"role": role})
 
 
-def set_password(connection: sqlite3.Connection, name: str, password: str, *, at: int, by: Actor) -> None:
+def set_password(connection: sqlite3.Connection, name: str, password: str, *, at: int, by: Actor = DAEMON) -> None:
     """Ends their sessions. NotFound when there is none of that name who may log in."""
     _change(connection, "set_password", (password, name))
     audit.add(connection, "user.password_changed", f"user {name}", at=at, by=by)
 
 
-def disable_person(connection: sqlite3.Connection, name: str, *, at: int, by: Actor) -> None:
+def disable_person(connection: sqlite3.Connection, name: str, *, at: int, by: Actor = DAEMON) -> None:
     """At once: their sessions end. NotFound as above."""
     _change(connection, "disable", (at, name))
     audit.add(connection, "user.disabled", f"user {name}", at=at, by=by)
@@ -45,7 +47,7 @@ def _change(connection: sqlite3.Connection, block: str, values: tuple[str | int,
 
 
 def list_people(connection: sqlite3.Connection) -> list[Person]:
-    """By name."""
+    """By name, those that were disabled included."""
     return list(read_as(Person, connection.execute(_SQL["list"])))
 
 
@@ -59,7 +61,7 @@ def find_person(connection: sqlite3.Connection, name: str) -> tuple[Person, str]
 
 
 def open_session(
-    connection: sqlite3.Connection, person_id: int, name: str, digest: bytes, *, at: int, by: Actor
+    connection: sqlite3.Connection, person_id: int, name: str, digest: bytes, *, at: int, by: Actor = DAEMON
 ) -> None:
     connection.execute(_SQL["open_session"], (digest, person_id, at, at, by.address))
     audit.add(connection, "user.logged_in", f"user {name}", at=at, by=by)
@@ -70,7 +72,7 @@ def find_session(connection: sqlite3.Connection, digest: bytes) -> Session | Non
     return next(read_as(Session, connection.execute(_SQL["session"], (digest,))), None)
 
 
-def end_session(connection: sqlite3.Connection, digest: bytes, *, at: int, by: Actor) -> None:
+def end_session(connection: sqlite3.Connection, digest: bytes, *, at: int, by: Actor = DAEMON) -> None:
     session = find_session(connection, digest)
     if session is not None:
         connection.execute(_SQL["end_session"], (digest,))

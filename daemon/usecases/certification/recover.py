@@ -39,6 +39,7 @@ from daemon.core.ledger.verdict import (
 from daemon.core.machine.state import Certified, MachineState, new_name, present_nim
 from daemon.machines.adapter import ConnectedMachine
 from daemon.store.tables.book import attempts, epochs
+from daemon.store.tables.book.books import book_state
 from daemon.usecases.worker.aggregate import announce, tick
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -54,7 +55,7 @@ async def recover(worker: MachineWorker, machine: ConnectedMachine, state: Machi
     for work or in attention. StorageError or MachineError when it did not come to an end: then it is begun again, from the start, at the
     next connection."""
     await worker.attempts.all_durable()  # what this process is still storing is no stranger's work
-    worker.take_state(await worker.ledger.state(worker.book))
+    worker.take_state(worker.ledger.peek(book_state, worker.book))
     await _take_taxpayer(worker, machine, state)
     worker.time.take_machine(state.time)
     if worker.attention and not worker.attempts.met_machine:
@@ -157,7 +158,7 @@ async def _settle_unfinished(worker: MachineWorker, unfinished: Sequence[Record]
     commit that takes its counters over, or a crash in between would hide it."""
     if not unfinished:
         return
-    stored, activated = await worker.ledger.state(worker.book), _activated(worker, state)
+    stored, activated = worker.ledger.peek(book_state, worker.book), _activated(worker, state)
     last = worker.ledger.peek(attempts.standing_of, worker.book, state.last)
     before = worker.counters
     found = verdicts(unfinished, before, state, last, activated=activated, is_restored=stored.is_restored)
@@ -195,7 +196,7 @@ async def _write(
         found = _attended(worker, verdict.found)
         await worker.ledger.dispute(worker.book, record.id, found, at=now)
         worker.statistics.outcomes["disputed"] += 1
-        worker.take_state(await worker.ledger.state(worker.book))
+        worker.take_state(worker.ledger.peek(book_state, worker.book))
         worker.attempts.settle([record])
         return
     if isinstance(verdict, Certified):
@@ -207,7 +208,7 @@ async def _write(
         worker.attempts.counters = verdict.counters
         worker.take_name(ended.nim)
         if found:
-            worker.take_state(await worker.ledger.state(worker.book))
+            worker.take_state(worker.ledger.peek(book_state, worker.book))
     elif refusal:
         ended = await worker.ledger.write(worker.ledger.end, worker.book, record.id, "refused", refusal, at=now)
     else:
@@ -274,7 +275,7 @@ async def _take_activation(worker: MachineWorker, state: MachineState) -> None:
         log.warning("machine.activated", nim=nim, mode=book.mode, before=book.nim)
         worker.book = await worker.ledger.begin_epoch(book, state, nim, at=worker.now())
         worker.machine_code = ""
-        worker.take_state(await worker.ledger.state(worker.book))
+        worker.take_state(worker.ledger.peek(book_state, worker.book))
 
 
 async def _take_over(worker: MachineWorker, state: MachineState) -> None:
@@ -282,7 +283,7 @@ async def _take_over(worker: MachineWorker, state: MachineState) -> None:
     have moved them: otherwise the ledger is behind the machine (an older backup put back, or another program), and
     numbers may have been used that it does not know."""
     book, before = worker.book, worker.counters
-    stored, last = await worker.ledger.state(book), worker.ledger.peek(attempts.standing_of, book, state.last)
+    stored, last = worker.ledger.peek(book_state, book), worker.ledger.peek(attempts.standing_of, book, state.last)
     is_lost = stored.counters is None and book.mode == "live"
     is_lost = is_lost and (stored.is_restored or await worker.ledger.is_remembered(book, state.ifu))
     met = worker.attempts.met_machine
@@ -295,12 +296,12 @@ async def _take_over(worker: MachineWorker, state: MachineState) -> None:
         log.warning("machine.unexplained", nim=book.nim, mode=book.mode, invoices=unexplained)
     await worker.ledger.reconcile(book, state, unexplained=unexplained, at=worker.now())
     log.info("machine.reconciled", nim=book.nim, mode=book.mode)
-    worker.take_state(await worker.ledger.state(book))
+    worker.take_state(worker.ledger.peek(book_state, book))
 
 
 async def _attend(worker: MachineWorker, wrong: Text) -> None:
     await worker.ledger.set_attention(worker.book, _attended(worker, wrong), at=worker.now())
-    worker.take_state(await worker.ledger.state(worker.book))
+    worker.take_state(worker.ledger.peek(book_state, worker.book))
 
 
 def _attended(worker: MachineWorker, wrong: Text) -> Text:

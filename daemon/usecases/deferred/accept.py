@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Sequence
 
 import msgspec
 import structlog
@@ -17,9 +16,9 @@ from daemon.core.errors import FieldError, MachineOffline, NothingDone
 from daemon.core.events import DEFERRED
 from daemon.core.invoice.invoice import Deferral, Invoice
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
-from daemon.core.ledger.deferred import REQUESTED, DeferredBacklog, DeferredSale, KeyRequired, NotWaiting, NumberWaits
+from daemon.core.ledger.deferred import REQUESTED, DeferredSale, KeyRequired, NotWaiting, NumberWaits
 from daemon.core.ledger.entries import OutageReason
-from daemon.store.tables.book import attempts, deferred, outages
+from daemon.store.tables.book import deferred, outages
 from daemon.usecases.certification import numbers
 from daemon.usecases.certification.certify import certify_body, number_decided, read_body, refuse_duplicate
 from daemon.usecases.certification.idempotency import Answered, FoundRequest, find_request, once
@@ -112,23 +111,6 @@ def _sale(invoice: Invoice, call: Call, reason: OutageReason | None, outage: int
         outage=outage,
         invoice=msgspec.structs.replace(invoice, deferred=Deferral(sold_at, reason or REQUESTED, outage)),
     )
-
-
-async def backlog(worker: MachineWorker) -> DeferredBacklog:
-    return await worker.ledger.read(deferred.backlog, worker.book)
-
-
-async def open_sales(worker: MachineWorker, after: int, limit: int) -> Sequence[DeferredSale]:
-    """Those that are not certified yet, oldest first, from the one after the id `after`."""
-    return await worker.ledger.read(deferred.open_sales, worker.book, after, limit)
-
-
-async def find_sale(worker: MachineWorker, sale_id: int) -> DeferredSale | None:
-    return worker.ledger.peek(deferred.by_id, worker.book, sale_id)
-
-
-async def certified_record(worker: MachineWorker, sale: DeferredSale) -> Record:
-    return worker.ledger.peek(attempts.find_record, worker.book, sale.attempt_id)
 
 
 async def take_back(worker: MachineWorker, key: str, *, by: Actor) -> FoundRequest | None:

@@ -45,6 +45,8 @@ from daemon.store.journal import EventLog
 from daemon.store.ledger import Ledger
 from daemon.store.tables.book import deferred, outages
 from daemon.store.tables.book.attempts import find_record
+from daemon.store.tables.book.closures import find_closure
+from daemon.store.tables.events import event_span, events_after
 from daemon.usecases.worker.machine_worker import BookEvent
 
 log = structlog.get_logger(__name__)
@@ -114,7 +116,7 @@ class Start(NamedTuple):
 async def starting_point(events: EventLog, last_seen: SeenEvent | None) -> Start:
     """Without an event seen: from now on. One of a ledger that was put back since: from now on. One older than what is kept: from the
     oldest that is there. In both the listener gets a reset, for it may have missed something."""
-    span = await events.span()
+    span = events.peek(event_span)
     if last_seen is None:
         return Start(span.newest, span.epoch)
     if last_seen.epoch != span.epoch or last_seen.id > span.newest:
@@ -131,7 +133,7 @@ def reset_event(book: Book, start: Start, at: int) -> SentEvent:
 
 async def events_for(events: EventLog, receipts: Ledger, book: Book, event_id: int) -> Sequence[SentEvent]:
     """The next events of the book, a bounded number of them."""
-    found = await events.after(book, event_id, BATCH)
+    found = events.peek(events_after, book, event_id, BATCH)
     return [SentEvent(event.id, event.type, await _data_or_null(receipts, book, event)) for event in found]
 
 
@@ -162,7 +164,7 @@ async def _read(receipts: Ledger, book: Book, event: Event) -> bytes:
     if event.type == CERTIFIED:
         return msgspec.json.encode(receipt(receipts.peek(find_record, book, event.ref_id)))
     if event.type == CLOSURE:
-        body = (await receipts.closure(book, event.ref_id)).body
+        body = (await receipts.read(find_closure, book, event.ref_id)).body
         msgspec.json.decode(body)  # goes into other JSON as it is
         return body
     if event.type in (REFUSED, IN_DOUBT):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
@@ -16,6 +16,8 @@ from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
 from daemon.store.journal import EventLog
 from daemon.store.ledger import Ledger
+from daemon.store.tables.book.books import all_books
+from daemon.store.tables.events import find_event
 from daemon.usecases.delivery.events import data_of
 
 log = structlog.get_logger(__name__)
@@ -41,12 +43,10 @@ class WebhookEvents:
         lane: WebhookOutbox,
         events: EventLog,
         receipts: Ledger,
-        books: Callable[[], Awaitable[Sequence[Book]]],
     ) -> None:
         self._lane = lane
         self._events = events
         self._receipts = receipts
-        self._books = books
         self.backlog = lane.backlog
         self.mark_sent = lane.mark_sent
         self.mark_failed = lane.mark_failed
@@ -54,7 +54,7 @@ class WebhookEvents:
         self.offer_again = lane.offer_again
 
     async def waiting(self, nim: str, mode: Mode, limit: int) -> Sequence[Posting]:
-        book = next(book for book in await self._books() if (book.nim, book.mode) == (nim, mode))
+        book = next(book for book in await self._events.read(all_books) if (book.nim, book.mode) == (nim, mode))
         return [await self._posting(book, event) for event in await self._lane.waiting_events(book, limit)]
 
     async def _posting(self, book: Book, event: WaitingEvent) -> Posting:
@@ -81,7 +81,7 @@ class WebhookEvents:
     async def _data(self, book: Book, event: WaitingEvent) -> bytes:
         if event.type in (CERTIFIED, CLOSURE):
             return await data_of(self._receipts, book, Event(0, book.id, event.type, event.ref_id, event.at))
-        found = await self._events.find(book, event.ref_id)
+        found = self._events.peek(find_event, book, event.ref_id)
         if found is None:
             raise ValueError("the event was let go of after a week")
         return await data_of(self._receipts, book, found)

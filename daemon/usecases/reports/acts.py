@@ -8,7 +8,6 @@ import structlog
 
 from daemon.core.audit import Call
 from daemon.core.ledger.attempt import Record
-from daemon.core.ledger.book import KeyUse
 from daemon.core.ledger.entries import Placed, ReportAct, ReportKind
 from daemon.core.report.acts import MOST_AN_HOUR, CashMovements, moved, movements, read_move
 from daemon.core.report.articles import ArticlesReport
@@ -42,11 +41,7 @@ async def close_articles(worker: MachineWorker, call: Call) -> Answered[bytes]:
         await worker.ledger.check_free_space(worker.book)
         return await _close(worker, call)
 
-    return await worker.see_through(once(worker, call, run, _replay), "close articles")
-
-
-def _replay(use: KeyUse) -> bytes | None:
-    return use.answer or None
+    return await worker.see_through(once(worker, call, run, lambda use: use.answer or None), "close articles")
 
 
 async def _close(worker: MachineWorker, call: Call) -> bytes:
@@ -99,7 +94,7 @@ async def move_cash(worker: MachineWorker, body: dict[str, object], call: Call) 
         )
         return body
 
-    return await worker.see_through(once(worker, call, run, _replay), "move cash")
+    return await worker.see_through(once(worker, call, run, lambda use: use.answer or None), "move cash")
 
 
 async def cash_moves(worker: MachineWorker, start: int, end: int, after: int, limit: int) -> CashMovements:

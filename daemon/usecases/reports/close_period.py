@@ -11,19 +11,22 @@ import structlog
 
 from common.language import Text
 from common.language.reasons import ACTIVATED_ANEW, COUNTERS_DECREASED
+from common.numbers import whole_number
 from daemon.core.audit import Call
 from daemon.core.errors import FieldError, InvalidRequest, LineLost, MachineAttention, McfdError, NotFound, NothingDone
-from daemon.core.ledger.book import Closure, KeyUse, LastSeen
+from daemon.core.ledger.book import Closure, LastSeen
 from daemon.core.ledger.entries import NO_CASH, CalendarClosed, CalendarKind, Placed
 from daemon.core.ledger.verdict import went_down
 from daemon.core.report.fiscal_reports import x_report
 from daemon.machines.adapter import ConnectedMachine
 from daemon.store.tables.book import books
 from daemon.store.tables.book.acts import cash_of_period
+from daemon.store.tables.book.books import book_state
+from daemon.store.tables.book.calendar_closures import find_calendar_closure
 from daemon.usecases.certification.enter_invoice import check_expiry
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.certification.recover import is_activated
-from daemon.usecases.reports.report import MAX_DIGITS, ReportSource
+from daemon.usecases.reports.report import ReportSource
 from daemon.usecases.worker.attempts import NO_COUNTERS
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -47,11 +50,7 @@ async def close_period(worker: MachineWorker, call: Call, counted: int | None = 
         await worker.ledger.check_free_space(worker.book)
         return await _close(worker, call, counted)
 
-    return await worker.see_through(once(worker, call, run, _replay), "close period")
-
-
-def _replay(use: KeyUse) -> Closure | None:
-    return use.closure
+    return await worker.see_through(once(worker, call, run, lambda use: use.closure), "close period")
 
 
 async def _close(worker: MachineWorker, call: Call, counted: int | None) -> Closure:
@@ -98,7 +97,7 @@ async def close_former_periods(worker: MachineWorker) -> None:
         if not x_report(book, aggregate, worker.now()).certs_count and cash == NO_CASH:
             continue
         try:
-            state = await worker.ledger.state(book)
+            state = worker.ledger.peek(book_state, book)
             closure = await worker.ledger.close_period(
                 book, counters=state.counters or NO_COUNTERS, unexplained=0, at=worker.now(), without_machine=True
             )
@@ -163,19 +162,15 @@ async def close_calendar(worker: MachineWorker, kind: CalendarKind, period: str,
         log.info("calendar.closed", **worker.names, kind=kind, request_id=call.request_id)
         return answer
 
-    return await worker.see_through(once(worker, call, run, _replay_calendar), "close calendar")
-
-
-def _replay_calendar(use: KeyUse) -> bytes | None:
-    return use.answer or None
+    return await worker.see_through(once(worker, call, run, lambda use: use.answer or None), "close calendar")
 
 
 async def calendar_closure(worker: ReportSource, kind: CalendarKind, wanted: str) -> bytes:
     """The report as it was closed: by its number, or by its month or year; NotFound."""
     if _PERIODS[kind].fullmatch(wanted):
-        return body_of(await worker.ledger.calendar_closure(worker.book, kind, wanted))
-    if wanted.isascii() and wanted.isdigit() and len(wanted) <= MAX_DIGITS:
-        return body_of(await worker.ledger.calendar_closure(worker.book, kind, int(wanted)))
+        return body_of(await worker.ledger.read(find_calendar_closure, worker.book, kind, wanted))
+    if (number := whole_number(wanted)) is not None:
+        return body_of(await worker.ledger.read(find_calendar_closure, worker.book, kind, number))
     raise NotFound(Text("there is no closure {wanted}", wanted=wanted))
 
 

@@ -14,12 +14,12 @@ from common.language import Text
 from daemon.core.audit import Call
 from daemon.core.clock import millis_text
 from daemon.core.errors import LineLost, MachineError, MachineNonsense, MachineRefused, NothingDone, StorageError
-from daemon.core.ledger.book import KeyUse
 from daemon.core.machine.state import ServerLink
 from daemon.core.report.machine_info import MachineInfo, machine_info
 from daemon.core.report.report_parts import Letterhead, digest_of, letterhead_bytes, read_letterhead
 from daemon.machines.adapter import ConnectedMachine
 from daemon.store.tables.book import calendar_closures
+from daemon.store.tables.book.attempts import keep_key
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.worker.machine_worker import MachineReading, MachineWorker
 
@@ -108,11 +108,9 @@ class CancelAnswer(msgspec.Struct, frozen=True, rename="camel"):
 
 async def cancel_pending(worker: MachineWorker, call: Call) -> Answered[bytes]:
     """38h C, in turn: whatever mcfd itself is certifying has its turn to itself, so this never cancels that."""
-    return await worker.see_through(once(worker, call, partial(_cancel, worker, call), _replay), "cancel pending")
-
-
-def _replay(use: KeyUse) -> bytes | None:
-    return use.answer or None
+    return await worker.see_through(
+        once(worker, call, partial(_cancel, worker, call), lambda use: use.answer or None), "cancel pending"
+    )
 
 
 async def _cancel(worker: MachineWorker, call: Call) -> bytes:
@@ -131,7 +129,9 @@ async def _cancel(worker: MachineWorker, call: Call) -> bytes:
     message = "the open invoice was cancelled" if was_pending else "no invoice was open"
     answer = msgspec.json.encode(CancelAnswer(was_pending, message))
     if call.key:
-        await worker.ledger.keep_answer(worker.book, call.key_hash, call.fingerprint, answer, at=worker.now())
+        await worker.ledger.write(
+            keep_key, worker.book, call.key_hash, call.fingerprint, at=worker.now(), answer=answer
+        )
     return answer
 
 

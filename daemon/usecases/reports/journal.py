@@ -30,8 +30,11 @@ from daemon.core.report.journal import (
 from daemon.store.journal import Journal
 from daemon.store.ledger import Ledger
 from daemon.store.tables.book import take_overs
+from daemon.store.tables.book.acts import copies
+from daemon.store.tables.book.closures import periods_of
+from daemon.store.tables.book.originals import taken_of
+from daemon.store.tables.journal import credits_on, find_code, of_customer, reach
 from daemon.store.tables.journal import extent as read_extent
-from daemon.store.tables.journal import of_customer, reach
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 BATCH = 64
@@ -133,30 +136,30 @@ async def find(worker: JournalSource, code: str) -> Record:
 
 async def _locate(worker: JournalSource, code: str) -> tuple[Book, Record]:
     for book in (worker.book, *worker.ledger.peek(take_overs.sharing, worker.book)):
-        if (record := await worker.journal.by_code(book, code.replace("-", ""))) is not None:
+        if (record := await worker.journal.read(find_code, book, code.replace("-", ""))) is not None:
             return book, await worker.journal.with_counter(book, record)
     raise NotFound(Text("there is no certification of this code"))
 
 
 async def read_record(worker: MachineWorker, code: str, language: Language = "en") -> JournalRecord:
     book, record = await _locate(worker, code)
-    (z_number,) = await worker.journal.periods(book, [record])
-    copies = await worker.ledger.copies(worker.book, record.code)
+    (z_number,) = await worker.journal.read(periods_of, book, [record])
+    number_of_copies = await worker.ledger.read(copies, worker.book, record.code)
     credited = await _credited(worker, [record])
-    return journal_record(record, z_number, language, copies=copies, credited=credited.get(record.id))
+    return journal_record(record, z_number, language, copies=number_of_copies, credited=credited.get(record.id))
 
 
 async def _credited(worker: MachineWorker, records: Sequence[Record]) -> dict[int, int]:
     """By the id of each sale."""
-    sales = [record for record in records if is_credited(record)]
-    return dict(zip((sale.id for sale in sales), await worker.journal.credited(sales), strict=True))
+    ids = [record.id for record in records if is_credited(record)]
+    return dict(zip(ids, await worker.journal.read(taken_of, ids), strict=True))
 
 
 async def credits_of(worker: MachineWorker, record: Record) -> Sequence[Record]:
     """The credit notes on a certified sale, oldest first; none of what is no sale."""
     if record.counters is None or record.invoice.is_credit:
         return ()
-    return await worker.journal.credits_on(record)
+    return await worker.journal.read(credits_on, record.id)
 
 
 async def read_in_slices(worker: JournalSource, page: Page, extent: Extent) -> AsyncGenerator[Sequence[Dated], None]:
@@ -196,7 +199,7 @@ async def dated(worker: JournalSource, records: Sequence[Record], upto_z: int = 
     """A Z after `upto_z` does not count: what it holds was in the open period then."""
     if not records:
         return []
-    periods = await worker.journal.periods(worker.book, records)
+    periods = await worker.journal.read(periods_of, worker.book, records)
     return [(record, z if z <= upto_z else 0) for record, z in zip(records, periods, strict=True)]
 
 
@@ -257,7 +260,7 @@ async def search(worker: MachineWorker, query: Search) -> Found:
 
 async def _exact(worker: MachineWorker, text: str, page: Page) -> list[Record]:
     code = text.replace("-", "").replace(" ", "").upper()
-    if len(code) == CODE_LENGTH and (record := await worker.journal.by_code(worker.book, code)):
+    if len(code) == CODE_LENGTH and (record := await worker.journal.read(find_code, worker.book, code)):
         return [record] if page.fits(record) else []
     return list(await worker.journal.page(worker.book, msgspec.structs.replace(page, number=normalised(text))))
 

@@ -26,7 +26,7 @@ from daemon.core.report.journal_csv import (
     excel_lines,
     excel_row,
 )
-from daemon.store.tables.book.acts import periods_of_moves
+from daemon.store.tables.book.acts import acts_between, periods_of_moves
 from daemon.store.tables.journal import extent as read_extent
 from daemon.usecases.reports.journal import BATCH, JournalSource, read_in_slices
 
@@ -115,7 +115,7 @@ async def _moves(source: JournalSource, page: Page, extent: Extent) -> AsyncGene
     """None with a number or a state, which only attempts have."""
     after, ledger, book = 0, source.ledger, source.book
     while not (page.number or page.state):
-        moves = await ledger.acts(book, start=page.start, end=page.end, after=after, limit=BATCH)
+        moves = await ledger.read(acts_between, book, start=page.start, end=page.end, after=after, limit=BATCH)
         for move, z_number in zip(moves, await ledger.read(periods_of_moves, book, moves), strict=True):
             if move.id > extent.entry_id:
                 return

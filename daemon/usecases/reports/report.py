@@ -13,6 +13,7 @@ from typing import Protocol
 
 import msgspec
 
+from common.numbers import whole_number
 from daemon.core.clock import millis
 from daemon.core.invoice.invoice import CREDITS, SALES
 from daemon.core.ledger.attempt import Record
@@ -27,14 +28,12 @@ from daemon.core.report.report_parts import GroupTotal, PaymentTotal
 from daemon.store.ledger import Ledger
 from daemon.store.tables.book import deferred, take_overs
 from daemon.store.tables.book.acts import cash_between, cash_of_period, last_closed
-from daemon.store.tables.book.totals import aggregate_between, isfs_between, isfs_of_period
+from daemon.store.tables.book.closures import closures_between, find_closure, find_closure_by_id
+from daemon.store.tables.book.totals import aggregate_between, isfs_between, isfs_of_period, tally_between
 from daemon.store.tables.journal import extent as read_extent
 from daemon.usecases.reports.inspect import letterhead_of
 from daemon.usecases.reports.journal import read_in_slices
 from daemon.usecases.worker.machine_worker import MachineWorker
-
-MAX_DIGITS = 9
-"""Of a Z number."""
 
 HOUR = 3_600_000
 NOT_YET = 200
@@ -97,8 +96,8 @@ async def x_between(worker: ReportSource, start: int, end: int) -> fiscal_report
 
 async def a_report(worker: ReportSource, start: int, end: int) -> fiscal_reports.AReport:
     """Certifications by their time in `start <= t < end` (ms), and the closures created in that range."""
-    tally = await worker.ledger.tally_between(worker.book, start, end)
-    closures = await worker.ledger.closures(worker.book, start=start, end=end, limit=None)
+    tally = await worker.ledger.read(tally_between, worker.book, start, end)
+    closures = await worker.ledger.read(closures_between, worker.book, start=start, end=end, limit=None)
     cash = await worker.ledger.read(cash_between, worker.book, start, end)
     isfs = await worker.ledger.read(isfs_between, worker.book, start, end)
     stands_for = _stands_for(worker, start, end)
@@ -109,15 +108,15 @@ async def a_report(worker: ReportSource, start: int, end: int) -> fiscal_reports
 
 async def closure(worker: ReportSource, reference: str) -> Closure:
     """A stored Z by its number or its `report_id`; NotFound when this book has none such."""
-    if reference.isascii() and reference.isdigit() and len(reference) <= MAX_DIGITS:
-        return await worker.ledger.closure(worker.book, int(reference))
-    return await worker.ledger.closure_by_id(worker.book, reference)
+    if (number := whole_number(reference)) is not None:
+        return await worker.ledger.read(find_closure, worker.book, number)
+    return await worker.ledger.read(find_closure_by_id, worker.book, reference)
 
 
 async def history(
     worker: ReportSource, start: int, end: int, after: int, limit: int
 ) -> list[fiscal_reports.HistoryRecord]:
-    closures = await worker.ledger.closures(worker.book, start=start, end=end, after=after, limit=limit)
+    closures = await worker.ledger.read(closures_between, worker.book, start=start, end=end, after=after, limit=limit)
     return [fiscal_reports.history_record(closure) for closure in closures]
 
 
@@ -187,7 +186,7 @@ class Sales(msgspec.Struct, frozen=True):
 
 async def sales_between(worker: MachineWorker, start: int, end: int) -> Sales:
     """What was certified in `start <= t < end` (ms), with what no tick has brought in yet."""
-    tally = await worker.ledger.tally_between(worker.book, start, end)
+    tally = await worker.ledger.read(tally_between, worker.book, start, end)
     for record in await _not_yet(worker, start, end):
         tally = add(tally, contribution(record))
     return _sales(worker, tally)
@@ -208,7 +207,7 @@ async def totals_by_hour(worker: MachineWorker, start: int, hours: int, cache: d
         elif key in cache:
             found.append(cache[key])
         else:
-            found.append(net_total(await worker.ledger.tally_between(worker.book, at, at + HOUR)))
+            found.append(net_total(await worker.ledger.read(tally_between, worker.book, at, at + HOUR)))
             if at + 2 * HOUR < now and number not in unsure:
                 cache[key] = found[-1]
     while len(cache) > CACHE_HOURS:

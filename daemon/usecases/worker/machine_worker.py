@@ -37,6 +37,7 @@ from daemon.machines.adapter import ConnectedMachine
 from daemon.store.journal import EventLog, Journal
 from daemon.store.ledger import Ledger
 from daemon.store.tables.book import attempts
+from daemon.store.tables.book.books import book_state
 from daemon.usecases.worker.attempts import Attempts, WorkerStatistics
 from daemon.usecases.worker.book_clock import BookClock, BoxClock
 from daemon.usecases.worker.machine_pair import MachinePair
@@ -194,7 +195,7 @@ class MachineWorker(MachinePair):
     async def begin(self) -> None:
         """What the ledger knows of a book, before any work in it: what is begun there is in doubt, and its number waits for its end."""
         self.ledger.leave_to(self.book, self.attempts.is_ours)
-        self.take_state(await self.ledger.state(self.book))
+        self.take_state(self.ledger.peek(book_state, self.book))
         for record in self.unfinished:
             self.attempts.doubt(record)
 

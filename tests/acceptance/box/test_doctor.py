@@ -22,6 +22,7 @@ from support.shop import Machine, Shop, invoice, wait_for
 
 from daemon.doctor.examine import examine
 from daemon.doctor.wording import NAMES
+from daemon.store.tables.keys import create_key
 
 OTHER = "EL02000016-1"
 UNPRIVILEGED_UID = 65534
@@ -271,7 +272,7 @@ async def test_too_little_room(mcfd: Command) -> None:
 async def test_a_box_that_was_never_copied(mcfd: Command) -> None:
     """A key of 1970, and never a stick."""
     async with opened(mcfd.ledger) as store:
-        await store.api_keys.create(NIM, "live", "till", at=1)
+        await store.ledger.write(create_key, NIM, "live", "till", at=1)
     assert (await doctor(mcfd))["backup"]["state"] == "warn"
 
 

@@ -139,3 +139,9 @@ def test_the_configuration_of_haproxy_is_shown(tmp_path: Path) -> None:
     haproxy = program()
     assert haproxy
     subprocess.run([haproxy, "-c", "-q", "-f", str(tmp_path / "haproxy.cfg")], check=True)
+
+
+def test_a_host_that_has_no_address_is_a_line(tmp_path: Path) -> None:
+    """Where it stands, and why; the start says the same."""
+    box = Command(tmp_path, f"[server]\nhost = '256.1.1.1'\nallow_plain_lan = true\n{CONFIG}")
+    assert box.refused(2, "proxy") == f"{box.config}: server.host: Name or service not known"

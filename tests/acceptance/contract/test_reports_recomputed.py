@@ -26,6 +26,9 @@ from common.http_server import HttpServer, ServerConfig
 from daemon.api.access.context import ApiDeps
 from daemon.api.service import create_api
 from daemon.core.clock import DAY, HOUR, millis_text
+from daemon.store.tables.book.books import book_state
+from daemon.store.tables.book.closures import find_closure
+from daemon.store.tables.keys import create_key
 from daemon.usecases.worker.machine_workers import MachineWorkers
 from simulator.machine.working_state import Mode
 
@@ -147,7 +150,7 @@ async def opened(path: Path, seed: int) -> AsyncIterator[Month]:
         server = HttpServer(create_api(deps), ServerConfig(port=0))
         await server.start()
         stack.push_async_callback(server.stop)
-        key = await shop.store.api_keys.create(NIM, "live", "auditor", at=1)
+        key = await shop.store.ledger.write(create_key, NIM, "live", "auditor", at=1)
         client = httpx.AsyncClient(
             base_url=f"http://127.0.0.1:{server.port}/v1/mcf/{NIM}/",
             headers={"authorization": f"Bearer {key}"},
@@ -172,7 +175,7 @@ async def read(month: Month, path: str, **query: Any) -> Any:
 async def settled(month: Month) -> None:
     """The tick has brought everything in."""
     worker = month.shop.worker
-    last_seq = (await worker.ledger.state(worker.book)).last_seq
+    last_seq = (worker.ledger.peek(book_state, worker.book)).last_seq
     async with asyncio.timeout(20):
         while (await worker.ledger.aggregated(worker.book)).seq < last_seq:  # noqa: ASYNC110  the tick tells nobody
             await asyncio.sleep(0.01)
@@ -196,7 +199,9 @@ async def test_reports_are_what_the_journal_says(tmp_path: Path, seed: int) -> N
         history = (await read(month, "reports", **{"from": "2020-01-01"})).json()["reports"]
         assert len(history) > 5, seed
         for closed in history:
-            z = json.loads((await month.shop.store.ledger.closure(month.shop.worker.book, closed["z_number"])).body)
+            z = json.loads(
+                (await month.shop.store.ledger.read(find_closure, month.shop.worker.book, closed["z_number"])).body
+            )
             rows = [record for record in journal if record["zNumber"] == closed["z_number"]]
             assert figures(z) == report(rows), (seed, closed["z_number"])
             assert_fvc(z, rows, seed)

@@ -10,6 +10,7 @@ from support.crash.lane import AtFrame, Lane
 from support.nursery import Nursery
 from support.shop import NIM, Shop, invoice, wait_for
 
+from daemon.store.tables.book.books import all_books
 from daemon.store.tables.book.settlements import settlements as read_settlements
 
 Put = Callable[[Lane, Path], None]
@@ -94,7 +95,7 @@ def test_an_invoice_of_somebody_else_in_the_middle_of_ours_is_not_guessed_at(tmp
         answer = shop.certify(invoice("F-1"), key="1")
         assert answer.status_code == 200, answer.text
         assert answer.json()["codeSecef"] == machine.certified()[-1]["code"]
-        [book, *_] = shop.with_store(lambda store: store.journal.books())
+        [book, *_] = shop.with_store(lambda store: store.journal.read(all_books))
         settlements = shop.with_store(lambda store: store.decisions.read(read_settlements, book))
         assert [(s.decision, s.reason) for s in settlements] == [
             ("abandoned", "seen on the machine's journal"),

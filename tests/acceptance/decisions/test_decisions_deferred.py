@@ -227,9 +227,8 @@ def events(shop: Shop, kind: str) -> list[int]:
     return [ref for (ref,) in query(shop.ledger, "SELECT ref_id FROM event WHERE type = ? ORDER BY id", kind)]
 
 
-def test_a_restored_copy_certifies_no_sale_twice(own_shop: Shop) -> None:
-    """It waited when the copy was made and was certified since: it stands in doubt until a person has looked."""
-    shop, key = own_shop, fresh()
+def certified_since_the_copy(shop: Shop, key: str) -> None:
+    """A sale waited when the copy was made that is put back, and was certified since."""
     shop.machines[0].kill()
     wait_for(lambda: not shop.is_ready(), "the machine's death")
     taken(defer(shop, invoice(key), key=key))
@@ -240,6 +239,24 @@ def test_a_restored_copy_certifies_no_sale_twice(own_shop: Shop) -> None:
     shop.stop_daemon()
     shop.mcfd("restore", str(copy), "--yes", check=True)
     shop.start_daemon(ready=False)
+
+
+def test_a_sale_that_a_restored_copy_adopts_answers_its_key(own_shop: Shop) -> None:
+    """The machine's last invoice is the one that waits: a retry gets its certification, as `requests` says, and no 409."""
+    shop, key = own_shop, fresh()
+    certified_since_the_copy(shop, key)
+    shop.mcfd("machine", "settle", NIM, "--decision", "adopt", "--reason", "a copy was put back", check=True)
+    receipt = request_state(shop, key)["receipt"]
+    answer = defer(shop, invoice(key), key=key)
+    assert (answer.status_code, answer.json()) == (200, receipt)
+    [only] = shop.machines[0].certified()
+    assert receipt["codeSecef"] == only["code"]
+
+
+def test_a_restored_copy_certifies_no_sale_twice(own_shop: Shop) -> None:
+    """It stands in doubt until a person has looked."""
+    shop, key = own_shop, fresh()
+    certified_since_the_copy(shop, key)
     assert request_state(shop, key)["status"] == "in_doubt"
     problem(shop.certify(invoice(key)), 409, "DUPLICATE_INVOICE")
     assert len(shop.machines[0].certified()) == 1

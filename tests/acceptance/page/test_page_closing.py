@@ -21,6 +21,7 @@ from support.browser import (
 from support.shop import Shop, invoice, wait_for
 
 from common.numbers import money
+from daemon.store.tables.audit import newest_entries
 
 People = Callable[..., Person]
 in_both_views = pytest.mark.parametrize("view", BOTH_VIEWS)
@@ -103,7 +104,7 @@ def test_the_drawer_is_counted_at_the_closing(person: People, shop: Shop, view: 
     assert re.sub(r"\D", "", awa.text("difference").partition("F")[0]) == str(abs(3100 - expected))
     ticket = shop.get(f"reports/z/{awa.text('z-number')}/ticket", format="text", lang=view.language).text
     assert view.say("Counted in the drawer") in ticket
-    entries = shop.with_store(lambda store: store.audit.newest(limit=20))
+    entries = shop.with_store(lambda store: store.ledger.read(newest_entries, limit=20))
     assert next(entry for entry in entries if entry.action == "closure.created").detail["counted"] == "3100"
     assert "cash_count" not in shop.close_period().json()
 

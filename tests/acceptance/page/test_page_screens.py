@@ -23,6 +23,8 @@ from support.browser import (
 )
 from support.shop import NIM, Shop, invoice, wait_for
 
+from daemon.store.tables.audit import newest_entries
+
 SCREENS = (
     "/ui/",
     "/ui/journal",
@@ -253,7 +255,7 @@ def test_a_backup_is_made_and_downloaded(person: People, shop: Shop, view: View)
 
 def backups_of(shop: Shop) -> list[str]:
     """Who asked for each, by the audit log."""
-    entries = shop.with_store(lambda store: store.audit.newest(limit=100))
+    entries = shop.with_store(lambda store: store.ledger.read(newest_entries, limit=100))
     return [entry.actor for entry in reversed(entries) if entry.action == "backup.taken"]
 
 

@@ -17,6 +17,8 @@ from support.browser import BOTH_VIEWS, FRENCH_PHONE, PATIENCE_MS, Person, View,
 from support.receivers.headquarters import HttpHeadquarters
 from support.shop import Shop, invoice, wait_for
 
+from daemon.store.tables.audit import newest_entries
+
 pytestmark = pytest.mark.long
 
 People = Callable[..., Person]
@@ -57,7 +59,7 @@ def apart(work: Coroutine[Any, Any, T]) -> T:
 
 def audited(shop: Shop, action: str) -> list[tuple[str, str]]:
     """Who did it, to what."""
-    entries = shop.with_store(lambda store: store.audit.newest(limit=100))
+    entries = shop.with_store(lambda store: store.ledger.read(newest_entries, limit=100))
     return [(entry.actor, entry.subject) for entry in entries if entry.action == action]
 
 

@@ -6,6 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from support.shop import Shop, invoice, wait_for
 
+from daemon.store.tables.book.books import all_books
+from daemon.store.tables.events import events_after
+
 
 def test_silence_at_38h_is_told_while_it_is_waited_for(tmp_path) -> None:
     """Log and event after a second, with its incident; the answer comes in its time, and 38h was executed once."""
@@ -21,8 +24,8 @@ def test_silence_at_38h_is_told_while_it_is_waited_for(tmp_path) -> None:
         assert slow[0]["incident"]
         assert answer.result().status_code == 200
         assert [sale["number"] for sale in shop.machines[0].certified()] == ["F-1", "F-2"]
-        [book, *_] = shop.with_store(lambda store: store.journal.books())
-        events = shop.with_store(lambda store: store.events.after(book, 0))
+        [book, *_] = shop.with_store(lambda store: store.journal.read(all_books))
+        events = shop.with_store(lambda store: store.events.peek(events_after, book, 0))
         assert [event.type for event in events if event.type in ("cert.issued", "mcf.slow")] == [
             "cert.issued",
             "mcf.slow",

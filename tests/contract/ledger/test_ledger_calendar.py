@@ -23,6 +23,10 @@ from daemon.store import Store
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.high_water import mark_path
+from daemon.store.tables.book.calendar_closures import calendar_list
+from daemon.store.tables.book.closures import closures_between, find_closure
+from daemon.store.tables.book.entries import repair_time
+from daemon.store.tables.book.totals import tally_between
 from daemon.usecases.reports.report import net_total
 
 ALL = {"start": 0, "end": 1 << 53}
@@ -33,7 +37,7 @@ def at(month: int, day: int, hour: int = 8, year: int = 2026) -> int:
 
 
 async def reports(store: Store, till: Till, kind: CalendarKind = "month") -> list[CalendarReport]:
-    found = await store.ledger.calendar_closures(till.book, kind, limit=1000)
+    found = await store.ledger.read(calendar_list, till.book, kind, limit=1000)
     return [msgspec.json.decode(closed_of(placed.entry).body, type=CalendarReport) for placed in found]
 
 
@@ -49,7 +53,7 @@ async def tick(store: Store, till: Till) -> None:
 
 
 async def zs_of(store: Store, till: Till) -> Sequence[ZReport]:
-    closures = await store.ledger.closures(till.book, **ALL, limit=None)
+    closures = await store.ledger.read(closures_between, till.book, **ALL, limit=None)
     return [msgspec.json.decode(closure.body, type=ZReport) for closure in closures]
 
 
@@ -106,9 +110,9 @@ async def test_a_year_of_a_shop_adds_up_to_the_franc(path: Path, tmp_path: Path,
         await till.close()
         months, (year,) = await reports(store, till), await reports(store, till, "year")
         zs = [z for z in await zs_of(store, till) if z.created_at < "2027"]
-        last = await store.ledger.closure(till.book, zs[-1].z_number)
+        last = await store.ledger.read(find_closure, till.book, zs[-1].z_number)
         records = [record async for record in store.journal.iterate(till.book, 0, 1 << 53)]
-        sold = await store.ledger.tally_between(till.book, 0, last.created_at)
+        sold = await store.ledger.read(tally_between, till.book, 0, last.created_at)
     assert [month.period for month in months] == [f"2026-{month:02}" for month in range(1, 13)]
     numbers = [month.number for month in months]
     assert numbers == sorted(set(numbers))
@@ -212,7 +216,7 @@ async def test_months_that_a_wrong_clock_closed_stay_and_those_that_come_are_clo
         till.at += ahead * DAY
         await till.sell(2000)
         await till.close()
-        await store.decisions.repair_time(till.book, now=at(11, 15), ahead=ahead * DAY, reason="wrong day")
+        await store.decisions.write(repair_time, till.book, now=at(11, 15), ahead=ahead * DAY, reason="wrong day")
         for month, day_, amount in ((11, 28, 4000), (12, 28, 8000)):
             till.at = at(month, day_)
             await till.sell(amount)

@@ -10,8 +10,10 @@ from daemon.core.clock import DAY
 from daemon.core.errors import TooManyCashMoves
 from daemon.core.ledger.entries import CashMove, CashTotal, Placed
 from daemon.store.maintenance.verify import verify
+from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.book import uniqueness
 from daemon.store.tables.book.acts import cash_between, cash_moves, cash_of_period
+from daemon.store.tables.book.entries import repair_time
 
 
 def deposit(amount: int) -> CashMove:
@@ -90,7 +92,7 @@ async def test_the_key_stands_for_the_answer_in_the_same_transaction(path: Path)
         use = store.ledger.peek(uniqueness.find_key, till.book, Call(key="k").key_hash)
         assert use is not None
         assert use.answer == result
-        (entry,) = await store.audit.newest(1)
+        (entry,) = await store.ledger.read(newest_entries, 1)
     assert (entry.action, entry.detail) == ("cash.moved", {"kind": "deposit", "amount": "5", "reason": "float"})
 
 
@@ -116,7 +118,7 @@ async def test_a_movement_of_a_wrong_clock_is_set_right_with_its_book(path: Path
         await till.sell()
         await store.ledger.aggregate(till.book)
         right = till.at - 3653 * DAY + MINUTE
-        await store.decisions.repair_time(till.book, now=right, ahead=3653 * DAY, reason="wrong year")
+        await store.decisions.write(repair_time, till.book, now=right, ahead=3653 * DAY, reason="wrong year")
         assert await store.ledger.read(cash_between, till.book, 0, right + 1) == CashTotal(9, 0)
     assert query(path, "SELECT count(*) FROM entry WHERE chained_at IS NOT NULL") == [(1,)]
     assert verify(path).problems == ()

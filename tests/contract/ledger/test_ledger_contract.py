@@ -17,8 +17,11 @@ from daemon.core.ledger.book import Book
 from daemon.core.ledger.tally import contribution
 from daemon.core.machine.state import FiscalCounters
 from daemon.store import Store
+from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.book import attempts
-from daemon.store.tables.book.books import accept_time
+from daemon.store.tables.book.books import accept_time, all_books, book_state, open_book
+from daemon.store.tables.book.closures import closures_between, find_closure, find_closure_by_id, periods_of
+from daemon.store.tables.events import event_span, events_after
 
 KEY, BODY = b"k" * 16, b"f" * 16
 
@@ -26,20 +29,23 @@ KEY, BODY = b"k" * 16, b"f" * 16
 async def test_a_book_is_the_same_after_a_restart(path: Path) -> None:
     """A NIM has one book for each mode, and finds it again."""
     async with opened(path) as store:
-        live, test = await store.ledger.open_book(NIM, "live"), await store.ledger.open_book(NIM, "test")
+        live, test = await store.ledger.write(open_book, NIM, "live"), await store.ledger.write(open_book, NIM, "test")
     async with opened(path) as store:
-        assert (await store.ledger.open_book(NIM, "live"), await store.ledger.open_book(NIM, "test")) == (live, test)
-        assert [book.mode for book in await store.journal.books()] == ["live", "test"]
+        assert (await store.ledger.write(open_book, NIM, "live"), await store.ledger.write(open_book, NIM, "test")) == (
+            live,
+            test,
+        )
+        assert [book.mode for book in await store.journal.read(all_books)] == ["live", "test"]
     assert live != test
 
 
 async def test_a_new_book_knows_nothing(store: Store, till: Till) -> None:
     """The counters of a machine that was never read are not zero but unknown."""
-    state = await store.ledger.state(till.book)
+    state = store.ledger.peek(book_state, till.book)
     assert state.counters is None
     assert (state.last_seq, state.last_at, state.z_number, state.attention, state.last_number) == (0, 0, 0, "", "")
     with pytest.raises(NotFound):
-        await store.ledger.state(type(till.book)(99, "XX", "live"))
+        store.ledger.peek(book_state, type(till.book)(99, "XX", "live"))
 
 
 async def test_an_intent_is_durable_before_it_returns(path: Path) -> None:
@@ -54,7 +60,7 @@ async def test_an_intent_is_durable_before_it_returns(path: Path) -> None:
         assert (record.ended_at, record.line_ms, record.duration_ms, record.chained_at) == (0, 0, 0, 0)
         assert (record.code, record.machine_time, record.ifu, record.reason, record.hash) == ("", "", "", "", b"")
         assert [r.id for r in other.ledger.peek(attempts.unfinished, till.book)] == [attempt_id]
-        assert (await store.ledger.state(till.book)).last_at == record.begun_at
+        assert (store.ledger.peek(book_state, till.book)).last_at == record.begun_at
 
 
 async def test_the_outcome_keeps_the_machines_word(store: Store, till: Till) -> None:
@@ -64,7 +70,7 @@ async def test_the_outcome_keeps_the_machines_word(store: Store, till: Till) -> 
     assert (record.state, record.seq, record.code, record.ifu) == ("certified", 1, code_of("F-1"), IFU)
     assert record.counters == FiscalCounters(1, 1, 0)
     assert (record.request_id, len(record.hash)) == ("request-F-1", 32)
-    state = await store.ledger.state(till.book)
+    state = store.ledger.peek(book_state, till.book)
     assert (state.counters, state.last_number, state.last_seq) == (FiscalCounters(1, 1, 0), "F-1", 1)
     assert store.ledger.peek(attempts.unfinished, till.book) == []
 
@@ -93,12 +99,12 @@ async def test_told_twice_an_outcome_is_written_once(store: Store, till: Till) -
     sale = invoice()
     attempt_id = await till.begin(sale)
     first = await till.finish(attempt_id, sale)
-    result = (await store.events.span()).newest
+    result = (store.events.peek(event_span)).newest
     till.counters = FiscalCounters(0, 0, 0)
     again = await till.finish(attempt_id, sale)
     assert again == first
-    assert (await store.events.span()).newest == result > 0
-    assert (await store.ledger.state(till.book)).last_seq == 1
+    assert (store.events.peek(event_span)).newest == result > 0
+    assert (store.ledger.peek(book_state, till.book)).last_seq == 1
 
 
 async def test_an_ended_attempt_cannot_end_otherwise(store: Store, till: Till) -> None:
@@ -142,7 +148,7 @@ async def test_a_disputed_attempt_holds_its_number_and_has_no_place(store: Store
     await store.ledger.dispute(till.book, attempt_id, "the machine says F-9", at=till.at)
     record = store.ledger.peek(attempts.find_record, till.book, attempt_id)
     assert (record.state, record.seq, record.reason) == ("disputed", 0, "the machine says F-9")
-    assert (await store.ledger.state(till.book)).attention == "the machine says F-9"
+    assert (store.ledger.peek(book_state, till.book)).attention == "the machine says F-9"
     assert store.ledger.peek(attempts.unfinished, till.book) == []
     assert store.ledger.peek(attempts.find_number, till.book, "F-1") == record
     with pytest.raises(DuplicateInvoice):
@@ -155,14 +161,14 @@ async def test_reconciling_takes_the_machines_word(store: Store, till: Till) -> 
     """FiscalCounters, rates and IFU become known; what is unexplained adds up; nothing new writes nothing."""
     till.counters = FiscalCounters(40, 30, 2)
     await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=START)
-    state = await store.ledger.state(till.book)
+    state = store.ledger.peek(book_state, till.book)
     assert (state.counters, state.rates, state.ifu) == (FiscalCounters(40, 30, 2), RATES, IFU)
     commits = store.retention.commits
     await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=START)
     assert store.retention.commits == commits
     await store.ledger.reconcile(till.book, till.state(), unexplained=2, at=START)
     await store.ledger.reconcile(till.book, till.state(), unexplained=1, at=START)
-    assert (await store.ledger.state(till.book)).unexplained == 3
+    assert (store.ledger.peek(book_state, till.book)).unexplained == 3
 
 
 async def test_time_never_goes_back(store: Store, till: Till) -> None:
@@ -240,7 +246,7 @@ async def test_events_are_written_with_what_they_tell(store: Store, till: Till) 
     await store.ledger.dispute(till.book, attempt_id, "what was found", at=till.at)
     other = await Till.of(store, "EL02000099-1")
     await other.sell()
-    events = await store.events.after(till.book, 0)
+    events = store.events.peek(events_after, till.book, 0)
     assert [(e.type, e.ref_id, e.detail) for e in events] == [
         ("cert.issued", sale.id, ""),
         ("closure.created", 1, ""),
@@ -248,8 +254,10 @@ async def test_events_are_written_with_what_they_tell(store: Store, till: Till) 
         ("cert.in_doubt", attempt_id, "what was found"),
         ("mcf.attention", attempt_id, "what was found"),
     ]
-    assert [e.id for e in await store.events.after(till.book, events[1].id)] == [event.id for event in events[2:]]
-    assert (await store.events.span()).newest == events[4].id + 1
+    assert [e.id for e in store.events.peek(events_after, till.book, events[1].id)] == [
+        event.id for event in events[2:]
+    ]
+    assert (store.events.peek(event_span)).newest == events[4].id + 1
 
 
 async def test_z_freezes_what_was_certified_before_it(store: Store, till: Till) -> None:
@@ -261,7 +269,7 @@ async def test_z_freezes_what_was_certified_before_it(store: Store, till: Till) 
     assert (closure.first_seq, closure.last_seq, closure.unexplained) == (1, 2, 1)
     assert (closure.period_start, closure.period_end) == (first.ended_at, till.at)
     assert closure.counters == FiscalCounters(2, 2, 0)
-    state = await store.ledger.state(till.book)
+    state = store.ledger.peek(book_state, till.book)
     assert (state.z_number, state.last_at, state.unexplained) == (1, closure.created_at, 0)
     aggregate = await store.ledger.aggregated(till.book)
     assert aggregate.running == aggregate.closed
@@ -269,13 +277,18 @@ async def test_z_freezes_what_was_certified_before_it(store: Store, till: Till) 
     empty = await till.close()
     assert (empty.z_number, empty.certs_count, empty.unexplained) == (2, 0, 0)
     assert (empty.first_seq, empty.last_seq) == (3, 2)
-    assert await store.ledger.closures(till.book, start=0, end=till.at + 1) == [closure, empty]
-    assert await store.ledger.closures(till.book, start=0, end=till.at + 1, after=1, limit=None) == [empty]
-    assert await store.ledger.closures(till.book, start=0, end=till.at) == [closure]
-    assert await store.journal.periods(till.book, [first, await till.sell()]) == [1, 0]
-    assert await store.ledger.closure(till.book, 2) == empty
-    assert await store.ledger.closure_by_id(till.book, closure.report_id) == closure
-    for unknown in (store.ledger.closure(till.book, 3), store.ledger.closure_by_id(till.book, "nobody's")):
+    assert await store.ledger.read(closures_between, till.book, start=0, end=till.at + 1) == [closure, empty]
+    assert await store.ledger.read(closures_between, till.book, start=0, end=till.at + 1, after=1, limit=None) == [
+        empty
+    ]
+    assert await store.ledger.read(closures_between, till.book, start=0, end=till.at) == [closure]
+    assert await store.journal.read(periods_of, till.book, [first, await till.sell()]) == [1, 0]
+    assert await store.ledger.read(find_closure, till.book, 2) == empty
+    assert await store.ledger.read(find_closure_by_id, till.book, closure.report_id) == closure
+    for unknown in (
+        store.ledger.read(find_closure, till.book, 3),
+        store.ledger.read(find_closure_by_id, till.book, "nobody's"),
+    ):
         with pytest.raises(NotFound, match="there is no Z"):
             await unknown
 
@@ -338,7 +351,7 @@ async def test_told_twice_a_failure_is_written_once(store: Store, till: Till) ->
             await store.ledger.write(
                 store.ledger.certify, till.book, attempt_id, Outcome(word, invoice("F-2"), 15000, till.at)
             )
-    assert (await store.ledger.state(till.book)).last_seq == 2
+    assert (store.ledger.peek(book_state, till.book)).last_seq == 2
 
 
 @pytest.mark.parametrize("mode", ["live", "test"])
@@ -349,7 +362,10 @@ async def test_what_a_live_machine_was_told_is_in_the_audit_log(store: Store, mo
     await till.sell()
     closure = await till.close(call=Call(by=by))
     await store.ledger.note_cancelled(till.book, at=till.at, by=by)
-    entries = [(each.action, each.subject, each.actor, each.at, each.detail) for each in await store.audit.newest()]
+    entries = [
+        (each.action, each.subject, each.actor, each.at, each.detail)
+        for each in await store.ledger.read(newest_entries)
+    ]
     z = {"z_number": "1", "total_ttc": "15000"}
     assert entries == (
         [
@@ -367,4 +383,4 @@ async def test_a_clock_that_was_confirmed_is_so_for_every_book(store: Store, til
     for upto in (0, START):
         if upto:
             await store.decisions.write(accept_time, upto)
-        assert [(await store.ledger.state(each.book)).accepted_to for each in (till, other)] == [upto, upto]
+        assert [(store.ledger.peek(book_state, each.book)).accepted_to for each in (till, other)] == [upto, upto]

@@ -21,6 +21,7 @@ from daemon.core.machine.state import Certified, FiscalCounters
 from daemon.core.report.receipt import counters_text, receipt
 from daemon.store import Store
 from daemon.store.maintenance.verify import verify
+from daemon.store.tables.journal import find_code
 
 TYPES = ("FV", "FT", "EV", "ET", "FA", "EA")
 CLASSES = {
@@ -92,7 +93,7 @@ async def _is_right(path: Path, machine: Counting, history: list[tuple[str, str]
     async with opened(path) as store:
         till = await Till.of(store)
         for code, (fc, is_reported) in right.items():
-            stored = await store.journal.by_code(till.book, code)
+            stored = await store.journal.read(find_code, till.book, code)
             assert stored
             found = (await store.journal.with_counter(till.book, stored)).fc
             assert found in ({fc} if is_reported else {fc, UNTOLD})
@@ -125,7 +126,7 @@ async def test_a_receipt_says_them_for_ever(store: Store, till: Till) -> None:
     counters = [receipt(each).counters for each in (older, lost, export, result, zero)]
     assert counters == [msgspec.UNSET, "?/410 FV", "?/411 EV", "294/412 FV", "0/413 ET"]
     for record in (older, lost, export, result, zero):
-        assert await store.journal.by_code(till.book, record.code) == record
+        assert await store.journal.read(find_code, till.book, record.code) == record
     assert counters_text(await store.journal.with_counter(till.book, older)) == "290/408 FV"
     assert await store.journal.with_counter(till.book, lost) == lost
 

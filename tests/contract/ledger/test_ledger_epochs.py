@@ -15,6 +15,8 @@ from daemon.core.machine.state import FiscalCounters
 from daemon.store import Store
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import entries, epochs
+from daemon.store.tables.book.books import book_state, open_book
+from daemon.store.tables.keys import create_key
 
 SECOND, THIRD = "EL02000015-2", "EL02000015-3"
 
@@ -33,13 +35,13 @@ async def test_an_activation_is_an_epoch_of_its_own_once(store: Store, till: Til
         till.book = await store.ledger.begin_epoch(till.book, till.state(), SECOND, at=till.at)
         assert till.book.nim == SECOND
         assert await epochs_of(store, till) == [Epoch(2, NIM, SECOND, IFU, counters, counters)]
-    assert (await store.ledger.state(till.book)).unexplained == 0
+    assert (store.ledger.peek(book_state, till.book)).unexplained == 0
     for _ in range(2):
         state = msgspec.structs.replace(till.state(), counters=FiscalCounters(1, 3, 1))
         till.book = await store.ledger.begin_epoch(till.book, state, THIRD, at=till.at)
         result = await epochs_of(store, till)
         assert result[1:] == [Epoch(3, SECOND, THIRD, IFU, counters, FiscalCounters(1, 3, 1))]
-    found = await store.ledger.state(till.book)
+    found = store.ledger.peek(book_state, till.book)
     assert (found.epoch, found.counters, found.unexplained) == (3, FiscalCounters(1, 3, 1), 4)
     till.counters = anew
     await till.sell()
@@ -50,7 +52,7 @@ async def test_a_book_that_holds_nothing_was_only_misnamed(store: Store, till: T
     """It takes the machine's name, and begins with the first epoch."""
     till.book = await store.ledger.begin_epoch(till.book, till.state(), SECOND, at=till.at)
     assert (till.book.nim, await epochs_of(store, till)) == (SECOND, [])
-    state = await store.ledger.state(till.book)
+    state = store.ledger.peek(book_state, till.book)
     assert (state.epoch, state.book.nim) == (1, SECOND)
 
 
@@ -58,14 +60,14 @@ async def test_the_book_of_the_present_taxpayer_is_the_one_that_is_opened(store:
     """However often the machine goes from one to the other; a key works for the taxpayer that the machine had when it was made."""
     await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=till.at)
     first = till.book
-    before = await store.api_keys.create(NIM, "live", "till", at=1)
+    before = await store.ledger.write(create_key, NIM, "live", "till", at=1)
     present = second = await store.ledger.write(epochs.book_of_taxpayer, first, NIM, "00099999Z")
-    since = await store.api_keys.create(NIM, "live", "till", at=2)
+    since = await store.ledger.write(create_key, NIM, "live", "till", at=2)
     assert second.id != first.id
     for ifu, book in ((IFU, first), ("00099999Z", second), (IFU, first)):
         present = await store.ledger.write(epochs.book_of_taxpayer, present, NIM, ifu)
         assert present.id == book.id
-        assert (await store.ledger.open_book(NIM, "live")).id == book.id
+        assert (await store.ledger.write(open_book, NIM, "live")).id == book.id
         works = [store.key_ring.find(key) is not None for key in (before, since)]
         assert works == [ifu == IFU, ifu != IFU]
 
@@ -94,7 +96,7 @@ async def test_an_outcome_that_tells_of_an_activation(
     record = await store.ledger.write(
         store.ledger.certify, till.book, attempt_id, Outcome(word, sale, sale.total_ttc, till.at)
     )
-    state = await store.ledger.state(till.book)
+    state = store.ledger.peek(book_state, till.book)
     assert (record.nim, state.book.nim) == (nim or NIM, nim or NIM)
     assert (state.epoch, state.counters, state.unexplained) == (number, expected, unexplained)
     assert (await store.ledger.read(partial(epochs.present_epoch, book=till.book))).number == number

@@ -13,6 +13,9 @@ from daemon.core.ledger.attempt import NOT_CERTIFIED, NOT_SENT
 from daemon.store import Store
 from daemon.store.decisions import DecisionNote
 from daemon.store.tables.book import attempts, uniqueness
+from daemon.store.tables.book.attempts import keep_key
+from daemon.store.tables.book.books import book_state
+from daemon.store.tables.events import event_span, events_after
 
 KEY, BODY = b"k" * 16, b"f" * 16
 
@@ -59,17 +62,17 @@ async def test_a_key_of_a_closure_gives_that_closure(store: Store, till: Till) -
     assert (use.closure, use.fingerprint) == (closure, BODY)
     with pytest.raises(KeyReused):
         await till.close(call=call)
-    assert (await store.ledger.state(till.book)).z_number == 1
+    assert (store.ledger.peek(book_state, till.book)).z_number == 1
 
 
 async def test_an_answer_can_be_kept(store: Store, till: Till) -> None:
     """For requests that leave no record, the answer itself is kept under the key."""
-    await store.ledger.keep_answer(till.book, KEY, BODY, b'{"wasPending":false}', at=START)
+    await store.ledger.write(keep_key, till.book, KEY, BODY, at=START, answer=b'{"wasPending":false}')
     use = store.ledger.peek(uniqueness.find_key, till.book, KEY)
     assert use is not None
     assert (use.answer, use.record, use.closure) == (b'{"wasPending":false}', None, None)
     with pytest.raises(KeyReused):
-        await store.ledger.keep_answer(till.book, KEY, BODY, b"{}", at=START)
+        await store.ledger.write(keep_key, till.book, KEY, BODY, at=START, answer=b"{}")
 
 
 async def test_keys_of_two_books_are_two_keys(store: Store, till: Till) -> None:
@@ -98,16 +101,16 @@ async def test_pruning_lets_go_of_old_keys_and_events_only(store: Store, till: T
     assert await store.retention.prune(till.at) == 0
     await days(till, 1)
     assert await store.retention.prune(till.at) == 2
-    assert (await store.events.span()).oldest == 3
+    assert (store.events.peek(event_span)).oldest == 3
     await days(till, 22)
     await store.retention.prune(till.at)
     assert store.ledger.peek(uniqueness.find_key, till.book, KEY) is not None
-    newest = (await store.events.span()).newest
+    newest = (store.events.peek(event_span)).newest
     await days(till, 1)
     assert await store.retention.prune(till.at) == 2
     assert store.ledger.peek(uniqueness.find_key, till.book, KEY) is None
-    assert (await store.events.span()).newest == newest + 1
-    assert (await store.ledger.state(till.book)).last_seq == 32
+    assert (store.events.peek(event_span)).newest == newest + 1
+    assert (store.ledger.peek(book_state, till.book)).last_seq == 32
     assert await store.retention.prune(till.at) == 0
 
 
@@ -141,7 +144,7 @@ async def test_a_clock_that_was_ahead_deletes_no_event(store: Store, till: Till)
     till.at += 8 * DAY
     await till.sell()
     assert await store.retention.prune(till.at) == 0
-    assert len(await store.events.after(till.book, 0)) == 2
+    assert len(store.events.peek(events_after, till.book, 0)) == 2
 
 
 async def test_what_was_taken_for_failed_is_what_38h_may_have_been_sent_of(store: Store, till: Till) -> None:

@@ -17,6 +17,8 @@ from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.numbers import hear
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.high_water import mark_path
+from daemon.store.tables.book.books import book_state
+from daemon.store.tables.keys import create_key
 
 OTHER = "EL02000099-1"
 
@@ -74,7 +76,7 @@ async def met(path: Path) -> None:
 
 async def create_keys(path: Path) -> None:
     async with opened(path, opening="command") as store:
-        await store.api_keys.create(NIM, "live", "till", at=START)
+        await store.ledger.write(create_key, NIM, "live", "till", at=START)
 
 
 @pytest.fixture
@@ -207,7 +209,7 @@ async def test_a_book_that_begins_after_a_blind_restore_asks_where_its_machine_w
             till = await Till.of(store, nim)
             till.counters = FiscalCounters(9, 7, 2) if used else till.counters
             await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=till.at)
-            assert (await store.ledger.state(till.book)).needs_last_z is used
+            assert (store.ledger.peek(book_state, till.book)).needs_last_z is used
 
 
 async def test_a_backup_copied_by_hand_onto_a_new_disk_asks(path: Path, copies: tuple[Path, Path]) -> None:
@@ -268,7 +270,7 @@ async def test_a_machine_that_tells_no_taxpayer_leaves_the_book_its_own(path: Pa
     backup(path, tmp_path / "copy", at=START)
     async with opened(path) as store:
         till = await meet(store, ifu="")
-        assert (await store.ledger.state(till.book)).ifu == IFU
+        assert (store.ledger.peek(book_state, till.book)).ifu == IFU
         assert (await till.close()).z_number == 2
     restore(tmp_path / "copy", path, at=START)
     assert await close(path, 1) == [3]
@@ -294,4 +296,4 @@ async def test_a_taxpayer_that_0_1_0_has_emptied_is_known_from_the_last_certific
         till = await meet(store)
         await till.sell()
         await store.ledger.write(lambda connection: connection.execute("UPDATE book SET ifu = ''"))
-        assert (await store.ledger.state(till.book)).ifu == IFU
+        assert (store.ledger.peek(book_state, till.book)).ifu == IFU

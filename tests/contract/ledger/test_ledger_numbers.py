@@ -12,6 +12,8 @@ from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.high_water import HighWater, book_name, mark_path
 from daemon.store.tables.book import entries
+from daemon.store.tables.book.books import book_state
+from daemon.store.tables.keys import create_key, revoke_key
 
 BOOK = book_name(NIM, "live", IFU)
 
@@ -65,7 +67,7 @@ async def test_an_older_file_put_in_the_place_of_the_ledger_is_noticed(path: Pat
     shutil.copy(tmp_path / "copy", path)
     async with opened(path) as store:
         till = await Till.of(store)
-        assert (await store.ledger.state(till.book)).z_number == 3
+        assert (store.ledger.peek(book_state, till.book)).z_number == 3
         assert [gap.entry for gap in await gaps(store, till)] == [Gap(2, 3, "ledger.high-water")]
     assert await next_z(path) == 4
     (problem,) = verify(path).problems
@@ -75,10 +77,10 @@ async def test_an_older_file_put_in_the_place_of_the_ledger_is_noticed(path: Pat
 async def test_a_key_that_was_revoked_since_stays_revoked(path: Path, tmp_path: Path) -> None:
     """Its backup knows it as a working one."""
     async with opened(path) as store:
-        key = await store.api_keys.create(NIM, "live", "till", at=1)
+        key = await store.ledger.write(create_key, NIM, "live", "till", at=1)
     backup(path, tmp_path / "copy", at=START)
     async with opened(path) as store:
-        await store.api_keys.revoke(1, at=2)
+        await store.ledger.write(revoke_key, 1, at=2)
     restore(tmp_path / "copy", path, at=START)
     async with opened(path) as store:
         assert store.key_ring.find(key) is None

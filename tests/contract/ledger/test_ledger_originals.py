@@ -23,6 +23,7 @@ from daemon.core.machine.state import FiscalCounters
 from daemon.store import Store
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import attempts, originals
+from daemon.store.tables.journal import credits_on
 
 OTHER = "EL02000099-1"
 
@@ -189,7 +190,7 @@ async def test_of_two_machines_at_once_not_both_credit_a_sale(store: Store, till
     with pytest.raises(CreditExceedsOriginal) as refused:
         await till.begin(credit("C-4", reference_to(sale), 6_000))
     assert (refused.value.original_ttc, refused.value.credited_ttc) == (10_000, 12_000)
-    assert [note.number for note in await store.journal.credits_on(sale)] == ["C-3"]
+    assert [note.number for note in await store.journal.read(credits_on, sale.id)] == ["C-3"]
 
 
 async def test_a_sandbox_and_the_live_machine_know_nothing_of_each_other(store: Store, till: Till) -> None:
@@ -227,7 +228,7 @@ async def test_what_an_older_mcfd_booked_on_nothing_counts(path: Path) -> None:
             await till.begin(credit("C-4", reference_to(sale), 2_000))
         assert refused.value.credited_ttc == 11_000
         await till.certify(credit("C-5", reference_to(sale), 1_000))
-        assert len(await store.journal.credits_on(sale)) == 4
+        assert len(await store.journal.read(credits_on, sale.id)) == 4
     assert not query(
         path, "SELECT id FROM certification WHERE type = 'FA' AND original_id IS NULL AND state = 'certified'"
     )

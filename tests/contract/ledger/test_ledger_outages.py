@@ -14,7 +14,9 @@ from daemon.core.ledger.deferred import DeferredSale
 from daemon.core.ledger.outage import Notice, Outage
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
+from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.book import outages
+from daemon.store.tables.book.entries import repair_time
 from daemon.store.tables.book.outages import outages_between
 
 
@@ -125,7 +127,7 @@ async def test_who_was_notified_is_noted_once(path: Path) -> None:
             Notice("administration", "A-1", till.at - MINUTE),
             Notice("distributor", "A-1", till.at),
         )
-        entries = await store.audit.newest(2)
+        entries = await store.ledger.read(newest_entries, 2)
     assert [(entry.action, entry.actor, entry.detail["who"]) for entry in entries] == [
         ("outage.notified", "user:awa", "distributor"),
         ("outage.notified", "user:awa", "administration"),
@@ -185,7 +187,7 @@ async def test_a_repair_of_the_time_holds_for_outages(path: Path) -> None:
         await begin(till)
         till.at += HOUR
         await end(till)
-        await store.decisions.repair_time(till.book, now=START + DAY, ahead=100 * DAY, reason="wrong month")
+        await store.decisions.write(repair_time, till.book, now=START + DAY, ahead=100 * DAY, reason="wrong month")
         (only,) = await store.ledger.read(outages_between, till.book, start=0, end=1 << 60, after=0, limit=9)
     assert only.until - only.since == HOUR + 5 * MINUTE
     assert only.until < START + DAY

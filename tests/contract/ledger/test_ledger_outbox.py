@@ -10,6 +10,8 @@ from daemon.core.audit import Actor
 from daemon.core.ledger.chain import GENESIS
 from daemon.core.machine.state import FiscalCounters
 from daemon.store import Store, outbox
+from daemon.store.outbox import resettle
+from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.events import CLOSURE
 
 
@@ -124,10 +126,10 @@ async def test_what_is_sent_again_is_in_the_audit_log(store: Store, till: Till) 
         await till.close()
         [entry] = await store.outbox.waiting(NIM, "live", 10)
         await (store.outbox.mark_sent(entry.id, at=at) if at else store.outbox.park(entry.id, "no", at=at))
-    newest = len(await store.audit.newest())
+    newest = len(await store.ledger.read(newest_entries))
     for nim, from_z in ((None, None), (None, None), (NIM, 2), (None, 2)):
         await store.outbox.replay(nim=nim, from_z=from_z, at=START, by=by)
-    entries = (await store.audit.newest())[: -newest or None]
+    entries = (await store.ledger.read(newest_entries))[: -newest or None]
     assert [(each.action, each.subject, each.actor, each.at, each.detail) for each in entries] == [
         ("outbox.replayed", "upstream", "user:awa", START, {"count": "2", "nim": NIM, "from_z": "2"}),
         ("outbox.replayed", "upstream", "user:awa", START, {"count": "1"}),
@@ -155,5 +157,5 @@ async def test_what_was_sent_to_a_receiver_that_is_gone_goes_with_it(tmp_path: P
         await till.sell()
         [sale] = await store.outbox_for("hook").waiting_events(till.book, 10)
         await store.outbox_for("hook").mark_sent(sale.id, at=START)
-        assert await store.retention.resettle({}) == outbox.Resettled(0, 0)
+        assert await store.retention.write(resettle, {}) == outbox.Resettled(0, 0)
         assert await store.outbox_for("hook").backlog() == []

@@ -13,14 +13,24 @@ from daemon.store import Store
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.people_since import Login, newer
 from daemon.store.maintenance.verify import verify
+from daemon.store.tables.audit import newest_entries
+from daemon.store.tables.keys import create_key
+from daemon.store.tables.people import (
+    create_person,
+    disable_person,
+    find_person,
+    find_session,
+    open_session,
+    set_password,
+)
 
 BY = Actor("user:owner")
 DIGEST = hashlib.sha256(b"cookie").digest()
 
 
-async def open_session(store: Store, name: str) -> None:
-    person, _ = store.people.find(name) or pytest.fail(name)
-    await store.people.open_session(person.id, name, DIGEST, at=3, by=BY)
+async def log_in(store: Store, name: str) -> None:
+    person, _ = store.ledger.peek(find_person, name) or pytest.fail(name)
+    await store.ledger.write(open_session, person.id, name, DIGEST, at=3, by=BY)
 
 
 def people(path: Path) -> dict[str, tuple[str, bool]]:
@@ -35,9 +45,9 @@ async def copy(path: Path, tmp_path: Path) -> Path:
     """Of a ledger with three people, one of them logged in and one disabled."""
     async with opened(path) as store:
         for name in ("awa", "issa", "moussa"):
-            await store.people.create(name, "manager", f"{name}-1", at=2, by=BY)
-        await store.people.disable("moussa", at=2, by=BY)
-        await open_session(store, "awa")
+            await store.ledger.write(create_person, name, "manager", f"{name}-1", at=2, by=BY)
+        await store.ledger.write(disable_person, "moussa", at=2, by=BY)
+        await log_in(store, "awa")
     backup(path, tmp_path / "copy", at=START)
     return tmp_path / "copy"
 
@@ -45,15 +55,15 @@ async def copy(path: Path, tmp_path: Path) -> Path:
 async def test_what_was_decided_since_stays(path: Path, copy: Path) -> None:
     """Disabled, with another password, enabled again; the entries are in the audit log; nobody is logged in."""
     async with opened(path) as store:
-        await store.people.disable("awa", at=1, by=BY)  # by a clock that was behind
-        await store.people.set_password("issa", "issa-2", at=1, by=BY)
-        await store.people.create("moussa", "seller", "moussa-2", at=1, by=BY)
-        await store.people.create("new", "seller", "new-1", at=1, by=BY)
+        await store.ledger.write(disable_person, "awa", at=1, by=BY)  # by a clock that was behind
+        await store.ledger.write(set_password, "issa", "issa-2", at=1, by=BY)
+        await store.ledger.write(create_person, "moussa", "seller", "moussa-2", at=1, by=BY)
+        await store.ledger.write(create_person, "new", "seller", "new-1", at=1, by=BY)
     restore(copy, path, at=START)
     assert people(path) == {"awa": ("awa-1", True), "issa": ("issa-2", False), "moussa": ("moussa-2", False)}
     async with opened(path) as store:
-        assert store.people.session(DIGEST) is None
-        entries = [(entry.action, entry.subject) for entry in await store.audit.newest(4)]
+        assert store.ledger.peek(find_session, DIGEST) is None
+        entries = [(entry.action, entry.subject) for entry in await store.ledger.read(newest_entries, 4)]
     assert ("user.disabled", "user awa") in entries
     assert ("user.password_changed", "user issa") in entries
     assert verify(path).problems == ()
@@ -64,17 +74,17 @@ async def test_who_was_logged_in_is_not_after_a_restore(path: Path, copy: Path) 
     for target in (path, path.with_name("new.sqlite3")):
         restore(copy, target, at=START)
         async with opened(target) as store:
-            assert store.people.session(DIGEST) is None
-            assert store.people.find("awa") is not None
+            assert store.ledger.peek(find_session, DIGEST) is None
+            assert store.ledger.peek(find_person, "awa") is not None
 
 
 async def test_monday_s_copy_and_then_tuesday_s(path: Path, copy: Path, tmp_path: Path) -> None:
     """What Tuesday's copy has decided is not undone by Monday's, which was put back in between, nor the other way round."""
     async with opened(path) as store:
-        await store.people.disable("awa", at=4, by=BY)
+        await store.ledger.write(disable_person, "awa", at=4, by=BY)
     backup(path, tmp_path / "tuesday", at=START)
     async with opened(path) as store:
-        await store.people.set_password("issa", "issa-2", at=4, by=BY)
+        await store.ledger.write(set_password, "issa", "issa-2", at=4, by=BY)
     expected = {"awa": ("awa-1", True), "issa": ("issa-2", False), "moussa": ("moussa-1", True)}
     for which in (copy, tmp_path / "tuesday", copy, copy, tmp_path / "tuesday"):
         restore(which, path, at=START)
@@ -88,7 +98,7 @@ async def test_monday_s_copy_and_then_tuesday_s(path: Path, copy: Path, tmp_path
 async def test_a_person_who_was_enabled_in_the_copy_stays_enabled(path: Path, copy: Path, tmp_path: Path) -> None:
     """Monday's ledger has moussa disabled, but decided it before Tuesday's copy did otherwise."""
     async with opened(path) as store:
-        await store.people.create("moussa", "seller", "moussa-2", at=4, by=BY)
+        await store.ledger.write(create_person, "moussa", "seller", "moussa-2", at=4, by=BY)
     backup(path, tmp_path / "tuesday", at=START)
     new = tmp_path / "new.sqlite3"
     restore(copy, new, at=START)
@@ -100,10 +110,10 @@ async def test_a_ledger_that_has_nothing_in_common_with_the_copy(path: Path, cop
     """A new one on a new disk: who was disabled there, or in the copy, is disabled."""
     new = tmp_path / "new.sqlite3"
     async with opened(new) as store:
-        await store.api_keys.create(NIM, "live", "till", at=1)
+        await store.ledger.write(create_key, NIM, "live", "till", at=1)
         for name in ("awa", "moussa"):
-            await store.people.create(name, "manager", f"{name}-9", at=9, by=BY)
-        await store.people.disable("awa", at=9, by=BY)
+            await store.ledger.write(create_person, name, "manager", f"{name}-9", at=9, by=BY)
+        await store.ledger.write(disable_person, "awa", at=9, by=BY)
     restore(copy, new, at=START)
     found = people(new)
     assert (found["awa"][1], found["moussa"][1], found["issa"][1]) == (True, True, False)

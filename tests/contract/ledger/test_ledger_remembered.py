@@ -18,6 +18,7 @@ from daemon.store.maintenance import numbers
 from daemon.store.maintenance.numbers import hear
 from daemon.store.sqlite.high_water import HighWater, Mark, book_name, mark_path, read_marks
 from daemon.store.tables.book import books, entries
+from daemon.store.tables.book.books import book_state
 
 BOOK = book_name(NIM, "live", IFU)
 NOBODYS = book_name(NIM, "live", "")
@@ -50,9 +51,9 @@ async def test_the_numbers_of_a_ledger_that_is_gone_come_with_the_machine(path: 
     HighWater(path).give(BOOK, 5)
     async with opened(path) as store:
         till = await Till.of(store)
-        assert (await store.ledger.state(till.book)).z_number == 0
+        assert (store.ledger.peek(book_state, till.book)).z_number == 0
         await meet(till)
-        assert (await store.ledger.state(till.book)).z_number == 5
+        assert (store.ledger.peek(book_state, till.book)).z_number == 5
         assert marked(path)[BOOK] == Mark(5)
 
 
@@ -192,5 +193,14 @@ async def test_an_activation_after_numbers_that_were_said(store: Store, till: Ti
     _, epoch = await store.ledger.read(partial(entries.entries, book=till.book))
     nought = FiscalCounters(0, 0, 0)
     assert (epoch.entry.number, epoch.entry.before, epoch.entry.now) == (2, nought, nought)
-    state = await store.ledger.state(renamed)
+    state = store.ledger.peek(book_state, renamed)
     assert (state.book.nim, state.epoch, state.counters, state.unexplained) == ("EL02000015-2", 2, nought, 0)
+
+
+async def test_a_number_that_is_learned_late_counts_for_the_very_next_z(store: Store, till: Till) -> None:
+    """After the machine was met, before anybody restarted."""
+    await meet(till)
+    water = store._open.high_water
+    assert water is not None
+    water.give(BOOK, 5)
+    assert (await till.close()).z_number == 6

@@ -24,6 +24,7 @@ from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import attempts, uniqueness
 from daemon.store.tables.book.acts import cash_of_period
 from daemon.store.tables.book.books import BookStart, read_start
+from daemon.store.tables.book.totals import tally_between
 
 BATCH = 7
 NEWEST = 5
@@ -95,7 +96,9 @@ async def figures(till: Till) -> tuple[object, dict[int, Tally]]:
     cash = ledger.peek(cash_of_period, till.book, (await ledger.aggregated(till.book)).period_start)
     sql = "SELECT ended_at FROM certification WHERE book_id = ? AND seq IS NOT NULL ORDER BY seq DESC LIMIT 40"
     times = [at for (at,) in ledger._open.snapshot.execute(sql, (till.book.id,))]
-    return (msgspec.to_builtins(x), cash), {at: await ledger.tally_between(till.book, at, 1 << 60) for at in times}
+    return (msgspec.to_builtins(x), cash), {
+        at: await ledger.read(tally_between, till.book, at, 1 << 60) for at in times
+    }
 
 
 def row_counts(path: Path) -> tuple[int, int]:

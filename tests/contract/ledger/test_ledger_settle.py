@@ -18,9 +18,12 @@ from daemon.store import Store
 from daemon.store.decisions import DecisionNote
 from daemon.store.maintenance.housekeeping import mark_restored
 from daemon.store.maintenance.verify import verify
+from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.book import attempts, uniqueness
 from daemon.store.tables.book.attempts import unfinished
+from daemon.store.tables.book.books import book_state
 from daemon.store.tables.book.settlements import read_evidence, settlements
+from daemon.store.tables.events import events_after
 from daemon.usecases.delivery.events import data_of
 
 
@@ -39,7 +42,7 @@ async def test_settled_as_certified(store: Store, till: Till, path: Path) -> Non
         store.decisions.certify, till.book, attempt_id, word, note=DecisionNote("seen on the receipt", till.at)
     )
     assert (record.state, record.seq, record.reason) == ("certified", 1, "seen on the receipt")
-    state = await store.ledger.state(till.book)
+    state = store.ledger.peek(book_state, till.book)
     assert (state.attention, state.counters, state.last_number) == ("", FiscalCounters(1, 1, 0), "F-1")
     use = store.ledger.peek(uniqueness.find_key, till.book, b"F-1".rjust(16))
     assert use is not None
@@ -48,7 +51,7 @@ async def test_settled_as_certified(store: Store, till: Till, path: Path) -> Non
     [settlement] = await store.decisions.read(settlements, till.book)
     assert (settlement.decision, settlement.attempt_id) == ("certified", attempt_id)
     assert (settlement.attention, settlement.reason) == ("F-1 is unknown", "seen on the receipt")
-    assert [e.type for e in await store.events.after(till.book, 0)] == [
+    assert [e.type for e in store.events.peek(events_after, till.book, 0)] == [
         "cert.in_doubt",
         "mcf.attention",
         "cert.issued",
@@ -59,7 +62,7 @@ async def test_settled_as_certified(store: Store, till: Till, path: Path) -> Non
 async def test_the_event_of_a_doubt_says_ever_the_same(store: Store, till: Till) -> None:
     """Also once it is known what became of it: its id at a webhook is made of what it says, and it may be sent again."""
     attempt_id = await disputed(till)
-    event, *_ = await store.events.after(till.book, 0)
+    event, *_ = store.events.peek(events_after, till.book, 0)
     before = await data_of(store.ledger, till.book, event)
     assert json.loads(before)["reason"] == "F-1 is unknown"
     await store.decisions.write(
@@ -87,7 +90,7 @@ async def test_settled_as_abandoned(store: Store, till: Till, path: Path) -> Non
         store.decisions.abandon, till.book, attempt_id, note=DecisionNote("no receipt came out", till.at)
     )
     assert (record.state, record.seq, record.reason) == ("abandoned", 1, "no receipt came out")
-    assert (await store.ledger.state(till.book)).attention == ""
+    assert (store.ledger.peek(book_state, till.book)).attention == ""
     assert store.ledger.peek(uniqueness.find_key, till.book, b"F-1".rjust(16)) is None
     assert (await till.certify(invoice("F-1"))).seq == 2
     with pytest.raises(NotFound):
@@ -106,9 +109,9 @@ async def test_attention_stays_while_another_attempt_is_disputed(store: Store, t
     """Two unknown outcomes are two decisions."""
     first, second = await disputed(till, "F-1"), await disputed(till, "F-2")
     await store.decisions.write(store.decisions.abandon, till.book, second, note=DecisionNote("no", till.at))
-    assert (await store.ledger.state(till.book)).attention == "F-1 is unknown"
+    assert (store.ledger.peek(book_state, till.book)).attention == "F-1 is unknown"
     await store.decisions.write(store.decisions.abandon, till.book, first, note=DecisionNote("no", till.at))
-    assert (await store.ledger.state(till.book)).attention == ""
+    assert (store.ledger.peek(book_state, till.book)).attention == ""
 
 
 async def test_a_ledger_behind_its_machine_adopts_the_last_invoice(store: Store, till: Till, path: Path) -> None:
@@ -126,7 +129,7 @@ async def test_a_ledger_behind_its_machine_adopts_the_last_invoice(store: Store,
     assert (record.invoice.items, record.reason) == ((), "restored backup")
     with pytest.raises(DuplicateInvoice):
         await till.begin(invoice("F-77"))
-    state = await store.ledger.state(till.book)
+    state = store.ledger.peek(book_state, till.book)
     assert (state.attention, state.counters, state.last_number, state.unexplained) == (
         "",
         FiscalCounters(5, 4, 0),
@@ -157,7 +160,7 @@ async def test_adopting_what_is_known_enters_nothing_twice(store: Store, till: T
         )
         is None
     )
-    state = await store.ledger.state(till.book)
+    state = store.ledger.peek(book_state, till.book)
     assert (state.counters, state.last_seq) == (FiscalCounters(9, 1, 0), 1)
     assert verify(path).clean
 
@@ -176,8 +179,8 @@ async def carried_out(till: Till, decision: Decision) -> tuple[str, str, str, di
     case = await till.store.decisions.case(till.book)
     by = Actor("user:awa")
     await till.store.decisions.carry_out(case, decision, reason="on paper", at=till.at, by=by)
-    assert (await till.store.ledger.state(till.book)).attention == ""
-    (entry,) = await till.store.audit.newest(1)
+    assert (till.store.ledger.peek(book_state, till.book)).attention == ""
+    (entry,) = await till.store.ledger.read(newest_entries, 1)
     return entry.action, entry.subject, entry.actor, dict(entry.detail)
 
 
@@ -200,19 +203,6 @@ async def test_a_decision_on_an_attempt_is_carried_out(
     assert (store.ledger.peek(attempts.find_record, till.book, attempt_id)).state == state
 
 
-async def test_a_machine_s_invoice_is_adopted_as_it_was_decided(store: Store, till: Till) -> None:
-    """Without an attempt: what the machine has counted since is unexplained, and the number is taken."""
-    await till.sell()
-    await store.ledger.set_attention(till.book, "behind", at=till.at)
-    assert (await store.decisions.case(till.book)).attempt is None
-    for _ in range(2):
-        till.word(lost := invoice("F-77"))
-    await store.ledger.keep_evidence(till.book, till.state(lost), at=till.at)
-    result = await carried_out(till, "adopt")
-    assert result[-1] == {"decision": "adopt", "reason": "on paper", "number": "F-77"}
-    assert (await store.ledger.state(till.book)).unexplained == 2
-
-
 async def test_a_decision_that_the_evidence_does_not_carry_is_not_entered(store: Store, till: Till) -> None:
     """ValueError, and everything is as it was."""
     attempt_id = await disputed(till)
@@ -221,7 +211,7 @@ async def test_a_decision_that_the_evidence_does_not_carry_is_not_entered(store:
         with pytest.raises(ValueError, match=r"machine unknown|does not fit"):
             await store.decisions.carry_out(case, decision, reason="x", at=till.at)
     assert (store.ledger.peek(attempts.find_record, till.book, attempt_id)).state == "disputed"
-    assert await store.audit.newest() == []
+    assert await store.ledger.read(newest_entries) == []
 
 
 async def test_a_machine_that_began_again_is_adopted_with_a_new_epoch(store: Store, till: Till, path: Path) -> None:
@@ -233,7 +223,7 @@ async def test_a_machine_that_began_again_is_adopted_with_a_new_epoch(store: Sto
     await store.decisions.write(
         store.decisions.adopt, till.book, till.state(lost), unexplained=9, note=DecisionNote("another board", till.at)
     )
-    state = await store.ledger.state(till.book)
+    state = store.ledger.peek(book_state, till.book)
     assert (state.epoch, state.counters, state.unexplained, state.last_number) == (
         2,
         FiscalCounters(2, 1, 1),
@@ -274,7 +264,7 @@ async def test_what_is_begun_in_a_ledger_that_was_put_back_is_settled_by_adopt(s
     )
     record = store.ledger.peek(attempts.find_record, till.book, attempt_id)
     assert (record.state, record.code, record.reason) == ("certified", code_of("F-1"), "x")
-    assert (await store.ledger.state(till.book)).unexplained == 0
+    assert (store.ledger.peek(book_state, till.book)).unexplained == 0
     assert store.ledger.peek(attempts.unfinished, till.book) == []
 
 

@@ -12,6 +12,10 @@ from daemon.core.report.receipt import receipt
 from daemon.store import Store
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import attempts
+from daemon.store.tables.book.books import book_state
+from daemon.store.tables.book.closures import closures_between
+from daemon.store.tables.book.entries import repair_time
+from daemon.store.tables.book.totals import tally_between
 
 YEARS = 3653 * DAY
 
@@ -40,17 +44,17 @@ async def test_a_book_that_was_moved_ahead_is_set_right(path: Path, ahead: int) 
     right = till.at + 10 * MINUTE
     async with opened(path) as store:
         hashes = query(path, "SELECT seq, hash FROM certification ORDER BY seq")
-        await store.decisions.repair_time(till.book, now=right, ahead=ahead, reason="wrong year")
-        state = await store.ledger.state(till.book)
+        await store.decisions.write(repair_time, till.book, now=right, ahead=ahead, reason="wrong year")
+        state = store.ledger.peek(book_state, till.book)
         assert (state.last_at, state.time_repairs) == (right, 1)
-        tally = await store.ledger.tally_between(till.book, START, right + 1)
+        tally = await store.ledger.read(tally_between, till.book, START, right + 1)
         assert tally["FV.n"] == 74
         assert query(path, "SELECT seq, hash FROM certification ORDER BY seq") == hashes
         till.store, till.at = store, right
         await till.sell()
         closure = await till.close()
         assert closure.period_start < right < closure.created_at
-        closures = await store.ledger.closures(till.book, start=START, end=closure.created_at + 1)
+        closures = await store.ledger.read(closures_between, till.book, start=START, end=closure.created_at + 1)
         assert [closure.z_number for closure in closures] == [1, 2, 3]
         await store.ledger.aggregate(till.book)
     assert verify(path).problems == ()
@@ -61,7 +65,7 @@ async def test_times_keep_their_order_and_their_distance(path: Path) -> None:
     till = await poison(path)
     before = [at for (at,) in query(path, "SELECT ended_at FROM certification ORDER BY seq")]
     async with opened(path) as store:
-        await store.decisions.repair_time(till.book, now=till.at + HOUR, ahead=YEARS, reason="x")
+        await store.decisions.write(repair_time, till.book, now=till.at + HOUR, ahead=YEARS, reason="x")
     after = [at for (at,) in query(path, "SELECT ended_at FROM certification ORDER BY seq")]
     assert after == [*before[:3], *(at - YEARS for at in before[3:])]
 
@@ -71,7 +75,7 @@ async def test_a_receipt_keeps_the_time_that_was_told(path: Path) -> None:
     till = await poison(path)
     async with opened(path) as store:
         first = [receipt(store.ledger.peek(attempts.find_record, till.book, at)) for at in (1, 4, 74)]
-        await store.decisions.repair_time(till.book, now=till.at + HOUR, ahead=YEARS, reason="x")
+        await store.decisions.write(repair_time, till.book, now=till.at + HOUR, ahead=YEARS, reason="x")
         assert [receipt(store.ledger.peek(attempts.find_record, till.book, at)) for at in (1, 4, 74)] == first
 
 
@@ -82,20 +86,20 @@ async def test_a_book_that_is_right_is_left_alone(path: Path) -> None:
         await till.sell()
         for later in (0, 1):
             with pytest.raises(NotFound):
-                await store.decisions.repair_time(till.book, now=till.at + later, ahead=HOUR, reason="x")
-        assert (await store.ledger.state(till.book)).time_repairs == 0
+                await store.decisions.write(repair_time, till.book, now=till.at + later, ahead=HOUR, reason="x")
+        assert (store.ledger.peek(book_state, till.book)).time_repairs == 0
 
 
 async def test_two_repairs_one_after_the_other(path: Path) -> None:
     """A clock that goes wrong again is repaired again."""
     till = await poison(path)
     async with opened(path) as store:
-        await store.decisions.repair_time(till.book, now=till.at, ahead=YEARS, reason="x")
+        await store.decisions.write(repair_time, till.book, now=till.at, ahead=YEARS, reason="x")
         till.store = store
         till.at += DAY + YEARS
         await till.sell()
         till.at -= YEARS
-        await store.decisions.repair_time(till.book, now=till.at, ahead=YEARS, reason="again")
+        await store.decisions.write(repair_time, till.book, now=till.at, ahead=YEARS, reason="again")
         await store.ledger.aggregate(till.book)
     assert verify(path).problems == ()
 
@@ -115,7 +119,7 @@ async def test_verify_computes_the_repair_again(path: Path, change: str) -> None
     """Another time, another repair or none: each is found."""
     till = await poison(path)
     async with opened(path) as store:
-        await store.decisions.repair_time(till.book, now=till.at + HOUR, ahead=YEARS, reason="x")
+        await store.decisions.write(repair_time, till.book, now=till.at + HOUR, ahead=YEARS, reason="x")
     tamper(path, change)
     assert not verify(path).clean
 
@@ -126,8 +130,8 @@ async def test_the_last_day_of_the_calendar_can_be_ticked_and_repaired(path: Pat
     async with opened(path) as store:
         till.store = store
         await till.close()
-        await store.decisions.repair_time(
-            till.book, now=till.at + HOUR, ahead=253_402_290_000_000 - START - 10 * DAY, reason="x"
+        await store.decisions.write(
+            repair_time, till.book, now=till.at + HOUR, ahead=253_402_290_000_000 - START - 10 * DAY, reason="x"
         )
         await store.ledger.aggregate(till.book)
     assert verify(path).problems == ()
@@ -141,7 +145,7 @@ async def test_a_repair_says_what_it_concerns(store: Store, till: Till, path: Pa
     move = CashMove("deposit", 9, "float", "1", "Caisse 1")
     await store.ledger.move_cash(till.book, move, at=till.at, answer=lambda _: b"")
     now = last.ended_at + MINUTE
-    placed = await store.decisions.repair_time(till.book, now=now, ahead=YEARS, reason="wrong year")
+    placed = await store.decisions.write(repair_time, till.book, now=now, ahead=YEARS, reason="wrong year")
     assert placed.entry == TimeRepair(4, 1, YEARS, last.ended_at, "wrong year")
-    assert (placed.at, (await store.ledger.state(till.book)).time_repairs) == (now, 1)
+    assert (placed.at, (store.ledger.peek(book_state, till.book)).time_repairs) == (now, 1)
     assert verify(path).problems == ()

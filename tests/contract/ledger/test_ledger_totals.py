@@ -24,7 +24,8 @@ from daemon.core.report.fiscal_reports import a_report, x_report
 from daemon.core.report.report_parts import Withholding
 from daemon.store import Store
 from daemon.store.maintenance.verify import verify
-from daemon.store.tables.book.totals import aggregate_between, day_end, isfs_between, isfs_of_period
+from daemon.store.tables.book.closures import closures_between
+from daemon.store.tables.book.totals import aggregate_between, day_end, isfs_between, isfs_of_period, tally_between
 
 HOUR = 60 * MINUTE
 
@@ -130,10 +131,10 @@ async def _check_ranges(store: Store, done: History, instants: list[tuple[float,
     for one, other in [*instants, (0.0, 1.0)]:
         start, end = sorted((START + round(one * span), START + round(other * span) + 1))
         expected = [record for record in done.ended if start <= record.ended_at < end]
-        tally = await store.ledger.tally_between(book, start, end)
+        tally = await store.ledger.read(tally_between, book, start, end)
         assert tally == summed(expected)
         assert await store.ledger.read(isfs_between, book, start, end) == isfs_of(expected)
-        listed = await store.ledger.closures(book, start=start, end=end, limit=None)
+        listed = await store.ledger.read(closures_between, book, start=start, end=end, limit=None)
         assert listed == [closure for closure in done.closures if start <= closure.created_at < end]
         report = a_report(book, tally, listed, start, end)
         assert report.certs_count == sum(record.state == "certified" for record in expected)
@@ -161,7 +162,11 @@ async def test_a_long_history_with_checkpoints(tmp_path: Path, seed: int) -> Non
         for _ in range(200):
             start, end = sorted(dice.choice(times) + dice.randrange(-2, 3) for _ in range(2))
             expected = [record for record in done.ended if start <= record.ended_at < end]
-            assert await store.ledger.tally_between(done.till.book, start, end) == summed(expected), (seed, start, end)
+            assert await store.ledger.read(tally_between, done.till.book, start, end) == summed(expected), (
+                seed,
+                start,
+                end,
+            )
             assert await store.ledger.read(isfs_between, done.till.book, start, end) == isfs_of(expected), (
                 seed,
                 start,

@@ -19,9 +19,7 @@ from jsonschema import Draft202012Validator
 from support.ledgers.outbox import make_outgoing
 from support.ports import free_port
 from support.receivers.headquarters import NatsHeadquarters, started, until
-from support.receivers.nats_server import NIM, OTHER, SECOND
-from support.receivers.raw_nats import BLOCKS as HEADER_BLOCKS
-from support.receivers.raw_nats import raw_client
+from support.receivers.nats_server import NIM, OTHER
 from support.receivers.vectors import closure, event_of, proven
 from support.shop import PLAIN
 
@@ -222,40 +220,6 @@ class TestTheTable:
         aside = rows(folder, "SELECT place, why FROM quarantine")
         assert len(aside) == len(bad)
         assert all(place.startswith("CLOSURES ") and why for place, why in aside)
-
-    async def test_header_blocks_that_nobody_can_read(self, folder, headquarters):
-        """With a shop's own key, before and after a closure: each is put aside, and the closures are taken."""
-        site = headquarters.site
-        mine, others = book(NIM, 2), book(OTHER, 1)
-        with self.reading(folder, headquarters):
-            client = await raw_client(headquarters.server.url, site.shop, site.authority.path)
-            for block in HEADER_BLOCKS:
-                client.send(f"mcf.{NIM}.closure", block, event_of(mine[0]))
-                await client.ping()
-            await client.close()
-            for shop, nim, closures in ((site.shop, NIM, mine), (site.other_shop, OTHER, others)):
-                client = await site.connect(headquarters.server.url, shop)
-                for each_closure in closures:
-                    headers, body = signed(each_closure)
-                    await client.publish(f"mcf.{nim}.closure", body, headers=headers)
-                await client.flush()
-                await client.close()
-            await until(lambda: rows(folder) == [(NIM, 1), (NIM, 2), (OTHER, 1)])
-            client = await site.connect(headquarters.server.url)
-            count = (await client.jetstream().stream_info("CLOSURES")).state.messages
-            await client.close()
-        assert len(rows(folder, "SELECT place, why FROM quarantine")) == count - 3 > len(HEADER_BLOCKS) - 4
-
-    async def test_on_another_s_subject(self, folder, headquarters):
-        """A closure well signed, on the subject of the same box's other machine: put aside."""
-        headers, body = signed(book(NIM)[0])
-        with self.reading(folder, headquarters):
-            client = await headquarters.site.connect(headquarters.server.url, headquarters.site.shop)
-            await client.publish(f"mcf.{SECOND}.closure", body, headers=headers)
-            await client.flush()
-            await client.close()
-            await until(lambda: rows(folder, "SELECT why FROM quarantine"))
-        assert rows(folder) == []
 
 
 def is_in(folder, nim, count):

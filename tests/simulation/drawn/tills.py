@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
-from simulation.box import Seat, Unreachable
+from simulation.box import Seat, Unreachable, state_of
 from simulation.oracle import Expectations
 from support.shop import invoice
 
@@ -17,9 +17,10 @@ from daemon.core.audit import Actor
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.deferred import DeferredSale, NotWaiting
 from daemon.core.ledger.take_over import NotInUse, NumberReserved, UnknownElsewhere
+from daemon.store.tables.book.deferred import open_sales
 from daemon.usecases.certification.certify import certify
 from daemon.usecases.certification.idempotency import Answered, FoundRequest, find_request
-from daemon.usecases.deferred.accept import certify_or_defer, open_sales, take_back
+from daemon.usecases.deferred.accept import certify_or_defer, take_back
 from daemon.usecases.reports.close_period import close_period
 
 REFUSALS = 3
@@ -240,7 +241,7 @@ class Tills:
         while True:
             with contextlib.suppress(errors.MachineError, errors.StorageError, Unreachable):
                 seat = self.world.serving()
-                if not await self.world.ask(open_sales(seat.worker, 0, 1), seat):
+                if not await self.world.ask(seat.worker.ledger.read(open_sales, seat.worker.book, 0, 1), seat):
                     return
             await asyncio.sleep(0.5)
 
@@ -269,7 +270,7 @@ class Tills:
 
     async def _say_last_z(self, seat: Seat) -> None:
         """The last Z on paper, where the ledger asks for it; where it begins to ask only then, at the next try."""
-        state = await self.world.ask(seat.store.ledger.state(seat.worker.book), seat)
+        state = await self.world.ask(state_of(seat), seat)
         if state.needs_last_z:
             await self.world.ask(seat.store.decisions.say_last_z(seat.worker.book, self.expected.last_z), seat)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 from simulation import exemptions as exempt
-from simulation.box import Seat, Unreachable
+from simulation.box import Seat, Unreachable, state_of
 from simulation.drawn.copies import restored_at, stored_numbers
 from simulation.oracle import Expectations
 from simulation.storage.disk import Process
@@ -30,10 +30,12 @@ from daemon.core.ledger.paper import PaperInvoice
 from daemon.core.ledger.take_over import TakeOverRefused
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.store import Store
-from daemon.store.tables.book.entries import hours_ahead
+from daemon.store.tables.book.books import book_state, open_book
+from daemon.store.tables.book.deferred import open_sales
+from daemon.store.tables.book.entries import hours_ahead, repair_time
 from daemon.store.tables.events import DEFAULT_LANES
 from daemon.store.tables.meta import write_meta
-from daemon.usecases.deferred.accept import open_sales, release, withdraw
+from daemon.usecases.deferred.accept import release, withdraw
 from daemon.usecases.reports import inspect
 from simulator.machine.fiscal_memory import CertifiedInvoice, Snapshot
 from simulator.machine.working_state import Stage
@@ -382,7 +384,7 @@ class Troubles:
     async def _operate(self, seat: Seat) -> None:
         world = self.world
         book = seat.worker.book
-        if (await world.ask(seat.store.ledger.state(book), seat)).needs_last_z:
+        if (await world.ask(state_of(seat), seat)).needs_last_z:
             await world.ask(seat.store.decisions.say_last_z(book, self.expected.last_z, at=seat.worker.now()), seat)
             world.note(f"said: the last Z is {self.expected.last_z}")
         if seat.worker.attention:
@@ -405,7 +407,7 @@ class Troubles:
 
     async def _decide_on_sales(self, seat: Seat) -> bool:
         """Those that an older ledger does not know the end of: certified by what the machine's paper says, or to be certified still."""
-        sales = await self.world.ask(open_sales(seat.worker, 0, 100), seat)
+        sales = await self.world.ask(seat.worker.ledger.read(open_sales, seat.worker.book, 0, 100), seat)
         for sale in (sale for sale in sales if sale.state == "doubtful"):
             decide = withdraw if self.expected.on_machine(sale.number) else release
             await self.world.ask(decide(seat.worker, sale, "seen", by=Actor("shell:root")), seat)
@@ -448,10 +450,10 @@ class Troubles:
     async def _repair(self) -> None:
         now = self.box.millis()
         async with await Store.open(self.box.ledger, timezone=zone("UTC"), reserve_bytes=0) as store:
-            book = await store.ledger.open_book(self.world.nim, "live")
-            ahead = hours_ahead((await store.ledger.state(book)).last_at, now)
+            book = await store.ledger.write(open_book, self.world.nim, "live")
+            ahead = hours_ahead((store.ledger.peek(book_state, book)).last_at, now)
             with contextlib.suppress(NotFound):
-                await store.decisions.repair_time(book, now=now, ahead=ahead, reason="the box was ahead")
+                await store.decisions.write(repair_time, book, now=now, ahead=ahead, reason="the box was ahead")
                 self.world.time_was_repaired = True
                 self.box.note(f"the time of {self.world.nim} was repaired")
 

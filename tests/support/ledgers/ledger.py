@@ -18,6 +18,7 @@ from daemon.core.ledger.book import Book, Closure
 from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState
 from daemon.store import Store
 from daemon.store.tables.book import attempts, originals
+from daemon.store.tables.book.books import book_state, open_book
 
 NIM = "EL02000015-1"
 IFU = "00084440Y"
@@ -91,8 +92,8 @@ class Till:
 
     @classmethod
     async def of(cls, store: Store, nim: str = NIM, mode: str = "live") -> Till:
-        book = await store.ledger.open_book(nim, mode)
-        state = await store.ledger.state(book)
+        book = await store.ledger.write(open_book, nim, mode)
+        state = store.ledger.peek(book_state, book)
         return cls(store, book, max(state.last_at, START), state.counters or FiscalCounters(0, 0, 0), state.last_seq)
 
     def moved(self, invoice: Invoice) -> FiscalCounters:

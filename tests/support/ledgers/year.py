@@ -15,6 +15,7 @@ from daemon.core.ledger.attempt import Attempt, Outcome
 from daemon.core.ledger.book import Book
 from daemon.core.machine.state import Certified, FiscalCounters, MachineState
 from daemon.store.tables.book import attempts, books, closures
+from daemon.store.tables.book.books import open_book
 from daemon.store.tables.events import DEFAULT_LANES, EventWriter
 
 DAY = 86_400_000
@@ -24,7 +25,7 @@ SHOPPING = 8 * 3_600_000
 async def write_year(path: Path, nim: str, count: int, *, days: int = 365, end: int) -> FiscalCounters:
     """`count` sales over so many days, each closed by a Z, the last at `end` (ms); the machine's counters afterwards."""
     async with opened(path) as store:
-        book = await store.ledger.open_book(nim, "live")
+        book = await store.ledger.write(open_book, nim, "live")
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA synchronous = OFF")
         per_day, rest = divmod(count, days)

@@ -53,10 +53,6 @@ class Process:
         self.child.send_signal(number)
         return self.child.wait(DEADLINE)
 
-    def cpu_seconds(self) -> float:
-        fields = Path(f"/proc/{self.child.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
 
 class Serial:
     """Opens the port as it is found; a whole reply, or None when none came in time."""

@@ -40,22 +40,6 @@ def lines(stream: io.StringIO) -> list[dict[str, object]]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-def test_one_event_is_one_line_with_its_keys(out):
-    """Name, level, UTC time and values; what is bound to the request comes along."""
-    with structlog.contextvars.bound_contextvars(request_id="r-1"):
-        structlog.get_logger().info("certification", nim="EL02000015-1", number="F-1", line_ms=59)
-    (line,) = lines(out)
-    assert str(line.pop("time")).endswith("Z")
-    assert line == {
-        "level": "info",
-        "event": "certification",
-        "nim": "EL02000015-1",
-        "number": "F-1",
-        "line_ms": 59,
-        "request_id": "r-1",
-    }
-
-
 @pytest.mark.parametrize("form", ["json", "console"])
 def test_keys_and_secrets_do_not_get_through(out, form):
     """Whatever carries one – a value, a nested one, bytes, a header, an exception, a library's line – loses it."""

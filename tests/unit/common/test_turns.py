@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 
-from common.turns import WAITING_OF_ONE, Busy, Turns
+from common.turns import WAITING_OF_ONE, Busy, Turns, heed_cancellation
 
 
 class Work:
@@ -80,3 +81,21 @@ async def test_who_leaves_gives_the_turn_to_the_next() -> None:
     await fourth
     assert work.begun[-1] == "d"
     assert "b" not in work.begun
+
+
+async def test_a_cancellation_that_a_library_has_swallowed_is_heeded():
+    """A loop that runs until it is cancelled ends in the round in which it was, as after a flush of nats-py."""
+
+    async def rounds() -> None:
+        while True:
+            heed_cancellation()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+
+    task = asyncio.create_task(rounds())
+    await asyncio.sleep(0)
+    assert not task.done()
+    task.cancel()
+    finished, _ = await asyncio.wait([task], timeout=20)
+    assert finished
+    assert task.cancelled()

@@ -13,7 +13,7 @@ import pytest
 from support.cli.command import Command
 
 from daemon.doctor import disk
-from daemon.doctor.disk import PLUG_BLOCK, PLUG_FILE, CannotTest, judge_blocks, look_at_disk, write_blocks
+from daemon.doctor.disk import PLUG_BLOCK, PLUG_FILE, CannotTest, _speed, judge_blocks, look_at_disk, write_blocks
 from daemon.doctor.wording import CheckResult
 
 ROUND = 20
@@ -233,3 +233,16 @@ def test_the_command(tmp_path: Path) -> None:
         assert mcfd.run("doctor", *wrong).returncode == 2
     lost = mcfd.run("doctor", "--disk", str(tmp_path), "--pull-the-plug", "--shown", "7-AB", "--json")
     assert (lost.returncode, json.loads(lost.stdout)["checks"][0]["check"]) == (1, "disk_honesty")
+
+
+def test_speed_and_room_of_a_real_folder(tmp_path: Path) -> None:
+    results = found(tmp_path, tmp_path)
+    assert [each.state for each in results.values()] == ["ok", "ok", "ok"]
+    assert "not known" in results["disk_wear"].found
+    assert not list(tmp_path.iterdir())
+    assert found(tmp_path / "gone", tmp_path)["disk_sync"].state == "fail"
+
+
+@pytest.mark.parametrize(("seconds", "state"), [(0.001, "ok"), (0.1, "ok"), (0.11, "warn")])
+def test_a_slow_disk_is_told(seconds: float, state: str) -> None:
+    assert _speed([seconds, seconds, 1.0] if state == "ok" else [seconds] * 3).state == state

@@ -1,6 +1,9 @@
 """The printer of the box against one on a socket that behaves as printers do."""
 
 import asyncio
+import os
+import pty
+import tty
 
 import pytest
 from support.processor import within
@@ -86,3 +89,25 @@ async def test_a_file_is_no_printer(tmp_path):
     with pytest.raises(PrinterFailed, match="not a device"):
         await ours.ReceiptPrinter(str(file), 5).print(TICKET)
     assert file.read_bytes() == b"kept"
+
+
+async def test_a_device_of_the_kernel_gets_every_byte():
+    """A device that takes a little at a time, as a USB printer does, gets the whole document."""
+    there, here = pty.openpty()
+    tty.setraw(here)
+    os.set_blocking(there, False)
+    received = bytearray()
+
+    async def read():
+        while len(received) < len(TICKET):
+            try:
+                received.extend(os.read(there, 512))
+            except BlockingIOError:
+                await asyncio.sleep(0.001)
+
+    try:
+        await asyncio.gather(ours.ReceiptPrinter(os.ttyname(here), 10).print(TICKET), read())
+    finally:
+        os.close(there)
+        os.close(here)
+    assert bytes(received) == TICKET

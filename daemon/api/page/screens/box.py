@@ -20,6 +20,10 @@ from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.keys import KeyTerms
 from daemon.core.ledger.attempt import Mode
 from daemon.core.people import ROLES, fault_of_name
+from daemon.store.tables import keys as keys_table
+from daemon.store.tables.audit import newest_entries
+from daemon.store.tables.keys import list_keys
+from daemon.store.tables.people import create_person, disable_person, list_people, set_password
 
 ENTRIES: Final = 100
 LONGEST_LABEL: Final = 60
@@ -53,13 +57,13 @@ async def box(visit: Visit) -> Reply:
 
 @screen("/ui/box/keys", "administer")
 async def keys_screen(visit: Visit) -> Reply:
-    keys, authority = await visit.page.keys.list_keys(), await authority_link(visit)
+    keys, authority = await visit.page.ledger.read(list_keys), await authority_link(visit)
     return await render(visit, "box_keys.html", keys=keys, roles=ROLES, authority=authority, done=_done(visit))
 
 
 @screen("/ui/box/people", "administer")
 async def people_screen(visit: Visit) -> Reply:
-    people = await visit.page.people.all()
+    people = await visit.page.ledger.read(list_people)
     return await render(visit, "box_people.html", people=people, roles=ROLES, done=_done(visit))
 
 
@@ -70,8 +74,8 @@ async def backups_screen(visit: Visit) -> Reply:
 
 @screen("/ui/box/history", "administer")
 async def history(visit: Visit) -> Reply:
-    labels = {str(key.id): key.label for key in await visit.page.keys.list_keys()}
-    entries = await visit.page.audit.newest(limit=ENTRIES)
+    labels = {str(key.id): key.label for key in await visit.page.ledger.read(list_keys)}
+    entries = await visit.page.ledger.read(newest_entries, limit=ENTRIES)
     return await render(visit, "box_history.html", labels=labels, entries=entries, **IN_WORDS)
 
 
@@ -130,7 +134,8 @@ async def create_key(visit: Visit) -> Reply:
     if until and expires_at <= visit.deps.clock():
         raise InvalidRequest([FieldError("until", visit.say("is over already"))])
     mode: Mode = "test" if visit.form.get("mode") == "test" else "live"
-    text = await visit.page.keys.create(
+    text = await visit.page.ledger.write(
+        keys_table.create_key,
         visit.worker.book.nim,
         mode,
         label,
@@ -143,35 +148,37 @@ async def create_key(visit: Visit) -> Reply:
 
 @screen("/ui/box/key/{key:int}/revoke", "administer", change=True)
 async def revoke_key(visit: Visit) -> Reply:
-    await visit.page.keys.revoke(int(visit.request.path_params["key"]), at=visit.deps.clock(), by=visit.actor)
+    await visit.page.ledger.write(
+        keys_table.revoke_key, int(visit.request.path_params["key"]), at=visit.deps.clock(), by=visit.actor
+    )
     return redirect(visit.link("/ui/box/keys", done="revoked"))
 
 
 @screen("/ui/box/person", "administer", change=True)
-async def create_person(visit: Visit) -> Reply:
+async def add_person(visit: Visit) -> Reply:
     name, role = visit.form.get("name", "")[:32], visit.form.get("role", "")
     if role not in ROLES:
         raise InvalidRequest([FieldError("role", visit.say("has to be one of {roles}", roles=", ".join(ROLES)))])
     if fault := fault_of_name(name):
         raise InvalidRequest([FieldError("name", fault)])
     password = await _hashed(visit, name)
-    await visit.page.people.create(name, role, password, at=visit.deps.clock(), by=visit.actor)
+    await visit.page.ledger.write(create_person, name, role, password, at=visit.deps.clock(), by=visit.actor)
     return redirect(visit.link("/ui/box/people", done="person"))
 
 
 @screen("/ui/box/person/{name:str}/password", "administer", change=True)
-async def set_password(visit: Visit) -> Reply:
+async def change_password(visit: Visit) -> Reply:
     name = str(visit.request.path_params["name"])
-    await visit.page.people.set_password(name, await _hashed(visit, name), at=visit.deps.clock(), by=visit.actor)
+    await visit.page.ledger.write(set_password, name, await _hashed(visit, name), at=visit.deps.clock(), by=visit.actor)
     return redirect(visit.link("/ui/box/people", done="person"))
 
 
 @screen("/ui/box/person/{name:str}/disable", "administer", change=True)
-async def disable_person(visit: Visit) -> Reply:
+async def disable(visit: Visit) -> Reply:
     name = str(visit.request.path_params["name"])
     if name == visit.session.name:
         raise InvalidRequest([FieldError("name", visit.say("you cannot disable your own account"))])
-    await visit.page.people.disable(name, at=visit.deps.clock(), by=visit.actor)
+    await visit.page.ledger.write(disable_person, name, at=visit.deps.clock(), by=visit.actor)
     return redirect(visit.link("/ui/box/people", done="person"))
 
 
@@ -222,7 +229,7 @@ async def verify(visit: Visit) -> Reply:
 @screen("/ui/box/send-again", "administer", change=True)
 async def send_again(visit: Visit) -> Reply:
     """What every receiver refused; the outbox writes the person into the audit log, in the same transaction."""
-    await visit.page.send_again(at=visit.deps.clock(), by=visit.actor)
+    await visit.page.send_again(visit.deps.clock(), visit.actor)
     return redirect(visit.link("/ui/box", done="sent") + "#upstream")
 
 

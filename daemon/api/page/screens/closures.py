@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from common.numbers import amount, money
+from common.numbers import amount, money, whole_number
 from common.web import formats
 from common.web.formats import beside, days_of
 from daemon.api.http.answers import Answer, Reply
@@ -27,6 +27,8 @@ from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import AReport, ZReport
 from daemon.core.report.journal_csv import Cell
 from daemon.paper.layout import Document, Element, Pair, Rule, Table, TextLine, Title
+from daemon.store.tables.book.closures import closures_between
+from daemon.store.tables.book.totals import tally_between
 from daemon.usecases.reports import inspect, report
 from daemon.usecases.reports.acts import cash_moves, move_cash
 from daemon.usecases.reports.close_period import calendar_closure
@@ -49,7 +51,7 @@ async def closures(visit: Visit) -> Reply:
     month = month_of(visit.query.get("month", ""), visit.today())
     days = days_of(month)
     start, end = visit.day_bounds(days[0], len(days))
-    found = await visit.worker.ledger.closures(visit.worker.book, start=start, end=end, limit=None)
+    found = await visit.worker.ledger.read(closures_between, visit.worker.book, start=start, end=end, limit=None)
     cells = [await _day(visit, day, found) for day in days]
     most = max((cell.total for cell in cells), default=0)
     return await render(
@@ -211,7 +213,9 @@ async def _day(visit: Visit, day: date, found: Any) -> Day:
 
 async def _sold(visit: Visit, day: date, days: int = 1) -> int:
     """In XOF, net, from the beginning of `day` on."""
-    return report.net_total(await visit.worker.ledger.tally_between(visit.worker.book, *visit.day_bounds(day, days)))
+    return report.net_total(
+        await visit.worker.ledger.read(tally_between, visit.worker.book, *visit.day_bounds(day, days))
+    )
 
 
 def _weeks(cells: list[Day]) -> list[list[Day | None]]:
@@ -257,8 +261,7 @@ async def _screen(visit: Visit, *, status: int = 200, problem: str = "") -> Repl
     start, end = visit.day_bounds(first)[0], visit.day_bounds(last)[1]
     if not visit.may("report"):
         start = max(start, await report.period_start(visit.worker))
-    after = visit.query.get("after", "")
-    cursor = int(after) if after.isascii() and after.isdigit() and len(after) < 10 else 0  # noqa: PLR2004  digits
+    cursor = whole_number(visit.query.get("after", "")) or 0
     found = await cash_moves(visit.worker, start, max(start, end), cursor, PER_PAGE)
     more = {"from": first.isoformat(), "to": last.isoformat(), "after": found.movements[-1].id if found.count else 0}
     return await render(
@@ -287,8 +290,8 @@ def _range(visit: Visit) -> tuple[date, date]:
 
 def _whole(text: str) -> Any:
     """A whole number, also as people write it ("15 000"); anything else stays as it is, to be refused: it is money."""
-    plain = without_thousands(text)
-    return int(plain) if plain.isascii() and plain.isdigit() and len(plain) <= 15 else text or None  # noqa: PLR2004  digits
+    number = whole_number(without_thousands(text), 15)
+    return number if number is not None else text or None
 
 
 @screen("/ui/vat", "report")

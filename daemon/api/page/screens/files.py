@@ -22,6 +22,8 @@ from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import AReport
 from daemon.core.report.journal_csv import MARK, Cell, csv_lines, excel_lines
 from daemon.core.report.ranges import EVER
+from daemon.store.tables.book.calendar_closures import calendar_list
+from daemon.store.tables.book.closures import closures_between
 from daemon.usecases.reports import report
 from daemon.usecases.reports.close_period import body_of
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -46,7 +48,7 @@ Lines = Callable[[Iterable[tuple[Cell, ...]]], str]
 @screen("/ui/files", "report")
 async def files(visit: Visit) -> Reply:
     this_year = visit.today().year
-    first = await visit.worker.ledger.closures(visit.worker.book, start=0, end=EVER[1], limit=1)
+    first = await visit.worker.ledger.read(closures_between, visit.worker.book, start=0, end=EVER[1], limit=1)
     began = visit.day_of(first[0].period_start).year if first else this_year
     return await render(visit, "files.html", years=range(this_year, began - 1, -1), **_values(visit))
 
@@ -115,7 +117,9 @@ async def closure_pieces(
     after, between = 0, b"["
     if as_csv:
         yield _begun(as_csv, [CLOSURE_COLUMNS])
-    while found := await worker.ledger.closures(worker.book, start=start, end=end, after=after, limit=BATCH):
+    while found := await worker.ledger.read(
+        closures_between, worker.book, start=start, end=end, after=after, limit=BATCH
+    ):
         after = found[-1].z_number
         if as_csv:
             yield as_csv(map(_row_of_closure, found)).encode()
@@ -131,7 +135,9 @@ async def calendar(visit: Visit) -> Reply:
     """All closed months, then all closed years."""
     book, bodies = visit.worker.book, []
     for kind in KINDS:
-        bodies += [body_of(placed) for placed in await visit.worker.ledger.calendar_closures(book, kind, limit=EVER[1])]
+        bodies += [
+            body_of(placed) for placed in await visit.worker.ledger.read(calendar_list, book, kind, limit=EVER[1])
+        ]
     form = _form(visit)
     if form == "csv":
         rows = (_row_of_calendar(msgspec.json.decode(body, type=CalendarReport)) for body in bodies)

@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from common.numbers import whole_number
 from daemon.api.http.answers import Reply
 from daemon.api.page.downloads import day_of
 from daemon.api.page.rendering import PeriodClosed
@@ -21,6 +22,7 @@ from daemon.core.ledger.tally import contribution
 from daemon.core.report.journal import Page, reason_text
 from daemon.core.report.ranges import EVER
 from daemon.core.report.receipt import receipt
+from daemon.store.tables.book.closures import periods_of
 from daemon.usecases.reports import journal, report
 from daemon.usecases.reports.journal import Search, search
 
@@ -76,7 +78,7 @@ def _chips(visit: Visit) -> list[tuple[str, str, bool]]:
 @screen("/ui/journal/{seq:int}", "look")
 async def invoice_screen(visit: Visit) -> Reply:
     record = await _record(visit, int(visit.request.path_params["seq"]))
-    (z_number,) = await visit.worker.journal.periods(visit.worker.book, [record])
+    (z_number,) = await visit.worker.journal.read(periods_of, visit.worker.book, [record])
     if z_number and not visit.may("report"):
         raise PeriodClosed
     content = receipt(record) if record.state == "certified" else None
@@ -112,7 +114,7 @@ def can_credit(visit: Visit, record: Record) -> bool:
 async def record_of(visit: Visit) -> Record:
     """The entry that the address names; NotFound, or PeriodClosed for who may see the open period alone."""
     record = await _record(visit, int(visit.request.path_params["seq"]))
-    (z_number,) = await visit.worker.journal.periods(visit.worker.book, [record])
+    (z_number,) = await visit.worker.journal.read(periods_of, visit.worker.book, [record])
     if z_number and not visit.may("report"):
         raise PeriodClosed
     return record
@@ -136,7 +138,7 @@ async def _search_of(visit: Visit) -> Search:
     start, end = _range(visit)
     if not visit.may("report"):
         start = max(start, await report.period_start(visit.worker))
-    state, before = query.get("state", ""), query.get("before", "")
+    state = query.get("state", "")
     return Search(
         text=query.get("q", "")[:64],
         amount=_number(query.get("amount", "")),
@@ -145,7 +147,7 @@ async def _search_of(visit: Visit) -> Search:
             start,
             end,
             state=cast("AttemptState", state) if state in STATES else None,
-            before_seq=int(before) if before.isascii() and before.isdigit() and len(before) < 10 else 0,  # noqa: PLR2004  digits
+            before_seq=whole_number(query.get("before", "")) or 0,
             limit=PER_PAGE,
         ),
     )

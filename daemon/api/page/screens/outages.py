@@ -13,6 +13,7 @@ from daemon.core.errors import InvalidRequest, NotFound
 from daemon.core.ledger.outage import Outage
 from daemon.paper.reports import REASONS, RECIPIENTS, duration_text
 from daemon.paper.shop import Style
+from daemon.store.tables.book.outages import newest_outages
 from daemon.usecases.outages import note_notified
 
 PER_PAGE: Final = 100
@@ -47,7 +48,7 @@ async def _screen(visit: Visit, *, status: int = 200, problem: str = "") -> Repl
         (outage, _lasted(outage, visit, now), name_of(each))
         for each in (visit.worker.stands_for, visit.worker)
         if each is not None
-        for outage in await each.ledger.newest_outages(each.book, start=now - SPAN, end=now + 1, limit=PER_PAGE)
+        for outage in await each.ledger.read(newest_outages, each.book, start=now - SPAN, end=now + 1, limit=PER_PAGE)
     ]
     return await render(
         visit,

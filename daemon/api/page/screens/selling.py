@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
+from common.numbers import whole_number
 from daemon.api.http.answers import Reply
 from daemon.api.page.rendering import fault_of
 from daemon.api.page.screens.invoices import can_credit, record_of
@@ -22,8 +23,9 @@ from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.money import divide_half_up
 from daemon.core.report.journal import Page
 from daemon.core.report.ranges import EVER
+from daemon.store.tables.book import deferred
 from daemon.usecases.certification.certify import certify
-from daemon.usecases.deferred.accept import backlog, find_sale, open_sales, release, withdraw
+from daemon.usecases.deferred.accept import release, withdraw
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 LINES: Final = 8
@@ -286,14 +288,13 @@ PER_PAGE = 100
 
 @screen("/ui/waiting", "look")
 async def waiting(visit: Visit) -> Reply:
-    worker, after = visit.worker, visit.query.get("after", "")
-    since = int(after) if after.isascii() and after.isdigit() and len(after) < 10 else 0  # noqa: PLR2004  digits
-    sales = await open_sales(worker, since, PER_PAGE)
+    worker, since = visit.worker, whole_number(visit.query.get("after", "")) or 0
+    sales = await worker.ledger.read(deferred.open_sales, worker.book, since, PER_PAGE)
     return await render(
         visit,
         "waiting.html",
         sales=sales,
-        backlog=await backlog(worker),
+        backlog=await worker.ledger.read(deferred.backlog, worker.book),
         now=worker.now(),
         more=visit.link("/ui/waiting", after=str(sales[-1].id)) if len(sales) == PER_PAGE else "",
     )
@@ -303,7 +304,7 @@ async def waiting(visit: Visit) -> Reply:
 async def decide_sale(visit: Visit) -> Reply:
     """It is taken back, or, in doubt after a restore, was not certified and waits again."""
     worker, form = visit.worker, visit.form
-    sale = await find_sale(worker, visit.request.path_params["sale"])
+    sale = worker.ledger.peek(deferred.by_id, worker.book, visit.request.path_params["sale"])
     if sale is None:
         raise NotFound("there is no such sale")
     reason = form.get("reason", "").strip()

@@ -7,7 +7,7 @@ from daemon.api.page.screens.today import REASON, SHORTEST_REASON
 from daemon.api.page.views.machine_view import machine_view
 from daemon.api.page.visit import Visit, redirect, render, screen
 from daemon.core.errors import FieldError, InvalidRequest, NotFound
-from daemon.usecases.deferred.accept import backlog
+from daemon.store.tables.book.deferred import backlog
 
 LONGEST_REASON = 200
 
@@ -21,7 +21,7 @@ async def spare(visit: Visit) -> Reply:
             "spare": machine_view(each.spare, visit, now),
             "lasting": each.take_over,
             "doubts": () if each.connected else each.unfinished,
-            "waiting": (await backlog(each.in_use)).count,
+            "waiting": (await each.ledger.read(backlog, each.in_use.book)).count,
         }
         for each in visit.deps.workers.all()
         if each.spare is not None

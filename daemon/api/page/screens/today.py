@@ -12,7 +12,7 @@ import msgspec
 from litestar import get
 
 from common.language import Speaker, Text, tell
-from common.numbers import money
+from common.numbers import money, whole_number
 from daemon.api.http.answers import Reply, Stream
 from daemon.api.page.downloads import change_in_percent
 from daemon.api.page.rendering import fault_of
@@ -40,6 +40,7 @@ from daemon.core.ledger.paper import read_paper
 from daemon.core.money import MAX_AMOUNT
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.core.report.machine_info import tax_server
+from daemon.store.tables.book.totals import tally_between
 from daemon.usecases.certification.certify import certify
 from daemon.usecases.delivery.events import has_come
 from daemon.usecases.reports import report
@@ -88,7 +89,7 @@ async def _figures(visit: Visit) -> dict[str, Any]:
     hours_before = await totals_by_hour(worker, before, count, _hours_cache)
     opening = _opening_hours(hours, hours_before)
     sales = await sales_between(worker, start, end)
-    by_now = await worker.ledger.tally_between(worker.book, before, before + min(now, end) - start)
+    by_now = await worker.ledger.read(tally_between, worker.book, before, before + min(now, end) - start)
     return {
         "machines": [machine_view(each, visit, now) for each in visit.deps.workers.all() if each.book.mode == "live"],
         "machine": machine_view(worker, visit, now),
@@ -180,10 +181,9 @@ def read_count(form: Mapping[str, str], say: Speaker) -> int | None:
 
 
 def _whole(text: str, wrong: FieldError) -> int:
-    plain = without_thousands(text)
-    if not (plain.isascii() and plain.isdigit() and len(plain) <= MOST_DIGITS):
+    if (number := whole_number(without_thousands(text), MOST_DIGITS)) is None:
         raise InvalidRequest([wrong])
-    return int(plain)
+    return number
 
 
 @screen("/ui/z", "close", change=True)

@@ -11,7 +11,7 @@ from common.language.reasons import from_stored
 from daemon.core.clock import HOUR
 from daemon.core.errors import StorageError, StorageFull
 from daemon.core.report.machine_info import tax_server
-from daemon.usecases.deferred.accept import backlog
+from daemon.store.tables.book.deferred import backlog
 
 if TYPE_CHECKING:
     from daemon.api.page.visit import Visit
@@ -100,7 +100,7 @@ def _stopped(visit: Visit, stopped: list[MachineWorker], live: int) -> SalesStat
 async def _later(visit: Visit, live: list[MachineWorker], stopped: list[MachineWorker]) -> SalesState | None:
     """Sales are taken on and certified later: while a machine is out of order, and as long as one waits for more than a day or for a person."""
     say, now = visit.say, visit.deps.clock()
-    waiting = [found for each in live if (found := await backlog(each)).count]
+    waiting = [found for each in live if (found := await each.ledger.read(backlog, each.book)).count]
     urgencies = {found.urgency(now) for found in waiting} - {""}
     if not (stopped or urgencies or any(found.doubtful for found in waiting)):
         return None

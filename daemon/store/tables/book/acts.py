@@ -28,19 +28,21 @@ def last_closed(connection: sqlite3.Connection, book: Book) -> Placed | None:
     return next(read_as(Placed, connection.execute(_SQL["last_closed"], (book.id,))), None)
 
 
-def closed(connection: sqlite3.Connection, book: Book, number: int) -> Placed:
+def closed_articles(connection: sqlite3.Connection, book: Book, number: int) -> Placed:
     for placed in read_as(Placed, connection.execute(_SQL["closed"], (book.id, number))):
         return placed
     raise NotFound(Text("there is no report of articles number {number}", number=number))
 
 
-def report(connection: sqlite3.Connection, book: Book, entry_id: int) -> Placed:
+def issued_report(connection: sqlite3.Connection, book: Book, entry_id: int) -> Placed:
     for placed in read_as(Placed, connection.execute(_SQL["report"], (book.id, entry_id))):
         return placed
     raise NotFound(Text("there is no report {number}", number=entry_id))
 
 
-def acts(connection: sqlite3.Connection, book: Book, *, start: int, end: int, after: int, limit: int) -> list[Placed]:
+def acts_between(
+    connection: sqlite3.Connection, book: Book, *, start: int, end: int, after: int, limit: int
+) -> list[Placed]:
     """Cash, duplicates, reports and outages of `start <= t < end` (ms), oldest first, from the one after the id `after`."""
     return list(read_as(Placed, connection.execute(_SQL["acts"], (book.id, start, end, after, limit))))
 

@@ -178,7 +178,7 @@ def most_numbers(connection: sqlite3.Connection, book: Book, at: int) -> IssuedN
     )
 
 
-def find(connection: sqlite3.Connection, book: Book, kind: CalendarKind, wanted: int | str) -> Placed:
+def find_calendar_closure(connection: sqlite3.Connection, book: Book, kind: CalendarKind, wanted: int | str) -> Placed:
     """By its number, or by its month or year: the newest of that name."""
     column = "by_number" if isinstance(wanted, int) else "by_period"
     for placed in read_as(Placed, connection.execute(_SQL[column], (book.id, kind, wanted))):
@@ -190,8 +190,8 @@ def find(connection: sqlite3.Connection, book: Book, kind: CalendarKind, wanted:
     )
 
 
-def closed_list(
-    connection: sqlite3.Connection, book: Book, kind: CalendarKind, *, after: int, limit: int
+def calendar_list(
+    connection: sqlite3.Connection, book: Book, kind: CalendarKind, *, after: int = 0, limit: int
 ) -> list[Placed]:
     """By their numbers, from the one after `after`."""
     return list(read_as(Placed, connection.execute(_SQL["list"], (book.id, kind, after, limit))))

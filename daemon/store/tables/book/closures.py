@@ -156,13 +156,14 @@ def find_closure_by_id(connection: sqlite3.Connection, book: Book, report_id: st
 
 
 def closures_between(
-    connection: sqlite3.Connection, book: Book, *, start: int, end: int, after: int, limit: int | None
+    connection: sqlite3.Connection, book: Book, *, start: int, end: int, after: int = 0, limit: int | None = 1000
 ) -> list[Closure]:
+    """With `start <= created_at < end`, by z_number, from the one after `after`; a limit of None: all of them."""
     values = (book.id, start, end, after, _NO_LIMIT if limit is None else limit)
     return [closure_of(row) for row in connection.execute(_SQL["between"], values)]
 
 
-def periods(connection: sqlite3.Connection, book: Book, records: Sequence[Record]) -> list[int]:
+def periods_of(connection: sqlite3.Connection, book: Book, records: Sequence[Record]) -> list[int]:
     """The Z number that each is in, 0 while it is in the open period: a closure is not older than what it holds, so those that count begin where the records do."""
     ended = [record for record in records if record.seq]
     if not ended:

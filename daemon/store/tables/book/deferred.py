@@ -56,10 +56,10 @@ def begin(connection: sqlite3.Connection, book: Book, sale_id: int, attempt_id: 
         raise NotWaiting
 
 
-def adopt(connection: sqlite3.Connection, book: Book, last: LastInvoice, record: Record) -> None:
-    """The machine turned out to have certified it, for a ledger that is gone."""
+def adopt(connection: sqlite3.Connection, book: Book, last: LastInvoice, record: Record) -> list[tuple[bytes, bytes]]:
+    """The machine turned out to have certified it, for a ledger that is gone. The hash of its key, and its fingerprint."""
     values = (record.id, record.ended_at, book.id, number_key(last.number), last.type, last.total)
-    connection.execute(_SQL["adopt"], values)
+    return connection.execute(_SQL["adopt"], values).fetchall()
 
 
 def follow(connection: sqlite3.Connection, record: Record) -> None:

@@ -11,7 +11,8 @@ UPDATE deferred SET state = 'begun', attempt_id = ? WHERE id = ? AND book_id IN 
 
 -- name: adopt
 UPDATE deferred SET state = 'certified', attempt_id = ?, ended_at = ?, payload = NULL
-WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND number_key = ? AND type = ? AND total_ttc = ? AND state IN ('waiting', 'doubtful');
+WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?) AND number_key = ? AND type = ? AND total_ttc = ? AND state IN ('waiting', 'doubtful')
+RETURNING key_hash, fingerprint;
 
 -- name: follow
 -- Not certified, it waits again; where an older ledger was put back, a person says so.

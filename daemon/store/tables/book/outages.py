@@ -82,6 +82,12 @@ def open_outage(connection: sqlite3.Connection, book: Book) -> Outage | None:
     return last if last is not None and last.is_open else None
 
 
+def out_since(connection: sqlite3.Connection, book: Book) -> int:
+    """When the outage that lasts began (ms); 0 where none does."""
+    lasting = open_outage(connection, book)
+    return lasting.since if lasting else 0
+
+
 def find_outage(connection: sqlite3.Connection, book: Book, number: int) -> Outage:
     """NotFound where the register has none of that number."""
     for outage in islice(_after(connection, book, number - 1), 1):

@@ -177,7 +177,8 @@ def _enter(
     word = Certified(last.code, last.time, state.ifu, counters)
     outcome = Outcome(word, invoice, last.total, at, reason=reason)
     record = attempts.certify(connection, book, attempt_id, outcome)
-    deferred.adopt(connection, book, last, record)
+    for key_hash, fingerprint in deferred.adopt(connection, book, last, record):
+        attempts.keep_key(connection, book, key_hash, fingerprint, at=at, attempt_id=attempt_id)
     return record
 
 

@@ -17,6 +17,9 @@ from daemon.store.maintenance import backup as module
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite import connection, migrations
+from daemon.store.tables.book.books import book_state
+from daemon.store.tables.events import event_span
+from daemon.store.tables.meta import read_meta
 
 
 @pytest.fixture
@@ -124,10 +127,10 @@ async def test_a_restored_ledger_knows_that_it_is_one(path: Path, copy: Path) ->
     assert verify(done.aside).records == 2
     async with opened(path) as store:
         till = await Till.of(store)
-        assert (await store.ledger.state(till.book)).counters == FiscalCounters(1, 1, 0)
+        assert (store.ledger.peek(book_state, till.book)).counters == FiscalCounters(1, 1, 0)
         assert restored_at(path) == START + 5
-        assert await store.retention.read_fact("restored_at") == str(START + 5)
-        assert (await store.events.span()).epoch == (START + 5) // 1000
+        assert store.retention.peek(read_meta, "restored_at") == str(START + 5)
+        assert (store.events.peek(event_span)).epoch == (START + 5) // 1000
         await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=till.at)
         assert restored_at(path) == 0
 

@@ -17,6 +17,8 @@ from daemon.core.ledger.book import Book
 from daemon.store import Store
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import attempts, uniqueness
+from daemon.store.tables.book.books import all_books, book_state
+from daemon.store.tables.book.closures import find_closure
 
 KILLS = 5
 PATIENCE = 60
@@ -62,7 +64,7 @@ async def test_what_was_acknowledged_survives_sigkill(tmp_path: Path, seed: int)
 
 
 async def check(store: Store, expected: list[list[str]]) -> None:
-    books = {book.nim: book for book in await store.journal.books()}
+    books = {book.nim: book for book in await store.journal.read(all_books)}
     for kind, nim, what, *more in expected:
         book = books[nim]
         if kind == "certified":
@@ -70,7 +72,7 @@ async def check(store: Store, expected: list[list[str]]) -> None:
             assert record is not None
             assert [record.code] == more
         elif kind == "closed":
-            assert [(await store.ledger.closure(book, int(what))).report_id] == more
+            assert [(await store.ledger.read(find_closure, book, int(what))).report_id] == more
         else:
             assert await is_stored(store, book, what)
     for book in books.values():
@@ -88,6 +90,6 @@ async def settle(store: Store, book: Book) -> list[Record]:
     unfinished = store.ledger.peek(attempts.unfinished, book)
     assert len(unfinished) <= 1
     for record in unfinished:
-        at = (await store.ledger.state(book)).last_at
+        at = (store.ledger.peek(book_state, book)).last_at
         await store.ledger.write(attempts.end, book, record.id, "abandoned", "the machine did not certify it", at=at)
     return unfinished

@@ -23,6 +23,7 @@ from daemon.core.report.journal import Page
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import attempts
 from daemon.store.tables.book.codec import unpack
+from daemon.store.tables.meta import read_damage
 from daemon.usecases.reports import journal, journal_files
 from daemon.usecases.reports.journal import Search, search
 
@@ -133,7 +134,7 @@ async def test_a_damaged_row_is_named_and_the_rest_of_the_journal_is_served(path
         (bad,) = [entry for entry in page.certifications if entry.state == "damaged"]
         assert (bad.seq, bad.invoice_number, bad.z_number) == (12, "S-12", 1)
         assert page.count == SALES + 2
-        assert [str(from_stored(found)) for found in store.retention.damage().entries] == [
+        assert [str(from_stored(found)) for found in store.retention.peek(read_damage).entries] == [
             f"{NIM} (live): entry 12 (invoice 'S-12') cannot be read"
         ]
         for form in (journal_files.as_csv, journal_files.as_jsonl):

@@ -19,6 +19,7 @@ from daemon.core.ledger.attempt import Attempt
 from daemon.core.ledger.deferred import DeferredSale
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import attempts, deferred
+from daemon.store.tables.book.entries import repair_time
 
 BY = Actor("user", "patron")
 ANOTHER = f"{NIM} (live): the sale '{{}}', to be certified later, is not the one of the chain"
@@ -110,7 +111,7 @@ async def test_a_repair_of_the_time_moves_what_waits(path: Path) -> None:
         till.at = right + 3653 * DAY
         await defer(till, "F-1")
         await defer(till, "F-2")
-        await store.decisions.repair_time(till.book, now=right + HOUR, ahead=3653 * DAY, reason="wrong year")
+        await store.decisions.write(repair_time, till.book, now=right + HOUR, ahead=3653 * DAY, reason="wrong year")
         sales = {sale.number: sale for sale in await store.ledger.read(deferred.open_sales, till.book, 0, 100)}
         assert [sales[number].sold_at - right for number in ("F-1", "F-2")] == [60_000, 120_000]
         assert [

@@ -17,6 +17,7 @@ from daemon.store import Store
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite import free_space
 from daemon.store.tables.book import attempts
+from daemon.store.tables.book.books import book_state
 
 PAGES_MIB = 256
 LIVE = Book(1, NIM, "live")
@@ -70,7 +71,7 @@ async def test_a_write_that_does_not_fit_is_undone_and_told(tmp_path: Path) -> N
         till = await Till.of(store)
         with pytest.raises(StorageFull):
             await sell_on(till, check=False)
-        sold = (await store.ledger.state(till.book)).last_seq
+        sold = (store.ledger.peek(book_state, till.book)).last_seq
         big = invoice("BIG", amounts=tuple(("B", at) for at in range(1, 1000)))
         for _ in range(3):
             with pytest.raises(StorageFull):
@@ -80,7 +81,7 @@ async def test_a_write_that_does_not_fit_is_undone_and_told(tmp_path: Path) -> N
         for record in store.ledger.peek(attempts.unfinished, till.book):
             await store.ledger.write(attempts.end, till.book, record.id, "abandoned", "full", at=till.at)
         await till.certify(big)
-        assert (await store.ledger.state(till.book)).last_seq >= sold
+        assert (store.ledger.peek(book_state, till.book)).last_seq >= sold
     assert verify(path).clean
 
 
@@ -198,14 +199,6 @@ async def test_a_disk_that_turns_read_only(small_disk: Path) -> None:
         remount("rw")
     async with opened(path) as store:
         await (await Till.of(store)).sell()
-
-
-async def test_a_full_disk_at_the_start_is_told(small_disk: Path) -> None:
-    """No ledger can be made there: one clear line with the path."""
-    write_ballast(small_disk, 0)
-    with pytest.raises((LedgerUnusable, StorageFull), match=str(small_disk)):
-        async with opened(small_disk / "ledger.sqlite3"):
-            pass
 
 
 async def test_a_failed_write_is_asked_about_until_one_succeeds(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from common.language.reasons import from_stored
 from daemon.core.ledger.book import BookState
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.lock import mark_path
+from daemon.store.tables.book.books import book_state, open_book
+from daemon.store.tables.meta import write_meta
 
 SALES = 6
 FRAME = 4096 + 24
@@ -73,7 +75,7 @@ def killed(left: Path, tmp_path: Path) -> Killed:
 
 async def state_of(path: Path) -> BookState:
     async with opened(path) as store:
-        return await store.ledger.state(await store.ledger.open_book(NIM, "live"))
+        return store.ledger.peek(book_state, await store.ledger.write(open_book, NIM, "live"))
 
 
 async def test_a_kill_loses_nothing_and_says_nothing(killed: Killed) -> None:
@@ -105,7 +107,7 @@ async def test_what_was_noticed_stays_until_an_operator_has_looked(killed: Kille
     """Over restarts, and over writes of commands."""
     killed.flip(32 + 24)
     async with opened(killed.path, opening="command") as store:
-        await store.retention.write_fact("colour", "blue")
+        await store.retention.write(write_meta, "colour", "blue")
     first = await state_of(killed.path)
     assert "write-ahead log is damaged" in from_stored(first.lost)
     assert "settle" in from_stored(first.lost)

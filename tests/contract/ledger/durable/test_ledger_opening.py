@@ -15,11 +15,14 @@ from support.ledgers.ledger import NIM, Till, invoice, opened, query, tamper
 
 from daemon.core.errors import LedgerUnusable, StorageError, StorageFull
 from daemon.store.maintenance import health
+from daemon.store.maintenance.housekeeping import measure
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite import migrations
-from daemon.store.sqlite.connection import open_to_read
 from daemon.store.sqlite.lock import LedgerLock
 from daemon.store.sqlite.migrations import Migration
+from daemon.store.tables.book.books import all_books, book_state, open_book
+from daemon.store.tables.journal import find_code
+from daemon.store.tables.keys import create_key
 from daemon.store.tables.meta import Damage
 
 
@@ -50,7 +53,7 @@ async def test_a_ledger_is_made_where_there_is_none(tmp_path: Path) -> None:
             lambda c: [c.execute(f"PRAGMA {p}").fetchone()[0] for p in ("journal_mode", "synchronous", "foreign_keys")]
         )
         assert pragmas == ["wal", 2, 1]
-        assert (await store.retention.size()).sqlite == sqlite3.sqlite_version
+        assert (store.retention.peek(measure)).sqlite == sqlite3.sqlite_version
     assert path.stat().st_mode & 0o007 == 0  # one look at a local file
 
 
@@ -59,7 +62,7 @@ async def test_everything_is_there_after_a_restart(path: Path) -> None:
     await fill(path)
     assert not path.with_name(path.name + "-wal").exists()
     async with opened(path) as store:
-        state = await store.ledger.state(await store.ledger.open_book(NIM, "live"))
+        state = store.ledger.peek(book_state, await store.ledger.write(open_book, NIM, "live"))
         assert (state.last_seq, state.z_number, state.last_number) == (4, 1, "S-4")
 
 
@@ -70,9 +73,9 @@ async def test_a_second_daemon_is_refused_by_name(path: Path) -> None:
         text = await refusal(path)
         assert await refusal(path, opening="command") == text
         async with opened(path, opening="read") as beside:
-            assert await beside.journal.books() == []
+            assert await beside.journal.read(all_books) == []
             with pytest.raises(StorageFull, match="read-only"):
-                await beside.api_keys.create(NIM, "live", "", at=1)
+                await beside.ledger.write(create_key, NIM, "live", "", at=1)
     assert str(os.getpid()) in text
     assert str(path) in text
     async with opened(path):
@@ -131,16 +134,6 @@ NEWER = [
 ]
 
 
-def test_who_only_reads_writes_nothing(path: Path) -> None:
-    """A copy, a check: whatever statement it runs."""
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE cat (name TEXT)")
-    with contextlib.closing(open_to_read(path)) as connection:
-        assert connection.execute("SELECT count(*) FROM cat").fetchone() == (0,)
-        with pytest.raises(sqlite3.OperationalError, match="readonly"):
-            connection.execute("INSERT INTO cat VALUES ('Minou')")
-
-
 def test_a_migration_is_applied_once_and_in_order(path: Path) -> None:
     """An older file gets what it lacks, a current one nothing."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
@@ -192,7 +185,7 @@ migrations.migrate(connection, steps)
     migration = await asyncio.create_subprocess_exec(sys.executable, "-c", script, path)
     assert await migration.wait() == -9
     async with opened(path) as store:
-        assert (await store.ledger.state(await store.ledger.open_book(NIM, "live"))).last_seq == 4
+        assert (store.ledger.peek(book_state, await store.ledger.write(open_book, NIM, "live"))).last_seq == 4
     assert query(path, "SELECT 1 FROM sqlite_schema WHERE name = 'cat'") == []
 
 
@@ -268,7 +261,7 @@ async def test_what_verify_finds_in_the_file_stops_certification_and_the_next_st
     """At night, beside the daemon: nothing is certified with it from then on. A clean `verify` ends that."""
     await fill(path)
     async with opened(path) as store:
-        book = await store.ledger.open_book(NIM, "live")
+        book = await store.ledger.write(open_book, NIM, "live")
         flipped = Damage(file=("file: row 3 missing from index certification_number",))
         await store.retention.note_damage(Damage(entries=("record 2 does not continue the chain",)))
         await store.ledger.check_free_space(book)
@@ -280,16 +273,6 @@ async def test_what_verify_finds_in_the_file_stops_certification_and_the_next_st
         await store.retention.note_verified(at=1)
     async with opened(path) as store:
         await store.ledger.check_free_space(book)
-
-
-async def test_a_large_ledger_is_checked_where_it_is_cheap(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond the size that can be read in a moment, the small tables and the ends of the chains are looked at."""
-    monkeypatch.setattr(health, "SMALL_BYTES", 0)
-    await fill(path)
-    async with opened(path):
-        pass
-    tamper(path, "UPDATE certification SET total_ttc = total_ttc + 1 WHERE seq = 4")
-    assert "record 4" in await refusal(path)
 
 
 @pytest.mark.parametrize(
@@ -313,18 +296,11 @@ async def test_damage_found_at_work_is_told_as_such(path: Path) -> None:
     """A page that goes bad while the daemon runs: LedgerUnusable, not a riddle of SQLite's."""
     await fill(path, count=200)
     async with opened(path) as store:
-        book = await store.ledger.open_book(NIM, "live")
+        book = await store.ledger.write(open_book, NIM, "live")
         [(first_page,)] = query(path, "SELECT rootpage FROM sqlite_schema WHERE name = 'certification_code'")
         damage(path, page=first_page)
         with pytest.raises(LedgerUnusable, match="damaged"):
-            await store.journal.by_code(book, "ABC")
-
-
-async def test_a_failed_start_leaves_nothing_open(path: Path) -> None:
-    """After a refusal the lock is free again (threads and descriptors are watched by the suite)."""
-    write_rubbish(path)
-    for _ in range(2):
-        assert "damaged" in await refusal(path)
+            await store.journal.read(find_code, book, "ABC")
 
 
 async def test_a_locked_ledger_is_waited_for_then_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -395,3 +371,13 @@ async def test_an_entry_at_the_end_is_looked_at_too(path: Path) -> None:
         await store.decisions.say_last_z(till.book, 3)
     tamper(path, "UPDATE entry SET body = CAST(replace(CAST(body AS TEXT), '3', '2') AS BLOB)")
     assert "entry 1" in await refusal(path)
+
+
+async def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """A folder that cannot be made, a path that is a folder: one clear line with the path in it."""
+    (tmp_path / "file").write_text("")
+    path = tmp_path / "file" / "ledger.sqlite3"
+    assert str(path) in await refusal(path)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    assert str(folder) in await refusal(folder)

@@ -22,6 +22,7 @@ from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite import disk_failure, high_water
 from daemon.store.sqlite.disk_failure import DiskFailure, disk_trouble, ending_on_failure, read_failures, storage_error
 from daemon.store.sqlite.lock import CommitMark
+from daemon.store.tables.book.books import book_state
 
 SOLD = 5
 
@@ -68,7 +69,7 @@ def sold(path: Path) -> int:
 
     async def look() -> int:
         async with opened(path) as store:
-            return (await store.ledger.state((await Till.of(store)).book)).last_seq
+            return (store.ledger.peek(book_state, (await Till.of(store)).book)).last_seq
 
     return asyncio.run(look())
 

@@ -15,6 +15,7 @@ from support.ledgers.ledger import MINUTE, NIM, Till, invoice, opened, query, ta
 from daemon.core.clock import HOUR
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.migrations import migrations
+from daemon.store.tables.book.entries import repair_time
 
 SPARE = "EL02000099-1"
 DIFFERS = f"the take-overs of {NIM[:-2]} by {SPARE[:-2]} are not those of the chain"
@@ -82,7 +83,7 @@ async def test_a_take_over_has_the_time_of_its_entry_also_after_a_repair(path: P
     async with opened(path) as store:
         first = (await Till.of(store)).book
         before = query(path, "SELECT began_at FROM take_over WHERE id = 2")[0][0]
-        await store.decisions.repair_time(first, now=before - HOUR // 2, ahead=HOUR, reason="a wrong clock")
+        await store.decisions.write(repair_time, first, now=before - HOUR // 2, ahead=HOUR, reason="a wrong clock")
     ((after,),) = query(path, "SELECT began_at FROM take_over WHERE id = 2")
     assert before - HOUR <= after <= before - HOUR // 2
     assert verify(path).problems == ()

@@ -19,7 +19,9 @@ from daemon.store.maintenance.backup import backup
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.migrations import migrations
 from daemon.store.tables.book import attempts
+from daemon.store.tables.book.books import book_state
 from daemon.store.tables.events import DEFAULT_LANES, EventWriter
+from daemon.store.tables.journal import find_code
 
 NUMBERS = ("A1", "a1", "É-2", "e\N{COMBINING ACUTE ACCENT}-2", "B7")
 STEP = next(step.number for step in migrations() if step.name == "exactly_once")
@@ -67,7 +69,7 @@ async def path(tmp_path: Path) -> Path:
     path = tmp_path / "ledger.sqlite3"
     await old_ledger(path)
     async with opened(path) as store:
-        assert (await store.ledger.state(Book(1, NIM, "live"))).seen is None
+        assert (store.ledger.peek(book_state, Book(1, NIM, "live"))).seen is None
     return path
 
 
@@ -83,7 +85,7 @@ async def test_each_keeps_its_place_and_none_comes_in(path: Path) -> None:
             with pytest.raises(DuplicateInvoice) as caught:
                 await till.begin(invoice(number))
             assert caught.value.record.number == first
-        found = await store.journal.by_code(till.book, code_of("A1"))
+        found = await store.journal.read(find_code, till.book, code_of("A1"))
         assert found is not None
         assert found.number == "A1"
         assert [r.number for r in await store.journal.page(till.book, Page(0, 1 << 62, part="1"))] == [

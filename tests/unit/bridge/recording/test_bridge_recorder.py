@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -63,24 +62,6 @@ def test_a_line_that_makes_no_sense_is_told_with_its_number() -> None:
     assert [event.data for event in found.events] == [b"A", b"D", b"\x01A"]
     assert [problem.line for problem in found.problems] == [3, 4, 6, 7, 8]
     assert found.problems[2].what == "a line has a time, one of > < #, and what moved"
-
-
-def test_a_time_that_was_moved_is_told() -> None:
-    """The line stays where it is; two at one time are in order."""
-    found = read(header({}) + "5000000 > A\n4000000 < B\n4000000 < C\n6000000 < D\n3000000 < E\n")
-    assert [event.data for event in found.events] == [b"A", b"B", b"C", b"D", b"E"]
-    assert [(problem.line, problem.what) for problem in found.problems] == [
-        (3, "the time goes back by 1.000000 s"),
-        (6, "the time goes back by 3.000000 s"),
-    ]
-
-
-def test_a_file_that_is_no_recording_is_told() -> None:
-    """By its first line, whether or not the others make sense."""
-    for text, lines in (("hello\n", [1, 1]), ("5 > A\n", [1]), ("5 > A\nhello\n", [1, 2]), ("", [1])):
-        problems = read(text).problems
-        assert [problem.line for problem in problems] == lines
-        assert "the first line of a recording begins with" in " ".join(problem.what for problem in problems)
 
 
 def test_what_goes_on_and_on_is_more_than_one_incident() -> None:
@@ -189,14 +170,6 @@ async def test_a_refusal_is_an_incident_and_a_cancellation_of_nothing_is_none(
     assert why in result_to_people
     assert not any("OUEDRAOGO" in text for text in result_to_people)
     link.close()
-
-
-def test_an_event_has_the_time_of_the_box() -> None:
-    """In microseconds since 1970."""
-    notes = recorder()
-    notes.sent(b"x")
-    (event,) = notes.take()
-    assert abs(event.at / 1e6 - time.time()) < 600
 
 
 def test_nobody_takes_them_and_the_oldest_go() -> None:

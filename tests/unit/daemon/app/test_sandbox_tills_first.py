@@ -15,6 +15,7 @@ from daemon.app.sandbox import REST, TillsFirst, sandbox_answers
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
 from daemon.store.store import Store
+from daemon.store.tables.book.books import book_state, open_book
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 NIM = "EL02000015-1"
@@ -68,13 +69,13 @@ async def test_the_sandboxes_writes_let_tills_pass(tmp_path: Path) -> None:
     store = await Store.open(tmp_path / "ledger.sqlite3", timezone=ZoneInfo("Africa/Ouagadougou"))
     try:
         ledger = store.sandbox_ledger(let_pass)
-        book = await ledger.open_book(NIM, "test")
+        book = await ledger.write(open_book, NIM, "test")
         assert len(passed) == 1
-        assert await ledger.state(book) == await store.ledger.state(book)
+        assert ledger.peek(book_state, book) == store.ledger.peek(book_state, book)
         assert len(passed) == 1
         await ledger.set_attention(book, "looked at", at=1)
         assert len(passed) == 2
-        assert (await store.ledger.state(book)).attention == "looked at"
+        assert (store.ledger.peek(book_state, book)).attention == "looked at"
     finally:
         await store.close()
 

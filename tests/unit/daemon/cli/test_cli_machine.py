@@ -8,6 +8,7 @@ from support.shop import Machine
 from bridge.port import open_port
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.tables.book import attempts
+from daemon.store.tables.book.books import book_state, open_book
 from daemon.store.tables.book.settlements import settlements
 
 OTHER = "EL02000016-1"
@@ -32,7 +33,7 @@ async def test_the_machines_and_what_the_ledger_knows(mcfd):
         till = await Till.of(store)
         await till.sell()
         await till.close()
-        await store.ledger.open_book(OTHER, "live")
+        await store.ledger.write(open_book, OTHER, "live")
     ours, other = mcfd.json("machine", "list")
     assert ours == {
         "nim": NIM,
@@ -56,7 +57,7 @@ async def test_the_machines_and_what_the_ledger_knows(mcfd):
 async def test_a_machine_in_attention_stands_out(mcfd):
     """What was found and the command that settles it stand below the list."""
     async with opened(mcfd.ledger) as store:
-        await store.ledger.set_attention(await store.ledger.open_book(NIM, "live"), "found this", at=1)
+        await store.ledger.set_attention(await store.ledger.write(open_book, NIM, "live"), "found this", at=1)
     assert mcfd.json("machine", "list")[0]["attention"] == "found this"
     assert f"{NIM}: found this\n  → mcfd machine settle {NIM}\n" in mcfd.ok("machine", "list")
 
@@ -66,7 +67,7 @@ async def test_a_spare_and_a_take_over_are_named(mcfd):
     with mcfd.config.open("a") as config:
         config.write(f'[[machine]]\nnim = "{OTHER}"\nport = "spare"\nspare_for = "{NIM}"\n')
     async with opened(mcfd.ledger) as store:
-        pair = [await store.ledger.open_book(nim, "live") for nim in (NIM, OTHER)]
+        pair = [await store.ledger.write(open_book, nim, "live") for nim in (NIM, OTHER)]
     assert f"\n{OTHER} is the spare of {NIM}\n" in mcfd.ok("machine", "list")
     first, spare = mcfd.json("machine", "list")
     assert (first["spare_for"], spare["spare_for"]) == (None, NIM)
@@ -153,9 +154,9 @@ async def disputed(mcfd):
 
 async def stored_attempt(mcfd: Command, number: str):
     async with opened(mcfd.ledger) as store:
-        book = await store.ledger.open_book(NIM, "live")
+        book = await store.ledger.write(open_book, NIM, "live")
         (settlement,) = await store.decisions.read(settlements, book)
-        return store.ledger.peek(attempts.find_number, book, number), await store.ledger.state(book), settlement
+        return store.ledger.peek(attempts.find_number, book, number), store.ledger.peek(book_state, book), settlement
 
 
 def settled_events(mcfd: Command) -> list[dict[str, str]]:

@@ -5,6 +5,7 @@ from support.cli.command import CONFIG, NIM, Command, audited
 from support.ledgers.ledger import Till, opened
 from support.receivers.hooks import Receiver
 
+from daemon.store.tables.book.books import open_book
 from daemon.upstream.options import PrivateKey, read_keys
 
 UPSTREAM = '[upstream]\nkind = "https"\nurl = "https://hq.example"\nsecret_file = "s"\n'
@@ -22,7 +23,7 @@ async def mcfd(tmp_path):
         await store.outbox.mark_sent(first.id, at=till.at)
         await store.outbox.park(second.id, "HTTP 400", at=till.at)
         await store.outbox.mark_failed(third.id, "HTTP 503", at=till.at + 1000, next_at=0)
-        test = await store.ledger.open_book(NIM, "test")
+        test = await store.ledger.write(open_book, NIM, "test")
         await Till(store, test).close()
     return command
 

@@ -11,6 +11,7 @@ from support.ledgers.ledger import opened
 from support.shop import BIN
 
 from common.passwords import fits
+from daemon.store.tables.people import find_person
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ async def test_a_person_from_first_to_last(mcfd):
     assert (again.returncode, again.stderr) == (1, "mcfd: awa exists already\n")
     assert mcfd.run("users", "passwd", "awa", "--password-stdin", stdin="riz et haricots\n").returncode == 0
     async with opened(mcfd.ledger) as store:
-        found = store.people.find("awa")
+        found = store.ledger.peek(find_person, "awa")
         assert found is not None
         assert fits("riz et haricots", found[1])
     mcfd.ok("users", "disable", "awa")

@@ -13,6 +13,7 @@ from support.tools import folder_for_all
 
 from daemon.core.clock import DAY
 from daemon.doctor.ledger import check_away
+from daemon.store.tables.people import create_person
 from daemon.whole_box.sealed import new_identity
 from daemon.whole_box.sealed import opened as unsealed
 
@@ -41,7 +42,7 @@ async def box(tmp_path: Path) -> Command:
         for _ in range(2):
             await till.sell()
             await till.close()
-        await store.people.create("awa", "manager", "un mot de passe", at=till.at)
+        await store.ledger.write(create_person, "awa", "manager", "un mot de passe", at=till.at)
     box.ok("tls", "init")
     return box
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 from support.shop import wait_for
 
 from bridge.recording.recording import RECEIVED, SENT, LineEvent, read
-from daemon.recording.writer import MOST_INCIDENTS, LineFiles, RecordingPlace, listed, path_of, segments
+from daemon.recording.writer import MOST_INCIDENTS, LineFiles, RecordingPlace, Recordings, listed, path_of, segments
 
 ABOUT = {"nim": "EL02000015-1"}
 MINUTE = 60_000_000
@@ -147,3 +148,19 @@ def test_a_kill_loses_at_most_a_second(tmp_path) -> None:
         noted = [int(line) for line in process.stdout.read().split(b"\n")[:-1]]
     last = int(read(ring_text(tmp_path)).events[-1].data)
     assert 0 <= noted[-1] - last < 1_000_000_000
+
+
+async def test_what_is_odd_is_written_at_once_and_the_rest_within_the_second(tmp_path) -> None:
+    """Nobody waits for it: the recorder's own calls return before anything is on the disk."""
+    recordings = Recordings()
+    recorder = recordings.open(place(tmp_path / "line"))
+    began = time.monotonic()
+    recorder.sent(b"first")
+    await asyncio.to_thread(wait_for, lambda: "first" in ring_text(tmp_path / "line"), "the first second")
+    assert time.monotonic() - began > 0.5
+    name = recorder.odd("retry: silence")
+    await asyncio.to_thread(wait_for, path_of(tmp_path / "line", name).exists, "the incident")
+    recorder.sent(b"last")
+    await recordings.close()
+    found = read(path_of(tmp_path / "line", name).read_text())
+    assert [event.data for event in found.events] == [b"first", b"retry: silence", b"last"]

@@ -61,3 +61,15 @@ def test_commands_and_fields_have_their_names_and_gaps_are_in_milliseconds() -> 
 def test_what_is_wrong_with_a_frame_is_told(data, expected) -> None:
     """In words, beside the bytes."""
     assert expected in lines((0, RECEIVED, data))[0]
+
+
+def test_a_credit_note_and_an_item_have_their_own_fields() -> None:
+    """Nine fields instead of seven; parts between tabs."""
+    found = lines(
+        (0, SENT, naive_encode(0x21, 0xC0, b"1,Awa,IFU,FA,COR,EL02000015-1-7,TTC,1,F-9")),
+        (1, SENT, naive_encode(0x22, 0x31, b"Riz\nR25\tLOCBIE,B18.00%15000\t15000.00*1.000")),
+        (2, SENT, naive_encode(0x23, 0x38, b"C")),
+    )
+    assert "NATURE=COR  REF=EL02000015-1-7  PMODE=TTC" in found[0]
+    assert "NAME=Riz\\nR25  TAX=LOCBIE,B18.00%15000  PRICE=15000.00*1.000" in found[1]
+    assert "cancel the open invoice" in found[2]

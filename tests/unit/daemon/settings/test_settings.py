@@ -124,6 +124,10 @@ def test_relative_paths_start_at_the_file(tmp_path, monkeypatch):
         ),
         ("[reports.payment_labels]\nE = 3\n" + MACHINE, "reports.payment_labels[...]: "),
         ('[server]\nhost = "0.0.0.0"\n' + MACHINE, 'server.host: "0.0.0.0" can be reached from the network'),
+        *(
+            (f'[server]\nallow_plain_lan = true\nhost = "{host}"\n' + MACHINE, f'server.host: "{host}" is neither')
+            for host in ("0.0.0.0 ssl", "box..lan", "x" * 64, "bo\u00eete.lan")
+        ),
         ('[server]\nhost = "box.lan"\n' + MACHINE, 'server.host: "box.lan" can be reached from the network'),
         ('[server]\ntls_cert = "c"\n' + MACHINE, "server.tls_cert: goes with tls_key, which is missing"),
         ('[server]\ntls_key = "c"\n' + MACHINE, "server.tls_key: goes with tls_cert, which is missing"),

@@ -9,8 +9,11 @@ import pytest
 from support.ledgers.ledger import START, Till, invoice, opened, query, tamper
 
 from daemon.store import Store
-from daemon.store.outbox import Resettled
+from daemon.store.outbox import Resettled, resettle
 from daemon.store.tables.book import attempts
+from daemon.store.tables.book.closures import periods_of
+from daemon.store.tables.events import events_after, find_event, last_event_at
+from daemon.store.tables.meta import read_meta, write_meta
 
 HOOK = "https://till.example/events"
 LANES = {"upstream": frozenset({"closure.created"}), HOOK: frozenset({"cert.issued", "mcf.attention", "mcf.connected"})}
@@ -35,7 +38,7 @@ async def test_a_notice_refers_to_what_lasts(store: Store) -> None:
     await till.close()
     sale, attention = await store.outbox_for(HOOK).waiting_events(till.book, 10)
     assert (sale.type, sale.ref_id) == ("cert.issued", record.id)
-    event = await store.events.find(till.book, attention.ref_id)
+    event = store.events.peek(find_event, till.book, attention.ref_id)
     assert event is not None
     assert (event.type, event.detail) == ("mcf.attention", "another machine")
 
@@ -47,7 +50,7 @@ async def test_live_only_means_no_sandbox(store: Store, path: Path) -> None:
     await sandbox.close()
     assert await store.outbox_for(HOOK).waiting_events(sandbox.book, 10) == []
     assert query(path, "SELECT destination FROM outbox") == [("upstream",)]
-    assert len(await store.events.after(sandbox.book, 0)) == 2
+    assert len(store.events.peek(events_after, sandbox.book, 0)) == 2
 
 
 async def test_destinations_change_while_it_runs(store: Store) -> None:
@@ -71,8 +74,8 @@ async def test_what_waits_for_nobody_is_forgotten(store: Store, path: Path) -> N
     till = await Till.of(store)
     await till.sell()
     await till.close()
-    assert await store.retention.resettle({HOOK: "https://till.example"}) == Resettled(0, 0)
-    assert await store.retention.resettle({}) == Resettled(0, 1)
+    assert await store.retention.write(resettle, {HOOK: "https://till.example"}) == Resettled(0, 0)
+    assert await store.retention.write(resettle, {}) == Resettled(0, 1)
     assert query(path, "SELECT destination FROM outbox") == [("upstream",)]
 
 
@@ -87,7 +90,7 @@ async def test_a_webhook_that_moves_keeps_what_waits(store: Store, path: Path) -
         ({"till-1": "https://till.example/x/", "new": "https://new.example"}, 1),
         ({"new": "https://new.example", "till-1": "https://elsewhere.example"}, 0),
     ):
-        assert await store.retention.resettle(webhooks) == Resettled(moved, 0)
+        assert await store.retention.write(resettle, webhooks) == Resettled(moved, 0)
         assert query(path, "SELECT destination FROM outbox") == [(next(iter(set(webhooks) - {"new"})),)]
 
 
@@ -95,19 +98,19 @@ async def test_two_webhooks_that_change_names(store: Store, path: Path) -> None:
     """Neither gets the other's events."""
     till = await Till.of(store)
     await till.sell()
-    await store.retention.resettle({HOOK: "https://a.example", "b": "https://b.example"})
-    await store.retention.resettle({HOOK: "https://b.example", "b": "https://a.example"})
+    await store.retention.write(resettle, {HOOK: "https://a.example", "b": "https://b.example"})
+    await store.retention.write(resettle, {HOOK: "https://b.example", "b": "https://a.example"})
     assert query(path, "SELECT destination FROM outbox") == [(HOOK,)]  # by its name: that is what a name is for
 
 
 async def test_when_something_was_last_told(store: Store) -> None:
     """By type and book; 0 for never."""
     till, other = await Till.of(store), await Till.of(store, mode="test")
-    assert await store.events.last_at(till.book, "taxserver.alert") == 0
+    assert store.events.peek(last_event_at, till.book, "taxserver.alert") == 0
     await store.events.add(till.book, "taxserver.alert", at=START, detail="8")
     await store.events.add(till.book, "mcf.connected", at=START + 5)
-    assert await store.events.last_at(till.book, "taxserver.alert") == START
-    assert await store.events.last_at(other.book, "taxserver.alert") == 0
+    assert store.events.peek(last_event_at, till.book, "taxserver.alert") == START
+    assert store.events.peek(last_event_at, other.book, "taxserver.alert") == 0
 
 
 async def test_when_something_was_so_for_the_last_time(path: Path) -> None:
@@ -119,10 +122,10 @@ async def test_when_something_was_so_for_the_last_time(path: Path) -> None:
             if at:
                 await retention.note_verified(at=at)
                 await retention.note_away(at=at + 7)
-                await retention.write_fact("box", f"seen at {at}")
+                await retention.write(write_meta, "box", f"seen at {at}")
         async with opened(path) as store:
             retention = store.retention
-            result = (await retention.verified_at(), await retention.away_at(), await retention.read_fact("box"))
+            result = (await retention.verified_at(), await retention.away_at(), retention.peek(read_meta, "box"))
         assert result == ((at, at + 7, f"seen at {at}") if at else (0, 0, ""))
 
 
@@ -136,10 +139,10 @@ async def test_the_z_of_each_record(store: Store) -> None:
         await till.close()
     records += [await till.sell(), await till.fail(invoice("R-1"))]
     expected = [1, 1, 1, 4, 4, 5, 0, 0]
-    assert await store.journal.periods(till.book, records) == expected
-    assert await store.journal.periods(till.book, records[::-1]) == expected[::-1]
-    assert await store.journal.periods(till.book, records[3:5]) == [4, 4]
+    assert await store.journal.read(periods_of, till.book, records) == expected
+    assert await store.journal.read(periods_of, till.book, records[::-1]) == expected[::-1]
+    assert await store.journal.read(periods_of, till.book, records[3:5]) == [4, 4]
     begun = store.ledger.peek(attempts.find_record, till.book, await till.begin(invoice("B-1")))
-    assert await store.journal.periods(till.book, [begun]) == [0]
-    assert await store.journal.periods(till.book, [begun, records[0], begun]) == [0, 1, 0]
-    assert await store.journal.periods(till.book, []) == []
+    assert await store.journal.read(periods_of, till.book, [begun]) == [0]
+    assert await store.journal.read(periods_of, till.book, [begun, records[0], begun]) == [0, 1, 0]
+    assert await store.journal.read(periods_of, till.book, []) == []

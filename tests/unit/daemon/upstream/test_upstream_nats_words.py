@@ -205,3 +205,14 @@ def test_damaged_credentials_stop_the_start(tmp_path: Path) -> None:
     (tmp_path / "box.creds").write_text("nothing")
     with pytest.raises(BadOptions, match=r"^upstream\.credentials_file .*box\.creds: no NATS credentials in it$"):
         jetstream.open_receiver(Options(url="nats://127.0.0.1:1", credentials_file=tmp_path / "box.creds"))
+
+
+async def test_credentials_that_are_damaged_later(tmp_path: Path) -> None:
+    """A closure is tried again, since the file is mended some day; whoever tries out the configuration hears that it is the file."""
+    file = tmp_path / "box.creds"
+    file.write_text("SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY")
+    receiver = jetstream.open_receiver(Options(url="nats://127.0.0.1:1", credentials_file=file))
+    file.write_text("nothing")
+    text = f"upstream.credentials_file {file}: no NATS credentials in it"
+    assert await deliver(receiver) == Again(text)
+    assert await receiver.trial(b"{}", event_id="0b9f", nim=NIM) == DeliveryRefused(text)

@@ -115,3 +115,9 @@ async def test_an_authority_that_cannot_be_read(tmp_path, key, kind):
         with pytest.raises(BadOptions, match=rf"upstream\.tls_ca .*/{name}: {why}"):
             open_receiver(kind, Options(url=url, key_files=key, tls_ca=tmp_path / name))
     await open_receiver(kind, Options(url=url, key_files=key, tls_ca=Authority(tmp_path).path)).aclose()
+
+
+async def test_unknown_kind():
+    """A kind that is not in the table is named together with those that are."""
+    with pytest.raises(BadOptions, match="'kafka' is none of https, nats"):
+        open_receiver("kafka", Options(url="kafka://hq.example"))

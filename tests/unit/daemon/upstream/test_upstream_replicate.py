@@ -7,15 +7,17 @@ import random
 
 import pytest
 from structlog.testing import capture_logs
-from support.ledgers.outbox import START, MemoryOutbox
+from support.ledgers.outbox import START, LedgerOutbox
 from support.receivers.headquarters import until
 
+from common.language.reasons import from_stored
 from daemon.core.delivery import Again, Delivered, DeliveryRefused
 from daemon.core.errors import StorageFull
 from daemon.usecases.delivery.replicate import DAY_MS, HOUR_MS, LONGEST_RETRY_AFTER, WIDEST_SPREAD, Backoff, Replicator
 
 NIM, OTHER = "EL02000015-1", "EL02000016-1"
 SEED = 15
+ENDS = ("closure.delivered", "closure.parked")
 
 
 class Scripted:
@@ -40,14 +42,20 @@ class Scripted:
         """Nothing is open."""
 
 
+@pytest.fixture
+async def ledger(tmp_path):
+    async with LedgerOutbox.open(tmp_path / "mcfd.sqlite3") as opened:
+        yield opened
+
+
 class Rig:
-    def __init__(self, outbox, receiver, **options):
-        self.outbox = outbox
+    def __init__(self, ledger, receiver, **options):
+        self.ledger = ledger
         self.receiver = receiver
         self.naps = []
         self.now = START
         self.replicator = Replicator(
-            outbox,
+            options.pop("outbox", ledger.outbox),
             receiver,
             options.pop("compose", lambda entry: str(entry.z_number).encode()),
             clock=lambda: self.now,
@@ -70,15 +78,11 @@ class Rig:
             await asyncio.gather(task, return_exceptions=True)
 
     async def drain(self):
+        """Until all that waits now has had its end, which the log tells last."""
+        count = self.ledger.states().count("waiting")
         with capture_logs() as logs:
-            await self.until(lambda: not any(row.state == "waiting" for row in self.outbox.rows.values()))
+            await self.until(lambda: sum(line["event"] in ENDS for line in logs) == count)
         return logs
-
-
-def waiting(nim=NIM, count=1, mode="live"):
-    outbox = MemoryOutbox()
-    outbox.add(nim, count, mode)
-    return outbox
 
 
 def test_backoff_doubles_up_to_the_most():
@@ -116,75 +120,78 @@ def test_retry_after_is_honoured(query, least, most):
     assert waits == [least, most]
 
 
-async def test_retry_after_is_slept_and_noted():
+async def test_retry_after_is_slept_and_noted(ledger):
     """Retry-After becomes the nap, and the outbox shows until when."""
     receiver = Scripted(answers=[Again("busy", retry_after=120.0)])
-    rig = Rig(waiting(), receiver)
+    await ledger.add(NIM)
+    rig = Rig(ledger, receiver)
     await rig.drain()
     assert rig.naps == [240]
-    row = rig.outbox.rows[1]
-    assert (row.tries, row.error, row.next_at) == (1, "busy", START + 240_000)
+    (row,) = ledger.rows()
+    assert (row["tries"], row["last_error"], row["next_at"]) == (2, "busy", START + 240_000)
 
 
-async def test_refused_is_parked_and_passed():
+async def test_refused_is_parked_and_passed(ledger):
     """A refused closure is parked with its reason, and those behind it go at once."""
     receiver = Scripted(answers=[Delivered(), DeliveryRefused("unknown shop")])
-    rig = Rig(waiting(count=3), receiver)
+    await ledger.add(NIM, 3)
+    rig = Rig(ledger, receiver)
     logs = await rig.drain()
     assert receiver.taken == [(NIM, 1), (NIM, 3)]
-    assert rig.outbox.states() == ["sent", "parked", "sent"]
+    assert ledger.states() == ["sent", "parked", "sent"]
     assert rig.naps == []
     (parked,) = [line for line in logs if line["event"] == "closure.parked"]
     assert (parked["nim"], parked["z_number"], parked["error"]) == (NIM, 2, "unknown shop")
 
 
-async def test_what_was_refused_is_offered_again_after_a_restart():
+async def test_what_was_refused_is_offered_again_after_a_restart(ledger):
     """Somebody has looked at it: each start and each reload offers all that is parked once, and once only."""
-    outbox = waiting(count=2)
-    await Rig(outbox, Scripted(answers=[DeliveryRefused("unknown shop"), DeliveryRefused("unknown shop")])).drain()
-    assert outbox.states() == ["parked", "parked"]
+    await ledger.add(NIM, 2)
+    await Rig(ledger, Scripted(answers=[DeliveryRefused("unknown shop"), DeliveryRefused("unknown shop")])).drain()
+    assert ledger.states() == ["parked", "parked"]
     receiver = Scripted(answers=[DeliveryRefused("still unknown"), Delivered()])
-    rig = Rig(outbox, receiver)
-    await rig.until(lambda: outbox.states() == ["parked", "sent"])
+    rig = Rig(ledger, receiver)
+    await rig.until(lambda: ledger.states() == ["parked", "sent"])
     assert receiver.taken == [(NIM, 2)]
 
 
-async def test_what_was_refused_is_offered_again_after_a_delivery():
+async def test_what_was_refused_is_offered_again_after_a_delivery(ledger):
     """When later ones are taken, what was wrong over there may be right again: it is offered anew, an hour later at the soonest."""
-    outbox = waiting(count=2)
+    await ledger.add(NIM, 2)
     receiver = Scripted(answers=[DeliveryRefused("a fault over there")])
-    rig = Rig(outbox, receiver)
+    rig = Rig(ledger, receiver)
     task = asyncio.create_task(rig.replicator.run())
 
     async def after(pause, expected):
         rig.now += pause
-        outbox.add(NIM, 1)
+        await ledger.add(NIM)
         rig.replicator.wake(NIM, "live")
-        await until(lambda: [number for _, number in receiver.taken] == expected, deadline=30, every=0)
+        await until(lambda: ledger.states().count("sent") == len(expected), deadline=30, every=0)
+        assert sorted(number for _, number in receiver.taken) == expected
 
     try:
-        await until(lambda: outbox.states() == ["parked", "sent"], deadline=30, every=0)
+        await until(lambda: ledger.states() == ["parked", "sent"], deadline=30, every=0)
         await after(HOUR_MS // 2, [2, 3])
-        assert outbox.states() == ["parked", "sent", "sent"]
-        await after(HOUR_MS, [2, 3, 4, 1])
+        assert ledger.states() == ["parked", "sent", "sent"]
+        await after(HOUR_MS, [1, 2, 3, 4])
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-    assert outbox.states() == ["sent"] * 4
+    assert ledger.states() == ["sent"] * 4
 
 
-async def test_a_try_knows_when_its_event_was_made():
+async def test_a_try_knows_when_its_event_was_made(ledger):
     """And whether it was delivered before: a clock without a date signs no 1970, a replay is no repetition."""
-    outbox = waiting()
+    await ledger.add(NIM)
     receiver = Scripted()
-    await Rig(outbox, receiver).drain()
-    await outbox.replay(nim=None, from_z=1)
-    await Rig(outbox, receiver).drain()
-    created_at = outbox.rows[1].entry.created_at
+    await Rig(ledger, receiver).drain()
+    await ledger.outbox.replay(nim=None, from_z=1, at=START)
+    await Rig(ledger, receiver).drain()
+    created_at = START + DAY_MS
     assert receiver.reports == [(created_at, 0), (created_at, START)]
 
 
-async def test_a_damaged_row_is_parked():
+async def test_a_damaged_row_is_parked(ledger):
     """A row that no event can be made of is parked; it holds up nobody."""
 
     def compose(entry):
@@ -193,86 +200,91 @@ async def test_a_damaged_row_is_parked():
         return str(entry.z_number).encode()
 
     receiver = Scripted()
-    rig = Rig(waiting(count=2), receiver, compose=compose)
+    await ledger.add(NIM, 2)
+    rig = Rig(ledger, receiver, compose=compose)
     await rig.drain()
     assert receiver.taken == [(NIM, 2)]
-    assert rig.outbox.rows[1].error == "no event can be made of it: no JSON"
+    assert str(from_stored(ledger.rows()[0]["last_error"])) == "no event can be made of it: no JSON"
 
 
-async def test_the_sandbox_stays_at_home():
+async def test_the_sandbox_stays_at_home(ledger):
     """Closures of the sandbox are sent only where that is configured, and then in an order of their own."""
-    outbox = waiting(count=1)
-    outbox.add(NIM, 2, mode="test")
+    await ledger.add(NIM)
+    await ledger.add(NIM, 2, mode="test")
     receiver = Scripted()
-    rig = Rig(outbox, receiver)
-    await rig.until(lambda: outbox.states() == ["sent", "waiting", "waiting"])
-    await Rig(outbox, receiver, sandbox=True).drain()
+    rig = Rig(ledger, receiver)
+    await rig.until(lambda: ledger.states() == ["sent", "waiting", "waiting"])
+    await Rig(ledger, receiver, sandbox=True).drain()
     assert receiver.taken == [(NIM, 1), (NIM, 1), (NIM, 2)]
 
 
-async def test_a_fault_of_the_receiver_is_survived():
+async def test_a_fault_of_the_receiver_is_survived(ledger):
     """An adapter that raises what it should not is logged and tried again, as slowly as any failure."""
     receiver = Scripted(answers=[RuntimeError("bug"), RuntimeError("bug")])
-    rig = Rig(waiting(), receiver)
+    await ledger.add(NIM)
+    rig = Rig(ledger, receiver)
     logs = await rig.drain()
     assert rig.naps == [1, 2]
     assert [line["event"] for line in logs].count("replication.failed") == 2
 
 
-class FullDisk(MemoryOutbox):
+class FullDisk:
     """Twice nothing can be written, and once nothing can be read."""
 
-    faults = 2
-    blind = True
+    def __init__(self, outbox):
+        self.outbox = outbox
+        self.faults, self.blind = 2, True
+
+    def __getattr__(self, name):
+        return getattr(self.outbox, name)
 
     async def mark_sent(self, outgoing_id, *, at):
         if self.faults:
             self.faults -= 1
             raise StorageFull("no room")
-        await super().mark_sent(outgoing_id, at=at)
+        await self.outbox.mark_sent(outgoing_id, at=at)
 
     async def backlog(self):
         if self.blind:
             self.blind = False
             raise StorageFull("no room")
-        return await super().backlog()
+        return await self.outbox.backlog()
 
 
-async def test_a_full_disk_is_survived(monkeypatch):
+async def test_a_full_disk_is_survived(ledger, monkeypatch):
     """What cannot be noted as sent is sent again when the disk is back; nothing is lost, nothing is overtaken."""
     monkeypatch.setattr("daemon.usecases.delivery.replicate.BOOKKEEPING", 0.0)
-    outbox = FullDisk()
-    outbox.add(NIM, 2)
+    await ledger.add(NIM, 2)
     receiver = Scripted()
-    await Rig(outbox, receiver).drain()
+    await Rig(ledger, receiver, outbox=FullDisk(ledger.outbox)).drain()
     assert receiver.taken == [(NIM, 1), (NIM, 1), (NIM, 1), (NIM, 2)]
 
 
-async def test_trouble_is_told_once():
+async def test_trouble_is_told_once(ledger):
     """Ten failures of one trouble are one line, with the closure and the reason; its end is a line too."""
     receiver = Scripted(answers=[Again("no route to host")] * 10)
-    logs = await Rig(waiting(), receiver).drain()
+    await ledger.add(NIM)
+    logs = await Rig(ledger, receiver).drain()
     postponed = [line for line in logs if line["event"] == "closure.postponed"]
     assert [(line["nim"], line["z_number"], line["error"]) for line in postponed] == [(NIM, 1, "no route to host")]
     (delivered,) = [line for line in logs if line["event"] == "closure.delivered"]
     assert delivered["tries"] == 11
 
 
-class Counted(MemoryOutbox):
-    looks = 0
-
-    async def backlog(self):
-        self.looks += 1
-        return await super().backlog()
-
-
-async def test_an_hour_and_a_day_behind(monkeypatch):
+async def test_an_hour_and_a_day_behind(ledger, monkeypatch):
     """The logs say when the oldest waiting closure passes an hour, and then a day: once each, and anew after a recovery."""
     monkeypatch.setattr("daemon.usecases.delivery.replicate.BOOKKEEPING", 0.0)
-    outbox = Counted()
-    outbox.add(NIM)
-    row = outbox.rows[1]
-    rig = Rig(outbox, Scripted(answers=[Again("down")] * 1_000_000))
+    await ledger.add(NIM)
+    (entry,) = await ledger.outbox.waiting(NIM, "live", 1)
+    backlog, looks = ledger.outbox.backlog, 0
+
+    async def counted():
+        nonlocal looks
+        looks += 1
+        return await backlog()
+
+    monkeypatch.setattr(ledger.outbox, "backlog", counted)
+    rig = Rig(ledger, Scripted(answers=[Again("down")] * 1_000_000))
 
     async def hold(seconds):
         await asyncio.Event().wait()
@@ -281,17 +293,17 @@ async def test_an_hour_and_a_day_behind(monkeypatch):
     task = asyncio.create_task(rig.replicator.run())
 
     async def reports(age):
-        rig.now = row.entry.created_at + age
-        looks = outbox.looks
+        rig.now = entry.created_at + age
+        before = looks
         with capture_logs() as logs:
-            await until(lambda: outbox.looks >= looks + 4, deadline=30, every=0)
+            await until(lambda: looks >= before + 4, deadline=30, every=0)
         return [line["oldest_hours"] for line in logs if line["event"] == "closure.behind"]
 
     ages = (0, HOUR_MS - 1, HOUR_MS, 2 * HOUR_MS, DAY_MS - 1, DAY_MS, 9 * DAY_MS)
     assert [await reports(age) for age in ages] == [[], [], [1], [], [], [24], []]
-    row.state = "sent"
+    await ledger.outbox.mark_sent(entry.id, at=START)
     assert await reports(DAY_MS) == []
-    row.state = "waiting"
+    await ledger.outbox.replay(nim=None, from_z=1, at=START)
     assert await reports(HOUR_MS) == [1]
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

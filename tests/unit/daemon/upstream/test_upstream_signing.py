@@ -138,3 +138,9 @@ def test_keys_do_not_show_in_a_repr():
         numbers = str(list(secret[:6]))[1:-1]
         for form in (repr(secret[:6])[2:-1], secret[:6].hex(), base64.b64encode(secret[:6]).decode(), numbers):
             assert form not in result
+
+
+def test_a_missing_key_file(tmp_path):
+    """A file that is not there is named."""
+    with pytest.raises(BadOptions, match="No such file"):
+        read_keys([tmp_path / "upstream.secret"])

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-from support.simulator.simulator_till import FakeClock, certification, events
+from support.simulator.simulator_till import FakeClock, events
 
 from bridge.frame import MachineReply, Request, encode
 from simulator.line.faults import FaultPlan
-from simulator.line.memory_port import MemoryPort, PortLost
+from simulator.line.memory_port import MemoryPort
 from simulator.line.session import LineSession
 from simulator.machine.machine import SimulatedMachine
 from simulator.machine.options import SimulatorOptions
@@ -34,17 +33,6 @@ def new_session(spec: str = "", **how: object) -> LineSession:
     return LineSession(SimulatedMachine(SimulatorOptions(), FakeClock()), plan=FaultPlan(spec), **how)
 
 
-async def test_an_invoice_in_memory():
-    """Write a request, get its reply from the loop, never from inside write."""
-    client = Client(new_session())
-    for seq, (command, text) in enumerate(certification("F-1"), 0x20):
-        client.port.write(encode(Request(seq, command, text.encode())))
-        assert client.got.empty()
-        reply = events(await asyncio.wait_for(client.got.get(), DEADLINE))[0]
-    assert reply.data.startswith(b"1,1,FV,")
-    client.port.close()
-
-
 async def test_nothing_comes_after_close():
     """Neither what was on its way nor what was still being worked on."""
     client = Client(new_session(think=0.01))
@@ -54,22 +42,6 @@ async def test_nothing_comes_after_close():
     await asyncio.sleep(0.03)
     assert client.got.empty()
     assert not client.lost.done()
-
-
-async def test_unplug_is_told_and_a_new_port_finds_the_same_machine():
-    """The port is lost once; while unplugged no port is to be had; then the machine is there with its invoice."""
-    session = new_session("unplug:0.05@33h#1")
-    client = Client(session)
-    for seq, (command, text) in enumerate(certification("F-1")[:3], 0x20):
-        await client.ask(seq, command, text)
-    client.port.write(encode(Request(0x23, 0x33)))
-    assert isinstance(await asyncio.wait_for(client.lost, DEADLINE), PortLost)
-    with pytest.raises(PortLost):
-        MemoryPort(session)
-    session.plug()
-    again = Client(session)
-    assert (await again.ask(0x23, 0x33)).data.startswith(b"15000,")
-    again.port.close()
 
 
 async def test_a_command_leaves_the_loop_to_others_first():

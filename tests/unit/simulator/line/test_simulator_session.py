@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from support.simulator.simulator_till import FakeClock, Wire, certification, events, is_nak, is_syn
+from support.simulator.simulator_till import FakeClock, Wire, events, is_nak, is_syn
 
 from bridge.frame import MachineReply, Request, encode
-from simulator.line.session import LineSession, Paused, Point, Unplugged
+from simulator.line.session import LineSession
 from simulator.machine.machine import SimulatedMachine
 from simulator.machine.options import SimulatorOptions
 
@@ -90,60 +90,6 @@ def test_commands_are_executed_one_after_the_other():
     wire.put(encode(Request(0x20, 0xC1)) + encode(Request(0x21, 0xC2)))
     wire.look(after=0.2)
     assert [round(output.at - start, 6) for output in wire.outputs] == [0.05, 0.1]
-
-
-def test_memory_is_kept_before_the_answer_leaves():
-    """`keep` is called after the command and before its answer is to be had."""
-    seen: list[int] = []
-    machine = SimulatedMachine(SimulatorOptions(), FakeClock())
-    session = LineSession(machine, keep=lambda: seen.append(machine.fiscal.tc))
-    wire = Wire(session)
-    for seq, (command, text) in enumerate(certification("F-1"), 0x20):
-        session.receive(encode(Request(seq, command, text.encode())), wire.now)
-        outputs = session.poll(wire.now)
-        assert len(seen) == seq - 0x1F
-        assert len(outputs) == 1
-    assert seen[-1] == 1
-
-
-@pytest.mark.parametrize(
-    ("point", "executed", "answered"),
-    [
-        (Point(6, "before", "in"), 0, False),
-        (Point(6, "after", "in"), 1, False),
-        (Point(6, "before", "out"), 1, False),
-        (Point(6, "after", "out"), 1, True),
-    ],
-)
-def test_it_holds_at_a_pause_point(point, executed, answered):
-    """Four points around each frame: nothing goes on until resume, and then everything does."""
-    wire = Wire()
-    for seq, (command, text) in enumerate(certification("F-1")[:-1], 0x20):
-        wire.text(seq, command, text)
-    wire.session.pause_at(point)
-    found = wire.send(0x25, 0x38, "15000.00")
-    assert (tc_of(wire), bool(found)) == (executed, answered)
-    assert wire.session.stop_point == point
-    assert Paused(wire.now, point) in wire.outputs
-    wire.send(0x26, 0xC1)
-    assert wire.look(after=60.0) == []
-    wire.session.resume()
-    assert len(wire.look()) == (1 if answered else 2)
-    assert wire.session.stop_point is None
-
-
-def test_unplug_and_plug():
-    """While the port is away nothing is heard; afterwards the machine is as it was, and still knows the last SEQ."""
-    wire = Wire()
-    (reply,) = wire.send(0x20, 0xC1)
-    wire.session.unplug(wire.now, 2.0)
-    assert wire.look() == []
-    assert isinstance(wire.outputs[-1], Unplugged)
-    assert not wire.session.is_plugged(wire.now)
-    assert wire.send(0x21, 0xC1) == []
-    wire.look(after=2.0)
-    assert wire.session.is_plugged(wire.now)
-    assert wire.send(0x20, 0xC1) == [reply]
 
 
 def test_seq_is_taken_up_to_ffh():

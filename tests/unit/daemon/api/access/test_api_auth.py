@@ -185,3 +185,17 @@ def test_what_is_done_with_a_key_has_a_name_and_an_address() -> None:
     assert request.actor == Actor("key:7", "192.168.1.7")
     with pytest.raises(NotFound, match="no machine for this key"):
         _ = request.worker
+
+
+def test_the_window_slides() -> None:
+    """Ten failures stay counted for their own minute each."""
+    clock = iter((0.0, 10.0, 20.0, 20.0, 60.0, 60.0, 60.0))
+    wrong = WrongKeys(limit=3, window=60, clock=lambda: next(clock))
+    for _ in range(3):
+        assert wrong.wait("a") == 0
+        wrong.note("a")
+    assert wrong.wait("a") == 40
+    assert wrong.wait("b") == 0
+    assert wrong.wait("a") == 0
+    wrong.note("a")
+    assert wrong.wait("a") == 10

@@ -14,6 +14,8 @@ from common.passwords import hash_password
 from daemon.api.access.login import IDLE_MS, Logins, session_cookie, token_of
 from daemon.api.page.visit import is_from_here
 from daemon.api.refusals import TooManyRequests, WrongPassword
+from daemon.store.tables.audit import newest_entries
+from daemon.store.tables.people import create_person, disable_person
 
 pytestmark = pytest.mark.usefixtures("cheap_passwords")
 
@@ -32,8 +34,8 @@ async def test_a_session_from_login_to_logout(tmp_path: Path) -> None:
     """The right password opens one, every request finds it, logout ends it; the cookie's content is nowhere in the file."""
     path = tmp_path / "ledger.sqlite3"
     async with opened(path) as store:
-        await store.people.create("awa", "manager", hash_password(PASSWORD), at=START)
-        logins = Logins(store.people, Clock())
+        await store.ledger.write(create_person, "awa", "manager", hash_password(PASSWORD), at=START)
+        logins = Logins(store.ledger, Clock())
         token = await logins.log_in("awa", PASSWORD, HERE)
         name, value = session_cookie(token, tls=True)
         assert name == b"set-cookie"
@@ -43,7 +45,7 @@ async def test_a_session_from_login_to_logout(tmp_path: Path) -> None:
         assert (session.name, session.role) == ("awa", "manager")
         await logins.log_out(token, HERE)
         assert logins.who(token) is None
-        entries = [(entry.action, entry.actor, entry.address) for entry in await store.audit.newest(2)]
+        entries = [(entry.action, entry.actor, entry.address) for entry in await store.ledger.read(newest_entries, 2)]
         assert entries == [("user.logged_out", "user:awa", HERE), ("user.logged_in", "user:awa", HERE)]
         everything = b"".join(file.read_bytes() for file in tmp_path.iterdir())  # noqa: ASYNC240  local files
         assert token.encode() not in everything
@@ -53,9 +55,9 @@ async def test_a_session_ends_when_nobody_uses_it(tmp_path: Path) -> None:
     """12 hours after its last request, whatever was written down of it so far. What a screen asks by itself is no use of it, nor is a stream that
     is open, which ends with it."""
     async with opened(tmp_path / "ledger.sqlite3") as store:
-        await store.people.create("awa", "manager", hash_password(PASSWORD), at=START)
+        await store.ledger.write(create_person, "awa", "manager", hash_password(PASSWORD), at=START)
         clock = Clock()
-        logins = Logins(store.people, clock)
+        logins = Logins(store.ledger, clock)
         token = await logins.log_in("awa", PASSWORD, HERE)
         clock.now = START + IDLE_MS
         assert logins.who(token) is not None
@@ -74,10 +76,10 @@ async def test_wrong_names_and_wrong_passwords_are_one(tmp_path: Path) -> None:
     """Neither the answer nor its log tells whether there is such a person; after five a minute that address has to wait,
     and another one does not."""
     async with opened(tmp_path / "ledger.sqlite3") as store:
-        await store.people.create("awa", "manager", hash_password(PASSWORD), at=START)
-        await store.people.create("old", "manager", hash_password(PASSWORD), at=START)
-        await store.people.disable("old", at=START)
-        logins = Logins(store.people, Clock())
+        await store.ledger.write(create_person, "awa", "manager", hash_password(PASSWORD), at=START)
+        await store.ledger.write(create_person, "old", "manager", hash_password(PASSWORD), at=START)
+        await store.ledger.write(disable_person, "old", at=START)
+        logins = Logins(store.ledger, Clock())
         content = set()
         with capture_logs() as logs:
             for name, password in (("awa", "x"), ("nobody", PASSWORD), ("old", PASSWORD), ("awa", ""), ("", "")):
@@ -95,8 +97,8 @@ async def test_ones_own_password(tmp_path: Path) -> None:
     """Changed with the current one alone: all sessions of the person end, and a new one is open. A wrong one changes nothing, and is counted as a wrong
     login is: who has found a screen open cannot try on."""
     async with opened(tmp_path / "ledger.sqlite3") as store:
-        await store.people.create("awa", "seller", hash_password(PASSWORD), at=START)
-        logins = Logins(store.people, Clock())
+        await store.ledger.write(create_person, "awa", "seller", hash_password(PASSWORD), at=START)
+        logins = Logins(store.ledger, Clock())
         phone, desk = [await logins.log_in("awa", PASSWORD, HERE) for _ in range(2)]
         session = logins.who(phone)
         assert session is not None
@@ -106,7 +108,7 @@ async def test_ones_own_password(tmp_path: Path) -> None:
         assert logins.who(phone) == session
         changed = await logins.change_password(session, PASSWORD, "sorgho et mil", HERE)
         assert [logins.who(token) is not None for token in (phone, desk, changed)] == [False, False, True]
-        entries = [(entry.action, entry.actor, entry.address) for entry in await store.audit.newest(2)]
+        entries = [(entry.action, entry.actor, entry.address) for entry in await store.ledger.read(newest_entries, 2)]
         assert entries == [("user.logged_in", "user:awa", HERE), ("user.password_changed", "user:awa", HERE)]
         assert await logins.log_in("awa", "sorgho et mil", HERE)
         with pytest.raises(WrongPassword):
@@ -131,7 +133,7 @@ async def test_many_at_once_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(login_guard.asyncio, "to_thread", try_slowly)
     async with opened(tmp_path / "ledger.sqlite3") as store:
-        logins = Logins(store.people, Clock())
+        logins = Logins(store.ledger, Clock())
         for _ in range(2):
             results = await asyncio.gather(
                 *(logins.log_in("awa", "x", f"10.0.0.{number}") for number in range(20)), return_exceptions=True
@@ -179,8 +181,8 @@ async def test_guessing_keeps_nobody_out(tmp_path: Path) -> None:
     from anywhere, and others from one of those addresses."""
     async with opened(tmp_path / "ledger.sqlite3") as store:
         for name in ("awa", "issa"):
-            await store.people.create(name, "manager", hash_password(PASSWORD), at=START)
-        logins = Logins(store.people, Clock())
+            await store.ledger.write(create_person, name, "manager", hash_password(PASSWORD), at=START)
+        logins = Logins(store.ledger, Clock())
         assert await logins.log_in("awa", PASSWORD, HERE)
         device = logins.device_of("awa")
         answers = []

@@ -356,3 +356,10 @@ async def test_the_page_works_without_internet(served: Served) -> None:
 async def test_only_the_page_s_own_files_are_given(served: Served, name: str) -> None:
     """Nothing else of the directory, nothing above it."""
     assert (await served.client.get(f"/schema/{name}")).status_code == 404
+
+
+async def test_an_unchanged_asset_is_not_sent_twice(served: Served) -> None:
+    """By its ETag."""
+    first = await served.client.get("/schema/swagger-ui.css")
+    again = await served.client.get("/schema/swagger-ui.css", headers={"if-none-match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")

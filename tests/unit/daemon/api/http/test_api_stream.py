@@ -14,7 +14,7 @@ from support.api import until
 from daemon.api.access.throttle import ConcurrencyLimit
 from daemon.api.http.answers import Stream
 from daemon.api.refusals import TooManyRequests
-from daemon.core.errors import NotFound, StorageFull
+from daemon.core.errors import StorageFull
 
 SCOPE: Any = {"type": "http"}
 
@@ -70,14 +70,6 @@ def stream(source: Source, stopping: asyncio.Event | None = None, **options: Any
     return Stream(
         source.run(), media_type=b"text/csv", **{"place": place, "stopping": stopping or asyncio.Event(), **options}
     )
-
-
-async def test_trouble_before_the_first_piece_is_an_answer() -> None:
-    """Nothing was sent yet, so it can still be a problem with its status."""
-    peer, source = Peer(), Source(trouble=NotFound("x"))
-    with pytest.raises(NotFound):
-        await stream(source)(SCOPE, peer.receive, peer.send)
-    assert peer.sent == []
 
 
 async def test_half_an_answer_does_not_pass_for_a_whole_one() -> None:

@@ -13,6 +13,8 @@ from daemon.core.audit import Actor
 from daemon.core.errors import NotFound
 from daemon.settings import Settings, load
 from daemon.store.maintenance.backup import backup
+from daemon.store.tables import audit
+from daemon.store.tables.audit import newest_entries
 
 COPY = "mcfd-20260101T000000Z.sqlite3"
 WHO = Actor("user:issa", "192.168.1.7")
@@ -36,7 +38,7 @@ def settings(tmp_path: Path) -> Settings:
 
 async def _note(settings: Settings, action: str) -> None:
     async with opened(settings.storage.path) as store:
-        await store.audit.note(action, "box", at=1, by=WHO)
+        await store.ledger.write(audit.add, action, "box", at=1, by=WHO)
 
 
 def deeds(settings: Settings) -> list[str]:
@@ -44,7 +46,7 @@ def deeds(settings: Settings) -> list[str]:
 
     async def read() -> list[str]:
         async with opened(settings.storage.path) as store:
-            return [entry.action for entry in await store.audit.newest()]
+            return [entry.action for entry in await store.ledger.read(newest_entries)]
 
     return asyncio.run(read())
 

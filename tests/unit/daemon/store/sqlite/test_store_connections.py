@@ -19,7 +19,9 @@ from daemon.core.keys import generate
 from daemon.store.sqlite.connection import connect_reader, connect_snapshot, connect_writer
 from daemon.store.sqlite.free_space import FreeSpace
 from daemon.store.sqlite.migrations import migrate, migrations
+from daemon.store.sqlite.writer import Writer
 from daemon.store.tables.keys import ApiKeyRing
+from daemon.store.tables.meta import write_meta
 
 INSERT = "INSERT INTO cat VALUES ('Minou')"
 
@@ -63,7 +65,7 @@ async def test_a_store_that_is_closed_ends_what_it_was_given(tmp_path: Path) -> 
     async with opened(tmp_path / "deep" / "below" / "ledger.sqlite3") as store:
         waiting = [asyncio.ensure_future(store.ledger.write(blocked_job))]
         assert await asyncio.to_thread(began.wait, 60)
-        waiting.append(asyncio.ensure_future(store.retention.write_fact("name", "value")))
+        waiting.append(asyncio.ensure_future(store.retention.write(write_meta, "name", "value")))
         await asyncio.sleep(0)
         asyncio.get_running_loop().call_later(0.01, go_on.set)
     assert [each.done() and each.exception() for each in waiting] == [None, None]
@@ -137,3 +139,13 @@ async def test_pages_that_were_let_go_of_are_room_again(path: Path) -> None:
             await check(room())
         connection.execute("DELETE FROM cat")
         await check(room())
+
+
+async def test_who_writes_after_the_file_was_closed_is_told(path: Path) -> None:
+    """Nobody waits for ever."""
+    connection = await connect_writer(path)
+    writer = Writer(connection)
+    await connection.close()
+    async with asyncio.timeout(60):
+        with pytest.raises(StorageFull, match="closed"):
+            await writer.submit(lambda each: each.execute(INSERT))

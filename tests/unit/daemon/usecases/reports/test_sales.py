@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from support.ledgers.ledger import START, Till, invoice, opened
 from support.ledgers.worker import worker_of
 
 from daemon.core.ledger.book import Book, Tally
+from daemon.store.tables.book.totals import tally_between
+from daemon.usecases.reports import report
 from daemon.usecases.reports.report import HOUR, Sales, latest, sales_between, totals_by_hour
 
 EVER = 1 << 53
@@ -57,13 +60,12 @@ async def test_hour_by_hour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_
         remembered = [START, START + HOUR] if is_brought_in else []
         assert sorted(expected) == [(till.book.id, at) for at in remembered]
         calls: list[int] = []
-        between = store.ledger.tally_between
 
-        async def counted(book: Book, start: int, end: int) -> Tally:
+        def counted(connection: sqlite3.Connection, book: Book, start: int, end: int) -> Tally:
             calls.append(start)
-            return await between(book, start, end)
+            return tally_between(connection, book, start, end)
 
-        monkeypatch.setattr(store.ledger, "tally_between", counted)
+        monkeypatch.setattr(report, "tally_between", counted)
         await till.sell(7)
         assert await totals_by_hour(worker, START, 6, expected) == [100, 20, 0, 10, 0, 0]
         assert calls == [at for at in range(START, START + 4 * HOUR, HOUR) if at not in remembered]

@@ -80,19 +80,6 @@ def test_whoever_joins_and_leaves_the_intents_are_in_the_order_of_the_turns(step
     asyncio.run(history())
 
 
-async def test_patience_is_told_with_when_to_come_back():
-    """It may come back in as many seconds as the queue says."""
-    queue = MachineQueue()
-    queue.patience_hint = 7
-    first, second = queue.join(), queue.join()
-    await first.wait_turn(_soon())
-    with pytest.raises(MachineBusy) as busy:
-        await second.wait_turn(asyncio.get_running_loop().time() + 0.01)
-    assert busy.value.retry_after == 7
-    second.leave()
-    first.leave()
-
-
 async def test_who_is_sent_away_at_a_stop_prepares_nothing():
     """No intent is begun that nobody will bring to its end."""
     queue, near = MachineQueue(ahead=1), []
