@@ -173,6 +173,7 @@ def _defaults(front: Front) -> str:
     return f"""\
 defaults
     mode http
+    backlog 4096
     timeout connect 1s
     timeout http-request {limits.head_seconds}s
     timeout http-keep-alive {limits.idle_seconds}s

@@ -57,3 +57,8 @@ def plain_cell(text: str) -> str:
     risky = text.startswith(_FORMULA) or text.lstrip(_BEFORE_A_FORMULA).startswith(_FORMULA)
     inside = _INSIDE.sub(r"\1'", text)
     return f"'{inside}" if risky else inside
+
+
+def whole_number(text: str, digits: int = 9) -> int | None:
+    """What at most so many ASCII digits say; None for any other text."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None

@@ -14,7 +14,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-BACKLOG: Final = 512
+BACKLOG: Final = 4096
+"""As many as Linux takes (`somaxconn`): what finds no room in it tries again after a second."""
 _CREDENTIALS: Final = struct.Struct("3i")
 """Process, user and group."""
 

@@ -11,10 +11,15 @@ import msgspec
 from common.language import Language, Text
 from daemon.core.delivery import Backlog
 from daemon.core.errors import NotFound
+from daemon.core.ledger.attempt import Record
+from daemon.core.report.calendar_report import CalendarReport
+from daemon.core.report.fiscal_reports import ZReport
 from daemon.core.report.report_parts import Letterhead
 from daemon.paper.escpos import CodePage, as_escpos
+from daemon.paper.invoice import invoice_document
 from daemon.paper.layout import Document, Width
-from daemon.paper.shop import Shop
+from daemon.paper.reports import report_document
+from daemon.paper.shop import Shop, Style
 from daemon.usecases.reports.inspect import letterhead_of
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -88,6 +93,15 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
     async def shop_by_letterhead(self, worker: MachineWorker, language: Language, letterhead: bytes) -> Shop:
         """As it was called when that was certified or closed, by the digest of its letterhead; as it is now where there is none."""
         return self.shop(worker, language, await letterhead_of(worker, letterhead))
+
+    async def invoice(self, worker: MachineWorker, record: Record, style: Style) -> Document:
+        return invoice_document(
+            record, await self.shop_by_letterhead(worker, style.language, record.invoice.letterhead), style
+        )
+
+    async def closure(self, worker: MachineWorker, report: ZReport | CalendarReport, style: Style) -> Document:
+        shop = await self.shop_by_letterhead(worker, style.language, bytes.fromhex(report.letterhead))
+        return report_document(report, shop, style, printed_at=report.created_at)
 
     async def print(self, document: Document) -> None:
         """NotFound without a printer, PrinterFailed when it did not take all of it."""

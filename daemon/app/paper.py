@@ -16,7 +16,6 @@ from daemon.core.errors import McfdError
 from daemon.core.events import CLOSURE, PRINTER
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.core.report.report_parts import Letterhead
-from daemon.paper.reports import report_document
 from daemon.paper.shop import Shop, Style
 from daemon.printer import ReceiptPrinter
 from daemon.settings import Settings
@@ -69,10 +68,7 @@ class ZPrinting:
             await inspect.learn_taxpayer(worker)
             closure = await worker.ledger.read(find_closure, worker.book, z_number)
             z_report = msgspec.json.decode(closure.body, type=ZReport)
-            style = Style(paper.language)
-            shop = await paper.shop_by_letterhead(worker, style.language, bytes.fromhex(z_report.letterhead))
-            document = report_document(z_report, shop, style, printed_at=z_report.created_at)
-            await paper.print(document)
+            await paper.print(await paper.closure(worker, z_report, Style(paper.language)))
         except McfdError as error:
             log.warning("printer.failed", nim=worker.book.nim, z_number=z_number, cause=str(error))
             self._runtime.publish(BookEvent(PRINTER, worker.book, detail=f"Z {z_number}: {error}"))

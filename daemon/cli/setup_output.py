@@ -18,7 +18,7 @@ from daemon.setup.previous import differences
 from daemon.setup.request import MachineAccess, SetupResult, for_till
 
 if TYPE_CHECKING:
-    from daemon.setup.search import PortResult
+    from daemon.setup.request import PortResult
 
 DRIFT_SECONDS = 120
 

@@ -1,11 +1,39 @@
-"""What a setup makes beside the configuration, and its result."""
+"""What a setup finds at the ports, what it makes beside the configuration, and its result."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import msgspec
+
+from common.language import Text
+from daemon.core.machine.state import PortReading, Silence
+
+SILENCES: Final = {
+    "silent": Text("no answer"),
+    "stranger": Text("something answers, but not as a fiscal machine"),
+}
+
+
+@dataclass(frozen=True)
+class PortResult:
+    """One port and what came of asking it."""
+
+    port: str
+    found: PortReading | Silence
+
+    @property
+    def nim(self) -> str:
+        return self.found.state.nim if isinstance(self.found, PortReading) else ""
+
+    @property
+    def silence(self) -> Text | None:
+        """What was there instead of a machine; None where one answered."""
+        if isinstance(self.found, PortReading):
+            return None
+        return SILENCES.get(self.found.why) or self.found.reason
 
 
 @dataclass(frozen=True)

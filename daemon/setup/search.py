@@ -9,14 +9,11 @@ from typing import Final
 
 from bridge.ports import find_ports
 from common.language import Text
-from daemon.core.machine.state import PortReading, Silence, short_nim
+from daemon.core.machine.state import Silence, short_nim
 from daemon.machines.inspect_port import look
+from daemon.setup.request import PortResult
 
 CONSOLE: Final = Text("the system's own console; it is left alone")
-SILENCES: Final = {
-    "silent": Text("no answer"),
-    "stranger": Text("something answers, but not as a fiscal machine"),
-}
 
 
 @dataclass(frozen=True)
@@ -25,25 +22,6 @@ class PortCandidate:
 
     place: str
     console: bool = False
-
-
-@dataclass(frozen=True)
-class PortResult:
-    """One port and what came of asking it."""
-
-    port: str
-    found: PortReading | Silence
-
-    @property
-    def nim(self) -> str:
-        return self.found.state.nim if isinstance(self.found, PortReading) else ""
-
-    @property
-    def silence(self) -> Text | None:
-        """What was there instead of a machine; None where one answered."""
-        if isinstance(self.found, PortReading):
-            return None
-        return SILENCES.get(self.found.why) or self.found.reason
 
 
 def candidates(named: Sequence[str]) -> list[PortCandidate]:

@@ -105,6 +105,13 @@ class Database:
         self.engine.dispose()
 
 
+class Part:
+    """What is asked of one database about one matter."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+
 @contextlib.contextmanager
 def _store_errors() -> Iterator[None]:
     try:

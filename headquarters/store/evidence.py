@@ -16,7 +16,7 @@ from headquarters.core.closure_record import machine_of
 from headquarters.core.reception import Message, MessageRefused, Reason, Received, Via, day_of, is_junk
 from headquarters.core.wording import Fact
 from headquarters.store import tables
-from headquarters.store.database import Database, insert_into
+from headquarters.store.database import Part, insert_into
 from headquarters.store.findings import keep_fact
 
 LIVE = "live"
@@ -63,10 +63,7 @@ def keep_withdrawn(connection: Connection, rows: Sequence[RowMapping], now: int)
         _sample(connection, message, MessageRefused("withdrawn", f"Z {row['z']}, id {row['id']}", row["nim"]), now)
 
 
-class EvidenceStore:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+class EvidenceStore(Part):
     def refuse(self, refusals: Sequence[Refusal], now: int) -> None:
         """Counts each, and keeps the beginning of it among the samples of its reason."""
         # In one order, so that two instances wait for each other in turn.

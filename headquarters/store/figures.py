@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Integer, Select, func, literal, select, tu
 
 from headquarters.core.closure_record import ClosureRecord
 from headquarters.store import tables
-from headquarters.store.database import READ_AT_ONCE, Database
+from headquarters.store.database import READ_AT_ONCE, Part
 
 Order = Literal["made", "arrived"]
 COLUMNS: dict[Order, str] = {"made": "created_at", "arrived": "arrival"}
@@ -103,10 +103,7 @@ class Whole(msgspec.Struct, frozen=True):
 _LINE = [column for column in tables.closure.c if column.name in ClosureLine.__struct_fields__]
 
 
-class Figures:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+class Figures(Part):
     def lines(
         self,
         *,

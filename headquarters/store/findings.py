@@ -14,7 +14,7 @@ from headquarters.core.lateness import Habit
 from headquarters.core.reception import Received
 from headquarters.core.wording import PASSING, Fact, Facts, Kind
 from headquarters.store import tables
-from headquarters.store.database import READ_AT_ONCE, Database, is_sqlite, upsert
+from headquarters.store.database import READ_AT_ONCE, Part, is_sqlite, upsert
 
 NEW, NOTIFIED, NOTIFIED_SOLVED = range(3)
 WORST_FIRST: tuple[Kind, ...] = (
@@ -128,10 +128,7 @@ def nim_of(connection: Connection, machine: str) -> str:
     return connection.scalar(select(tables.box.c.nim).where(tables.box.c.machine == machine)) or machine
 
 
-class FindingStore:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+class FindingStore(Part):
     def listed(
         self, *, is_open: bool | None = None, machine: str | None = None, limit: int = 1000
     ) -> list[StoredFinding]:
@@ -266,10 +263,7 @@ class Silent(msgspec.Struct, frozen=True):
     heard_at: int
 
 
-class Watching:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+class Watching(Part):
     def silent(self, since: int, now: int) -> Iterator[Silent]:
         """Boxes whose last word came before that, or in a time that is still to come, which says nothing."""
         box, presence, book = tables.box.c, tables.presence.c, tables.book.c

@@ -12,7 +12,7 @@ import msgspec
 from sqlalchemy import Connection, select, update
 
 from headquarters.store import tables
-from headquarters.store.database import Database, insert_new
+from headquarters.store.database import Part, insert_new
 
 APART = 20_000
 """As far below its position a database of an older version may lack some: what its instances had in hand."""
@@ -33,10 +33,7 @@ class Taken(NamedTuple):
     numbers: Sequence[int]
 
 
-class TakenMessages:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+class TakenMessages(Part):
     def missing(self, stream: str, created: str, floor: int, last: int) -> Ranges:
         """What of 1…`floor`, which was acknowledged, is not here. `last` is the stream's newest message: a stream that has gone back itself
         is read again as a whole."""

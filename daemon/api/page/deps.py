@@ -12,7 +12,7 @@ import msgspec
 from common.language import Language
 from daemon.api.page.jobs import Jobs
 from daemon.core.audit import Actor
-from daemon.setup.request import SetupResult
+from daemon.setup.request import PortResult, SetupResult
 from daemon.store.decisions import OperatorDecisions
 from daemon.store.ledger import Ledger
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -111,18 +111,6 @@ class PageDeps(msgspec.Struct, frozen=True, kw_only=True):
     log_lines: Callable[[Language], Sequence[LogLine]]
 
 
-class PortChoice(msgspec.Struct, frozen=True):
-    """A port that was searched."""
-
-    port: str
-    nim: str = ""
-    """empty where no machine answered"""
-    ifu: str = ""
-    taxpayer: str = ""
-    problem: str = ""
-    """what was there instead of a machine"""
-
-
 class Probed(msgspec.Struct, frozen=True):
     """One assumption about a machine."""
 
@@ -154,7 +142,7 @@ class FirstStart(Protocol):
     def language(self) -> Language: ...
     @property
     def result(self) -> SetupResult | None: ...
-    async def search(self, place: str, language: Language) -> Sequence[PortChoice]: ...
+    async def search(self, place: str) -> Sequence[PortResult]: ...
     async def probe(self, nim: str, language: Language) -> Sequence[Probed]: ...
     async def carry_out(self, request: SetupRequest) -> SetupResult: ...
     def leave(self) -> None: ...

@@ -16,6 +16,7 @@ from urllib.parse import unquote_to_bytes
 from litestar.types import Receive
 
 from common.language import Text
+from common.numbers import whole_number
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.http.answers import Headers
 from daemon.api.refusals import BodyTimeout, InvalidJson, TooLarge, UnsupportedMediaType
@@ -65,7 +66,6 @@ _TOO_DEEP = Text("the body is nested deeper than {levels} levels", levels=MAX_DE
 _TOO_MANY = Text("the body holds more than {count} values")(count=MAX_VALUES)
 MAX_LIMIT = 1000
 """Decision 20: of a page of the history, and its default."""
-_MAX_DIGITS = 9
 
 
 def json_of(headers: Headers, raw: bytes) -> dict[str, Any]:
@@ -265,8 +265,8 @@ def integer(query: dict[str, str], name: str, *, default: int, least: int, most:
     text = query.get(name)
     if text is None:
         return default
-    if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS and least <= int(text) <= most:
-        return int(text)
+    if (number := whole_number(text)) is not None and least <= number <= most:
+        return number
     raise InvalidRequest(
         [FieldError(name, Text("has to be a whole number from {least} to {most}", least=least, most=most))]
     )

@@ -33,7 +33,7 @@ from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.deferred import KeyRequired, NotWaiting, NumberWaits
 from daemon.core.ledger.take_over import MachineIsSpare
 from daemon.core.report.receipt import Preview, Receipt, preview, receipt
-from daemon.paper.invoice import invoice_document, waiting_document
+from daemon.paper.invoice import waiting_document
 from daemon.usecases.certification.certify import certify, dry_run
 from daemon.usecases.certification.idempotency import Answered, FoundRequest, find_request
 from daemon.usecases.deferred.accept import certify_or_defer, take_back
@@ -202,8 +202,7 @@ async def _ticket(request: ApiRequest, found: FoundRequest) -> Answer:
     wanted = read_wanted(request, paper)
     await inspect.learn_taxpayer(worker)
     if found.status == "certified" and record is not None:
-        shop = await paper.shop_by_letterhead(worker, wanted.style.language, record.invoice.letterhead)
-        return await rendered(request, invoice_document(record, shop, wanted.style), wanted)
+        return await rendered(request, await paper.invoice(worker, record, wanted.style), wanted)
     if sale is None or sale.invoice is None:
         raise NotFound(Text("there is no paper for this request"))
     url, shop = customer_url(request, sale.address), paper.shop(worker, wanted.style.language)

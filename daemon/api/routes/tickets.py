@@ -30,7 +30,7 @@ from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.core.report.receipt import receipt
 from daemon.paper.html import as_html
-from daemon.paper.invoice import invoice_document, waiting_document
+from daemon.paper.invoice import waiting_document
 from daemon.paper.layout import Document
 from daemon.paper.logo import draw_qr
 from daemon.paper.reports import articles_document, report_document
@@ -60,8 +60,7 @@ class Printed(msgspec.Struct, frozen=True):
 async def _invoice(request: ApiRequest, _shop: Shop, style: Style) -> Document:
     worker = request.auth.worker
     record = await journal.find(worker, request.path_params["code"])
-    shop = await deps_of(request).paper.shop_by_letterhead(worker, style.language, record.invoice.letterhead)
-    return invoice_document(record, shop, style)
+    return await deps_of(request).paper.invoice(worker, record, style)
 
 
 async def _x(request: ApiRequest, shop: Shop, style: Style) -> Document:
@@ -74,20 +73,14 @@ async def _x(request: ApiRequest, shop: Shop, style: Style) -> Document:
 async def _z(request: ApiRequest, _shop: Shop, style: Style) -> Document:
     worker = request.auth.worker
     closure = await report.closure(worker, request.path_params["z"])
-    content = msgspec.json.decode(closure.body, type=ZReport)
-    letterhead = bytes.fromhex(content.letterhead)
-    shop = await deps_of(request).paper.shop_by_letterhead(worker, style.language, letterhead)
-    return report_document(content, shop, style, printed_at=_now(request))
+    return await deps_of(request).paper.closure(worker, msgspec.json.decode(closure.body, type=ZReport), style)
 
 
 def _calendar(kind: CalendarKind) -> Template:
     async def template(request: ApiRequest, _shop: Shop, style: Style) -> Document:
         worker = request.auth.worker
         body = await calendar_closure(worker, kind, request.path_params["period"])
-        content = msgspec.json.decode(body, type=CalendarReport)
-        letterhead = bytes.fromhex(content.letterhead)
-        shop = await deps_of(request).paper.shop_by_letterhead(worker, style.language, letterhead)
-        return report_document(content, shop, style, printed_at=_now(request))
+        return await deps_of(request).paper.closure(worker, msgspec.json.decode(body, type=CalendarReport), style)
 
     return template
 
@@ -264,8 +257,7 @@ async def customer_page(request: ApiRequest) -> Answer:
     paper, style = deps.paper, Style(deps.paper.language)
     if sale.state == "certified" and sale.attempt_id:
         record = worker.ledger.peek(find_record, worker.book, sale.attempt_id)
-        shop = await paper.shop_by_letterhead(worker, style.language, record.invoice.letterhead)
-        document = invoice_document(record, shop, style)
+        document = await paper.invoice(worker, record, style)
     elif sale.is_open and sale.invoice is not None:
         shop = paper.shop(worker, style.language)
         document = waiting_document(sale, sale.invoice, shop, style, customer_url(request, sale.address))

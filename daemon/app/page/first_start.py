@@ -22,13 +22,12 @@ from common.front import BadCertificate, FrontError, FrontServer, check_pair
 from common.http_server import HttpServer, ServerConfig
 from common.language import Language, Text, ambient, tell, tr
 from common.sockets import box_names, host_names, is_loopback
-from daemon.api.page.deps import PortChoice, Probed, SetupRequest
+from daemon.api.page.deps import Probed, SetupRequest
 from daemon.api.page.rendering import BoxFailed, BoxRefused
 from daemon.api.page.screens.first_start import link
 from daemon.api.service import create_first_start
 from daemon.app.runtime import Runtime
 from daemon.core.errors import InvalidRequest, McfdError, PrinterFailed
-from daemon.core.machine.state import PortReading
 from daemon.owner import as_owner
 from daemon.paper.escpos import as_escpos
 from daemon.paper.layout import Document, QrCode, TextLine, Title
@@ -37,8 +36,8 @@ from daemon.settings import SettingsError
 from daemon.settings.check import AUTHORITY
 from daemon.setup.carry_out import carry_out
 from daemon.setup.plan import NETWORKS, SetupPlan, base_urls
-from daemon.setup.request import FirstPerson, SetupResult
-from daemon.setup.search import PortResult, candidates, machines, search
+from daemon.setup.request import FirstPerson, PortResult, SetupResult
+from daemon.setup.search import candidates, machines, search
 from daemon.tls import SERVER_PAIR, AuthorityError
 
 __all__ = ["FirstAddress", "FirstAuthority", "SetupInPage", "link", "serve_first_start"]
@@ -112,7 +111,7 @@ class SetupInPage:
         self._found: dict[str, PortResult] = {}
         self._line = asyncio.Lock()
 
-    async def search(self, place: str, language: Language) -> Sequence[PortChoice]:
+    async def search(self, place: str) -> Sequence[PortResult]:
         """Every port, or those of the command line, and `place`; earlier results stay while their port is searched again."""
         named = (*self._ports, *([place] if place else []))
         ports = candidates(named) if self._ports or not place else [*candidates(()), *candidates((place,))]
@@ -120,7 +119,7 @@ class SetupInPage:
             results = await search(ports, self._plan.baudrate)
         found = {each.port: each for each in machines(results)}
         self._found |= {each.nim: each for each in found.values()}
-        return [_port_choice(each, language) for each in results if each.port in found or not each.nim]
+        return [each for each in results if each.port in found or not each.nim]
 
     async def probe(self, nim: str, language: Language) -> Sequence[Probed]:
         async with self._line:
@@ -158,13 +157,6 @@ class SetupInPage:
             isf=request.isf,
             operator_name=request.till,
         )
-
-
-def _port_choice(result: PortResult, language: Language) -> PortChoice:
-    found = result.found
-    if isinstance(found, PortReading):
-        return PortChoice(str(result.port), result.nim, found.state.ifu, found.taxpayer[0] if found.taxpayer else "")
-    return PortChoice(str(result.port), problem=result.silence.in_language(language) if result.silence else "")
 
 
 def serve_first_start(

@@ -26,7 +26,7 @@ from daemon.core.people import fault_of_name
 
 if TYPE_CHECKING:
     from daemon.setup.plan import Network, SetupPlan
-    from daemon.setup.search import PortResult
+    from daemon.setup.request import PortResult
 
 FIRST_PERSON = "admin"
 

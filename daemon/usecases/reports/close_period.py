@@ -11,6 +11,7 @@ import structlog
 
 from common.language import Text
 from common.language.reasons import ACTIVATED_ANEW, COUNTERS_DECREASED
+from common.numbers import whole_number
 from daemon.core.audit import Call
 from daemon.core.errors import FieldError, InvalidRequest, LineLost, MachineAttention, McfdError, NotFound, NothingDone
 from daemon.core.ledger.book import Closure, LastSeen
@@ -25,7 +26,7 @@ from daemon.store.tables.book.calendar_closures import find_calendar_closure
 from daemon.usecases.certification.enter_invoice import check_expiry
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.certification.recover import is_activated
-from daemon.usecases.reports.report import MAX_DIGITS, ReportSource
+from daemon.usecases.reports.report import ReportSource
 from daemon.usecases.worker.attempts import NO_COUNTERS
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -168,8 +169,8 @@ async def calendar_closure(worker: ReportSource, kind: CalendarKind, wanted: str
     """The report as it was closed: by its number, or by its month or year; NotFound."""
     if _PERIODS[kind].fullmatch(wanted):
         return body_of(await worker.ledger.read(find_calendar_closure, worker.book, kind, wanted))
-    if wanted.isascii() and wanted.isdigit() and len(wanted) <= MAX_DIGITS:
-        return body_of(await worker.ledger.read(find_calendar_closure, worker.book, kind, int(wanted)))
+    if (number := whole_number(wanted)) is not None:
+        return body_of(await worker.ledger.read(find_calendar_closure, worker.book, kind, number))
     raise NotFound(Text("there is no closure {wanted}", wanted=wanted))
 
 

@@ -13,6 +13,7 @@ from typing import Protocol
 
 import msgspec
 
+from common.numbers import whole_number
 from daemon.core.clock import millis
 from daemon.core.invoice.invoice import CREDITS, SALES
 from daemon.core.ledger.attempt import Record
@@ -33,9 +34,6 @@ from daemon.store.tables.journal import extent as read_extent
 from daemon.usecases.reports.inspect import letterhead_of
 from daemon.usecases.reports.journal import read_in_slices
 from daemon.usecases.worker.machine_worker import MachineWorker
-
-MAX_DIGITS = 9
-"""Of a Z number."""
 
 HOUR = 3_600_000
 NOT_YET = 200
@@ -110,8 +108,8 @@ async def a_report(worker: ReportSource, start: int, end: int) -> fiscal_reports
 
 async def closure(worker: ReportSource, reference: str) -> Closure:
     """A stored Z by its number or its `report_id`; NotFound when this book has none such."""
-    if reference.isascii() and reference.isdigit() and len(reference) <= MAX_DIGITS:
-        return await worker.ledger.read(find_closure, worker.book, int(reference))
+    if (number := whole_number(reference)) is not None:
+        return await worker.ledger.read(find_closure, worker.book, number)
     return await worker.ledger.read(find_closure_by_id, worker.book, reference)
 
 

@@ -28,7 +28,7 @@ from headquarters.store.book.books import (
     read_record,
     settle_gaps,
 )
-from headquarters.store.database import READ_AT_ONCE, Database
+from headquarters.store.database import READ_AT_ONCE, Part
 from headquarters.store.evidence import keep_fork, keep_withdrawn
 from headquarters.store.findings import ClosureFact, invalidate, keep_found
 from headquarters.store.revision import hold_revision, next_arrival
@@ -41,10 +41,7 @@ class TakeOutcome(enum.Enum):
     FORK = "fork"
 
 
-class Closures:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+class Closures(Part):
     def take(
         self,
         batch: Sequence[Received | ReceivedCalendar],

@@ -17,7 +17,7 @@ from headquarters.core.lateness import HeardBoot, heard, two_at_once
 from headquarters.core.wording import Fact, Kind
 from headquarters.store import tables
 from headquarters.store.book.books import Key, LockedBook, book_of, keep_books, lock_books, missing_of, settle_gaps
-from headquarters.store.database import Database, upsert
+from headquarters.store.database import Part, upsert
 from headquarters.store.findings import keep_fact, settle_passing
 from headquarters.store.revision import hold_revision
 
@@ -60,10 +60,7 @@ class HeardPresence(msgspec.Struct, frozen=True):
         return instant_millis(self.presence.at, "at")
 
 
-class Presences:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+class Presences(Part):
     def take(
         self, words: Sequence[HeardPresence], *, now: int, newest_version: str = "", revision: int | None = None
     ) -> list[list[WantedClosures]]:

@@ -23,7 +23,6 @@ from daemon.api.page.views.machine_view import qr_picture
 from daemon.api.page.visit import AnyRequest, Visit, fault_page, language_of, name_of, redirect, render, screen
 from daemon.api.refusals import WrongPassword
 from daemon.core.errors import FieldError, InvalidRequest, NotFound
-from daemon.paper.invoice import invoice_document
 from daemon.paper.layout import Document, Element, Pair, QrCode, Rule, TextLine
 from daemon.paper.shop import Style
 from daemon.usecases.reports import acts, inspect, journal
@@ -93,9 +92,8 @@ async def _shared(request: AnyRequest) -> Answer:
         raise ShareEnded
     record, language = await journal.find(worker, parts[1]), language_of(request, page.language)
     await inspect.learn_taxpayer(worker)
-    shop = await deps.paper.shop_by_letterhead(worker, language, record.invoice.letterhead)
-    style = msgspec.structs.replace(Style(language, is_duplicate=True), copy=int(parts[2]))
-    return await pdf_answer(deps, "shared", invoice_document(record, shop, style))
+    style = Style(language, is_duplicate=True, copy=int(parts[2]))
+    return await pdf_answer(deps, "shared", await deps.paper.invoice(worker, record, style))
 
 
 def _page(request: AnyRequest) -> PageDeps:

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from common.numbers import amount, money
+from common.numbers import amount, money, whole_number
 from common.web import formats
 from common.web.formats import beside, days_of
 from daemon.api.http.answers import Answer, Reply
@@ -261,8 +261,7 @@ async def _screen(visit: Visit, *, status: int = 200, problem: str = "") -> Repl
     start, end = visit.day_bounds(first)[0], visit.day_bounds(last)[1]
     if not visit.may("report"):
         start = max(start, await report.period_start(visit.worker))
-    after = visit.query.get("after", "")
-    cursor = int(after) if after.isascii() and after.isdigit() and len(after) < 10 else 0  # noqa: PLR2004  digits
+    cursor = whole_number(visit.query.get("after", "")) or 0
     found = await cash_moves(visit.worker, start, max(start, end), cursor, PER_PAGE)
     more = {"from": first.isoformat(), "to": last.isoformat(), "after": found.movements[-1].id if found.count else 0}
     return await render(
@@ -291,8 +290,8 @@ def _range(visit: Visit) -> tuple[date, date]:
 
 def _whole(text: str) -> Any:
     """A whole number, also as people write it ("15 000"); anything else stays as it is, to be refused: it is money."""
-    plain = without_thousands(text)
-    return int(plain) if plain.isascii() and plain.isdigit() and len(plain) <= 15 else text or None  # noqa: PLR2004  digits
+    number = whole_number(without_thousands(text), 15)
+    return number if number is not None else text or None
 
 
 @screen("/ui/vat", "report")

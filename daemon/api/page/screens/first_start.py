@@ -127,7 +127,7 @@ async def setup(request: AnyRequest, first: FirstStart, form: dict[str, str]) ->
 async def _form(
     request: AnyRequest, first: FirstStart, form: dict[str, str], *, looked: bool, problem: str = "", status: int = 200
 ) -> Reply:
-    found = await first.search(_query(request).get("place", ""), _language(request, first)) if looked else None
+    found = await first.search(_query(request).get("place", "")) if looked else None
     here = _host_of(request)
     usual = {"network": "local" if here in LOOPBACK else "https", "till": "Caisse 1", "isf": "1", **form}
     return await html(
@@ -144,7 +144,7 @@ async def _form(
 
 @step(f"{START}/machines")
 async def machines(request: AnyRequest, first: FirstStart, form: dict[str, str]) -> Reply:
-    found = await first.search(_query(request).get("place", ""), _language(request, first))
+    found = await first.search(_query(request).get("place", ""))
     return await html(request, first, "setup_machines.html", found=found, form=form)
 
 

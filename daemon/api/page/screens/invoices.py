@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from common.numbers import whole_number
 from daemon.api.http.answers import Reply
 from daemon.api.page.downloads import day_of
 from daemon.api.page.rendering import PeriodClosed
@@ -137,7 +138,7 @@ async def _search_of(visit: Visit) -> Search:
     start, end = _range(visit)
     if not visit.may("report"):
         start = max(start, await report.period_start(visit.worker))
-    state, before = query.get("state", ""), query.get("before", "")
+    state = query.get("state", "")
     return Search(
         text=query.get("q", "")[:64],
         amount=_number(query.get("amount", "")),
@@ -146,7 +147,7 @@ async def _search_of(visit: Visit) -> Search:
             start,
             end,
             state=cast("AttemptState", state) if state in STATES else None,
-            before_seq=int(before) if before.isascii() and before.isdigit() and len(before) < 10 else 0,  # noqa: PLR2004  digits
+            before_seq=whole_number(query.get("before", "")) or 0,
             limit=PER_PAGE,
         ),
     )

@@ -9,6 +9,7 @@ from typing import Final, get_args
 import msgspec
 
 from common.language import Text
+from common.numbers import whole_number
 from daemon.api.access.context import ApiDeps
 from daemon.api.http.answers import Answer, Reply
 from daemon.api.page.downloads import as_file
@@ -20,7 +21,6 @@ from daemon.core.ledger.attempt import Record
 from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.paper.html import as_html
-from daemon.paper.invoice import invoice_document
 from daemon.paper.layout import Document, Width
 from daemon.paper.pdf import PaperSize, as_pdf, poster
 from daemon.paper.reports import outage_document, report_document
@@ -31,7 +31,6 @@ from daemon.usecases.reports import acts, inspect, journal, report
 from daemon.usecases.reports.close_period import calendar_closure
 
 WIDTH: Final[Width] = 48
-LONGEST_NUMBER: Final = 10
 ALONE: Final = (
     b"content-security-policy",
     b"default-src 'none'; img-src data:; style-src 'unsafe-inline'; frame-ancestors 'none'",
@@ -80,36 +79,30 @@ async def _document(visit: Visit) -> tuple[Document, str, Record | None]:
     if what != "invoice" and not visit.may("report"):
         raise RoleNotAllowed(visit.session.role, "report")
     await inspect.learn_taxpayer(visit.worker)
-    shop = visit.deps.paper.shop(visit.worker, visit.language)
-    style = Style(visit.language, is_duplicate=what == "invoice")
+    paper, style = visit.deps.paper, Style(visit.language)
     if what == "invoice":
         record = await journal.find(visit.worker, name)
-        shop = await visit.deps.paper.shop_by_letterhead(visit.worker, visit.language, record.invoice.letterhead)
-        style = msgspec.structs.replace(
-            style, copy=1 + await visit.worker.ledger.read(copies, visit.worker.book, record.code)
-        )
-        return invoice_document(record, shop, style), f"/ui/journal/{record.seq}", record
-    printed_at = millis_text(visit.worker.now())
+        copy = 1 + await visit.worker.ledger.read(copies, visit.worker.book, record.code)
+        style = Style(visit.language, is_duplicate=True, copy=copy)
+        return await paper.invoice(visit.worker, record, style), f"/ui/journal/{record.seq}", record
+    shop = paper.shop(visit.worker, visit.language)
     if what == "outage":
-        if not (name.isascii() and name.isdigit() and len(name) < LONGEST_NUMBER):
+        if (number := whole_number(name)) is None:
             raise NotFound(Text("there is no outage {number}", number=name))
-        outage = await visit.worker.ledger.read(find_outage, visit.worker.book, int(name))
+        outage = await visit.worker.ledger.read(find_outage, visit.worker.book, number)
         return outage_document(outage, shop, style, at=visit.worker.now()), "/ui/outages", None
     if what == "x":
         x_report = await report.x_report(visit.worker)
         await acts.give_report(visit.worker, "X", x_report, visit.call())
-        return report_document(x_report, shop, style, printed_at=printed_at), "/ui/x", None
+        document = report_document(x_report, shop, style, printed_at=millis_text(visit.worker.now()))
+        return document, "/ui/x", None
     if what == "month" or what == "year":  # noqa: PLR1714  by which the type is known
         body = await calendar_closure(visit.worker, what, name)
         calendar_report = msgspec.json.decode(body, type=CalendarReport)
-        shop = await visit.deps.paper.shop_by_letterhead(
-            visit.worker, visit.language, bytes.fromhex(calendar_report.letterhead)
-        )
-        return report_document(calendar_report, shop, style, printed_at=printed_at), "/ui/closures", None
+        return await paper.closure(visit.worker, calendar_report, style), "/ui/closures", None
     closed = await report.closure(visit.worker, name)
     z_report = msgspec.json.decode(closed.body, type=ZReport)
-    shop = await visit.deps.paper.shop_by_letterhead(visit.worker, visit.language, bytes.fromhex(z_report.letterhead))
-    return report_document(z_report, shop, style, printed_at=printed_at), f"/ui/closures/{closed.z_number}", None
+    return await paper.closure(visit.worker, z_report, style), f"/ui/closures/{closed.z_number}", None
 
 
 @screen("/ui/poster/{size:str}", "look", whole=False)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
+from common.numbers import whole_number
 from daemon.api.http.answers import Reply
 from daemon.api.page.rendering import fault_of
 from daemon.api.page.screens.invoices import can_credit, record_of
@@ -287,8 +288,7 @@ PER_PAGE = 100
 
 @screen("/ui/waiting", "look")
 async def waiting(visit: Visit) -> Reply:
-    worker, after = visit.worker, visit.query.get("after", "")
-    since = int(after) if after.isascii() and after.isdigit() and len(after) < 10 else 0  # noqa: PLR2004  digits
+    worker, since = visit.worker, whole_number(visit.query.get("after", "")) or 0
     sales = await worker.ledger.read(deferred.open_sales, worker.book, since, PER_PAGE)
     return await render(
         visit,

@@ -12,7 +12,7 @@ import msgspec
 from litestar import get
 
 from common.language import Speaker, Text, tell
-from common.numbers import money
+from common.numbers import money, whole_number
 from daemon.api.http.answers import Reply, Stream
 from daemon.api.page.downloads import change_in_percent
 from daemon.api.page.rendering import fault_of
@@ -181,10 +181,9 @@ def read_count(form: Mapping[str, str], say: Speaker) -> int | None:
 
 
 def _whole(text: str, wrong: FieldError) -> int:
-    plain = without_thousands(text)
-    if not (plain.isascii() and plain.isdigit() and len(plain) <= MOST_DIGITS):
+    if (number := whole_number(without_thousands(text), MOST_DIGITS)) is None:
         raise InvalidRequest([wrong])
-    return int(plain)
+    return number
 
 
 @screen("/ui/z", "close", change=True)
