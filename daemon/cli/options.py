@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from daemon.store.maintenance.numbers import LastZ
 
 MAX_Z_DIGITS: Final = 9
+ROW_NUMBER: Final = click.IntRange(1, 999_999_999)
+"""Of something in the ledger."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from common.language import tr
-from daemon.cli.options import described, json_option, nim_option, settings_option
+from daemon.cli.options import ROW_NUMBER, described, json_option, nim_option, settings_option
 from daemon.cli.output import moment, print_json, print_table, say, stamp, warn
 from daemon.core.keys import LANES, KeyTerms, Lane
 from daemon.core.ledger.attempt import Mode
@@ -126,7 +126,7 @@ def listed(settings: Settings, nim: str, revoked_too: bool, as_json: bool) -> No
     **described(tr("Revoke the key ID: at once, also in a running daemon."), "mcfd keys list", "mcfd keys revoke 3"),
 )
 @settings_option
-@click.argument("key_id", metavar="ID", type=click.IntRange(min=1))
+@click.argument("key_id", metavar="ID", type=ROW_NUMBER)
 def revoke(settings: Settings, key_id: int) -> None:
     change(settings, RevokeKey(key_id))
     say(tr("key {id} revoked", id=key_id))

@@ -8,7 +8,7 @@ import click
 
 from common.language import ambient, tr
 from daemon.cli.book import read_book
-from daemon.cli.options import examples, json_option, nim_argument_option, settings_option
+from daemon.cli.options import ROW_NUMBER, examples, json_option, nim_argument_option, settings_option
 from daemon.cli.output import moment, print_json, print_table
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import Recipient
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     ),
 )
 @settings_option
-@click.argument("number", type=click.IntRange(1), required=False)
+@click.argument("number", type=ROW_NUMBER, required=False)
 @nim_argument_option
 @click.option("--from", "from_", default=None, help=tr("First day, or an instant."))
 @click.option("--to", default=None, help=tr("Last day, or an instant; otherwise now."))

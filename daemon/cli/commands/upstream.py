@@ -17,7 +17,15 @@ import msgspec
 from common.language import Counted, tr
 from common.language.reasons import from_stored
 from daemon.cli.failures import FOUND_WRONG, Failure, find_machine, not_written
-from daemon.cli.options import described, file_option, json_option, nim_argument_option, nim_option, settings_option
+from daemon.cli.options import (
+    ROW_NUMBER,
+    described,
+    file_option,
+    json_option,
+    nim_argument_option,
+    nim_option,
+    settings_option,
+)
 from daemon.cli.output import complain, moment, print_json, print_table, say, stamp, warn
 from daemon.core.clock import millis_text
 from daemon.core.delivery import Backlog, Delivered, Delivery
@@ -89,7 +97,7 @@ def _row(name: str, backlog: Backlog, settings: Settings) -> tuple[object, ...]:
     ),
 )
 @settings_option
-@click.option("--from", "from_z", type=click.IntRange(min=1), metavar="Z", help=tr("The first Z number to send again."))
+@click.option("--from", "from_z", type=ROW_NUMBER, metavar="Z", help=tr("The first Z number to send again."))
 @click.option("--to", "lane", metavar="NAME", help=tr("To a webhook, by its name; left out, upstream."))
 @nim_option()
 @json_option

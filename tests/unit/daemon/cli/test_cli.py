@@ -141,3 +141,11 @@ def test_the_page_of_commands_names_them_all():
         below = command.commands if isinstance(command, click.Group) else {"": command}
         for verb in below:
             assert f"| `mcfd {name} {verb}".rstrip() in page
+
+
+@pytest.mark.parametrize("words", ["keys revoke", "outages", "upstream replay --from"])
+def test_a_number_that_no_row_has_is_a_line(mcfd: Command, words: str) -> None:
+    """Also beyond what SQLite can look for: it was a traceback."""
+    done = mcfd.run(*words.split(), "9" * 30)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith("is not in the range 1<=x<=999999999.\n")
