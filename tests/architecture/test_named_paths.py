@@ -41,13 +41,6 @@ def test_modules_that_a_document_names_in_short_are_there(document: Path) -> Non
     assert [each for each in sorted(named) if not any(path.endswith("/" + each) for path in tracked)] == []
 
 
-def test_paths_are_found_in_documents() -> None:
-    """With a star and without, files and folders; the table of tests has some."""
-    found = NAMED.findall("`tests/unit`, `bridge/*.py` and `docs/x.md`, not `/etc/mcfd/mcfd.toml` or tests/conftest.py")
-    assert found == ["tests/unit", "bridge/*.py", "docs/x.md"]
-    assert NAMED.search((TREE / "docs/testing.md").read_text(encoding="utf-8"))
-
-
 @cache
 def _listed(*kinds: str) -> list[str]:
     done = subprocess.run(["git", "ls-files", "-z", *kinds], cwd=TREE, check=True, capture_output=True, text=True)
@@ -79,18 +72,6 @@ def dead_links(texts: dict[Path, str]) -> set[str]:
 def test_each_link_leads_to_a_file_and_to_a_heading() -> None:
     """Of every page, those beside clients and packages too, which the site does not have."""
     assert dead_links(pages()) == set()
-
-
-def test_a_dead_link_is_seen() -> None:
-    """To a file, to a heading of another page, to one of its own."""
-    page = TREE / "page.md"
-    text = "# A title, with `code`\n[a](#a-title-with-code) [b](#b) [c](docs/index.md#mcfd) [d](docs/index.md#d) [e](none.txt)"
-    index = TREE / "docs/index.md"
-    assert dead_links({page: text, index: index.read_text()}) - dead_links({index: index.read_text()}) == {
-        "page.md: #b",
-        "page.md: docs/index.md#d",
-        "page.md: none.txt#",
-    }
 
 
 def test_ten_questions_of_a_newcomer_have_their_place() -> None:

@@ -41,12 +41,6 @@ def test_prose_wraps() -> None:
     assert {str(page.relative_to(TREE)): lines for page in pages() if (lines := long_lines(page.read_text()))} == {}
 
 
-def test_the_check_sees_a_long_line() -> None:
-    """Prose, but no table and no code."""
-    long = "a word " * 20
-    assert long_lines(f"{long}\n| {long} |\n    {long}\n```\n{long}\n```\n- {long}\n") == [1, 7]
-
-
 FENCE = re.compile(r"^( *)```(\w+)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 
 
@@ -80,10 +74,3 @@ def unreadable(page: Path) -> list[str]:
 def test_each_example_can_be_read() -> None:
     """Python, JavaScript, TOML and JSON of every page."""
     assert {str(page.relative_to(TREE)): found for page in pages() if (found := unreadable(page))} == {}
-
-
-def test_an_unreadable_example_is_seen(tmp_path: Path) -> None:
-    """One that a line's end has broken."""
-    page = tmp_path / "page.md"
-    page.write_text("```js\ncall();  // a remark\nthat goes on\n```\n\n```toml\na = 1\n```\n\n```python\na = (\n```\n")
-    assert unreadable(page) == ["call();  // a remark", "a = ("]

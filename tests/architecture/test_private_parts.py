@@ -75,11 +75,3 @@ def test_no_private_part_of_an_object_is_used() -> None:
 def test_no_private_part_of_a_base_is_used() -> None:
     found = {str(file.relative_to(TREE)): parts for file in files() if (parts := inherited(file.read_text()))}
     assert found == {}
-
-
-def test_both_are_seen() -> None:
-    """The checks themselves."""
-    source = "import aiosqlite\nclass C(aiosqlite.Connection):\n    def f(self):\n        return self._conn\n"
-    assert inherited(source) == ["C._conn"]
-    assert inherited(source.replace("return self", "self._conn = 1; return self")) == []
-    assert of_objects(TREE / "m", "a._b  # noqa: SLF001\na._c") == {"m: a._b"}

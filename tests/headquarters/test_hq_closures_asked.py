@@ -106,15 +106,12 @@ async def test_who_ends_later_counts_later(store, box):
     ("path", "status"),
     [
         ("/v1/closures?after=x", 422),
-        ("/v1/closures?after=c5b", 422),
         ("/v1/closures?from=c5b5d", 422),
         ("/v1/closures?from=yesterday", 422),
         ("/v1/closures?nim=%00", 422),
         ("/v1/findings?nim=%00", 422),
         (f"/ui/?page={'9' * 20}", 200),
         (f"/ui/boxes?page={'9' * 5000}", 200),
-        ("/ui/?page=-1", 200),
-        ("/ui/?page=%D9%A3", 200),
         ("/ui/?region=%00", 200),
     ],
 )

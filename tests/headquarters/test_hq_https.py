@@ -200,13 +200,6 @@ def test_altered_figures_beside_the_body(hq, box):
     assert hq.post("/closures", sent).status_code == 400
 
 
-def test_replayed_by_somebody_else(hq, box):
-    """Who has listened may send a signed closure again: it is known, and nothing changes."""
-    sent = box.sent(box.close())
-    assert [hq.post("/closures", sent).status_code for _ in range(3)] == [200, 409, 409]
-    assert (stored_z(hq, box), found(hq, box)) == ([1], [])
-
-
 def test_stolen_key(hq, box):
     """With a stolen key a thief reaches that shop only; a closure he makes up is found as a fork when the true one comes;
     after the key is revoked nothing of his is taken, what the shop signed before stays, and a new key goes on."""
@@ -249,22 +242,6 @@ def test_a_thief_who_was_first(hq, box):
     assert answer.json()["replay"] == [{"mode": "live", "from_z": 2, "to_z": 2}]
     assert hq.post("/closures", box.sent(true)).status_code == 200
     assert (stored_z(hq, box), found(hq, box)) == ([1, 2], [])
-
-
-def test_a_stolen_key_that_only_spoke(hq, box):
-    """A Z that nobody has made, named in a presence, is missing until that key is revoked; what the box says under its own key stays."""
-    stolen = PrivateKey(os.urandom(32))
-    hq.cli("boxes", "add", box.nim, "--public-key", stolen.public)
-    hq.post("/closures", box.sent(box.close()))
-    box.close()
-    hq.post("/presence", box.sent_presence(box.presence()))
-    thief = PaperBox(box.nim, stolen)
-    hq.post("/presence", thief.sent_presence(thief.presence(ledger=box.ledger, z=1_000_000)))
-    assert found(hq, box) == [("gap", box.nim, "Z 2 to 1000000 are missing")]
-    hq.cli("boxes", "revoke", box.nim, stolen.id)
-    assert found(hq, box) == []
-    hq.post("/presence", box.sent_presence(box.presence()))
-    assert found(hq, box) == [("gap", box.nim, "Z 2 is missing")]
 
 
 def test_many_at_once(hq, box):

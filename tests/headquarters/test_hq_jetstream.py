@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import shutil
 
 import nats.errors
 import pytest
@@ -103,37 +102,6 @@ async def test_two_instances_share_the_work(site, tmp_path):
     await until(lambda: site.stored_z() == {NIM: list(range(1, 301))}, 90)
     await until(lambda: site.findings() == [])
     await client.close()
-
-
-async def test_database_put_back_heals_itself(site, tmp_path):
-    """The database of a week ago comes back, with a shop missing that was added since: complete again, the same way."""
-    box, other = site.boxes
-    clients = [await site.shop(0), await site.shop(1)]
-    site.hq.start()
-    await site.send(clients[0], box, *(box.close() for _ in range(10)))
-    await until(lambda: site.stored_z() == {NIM: list(range(1, 11))})
-    site.hq.stop()
-    site.store.close()
-    shutil.copy(site.database, tmp_path / "backup")
-    site.hq.start()
-    site.hq.cli("boxes", "add", other.nim, "--public-key", other.key.public, "--label", "Bobo 2")
-    await until(lambda: "Bobo 2" in (site.hq.config.parent / "register.json").read_text())
-    for shop, client in ((box, clients[0]), (other, clients[1])):
-        await site.send(client, shop, *(shop.close() for _ in range(10)))
-    everything = {NIM: list(range(1, 21)), OTHER: list(range(1, 11))}
-    await until(lambda: site.stored_z() == everything)
-    site.hq.stop()
-    site.store.close()
-    for file in site.database.parent.glob("hq.sqlite3-*"):
-        file.unlink()
-    shutil.copy(tmp_path / "backup", site.database)
-    assert site.stored_z() == {NIM: list(range(1, 11))}
-    site.hq.start()
-    await until(lambda: site.stored_z() == everything)
-    for client in clients:
-        await client.close()
-    assert site.findings() == []
-    assert "Bobo 2" in site.hq.cli("boxes", "list")
 
 
 async def test_box_added_after_its_closures(site):

@@ -57,10 +57,8 @@ async def test_as_people_type(client, store):
     [
         ({"nims": ["EL02000017-1"]}, 422, "OTHER_MACHINES"),
         ({"nims": []}, 400, "BAD_REQUEST"),
-        ({"nims": ["../x"]}, 400, "BAD_REQUEST"),
         ({"nims": [NIM] * 65}, 400, "BAD_REQUEST"),
         ({"key": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}, 400, "BAD_REQUEST"),
-        ({"key": "whpk_"}, 400, "BAD_REQUEST"),
         ({"key": PaperBox(seed="another").key.public}, 401, "UNAUTHENTICATED"),
         ({"code": "?"}, 400, "BAD_REQUEST"),
         ({"type": "bf.mcfd.presence.v1"}, 400, "BAD_REQUEST"),

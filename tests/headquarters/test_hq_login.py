@@ -48,7 +48,7 @@ async def test_guessing_keeps_nobody_out(store_with_people):
         assert await tried(client, "Awa", PASSWORD, "10.0.0.98") == 303
 
 
-@pytest.mark.parametrize("real", ["10.0.0.1", "10.0.0.1:{port}", "[2001:db8::1]:{port}", "2001:db8::{port}"])
+@pytest.mark.parametrize("real", ["10.0.0.1:{port}", "[2001:db8::1]:{port}", "2001:db8::{port}"])
 async def test_the_word_of_the_web_server_counts(store_with_people, real):
     """Also where it writes a line of its own behind the browser's, as HAProxy does, or names the port: who guesses is one address, and is not
     taken for the place from which somebody has logged in."""
@@ -82,12 +82,9 @@ async def test_an_address_that_guesses_waits_alone(store_with_people):
     ("headers", "status"),
     [
         ({}, 303),
-        ({"origin": BASE}, 303),
         ({"sec-fetch-site": "same-origin"}, 303),
         ({"origin": "https://evil.example"}, 403),
-        ({"origin": "null"}, 403),
         ({"sec-fetch-site": "cross-site", "origin": BASE}, 403),
-        ({"sec-fetch-site": "same-site"}, 403),
     ],
 )
 async def test_a_form_of_another_site(store_with_people, headers, status):

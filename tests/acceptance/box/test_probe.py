@@ -113,8 +113,8 @@ def test_the_settings_it_writes_make_a_shop_work(tmp_path, machine):
     [
         (silent_line, "no answer"),
         (chatty_line, "something talks here, but not as a fiscal machine does"),
-        (lambda link: answering(link, modem), "a modem answers here"),
-        (lambda link: answering(link, printer), "a printer answers here"),
+        pytest.param(lambda link: answering(link, modem), "a modem answers here", marks=pytest.mark.long),
+        pytest.param(lambda link: answering(link, printer), "a printer answers here", marks=pytest.mark.long),
     ],
     ids=["nothing", "a console", "a modem", "a printer"],
 )

@@ -29,12 +29,6 @@ def receipts(shop: Shop) -> list[dict[str, Any]]:
     return found
 
 
-def entries(shop: Shop, **query: Any) -> list[dict[str, Any]]:
-    answer = shop.get("certifications", **query)
-    assert answer.status_code == 200, answer.text
-    return answer.json()["certifications"]
-
-
 def pages(shop: Shop, **query: Any) -> Iterator[dict[str, Any]]:
     """Page after page, as a client reads them."""
     page = shop.get("certifications", **query).json()

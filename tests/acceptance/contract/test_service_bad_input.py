@@ -12,7 +12,7 @@ from support.processor import within
 from support.shop import NIM, Shop, invoice
 from support.till import certified, fresh, problem, untouched
 
-from daemon.api.service import MACHINE_ROUTES
+from daemon.api.service import API_ROUTES
 
 GOOD = json.dumps(invoice("G")).encode()
 NOTIFIED = json.dumps({"who": "distributor", "reference": "1"}).encode()
@@ -33,10 +33,10 @@ def test_what_is_no_json(shop: Shop) -> None:
             problem(post(shop, content), 400, "INVALID_JSON")
 
 
-@pytest.mark.parametrize("path", sorted(path for route in MACHINE_ROUTES for path in route.paths if ":int}" in path))
+@pytest.mark.parametrize("path", sorted(path for route in API_ROUTES for path in route.paths if ":int}" in path))
 def test_a_number_in_a_path_that_no_row_has(shop: Shop, path: str) -> None:
     """404, also beyond 64 bits: nothing of that number is there."""
-    methods = next(route.http_methods for route in MACHINE_ROUTES if path in route.paths)
+    methods = next(route.http_methods for route in API_ROUTES if path in route.paths)
     path = re.sub(r"\{\w+:int\}", "9" * 30, path)
     with untouched(shop):
         problem(post(shop, NOTIFIED, path) if "POST" in methods else shop.get(path), 404, "NOT_FOUND")

@@ -57,7 +57,19 @@ def tried(lanes: list[Lane], record_property: Callable[[str, object], None]) -> 
     return run
 
 
-def test_killed_at_every_frame_of_an_invoice(tried: Tried) -> None:
+FRAMES = every_frame(8)
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        pytest.param(FRAMES, id="every one", marks=pytest.mark.long),
+        pytest.param(
+            [at for at in FRAMES if (at.when, at.direction) == ("after", "in") and not at.power], id="once a frame"
+        ),
+    ],
+)
+def test_killed_at_every_frame_of_an_invoice(tried: Tried, points: Sequence[AtFrame]) -> None:
     """C3h, C0h, 31h for each of three items, 33h, 35h, 38h; the machine stood where the point says."""
     stages = ["idle", "idle", "invoice open", *["items"] * len(THREE_ITEMS), "subtotalled", "paid", "idle"]
 
@@ -67,7 +79,6 @@ def test_killed_at_every_frame_of_an_invoice(tried: Tried) -> None:
         executed = (point.when, point.direction) != ("before", "in")
         assert lane.stage == stages[point.frame - 1 + executed]
 
-    points = every_frame(len(stages) - 1)
     assert tried("certify, 3 items, frames", points, through) == len(points)
 
 

@@ -10,8 +10,6 @@ from support.crash.lane import AtFrame, Lane
 from support.nursery import Nursery
 from support.shop import NIM, Shop, invoice, wait_for
 
-from daemon.operations import CreateKey
-from daemon.store.tables.book import attempts
 from daemon.store.tables.book.books import all_books
 from daemon.store.tables.book.settlements import settlements as read_settlements
 
@@ -103,29 +101,4 @@ def test_an_invoice_of_somebody_else_in_the_middle_of_ours_is_not_guessed_at(tmp
             ("abandoned", "seen on the machine's journal"),
             ("adopted", "seen on the machine's journal"),
         ]
-        assert lane.mcfd("verify")[0] == 0
-
-
-def test_a_daemon_whose_ledger_was_deleted_asks_before_it_goes_on(tmp_path: Path, nursery: Nursery) -> None:
-    """The file of the Z numbers is left: attention until `mcfd machine settle`, by which the machine's last number is taken."""
-    with Lane(tmp_path / "lane", nursery) as lane:
-        shop, machine = lane.shop, lane.machine
-        assert shop.certify(invoice("F-1"), key="1").status_code == 200
-        assert shop.close_period().is_success
-        lane.die_at(AtFrame(6, "before", "in", power=True), lambda: shop.certify(invoice("F-2"), key="2"))
-        for suffix in ("", "-wal", "-shm"):
-            shop.ledger.with_name(shop.ledger.name + suffix).unlink(missing_ok=True)
-        shop.start_daemon(ready=False)
-        wait_for(lambda: attention(shop), "attention")
-        assert "'F-1'" in attention(shop)
-        assert "mcfd restore" in attention(shop)
-        code, output = lane.mcfd("machine", "settle", "--decision", "adopt", "--reason", "the disk was lost", "--json")
-        assert code == 0, output
-        wait_for(lambda: shop.http.get("/health/ready").is_success, "service")
-        [book, *_] = shop.with_store(lambda store: store.journal.read(all_books))
-        number = shop.with_store(lambda store: store.ledger.read(attempts.find_number, book, "F-1"))
-        assert number is not None
-        assert number.code == machine.certified()[0]["code"]
-        shop.use_key(shop.change(CreateKey(NIM, "live", "till")))
-        assert shop.closed()["z_number"] == 2
         assert lane.mcfd("verify")[0] == 0

@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
-import httpx
 import pytest
 from support.shop import NIM, Shop, invoice, wait_for
 from support.till import certified, fresh, invalid, on_machine, problem, untouched
@@ -86,11 +85,6 @@ def test_decision_3_what_is_refused(shop: Shop, case: str) -> None:
     with untouched(shop):
         faults = invalid(shop.certify(body))
     assert field in faults, faults
-
-
-def post(shop: Shop, raw: str) -> httpx.Response:
-    headers = {**shop.headers(), "Content-Type": "application/json"}
-    return shop.http.post(f"/v1/mcf/{NIM}/certify", content=raw, headers=headers)
 
 
 def test_decision_3_a_thousand_items_are_taken(shop: Shop) -> None:

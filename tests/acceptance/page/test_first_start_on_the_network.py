@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import httpx
+import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -23,6 +24,7 @@ FIRST, SECOND = "192.168.7.20", "10.9.0.1"
 IN_A_NETWORK = f'ip link set lo up && ip addr add {FIRST}/24 dev lo && exec "$@"'
 
 
+@pytest.mark.long
 def test_a_phone_of_the_shop_sets_the_box_up(tmp_path: Path) -> None:
     """Every address and the host name are shown, also one that comes later; what is asked for in clear is sent on to TLS; there is no API, and
     wrong codes are counted for each address. The certificate that the phone has taken is the daemon's, and that of the tills, afterwards."""

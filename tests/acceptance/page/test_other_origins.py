@@ -128,16 +128,6 @@ def test_a_page_of_another_origin_is_refused(browser: Browser, shop: Shop, origi
     assert [entry["number"] for entry in shop.machines[0].certified()].count("WEB-2") == 0
 
 
-def test_the_shops_page_is_for_no_other_page(browser: Browser, shop: Shop, origins: tuple[str, str]) -> None:
-    """Not for one of a named origin either, which may read the API beside it."""
-    with opened(browser, origins[0]) as page:
-        assert fetch(page, f"http://127.0.0.1:{shop.port}/health/live")["status"] == 200
-        assert fetch(page, f"http://127.0.0.1:{shop.port}/ui/login") == REFUSED
-    answers = [shop.http.get(path, headers={"Origin": origins[0]}) for path in ("/", "/ui/", "/ui/login", "/metrics")]
-    assert [name for answer in answers for name in answer.headers if name.startswith("access-control-")] == []
-    assert answers[2].status_code == 200
-
-
 @pytest.mark.parametrize("before", [True, False], ids=["named", "stranger"])
 def test_another_site_cannot_make_the_browser_close_a_period(
     browser: Browser, shop: Shop, origins: tuple[str, str], session: dict[str, str], before: bool

@@ -21,6 +21,7 @@ def empty_box(tmp_path: Path) -> Iterator[EmptyBox]:
         yield box
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("view", BOTH_VIEWS)
 def test_from_an_empty_box_to_a_certified_test_invoice(browser: Browser, empty_box: EmptyBox, view: View) -> None:
     """The code, the machine that was found, a close look at it, the key, the daemon, a test invoice; a wrong password first is

@@ -156,6 +156,7 @@ def _number(text: str) -> int:
     return int(re.sub(r"\D", "", text))
 
 
+@pytest.mark.long
 @in_both_views
 def test_search_and_a_duplicate(person: People, shop: Shop, view: View) -> None:
     """By number, by a part of one, by amount, by customer; the duplicate to print is marked as one."""
@@ -201,6 +202,7 @@ def test_cash_is_noted_and_shown(person: People, shop: Shop, view: View) -> None
     assert re.sub(r"\D", "", text) == str(abs(drawer["expected"]))
 
 
+@pytest.mark.long
 @in_both_views
 def test_make_and_revoke_a_key(person: People, shop: Shop, view: View) -> None:
     """The key is shown once and works, strict as it was asked for; revoked in the page, which is asked once more, it works no more, at once."""
@@ -331,6 +333,7 @@ def test_the_longest_names_fit(person: People, shop: Shop) -> None:
     fits(reader.page)
 
 
+@pytest.mark.long
 @in_both_views
 def test_reading_needs_no_script(browser: Browser, shop: Shop, view: View) -> None:
     """With JavaScript switched off, log in, and every screen that is for reading reads: the journal is searched by its button, totals have

@@ -99,6 +99,7 @@ def _replaced_for_a_day(shop: Shop, technician: Visitor) -> None:
     shop.verify()
 
 
+@pytest.mark.long
 def test_a_page_that_is_open_at_a_take_over_goes_on_with_the_spare(
     paired: tuple[Shop, Machine], browser: Browser
 ) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 from support.shop import IFU, NIM, Machine, Shop, invoice, wait_for
-from support.till import certified, fresh, problem
+from support.till import certified, fresh
 
 pytestmark = pytest.mark.long
 
@@ -65,52 +65,6 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PairShop]:
         shop.start()
         wait_for(lambda: shop.connected() == {NIM, SPARE}, "both machines")
         yield shop
-
-
-def test_a_key_of_the_spare_certifies_nothing(shop: PairShop) -> None:
-    answer = shop.certify(invoice(fresh()), nim=SPARE)
-    problem_body = problem(answer, 409, "MACHINE_IS_SPARE")
-    assert SPARE in problem_body["detail"]
-    assert NIM in problem_body["detail"]
-    assert shop.get("reports/x", nim=SPARE).json()["certs_count"] == 0
-
-
-def test_tills_go_on_with_the_spare_and_each_sale_is_certified_once(shop: PairShop) -> None:
-    """Numbers, keys, codes and credit notes of both machines are one."""
-    number, key = fresh(), fresh()
-    before = certified(shop.certify(invoice(number), key=key))
-    shop.take_over()
-    try:
-        sold = certified(shop.certify(invoice(fresh())))
-        assert (before["nim"], sold["nim"]) == (NIM, SPARE)
-        replayed = shop.certify(invoice(number), key=key)
-        assert (replayed.json()["codeSecef"], replayed.headers["idempotency-replayed"]) == (
-            before["codeSecef"],
-            "true",
-        )
-        problem_body = problem(shop.certify(invoice(number)), 409, "DUPLICATE_INVOICE")
-        assert problem_body["certification"]["codeSecef"] == before["codeSecef"]
-        assert shop.get(f"requests/{key}").json()["status"] == "certified"
-        assert shop.get(f"certifications/{before['codeSecef']}").json()["invoiceNumber"] == number
-        assert before["codeSecef"][:4] in shop.get(f"certifications/{before['codeSecef']}/ticket").text
-        note = {"invoiceType": "FA", "creditNoteNature": "RAM", "creditNoteRef": f"{NIM}-{before['fvc']}"}
-        credited = certified(shop.certify(invoice(fresh(), **note), path="credit-note"))
-        assert (credited["nim"], credited["warnings"]) == (SPARE, [])
-        x = shop.x_with(2)
-        assert (x["nim"], x["stands_for"]) == (SPARE, NIM)
-        info = shop.get("info").json()
-        assert (info["nim"], info["standsFor"]) == (SPARE, NIM)
-        z = shop.closed()
-        assert (z["nim"], z["stands_for"], z["certs_count"]) == (SPARE, NIM, 2)
-        problem(shop.certify(invoice(fresh()), nim=SPARE), 409, "MACHINE_IS_SPARE")
-    finally:
-        shop.take_back()
-    x = shop.x_with(1)
-    assert (x["nim"], "stands_for" in x) == (NIM, False)
-    problem_body = problem(shop.certify(invoice(sold["invoiceNumber"])), 409, "DUPLICATE_INVOICE")
-    assert problem_body["certification"]["nim"] == SPARE
-    assert shop.get("info").json()["spare"] == SPARE
-    shop.verify()
 
 
 def test_a_stream_of_events_goes_on_with_the_spare(shop: PairShop) -> None:
@@ -191,15 +145,6 @@ def test_the_outage_of_a_dead_machine_is_declared_while_its_spare_stands_in(shop
         shop.first.start()
         wait_for(lambda: NIM in shop.connected(), "the machine's return")
         shop.take_back()
-
-
-def test_a_decision_that_does_not_fit_is_one_line(shop: PairShop) -> None:
-    done = shop.mcfd("machine", "take-back", NIM, "--reason", "x")
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    assert "no spare stands for" in done.stderr
-    done = shop.mcfd("machine", "take-over", SPARE, "--reason", "x")
-    assert done.returncode == 1
-    assert "has no spare" in done.stderr
 
 
 def test_a_spare_of_another_taxpayer_is_refused(tmp_path: Path) -> None:

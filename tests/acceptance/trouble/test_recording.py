@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from support import hurried
 from support.processor import within
 from support.shop import NIM, Machine, Shop, invoice, wait_for
 
@@ -59,26 +58,6 @@ def test_a_retry_has_a_file_that_the_log_names(tmp_path) -> None:
         found = read(path.read_text())
         assert any(b"F-1" in event.data for event in found.events)
         assert any(event.text == "retry: silence" for event in found.events if event.kind == NOTE)
-
-
-def test_attention_names_its_incident(tmp_path) -> None:
-    """An operator who has to decide is told where what happened on the line is kept."""
-    with Shop(tmp_path, launch=hurried.launch) as shop:
-        shop.start()
-        assert shop.certify(invoice("F-1")).status_code == 200
-        shop.machines[0].order("counters", tc=0, fvc=0)
-        attention = wait_for(lambda: shop.events("machine.attention"), "attention")[-1]["found"]
-        name = attention.partition("incident ")[2].rstrip(")")
-        wait_for(path_of(folder_of(shop), name).exists, "the incident's file")
-
-
-def test_nothing_is_recorded_where_it_is_switched_off(tmp_path) -> None:
-    """`recording_mb = 0`."""
-    with Shop(tmp_path, per_machine={"recording_mb": 0}) as shop:
-        shop.start()
-        assert shop.certify(invoice("F-1")).status_code == 200
-        shop.stop_daemon()
-        assert not (tmp_path / "recordings").exists()
 
 
 @pytest.mark.parametrize("blocked", ["file", "no room"])

@@ -94,6 +94,7 @@ async def test_a_cancellation_that_a_library_has_swallowed_is_heeded():
 
     task = asyncio.create_task(rounds())
     await asyncio.sleep(0)
+    assert not task.done()
     task.cancel()
     finished, _ = await asyncio.wait([task], timeout=20)
     assert finished

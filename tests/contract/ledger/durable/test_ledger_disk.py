@@ -201,14 +201,6 @@ async def test_a_disk_that_turns_read_only(small_disk: Path) -> None:
         await (await Till.of(store)).sell()
 
 
-async def test_a_full_disk_at_the_start_is_told(small_disk: Path) -> None:
-    """No ledger can be made there: one clear line with the path."""
-    write_ballast(small_disk, 0)
-    with pytest.raises((LedgerUnusable, StorageFull), match=str(small_disk)):
-        async with opened(small_disk / "ledger.sqlite3"):
-            pass
-
-
 async def test_a_failed_write_is_asked_about_until_one_succeeds(tmp_path: Path) -> None:
     """After a fault the ledger is not believed to be well before a small write has succeeded."""
     async with opened(tmp_path / "ledger.sqlite3") as store:

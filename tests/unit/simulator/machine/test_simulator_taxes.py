@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.machine.command_data import GROUPS, ItemData, MachineRefusal
+from simulator.machine.command_data import ItemData, MachineRefusal
 from simulator.machine.invoice import Share, check_line, split
-from simulator.machine.options import DEFAULT_RATES
 
 RATES = st.sampled_from([0, 1000, 1800, 550])
 
@@ -56,14 +55,6 @@ def test_in_ht_mode_cents_of_vat_do_not_reach_the_total():
 def test_cents_of_a_line_without_tax_end_in_whole_totals():
     """30 × 33.49 is 1004.70, with 18 % 1185.55: 1186, of which 1005 are before tax."""
     assert split(100_470, 1800, "HT") == Share(100_500, 18_100, 118_600)
-
-
-def test_the_default_table_is_that_of_the_rules():
-    """Sixteen groups: B and F at 18 %, C, G, L, M at 10 %, the rest 0."""
-    assert "".join(DEFAULT_RATES) == GROUPS
-    assert {group for group in GROUPS if DEFAULT_RATES[group] == 1800} == set("BF")
-    assert {group for group in GROUPS if DEFAULT_RATES[group] == 1000} == set("CGLM")
-    assert sum(DEFAULT_RATES.values()) == 2 * 1800 + 4 * 1000
 
 
 def line(amount: int, price: int, quantity: int = 1000, unit_tax: int | None = None, tax: int = 0) -> ItemData:

@@ -3,13 +3,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 from support.api import INVOICE, LIVE_KEY, NIM, Serve, Served, UseCases, until
-
-from daemon.api.http.middleware import _Finish
 
 SAFE = {
     "cache-control": "no-store",
@@ -33,19 +30,6 @@ async def test_every_answer_carries_the_request_id_and_the_safety_headers(served
     assert answer.headers["x-request-id"] == "till 4/77"
     assert {name: answer.headers[name] for name in SAFE} == SAFE
     assert "server" not in answer.headers
-
-
-async def test_what_an_answer_says_by_itself_is_said_once() -> None:
-    """A file of the page may be kept, and a picture shown: its own headers stand alone, beside the others."""
-    sent: list[Any] = []
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    own = [(b"cache-control", b"max-age=60"), (b"content-security-policy", b"default-src 'self'")]
-    await _Finish(send, b"r-1", ())({"type": "http.response.start", "status": 200, "headers": own})
-    expected = {**{name.encode(): value.encode() for name, value in SAFE.items()}, **dict(own), b"x-request-id": b"r-1"}
-    assert sorted(sent[0]["headers"]) == sorted(expected.items())
 
 
 async def test_one_line_for_each_request(served: Served, lines: list) -> None:

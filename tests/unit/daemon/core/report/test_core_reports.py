@@ -192,9 +192,3 @@ def test_a_history_record_has_the_names_of_the_service():
         "total_ttc": 30000,
         "mcf_counters_end": {"tc": 12, "fvc": 10, "frc": 1},
     }
-
-
-@pytest.mark.parametrize("method", "EVCMBA")
-def test_every_payment_method_has_a_label(method):
-    """fiscal-rules.md names all six."""
-    assert fiscal_reports.PAYMENT_LABELS[method]

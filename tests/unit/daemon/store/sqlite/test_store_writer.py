@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -142,3 +144,50 @@ async def test_one_who_went_away_takes_nobody_along(writer: Writer, connection: 
     async with asyncio.timeout(60):
         result = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(each) for each in result] == [asyncio.CancelledError, *([StorageFull] * 2 if fails else [int] * 2)]
+
+
+class _BlockedJob:
+    """A job, or a checkpoint, that lasts until it is let go."""
+
+    def __init__(self) -> None:
+        self.began = threading.Event()
+        self._go_on = threading.Event()
+
+    def __call__(self, _: sqlite3.Connection) -> None:
+        self.began.set()
+        assert self._go_on.wait(60)
+
+    async def while_it_lasts(self, writer: Writer, count: int) -> list[asyncio.Task[Any]]:
+        """So many more jobs come, each in a turn of the loop of its own; then it is let go."""
+        assert await asyncio.to_thread(self.began.wait, 60)
+        coming = []
+        for at in range(count):
+            coming.append(asyncio.ensure_future(writer.submit(put(f"held {at}"))))
+            for _ in range(3):
+                await asyncio.sleep(0)
+        self._go_on.set()
+        return coming
+
+
+async def test_closing_waits_for_what_came_during_a_commit(connection: SqliteConnection) -> None:
+    """Everybody has been told when it returns."""
+    writer, stored = Writer(connection), _BlockedJob()
+    await writer.submit(put("before"))
+    first = asyncio.ensure_future(writer.submit(stored))
+    coming = await stored.while_it_lasts(writer, 2)
+    await writer.close()
+    assert [each.done() for each in (first, *coming)] == [True] * 3
+    assert writer.commits == 2
+
+
+async def test_closing_writes_what_was_handed_over(connection: SqliteConnection) -> None:
+    """And afterwards nothing is taken any more."""
+    writer = Writer(connection)
+    waiting = [asyncio.ensure_future(writer.submit(put(f"w{at}"))) for at in range(20)]
+    await asyncio.sleep(0)
+    await writer.close()
+    assert [each.done() for each in waiting] == [True] * 20
+    assert len(await asyncio.gather(*waiting)) == 20
+    assert len(await words(connection)) == 20
+    with pytest.raises(StorageFull, match="closed"):
+        await writer.submit(put("late"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -69,3 +69,19 @@ async def test_what_takes_too_long_is_told_once_with_its_number(monkeypatch: pyt
                 await asyncio.sleep(0.002)
     assert watched.published == [f"{SLOW}: 38h of invoice F-1 has no answer after 0.01 s; it is waited for"]
     assert watched.odd == ["38h is slow"]
+
+
+def test_the_watch_is_over_with_the_answer() -> None:
+    """A timer that is left would tell of an invoice that was certified long ago."""
+
+    async def watch() -> list[Any]:
+        watched = Watched()
+        loop = asyncio.get_running_loop()
+        timers: list[asyncio.TimerHandle] = []
+        later = loop.call_later
+        loop.call_later = lambda *call: timers.append(later(*call)) or timers[-1]  # type: ignore[method-assign, assignment]
+        with watching(watched.worker, "F-1", is_credit=False):
+            pass
+        return [timer.cancelled() for timer in timers]
+
+    assert asyncio.run(watch()) == [True]

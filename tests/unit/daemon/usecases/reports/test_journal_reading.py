@@ -15,10 +15,9 @@ from support.ledgers.ledger import MINUTE, ZONE, Till, invoice, opened
 from support.ledgers.worker import worker_of
 
 from daemon.core.ledger.entries import CashMove
-from daemon.core.report.journal import Extent, Page
-from daemon.store.tables.journal import extent
+from daemon.core.report.journal import Page
 from daemon.usecases.reports import journal, journal_files
-from daemon.usecases.reports.journal import credits_of, read_in_slices, read_page
+from daemon.usecases.reports.journal import credits_of, read_page
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 EVER = 1 << 53
@@ -95,10 +94,6 @@ async def filled(till: Till) -> list[tuple[str, int]]:
     return [(number, z if z < z_number else 0) for number, z in messages]
 
 
-async def extent_of(worker: MachineWorker) -> Extent:
-    return await worker.journal.read(extent, worker.book)
-
-
 @pytest.mark.usefixtures("pieces")
 async def test_all_pages_are_the_journal(ledger: Filled) -> None:
     """Newest first, each entry once with its Z, no page longer than asked for, and after the last one nothing."""
@@ -115,26 +110,6 @@ async def test_all_pages_are_the_journal(ledger: Filled) -> None:
             assert found == ledger.attempts[::-1]
 
 
-@pytest.mark.usefixtures("pieces")
-async def test_a_part_of_the_journal(ledger: Filled) -> None:
-    """One number, or one state, also of what has not ended; on a page and in slices."""
-    async with opened(ledger.path) as store:
-        worker = worker_of(await Till.of(store))
-        for page, numbers in (
-            (Page(0, EVER, state="refused"), ["X-1"]),
-            (Page(0, EVER, state="begun"), ["O-1"]),
-            (Page(0, EVER, number="S-1"), ["S-1"]),
-            (Page(0, EVER, number="O-1"), []),
-            (Page(0, EVER, number="S-"), []),
-            (Page(0, EVER, number="S-1", state="refused"), []),
-        ):
-            found_page = await read_page(worker, page)
-            assert [entry.invoice_number for entry in found_page.certifications] == numbers
-            assert found_page.next is None
-            slices = [part async for part in read_in_slices(worker, page, await extent_of(worker))]
-            assert [record.number for part in slices for record, _ in part] == numbers
-
-
 async def test_what_has_not_ended_comes_on_one_page(ledger: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many there are, each once: they have no places yet by which a page could go on."""
     monkeypatch.setattr(journal, "BATCH", 1)
@@ -145,22 +120,6 @@ async def test_what_has_not_ended_comes_on_one_page(ledger: Filled, monkeypatch:
         page = await read_page(worker_of(till), Page(0, EVER, state="begun"))
         assert [entry.invoice_number for entry in page.certifications] == ["O-3", "O-2", "O-1"]
         assert page.next is None
-
-
-async def test_a_file_of_a_number_has_all_that_was_tried_under_it(
-    ledger: Filled, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However long a page is; oldest first."""
-    monkeypatch.setattr(journal, "BATCH", 2)
-    async with opened(ledger.path) as store:
-        till = await Till.of(store)
-        tried = [await till.fail(invoice("R-1")) for _ in range(5)]
-        tried.append(await till.certify(invoice("R-1")))
-        worker = worker_of(till)
-        slices = [
-            part async for part in read_in_slices(worker, Page(0, EVER, number="R-1", limit=3), await extent_of(worker))
-        ]
-    assert [record for part in slices for record, _ in part] == tried
 
 
 async def file_of(worker: MachineWorker, form: str, page: Page) -> list[bytes]:

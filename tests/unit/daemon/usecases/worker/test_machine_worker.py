@@ -14,6 +14,7 @@ from support.ledgers.worker import worker_of
 
 from daemon.core.errors import LineLost, MachineAttention, MachineOffline, StorageFull
 from daemon.core.ledger.book import Aggregate, Book
+from daemon.core.ledger.phases import Phase
 from daemon.store.tables.book.books import book_state
 from daemon.usecases.worker.aggregate import tick
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -211,8 +212,30 @@ async def test_a_tick_is_due_once(worker: MachineWorker) -> None:
         async with asyncio.timeout(60):
             while len(ticks) < count:  # noqa: ASYNC110  done by a timer of the loop
                 await asyncio.sleep(0.001)
+    worker.limits = worker.limits._replace(aggregation_delay=3600.0)
     worker.schedule_tick(tick)
     await worker.close(60)
     worker.schedule_tick(tick)
     await asyncio.sleep(0.01)
     assert len(ticks) == 2
+
+
+async def test_another_taxpayer_s_book_begins_with_nothing(worker: MachineWorker, till: Till) -> None:
+    """What was in doubt belongs to the old book, and nothing of its totals or its time is left."""
+    other = await Till.of(till.store, mode="test")
+    worker.attempts.intend("in doubt").phase = Phase.IN_DOUBT
+    worker.attempts.met_machine = True
+    worker.aggregate = await till.store.ledger.aggregated(till.book)
+    worker.time.last_at = START
+    worker.change_book(other.book)
+    assert (worker.book, worker.attempts.find("in doubt"), worker.attempts.met_machine) == (other.book, None, False)
+    assert (worker.aggregate, worker.time.last_at) == (None, 0)
+
+
+async def test_the_name_of_the_machine_is_that_of_its_last_certification(worker: MachineWorker) -> None:
+    """Nothing else of the book changes."""
+    before = worker.book
+    worker.take_name(before.nim)
+    assert worker.book is before
+    worker.take_name("EL02000015-2")
+    assert worker.book == msgspec.structs.replace(before, nim="EL02000015-2")
