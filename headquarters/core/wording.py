@@ -23,10 +23,6 @@ Kind = Literal[
     "refused",
     "clone",
 ]
-KINDS: Final[tuple[Kind, ...]] = (
-    *("gap", "late", "fork", "chain", "counters"),
-    *("unexplained", "tax-server", "version", "clock", "deferred", "refused", "clone"),
-)
 PASSING: Final[frozenset[Kind]] = frozenset({"gap", "late", "tax-server", "version", "clock", "deferred", "clone"})
 """Solved by themselves when what they say is no longer so, and new when it is so again. The others stand in the books for ever,
 and a person says what became of them."""

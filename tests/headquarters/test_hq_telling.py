@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import os
+from typing import get_args
 
 import pytest
 from standardwebhooks import Webhook
@@ -13,7 +14,7 @@ from support.hq.paper_box import PaperBox
 from support.hq.store import NOW, UTC, take
 
 from headquarters.core import wording
-from headquarters.core.wording import KINDS
+from headquarters.core.wording import Kind
 from headquarters.findings import LEASE_MILLIS, MailNotifier, Watch, WatchPace, WebhookNotifier
 from headquarters.store.store import HqStore
 
@@ -125,7 +126,7 @@ async def test_mail(store, gap):
 
 def test_each_finding_in_both_languages():
     """Each kind has a name and a sentence, in French too; one of something is told as one."""
-    assert {name.partition(".")[0] for name in wording._SENTENCES} == set(KINDS) == set(wording.KIND)
+    assert {name.partition(".")[0] for name in wording._SENTENCES} == set(get_args(Kind)) == set(wording.KIND)
     for text in (*wording._SENTENCES.values(), *wording.KIND.values()):
         assert text.in_language("fr") != text
     gone = {"first": 3, "last": 4, "what": "gone"}

@@ -92,14 +92,3 @@ def after(phase: Phase, step: Step) -> Phase:
         return TABLE[phase].then[step]
     except KeyError:
         raise NotInTheTable(phase, step) from None
-
-
-def described() -> str:
-    """`TABLE` as the rows of a table in Markdown (docs/reliability.md)."""
-    return "".join(_row(phase, place) for phase, place in TABLE.items())
-
-
-def _row(phase: Phase, place: PhaseMeaning) -> str:
-    whose = "–" if phase is Phase.ENDED else "this process" if place.ours else "`recover`"
-    ways = "; ".join(f"{step.value} → {then.value}" for step, then in place.then.items()) or "–"
-    return f"| {phase.value} | {whose} | {'no' if place.blocks else 'yes'} | {ways} |\n"

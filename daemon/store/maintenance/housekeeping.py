@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import NamedTuple
 
 from common.language.reasons import SALE_RESTORED, to_stored
 from daemon.store.sqlite.queries import load
@@ -31,15 +30,6 @@ BATCH = 500
 """Rows of each kind in one transaction: others write in between."""
 
 
-class LedgerSize(NamedTuple):
-    """The file, without its WAL."""
-
-    bytes: int
-    free_bytes: int
-    sqlite: str
-    """the library's version (field notes: 3.51.3 mends a rare WAL bug)"""
-
-
 def prune(connection: sqlite3.Connection, now: int) -> int:
     """At most `BATCH` rows of each kind and book; how many, 0 when there is nothing left to do.
 
@@ -61,13 +51,6 @@ def horizon(now: int, earliest_day: int, days: int) -> int:
 
 def probe(connection: sqlite3.Connection) -> None:
     connection.execute(_SQL["probe"])
-
-
-def measure(connection: sqlite3.Connection) -> LedgerSize:
-    pages, free, page_size = (
-        connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
-    )
-    return LedgerSize(pages * page_size, free * page_size, sqlite3.sqlite_version)
 
 
 def mark_restored(connection: sqlite3.Connection, at: int) -> None:

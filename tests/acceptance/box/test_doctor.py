@@ -8,7 +8,6 @@ import os
 import subprocess
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import httpx
 import msgspec
 import pytest
 from support.cli.command import CONFIG, NIM, Command
-from support.ledgers.ledger import Till, opened, tamper
+from support.ledgers.ledger import Till, opened
 from support.line.states import chatty_line, locked_line, silent_line
 from support.shop import Machine, Shop, invoice, wait_for
 
@@ -140,37 +139,6 @@ async def test_a_machine_the_daemon_does_not_know_yet(shop: Shop) -> None:
     assert (found["machine"]["nim"], found["machine"]["todo"]) == (OTHER, "sudo systemctl restart mcfd")
 
 
-async def test_closures_that_do_not_leave(shop: Shop, tmp_path: Path) -> None:
-    """Nobody has taken a closure for hours: a warning; for days: a failure; headquarters refused one: a failure."""
-    secret = tmp_path / "secret"
-    secret.write_text("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n")
-    secret.chmod(0o600)
-    config = shop.config_file.read_text()
-    upstream = f'\n[upstream]\nkind = "https"\nurl = "https://127.0.0.1:1/"\nsecret_file = "{secret}"\n'
-    assert shop.close_period().status_code == httpx.codes.CREATED
-    try:
-        shop.config_file.write_text(config + upstream)
-        assert (await doctor(shop))["upstream"]["state"] == "ok"
-        for hours, state in ((2, "warn"), (30, "fail")):
-            age_outbox(shop, timedelta(hours=hours))
-            assert (await doctor(shop))["upstream"]["state"] == state
-        tamper(shop.ledger, "UPDATE outbox SET state = 'parked', last_error = '422 no', last_error_at = 1")
-        found = (await doctor(shop))["upstream"]
-        assert (found["state"], "(422 no)" in found["found"], "upstream replay" in found["todo"]) == (
-            "fail",
-            True,
-            True,
-        )
-        secret.chmod(0o644)
-        assert (await doctor(shop))["secrets"]["state"] == "warn"
-    finally:
-        shop.config_file.write_text(config)
-
-
-def age_outbox(shop: Shop, by: timedelta) -> None:
-    tamper(shop.ledger, "UPDATE outbox SET created_at = ?", int((datetime.now(UTC) - by).timestamp() * 1000))
-
-
 # -- without a daemon ---------------------------------------------------------------------------------------------------------
 
 
@@ -223,19 +191,6 @@ async def test_another_machine(mcfd: Command, tmp_path: Path) -> None:
         machine.kill()
 
 
-async def test_clocks_and_the_tax_server(mcfd: Command, machine: Machine) -> None:
-    """Minutes off: a warning; hours: a failure. Seven days without the tax server: a warning."""
-    machine.order("clock", offset=-300)
-    assert (await doctor(mcfd))["clock"]["state"] == "warn"
-    machine.order("clock", offset=8000)
-    assert (await doctor(mcfd))["clock"]["state"] == "fail"
-    long_ago = f"{datetime.now(UTC) - timedelta(days=8):%Y%m%d%H%M%S}"
-    machine.order("clock", offset=0)
-    machine.order("tax-server", reachable=False, last_contact=long_ago, acknowledged=0, error="no SIM")
-    found = (await doctor(mcfd))["tax_server"]
-    assert (found["state"], found["found"]) == ("warn", "last contact 8 days ago; 0 to be sent (no SIM)")
-
-
 async def test_a_ledger_that_waits_for_somebody(mcfd: Command) -> None:
     """No key, and a machine in attention: what was found, and the command that settles it."""
     async with opened(mcfd.ledger) as store:
@@ -260,13 +215,6 @@ async def test_a_damaged_ledger(mcfd: Command) -> None:
     mcfd.ledger.write_bytes(content)
     found = (await doctor(mcfd))["ledger"]
     assert (found["state"], "mcfd restore" in found["todo"]) == ("fail", True)
-
-
-async def test_too_little_room(mcfd: Command) -> None:
-    """Less than the reserve: certifications are refused, which is a failure."""
-    mcfd.config.write_text(mcfd.config.read_text().replace("[storage]", "[storage]\nreserve_mb = 1000000000"))
-    found = (await doctor(mcfd))["disk"]
-    assert (found["state"], "certifications are refused" in found["found"]) == ("fail", True)
 
 
 async def test_a_box_that_was_never_copied(mcfd: Command) -> None:

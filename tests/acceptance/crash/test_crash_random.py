@@ -3,6 +3,7 @@
 import random
 from pathlib import Path
 
+import pytest
 from support.nursery import Nursery
 from torture.kill_round import kill_round
 from torture.memory_round import Round
@@ -10,6 +11,7 @@ from torture.memory_round import Round
 SEEDS = random.SystemRandom()
 
 
+@pytest.mark.long
 def test_a_round_of_kills(tmp_path: Path, nursery: Nursery) -> None:
     """A real daemon over a hostile line, killed at random."""
     seed = SEEDS.randrange(10**6)

@@ -27,7 +27,7 @@ def found(shop: Shop, key: str) -> dict[str, Any]:
     return outcome
 
 
-@pytest.mark.parametrize("key", ["till1 FV/2026/0001", "/begins", "ends/", "100%", "a?b#c", "k" * 200])
+@pytest.mark.parametrize("key", ["till1 FV/2026/0001", "/begins?b#c%", "k" * 200])
 def test_decision_36_a_certified_request_gives_its_receipt(shop: Shop, key: str) -> None:
     """Byte for byte that of the first answer, for any key that the header takes; nothing is certified by it."""
     receipt = certified(shop.certify(invoice(fresh()), key=key))

@@ -254,3 +254,12 @@ async def test_a_device_that_vanishes_in_the_middle_of_a_command_ends_it(termina
     assert (await again.exchange(0xC1)).data == b"OK"
     again.close()
     back.hang_up()
+
+
+async def test_a_failed_opening_leaves_nothing_open(terminal: Terminal) -> None:
+    """The descriptor is closed when the device turns out not to be usable (the suite's leak check would tell)."""
+    before = os.listdir("/proc/self/fd")  # noqa: PTH208  # names are all that is needed
+    for path in ("/dev/null", "/dev/mcf-not-there"):
+        with pytest.raises(PortUnavailable):
+            open_port(path)
+    assert os.listdir("/proc/self/fd") == before  # noqa: PTH208  # as above

@@ -47,7 +47,6 @@ _NOT_UNDER_WAY = "there is no attempt {} under way"
 
 FOR_EVER = TakenFrom()
 FailedState = Literal["refused", "abandoned"]
-FAILED: tuple[FailedState, ...] = ("refused", "abandoned")
 
 
 def begin(connection: sqlite3.Connection, book: Book, attempt: Attempt) -> int:

@@ -136,3 +136,12 @@ async def test_what_is_made_up_bears_the_seq_of_its_request(first_seq: int) -> N
     await sell(link, "F-1")
     with pytest.raises(Refused, match="Not in the recording"):
         await sell(link, "F-2")
+
+
+async def test_another_invoice_number_gets_the_recorded_answer_and_is_told() -> None:
+    """The same command with other data."""
+    text, _ = await recorded()
+    now, differences = await played(text, ("F-9", "F-2"))
+    assert len(now) == 5
+    assert len(differences) == 1
+    assert "C0h came with other data" in differences[0]

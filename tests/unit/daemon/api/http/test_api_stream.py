@@ -14,7 +14,7 @@ from support.api import until
 from daemon.api.access.throttle import ConcurrencyLimit
 from daemon.api.http.answers import Stream
 from daemon.api.refusals import TooManyRequests
-from daemon.core.errors import StorageFull
+from daemon.core.errors import NotFound, StorageFull
 
 SCOPE: Any = {"type": "http"}
 
@@ -110,4 +110,22 @@ async def test_a_key_has_so_many_places() -> None:
             pass
         assert caught.value.retry_after > 0
     with places.take("a"), places.take("a"):
+        pass
+
+
+async def test_trouble_before_the_first_piece_is_an_answer() -> None:
+    """Nothing was sent yet, so it can still be a problem with its status."""
+    peer, source = Peer(), Source(trouble=NotFound("x"))
+    with pytest.raises(NotFound):
+        await stream(source)(SCOPE, peer.receive, peer.send)
+    assert peer.sent == []
+
+
+async def test_the_place_is_given_back_whatever_happens() -> None:
+    """After trouble as after an end."""
+    places, peer = ConcurrencyLimit(1), Peer()
+    for source in (Source(trouble=StorageFull("x")), Source(b"a", trouble=StorageFull("x")), Source(b"a")):
+        with contextlib.suppress(StorageFull):
+            await stream(source, place=places.take("a"))(SCOPE, peer.receive, peer.send)
+    with places.take("a"):
         pass

@@ -178,3 +178,16 @@ async def test_closing_waits_for_what_came_during_a_commit(connection: SqliteCon
     await writer.close()
     assert [each.done() for each in (first, *coming)] == [True] * 3
     assert writer.commits == 2
+
+
+async def test_closing_writes_what_was_handed_over(connection: SqliteConnection) -> None:
+    """And afterwards nothing is taken any more."""
+    writer = Writer(connection)
+    waiting = [asyncio.ensure_future(writer.submit(put(f"w{at}"))) for at in range(20)]
+    await asyncio.sleep(0)
+    await writer.close()
+    assert [each.done() for each in waiting] == [True] * 20
+    assert len(await asyncio.gather(*waiting)) == 20
+    assert len(await words(connection)) == 20
+    with pytest.raises(StorageFull, match="closed"):
+        await writer.submit(put("late"))
