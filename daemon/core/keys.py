@@ -33,29 +33,38 @@ Lane: TypeAlias = Literal["lan", "relay"]
 LANES: Final[tuple[Lane, ...]] = get_args(Lane)
 RELAY_ROLES: Final[tuple[Role, ...]] = ("seller", "reader", "manager")
 """What a key for the relay may be: a technician is at the box."""
+MOST_RATE: Final = 6000
+"""Requests a minute."""
 
 
 class KeyTerms(NamedTuple):
     """What a new key may do, until when (ms, 0 for never), whether its requests may hold unknown fields, and by which way they
-    come. With `signed` the key is a private one, of which the ledger has the public half: each request is signed."""
+    come. With `signed` the key is a private one, of which the ledger has the public half: each request is signed. `rate`: requests a minute, 0 for
+    any number."""
 
     role: Role = USUAL
     expires_at: int = 0
     strict: bool = False
     lane: Lane = "lan"
     signed: bool = False
+    rate: int = 0
 
 
 USUAL_TERMS: Final = KeyTerms()
 
 
 def check_terms(terms: KeyTerms) -> None:
-    """InvalidRequest for a key that cannot be: one for the relay has one of `RELAY_ROLES`, and only such a one signs."""
+    """InvalidRequest for a key that cannot be: one for the relay has one of `RELAY_ROLES`, and only such a one signs or has a rate."""
     if terms.lane == "relay" and terms.role not in RELAY_ROLES:
         choices = ", ".join(RELAY_ROLES)
         raise InvalidRequest([FieldError("role", Text("a key for the relay is one of {choices}", choices=choices))])
     if terms.signed and terms.lane != "relay":
         raise InvalidRequest([FieldError("signed", Text("a key that signs is for the relay"))])
+    if terms.rate and terms.lane != "relay":
+        raise InvalidRequest([FieldError("rate", Text("a key with a rate is for the relay"))])
+    if not 0 <= terms.rate <= MOST_RATE:
+        fault = Text("has to be a whole number from {least} to {most}", least=0, most=MOST_RATE)
+        raise InvalidRequest([FieldError("rate", fault)])
 
 
 class ApiKey(msgspec.Struct, frozen=True):
@@ -78,6 +87,8 @@ class ApiKey(msgspec.Struct, frozen=True):
     lane: Lane = "lan"
     public: bytes = b""
     """The public half (Ed25519) of a key that signs; empty for one that is sent itself."""
+    rate: int = 0
+    """Requests a minute through the relay, 0 for any number."""
 
     def works_at(self, now: int) -> bool:
         """Whether it has not come to its end, in ms."""

@@ -106,6 +106,9 @@ async def test_what_a_command_asks_for_is_done_by_the_daemon(box: Box) -> None:
         (KeyTerms("technician", lane="relay"), "role"),
         (KeyTerms("technician", lane="relay", signed=True), "role"),
         (KeyTerms("seller", signed=True), "signed"),
+        (KeyTerms("seller", rate=60), "rate"),
+        (KeyTerms("seller", lane="relay", rate=6001), "rate"),
+        (KeyTerms("seller", lane="relay", rate=-1), "rate"),
     ],
 )
 async def test_no_way_in_makes_a_key_that_cannot_be(box: Box, terms: KeyTerms, field: str) -> None:

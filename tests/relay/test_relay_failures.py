@@ -293,6 +293,29 @@ async def test_keys_that_are_refused(site: RelaySite, http: httpx.AsyncClient) -
     assert answer.status_code == 200, answer.text
 
 
+async def test_a_key_with_a_rate(site: RelaySite, http: httpx.AsyncClient) -> None:
+    """What comes beyond it within a minute is answered 429 by the box, with the seconds to wait, and certifies nothing; another key is answered."""
+    other = site.key()
+    url = await answering(site, http, other)
+    options = ("--via", "relay", "--role", "seller", "--rate", "3")
+    made = await asyncio.to_thread(site.shop.mcfd, "keys", "create", "--nim", NIM, *options, check=True)
+    key = made.stdout.strip()
+    answers = [
+        await until_answered(
+            http, "POST", f"{url}/certify", json=invoice(f"F-{number}"), headers=bearer(key, f"k-{number}")
+        )
+        for number in range(5)
+    ]
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 429, 429]
+    refused = answers[-1]
+    assert (refused.json()["code"], 0 < int(refused.headers["retry-after"]) <= 60) == (
+        "TOO_MANY_REQUESTS",
+        True,
+    )
+    assert site.shop.machines[0].counters[0] == 3
+    assert (await http.get(f"{url}/me", headers=bearer(other))).status_code == 200
+
+
 @pytest.mark.parametrize("victim", ["box", "nats"])
 async def test_kills_at_any_moment(site: RelaySite, http: httpx.AsyncClient, victim: str) -> None:
     """Sales of two clients while the box, or nats-server, is killed and started again: each key is certified once, each answer is its ledger's."""

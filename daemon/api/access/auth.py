@@ -53,6 +53,7 @@ async def admit(request: Request[Any, Any, Any]) -> None:
     expires = 0.0
     if found_lane is not None:
         check_operation(request)
+        deps.key_rates.note(key)
         await found_lane.turn()
         expires = expiry(scope, found_lane, is_signed=bool(key.public))
     deps.uses[key.id] = deps.clock()

@@ -13,7 +13,7 @@ from litestar.datastructures import State
 from common.language import Text
 from daemon.api.access.login import Logins
 from daemon.api.access.rehearsal import MetCases, SandboxControls
-from daemon.api.access.throttle import ConcurrencyLimit, SandboxShare, WrongKeys
+from daemon.api.access.throttle import ConcurrencyLimit, KeyRates, SandboxShare, WrongKeys
 from daemon.api.box import Box, Paper
 from daemon.api.http.middleware import CrossOrigin
 from daemon.core.audit import Actor
@@ -59,6 +59,7 @@ class ApiDeps(msgspec.Struct, frozen=True, kw_only=True):
     box: Box | None = None
     paper: Paper = msgspec.field(default_factory=Paper)
     wrong_keys: WrongKeys = msgspec.field(default_factory=WrongKeys)
+    key_rates: KeyRates = msgspec.field(default_factory=KeyRates)
     notifier: EventNotifier = msgspec.field(default_factory=EventNotifier)
     stopping: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
     event_streams: ConcurrencyLimit = msgspec.field(default_factory=lambda: ConcurrencyLimit(EVENT_STREAMS))

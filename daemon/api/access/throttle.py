@@ -12,8 +12,10 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
 
+from common.language import Text
 from common.login_guard import network_of
 from daemon.api.refusals import TooManyRequests
+from daemon.core.keys import ApiKey
 
 RETRY_AFTER = 10
 
@@ -26,6 +28,7 @@ APART: Final = 0.1
 """Seconds from one's beginning to the next one's, longer than most sales: to read an invoice of a thousand lines holds the loop up for
 20 ms, and those that waited for the same moment were all read in one sale."""
 LIVE_FOR: Final = 60.0
+RATE_SECONDS: Final = 60.0
 
 LetPass = Callable[[], Awaitable[None]]
 
@@ -60,6 +63,26 @@ class WrongKeys:
         self._failures[name] = failures
         if len(self._failures) > self.capacity:
             self._failures.popitem(last=False)
+
+
+class KeyRates:
+    """How often keys that have a rate were used within the last minute."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._uses: dict[int, deque[float]] = {}
+
+    def note(self, key: ApiKey) -> None:
+        """TooManyRequests when it was used as often as it may."""
+        if not key.rate:
+            return
+        uses, now = self._uses.setdefault(key.id, deque()), self._clock()
+        while uses and uses[0] <= now - RATE_SECONDS:
+            uses.popleft()
+        if len(uses) >= key.rate:
+            detail = Text("this key may make {rate} requests a minute", rate=key.rate)
+            raise TooManyRequests(detail, math.ceil(uses[0] + RATE_SECONDS - now))
+        uses.append(now)
 
 
 class ConcurrencyLimit:

@@ -8,7 +8,7 @@ import click
 from common.language import tr
 from daemon.cli.options import ROW_NUMBER, described, json_option, nim_option, settings_option
 from daemon.cli.output import moment, print_json, print_table, say, stamp, warn
-from daemon.core.keys import LANES, KeyTerms, Lane
+from daemon.core.keys import LANES, MOST_RATE, KeyTerms, Lane
 from daemon.core.ledger.attempt import Mode
 from daemon.core.machine.state import same_machine
 from daemon.core.people import ROLES, USUAL, Role
@@ -36,7 +36,7 @@ command = click.Group("keys")
         'mcfd keys create --nim EL02000015-1 --label "caisse 1"',
         "KEY=$(mcfd keys create --nim EL02000015-1 --test)",
         'mcfd keys create --nim EL02000015-1 --role reader --expires 2027-03-31 --label "comptable"',
-        'mcfd keys create --nim EL02000015-1 --via relay --signed --role seller --label "ERP"',
+        'mcfd keys create --nim EL02000015-1 --via relay --signed --role seller --rate 60 --label "ERP"',
     ),
 )
 @settings_option
@@ -67,6 +67,12 @@ command = click.Group("keys")
 @click.option(
     "--signed", is_flag=True, help=tr("A private key that signs each request, of which the box keeps the public half.")
 )
+@click.option(
+    "--rate",
+    type=click.IntRange(min=1, max=MOST_RATE),
+    default=None,
+    help=tr("Requests a minute through the relay, then 429; without it, any number."),
+)
 def create(
     settings: Settings,
     nim: str,
@@ -78,6 +84,7 @@ def create(
     strict: bool,
     via: Lane,
     signed: bool,
+    rate: int | None,
 ) -> None:
     end = _end(expires, settings.reports.zone)
     machine = settings.find_machine(nim)
@@ -86,7 +93,9 @@ def create(
     else:
         warn(tr("note: {nim} is not in the configuration; the key is made all the same", nim=nim))
     mode: Mode = "test" if test else "live"
-    click.echo(change(settings, CreateKey(nim, mode, label, KeyTerms(role, end, strict, via, signed)), make=True))
+    click.echo(
+        change(settings, CreateKey(nim, mode, label, KeyTerms(role, end, strict, via, signed, rate or 0)), make=True)
+    )
 
 
 @command.command(
@@ -141,7 +150,7 @@ def _as_json(key: ApiKey) -> dict[str, object]:
         "label": key.label,
         "strict": key.strict,
     }
-    fields |= {"via": key.lane, "signed": bool(key.public)}
+    fields |= {"via": key.lane, "signed": bool(key.public), "rate": key.rate}
     times = ("created_at", "used_at", "expires_at", "revoked_at")
     return fields | {name: stamp(getattr(key, name)) for name in times}
 

@@ -75,6 +75,7 @@ def create_key(
         terms.strict,
         terms.lane,
         key.public or None,
+        terms.rate,
     )
     key_id = connection.execute(_SQL["insert"], values).lastrowid
     detail = {"nim": nim, "mode": mode, "label": label, "role": terms.role, "lane": terms.lane}
@@ -88,9 +89,11 @@ def list_keys(connection: sqlite3.Connection) -> list[ApiKey]:
 
 
 def _key(row: tuple[Any, ...]) -> ApiKey:
-    number, nim, mode, label, created_at, revoked_at, role, expires_at, used_at, strict, lane, public = row
+    number, nim, mode, label, created_at, revoked_at, role, expires_at, used_at, strict, lane, public, rate = row
     times = (expires_at, used_at)
-    return ApiKey(number, nim, mode, label, created_at, revoked_at, role, *times, bool(strict), lane, public or b"")
+    return ApiKey(
+        number, nim, mode, label, created_at, revoked_at, role, *times, bool(strict), lane, public or b"", rate
+    )
 
 
 def revoke_key(connection: sqlite3.Connection, key_id: int, *, at: int, by: Actor = DAEMON) -> None:

@@ -1,12 +1,12 @@
 -- name: insert
-INSERT INTO api_key (nim, mode, label, hash, created_at, role, expires_at, strict, lane, public_key)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO api_key (nim, mode, label, hash, created_at, role, expires_at, strict, lane, public_key, rate)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: list
-SELECT id, nim, mode, label, created_at, coalesce(revoked_at, 0), role, expires_at, used_at, strict, lane, public_key FROM api_key ORDER BY id;
+SELECT id, nim, mode, label, created_at, coalesce(revoked_at, 0), role, expires_at, used_at, strict, lane, public_key, rate FROM api_key ORDER BY id;
 
 -- name: by_hash
-SELECT id, nim, mode, label, created_at, 0, role, expires_at, used_at, strict, lane, public_key FROM api_key
+SELECT id, nim, mode, label, created_at, 0, role, expires_at, used_at, strict, lane, public_key, rate FROM api_key
 WHERE hash = ? AND public_key IS NULL AND revoked_at IS NULL
       AND (taxpayer = '' OR taxpayer = (
           SELECT ifu FROM book
@@ -16,7 +16,7 @@ WHERE hash = ? AND public_key IS NULL AND revoked_at IS NULL
       ));
 
 -- name: by_start_of_hash
-SELECT id, nim, mode, label, created_at, 0, role, expires_at, used_at, strict, lane, public_key FROM api_key
+SELECT id, nim, mode, label, created_at, 0, role, expires_at, used_at, strict, lane, public_key, rate FROM api_key
 WHERE hash BETWEEN ? AND ? AND public_key IS NOT NULL AND revoked_at IS NULL
       AND (taxpayer = '' OR taxpayer = (
           SELECT ifu FROM book

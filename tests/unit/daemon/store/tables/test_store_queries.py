@@ -120,6 +120,7 @@ def test_a_released_migration_never_changes() -> None:
         "0018_isf_index",
         "0019_take_over_times",
         "0020_pair_taxpayer",
+        "0021_key_rate",
     ]
 
 
