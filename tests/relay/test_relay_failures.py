@@ -298,8 +298,8 @@ async def test_a_key_with_a_rate(site: RelaySite, http: httpx.AsyncClient) -> No
     other = site.key()
     url = await answering(site, http, other)
     options = ("--via", "relay", "--role", "seller", "--rate", "3")
-    made = await asyncio.to_thread(site.shop.mcfd, "keys", "create", "--nim", NIM, *options, check=True)
-    key = made.stdout.strip()
+    created = await asyncio.to_thread(site.shop.mcfd, "keys", "create", "--nim", NIM, *options, check=True)
+    key = created.stdout.strip()
     answers = [
         await until_answered(
             http, "POST", f"{url}/certify", json=invoice(f"F-{number}"), headers=bearer(key, f"k-{number}")
