@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from common.language import tr
+from daemon.core.people import ROLES
 
 if TYPE_CHECKING:
     from daemon.settings import Settings
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 MAX_Z_DIGITS: Final = 9
 ROW_NUMBER: Final = click.IntRange(1, 999_999_999)
 """Of something in the ledger."""
+USUAL_LIMIT: Final = 50
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -65,6 +67,24 @@ def nim_argument_option(command: F) -> F:
     return click.option("--nim", default="", help=tr("The machine's NIM, where there are several; short is enough."))(
         command
     )
+
+
+def range_options(command: F) -> F:
+    command = click.option("--to", default=None, help=tr("Last day, or an instant; otherwise now."))(command)
+    return click.option("--from", "from_", default=None, help=tr("First day, or an instant."))(command)
+
+
+def test_option(command: F) -> F:
+    return click.option("--test", is_flag=True, help=tr("Those of the sandbox."))(command)
+
+
+def limit_option(most: int, text: str) -> Callable[[F], F]:
+    return click.option("--limit", type=click.IntRange(1, most), default=USUAL_LIMIT, show_default=True, help=text)
+
+
+def role_option(**attributes: Any) -> Callable[[F], F]:
+    text = tr("seller: sell; reader: read the reports; manager: both, and close; technician: everything.")
+    return click.option("--role", type=click.Choice(ROLES), help=text, **attributes)
 
 
 def check_nim(_: click.Context, __: click.Parameter, value: str) -> str:

@@ -55,6 +55,14 @@ def stamp(at: int) -> str | None:
     return millis_text(at) if at else None
 
 
+def record_json(record: Any, *names: str, **instead: object) -> dict[str, object]:
+    """A record's fields for scripts, all or those `names`: times as `stamp` has them; `instead` in their place, or beside."""
+    fields = {name: getattr(record, name) for name in names or record.__struct_fields__}
+    return {
+        name: stamp(value) if name == "at" or name.endswith("_at") else value for name, value in fields.items()
+    } | instead
+
+
 def print_progress(done: int, of: int = 0) -> None:
     import msgspec
 

@@ -9,8 +9,8 @@ import click
 
 from common.language import Speaker, ambient, tr
 from daemon.cli.failures import FOUND_WRONG
-from daemon.cli.options import examples, json_option, settings_option
-from daemon.cli.output import complain, moment, print_json, print_table, stamp
+from daemon.cli.options import examples, json_option, limit_option, settings_option
+from daemon.cli.output import complain, moment, print_json, print_table, record_json
 from daemon.core.audit import AuditEntry, deed, details, who, whom
 from daemon.ledger_access import read_ledger
 from daemon.settings import Settings
@@ -18,47 +18,23 @@ from daemon.settings import Settings
 if TYPE_CHECKING:
     from daemon.store import Store
 
-USUAL = 50
 
-
-@click.command(
-    "audit",
-    epilog=examples("mcfd audit", "mcfd audit --limit 1000 --json"),
-)
+@click.command("audit", epilog=examples("mcfd audit", "mcfd audit --limit 1000 --json"))
 @settings_option
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 100_000),
-    default=USUAL,
-    show_default=True,
-    help=tr("How many entries, the newest."),
-)
+@limit_option(100_000, tr("How many entries, the newest."))
 @json_option
 def command(settings: Settings, limit: int, as_json: bool) -> int:
     entries, broken = read_ledger(settings, lambda store: _read(store, limit))
     if as_json:
-        print_json({"ok": broken is None, "entries": [_as_json(entry) for entry in entries]})
+        print_json({"ok": broken is None, "entries": [record_json(entry, hash=entry.hash.hex()) for entry in entries]})
     else:
         zone, say = settings.reports.zone, Speaker(ambient())
         print_table(
-            (
-                tr("ID"),
-                tr("WHEN"),
-                tr("WHO"),
-                tr("FROM"),
-                tr("ACTION"),
-                tr("WHAT"),
-                tr("DETAIL"),
-            ),
+            (tr("ID"), tr("WHEN"), tr("WHO"), tr("FROM"), tr("ACTION"), tr("WHAT"), tr("DETAIL")),
             [
                 (
-                    *(
-                        entry.id,
-                        moment(entry.at, zone),
-                        who(entry.actor, {}, say),
-                        entry.address,
-                        deed(entry.action, say),
-                    ),
+                    *(entry.id, moment(entry.at, zone), who(entry.actor, {}, say)),
+                    *(entry.address, deed(entry.action, say)),
                     entry.subject if entry.subject.startswith("/") else whom(entry.subject, {}, say),
                     details(entry.detail, say),
                 )
@@ -75,16 +51,3 @@ async def _read(store: Store, limit: int) -> tuple[Sequence[AuditEntry], AuditEn
     from daemon.store.tables.audit import broken_entry, newest_entries
 
     return (await store.ledger.read(newest_entries, limit))[::-1], await store.ledger.read(broken_entry)
-
-
-def _as_json(entry: AuditEntry) -> dict[str, object]:
-    return {
-        "id": entry.id,
-        "at": stamp(entry.at),
-        "actor": entry.actor,
-        "address": entry.address,
-        "action": entry.action,
-        "subject": entry.subject,
-        "detail": entry.detail,
-        "hash": entry.hash.hex(),
-    }

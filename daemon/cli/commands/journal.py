@@ -12,7 +12,15 @@ import click
 from common.language import Counted, Text, ambient, tr
 from daemon.cli.book import BookReader, read_book
 from daemon.cli.failures import not_written
-from daemon.cli.options import examples, json_option, nim_argument_option, settings_option
+from daemon.cli.options import (
+    examples,
+    json_option,
+    limit_option,
+    nim_argument_option,
+    range_options,
+    settings_option,
+    test_option,
+)
 from daemon.cli.output import Progress, moment, print_json, print_table, say
 from daemon.core.errors import NotFound
 from daemon.core.invoice.number import normalised
@@ -58,11 +66,10 @@ STATES = {
 @nim_argument_option
 @click.option("--number", default="", help=tr("The attempts of this invoice number."))
 @click.option("--code", default="", help=tr("The certification of this code."))
-@click.option("--from", "from_", default=None, help=tr("First day, or an instant."))
-@click.option("--to", default=None, help=tr("Last day, or an instant; otherwise now."))
+@range_options
 @click.option("--state", type=click.Choice(get_args(AttemptState)), default=None, help=tr("Only what ended so."))
-@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help=tr("Lines at the most."))
-@click.option("--test", is_flag=True, help=tr("Those of the sandbox."))
+@limit_option(10_000, tr("Lines at the most."))
+@test_option
 @click.option(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),

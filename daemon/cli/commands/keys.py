@@ -1,29 +1,25 @@
 from __future__ import annotations
 
 from datetime import date, datetime, time, timedelta, tzinfo
-from typing import TYPE_CHECKING
 
 import click
 
 from common.language import tr
-from daemon.cli.options import ROW_NUMBER, described, json_option, nim_option, settings_option
-from daemon.cli.output import moment, print_json, print_table, say, stamp, warn
+from daemon.cli.options import ROW_NUMBER, described, json_option, nim_option, role_option, settings_option
+from daemon.cli.output import moment, print_json, print_table, record_json, say, warn
 from daemon.core.keys import LANES, MOST_RATE, KeyTerms, Lane
 from daemon.core.ledger.attempt import Mode
 from daemon.core.machine.state import same_machine
-from daemon.core.people import ROLES, USUAL, Role
+from daemon.core.people import USUAL, Role
 from daemon.ledger_access import change, now, read_ledger
 from daemon.operations import CreateKey, RevokeKey
 from daemon.settings import Settings
 from daemon.settings.check import quoted
 
-if TYPE_CHECKING:
-    from daemon.core.keys import ApiKey
-
-
 DAY_MS = 86_400_000
 FAR_MS = 4_102_444_800_000
 """The year 2100."""
+TIMES = ("created_at", "used_at", "expires_at", "revoked_at")
 
 
 command = click.Group("keys")
@@ -43,13 +39,7 @@ command = click.Group("keys")
 @nim_option(required=True)
 @click.option("--test", is_flag=True, help=tr("A test key: simulated machine, nothing counts."))
 @click.option("--label", default="", help=tr('Whose key it is, as "till 1".'))
-@click.option(
-    "--role",
-    type=click.Choice(ROLES),
-    default=USUAL,
-    show_default=True,
-    help=tr("seller: sell; reader: read the reports; manager: both, and close; technician: everything."),
-)
+@role_option(default=USUAL, show_default=True)
 @click.option(
     "--expires",
     default="",
@@ -112,7 +102,8 @@ def listed(settings: Settings, nim: str, revoked_too: bool, as_json: bool) -> No
     found = read_ledger(settings, lambda store: store.ledger.read(list_keys))
     keys = [key for key in found if (not nim or same_machine(nim, key.nim)) and (revoked_too or not key.revoked_at)]
     if as_json:
-        print_json([_as_json(key) for key in keys])
+        names = ("id", "nim", "mode", "role", "label", "strict", "rate", *TIMES)
+        print_json([record_json(key, *names, via=key.lane, signed=bool(key.public)) for key in keys])
         return
     zone = settings.reports.zone
     print_table(
@@ -123,7 +114,7 @@ def listed(settings: Settings, nim: str, revoked_too: bool, as_json: bool) -> No
         [
             (
                 *(key.id, key.nim, key.mode, key.role, key.lane, key.label),
-                *(moment(at, zone) for at in (key.created_at, key.used_at, key.expires_at, key.revoked_at)),
+                *(moment(getattr(key, name), zone) for name in TIMES),
             )
             for key in keys
         ],
@@ -139,20 +130,6 @@ def listed(settings: Settings, nim: str, revoked_too: bool, as_json: bool) -> No
 def revoke(settings: Settings, key_id: int) -> None:
     change(settings, RevokeKey(key_id))
     say(tr("key {id} revoked", id=key_id))
-
-
-def _as_json(key: ApiKey) -> dict[str, object]:
-    fields = {
-        "id": key.id,
-        "nim": key.nim,
-        "mode": key.mode,
-        "role": key.role,
-        "label": key.label,
-        "strict": key.strict,
-    }
-    fields |= {"via": key.lane, "signed": bool(key.public), "rate": key.rate}
-    times = ("created_at", "used_at", "expires_at", "revoked_at")
-    return fields | {name: stamp(getattr(key, name)) for name in times}
 
 
 def _end(text: str, zone: tzinfo) -> int:

@@ -158,18 +158,8 @@ def ports(as_json: bool) -> None:
 
     found = find_ports()
     if as_json:
-        print_json(
-            [
-                {
-                    "path": str(port.path),
-                    "stable": str(port.stable),
-                    "usb": port.usb or None,
-                    "product": port.product or None,
-                    "serial": port.serial or None,
-                }
-                for port in found
-            ]
-        )
+        names = ("path", "stable", "usb", "product", "serial")
+        print_json([{name: str(getattr(port, name)) or None for name in names} for port in found])
         return
     if not found:
         warn(tr("no serial port on this box"))

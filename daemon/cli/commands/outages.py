@@ -8,7 +8,15 @@ import click
 
 from common.language import ambient, tr
 from daemon.cli.book import read_book
-from daemon.cli.options import ROW_NUMBER, examples, json_option, nim_argument_option, settings_option
+from daemon.cli.options import (
+    ROW_NUMBER,
+    examples,
+    json_option,
+    limit_option,
+    nim_argument_option,
+    range_options,
+    settings_option,
+)
 from daemon.cli.output import moment, print_json, print_table
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import Recipient
@@ -35,15 +43,8 @@ if TYPE_CHECKING:
 @settings_option
 @click.argument("number", type=ROW_NUMBER, required=False)
 @nim_argument_option
-@click.option("--from", "from_", default=None, help=tr("First day, or an instant."))
-@click.option("--to", default=None, help=tr("Last day, or an instant; otherwise now."))
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 10_000),
-    default=50,
-    show_default=True,
-    help=tr("Outages of a machine at the most."),
-)
+@range_options
+@limit_option(10_000, tr("Outages of a machine at the most."))
 @click.option(
     "--notified",
     type=click.Choice(get_args(Recipient)),
@@ -90,14 +91,8 @@ def command(
         print_json([outage_word(outage) for outage in found])
         return
     heads = (
-        tr("No."),
-        "NIM",
-        tr("SINCE"),
-        tr("UNTIL"),
-        tr("DURATION"),
-        tr("REASON"),
-        tr("SOLD MEANWHILE"),
-        tr("NOTIFIED"),
+        *(tr("No."), "NIM", tr("SINCE"), tr("UNTIL"), tr("DURATION"), tr("REASON")),
+        *(tr("SOLD MEANWHILE"), tr("NOTIFIED")),
     )
     print_table(heads, [_row(outage, settings.reports.zone) for outage in found])
 

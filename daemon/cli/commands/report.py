@@ -11,7 +11,7 @@ import msgspec
 from common.language import ambient, tr
 from daemon.cli.book import BookReader, read_book
 from daemon.cli.failures import Failure
-from daemon.cli.options import described, json_option, nim_argument_option, settings_option
+from daemon.cli.options import described, json_option, nim_argument_option, range_options, settings_option, test_option
 from daemon.core.clock import millis_text
 from daemon.core.report.fiscal_reports import AReport, XReport, ZReport
 from daemon.core.report.ranges import read_range
@@ -33,13 +33,11 @@ command = click.Group("report")
 def options(*, ranged: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         if ranged:
-            function = click.option("--to", default=None, help=tr("Last day, or an instant; otherwise now."))(function)
-            function = click.option("--from", "from_", default=None, help=tr("First day, or an instant."))(function)
+            function = range_options(function)
         width = click.option(
             "--width", type=click.Choice(["32", "42", "48"]), default="48", show_default=True, help=tr("Columns.")
         )
-        test = click.option("--test", is_flag=True, help=tr("Those of the sandbox."))
-        return settings_option(nim_argument_option(test(width(json_option(function)))))
+        return settings_option(nim_argument_option(test_option(width(json_option(function)))))
 
     return decorate
 

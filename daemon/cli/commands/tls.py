@@ -10,7 +10,7 @@ import click
 from common.language import tr
 from daemon.cli.failures import Failure, not_written
 from daemon.cli.options import described, json_option, settings_option
-from daemon.cli.output import print_json, print_pairs, say, warn
+from daemon.cli.output import print_json, print_pairs, record_json, say, warn
 from daemon.core.errors import StorageError
 from daemon.owner import as_owner
 from daemon.settings import Settings
@@ -130,10 +130,5 @@ def _pairs(settings: Settings, found: CertificateInfo) -> list[tuple[object, obj
 
 
 def _as_json(settings: Settings, found: CertificateInfo) -> dict[str, object]:
-    return {
-        "folder": str(settings.tls_home),
-        "in_use": settings.server.tls is not None,
-        "names": found.names,
-        "until": found.until,
-        "fingerprint": found.fingerprint,
-    }
+    place = {"folder": str(settings.tls_home), "in_use": settings.server.tls is not None}
+    return place | record_json(found, "names", "until", "fingerprint")

@@ -26,7 +26,7 @@ from daemon.cli.options import (
     nim_option,
     settings_option,
 )
-from daemon.cli.output import complain, moment, print_json, print_table, say, stamp, warn
+from daemon.cli.output import complain, moment, print_json, print_table, record_json, say, warn
 from daemon.core.clock import millis_text
 from daemon.core.delivery import Backlog, Delivered, Delivery
 from daemon.core.events import TEST, Envelope, MachineEvent
@@ -237,17 +237,7 @@ def _error(backlog: Backlog, settings: Settings) -> str:
 
 def _as_json(backlog: Backlog) -> dict[str, object]:
     age = max(0, now() - backlog.oldest_at) // 1000 if backlog.oldest_at else None
-    return {
-        "nim": backlog.nim,
-        "mode": backlog.mode,
-        "waiting": backlog.waiting,
-        "parked": backlog.parked,
-        "oldest_at": stamp(backlog.oldest_at),
-        "oldest_age_seconds": age,
-        "last_sent_at": stamp(backlog.last_sent_at),
-        "last_error": str(from_stored(backlog.last_error)) or None,
-        "last_error_at": stamp(backlog.last_error_at),
-    }
+    return record_json(backlog, oldest_age_seconds=age, last_error=str(from_stored(backlog.last_error)) or None)
 
 
 # -- webhooks -----------------------------------------------------------------------------------------------------------------

@@ -9,10 +9,10 @@ import click
 from common.language import tr
 from common.passwords import fault_of_password, hash_password
 from daemon.cli.failures import Failure, require_terminal
-from daemon.cli.options import described, json_option, settings_option
-from daemon.cli.output import moment, print_json, print_table, say, stamp
+from daemon.cli.options import described, json_option, role_option, settings_option
+from daemon.cli.output import moment, print_json, print_table, record_json, say
 from daemon.core.errors import InvalidRequest
-from daemon.core.people import ROLES, Role, fault_of_name
+from daemon.core.people import Role, fault_of_name
 from daemon.ledger_access import change, read_ledger
 from daemon.operations import CreateUser, DisableUser, SetPassword
 from daemon.settings import Settings
@@ -42,12 +42,7 @@ stdin_option = click.option(
 )
 @settings_option
 @name_argument
-@click.option(
-    "--role",
-    type=click.Choice(ROLES),
-    required=True,
-    help=tr("seller: sell; reader: read the reports; manager: both, and close; technician: everything."),
-)
+@role_option(required=True)
 @stdin_option
 def create(settings: Settings, name: str, role: Role, from_stdin: bool) -> None:
     password = hash_password(_read_password(name, from_stdin=from_stdin))
@@ -66,18 +61,8 @@ def list_users(settings: Settings, as_json: bool) -> None:
 
     people = read_ledger(settings, lambda store: store.ledger.read(list_people))
     if as_json:
-        print_json(
-            [
-                {
-                    "name": person.name,
-                    "role": person.role,
-                    "created_at": stamp(person.created_at),
-                    "disabled_at": stamp(person.disabled_at),
-                    "seen_at": stamp(person.seen_at),
-                }
-                for person in people
-            ]
-        )
+        names = ("name", "role", "created_at", "disabled_at", "seen_at")
+        print_json([record_json(person, *names) for person in people])
         return
     zone = settings.reports.zone
     print_table(
