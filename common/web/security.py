@@ -49,7 +49,7 @@ def is_own_origin(headers: Mapping[str, str]) -> bool:
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
     if site is not None:
         return site in ("same-origin", "none")
-    return origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
+    return origin is None or origin.partition("://")[2].lower() == headers.get("host", "").lower()
 
 
 def return_url(request: Request[Any, Any, Any]) -> str:
@@ -59,7 +59,10 @@ def return_url(request: Request[Any, Any, Any]) -> str:
         url = f"{url}?{query}"
     if "hx-request" in request.headers or request.scope["method"] != "GET":
         screen: str = request.headers.get("hx-current-url") or request.headers.get("referer") or ""
-        url = urlsplit(screen)._replace(scheme="", netloc="", fragment="").geturl()
+        try:
+            url = urlsplit(screen)._replace(scheme="", netloc="", fragment="").geturl()
+        except ValueError:  # half a bracket
+            return ""
     return url if len(url) <= LONGEST else ""
 
 

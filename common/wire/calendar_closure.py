@@ -83,8 +83,8 @@ class _Kind(msgspec.Struct):
 def is_calendar(content: bytes) -> bool:
     """Whether a message says that it is one."""
     try:
-        return msgspec.json.decode(content, type=_Kind).type in TYPES.values()
-    except (msgspec.MsgspecError, UnicodeError):
+        return decoded(content, _Kind).type in TYPES.values()
+    except BadEvent:
         return False
 
 

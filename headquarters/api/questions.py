@@ -10,6 +10,7 @@ import msgspec
 from litestar import Request, Response, get, post
 from litestar.exceptions import ClientException, NotFoundException
 
+from common.wire.errors import BadEvent, decoded
 from common.wire.instants import instant_text
 from headquarters.api.access import authenticate
 from headquarters.core.closure_record import machine_of
@@ -101,9 +102,13 @@ async def see(request: AnyRequest, store: HqStore, threads: Threads, id_: int) -
 
 
 @post("/v1/findings/{id_:int}/solve", status_code=200)
-async def solve(request: AnyRequest, store: HqStore, threads: Threads, id_: int, data: Note) -> dict[str, bool]:
+async def solve(request: AnyRequest, store: HqStore, threads: Threads, id_: int) -> dict[str, bool]:
     caller = await authenticate(request, store, threads, "accountant")
-    if not await threads.run(store.findings.solve, id_, caller.name, data.note, time.time_ns() // 1_000_000):
+    try:
+        note = decoded(await request.body(), Note).note
+    except BadEvent as error:
+        raise ClientException(str(error)) from None
+    if not await threads.run(store.findings.solve, id_, caller.name, note, time.time_ns() // 1_000_000):
         raise NotFoundException(detail="no open finding of that id")
     return {"solved": True}
 

@@ -17,7 +17,7 @@ from common.passwords import is_of_today
 from common.turns import Busy
 from common.web.security import HEADERS, cookie_of, is_own_origin, name_of, redirect_after_login, return_cookie
 from headquarters.api.access import COOKIE, address_of_request, person_of_token
-from headquarters.page.shared import FOREIGN, LANGUAGE_COOKIE, RETURN_COOKIE, THROTTLED, AnyRequest, Screens
+from headquarters.page.shared import FOREIGN, LANGUAGE_COOKIE, RETURN_COOKIE, THROTTLED, AnyRequest, Screens, form_of
 
 TYPES = {"css": "text/css; charset=utf-8", "svg": "image/svg+xml"}
 FILES = ("tabler.css", "kit.css", "icon.svg")
@@ -34,7 +34,7 @@ async def login_form(request: AnyRequest, screens: Screens) -> Response[bytes]:
 @post("/ui/login", status_code=303)
 async def login(request: AnyRequest, screens: Screens) -> Response[bytes] | Redirect:
     """The same answer, in the same time, for a name that is wrong and for a password that is."""
-    form = await request.form()
+    form = await form_of(request)
     name, password = str(form.get("name", ""))[:64], str(form.get("password", ""))
     problem, wait = await _problem(request, screens, name, password)
     if problem is not None:

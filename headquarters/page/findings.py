@@ -18,7 +18,7 @@ from common.web.security import RIGHT
 from common.wire.joining import MOST_MACHINES
 from headquarters.core.closure_record import machine_of
 from headquarters.intake.joining import JoinService
-from headquarters.page.shared import THROTTLED, AnyRequest, Screens, page_of, text_of
+from headquarters.page.shared import THROTTLED, AnyRequest, Screens, form_of, page_of, text_of
 from headquarters.store.people import ROLES
 from headquarters.store.register import is_nim
 from headquarters.store.store import HqStore
@@ -44,7 +44,7 @@ async def say(request: AnyRequest, screens: Screens, id_: int, what: str) -> Red
     """`see`, or `solve` with a note."""
     caller = await screens.caller(request, "accountant")
     now = time.time_ns() // 1_000_000
-    form = await request.form()
+    form = await form_of(request)
     if what == "see":
         await screens.run(screens.store.findings.see, id_, caller.name, now)
     elif what == "solve":
@@ -86,7 +86,7 @@ async def join_form(request: AnyRequest, screens: Screens) -> Response[bytes]:
 async def make_code(request: AnyRequest, screens: Screens, joining: JoinService) -> Response[bytes]:
     """The one time that the code is seen."""
     caller = await screens.caller(request, "admin")
-    form = await request.form()
+    form = await form_of(request)
     nims = tuple(dict.fromkeys(str(form.get("nims", "")).upper().replace(",", " ").split()))
     label, region = (str(form.get(name, "")).strip() for name in ("label", "region"))
     problem = None
@@ -124,7 +124,7 @@ async def people(request: AnyRequest, screens: Screens) -> Response[bytes]:
 @post("/ui/people", status_code=303)
 async def add_person(request: AnyRequest, screens: Screens) -> Response[bytes] | Redirect:
     caller = await screens.caller(request, "admin")
-    form = await request.form()
+    form = await form_of(request)
     name, role = str(form.get("name", "")).strip(), str(form.get("role", ""))
     password, now = str(form.get("password", "")), time.time_ns() // 1_000_000
     problem = _fault(name, role, password)
@@ -172,7 +172,7 @@ async def accept(request: AnyRequest, screens: Screens, nim: str) -> Response[by
     caller = await screens.caller(request, "admin")
     machine = machine_of(nim)
     values = await screens.run(_seen, screens.store, machine)
-    ledger = (await request.form()).get("ledger")
+    ledger = (await form_of(request)).get("ledger")
     if not values["is_new"] or ledger != values["word"].presence.ledger:
         return screens.render(request, "ledger.html", caller, 409, **values, problem=CHANGED)
     now = time.time_ns() // 1_000_000

@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from jinja2.loaders import ChoiceLoader
 from litestar import Request, Response
-from litestar.exceptions import HTTPException, NotFoundException
+from litestar.datastructures import FormMultiDict
+from litestar.exceptions import ClientException, HTTPException, NotFoundException
 
 from common import numbers
 from common.language import Counted, Language, Speaker, Text, chosen
@@ -165,6 +166,14 @@ def days_of(month: str) -> list[str]:
 
 def text_of(request: AnyRequest, name: str) -> str:
     return str(request.query_params.get(name) or "").replace("\0", "")
+
+
+async def form_of(request: AnyRequest) -> FormMultiDict:
+    """400 for what is no form: Litestar lets through bytes that are no text, and the name of an encoding that does not exist."""
+    try:
+        return await request.form()
+    except (UnicodeError, LookupError, RecursionError):
+        raise ClientException from None
 
 
 def page_of(request: AnyRequest) -> int:

@@ -163,7 +163,7 @@ class FindingStore(Part):
     def see(self, id_: int, who: str, now: int) -> bool:
         """A person knows of it; False when there is no open one of that id."""
         table = tables.finding.c
-        if id_ > MOST_ID:
+        if not 0 < id_ <= MOST_ID:
             return False
         one = and_(table.id == id_, table.solved_at.is_(None), table.seen_at.is_(None))
         with self._database.write() as connection:
@@ -172,7 +172,7 @@ class FindingStore(Part):
     def solve(self, id_: int, who: str, note: str, now: int) -> bool:
         """A person says what became of it; False when there is no open one of that id."""
         table = tables.finding.c
-        if id_ > MOST_ID:
+        if not 0 < id_ <= MOST_ID:
             return False
         one = and_(table.id == id_, table.solved_at.is_(None))
         values = {"solved_at": now, "solved_by": who, "note": note}

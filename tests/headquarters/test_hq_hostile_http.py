@@ -1,0 +1,58 @@
+"""What anybody may send over HTTP that is no text, no number of 64 bits, no form and no address: refused, and no fault of headquarters."""
+
+from __future__ import annotations
+
+import pytest
+from support.hq.in_process import log_in, pages
+
+from common.wire.calendar_closure import is_calendar
+
+TOWER = b'{"note":' + b"[" * 7000
+BAD_TEXT = b'{"note":"\xff"}'
+PART = b'--x\r\nContent-Disposition: form-data; name="name"\r\n%s\r\n%s\r\n--x--\r\n'
+FORMS = (PART % (b"", b"\xff\xfe"), PART % (b"Content-Type: text/plain; charset=nope\r\n", b"a"))
+SCREENS = ("/ui/login", "/ui/findings/1/solve", "/ui/join", "/ui/people", "/ui/shops/EL02000015/ledger")
+OWN = {"sec-fetch-site": "same-origin"}
+
+
+@pytest.mark.parametrize("body", [TOWER, BAD_TEXT, b"", b"[]", b'{"note":1}'])
+async def test_a_body_that_is_none(store, box, body):
+    """Of a note by a program with a key, and by a stranger as a closure."""
+    async with pages(store) as client:
+        log_in(client, store)
+        solved = await client.post("/v1/findings/1/solve", content=body)
+        stranger = await client.post("/v1/findings/1/solve", content=body, headers={"authorization": ""})
+        assert (solved.status_code, solved.json()["code"]) == (400, "BAD_REQUEST")
+        assert (stranger.status_code, stranger.json()["code"]) == (401, "UNAUTHENTICATED")
+
+
+@pytest.mark.parametrize("body", [TOWER, BAD_TEXT])
+def test_a_closure_that_is_a_tower(body):
+    assert not is_calendar(body)
+
+
+@pytest.mark.parametrize("number", [-(2**63) - 1, -1, 0, 2**31, 2**63, 10**40])
+async def test_a_number_that_no_finding_has(store, number):
+    async with pages(store) as client:
+        log_in(client, store)
+        for path in (f"/v1/findings/{number}/seen", f"/v1/findings/{number}/solve"):
+            answer = await client.post(path, json={"note": ""})
+            assert (answer.status_code, answer.json()["code"]) == (404, "NOT_FOUND")
+
+
+@pytest.mark.parametrize("form", FORMS, ids=("bytes", "encoding"))
+@pytest.mark.parametrize("path", SCREENS)
+async def test_a_form_that_is_none(store, box, path, form):
+    async with pages(store) as client:
+        log_in(client, store, "admin")
+        headers = OWN | {"content-type": "multipart/form-data; boundary=x"}
+        assert (await client.post(path, content=form, headers=headers)).status_code == 400
+
+
+async def test_an_address_that_is_none(store):
+    """Of another site that a browser names; of the screen that is to be shown after the login."""
+    async with pages(store) as client:
+        for path in ("/ui/login", "/ui/logout"):
+            assert (await client.post(path, headers={"origin": "http://[::1"})).status_code == 403
+        answer = await client.get("/ui/", headers={"hx-request": "true", "hx-current-url": "http://[::1"})
+        assert (answer.status_code, answer.headers["location"]) == (303, "/ui/login")
