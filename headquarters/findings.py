@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 from email.message import EmailMessage
+from pathlib import Path
 from typing import Protocol
 
 import httpx
@@ -20,10 +21,10 @@ import structlog
 from common.files import read_secret
 from common.language import Counted, Language, Text
 from common.numbers import SPACE
+from common.settings import Port, Section
 from common.wire.instants import instant_text
 from common.wire.keys import signing_key
 from common.wire.signing import sign
-from headquarters.app.settings import Hook, Mail
 from headquarters.core.lateness import LOOK_BACK, Habit, from_clock, learn, overdue_day
 from headquarters.core.wording import KIND, NEVER, Fact, sentence
 from headquarters.store.database import StoreError
@@ -189,6 +190,25 @@ class Notifier(Protocol):
     async def tell(self, findings: Sequence[StoredFinding]) -> None:
         """NotificationFailed when they did not go; all or none of them went."""
         ...
+
+
+class Hook(Section, frozen=True):
+    """A webhook that hears of findings, signed with the `whsec_…` in `secret_file`."""
+
+    url: str
+    secret_file: Path
+
+
+class Mail(Section, frozen=True):
+    """Through an SMTP server that takes mail from here; `starttls` when it offers it."""
+
+    to: tuple[str, ...]
+    sender: str
+    host: str = "localhost"
+    port: Port = 25
+    starttls: bool = True
+    user: str = ""
+    password_file: Path | None = None
 
 
 class WebhookNotifier(Hook, frozen=True):
