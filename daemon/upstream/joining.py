@@ -100,10 +100,14 @@ async def _ask(
 def _checked(link: JoinLink) -> str:
     if not link.url:
         raise JoinFailed(Text("the code does not say which headquarters gave it: its address is needed, https://…"))
-    url = urlsplit(link.url)
-    if url.scheme not in ("https", "http") or not url.hostname:
-        raise JoinFailed(Text("{url} is not the address of a headquarters, https://…", url=link.url))
-    if url.scheme == "http" and not is_loopback(url.hostname):
+    not_one = JoinFailed(Text("{url} is not the address of a headquarters, https://…", url=link.url))
+    try:
+        url, _ = httpx.URL(link.url), urlsplit(link.url).port  # beyond 65535 it is none
+    except (httpx.InvalidURL, ValueError):
+        raise not_one from None
+    if url.scheme not in ("https", "http") or not url.host:
+        raise not_one
+    if url.scheme == "http" and not is_loopback(url.host):
         raise JoinFailed(Text("a code goes over https:// alone: the address is http://"))
     return f"{link.url.rstrip('/')}/{PATH}"
 
@@ -117,7 +121,7 @@ def _context(url: str, pin: str, ca: Path | None) -> ssl.SSLContext:
         certificate = ssl.get_server_certificate((parts.hostname or "", parts.port or HTTPS_PORT), timeout=TIMEOUT)
     except BadOptions as error:
         raise JoinFailed(str(error)) from None
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # a host with a label that no name server has
         raise JoinFailed(
             Text("headquarters does not answer ({cause}); the same code again, later", cause=_cause(error))
         ) from None

@@ -13,6 +13,8 @@ from support.hq.paper_box import PaperBox
 from common.wire.joining import JoinLink, new_code, read_code, read_link
 from common.wire.keys import PrivateKey
 from common.wire.signing import sign
+from daemon.core.errors import JoinFailed
+from daemon.upstream.joining import ask_to_join
 
 NIM = "EL02000015-1"
 SOON = 4_102_444_800_000
@@ -168,3 +170,13 @@ def test_codes_differ():
     assert len(codes) == 1000
     assert not set("".join(codes)) & set("ILOU")
     assert all(read_code(code) == code for code in codes)
+
+
+@pytest.mark.parametrize("host", ["h:99999", "h:x", "a\x7fb", "é..é", "...:1", "127.0.0.1:1/" + "p" * 70_000])
+@pytest.mark.parametrize("pin", ["", "#" + "a" * 64])
+async def test_an_address_that_nobody_has(host, pin, monkeypatch):
+    """Typed at a box, in the page or on the command line: it is told so."""
+    monkeypatch.setattr("daemon.upstream.joining.TRIES", 1)
+    link = read_link(f"https://{host}/join/K7QF-92XM-4HTR{pin}")
+    with pytest.raises(JoinFailed):
+        await ask_to_join(link, b"x" * 32, (NIM,), "1", None)

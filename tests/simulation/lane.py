@@ -233,5 +233,5 @@ def with_lane(script: Script, now: Any) -> Iterator[None]:
 
 def _insert_key(connection: sqlite3.Connection, nim: str, key: str, at: int) -> None:
     """One that is drawn, so that a seed has the same."""
-    values = (nim, "live", "outside", hash_key(key), at, "manager", 0, False, "relay", None)
+    values = (nim, "live", "outside", hash_key(key), at, "manager", 0, False, "relay", None, 0)
     connection.execute(load(keys.__name__)["insert"], values)

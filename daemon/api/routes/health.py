@@ -1,4 +1,4 @@
-"""For monitoring: alive, and ready to certify, without a key; and `GET /metrics`, for Prometheus or whatever else looks after the boxes
+"""For monitoring: alive, and the machines answer, without a key; and `GET /metrics`, for Prometheus or whatever else looks after the boxes
 of a chain from afar.
 
 There is no secret in the metrics, but there is how much a shop sells. So they are open to this box itself (an agent on it, a tunnel to it); from
@@ -123,9 +123,9 @@ async def live(request: ApiRequest) -> Answer:
         "check_ready",
         tag="health",
         summary="The machines answer",
-        description="""200 when each machine in use answers and may certify and nothing in the ledger is known to be damaged, otherwise 503 with
-the same body, which says which does not. A spare is in use while it stands for its machine, and that machine is not. Trouble upstream or
-with the disk does not change the status.""",
+        description="""200 when each machine in use answers, with nothing for an operator to settle, and nothing in the ledger is known to be damaged, otherwise
+503 with the same body, which says which does not. A spare is in use while it stands for its machine, and that machine is not. Trouble upstream
+or with the disk does not change the status, nor does a machine that answers and refuses invoices, as a blocked one does: `GET …/outages` has that.""",
         answer=Ready,
         also={503: (Ready, "A machine does not answer")},
         access="open",
