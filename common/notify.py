@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import os
 import socket
@@ -50,6 +51,13 @@ def reloading() -> None:
 
 def watchdog() -> None:
     _send("WATCHDOG=1")
+
+
+async def keep_watchdog() -> None:
+    """For ever; at once over where the manager does not watch."""
+    while (every := watchdog_interval()) is not None:
+        watchdog()
+        await asyncio.sleep(every)
 
 
 def stopping() -> None:

@@ -7,12 +7,13 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
 from common.language import Text, tr
 
+Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 _LONGEST_VALUE: Final = 80
 """Characters of a wrong value that a message repeats."""
 _STEP: Final = re.compile(r"[^.\[\]]+|\.\.\.")

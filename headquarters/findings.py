@@ -21,13 +21,14 @@ import structlog
 from common.files import read_secret
 from common.language import Counted, Language, Text
 from common.numbers import SPACE
+from common.settings import Port, Section
 from common.wire.instants import instant_text
 from common.wire.keys import signing_key
 from common.wire.signing import sign
 from headquarters.core.lateness import LOOK_BACK, Habit, from_clock, learn, overdue_day
 from headquarters.core.wording import KIND, NEVER, Fact, sentence
 from headquarters.store.database import StoreError
-from headquarters.store.findings import Silent, StoredFinding
+from headquarters.store.findings import Silent, StoredFinding, for_programs
 from headquarters.store.store import HqStore
 
 log = structlog.get_logger(__name__)
@@ -191,12 +192,28 @@ class Notifier(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class WebhookNotifier:
-    """One POST for each, signed as closures are (Standard Webhooks). Any 2xx is an answer."""
+class Hook(Section, frozen=True):
+    """A webhook that hears of findings, signed with the `whsec_…` in `secret_file`."""
 
     url: str
     secret_file: Path
+
+
+class Mail(Section, frozen=True):
+    """Through an SMTP server that takes mail from here; `starttls` when it offers it."""
+
+    to: tuple[str, ...]
+    sender: str
+    host: str = "localhost"
+    port: Port = 25
+    starttls: bool = True
+    user: str = ""
+    password_file: Path | None = None
+
+
+class WebhookNotifier(Hook, frozen=True):
+    """One POST for each, signed as closures are (Standard Webhooks). Any 2xx is an answer."""
+
     at_once: int = 1
 
     @property
@@ -223,17 +240,9 @@ class WebhookNotifier:
                     raise NotificationFailed(reason, is_refused=True, is_listening=is_listening)
 
 
-@dataclass(frozen=True, kw_only=True)
-class MailNotifier:
+class MailNotifier(Mail, frozen=True, kw_only=True):
     """One mail for all of them."""
 
-    to: Sequence[str]
-    sender: str
-    host: str
-    port: int
-    starttls: bool
-    user: str
-    password_file: Path | None
     language: Language
     at_once: int = 500
 
@@ -287,16 +296,6 @@ def _id(finding: StoredFinding) -> str:
 
 def _event(finding: StoredFinding) -> dict[str, object]:
     solved = finding.solved_at is not None
-    data = {
-        "id": finding.id,
-        "kind": finding.kind,
-        "nim": finding.nim,
-        "label": finding.label,
-        "detail": sentence(finding.kind, finding.facts, "en"),
-        "facts": finding.facts,
-        "found_at": instant_text(finding.found_at),
-        "solved_at": instant_text(finding.solved_at) if finding.solved_at is not None else None,
-        "solved_by": finding.solved_by,
-    }
-    at = finding.solved_at if finding.solved_at is not None else finding.found_at
-    return {"type": "finding.solved" if solved else "finding.opened", "timestamp": instant_text(at), "data": data}
+    data = for_programs(finding)
+    at = data["solved_at"] if solved else data["found_at"]
+    return {"type": "finding.solved" if solved else "finding.opened", "timestamp": at, "data": data}

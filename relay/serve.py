@@ -53,7 +53,7 @@ async def _serve(settings: RelaySettings) -> int:
         stack.push_async_callback(server.stop)
         for number in (signal.SIGTERM, signal.SIGINT):  # after uvicorn, which takes them at its start
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
-        _beside(stack, _watchdog(), "watchdog")
+        _beside(stack, notify.keep_watchdog(), "watchdog")
         log.info("relay.started", version=version("mcfd"), address=f"http://{settings.server.host}:{server.port}")
         notify.ready()
         waiting = asyncio.ensure_future(stop.wait()), asyncio.ensure_future(server.failed())
@@ -68,10 +68,3 @@ async def _serve(settings: RelaySettings) -> int:
 def _beside(stack: AsyncExitStack, work: Coroutine[Any, Any, None], name: str) -> None:
     """Work that goes on until the stop."""
     stack.push_async_callback(ended, asyncio.get_running_loop().create_task(work, name=name))
-
-
-async def _watchdog() -> None:
-    every = notify.watchdog_interval()
-    while every is not None:
-        notify.watchdog()
-        await asyncio.sleep(every)

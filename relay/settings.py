@@ -9,7 +9,7 @@ import msgspec
 
 from common.language import tr
 from common.language.system import reason
-from common.settings import Section, SettingsError, convert, read_toml
+from common.settings import Port, Section, SettingsError, convert, read_toml
 from common.wire.call import ANSWER_SECONDS
 
 DEFAULT = Path("/etc/mcfd-relay/relay.toml")
@@ -20,7 +20,7 @@ class RelayServer(Section, frozen=True):
     box's answer is waited for; less where that load balancer gives up sooner."""
 
     host: str = "127.0.0.1"
-    port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8491
+    port: Port = 8491
     answer_seconds: Annotated[float, msgspec.Meta(ge=1, le=ANSWER_SECONDS)] = ANSWER_SECONDS
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -43,6 +45,14 @@ def not_written(path: Path, error: OSError) -> Failure:
     if isinstance(error, FileExistsError):
         return Failure(tr("{path} exists already", path=path))
     return Failure(tr("{path} cannot be written: {why}", path=path, why=reason(error)))
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise not_written(path, error) from None
 
 
 def require_terminal(option: str) -> None:

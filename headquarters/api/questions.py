@@ -15,10 +15,9 @@ from common.wire.instants import instant_text
 from headquarters.api.access import authenticate
 from headquarters.core.closure_record import machine_of
 from headquarters.core.reception import DAY_BEGINS
-from headquarters.core.wording import Facts, Kind, sentence
 from headquarters.intake.gather import Threads
 from headquarters.store.figures import ClosureLine, CursorPlace, Order
-from headquarters.store.findings import StoredFinding
+from headquarters.store.findings import StoredFinding, for_programs
 from headquarters.store.store import HqStore
 
 AnyRequest = Request[Any, Any, Any]
@@ -29,21 +28,6 @@ START = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Note(msgspec.Struct, frozen=True):
-    note: str = ""
-
-
-class FindingView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    id: int
-    kind: Kind
-    nim: str
-    label: str = ""
-    detail: str
-    mode: str
-    facts: Facts
-    found_at: str
-    seen_by: str = ""
-    solved_at: str = ""
-    solved_by: str = ""
     note: str = ""
 
 
@@ -149,21 +133,10 @@ def _closure_json(line: ClosureLine) -> dict[str, object]:
     }
 
 
-def _finding(one: StoredFinding) -> FindingView:
-    return FindingView(
-        id=one.id,
-        kind=one.kind,
-        detail=sentence(one.kind, one.facts, "en"),
-        nim=one.nim,
-        label=one.label,
-        mode=one.mode,
-        facts=one.facts,
-        found_at=instant_text(one.found_at),
-        seen_by=one.seen_by or "",
-        solved_at=instant_text(one.solved_at) if one.solved_at is not None else "",
-        solved_by=one.solved_by or "",
-        note=one.note or "",
-    )
+def _finding(one: StoredFinding) -> dict[str, object]:
+    """What there is to say of it; without what is empty."""
+    fields = for_programs(one) | {name: getattr(one, name) for name in ("mode", "seen_by", "note")}
+    return {name: value for name, value in fields.items() if value not in (None, "")}
 
 
 def _instant(text: str | None, field: str, zone: tzinfo, days: int) -> int | None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import structlog
 import uvloop
+from msgspec.structs import asdict
 
 from common import notify
 from common.front import BadCertificate, FrontError, FrontLimits, FrontServer, check_pair, withdraw
@@ -104,7 +105,7 @@ async def _serve(settings: HqSettings, terms: JoinTerms, folder: Path | None) ->
         if front is not None:
             _beside(stack, _keep_certificate(front, settings), "certificate")
         _beside(stack, copy.keep(threads), "register")
-        _beside(stack, _watchdog(), "watchdog")
+        _beside(stack, notify.keep_watchdog(), "watchdog")
         log.info(
             "headquarters.started", version=version("mcfd"), address=f"{scheme}://{settings.server.host}:{server.port}"
         )
@@ -159,10 +160,8 @@ def _server_config(settings: HqSettings, front: FrontServer | None) -> ServerCon
 
 def _tellers(settings: HqSettings) -> list[Notifier]:
     tellers: list[Notifier] = [WebhookNotifier(hook.url, hook.secret_file) for hook in settings.findings.webhook]
-    mail = settings.findings.mail
-    if mail is not None:
-        named = {name: getattr(mail, name) for name in mail.__struct_fields__}
-        tellers.append(MailNotifier(**named, language=settings.reports.language))
+    if mail := settings.findings.mail:
+        tellers.append(MailNotifier(**asdict(mail), language=settings.reports.language))
     return tellers
 
 
@@ -187,13 +186,6 @@ def _beside(stack: AsyncExitStack, work: Coroutine[Any, Any, None], name: str) -
     """Work that goes on until the stop."""
     task = asyncio.get_running_loop().create_task(work, name=name)
     stack.push_async_callback(ended, task)
-
-
-async def _watchdog() -> None:
-    every = notify.watchdog_interval()
-    while every is not None:
-        notify.watchdog()
-        await asyncio.sleep(every)
 
 
 async def _until(stop: asyncio.Event, server: HttpServer) -> None:

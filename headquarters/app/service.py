@@ -130,37 +130,32 @@ def _to_login(request: AnyRequest, _: NoSession) -> Redirect:
 
 
 def _refused(request: AnyRequest, error: HTTPException) -> Response[bytes]:
-    if _is_page(request):
-        message = next((text for text in (FOREIGN, NOT_PERMITTED) if error.detail == text), NOT_FOUND)
-        return _error_page(request, error.status_code, message)
+    words = next((text for text in (FOREIGN, NOT_PERMITTED) if error.detail == text), NOT_FOUND)
     code = CODES.get(error.status_code, "BAD_REQUEST")
-    return problem(error.status_code, code, error.detail, dict(error.headers or {}))
+    return _answer(request, error.status_code, words, code, error.detail, headers=dict(error.headers or {}))
 
 
 def _not_storable(request: AnyRequest, _: BadContent) -> Response[bytes]:
     """A NUL, which PostgreSQL takes in no text: to try again would not help."""
-    if _is_page(request):
-        return _error_page(request, 400, NOT_FOUND)
-    return problem(400, "BAD_REQUEST", "a text has a character that cannot be kept")
+    return _answer(request, 400, NOT_FOUND, "BAD_REQUEST", "a text has a character that cannot be kept")
 
 
 def _away(request: AnyRequest, _: StoreError) -> Response[bytes]:
-    if _is_page(request):
-        return _error_page(request, 503, Text("The database does not answer; try again."))
-    return problem(503, "STORAGE_UNAVAILABLE", "the database cannot be used now", {"Retry-After": "5"})
+    words, headers = Text("The database does not answer; try again."), {"Retry-After": "5"}
+    return _answer(request, 503, words, "STORAGE_UNAVAILABLE", "the database cannot be used now", headers=headers)
 
 
 def _failed(request: AnyRequest, error: Exception) -> Response[bytes]:
     log.error("request.failed", path=request.url.path, exc_info=error)
-    if _is_page(request):
-        return _error_page(request, 500, Text("A fault of headquarters; it is in the log."))
-    return problem(500, "INTERNAL_ERROR", "a fault of headquarters; it is in the log")
+    words = Text("A fault of headquarters; it is in the log.")
+    return _answer(request, 500, words, "INTERNAL_ERROR", "a fault of headquarters; it is in the log")
 
 
-def _is_page(request: AnyRequest) -> bool:
-    return request.url.path.startswith("/ui")
-
-
-def _error_page(request: AnyRequest, status: int, problem: Text) -> Response[bytes]:
+def _answer(
+    request: AnyRequest, status: int, words: Text, code: str, detail: str, *, headers: dict[str, str] | None = None
+) -> Response[bytes]:
+    """`words` to people on a page of their own, the rest to programs."""
+    if not request.url.path.startswith("/ui"):
+        return problem(status, code, detail, headers)
     screens: Screens = request.app.state["screens"]
-    return screens.render(request, "error.html", status=status, problem=problem)
+    return screens.render(request, "error.html", status=status, problem=words)

@@ -13,12 +13,12 @@ import msgspec
 from common.files import read_secret
 from common.language import tr
 from common.language.system import reason
-from common.settings import Section, SettingsError, convert, read_toml
+from common.settings import Port, Section, SettingsError, convert, read_toml
 from headquarters.core.nats_accounts import NatsIssuer
+from headquarters.findings import Hook, Mail
 from headquarters.intake.joining import JoinTerms
 
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
-Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 DEFAULT = Path("/etc/mcfd-hq/hq.toml")
 
 
@@ -56,25 +56,6 @@ class BoxesJoining(Section, frozen=True):
     url: str = ""
     nats_url: str = ""
     tls_ca: Path | None = None
-
-
-class Hook(Section, frozen=True):
-    """A webhook that hears of findings, signed with the `whsec_…` in `secret_file`."""
-
-    url: str
-    secret_file: Path
-
-
-class Mail(Section, frozen=True):
-    """Through an SMTP server that takes mail from here; `starttls` when it offers it."""
-
-    to: tuple[str, ...]
-    sender: str
-    host: str = "localhost"
-    port: Port = 25
-    starttls: bool = True
-    user: str = ""
-    password_file: Path | None = None
 
 
 class Findings(Section, frozen=True):

@@ -35,14 +35,10 @@ def configured(command: Callable[..., None]) -> Callable[..., None]:
     return with_settings
 
 
-class _Refusal(click.ClickException):
-    def __init__(self, text: str, code: int) -> None:
-        super().__init__(text)
-        self.exit_code = code  # type: ignore[misc]  # declared as the class's own
-
-
 def refusal(text: str, code: int = EXIT_USAGE) -> click.ClickException:
-    return _Refusal(text, code)
+    error = click.ClickException(text)
+    error.exit_code = code  # type: ignore[misc]  # declared as the class's own
+    return error
 
 
 @contextlib.contextmanager

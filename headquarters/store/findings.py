@@ -10,9 +10,10 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Select, and_, bindparam, case, func, or_, select, text, update
 
+from common.wire.instants import instant_text
 from headquarters.core.lateness import Habit
 from headquarters.core.reception import Received
-from headquarters.core.wording import PASSING, Fact, Facts, Kind
+from headquarters.core.wording import PASSING, Fact, Facts, Kind, sentence
 from headquarters.store import tables
 from headquarters.store.database import READ_AT_ONCE, Part, is_sqlite, upsert
 
@@ -58,6 +59,13 @@ class StoredFinding(msgspec.Struct, frozen=True, kw_only=True):
     solved_by: str | None
     note: str | None
     told: int
+
+
+def for_programs(finding: StoredFinding) -> dict[str, object]:
+    fields = {name: getattr(finding, name) for name in ("id", "kind", "nim", "label", "facts", "solved_by")}
+    detail, solved_at = sentence(finding.kind, finding.facts, "en"), finding.solved_at
+    times = {"found_at": instant_text(finding.found_at), "solved_at": solved_at and instant_text(solved_at)}
+    return fields | {"detail": detail} | times
 
 
 def keep_found(connection: Connection, found: Iterable[ClosureFact], now: int) -> None:

@@ -12,7 +12,7 @@ import click
 
 from common.language import tr
 from daemon.cli.commands.backup import signing_key
-from daemon.cli.failures import Failure, not_written
+from daemon.cli.failures import Failure, writing
 from daemon.cli.options import examples, json_option, settings_option
 from daemon.cli.output import print_json, say
 from daemon.core.certified_core import CORE_VERSION, core_digest
@@ -90,7 +90,7 @@ def _make(settings: Settings, ledger: Path, target: Path, year: ArchiveYear) -> 
     """Whole and verified, or not at all."""
     from daemon.whole_box.year_archive import faults
 
-    try:
+    with writing(target):
         key = signing_key(settings)
         with by_owner(target, ledger.parent) as copy, as_owner(ledger.parent):
             part = copy.with_name(copy.name + ".part")
@@ -101,8 +101,6 @@ def _make(settings: Settings, ledger: Path, target: Path, year: ArchiveYear) -> 
                 part.replace(copy)
             finally:
                 part.unlink(missing_ok=True)
-    except OSError as error:
-        raise not_written(target, error) from None
 
 
 def _write(ledger: Path, part: Path, name: str, year: ArchiveYear, key: BoxKey) -> None:

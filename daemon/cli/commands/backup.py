@@ -15,7 +15,7 @@ import click
 from common.files import read_secret
 from common.language import ambient, tell, tr
 from common.language.system import reason
-from daemon.cli.failures import Failure, not_written, require_terminal
+from daemon.cli.failures import Failure, not_written, require_terminal, writing
 from daemon.cli.options import examples, file_option, json_option, progress_option, settings_option
 from daemon.cli.output import Progress, counts, figures, print_json, say, warn
 from daemon.core.clock import millis_text
@@ -156,11 +156,8 @@ def _archive(settings: Settings, into: Path | None, *, silent: bool) -> None:
 def _ledger_copied(ledger: Path, target: Path, progress: Progress) -> VerifyResult:
     from daemon.store.maintenance.backup import backup
 
-    try:
-        with by_owner(target, ledger.parent) as copy, as_owner(ledger.parent):
-            return backup(ledger, copy, at=now(), progress=progress)
-    except OSError as error:
-        raise not_written(target, error) from None
+    with writing(target), by_owner(target, ledger.parent) as copy, as_owner(ledger.parent):
+        return backup(ledger, copy, at=now(), progress=progress)
 
 
 def _note(settings: Settings, target: Path, *, is_whole: bool, unnoted: bool) -> None:

@@ -11,7 +11,7 @@ import click
 
 from common.language import Counted, Text, ambient, tr
 from daemon.cli.book import BookReader, read_book
-from daemon.cli.failures import not_written
+from daemon.cli.failures import writing
 from daemon.cli.options import (
     examples,
     json_option,
@@ -168,7 +168,7 @@ def _row(line: Line, zone: tzinfo) -> tuple[object, ...]:
 
 def _write(settings: Settings, nim: str, page: Page, target: Path, form: str, *, test: bool) -> None:
     """The file is its caller's; one that exists is left alone, one that was not finished is taken away."""
-    try:
+    with writing(target):
         with as_owner(target.parent):
             opened = target.open("xb")
         with opened as file:
@@ -180,8 +180,6 @@ def _write(settings: Settings, nim: str, page: Page, target: Path, form: str, *,
                 with as_owner(target.parent):
                     target.unlink(missing_ok=True)
                 raise
-    except OSError as error:
-        raise not_written(target, error) from None
     say(tr(Counted("written: {path} ({count} line)", "written: {path} ({count} lines)", lines, path=target)))
 
 

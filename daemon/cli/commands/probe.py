@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from common.language import tr
-from daemon.cli.failures import FOUND_WRONG, Unavailable, not_written
+from daemon.cli.failures import FOUND_WRONG, Unavailable, writing
 from daemon.cli.options import config_option, examples, json_option
 from daemon.cli.output import print_json, say, warn
 from daemon.owner import as_owner
@@ -43,9 +43,9 @@ FATAL = ("state", "seq", "repeat")
     default=Path(),
     help=tr("Where the file to send is put; this folder."),
 )
-@click.option("--write", "writing", is_flag=True, help=tr("Write the settings that were found without asking."))
+@click.option("--write", "writes", is_flag=True, help=tr("Write the settings that were found without asking."))
 @json_option
-def command(*, config: Path | None, port: str, speed: int, folder: Path, writing: bool, as_json: bool) -> None:
+def command(*, config: Path | None, port: str, speed: int, folder: Path, writes: bool, as_json: bool) -> None:
     try:
         result = asyncio.run(probe_port(port, speed, on_finding=_silent if as_json else _show))
     except NoMachine as error:
@@ -57,7 +57,7 @@ def command(*, config: Path | None, port: str, speed: int, folder: Path, writing
     else:
         _sum_up(result, path)
     if result.settings and not as_json:
-        _settings(config, result, writing=writing)
+        _settings(config, result, writes=writes)
     if result.broken_off or any(is_fatal(finding) for finding in result.findings):
         sys.exit(FOUND_WRONG)
 
@@ -76,11 +76,8 @@ def _show(finding: ProbeFinding) -> None:
 
 
 def _bundle(result: ProbeResult, port: str, folder: Path) -> Path:
-    try:
-        with as_owner(folder):
-            return write_bundle(result, port, folder, datetime.now())  # noqa: DTZ005  for who sits at the box
-    except OSError as error:
-        raise not_written(folder, error) from error
+    with writing(folder), as_owner(folder):
+        return write_bundle(result, port, folder, datetime.now())  # noqa: DTZ005  for who sits at the box
 
 
 def _sum_up(result: ProbeResult, path: Path) -> None:
@@ -100,22 +97,21 @@ def _sum_up(result: ProbeResult, path: Path) -> None:
     say(tr("the file to send: {path}", path=path))
 
 
-def _settings(config: Path | None, result: ProbeResult, *, writing: bool) -> None:
+def _settings(config: Path | None, result: ProbeResult, *, writes: bool) -> None:
     click.echo()
     say(tr("In the section [[machine]] of {nim}:", nim=result.nim))
     for line in lines_of(result.settings):
         say(f"  {line}")
     file = _config_file(config)
-    if file is None or not (writing or sys.stdin.isatty()):
+    if file is None or not (writes or sys.stdin.isatty()):
         return
-    if not writing and not click.confirm(tr("Write them to {path}?", path=file), default=True):
+    if not writes and not click.confirm(tr("Write them to {path}?", path=file), default=True):
         return
     try:
-        old_file = write(file, result.nim, result.settings)
+        with writing(file):
+            old_file = write(file, result.nim, result.settings)
     except SectionNotFound:
         warn(tr("{path} has no section of {nim}: sudo mcfd setup, then probe again", path=file, nim=result.nim))
-    except OSError as error:
-        raise not_written(file, error) from error
     else:
         say(tr("written; the old one is {path}; now: sudo systemctl restart mcfd", path=old_file))
 

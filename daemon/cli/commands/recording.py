@@ -13,7 +13,7 @@ from bridge.recording.recording import Recording
 from common.files import write_whole
 from common.language import tr
 from common.language.system import reason
-from daemon.cli.failures import Failure, Unavailable, find_machine, not_written
+from daemon.cli.failures import Failure, Unavailable, find_machine, writing
 from daemon.cli.options import examples, settings_option
 from daemon.cli.output import say, warn
 from daemon.owner import as_owner
@@ -101,9 +101,6 @@ def _give(found: Recording, save: Path | None) -> None:
         for line in transcript(found.events):
             say(line)
         return
-    try:
-        with as_owner(save.parent):
-            write_whole(save, as_file(found).encode(), _PRIVATE)
-    except OSError as error:
-        raise not_written(save, error) from error
+    with writing(save), as_owner(save.parent):
+        write_whole(save, as_file(found).encode(), _PRIVATE)
     say(tr("written: {path}", path=save))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from common.language import tr
-from daemon.cli.failures import Failure, not_written
+from daemon.cli.failures import Failure, writing
 from daemon.cli.options import described, json_option, settings_option
 from daemon.cli.output import print_json, print_pairs, record_json, say, warn
 from daemon.core.errors import StorageError
@@ -88,7 +88,8 @@ def export_ca(settings: Settings, file: Path | None) -> None:
     if file is None:
         click.echo(content, nl=False)
     else:
-        _write(file, content)
+        with writing(file), as_owner(file.parent), file.open("xb") as target:
+            target.write(content)
     warn(tr("SHA-256 fingerprint: {fingerprint}", fingerprint=fingerprint))
 
 
@@ -111,14 +112,6 @@ def show(settings: Settings, as_json: bool) -> None:
         print_json(_as_json(settings, found))
     else:
         print_pairs(_pairs(settings, found))
-
-
-def _write(file: Path, content: bytes) -> None:
-    try:
-        with as_owner(file.parent), file.open("xb") as target:
-            target.write(content)
-    except OSError as error:
-        raise not_written(file, error) from None
 
 
 def _pairs(settings: Settings, found: CertificateInfo) -> list[tuple[object, object]]:

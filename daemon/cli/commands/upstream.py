@@ -16,7 +16,7 @@ import msgspec
 
 from common.language import Counted, tr
 from common.language.reasons import from_stored
-from daemon.cli.failures import FOUND_WRONG, Failure, find_machine, not_written
+from daemon.cli.failures import FOUND_WRONG, Failure, find_machine, writing
 from daemon.cli.options import (
     ROW_NUMBER,
     described,
@@ -164,10 +164,8 @@ def test(settings: Settings, nim: str, as_json: bool) -> int:
 def join(settings: Settings, code: str, url: str, ca: Path | None, as_json: bool) -> None:
     from daemon.app.outward.joining import join as join_headquarters
 
-    try:
+    with writing(settings.joined_home):
         joined = asyncio.run(join_headquarters(settings, code, url, ca))
-    except OSError as error:
-        raise not_written(settings.joined_home, error) from None
     change(settings, NoteJoined(joined.headquarters), make=True)
     if as_json:
         print_json(
@@ -185,10 +183,8 @@ def join(settings: Settings, code: str, url: str, ca: Path | None, as_json: bool
 def leave(settings: Settings) -> None:
     from daemon.app.outward.joining import leave as leave_headquarters
 
-    try:
+    with writing(settings.joined_home):
         was_joined = leave_headquarters(settings)
-    except OSError as error:
-        raise not_written(settings.joined_home, error) from None
     if not was_joined:
         raise Failure(tr("this box has joined no headquarters"))
     change(settings, NoteJoined(""), make=True)
@@ -206,11 +202,8 @@ def leave(settings: Settings) -> None:
 def keygen(file: Path) -> None:
     from daemon.upstream.options import generate
 
-    try:
-        with as_owner(file.parent):
-            public = generate(file)
-    except OSError as error:
-        raise not_written(file, error) from None
+    with writing(file), as_owner(file.parent):
+        public = generate(file)
     warn(
         tr(
             'private key written to {path}; in [upstream]: key_file = "{path}"; the public key for headquarters:',
