@@ -5,6 +5,7 @@ lives by one, is not among the paths."""
 from __future__ import annotations
 
 import ipaddress
+import re
 import time
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
@@ -36,6 +37,7 @@ HUNG_UP = 499
 """What the access line says when the client went away before any answer (nginx's custom)."""
 
 ALWAYS_OURS = frozenset({"localhost"})
+_IN_BRACKETS: Final = re.compile(r"\[([^\]]+)\](?::\d*)?")
 
 ErrorPage: TypeAlias = Callable[[HTTPScope, Receive, Send, Exception], Awaitable[Reply | None]]
 """The page that answers an error to a person."""
@@ -135,7 +137,8 @@ class OuterMiddleware:
     def _is_ours(self, host: bytes) -> bool:
         """Any IP address is: a foreign page reaches this box by a name of its own (DNS rebinding), never by a number."""
         text = host.decode("latin-1").lower()
-        name = text[1 : text.find("]")] if text.startswith("[") else text.partition(":")[0]
+        in_brackets = _IN_BRACKETS.fullmatch(text)
+        name = in_brackets[1] if in_brackets else text.partition(":")[0]
         if "*" in self._names or name.rstrip(".") in self._names:
             return True
         try:

@@ -100,6 +100,8 @@ async def test_an_unforeseen_error_is_a_500_and_in_the_log(served: Served, useca
         ("[evil]", 421),
         ("", 421),
         ("[", 421),
+        ("[::1", 421),
+        ("[::1]evil", 421),
     ],
 )
 async def test_a_foreign_host_is_refused(serve: Serve, host: str, status: int) -> None:
