@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Literal, Protocol
+from typing import Literal
 
 import msgspec
 
@@ -12,7 +12,7 @@ from common.wire.calendar_closure import CalendarData, CalendarEvent, is_calenda
 from common.wire.closure import MOST_BYTES, ClosureData, ClosureEvent, Mode, read_closure
 from common.wire.errors import BadEvent
 from common.wire.instants import instant_millis
-from common.wire.keys import VerifyingKey
+from common.wire.keys import VerifyingKey, verifying_key
 from common.wire.signing import ID, NotSigned, WrongTime, verify
 from headquarters.core.closure_record import ClosureRecord, machine_of, record_of
 
@@ -87,17 +87,39 @@ def is_junk(message: Message, refused: MessageRefused) -> bool:
     return is_other or refused.reason in ("malformed", "oversized")
 
 
-class BoxKeyRing(Protocol):
+class RegisteredKey(msgspec.Struct, frozen=True, kw_only=True):
+    machine: str
+    key_id: str
+    line: str
+    added_at: int
+    revoked_at: int | None
+    stolen_since: int | None
+    restored: int | None = None
+    """The revocation that was taken back last, by its time."""
+
+
+class KeysOfRevision:
+    """The keys of one revision, in memory."""
+
+    def __init__(self, revision: int, keys: Iterable[RegisteredKey]) -> None:
+        self.revision = revision
+        self._keys: dict[str, list[VerifyingKey]] = {}
+        self._owners: dict[str, str] = {}
+        for key in keys:
+            self._owners.setdefault(key.key_id, key.machine)
+            if key.revoked_at is None:
+                self._keys.setdefault(key.machine, []).append(verifying_key(key.line))
+
     def keys_of(self, machine: str) -> Sequence[VerifyingKey]:
         """Those that may sign for it today; none for a machine that was not added."""
-        ...
+        return self._keys.get(machine, ())
 
     def owner(self, key_id: str) -> str | None:
-        """Another machine whose key that is, for telling theft from noise."""
-        ...
+        """The machine whose key that is, for telling theft from noise."""
+        return self._owners.get(key_id)
 
 
-def receive(message: Message, ring: BoxKeyRing, *, now: float, zone: tzinfo) -> Received | ReceivedCalendar:
+def receive(message: Message, ring: KeysOfRevision, *, now: float, zone: tzinfo) -> Received | ReceivedCalendar:
     """Refused, or a closure to keep. `now` in seconds since 1970; a stream may hold a message for long, so its time counts for
     HTTPS alone."""
     event = _read(message)
@@ -115,7 +137,7 @@ def receive(message: Message, ring: BoxKeyRing, *, now: float, zone: tzinfo) -> 
     )
 
 
-def signer(message: Message, ring: BoxKeyRing, machine: str, key_id: str, *, now: float) -> VerifyingKey:
+def signer(message: Message, ring: KeysOfRevision, machine: str, key_id: str, *, now: float) -> VerifyingKey:
     """The key of that machine that signed; Refused when none did."""
     keys = ring.keys_of(machine)
     if not keys:

@@ -18,13 +18,20 @@ from common.wire.closure import Trial
 from common.wire.errors import BadEvent
 from common.wire.presence import MOST_BYTES, PresenceAnswer, WantedClosures, read_presence
 from headquarters.core.closure_record import machine_of
-from headquarters.core.reception import Message, MessageRefused, Received, ReceivedCalendar, receive, signer
+from headquarters.core.reception import (
+    KeysOfRevision,
+    Message,
+    MessageRefused,
+    Received,
+    ReceivedCalendar,
+    receive,
+    signer,
+)
 from headquarters.intake.gather import Gatherer, Threads
 from headquarters.store.book.closures import TakeOutcome
 from headquarters.store.book.presences import HeardPresence
 from headquarters.store.database import BadContent, StoreError
 from headquarters.store.evidence import Refusal
-from headquarters.store.register import KeysOfRevision
 from headquarters.store.revision import StaleRing
 from headquarters.store.store import HqStore
 from headquarters.store.taken import StreamName, Taken

@@ -169,10 +169,6 @@ class FindingStore(Part):
         """A person says what became of it; False when there is no open one of that id."""
         return self._database.update_one(_open(id_).values(solved_at=now, solved_by=who, note=note))
 
-    def settle(self, book: tuple[str, str], kinds: Sequence[Kind], facts: Sequence[Fact], now: int) -> None:
-        with self._database.write() as connection:
-            settle_passing(connection, kinds, {book: facts}, now)
-
     def claim_notifications(
         self, *, older_than: int, now: int, lease: int, limit: int = 50, teller: str = ""
     ) -> list[StoredFinding]:

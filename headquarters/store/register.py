@@ -6,16 +6,16 @@ from __future__ import annotations
 
 import contextlib
 import re
-import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 from sqlalchemy import ColumnElement, Connection, Select, Table, and_, delete, exists, func, or_, select, update
 
 from common.wire.closure import Id, Nim
-from common.wire.keys import VerifyingKey, verifying_key
+from common.wire.keys import verifying_key
 from headquarters.core.closure_record import machine_of
+from headquarters.core.reception import KeysOfRevision, RegisteredKey
 from headquarters.core.register_merge import MERGED, Row
 from headquarters.core.wording import Kind
 from headquarters.store import tables
@@ -50,17 +50,6 @@ class RegisteredBox(msgspec.Struct, frozen=True, kw_only=True):
     """ms; None while the shop is open"""
 
 
-class RegisteredKey(msgspec.Struct, frozen=True, kw_only=True):
-    machine: str
-    key_id: str
-    line: str
-    added_at: int
-    revoked_at: int | None
-    stolen_since: int | None
-    restored: int | None = None
-    """The revocation that was taken back last, by its time."""
-
-
 class AcceptedLedger(msgspec.Struct, frozen=True, kw_only=True):
     machine: str
     ledger_id: str
@@ -75,25 +64,6 @@ class RegisterContent(msgspec.Struct, frozen=True):
     rows: dict[str, list[msgspec.Raw]]
 
 
-class KeysOfRevision:
-    """The keys of one revision, in memory."""
-
-    def __init__(self, revision: int, keys: Iterable[RegisteredKey]) -> None:
-        self.revision = revision
-        self._keys: dict[str, list[VerifyingKey]] = {}
-        self._owners: dict[str, str] = {}
-        for key in keys:
-            self._owners.setdefault(key.key_id, key.machine)
-            if key.revoked_at is None:
-                self._keys.setdefault(key.machine, []).append(verifying_key(key.line))
-
-    def keys_of(self, machine: str) -> Sequence[VerifyingKey]:
-        return self._keys.get(machine, ())
-
-    def owner(self, key_id: str) -> str | None:
-        return self._owners.get(key_id)
-
-
 class Register:
     def __init__(self, database: Database, settled: Settled | None = None) -> None:
         self._database = database
@@ -102,12 +72,6 @@ class Register:
     def revision(self) -> int:
         with self.settled.reading() as connection:
             return revision_of(connection)
-
-    def identity(self) -> str:
-        """Of this database, for as long as it lives; a new one when it is made anew."""
-        with self._database.write() as connection:
-            insert_new(connection, tables.meta, [{"name": "identity", "value": uuid.uuid4().hex}])
-            return str(connection.scalar(select(tables.meta.c.value).where(tables.meta.c.name == "identity")))
 
     def ring(self) -> KeysOfRevision:
         with self.settled.reading() as connection:
