@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from common.language import tr
-from daemon.core.people import ROLES
+from daemon.core.people import ROLES, fault_of_name
 
 if TYPE_CHECKING:
     from daemon.settings import Settings
@@ -67,6 +67,12 @@ def nim_argument_option(command: F) -> F:
     return click.option("--nim", default="", help=tr("The machine's NIM, where there are several; short is enough."))(
         command
     )
+
+
+def check_name(_: click.Context, __: click.Parameter, value: str) -> str:
+    if fault := fault_of_name(value):
+        raise click.BadParameter(tr(fault))
+    return value
 
 
 def range_options(command: F) -> F:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, Select, Table, create_engine, event, text
+from sqlalchemy import Connection, Engine, Select, Table, Update, create_engine, event, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError
@@ -87,6 +87,11 @@ class Database:
     def scalar(self, query: Select[T]) -> T | None:
         with self.read() as connection:
             return connection.scalar(query)
+
+    def update_one(self, statement: Update) -> bool:
+        """False when there is no such row."""
+        with self.write() as connection:
+            return connection.execute(statement).rowcount == 1
 
     def migrate(self) -> None:
         """From any version on; at once with other instances, one after the other."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Select, and_, bindparam, case, func, or_, select, text, update
+from sqlalchemy import Connection, Select, Update, and_, bindparam, case, func, or_, select, text, update
 
 from common.wire.instants import instant_text
 from headquarters.core.lateness import Habit
@@ -162,22 +162,12 @@ class FindingStore(Part):
 
     def see(self, id_: int, who: str, now: int) -> bool:
         """A person knows of it; False when there is no open one of that id."""
-        table = tables.finding.c
-        if not 0 < id_ <= MOST_ID:
-            return False
-        one = and_(table.id == id_, table.solved_at.is_(None), table.seen_at.is_(None))
-        with self._database.write() as connection:
-            return connection.execute(update(tables.finding).where(one).values(seen_at=now, seen_by=who)).rowcount == 1
+        unseen = _open(id_).where(tables.finding.c.seen_at.is_(None))
+        return self._database.update_one(unseen.values(seen_at=now, seen_by=who))
 
     def solve(self, id_: int, who: str, note: str, now: int) -> bool:
         """A person says what became of it; False when there is no open one of that id."""
-        table = tables.finding.c
-        if not 0 < id_ <= MOST_ID:
-            return False
-        one = and_(table.id == id_, table.solved_at.is_(None))
-        values = {"solved_at": now, "solved_by": who, "note": note}
-        with self._database.write() as connection:
-            return connection.execute(update(tables.finding).where(one).values(values)).rowcount == 1
+        return self._database.update_one(_open(id_).values(solved_at=now, solved_by=who, note=note))
 
     def settle(self, book: tuple[str, str], kinds: Sequence[Kind], facts: Sequence[Fact], now: int) -> None:
         with self._database.write() as connection:
@@ -239,6 +229,13 @@ class FindingStore(Part):
                 pause = min(again * 2**tries, LONGEST_PAUSE) if is_refused else again
                 values = {"claimed_until": now + pause, "tries": min(tries + 1, MOST_TRIES) if is_refused else tries}
                 connection.execute(update(tables.telling).where(one).values(values))
+
+
+def _open(id_: int) -> Update:
+    """0, which no finding has, for what is no id of the column."""
+    table = tables.finding.c
+    number = id_ if 0 < id_ <= MOST_ID else 0
+    return update(tables.finding).where(table.id == number, table.solved_at.is_(None))
 
 
 def _notification(finding: int, teller: str, state: int, until: int, tries: int) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from daemon.core.ledger.outage import Outage
 from daemon.core.report.outages import outage_word, read_notice
 from daemon.core.report.ranges import EVER, read_range
 from daemon.ledger_access import change, now, read_ledger
+from daemon.operations import NoteNotified
 from daemon.paper.reports import REASONS, RECIPIENTS, duration_text
 from daemon.paper.shop import Style
 from daemon.settings import Settings
@@ -67,12 +68,12 @@ def command(
     at: str | None,
     as_json: bool,
 ) -> None:
+    from daemon.store.tables.book.outages import find_outage, newest_outages
+
     _check_use(number, is_ranged=bool(from_ or to), notified=notified, reference=reference, at=at)
     start, end = read_range(from_, to, now=now(), timezone=settings.reports.timezone) if from_ or to else EVER
 
     async def listed(store: Store) -> list[Outage]:
-        from daemon.store.tables.book.outages import newest_outages
-
         found = [
             outage
             for book in await _books(store, settings, nim)
@@ -85,8 +86,9 @@ def command(
     else:
         book = read_ledger(settings, lambda store: _book(store, settings, nim))
         if notified is not None:
-            _note(settings, book, number, {"who": notified, "reference": reference, "at": at})
-        found = [read_ledger(settings, lambda store: _outage(store, book, number))]
+            notice = read_notice({"who": notified, "reference": reference, "at": at}, now=now(), strict=False)
+            change(settings, NoteNotified(book, number, notice))
+        found = [read_ledger(settings, lambda store: store.ledger.read(find_outage, book, number))]
     if as_json:
         print_json([outage_word(outage) for outage in found])
         return
@@ -118,18 +120,6 @@ async def _books(store: Store, settings: Settings, nim: str) -> Sequence[Book]:
 
 async def _book(store: Store, settings: Settings, nim: str) -> Book:
     return (await read_book(store, settings, nim, test=False)).book
-
-
-async def _outage(store: Store, book: Book, number: int) -> Outage:
-    from daemon.store.tables.book.outages import find_outage
-
-    return await store.ledger.read(find_outage, book, number)
-
-
-def _note(settings: Settings, book: Book, number: int, body: dict[str, object]) -> None:
-    from daemon.operations import NoteNotified
-
-    change(settings, NoteNotified(book, number, read_notice(body, now=now(), strict=False)))
 
 
 def _row(outage: Outage, zone: tzinfo) -> tuple[object, ...]:

@@ -47,7 +47,7 @@ FATAL = ("state", "seq", "repeat")
 @json_option
 def command(*, config: Path | None, port: str, speed: int, folder: Path, writes: bool, as_json: bool) -> None:
     try:
-        result = asyncio.run(probe_port(port, speed, on_finding=_silent if as_json else _show))
+        result = asyncio.run(probe_port(port, speed, on_finding=(lambda _: None) if as_json else _show))
     except NoMachine as error:
         raise Unavailable(tr(error.text)) from error
     path = _bundle(result, port, folder)
@@ -64,10 +64,6 @@ def command(*, config: Path | None, port: str, speed: int, folder: Path, writes:
 
 def is_fatal(finding: ProbeFinding) -> bool:
     return finding.verdict == "contradicted" and finding.check in FATAL
-
-
-def _silent(_: ProbeFinding) -> None:
-    pass
 
 
 def _show(finding: ProbeFinding) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
@@ -83,7 +83,8 @@ def command(
             paths = {"written": list(map(str, done.written)), "outside": [key for key, _ in done.outside]}
             print_json({**_as_json(done.settings, done.ledger), **paths, "signature": done.signed_by})
         else:
-            print_restored(done)
+            _print_restored(done.settings.storage.path, done.ledger, done.written)
+            say(tr("next: mcfd doctor, then sudo systemctl restart mcfd"))
         return
     if identity or passphrase_file or places or signed_by or foreign:
         raise click.UsageError(tr("means something only with {other}", other="--all"))
@@ -109,10 +110,7 @@ def _restore_ledger(settings: Settings, file: Path, *, yes: bool, last_z: LastZ,
     if as_json:
         print_json(_as_json(settings, restored))
         return
-    say(tr("{path} put back ({records}, {closures})", path=path, **counts(restored.findings)))
-    if restored.aside:
-        say(tr("the ledger it replaces is kept: {path}", path=restored.aside))
-    print_questions(restored)
+    _print_restored(path, restored, ())
     say(tr("at the next start it is compared with the machine; should that have certified since: mcfd machine settle"))
 
 
@@ -351,17 +349,11 @@ def _not_written(path: Path, error: OSError) -> Failure:
     )
 
 
-def print_restored(done: BoxRestored) -> None:
-    path, restored = done.settings.storage.path, done.ledger
+def _print_restored(path: Path, restored: Restored, files: Iterable[Path]) -> None:
     say(tr("{path} put back ({records}, {closures})", path=path, **counts(restored.findings)))
-    for written in done.written:
-        say(tr("put back: {path}", path=written))
+    for file in files:
+        say(tr("put back: {path}", path=file))
     if restored.aside:
         say(tr("the ledger it replaces is kept: {path}", path=restored.aside))
-    print_questions(done.ledger)
-    say(tr("next: mcfd doctor, then sudo systemctl restart mcfd"))
-
-
-def print_questions(restored: Restored) -> None:
     for nim in restored.asks:
         say(tr("nothing here knows the last Z of {nim}; before its next Z: mcfd machine last-z {nim} NUMBER", nim=nim))

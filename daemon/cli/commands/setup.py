@@ -18,7 +18,7 @@ from click.core import ParameterSource
 
 from common.language import tr
 from daemon.cli.failures import FOUND_WRONG, Failure
-from daemon.cli.options import check_nim, examples, json_option
+from daemon.cli.options import check_name, check_nim, examples, json_option
 from daemon.cli.output import print_json, warn
 from daemon.cli.setup_output import nothing_set_up, result_json, show_changes, show_machines, show_ports, show_result
 from daemon.core.machine.state import same_machine
@@ -77,10 +77,8 @@ def _nims(context: click.Context, parameter: click.Parameter, values: tuple[str,
     return tuple(check_nim(context, parameter, nim) for nim in values)
 
 
-def _person(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-    if value and (fault := fault_of_name(value)):
-        raise click.BadParameter(tr(fault))
-    return value
+def _person(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    return check_name(context, parameter, value) if value else value
 
 
 @click.command(

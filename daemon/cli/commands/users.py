@@ -9,10 +9,10 @@ import click
 from common.language import tr
 from common.passwords import fault_of_password, hash_password
 from daemon.cli.failures import Failure, require_terminal
-from daemon.cli.options import described, json_option, role_option, settings_option
+from daemon.cli.options import check_name, described, json_option, role_option, settings_option
 from daemon.cli.output import moment, print_json, print_table, record_json, say
 from daemon.core.errors import InvalidRequest
-from daemon.core.people import Role, fault_of_name
+from daemon.core.people import Role
 from daemon.ledger_access import change, read_ledger
 from daemon.operations import CreateUser, DisableUser, SetPassword
 from daemon.settings import Settings
@@ -20,13 +20,7 @@ from daemon.settings import Settings
 command = click.Group("users")
 
 
-def _name(_: click.Context, __: click.Parameter, value: str) -> str:
-    if fault := fault_of_name(value):
-        raise click.BadParameter(tr(fault))
-    return value
-
-
-name_argument = click.argument("name", metavar=tr("NAME"), callback=_name)
+name_argument = click.argument("name", metavar=tr("NAME"), callback=check_name)
 stdin_option = click.option(
     "--password-stdin", "from_stdin", is_flag=True, help=tr("Read the password from stdin (one line).")
 )
