@@ -36,3 +36,10 @@ def test_no_query_is_a_fault_of_a_screen(shop: Shop) -> None:
             queries = {name: dice.choice(DAYS if name in ("from", "to") else VALUES) for name in names}
             answer = technician.get(dice.choice(SCREENS), params=queries)
             assert answer.status_code < 500, (answer.request.url, answer.text[-200:])
+
+
+def test_a_year_of_more_digits_than_a_number_has(shop: Shop) -> None:
+    base = f"http://127.0.0.1:{shop.port}"
+    with httpx.Client(base_url=base, timeout=60, verify=PLAIN, cookies=session_of(shop, "technician")) as technician:
+        sent = {"year": "9" * 5000, "form": "csv"}
+        assert technician.post("/ui/files", data=sent, headers={"Sec-Fetch-Site": "same-origin"}).status_code == 422

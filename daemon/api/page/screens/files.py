@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from common.numbers import whole_number
 from daemon.api.http.answers import Answer, Reply
 from daemon.api.page.deps import Copy
 from daemon.api.page.downloads import as_file, day_of, file_route, range_of_a, streamed
@@ -66,15 +67,15 @@ def _values(visit: Visit) -> dict[str, Any]:
 @screen("/ui/files", "report", change=True)
 async def begin(visit: Visit) -> Reply:
     """The journal of one year of the chosen machine."""
-    year, form = visit.form.get("year", ""), visit.form.get("form", "")
-    if not (year.isascii() and year.isdigit() and int(year) in YEARS) or form not in FORMS:
+    year, form = whole_number(visit.form.get("year", "")), visit.form.get("form", "")
+    if year is None or year not in YEARS or form not in FORMS:
         raise InvalidRequest([FieldError("year", visit.say("is needed"))])
-    start, _ = visit.day_bounds(date(int(year), 1, 1))
-    end, _ = visit.day_bounds(date(int(year) + 1, 1, 1))
+    start, _ = visit.day_bounds(date(year, 1, 1))
+    end, _ = visit.day_bounds(date(year + 1, 1, 1))
     worker, language = visit.worker, visit.language
 
     async def work(job: Job) -> str:
-        return await visit.page.export(worker, int(year), form, (start, end), language, job.tell)
+        return await visit.page.export(worker, year, form, (start, end), language, job.tell)
 
     visit.page.jobs.begin("export", f"{worker.book.nim} {year}", work)
     return redirect(visit.link("/ui/files"))
