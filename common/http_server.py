@@ -42,7 +42,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HttpServer:
-    """`start` raises OSError when the address cannot be had; `failed` ends only if the server ends by itself."""
+    """`start` raises OSError when the address cannot be had."""
 
     def __init__(self, app: App, config: ServerConfig) -> None:
         self._config = config
@@ -66,9 +66,15 @@ class HttpServer:
         if self._task.done():
             self._task.result()
 
-    async def failed(self) -> None:
-        if self._task is not None:
-            await asyncio.shield(self._task)
+    async def until(self, stop: asyncio.Event) -> None:
+        """Until that event, or until the server ends by itself; its error, if it ends by one."""
+        waiting = asyncio.ensure_future(stop.wait())
+        try:
+            await asyncio.wait({waiting, *((self._task,) if self._task else ())}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
+        if self._task is not None and self._task.done():
+            self._task.result()
 
     async def stop(self, work: Awaitable[object] | None = None) -> None:
         """No new connections. Once `work` is done, what is being answered has `grace` seconds; then whatever is left is cut."""

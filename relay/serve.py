@@ -56,10 +56,7 @@ async def _serve(settings: RelaySettings) -> int:
         _beside(stack, notify.keep_watchdog(), "watchdog")
         log.info("relay.started", version=version("mcfd"), address=f"http://{settings.server.host}:{server.port}")
         notify.ready()
-        waiting = asyncio.ensure_future(stop.wait()), asyncio.ensure_future(server.failed())
-        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        for each in waiting:
-            each.cancel()
+        await server.until(stop)
         notify.stopping()
     log.info("relay.stopped")
     return EXIT_OK

@@ -178,7 +178,7 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         running = {"version": version("mcfd"), "core": f"{CORE_VERSION} {core_digest()}"}
         log.info("daemon.started", **running, host=settings.server.host, port=server.port, address=address)
         notify.ready()
-        await _until(signals.stop, server)
+        await server.until(signals.stop)
         notify.stopping()
         log.info("daemon.stopping")
         # Together: what is on the line ends, waiting requests are refused, and the answers still go out.
@@ -207,18 +207,6 @@ def _settle_memory() -> None:
 def _beside(stack: AsyncExitStack, work: Coroutine[Any, Any, None], name: str) -> None:
     """Work that goes on until the stop."""
     stack.callback(asyncio.get_running_loop().create_task(work, name=name).cancel)
-
-
-async def _until(stop: asyncio.Event, server: HttpServer) -> None:
-    """Until a signal, or until the server ends by itself, which is an error."""
-    waiting = {asyncio.ensure_future(stop.wait()), asyncio.ensure_future(server.failed())}
-    try:
-        done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
-    finally:
-        for task in waiting:
-            task.cancel()
 
 
 def _api_deps(

@@ -110,7 +110,7 @@ async def _serve(settings: HqSettings, terms: JoinTerms, folder: Path | None) ->
             "headquarters.started", version=version("mcfd"), address=f"{scheme}://{settings.server.host}:{server.port}"
         )
         notify.ready()
-        await _until(stop, server)
+        await server.until(stop)
         notify.stopping()
     log.info("headquarters.stopped")
     return EXIT_OK
@@ -186,10 +186,3 @@ def _beside(stack: AsyncExitStack, work: Coroutine[Any, Any, None], name: str) -
     """Work that goes on until the stop."""
     task = asyncio.get_running_loop().create_task(work, name=name)
     stack.push_async_callback(ended, task)
-
-
-async def _until(stop: asyncio.Event, server: HttpServer) -> None:
-    waiting = asyncio.ensure_future(stop.wait()), asyncio.ensure_future(server.failed())
-    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-    for each in waiting:
-        each.cancel()
