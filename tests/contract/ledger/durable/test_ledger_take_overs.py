@@ -95,6 +95,7 @@ async def test_a_ledger_of_before_is_brought_up_to_the_times_of_the_chain(path: 
     tamper(path, "UPDATE take_over SET began_at = began_at - 7, ended_at = ended_at - 3")
     assert verify(path).problems != ()
     with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("ALTER TABLE api_key DROP COLUMN rate")
         connection.execute(f"PRAGMA user_version = {STEP - 1}")
     async with opened(path):
         pass

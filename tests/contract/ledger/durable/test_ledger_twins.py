@@ -49,7 +49,7 @@ async def old_ledger(path: Path) -> None:
             connection.execute(f"DROP INDEX {index}")
         for view in ("served_book", "shared_book", "take_over_of"):
             connection.execute(f"DROP VIEW {view}")
-        for column in ("lane", "public_key"):
+        for column in ("lane", "public_key", "rate"):
             connection.execute(f"ALTER TABLE api_key DROP COLUMN {column}")
         for table in ("letterhead", "deferred", "machine_pair", "take_over"):
             connection.execute(f"DROP TABLE {table}")
