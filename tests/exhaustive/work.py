@@ -18,6 +18,7 @@ from daemon.core.ledger.verdict import (
     is_last,
     judge,
     resembles,
+    vanished,
     went_down,
 )
 
@@ -56,8 +57,11 @@ def recover(world: World) -> World:
     if (
         not book.attention
         and is_activated
-        and book.is_restored
-        and real.ask(activated_since, world.counters, reading, last)
+        and (
+            real.ask(activated_since, world.counters, reading, last)
+            if book.is_restored
+            else water.is_lost(world, reading.ifu) and real.ask(vanished, reading, is_activated=True)
+        )
     ):
         world = world.with_book(attention="another activation")
     if not world.book.attention and has_begun:

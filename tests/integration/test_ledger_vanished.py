@@ -77,6 +77,23 @@ async def test_a_vanished_ledger_waits_for_an_operator_and_goes_on_after_its_num
     assert [entry.number for entry in session.machine.fiscal.log] == ["F-1", "F-2", "F-3", "F-4", "F-5"]
 
 
+async def test_a_ledger_that_vanished_before_its_machine_was_activated_anew(tmp_path: Path) -> None:
+    """Found by the simulation (seed 9600177): the machine counts from nothing, and what it certified before is in no ledger. Nothing is certified before
+    somebody has looked for a backup."""
+    session = await three_days(tmp_path / "ledger")
+    session.machine.change(nim=f"{NIM.partition('-')[0]}-2")
+    session.machine.restore(Snapshot())
+    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
+        await shop.connected()
+        assert "restore" in shop.worker.attention
+        with pytest.raises(MachineAttention):
+            await shop.certify("F-4")
+        await adopt(shop)
+        await shop.certify("F-5")
+        assert (await shop.close_period()).value.z_number == 4
+    assert verify(tmp_path / "ledger").problems == ()
+
+
 async def test_the_attention_of_a_vanished_ledger_is_there_after_a_restart(tmp_path: Path) -> None:
     """Asked, not decided: the next process asks again, and so does one that found no machine in between."""
     session = await three_days(tmp_path / "ledger")

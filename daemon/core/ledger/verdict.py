@@ -327,10 +327,10 @@ def disagreement(
     return found or from_stored(stored.lost)
 
 
-def vanished(state: MachineState) -> Text:
+def vanished(state: MachineState, *, is_activated: bool = False) -> Text:
     """What is wrong when an empty ledger meets a machine with which one has worked here before; empty when it has certified nothing, so that
-    there is nothing the ledger could lack."""
-    if state.last is None and not state.counters.fvc and not state.counters.frc:
+    there is nothing the ledger could lack. A machine that was activated anew meanwhile may have begun to count again."""
+    if not is_activated and state.last is None and not state.counters.fvc and not state.counters.frc:
         return NO_TEXT
     return LEDGER_EMPTY(counters=_text(state.counters), last=_last(state))
 

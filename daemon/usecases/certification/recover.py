@@ -33,6 +33,7 @@ from daemon.core.ledger.verdict import (
     judge,
     not_certified,
     strangers,
+    vanished,
     verdicts,
     went_down,
 )
@@ -260,12 +261,18 @@ async def _settle_before_another_taxpayer(worker: MachineWorker, machine: Connec
 
 
 async def _check_activation(worker: MachineWorker, state: MachineState) -> None:
-    """An older ledger was put back, and the machine was activated anew since: nothing is judged by counters of another activation before an
-    operator decided."""
-    if _activated(worker, state) and worker.attempts.is_restored:
-        last = worker.ledger.peek(attempts.standing_of, worker.book, state.last)
-        if found := activated_since(worker.counters, state, last):
-            await _attend(worker, found)
+    """An older ledger was put back, or the ledger is gone, and the machine was activated anew since: nothing is judged by counters of another
+    activation before an operator decided."""
+    if not _activated(worker, state):
+        return
+    if worker.attempts.is_restored:
+        found = activated_since(
+            worker.counters, state, worker.ledger.peek(attempts.standing_of, worker.book, state.last)
+        )
+    else:
+        found = vanished(state, is_activated=True) if await _is_lost(worker, state) else NO_TEXT
+    if found:
+        await _attend(worker, found)
 
 
 async def _take_activation(worker: MachineWorker, state: MachineState) -> None:
@@ -284,9 +291,7 @@ async def _take_over(worker: MachineWorker, state: MachineState) -> None:
     numbers may have been used that it does not know."""
     book, before = worker.book, worker.counters
     stored, last = worker.ledger.peek(book_state, book), worker.ledger.peek(attempts.standing_of, book, state.last)
-    is_lost = stored.counters is None and book.mode == "live"
-    is_lost = is_lost and (stored.is_restored or await worker.ledger.is_remembered(book, state.ifu))
-    met = worker.attempts.met_machine
+    is_lost, met = await _is_lost(worker, state), worker.attempts.met_machine
     if found := disagreement(stored, before, state, last, met=met, is_lost=is_lost):
         await _attend(worker, found)
         return
@@ -297,6 +302,14 @@ async def _take_over(worker: MachineWorker, state: MachineState) -> None:
     await worker.ledger.reconcile(book, state, unexplained=unexplained, at=worker.now())
     log.info("machine.reconciled", nim=book.nim, mode=book.mode)
     worker.take_state(worker.ledger.peek(book_state, book))
+
+
+async def _is_lost(worker: MachineWorker, state: MachineState) -> bool:
+    """Whether the ledger is empty where one has worked with this machine before."""
+    book, stored = worker.book, worker.ledger.peek(book_state, worker.book)
+    if stored.counters is not None or book.mode != "live":
+        return False
+    return stored.is_restored or await worker.ledger.is_remembered(book, state.ifu)
 
 
 async def _attend(worker: MachineWorker, wrong: Text) -> None:
