@@ -56,3 +56,26 @@ async def test_an_address_that_is_none(store):
             assert (await client.post(path, headers={"origin": "http://[::1"})).status_code == 403
         answer = await client.get("/ui/", headers={"hx-request": "true", "hx-current-url": "http://[::1"})
         assert (answer.status_code, answer.headers["location"]) == (303, "/ui/login")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/v1/closures", 401),
+        ("GET", "/v1/nothing", 404),
+        ("DELETE", "/v1/closures", 405),
+        ("POST", "/join", 400),
+    ],
+)
+async def test_a_problem_is_as_decision_11_has_it(store, method, path, status):
+    """The request's own id, or one that is made up, stands in the problem and on every answer."""
+    async with pages(store) as client:
+        answer = await client.request(method, path, headers={"x-request-id": "till-7"})
+        problem, detail = answer.json(), answer.json()["detail"]
+        assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
+        assert problem["type"] == "urn:mcfd:problem:" + problem["code"].lower().replace("_", "-")
+        assert (problem["status"], problem["error"], problem["request_id"]) == (status, detail, "till-7")
+        assert answer.headers["x-request-id"] == "till-7"
+        other = await client.request(method, path, headers={"x-request-id": "\x01"})
+        assert other.json()["request_id"] == other.headers["x-request-id"] != "\x01"
+        assert "x-request-id" in (await client.get("/ui/login")).headers
