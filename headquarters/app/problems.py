@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
@@ -35,6 +36,7 @@ JOIN: Final[dict[JoinRefusal, tuple[int, str]]] = {
     "KEY_REVOKED": (409, "the key of this box is revoked; it makes another one"),
 }
 CODES: Final = {
+    400: "BAD_REQUEST",
     401: "UNAUTHENTICATED",
     403: "NOT_PERMITTED",
     404: "NOT_FOUND",
@@ -67,18 +69,20 @@ def problem_of(error: Exception) -> Problem:
             problem = Problem(status, reason, f"{detail}: {', '.join(machines)}" if machines else detail)
         case TooManyGuesses(seconds=seconds):
             problem = Problem(429, "TOO_MANY_REQUESTS", str(error), {"Retry-After": str(seconds)})
-        case NotSigned():
-            problem = Problem(401, "UNAUTHENTICATED", str(error))
-        case BadEvent():
-            problem = Problem(400, "BAD_REQUEST", str(error))
+        case NotSigned() | BadEvent():
+            status = 401 if isinstance(error, NotSigned) else 400
+            problem = Problem(status, CODES[status], str(error))
         case BadContent():  # a NUL, which PostgreSQL takes in no text: to try again would not help
             problem = Problem(400, "BAD_REQUEST", "a text has a character that cannot be kept")
         case StoreError():
             words = Text("The database does not answer; try again.")
             problem = Problem(503, "STORAGE_UNAVAILABLE", "nothing was kept; try again", {"Retry-After": "5"}, words)
+        case OSError(errno=errno.ENOSPC):
+            words = Text("No room is left on the disk of headquarters.")
+            problem = Problem(507, "STORAGE_FULL", "no room is left on the disk", words=words)
         case HTTPException(status_code=status, detail=detail):
             words = next((text for text in (FOREIGN, NOT_PERMITTED) if detail == text), NOT_FOUND)
-            problem = Problem(status, CODES.get(status, "BAD_REQUEST"), detail, error.headers or {}, words)
+            problem = Problem(status, CODES.get(status, CODES[400]), detail, error.headers or {}, words)
         case _:
             words = Text("A fault of headquarters; it is in the log.")
             problem = Problem(500, "INTERNAL_ERROR", "a fault of headquarters; it is in the log", words=words)

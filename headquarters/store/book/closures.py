@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, and_, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, func, literal, or_, select, update
 
 from common.wire.instants import instant_millis
 from headquarters.core import checks
@@ -263,7 +263,18 @@ def withdraw(connection: Connection, machine: str, key_id: str, since: int, now:
     # Nothing is on its way, and nothing was requested: the answer to its next presence requests it.
     soon = and_(tables.book.c.machine == machine, tables.book.c.mode.in_(modes))
     connection.execute(update(tables.book).where(soon).values(received_at=0, asked_at=0, asked=None))
-    return sum(map(len, numbers.values()))
+    return sum(map(len, numbers.values())) + _calendar_taken_out(connection, machine, key_id, since, now)
+
+
+def _calendar_taken_out(connection: Connection, machine: str, key_id: str, since: int, now: int) -> int:
+    """The months and years among them; the box sends its own with the Z behind each."""
+    table = tables.calendar_closure.c
+    theirs = and_(table.machine == machine, table.key_id == key_id, table.received_at >= since)
+    query = select(table.id, table.number.label("z"), table.nim, table.via, literal("{}").label("headers"), table.body)
+    rows = connection.execute(query.where(theirs)).mappings().all()
+    keep_withdrawn(connection, rows, now)
+    connection.execute(delete(tables.calendar_closure).where(theirs))
+    return len(rows)
 
 
 def _taken_out(connection: Connection, book: LockedBook, theirs: ColumnElement[bool], now: int) -> set[int]:
