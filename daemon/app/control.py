@@ -31,7 +31,7 @@ from daemon.operations import (
     refusal_of,
 )
 from daemon.settings import Settings
-from daemon.store import Store
+from daemon.store.store import Store
 from daemon.usecases.worker.machine_workers import MachineWorkers
 
 log = structlog.get_logger(__name__)

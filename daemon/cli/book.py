@@ -14,9 +14,9 @@ from daemon.ledger_access import now
 
 if TYPE_CHECKING:
     from daemon.settings import Settings
-    from daemon.store import Store
     from daemon.store.journal import Journal
     from daemon.store.ledger import Ledger
+    from daemon.store.store import Store
 
 
 @dataclass

@@ -9,7 +9,7 @@ import pytest
 from bench.shop import ledger
 from bench.shop.ledger import Maker
 from daemon.store.maintenance.verify import verify
-from daemon.store.sqlite.connection import open_file
+from daemon.store.sqlite.file import open_file
 
 START = 1_735_689_600_000
 """2025-01-01 in ms."""

@@ -42,7 +42,7 @@ from daemon.settings import Machine, Settings
 
 if TYPE_CHECKING:
     from daemon.core.ledger.book import BookState
-    from daemon.store import Store
+    from daemon.store.store import Store
 
 OBSTACLES: dict[Obstacle, Text] = {
     "does not fit": Text("{decision} does not fit here; possible: {choices}"),

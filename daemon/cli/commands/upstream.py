@@ -36,7 +36,7 @@ from daemon.owner import as_owner
 from daemon.settings import Settings
 
 if TYPE_CHECKING:
-    from daemon.store import Store
+    from daemon.store.store import Store
     from daemon.upstream.options import UpstreamReceiver
 
 UPSTREAM = "upstream"

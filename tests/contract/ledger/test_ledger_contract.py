@@ -16,7 +16,7 @@ from daemon.core.ledger.attempt import Attempt, DuplicateInvoice, Mode, Outcome
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.tally import contribution
 from daemon.core.machine.state import FiscalCounters
-from daemon.store import Store
+from daemon.store.store import Store
 from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.book import attempts
 from daemon.store.tables.book.books import accept_time, all_books, book_state, open_book
