@@ -45,16 +45,14 @@ Lines = Iterable[dict[str, Any]]
 def command(settings: Settings, *, year: str, into: Path, nim: str, as_json: bool) -> None:
     archives, there = archive_years(settings, into, year=year, nim=nim)
     if not archives and not there:
-        raise Failure(
-            tr("{year} is not closed: a year is closed with the first Z or certification after it", year=year)
-        )
+        raise Failure("{year} is not closed: a year is closed with the first Z or certification after it", year=year)
     if as_json:
         print_json({"archives": [str(path) for path in archives], "there": [str(path) for path in there]})
         return
     for path in archives:
-        say(tr("verified archive: {path}", path=path))
+        say("verified archive: {path}", path=path)
     for path in there:
-        say(tr("{path} exists already", path=path))
+        say("{path} exists already", path=path)
 
 
 def archive_years(settings: Settings, into: Path, *, year: str = "", nim: str = "") -> tuple[list[Path], list[Path]]:
@@ -97,7 +95,7 @@ def _make(settings: Settings, ledger: Path, target: Path, year: ArchiveYear) -> 
             try:
                 _write(ledger, part, target.name, year, key)
                 if found := faults(part):
-                    raise Failure(tr("the archive does not verify: {found}", found="; ".join(found[:3])))
+                    raise Failure("the archive does not verify: {found}", found="; ".join(found[:3]))
                 part.replace(copy)
             finally:
                 part.unlink(missing_ok=True)

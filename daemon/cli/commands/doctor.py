@@ -93,23 +93,17 @@ def _testing(folder: Path) -> Iterator[None]:
     except CannotTest as error:
         raise Failure(error) from error
     except OSError as error:
-        raise Failure(tr("{folder}: {why}", folder=folder, why=reason(error))) from error
+        raise Failure("{folder}: {why}", folder=folder, why=reason(error)) from error
 
 
 def _write(folder: Path) -> int:
     """Until the power goes, or Ctrl-C, which tests nothing."""
     from daemon.doctor.disk import write_blocks
 
-    say(tr("1. Wait until numbers appear, and at least half a minute more."))
-    say(
-        tr(
-            "2. Pull the plug of the box (not the switch). Note the last number: over the network it stays on your screen."
-        )
-    )
-    say(
-        tr("3. Start the box, and type: sudo mcfd doctor --disk {folder} --pull-the-plug --shown NUMBER", folder=folder)
-    )
-    say(tr("Ctrl-C ends it, and nothing was tested. Numbers that the disk has acknowledged:"))
+    say("1. Wait until numbers appear, and at least half a minute more.")
+    say("2. Pull the plug of the box (not the switch). Note the last number: over the network it stays on your screen.")
+    say("3. Start the box, and type: sudo mcfd doctor --disk {folder} --pull-the-plug --shown NUMBER", folder=folder)
+    say("Ctrl-C ends it, and nothing was tested. Numbers that the disk has acknowledged:")
     end = "\r" if sys.stdout.isatty() else "\n"
     last_at = float("-inf")
     with _testing(folder), closing(write_blocks(folder)) as written:

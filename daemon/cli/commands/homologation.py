@@ -105,7 +105,7 @@ def run(  # noqa: PLR0917  click names them
     except CannotPlay as error:
         raise Failure(error.text) from None
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise Failure(tr("{url}: {why}", url=url, why=str(error) or type(error).__name__)) from None
+        raise Failure("{url}: {why}", url=url, why=str(error) or type(error).__name__) from None
     finally:
         if results:
             (folder / RESULTS).write_bytes(msgspec.json.format(msgspec.json.encode(results)))

@@ -180,7 +180,7 @@ def _write(settings: Settings, nim: str, page: Page, target: Path, form: str, *,
                 with as_owner(target.parent):
                     target.unlink(missing_ok=True)
                 raise
-    say(tr(Counted("written: {path} ({count} line)", "written: {path} ({count} lines)", lines, path=target)))
+    say(Counted("written: {path} ({count} line)", "written: {path} ({count} lines)", lines, path=target))
 
 
 async def _written(

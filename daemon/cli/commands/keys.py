@@ -6,7 +6,7 @@ import click
 
 from common.language import tr
 from daemon.cli.options import ROW_NUMBER, described, json_option, nim_option, role_option, settings_option
-from daemon.cli.output import moment, print_json, print_table, record_json, say, warn
+from daemon.cli.output import complain, moment, print_json, print_table, record_json, say
 from daemon.core.keys import LANES, MOST_RATE, KeyTerms, Lane
 from daemon.core.ledger.attempt import Mode
 from daemon.core.machine.state import same_machine
@@ -81,7 +81,7 @@ def create(
     if machine is not None:
         nim = machine.nim
     else:
-        warn(tr("note: {nim} is not in the configuration; the key is made all the same", nim=nim))
+        complain("note: {nim} is not in the configuration; the key is made all the same", nim=nim)
     mode: Mode = "test" if test else "live"
     click.echo(
         change(settings, CreateKey(nim, mode, label, KeyTerms(role, end, strict, via, signed, rate or 0)), make=True)
@@ -129,7 +129,7 @@ def listed(settings: Settings, nim: str, revoked_too: bool, as_json: bool) -> No
 @click.argument("key_id", metavar="ID", type=ROW_NUMBER)
 def revoke(settings: Settings, key_id: int) -> None:
     change(settings, RevokeKey(key_id))
-    say(tr("key {id} revoked", id=key_id))
+    say("key {id} revoked", id=key_id)
 
 
 def _end(text: str, zone: tzinfo) -> int:

@@ -71,7 +71,7 @@ def z(settings: Settings, nim: str, number: int | None, *, test: bool, width: st
     async def read(reader: BookReader) -> Report:
         wanted = number or reader.state().z_number
         if not wanted:
-            raise Failure(tr("there is no Z yet"))
+            raise Failure("there is no Z yet")
         return msgspec.json.decode((await closure(reader, str(wanted))).body, type=ZReport)
 
     show(settings, nim, read, test=test, width=width, as_json=as_json)
