@@ -192,8 +192,10 @@ class NoteNotified(OperationMessage, frozen=True, tag="outages.notified"):
     notice: Notice
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
+        from daemon.store.tables.book.outages import note_notified  # noqa: PLC0415  as Damage below
+
         await store.ledger.check_free_space(self.book)
-        await store.ledger.note_notified(self.book, self.outage, self.notice, at=at, call=Call(by=by))
+        await store.ledger.write(note_notified, self.book, self.outage, self.notice, at=at, call=Call(by=by))
 
 
 class SayLastZ(OperationMessage, frozen=True, tag="machine.last-z"):

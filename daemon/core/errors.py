@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
 import msgspec
 from msgspec import Meta
@@ -65,6 +65,11 @@ class InvalidRequest(McfdError):
     def __init__(self, errors: list[FieldError]) -> None:
         self.errors = tuple(errors)
         super().__init__("; ".join(f"{e.field}: {e.message}" for e in errors))
+
+    @classmethod
+    def at(cls, field: str, message: str) -> Self:
+        """With this one fault."""
+        return cls([FieldError(field, message)])
 
 
 class KeyReused(McfdError):

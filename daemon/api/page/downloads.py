@@ -14,7 +14,7 @@ from common.web.formats import depth, is_month
 from daemon.api.http.answers import Answer, Reply, Stream
 from daemon.api.page.deps import Copy, PageDeps
 from daemon.api.page.views.machine_view import qr_picture
-from daemon.api.page.visit import AnyRequest, Visit, enter, fault_page
+from daemon.api.page.visit import AnyRequest, Visit, fault_page, screen
 from daemon.core.errors import NotFound
 from daemon.core.people import Right
 
@@ -85,15 +85,11 @@ def file_route(
 ) -> HTTPRouteHandler:
     """GET of one of the files that are kept, in pieces; `kind` gives its media type by its name. Nothing outside `files` is read."""
 
-    @get(path)
-    async def download(request: AnyRequest) -> Reply:
-        try:
-            visit = await enter(request, right)
-            name = str(request.path_params["name"])
-            if name not in {file.name for file in files(visit.page)}:
-                raise NotFound(absent)  # noqa: TRY301  shown as a page, as all else
-        except Exception as error:  # noqa: BLE001  every error of a screen is a page
-            return await fault_page(request, error)
+    @screen(path, right, whole=False)
+    async def download(visit: Visit) -> Reply:
+        name = str(visit.request.path_params["name"])
+        if name not in {file.name for file in files(visit.page)}:
+            raise NotFound(absent)
         return streamed(visit, read(visit.page, name), kind(name), name)
 
     return download

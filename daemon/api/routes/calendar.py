@@ -15,7 +15,7 @@ from daemon.api.document.describe import ONCE, RANGE, REPLAYABLE, STORED, STRICT
 from daemon.api.http.answers import Answer, encoded, sent
 from daemon.api.request.body import MAX_LIMIT, integer, json_of, parse, read_bytes, read_empty, read_page, read_query
 from daemon.api.request.outcome import call_of
-from daemon.core.errors import FieldError, InvalidRequest, MachineAttention, PeriodNotOver, TooManyCashMoves
+from daemon.core.errors import InvalidRequest, MachineAttention, PeriodNotOver, TooManyCashMoves
 from daemon.core.ledger.entries import CalendarKind
 from daemon.core.report.acts import CashBody, CashMovements, Moved
 from daemon.core.report.calendar_report import CalendarReport
@@ -49,7 +49,7 @@ def read_period(body: dict[str, Any]) -> str:
     if period is None:
         return ""
     if not isinstance(period, str) or not period:
-        raise InvalidRequest([FieldError("period", Text("has to be a month, as 2026-01, or a year, as 2026"))])
+        raise InvalidRequest.at("period", Text("has to be a month, as 2026-01, or a year, as 2026"))
     return period
 
 

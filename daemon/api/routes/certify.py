@@ -26,7 +26,7 @@ from daemon.api.request.outcome import (
     outcome_of,
     prefers_async,
 )
-from daemon.core.errors import CreditExceedsOriginal, FieldError, InvalidRequest, NotFound
+from daemon.core.errors import CreditExceedsOriginal, InvalidRequest, NotFound
 from daemon.core.invoice.request import CertifyBody, CreditNoteBody
 from daemon.core.invoice.unknown import misspelt, refusals_of, unknown_of
 from daemon.core.ledger.attempt import Record
@@ -78,7 +78,7 @@ def _is_dry_run(request: ApiRequest) -> bool:
         raise InvalidRequest(refusals_of(misspelt_names))
     value = read_query(request, "dry_run").get("dry_run", "false")
     if value not in ("true", "false"):
-        raise InvalidRequest([FieldError("dry_run", Text("has to be true or false"))])
+        raise InvalidRequest.at("dry_run", Text("has to be true or false"))
     return value == "true"
 
 

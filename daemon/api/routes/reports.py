@@ -16,7 +16,7 @@ from daemon.api.http.answers import Answer, encoded, sent
 from daemon.api.refusals import TooManyRequests
 from daemon.api.request.body import MAX_LIMIT, parse, range_of, read_empty, read_page, read_query
 from daemon.api.request.outcome import call_of
-from daemon.core.errors import FieldError, InvalidRequest, ZNumberUnknown
+from daemon.core.errors import InvalidRequest, ZNumberUnknown
 from daemon.core.money import MAX_AMOUNT
 from daemon.core.report.articles import ArticlesReport
 from daemon.core.report.fiscal_reports import AReport, HistoryRecord, XReport, ZReport
@@ -97,7 +97,7 @@ def read_counted(body: dict[str, Any]) -> int | None:
     counted = body.get("cashCounted")
     if counted is None or (type(counted) is int and 0 <= counted <= MAX_AMOUNT):
         return counted
-    raise InvalidRequest([FieldError("cashCounted", Text("must be a whole number of francs, 0 or more"))])
+    raise InvalidRequest.at("cashCounted", Text("must be a whole number of francs, 0 or more"))
 
 
 @get(

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from common.language import Text
-from daemon.core.errors import FieldError, InvalidRequest
+from daemon.core.errors import InvalidRequest
 from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.entries import Gap
 from daemon.core.machine.state import MachineState, same_machine, short_nim
@@ -187,14 +187,12 @@ def _stated_numbers(connection: sqlite3.Connection, states: Sequence[BookState],
     if isinstance(last_z, int):
         if len(states) != 1:
             names = ", ".join(sorted({state.book.nim for state in states}))
-            raise InvalidRequest(
-                [FieldError("last_z", Text("has to name the machine ({names}), as NIM=3", names=names))]
-            )
+            raise InvalidRequest.at("last_z", Text("has to name the machine ({names}), as NIM=3", names=names))
         return {states[0].book.id: last_z}
     last_numbers = {}
     for nim, number in last_z.items():
         if not any(same_machine(state.book.nim, nim) for state in states):
-            raise InvalidRequest([FieldError("last_z", Text("the backup has no book of {nim}", nim=nim))])
+            raise InvalidRequest.at("last_z", Text("the backup has no book of {nim}", nim=nim))
         last_numbers[books.open_book(connection, nim, LIVE).id] = number
     return last_numbers
 
