@@ -130,7 +130,7 @@ class CreateFirstPerson(OperationMessage, frozen=True, tag="setup.person"):
 
 
 class Settle(OperationMessage, frozen=True, tag="machine.settle"):
-    """`shown` names the case that was decided on; `fresh` is what the machine said to the command itself, where it could read it; `decided_at`
+    """`shown` names the case that was decided on; `fresh` is the machine's state as the command read it, where it could; `decided_at`
     the time of the decision."""
 
     book: Book

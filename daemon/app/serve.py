@@ -1,4 +1,4 @@
-"""`mcfd run`: start in an order in which nothing is promised before it can be kept, and stop in the opposite one."""
+"""`mcfd run`: start in an order in which nothing is promised too early, and stop in the opposite one."""
 
 from __future__ import annotations
 

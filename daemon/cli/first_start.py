@@ -33,7 +33,7 @@ LOOPBACK = "127.0.0.1"
 
 def serve(plan: SetupPlan, ports: Sequence[str], label: str, place: Path, address: str) -> int:
     """Until the box is set up and mcfd runs in its place; where systemd starts it, by systemd. A page that the unit
-    serves already is shown instead."""
+    serves already is named instead."""
     if place == SERVICE_CONFIG and (served := _served_already()):
         for each in served:
             say("Open this in a browser: {link}", link=each)

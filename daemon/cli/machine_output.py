@@ -1,4 +1,4 @@
-"""What is shown of one machine: as the daemon has it, as it was read, as the ledger knows it."""
+"""The output about one machine: as the daemon has it, as it was read, as the ledger knows it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def info_of(nim: str, reading: PortReading) -> MachineInfo:
 
 
 def reading_pairs(nim: str, reading: PortReading) -> list[tuple[object, object]]:
-    """What is shown to people of a machine that was read."""
+    """For people, of a machine that was read."""
     state, info = reading.state, info_of(nim, reading)
     server = info.tax_server
     last = state.last

@@ -11,7 +11,7 @@ McfdError
 ├── TooManyCashMoves      a key or a person has moved cash too often within an hour (429)
 ├── NotFound              no such record in this book (404)
 ├── MachineError          the machine or its line
-│   ├── MachineRefused    the machine said no, in its own words; nothing was certified (422)
+│   ├── MachineRefused    the machine refused, in its own words; nothing was certified (422)
 │   ├── MachineOffline    no machine to ask at the moment; nothing was sent (503)
 │   ├── MachineBusy       the queue is full or patience ended; nothing was sent (503)
 │   ├── LineLost          the line died in the middle of a command; its effect is unknown (503)

@@ -1,4 +1,4 @@
-"""The box itself: its disk and its clock. What tills are shown over the network. What stands on paper, and the printer it comes out of."""
+"""The box itself: its disk and its clock. The certificate for tills. What stands on paper, and the printer it comes out of."""
 
 from __future__ import annotations
 

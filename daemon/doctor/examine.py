@@ -26,7 +26,7 @@ async def examine(config: Path | None) -> AsyncGenerator[CheckResult, None]:
         yield check_box_clock()
         return
     yield ok("configuration", tr("{file} can be read", file=settings.file))
-    from daemon.doctor.checks import check_all  # noqa: PLC0415  what is found first is shown first
+    from daemon.doctor.checks import check_all  # noqa: PLC0415  what is found first is printed first
 
     async for finding in check_all(settings):
         yield finding

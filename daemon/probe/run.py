@@ -160,7 +160,7 @@ def changed(text: str, nim: str, settings: Mapping[str, Setting]) -> str:
 
 
 def write(path: Path, nim: str, settings: Mapping[str, Setting]) -> Path:
-    """Puts the changed file in place; where the old one is kept. SettingsError when a start would refuse it, OSError, SectionNotFound."""
+    """Puts the changed file in place; the path of the old one. SettingsError when a start would refuse it, OSError, SectionNotFound."""
     text = changed(path.read_text("utf-8"), nim, settings)
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.") as trial:
         trial.write(text)  # beside it: what it names is found from there

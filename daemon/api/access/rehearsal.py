@@ -28,7 +28,7 @@ _IGNORED: Final = Text("does nothing with a live key")
 
 
 class RehearsedCase(NamedTuple):
-    """`seconds` and `most`: how long it lasts where nothing is said, and at the most (0: it takes no seconds). `always`: each request that says
+    """`seconds` and `most`: how long it lasts by default, and at the most (0: it takes no seconds). `always`: each request that says
     so meets it; otherwise the first with its `Idempotency-Key`."""
 
     does: str

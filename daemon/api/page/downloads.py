@@ -83,7 +83,7 @@ def file_route(
     *,
     absent: str,
 ) -> HTTPRouteHandler:
-    """GET of one of the files that are kept, in pieces; `kind` gives its media type by its name. Nothing outside `files` is read."""
+    """GET of one of the stored files, in pieces; `kind` gives its media type by its name. Nothing outside `files` is read."""
 
     @screen(path, right, whole=False)
     async def download(visit: Visit) -> Reply:
@@ -115,7 +115,7 @@ async def authority_link(visit: Visit) -> tuple[str, str] | None:
 
 @get(PATH)
 async def authority(request: AnyRequest) -> Reply:
-    """Without a login: a phone that scans its address has none, and it is shown in every TLS handshake anyway."""
+    """Without a login: a phone that scans its address has none, and it is in every TLS handshake anyway."""
     page: PageDeps = request.app.state["page"]
     if not (pem := page.authority()):
         return await fault_page(request, NotFound("this box shows no certificate of its own"))

@@ -26,7 +26,7 @@ from daemon.core.report.ranges import read_range
 MAX_BODY: Final = 1024 * 1024
 """Decision 11: 1 MiB."""
 SMALL_BODY: Final = 8 * 1024
-"""Of who has shown no key and no session yet: a name and a password, or a code."""
+"""Without a key or a session yet: a name and a password, or a code."""
 BODY_SECONDS = 30.0
 MAX_DEPTH: Final = 32
 """An invoice has 3 levels; this is room for whatever unknown fields hold."""

@@ -66,7 +66,7 @@ def _certified(request: ApiRequest, done: Answered[Any], record: Record) -> Answ
 
 
 def _warned(request: ApiRequest, answer: Receipt | Preview) -> Receipt | Preview:
-    """With what belongs to this request alone, and is not kept."""
+    """With what belongs to this request alone, and is not stored."""
     scope = request.scope
     more = ignored(scope["headers"], language_of(scope)) if request.auth.key.mode == "live" else ()
     return msgspec.structs.replace(answer, warnings=(*answer.warnings, *more)) if more else answer

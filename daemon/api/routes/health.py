@@ -189,7 +189,7 @@ async def _upstream(request: ApiRequest) -> tuple[UpstreamLane, ...] | None:
         async with asyncio.timeout(FIGURES_PATIENCE):
             in_full = _has_key(request)
             return tuple(_lane(backlog, in_full=in_full) for backlog in await figures())
-    except Exception as error:  # noqa: BLE001  said in the log, and the rest of the answer stands
+    except Exception as error:  # noqa: BLE001  in the log, and the rest of the answer stands
         log.warning("ready.no_upstream_figures", reason=repr(error))
         return None
 

@@ -224,13 +224,13 @@ class Calls:
                     await self._say_boot(client, receiver, name)
                     announced[name] = key_ids
             if not self._has_keys():
-                await client.ping()  # that the last one is revoked is said before the end
+                await client.ping()  # that the last one is revoked is announced before the end
                 return
             with contextlib.suppress(NoAnswer):
                 await client.within(asyncio.Event().wait(), LOOK_SECONDS)
 
     async def _say_boot(self, client: Client, receiver: NatsReceiver, name: str) -> None:
-        """The relay asks the boot that the last presence named, and takes sales for later of the keys that it names: it is said as soon as this
+        """The relay asks the boot that the last presence named, and takes sales for later of the keys that it names: it is announced as soon as this
         one listens, and whenever keys are made or revoked."""
         for word in await self._words.words(receiver.key_id):
             if same_machine(word.nim, name):

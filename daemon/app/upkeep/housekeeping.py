@@ -1,4 +1,4 @@
-"""Whether the box's clock is synchronised, checked again and again. Once a day, what need not be kept is let go of: old idempotency keys and
+"""Whether the box's clock is synchronised, checked again and again. Once a day, what has outlived its time is let go of: old idempotency keys and
 events. Certifications and closures stay for good; those of a sandbox, which a developer can make without end, as long as there is room in its
 share. What the ledger records of those who use the box: when keys and sessions were used last, and that the configuration changed."""
 

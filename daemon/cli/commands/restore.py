@@ -195,7 +195,7 @@ def _place(config: Path | None) -> Path:
 
 
 def _present(place: Path) -> Settings | None:
-    """What is in force on this box; None where that cannot be said."""
+    """What is in force on this box; None where that is not known."""
     try:
         return load(place)
     except SettingsError:

@@ -1,7 +1,7 @@
 """`mcfd machine settle`: shows what was found, asks for a decision and its reason, writes both to the ledger. `mcfd machine last-z`: the last Z
 on paper, after a restore onto a disk where nothing remembers what was given since (decision 30).
 
-The running daemon holds the line; what the machine said is then taken from the ledger, where the daemon keeps it. Without a
+The running daemon holds the line; the machine's state is then taken from the ledger, where the daemon writes it. Without a
 daemon the machine is read afresh.
 """
 

@@ -23,7 +23,7 @@ Mode: TypeAlias = Literal["ro", "rw", "rwc"]
 """As in an SQLite URI."""
 
 STATEMENTS = 256
-"""Prepared statements kept by each connection; the store has about a hundred."""
+"""Prepared statements of each connection; the store has about a hundred."""
 
 BUSY_SECONDS = 5.0
 """How long to wait for a lock of the file's."""
@@ -71,7 +71,7 @@ class SqliteConnection:
         return await self._call(partial(job, connection))
 
     def start(self, job: Job[T], deliver: Callback[T]) -> None:
-        """The same for the writer, without a task or a future in between: `told` is called on the loop, with the result or with the error."""
+        """The same for the writer, without a task or a future in between: `deliver` is called on the loop, with the result or with the error."""
         loop = asyncio.get_running_loop()
         if (connection := self._connection) is None:
             loop.call_soon(deliver, None, StorageFull(Text("the ledger is closed")))

@@ -68,7 +68,7 @@ COPIED = "copied"
 LARGEST = 4096
 """Bytes of the record: a daemon that fails at each start does not fill a disk with it."""
 MOST = 16
-"""Failures that are kept when the ledger was copied."""
+"""Failures that stay on record when the ledger was copied."""
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
 """The kernel refuses every write, whatever the disk; nothing that was written before is lost by it."""
 TRIED_BYTES = 65_536

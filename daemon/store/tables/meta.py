@@ -24,7 +24,7 @@ _SQL = load(__name__)
 
 DAMAGE = "damage"
 MOST = 20
-"""Findings kept; `mcfd verify` tells all."""
+"""Stored findings; `mcfd verify` names all."""
 
 LEDGER_ID = "ledger_id"
 EPOCHS = "epochs"

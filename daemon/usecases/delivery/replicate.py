@@ -73,7 +73,7 @@ class Backoff:
 
 
 class Lane:
-    """What wakes it, its failures in a row, and how far behind the logs have said it is."""
+    """What wakes it, its failures in a row, and how far behind it is by the log."""
 
     def __init__(self, nim: str, mode: Mode, destination: str) -> None:
         self.nim = nim

@@ -36,7 +36,7 @@ async def give_report(worker: MachineWorker, kind: ReportKind, report: msgspec.S
 
 
 async def close_articles(worker: MachineWorker, call: Call) -> Answered[bytes]:
-    """The report of articles since the one before: numbered, kept, in the journal."""
+    """The report of articles since the one before: numbered, stored, in the journal."""
 
     async def run() -> bytes:
         await worker.ledger.check_free_space(worker.book)

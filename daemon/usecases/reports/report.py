@@ -1,4 +1,4 @@
-"""X, A and the history: answers from totals that are kept up, never from the certifications of a period. Sales by article: the one report that
+"""X, A and the history: answers from running totals, never from the certifications of a period. Sales by article: the one report that
 reads the certifications themselves, as the totals do not hold their lines.
 
 Sales as a screen shows them: to the last certification, not to the last tick, and hour by hour."""

@@ -33,7 +33,7 @@ TYPES: Final = {"csv": b"text/csv; charset=utf-8", "json": b"application/json", 
 YEARS: Final = range(2020, 2100)
 FORMS: Final = ("csv", "jsonl")
 BATCH: Final = 100
-"""Closures that are held at once."""
+"""Closures in memory at once."""
 CLOSURE_COLUMNS: Final = (
     *("zNumber", "periodStart", "periodEnd", "createdAt", "certsCount", "totalTtc"),
     *("tc", "fvc", "frc", "hash"),
@@ -114,7 +114,7 @@ async def closures(visit: Visit) -> Reply:
 async def closure_pieces(
     worker: MachineWorker, start: int, end: int, as_csv: Lines | None
 ) -> AsyncGenerator[bytes, None]:
-    """Those of `start <= t < end` (ms), oldest first, as CSV or else as one JSON array; ten years of them are not held at once."""
+    """Those of `start <= t < end` (ms), oldest first, as CSV or else as one JSON array; never ten years of them in memory."""
     after, between = 0, b"["
     if as_csv:
         yield _begun(as_csv, [CLOSURE_COLUMNS])

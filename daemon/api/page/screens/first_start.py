@@ -54,14 +54,14 @@ Step = Callable[[AnyRequest, FirstStart, dict[str, str]], Awaitable[Reply]]
 
 
 def step(path: str, *, change: bool = False) -> Callable[[Step], HTTPRouteHandler]:
-    """A handler for who has shown the code; every error of it is a page."""
+    """A handler for a browser with the code; every error of it is a page."""
 
     def route(show: Step) -> HTTPRouteHandler:
         async def handle(request: AnyRequest) -> Reply:
             headers = request.scope["headers"]
             try:
                 if change and not is_from_here(headers):
-                    raise Foreign  # noqa: TRY301  shown as a page, as all else
+                    raise Foreign  # noqa: TRY301  a page, as all else
                 if not _is_code(cookie_of(headers, COOKIE), _first(request)):
                     return redirect(f"{START}/code")
                 form = fields((await read_bytes(headers, request.receive)).decode("utf-8", "replace")) if change else {}

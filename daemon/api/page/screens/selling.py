@@ -170,7 +170,7 @@ def _credited(item: Item, part: int, invoice: Invoice, *, is_all: bool) -> dict[
 
 
 def _quantity(text: str, item: Item, wrong: str) -> int:
-    """In thousandths; all of it where nothing is said."""
+    """In thousandths; all of it by default."""
     if not text:
         return item.printed_quantity
     quantity = _decimal(text)

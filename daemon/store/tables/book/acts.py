@@ -109,7 +109,7 @@ def acts_between(
 
 def cash_of_period(connection: sqlite3.Connection, book: Book, period_start: int) -> CashTotal:
     """Of the period that begins at `period_start` (ms; 0 before anything was certified). It holds what stands after the last Z
-    up to then, whatever the clock said: what was moved in the very millisecond of a Z is in one period only."""
+    up to then, whatever the clock: what was moved in the very millisecond of a Z is in one period only."""
     since = period_start if connection.execute(_SQL["has_closure"], (book.id, period_start)).fetchone()[0] else 0
     start = read_start(connection, book.id)
     deposits, withdrawals, after_z = connection.execute(_SQL["period"], (book.id, since, start.entry_id)).fetchone()

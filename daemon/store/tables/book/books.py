@@ -152,8 +152,8 @@ def accept_time(connection: sqlite3.Connection, upto: int) -> None:
 
 
 class BookStart(msgspec.Struct):
-    """What a recomputation has found just before the first thing that is kept; times in ms. `bytes` are those of the records,
-    closures and entries up to `counted_seq`, `counted_z` and `counted_id` that are kept."""
+    """What a recomputation has found just before the first thing that is left; times in ms. `bytes` are those of the records,
+    closures and entries up to `counted_seq`, `counted_z` and `counted_id` that are left."""
 
     seq: int = 0
     z_number: int = 0

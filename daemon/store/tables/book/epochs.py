@@ -109,7 +109,7 @@ def derived_counter(
 def counter_of_older(
     connection: sqlite3.Connection, book_id: int, record_id: int, type_: str, now: FiscalCounters
 ) -> int:
-    """The same of one that was certified before counters were kept."""
+    """The same of one that was certified before counters were stored."""
     seq: int
     epoch: int
     seq, epoch = connection.execute(_SQL["place"], (record_id,)).fetchone()

@@ -33,7 +33,7 @@ Decision = Literal["certified", "abandoned", "adopted"]
 
 
 class Settlement(msgspec.Struct, frozen=True):
-    """`attention` is what the machine's attention said; `attempt_id` is 0 where no attempt was concerned."""
+    """`attention` is the text of the machine's attention; `attempt_id` is 0 where no attempt was concerned."""
 
     id: int
     at: int

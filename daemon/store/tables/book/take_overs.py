@@ -43,7 +43,7 @@ def is_awaited(connection: sqlite3.Connection, book: Book) -> bool:
 
 
 def lost(connection: sqlite3.Connection, book: Book, at: int) -> None:
-    """A person has said that its machine is lost for good; it is compared all the same, should it answer again."""
+    """A person has decided that its machine is lost for good; it is compared all the same, should it answer again."""
     connection.execute(_SQL["lost"], (at, book.id))
 
 
