@@ -9,6 +9,10 @@ from __future__ import annotations
 
 import sqlite3
 import sys
+from collections.abc import Iterable, Iterator
+from heapq import merge
+from operator import itemgetter
+from typing import Any
 
 import msgspec
 
@@ -51,6 +55,18 @@ def place(connection: sqlite3.Connection, book: Book, entry: Entry, at: int) -> 
 def entries(connection: sqlite3.Connection, book: Book) -> list[Placed]:
     """In the order of the chain."""
     return list(read_as(Placed, connection.execute(_SQL["all"], (book.id,))))
+
+
+def in_order(
+    records: Iterable[tuple[int, Any]], closures: Iterable[Any], placed: Iterable[Placed]
+) -> Iterator[tuple[tuple[int, int, int, int], Any]]:
+    """As the chain goes, each with its place: seq, Z, 1 for an entry, its id. Records come with their seq."""
+    parts = (
+        (((seq, -1, 0, 0), record) for seq, record in records),
+        (((closure.last_seq, closure.z_number, 0, 0), closure) for closure in closures),
+        (((each.after_seq, each.after_z, 1, each.id), each) for each in placed),
+    )
+    return merge(*parts, key=itemgetter(0))
 
 
 def last_entry(connection: sqlite3.Connection, book: Book) -> Placed | None:
