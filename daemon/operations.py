@@ -4,7 +4,7 @@ One request and one answer, each a line of JSON, over a Unix socket (`daemon.app
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeAlias, TypeVar, get_type_hints
 
 import msgspec
 
@@ -262,14 +262,17 @@ class NoteBackup(OperationMessage, frozen=True, tag="backup.note"):
         )
 
 
-class NoteArchive(OperationMessage, frozen=True, tag="archive.note"):
-    file: str
-    year: str
+class NoteDeed(OperationMessage, frozen=True, tag="audit.note"):
+    """What the command itself has done, for the audit log."""
+
+    action: Literal["archive.made", "authority.created"]
+    subject: str
+    detail: dict[str, str]
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
         from daemon.store.tables import audit  # noqa: PLC0415  as Damage below
 
-        await store.ledger.write(audit.add, "archive.made", self.file, at=at, by=by, detail={"year": self.year})
+        await store.ledger.write(audit.add, self.action, self.subject, at=at, by=by, detail=self.detail)
 
 
 class NoteVerified(OperationMessage, frozen=True, tag="verify.note"):
@@ -286,17 +289,6 @@ class NoteVerified(OperationMessage, frozen=True, tag="verify.note"):
             await store.retention.note_damage(Damage(self.file, self.entries))
         else:
             await store.retention.note_verified(at=at)
-
-
-class NoteAuthority(OperationMessage, frozen=True, tag="tls.note"):
-    place: str
-    fingerprint: str
-
-    async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
-        from daemon.store.tables import audit  # noqa: PLC0415  as Damage below
-
-        detail = {"fingerprint": self.fingerprint}
-        await store.ledger.write(audit.add, "authority.created", self.place, at=at, by=by, detail=detail)
 
 
 class NoteJoined(OperationMessage, frozen=True, tag="upstream.note"):
@@ -327,9 +319,8 @@ AnyOperation: TypeAlias = (
     | RepairTime
     | ReplayOutbox
     | NoteBackup
-    | NoteArchive
+    | NoteDeed
     | NoteVerified
-    | NoteAuthority
     | NoteJoined
 )
 

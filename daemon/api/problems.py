@@ -73,6 +73,12 @@ INTERNAL = Kind(
     Text("mcfd failed here; its log has the reason under this request_id"),
 )
 
+CONFLICT: Final = Kind(409, "INVALID_REQUEST", Text("The request cannot be accepted"))
+OFFLINE: Final = Kind(503, "BRIDGE_OFFLINE", Text("The machine cannot be reached"), retry_after=OFFLINE_RETRY)
+UNKNOWN: Final = Kind(
+    503, "BRIDGE_OFFLINE", Text("The outcome is not known yet"), OUTCOME_UNKNOWN, retry_after=OFFLINE_RETRY
+)
+UNDECIDED: Final = Kind(503, "MACHINE_ATTENTION", Text("An operator has to settle what was found on the machine"))
 DAMAGED: Final = Kind(503, "LEDGER_DAMAGED", Text("The ledger is damaged"))
 
 
@@ -106,34 +112,26 @@ KINDS: Final[dict[type[Exception], Kind]] = {
     errors.CreditExceedsOriginal: Kind(
         409, "CREDIT_EXCEEDS_ORIGINAL", Text("Credits would exceed the original invoice")
     ),
-    TakeOverRefused: Kind(409, "INVALID_REQUEST", Text("The request cannot be accepted")),
-    NotInUse: Kind(503, "BRIDGE_OFFLINE", Text("The machine cannot be reached"), retry_after=OFFLINE_RETRY),
-    NumberReserved: Kind(503, "MACHINE_ATTENTION", Text("An operator has to settle what was found on the machine")),
+    TakeOverRefused: CONFLICT,
+    NotInUse: OFFLINE,
+    NumberReserved: UNDECIDED,
     PairNotCompared: Kind(503, "PAIR_NOT_COMPARED", Text("The other machine of the pair was not compared yet")),
-    UnknownElsewhere: Kind(
-        503, "BRIDGE_OFFLINE", Text("The outcome is not known yet"), OUTCOME_UNKNOWN, retry_after=OFFLINE_RETRY
-    ),
-    errors.JoinFailed: Kind(409, "INVALID_REQUEST", Text("The request cannot be accepted")),
-    errors.KeyRevoked: Kind(409, "INVALID_REQUEST", Text("The request cannot be accepted")),
+    UnknownElsewhere: UNKNOWN,
+    errors.JoinFailed: CONFLICT,
+    errors.KeyRevoked: CONFLICT,
     errors.TooManyCashMoves: Kind(429, "TOO_MANY_REQUESTS", Text("Too many requests")),
     errors.RequestExpired: Kind(410, "REQUEST_EXPIRED", Text("The request came too late")),
     errors.NotFound: Kind(404, "NOT_FOUND", Text("Not found")),
     errors.MachineRefused: Kind(422, "MACHINE_REFUSED", Text("The machine refused")),
-    errors.MachineOffline: Kind(
-        503, "BRIDGE_OFFLINE", Text("The machine cannot be reached"), retry_after=OFFLINE_RETRY
-    ),
+    errors.MachineOffline: OFFLINE,
     errors.MachineBusy: Kind(503, "MACHINE_BUSY", Text("The machine is busy"), retry_after=OFFLINE_RETRY),
-    errors.LineLost: Kind(
-        503, "BRIDGE_OFFLINE", Text("The outcome is not known yet"), OUTCOME_UNKNOWN, retry_after=OFFLINE_RETRY
-    ),
+    errors.LineLost: UNKNOWN,
     errors.CertifiedElsewhere: Kind(503, "MACHINE_ATTENTION", Text("Another machine certified the invoice")),
     errors.NothingDone: Kind(
         503, "BRIDGE_OFFLINE", Text("The line to the machine was lost"), retry_after=OFFLINE_RETRY
     ),
     errors.MachineNonsense: Kind(502, "BRIDGE_ERROR", Text("The machine's answer makes no sense")),
-    errors.MachineAttention: Kind(
-        503, "MACHINE_ATTENTION", Text("An operator has to settle what was found on the machine")
-    ),
+    errors.MachineAttention: UNDECIDED,
     errors.MachineError: Kind(502, "BRIDGE_ERROR", Text("The machine failed")),
     errors.PrinterFailed: Kind(
         503, "PRINTER_UNAVAILABLE", Text("The receipt printer did not print"), retry_after=PRINTER_RETRY

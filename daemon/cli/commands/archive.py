@@ -19,7 +19,7 @@ from daemon.core.certified_core import CORE_VERSION, core_digest
 from daemon.core.clock import millis_text
 from daemon.core.machine.state import same_machine
 from daemon.ledger_access import change, existing, now
-from daemon.operations import NoteArchive
+from daemon.operations import NoteDeed
 from daemon.owner import as_owner, by_owner
 from daemon.settings import Settings
 
@@ -80,7 +80,7 @@ def archive_years(settings: Settings, into: Path, *, year: str = "", nim: str = 
             continue
         _make(settings, ledger, target, each)
         archives.append(target)
-        change(settings, NoteArchive(str(target), each.year))
+        change(settings, NoteDeed("archive.made", str(target), {"year": each.year}))
     return archives, there
 
 
