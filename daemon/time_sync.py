@@ -1,9 +1,10 @@
-"""Whether the box's clock is synchronised (decision 21): systemd-timesyncd by the file it leaves, chrony and others by the state of
+"""The box's clock, and whether it is synchronised (decision 21): systemd-timesyncd by the file it leaves, chrony and others by the state of
 the kernel, through timedatectl: the service itself may not read it."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from asyncio.subprocess import DEVNULL, PIPE
 from pathlib import Path
 
@@ -13,6 +14,11 @@ SYNCHRONISED = Path("/run/systemd/timesync/synchronized")
 ASK = ("timedatectl", "show", "--property=NTPSynchronized", "--value")
 PATIENCE = 2.0
 """Seconds."""
+
+
+def now_millis() -> int:
+    """Since 1970, UTC."""
+    return time.time_ns() // 1_000_000
 
 
 async def is_synchronised() -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from daemon.cli.failures import Failure, find_machine
 from daemon.core.ledger.book import Aggregate, Book, BookState
 from daemon.core.machine.state import same_machine
-from daemon.ledger_access import now
+from daemon.time_sync import now_millis
 
 if TYPE_CHECKING:
     from daemon.settings import Settings
@@ -30,7 +30,7 @@ class BookReader:
     till_waits: Callable[[], bool] = lambda: False
 
     def now(self) -> int:
-        return now()
+        return now_millis()
 
     def state(self) -> BookState:
         from daemon.store.tables.book.books import book_state

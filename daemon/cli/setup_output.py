@@ -13,9 +13,9 @@ from daemon.cli.machine_output import reading_pairs
 from daemon.cli.output import complain, print_pairs, print_table, say
 from daemon.core.clock import drift_seconds
 from daemon.core.machine.state import PortReading, Silence
-from daemon.ledger_access import now
 from daemon.setup.previous import differences
 from daemon.setup.request import MachineAccess, SetupResult, for_till
+from daemon.time_sync import now_millis
 
 if TYPE_CHECKING:
     from daemon.setup.request import PortResult
@@ -36,7 +36,7 @@ def show_machines(chosen: Sequence[PortResult]) -> None:
         if isinstance(each.found, PortReading):
             click.echo()
             print_pairs([*reading_pairs(each.nim, each.found), (tr("PORT"), each.port)])
-            seconds = drift_seconds(each.found.read_at or now(), each.found.state.time)
+            seconds = drift_seconds(each.found.read_at or now_millis(), each.found.state.time)
             if seconds is not None and abs(seconds) > DRIFT_SECONDS:
                 complain("the box's clock is {seconds} s off the machine's: set it (timedatectl)", seconds=abs(seconds))
     click.echo()

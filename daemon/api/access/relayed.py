@@ -14,7 +14,7 @@ from common.wire.errors import BadEvent
 from common.wire.instants import instant_millis
 from daemon.api.http.answers import Headers
 from daemon.api.refusals import NotRelayed
-from daemon.core.clock import Clock
+from daemon.core.clock import DAY, Clock
 from daemon.core.errors import InvalidRequest, RequestExpired
 from daemon.core.ledger.deferred import KeyRequired
 
@@ -88,7 +88,7 @@ def expiry(scope: Any, found: RelayedRequest, *, is_signed: bool) -> float:
         ]
     except BadEvent:
         raise InvalidRequest.at("Mcfd-Not-After", Text("has to be a time in UTC, as 2026-11-25T10:00:00Z")) from None
-    if is_signed and min(limits) > found.now() + MOST_DAYS * 86_400_000:
+    if is_signed and min(limits) > found.now() + MOST_DAYS * DAY:
         fault = Text("may be {days} days ahead at most where the request is signed", days=MOST_DAYS)
         raise InvalidRequest.at("Mcfd-Not-After", fault)
     expires = found.expires(limits)

@@ -36,11 +36,11 @@ from daemon.app.outward.replication import calls as calls_receiver
 from daemon.app.outward.replication import subject_names
 from daemon.app.reload import BringIntoForce
 from daemon.app.runtime import Runtime
-from daemon.app.upkeep.housekeeping import now_millis
 from daemon.core.clock import Clock
 from daemon.core.errors import MachineBusy
 from daemon.core.machine.state import same_machine, short_nim
 from daemon.settings import Settings
+from daemon.time_sync import now_millis
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from common.turns import ended
 from daemon.app.outward.presence import PresenceWords
 from daemon.app.reload import BringIntoForce
 from daemon.app.runtime import Runtime
-from daemon.app.upkeep.housekeeping import now_millis
 from daemon.core.audit import Actor
 from daemon.core.delivery import Backlog, Outgoing
 from daemon.core.ledger.attempt import Mode
@@ -25,6 +24,7 @@ from daemon.store import Store
 from daemon.store.maintenance.numbers import hear
 from daemon.store.outbox import Outbox
 from daemon.store.tables.events import UPSTREAM
+from daemon.time_sync import now_millis
 from daemon.upstream.options import BadOptions, Options, UpstreamReceiver, compose, no_keys, open_receiver
 from daemon.usecases.delivery.presence import Announcer
 from daemon.usecases.delivery.replicate import Backoff, Replicator

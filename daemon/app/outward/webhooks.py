@@ -11,12 +11,12 @@ import structlog
 from daemon.app.outward.replication import Senders, webhook_receiver
 from daemon.app.reload import BringIntoForce
 from daemon.app.runtime import Runtime
-from daemon.app.upkeep.housekeeping import now_millis
 from daemon.core.delivery import Posting
 from daemon.core.errors import StorageError
 from daemon.settings import Settings
 from daemon.settings.model import Webhook
 from daemon.store.outbox import resettle
+from daemon.time_sync import now_millis
 from daemon.upstream.options import UpstreamReceiver
 from daemon.usecases.delivery.replicate import Backoff, Replicator
 from daemon.usecases.delivery.webhook_events import WebhookEvents, compose

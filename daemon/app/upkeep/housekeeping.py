@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -31,7 +30,7 @@ from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.keys import note_uses
 from daemon.store.tables.meta import read_meta, write_meta
 from daemon.store.tables.people import note_session_uses
-from daemon.time_sync import is_synchronised
+from daemon.time_sync import is_synchronised, now_millis
 from daemon.tls import SERVER_PAIR, AuthorityError
 
 log = structlog.get_logger(__name__)
@@ -47,10 +46,6 @@ CONFIGURATION = "configuration"
 
 CHECK_SECONDS = 3600.0
 """Often enough for an address that changes (DHCP); a certificate is renewed a month before its end."""
-
-
-def now_millis() -> int:
-    return time.time_ns() // 1_000_000
 
 
 class ClockWatch:

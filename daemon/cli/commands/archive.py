@@ -18,10 +18,11 @@ from daemon.cli.output import print_json, say
 from daemon.core.certified_core import CORE_VERSION, core_digest
 from daemon.core.clock import millis_text
 from daemon.core.machine.state import same_machine
-from daemon.ledger_access import change, existing, now
+from daemon.ledger_access import change, existing
 from daemon.operations import NoteDeed
 from daemon.owner import as_owner, by_owner
 from daemon.settings import Settings
+from daemon.time_sync import now_millis
 
 if TYPE_CHECKING:
     from daemon.store.maintenance.year_lines import ArchiveYear
@@ -117,7 +118,7 @@ def _write(ledger: Path, part: Path, name: str, year: ArchiveYear, key: BoxKey) 
         chain = {"start": year.start.hex(), "after_z": year.after_z, "end": year.end.hash.hex(), "counts": counts}
         identity = {"nim": year.book.nim, "ifu": year.ifu, "year": year.year, "number": year.number, "chain": chain}
         core = f"{CORE_VERSION} {core_digest()}"
-        return {**identity, "made_at": millis_text(now()), "version": version("mcfd"), "core": core}
+        return {**identity, "made_at": millis_text(now_millis()), "version": version("mcfd"), "core": core}
 
     with closing(open_to_read(ledger)) as connection:
         connection.execute("BEGIN")

@@ -20,11 +20,12 @@ from daemon.cli.options import examples, file_option, json_option, progress_opti
 from daemon.cli.output import Progress, complain, counts, figures, print_json, say
 from daemon.core.clock import millis_text
 from daemon.core.errors import StorageError
-from daemon.ledger_access import change, existing, now
+from daemon.ledger_access import change, existing
 from daemon.operations import NoteBackup
 from daemon.owner import as_owner, by_owner, new_file, private_folder
 from daemon.rotation import BOX_SUFFIX, SUFFIX, backup_name, rotate
 from daemon.settings import Settings
+from daemon.time_sync import now_millis
 
 if TYPE_CHECKING:
     from daemon.store.maintenance.verify import VerifyResult
@@ -157,7 +158,7 @@ def _ledger_copied(ledger: Path, target: Path, progress: Progress) -> VerifyResu
     from daemon.store.maintenance.backup import backup
 
     with writing(target), by_owner(target, ledger.parent) as copy, as_owner(ledger.parent):
-        return backup(ledger, copy, at=now(), progress=progress)
+        return backup(ledger, copy, at=now_millis(), progress=progress)
 
 
 def _note(settings: Settings, target: Path, *, is_whole: bool, unnoted: bool) -> None:
@@ -230,7 +231,7 @@ def back_up_box(settings: Settings, target: Path, keys: Sequence[str], passphras
     from daemon.whole_box.sealed import TooMuchToSeal, sealed
     from daemon.whole_box.signature import fingerprint
 
-    ledger, at = existing(settings), now()
+    ledger, at = existing(settings), now_millis()
     part = target.with_name(target.name + ".part")
     try:
         key = signing_key(settings)

@@ -16,9 +16,10 @@ from daemon.core.clock import BOUND, DAY, EARLIEST, HOUR, millis_text
 from daemon.core.errors import NotFound
 from daemon.core.ledger.book import BookState
 from daemon.core.machine.state import same_machine
-from daemon.ledger_access import change, now, read_ledger
+from daemon.ledger_access import change, read_ledger
 from daemon.operations import AcceptTime, RepairTime
 from daemon.settings import Settings
+from daemon.time_sync import now_millis
 
 _AHEAD = re.compile(r"([0-9]{1,5})([dh])")
 _UNITS = {"d": DAY, "h": HOUR}
@@ -36,7 +37,7 @@ def show(settings: Settings, as_json: bool) -> None:
     from daemon.time_sync import is_synchronised
 
     states = read_ledger(settings, live_states)
-    at, synchronised = now(), asyncio.run(is_synchronised())
+    at, synchronised = now_millis(), asyncio.run(is_synchronised())
     if as_json:
         books = [{"nim": s.book.nim, "last_at": millis_text(s.last_at) if s.last_at else None} for s in states]
         print_json({"box": millis_text(at), "synchronised": synchronised, "books": books})
@@ -121,7 +122,7 @@ def accept(settings: Settings) -> None:
 
 
 def _right_now() -> int:
-    at = now()
+    at = now_millis()
     if at < EARLIEST:
         raise Failure("the box's clock says {at}, which cannot be right: set it first", at=millis_text(at))
     return at

@@ -29,11 +29,12 @@ from daemon.core.ledger.entries import readable_move
 from daemon.core.report.acts import JournalCash, journal_cash, move_of
 from daemon.core.report.journal import JournalRecord, Page, journal_record, reason_text
 from daemon.core.report.ranges import EVER, read_range
-from daemon.ledger_access import now, read_ledger
+from daemon.ledger_access import read_ledger
 from daemon.owner import as_owner
 from daemon.settings import Settings
 from daemon.store.tables.book.acts import newest_moves, periods_of_moves
 from daemon.store.tables.journal import extent
+from daemon.time_sync import now_millis
 from daemon.usecases.reports.journal import dated, find
 from daemon.usecases.reports.journal_files import FORMATS, Line, journal_pieces
 from daemon.usecases.reports.report import a_report
@@ -99,7 +100,7 @@ def command(
         raise click.UsageError(tr("a file holds a range: not with --code or --json"))
     start, end = EVER
     if from_ or to or not (number or code):
-        start, end = read_range(from_, to, now=now(), timezone=settings.reports.timezone)
+        start, end = read_range(from_, to, now=now_millis(), timezone=settings.reports.timezone)
     page = Page(start, end, number=normalised(number), state=state, limit=limit)
     if output is not None:
         _write(settings, nim, page, output, form or "csv", test=test)

@@ -26,8 +26,9 @@ from daemon.core.ledger.book import BookState
 from daemon.core.ledger.take_over import TakeOver
 from daemon.core.machine.state import PortReading, Silence, same_machine
 from daemon.doctor.service import MachineHealth, ask
-from daemon.ledger_access import change, now, read_ledger
+from daemon.ledger_access import change, read_ledger
 from daemon.settings import Machine, Settings
+from daemon.time_sync import now_millis
 
 if TYPE_CHECKING:
     from daemon.core.ledger.attempt import Record
@@ -236,7 +237,7 @@ def _pair(settings: Settings, nim: str) -> SparePair:
         found = [next((state for state in states if same_machine(state.book.nim, name)), None) for name in names]
         if found[0] is None or found[1] is None:
             raise Failure("the ledger does not know both machines yet: start the daemon with the spare configured")
-        clocks = Clocks(max(each.last_at for each in found if each), now(), synchronised=False, machine=None)
+        clocks = Clocks(max(each.last_at for each in found if each), now_millis(), synchronised=False, machine=None)
         doubts = await store.ledger.read(attempts.unfinished, found[0].book)
         return SparePair(found[0], found[1], doubts, decide_time(clocks).at)
 

@@ -18,9 +18,10 @@ from daemon.cli.failures import NO_ROOM, Failure, Unavailable, not_restored, req
 from daemon.cli.options import config_option, examples, file_option, json_option, last_z_option
 from daemon.cli.output import Progress, complain, counts, figures, print_json, say
 from daemon.core.clock import millis_text
-from daemon.ledger_access import check_stopped, now, shell_user
+from daemon.ledger_access import check_stopped, shell_user
 from daemon.owner import as_owner, for_owner, new_file, private_folder
 from daemon.settings import Settings, SettingsError, find, load, parse
+from daemon.time_sync import now_millis
 
 if TYPE_CHECKING:
     from daemon.store.maintenance.backup import Restored
@@ -104,7 +105,9 @@ def _restore_ledger(settings: Settings, file: Path, *, yes: bool, last_z: LastZ,
         click.confirm(tr("Replace {path} by {file}?", path=path, file=file), abort=True)
     try:
         with for_owner(file, path.parent) as source, as_owner(path.parent), Progress() as progress:
-            restored = restore(source, path, at=now(), by=shell_user(), origin=file, last_z=last_z, progress=progress)
+            restored = restore(
+                source, path, at=now_millis(), by=shell_user(), origin=file, last_z=last_z, progress=progress
+            )
     except OSError as error:
         raise not_restored(file, error) from None
     if as_json:
@@ -173,7 +176,7 @@ def restore_box(wanted: RestoreOptions) -> BoxRestored:
         # From here on it is known to be whole.
         signed_by = _checked_signature(reader, {(present or Settings()).storage.path, planned.ledger}, wanted)
         _confirm(wanted, reader, planned, place, signed_by)
-        at, by = now(), shell_user()
+        at, by = now_millis(), shell_user()
         with as_owner(home), Progress() as progress:
             restored = restore(
                 copy, planned.ledger, at=at, by=by, origin=wanted.file, last_z=wanted.last_z, progress=progress

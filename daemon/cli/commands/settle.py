@@ -36,9 +36,10 @@ from daemon.core.ledger.decision import (
 from daemon.core.ledger.paper import PaperInvoice, read_paper
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.state import PortReading, same_machine
-from daemon.ledger_access import change, now, read_ledger
+from daemon.ledger_access import change, read_ledger
 from daemon.operations import SayLastZ, Settle
 from daemon.settings import Machine, Settings
+from daemon.time_sync import now_millis
 
 if TYPE_CHECKING:
     from daemon.core.ledger.book import BookState
@@ -154,7 +155,7 @@ async def _cases(store: Store, nim: str | None) -> list[Case]:
 
 async def _read_machine(machine: Machine) -> Evidence | None:
     reading = await read_machine(machine)
-    return Evidence(now(), reading.state) if isinstance(reading, PortReading) else None
+    return Evidence(now_millis(), reading.state) if isinstance(reading, PortReading) else None
 
 
 # -- questions and answers --------------------------------------------------------------------------------------------------
@@ -258,7 +259,7 @@ def _confirmed(case: Case, decision: Decision, paper: PaperInvoice) -> PaperInvo
 def _at(case: Case) -> int:
     """The time of the decision; a clock that is not credible moves no book (decision 21)."""
     return decide_time(
-        Clocks(case.state.last_at, now(), synchronised=False, machine=None, accepted=case.state.accepted_to)
+        Clocks(case.state.last_at, now_millis(), synchronised=False, machine=None, accepted=case.state.accepted_to)
     ).at
 
 

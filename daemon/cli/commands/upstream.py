@@ -30,10 +30,11 @@ from daemon.cli.output import complain, moment, print_json, print_table, record_
 from daemon.core.clock import millis_text
 from daemon.core.delivery import Backlog, Delivered, Delivery
 from daemon.core.events import TEST, Envelope, MachineEvent
-from daemon.ledger_access import change, now, read_ledger
+from daemon.ledger_access import change, read_ledger
 from daemon.operations import NoteJoined, ReplayOutbox
 from daemon.owner import as_owner
 from daemon.settings import Settings
+from daemon.time_sync import now_millis
 
 if TYPE_CHECKING:
     from daemon.store import Store
@@ -227,7 +228,7 @@ def _error(backlog: Backlog, settings: Settings) -> str:
 
 
 def _as_json(backlog: Backlog) -> dict[str, object]:
-    age = max(0, now() - backlog.oldest_at) // 1000 if backlog.oldest_at else None
+    age = max(0, now_millis() - backlog.oldest_at) // 1000 if backlog.oldest_at else None
     return record_json(backlog, oldest_age_seconds=age, last_error=str(from_stored(backlog.last_error)) or None)
 
 

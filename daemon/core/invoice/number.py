@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from daemon.core.clock import DAY
+
 NEVER = 2**62
-DAY = 86_400_000
 
 PATTERN = "{type}-{year}-"
 DIGITS = 6

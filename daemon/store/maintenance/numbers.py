@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-import time
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -39,6 +38,7 @@ from daemon.store.tables.book import books, entries
 from daemon.store.tables.book.calendar_closures import most_numbers, numbers
 from daemon.store.tables.meta import LEDGER_ID, read_meta
 from daemon.store.tables.people import end_all_sessions
+from daemon.time_sync import now_millis
 
 LastZ = int | Mapping[str, int] | None
 """The last Z on paper by machine; a plain number where the ledger has one live book."""
@@ -238,7 +238,7 @@ def _take_in(connection: sqlite3.Connection, states: Sequence[BookState], water:
         mark = water.marks.books.get(name_of(state))
         if state.book.mode == LIVE and is_met(state) and (mark is None or mark.highest < state.z_number):
             _write_question(connection, state.book, new_question())
-            water.count(name_of(state), *most_numbers(connection, state.book, time.time_ns() // 1_000_000))
+            water.count(name_of(state), *most_numbers(connection, state.book, now_millis()))
     backup_at = read_meta(connection, BACKUP_AT)
     mark_restored(connection, int(backup_at))
     end_all_sessions(connection)

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from daemon.core.clock import DAY
 from daemon.core.invoice.invoice import CREDITS
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import NO_CASH, CashMove, Gap, Placed
@@ -27,7 +28,6 @@ from daemon.store.tables.book.totals import accumulate, read_totals
 _SQL = load(__name__, entry=ENTRY_COLUMNS)
 
 DAYS = 90
-DAY = 86_400_000
 BATCH = 500
 """Records, closures or entries in one transaction: others write in between."""
 COUNTED = 5_000

@@ -22,6 +22,7 @@ from daemon.api.page.screens.paper import pdf_answer
 from daemon.api.page.views.machine_view import qr_picture
 from daemon.api.page.visit import AnyRequest, Visit, fault_page, language_of, name_of, redirect, render, screen
 from daemon.api.refusals import WrongPassword
+from daemon.core.clock import DAY
 from daemon.core.errors import InvalidRequest, NotFound
 from daemon.paper.layout import Document, Element, Pair, QrCode, Rule, TextLine
 from daemon.paper.shop import Style
@@ -54,7 +55,6 @@ async def change_own_password(visit: Visit) -> Reply:
     return redirect(visit.link("/ui/account", done="password"), session_cookie(session, tls=tls), cookie)
 
 
-DAY_MS: Final = 86_400_000
 _SIGNATURE: Final = 24
 
 
@@ -65,7 +65,7 @@ async def share(visit: Visit) -> Reply:
     if record.state != "certified":
         raise NotFound("only a certified invoice can be shared")
     copy = await acts.make_copy(visit.worker, record, visit.call())
-    ends = visit.deps.clock() + DAY_MS
+    ends = visit.deps.clock() + DAY
     content = f"{name_of(visit.worker)}~{record.code}~{copy}~{ends}"
     address = f"{address_here(visit)}/ui/shared/{content}~{_signed(visit.page, content)}"
     picture = await qr_picture(address)

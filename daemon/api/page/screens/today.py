@@ -30,6 +30,7 @@ from daemon.api.page.visit import (
     without_thousands,
 )
 from daemon.core.audit import Call
+from daemon.core.clock import HOUR
 from daemon.core.errors import FieldError, InvalidRequest, MachineError, NotFound
 from daemon.core.ledger.decision import MEANINGS, OBSTACLE_TEXTS, Decision, DecisionRefused, Obstacle
 from daemon.core.ledger.paper import read_paper
@@ -54,7 +55,6 @@ AGAIN: Final = 2.7
 BEAT: Final = 5.0
 """Seconds between two signs of life, and between two looks whether the spare stands for the machine."""
 CHANGE: Final = b"event: change\ndata: 1\n\n"
-HOUR: Final = 3_600_000
 _hours_cache: dict[tuple[int, int], int] = {}
 
 
