@@ -24,7 +24,7 @@ import structlog
 
 from common.language.reasons import NO_EVENT, from_stored
 from common.turns import heed_cancellation
-from daemon.core.clock import HOUR, Clock
+from daemon.core.clock import DAY, HOUR, Clock
 from daemon.core.delivery import Again, Backlog, Delivered, Delivery, DeliveryRefused
 from daemon.core.ledger.attempt import Mode
 from daemon.usecases.delivery.events import has_come
