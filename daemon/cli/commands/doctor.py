@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -116,8 +116,6 @@ def _write(folder: Path) -> int:
 
 async def _examined(config: Path | None, tell: Callable[[CheckResult], None] | None) -> list[CheckResult]:
     """A machine that is silent takes seconds: each finding is printed at once."""
-    from daemon.doctor.examine import examine
-
     found = []
     async with aclosing(examine(config)) as findings:
         async for finding in findings:
@@ -125,6 +123,31 @@ async def _examined(config: Path | None, tell: Callable[[CheckResult], None] | N
             if tell is not None:
                 tell(finding)
     return found
+
+
+async def examine(config: Path | None) -> AsyncGenerator[CheckResult, None]:
+    """Each as soon as it is found, and the first before the others are loaded. Reads only; the line of a machine is left to the daemon when that runs."""
+    from daemon.doctor.wording import fail, ok
+    from daemon.settings import SettingsError, check_files, load
+
+    try:
+        settings = load(config)
+        check_files(settings)
+    except SettingsError as error:
+        yield fail(
+            "configuration",
+            error,
+            tr("correct that line, then mcfd config check; no configuration yet: sudo mcfd setup"),
+        )
+        from daemon.doctor.box import check_box_clock
+
+        yield check_box_clock()
+        return
+    yield ok("configuration", tr("{file} can be read", file=settings.file))
+    from daemon.doctor.checks import check_all  # what is found first is printed first
+
+    async for finding in check_all(settings):
+        yield finding
 
 
 def _show(finding: CheckResult) -> None:

@@ -20,7 +20,7 @@ from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.entries import Gap
 from daemon.core.machine.state import MachineState, same_machine, short_nim
 from daemon.store.maintenance.housekeeping import BACKUP_AT, RESTORED_AT, mark_restored
-from daemon.store.sqlite.connection import open_to_read
+from daemon.store.sqlite.connection import load, open_to_read
 from daemon.store.sqlite.high_water import (
     SUFFIX,
     HighWater,
@@ -33,7 +33,6 @@ from daemon.store.sqlite.high_water import (
     without_taxpayer,
     write_marks,
 )
-from daemon.store.sqlite.queries import load
 from daemon.store.tables.book import books, entries
 from daemon.store.tables.book.calendar_closures import most_numbers, numbers
 from daemon.store.tables.meta import LEDGER_ID, read_meta

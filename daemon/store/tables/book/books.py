@@ -17,7 +17,7 @@ from daemon.core.ledger.book import Book, BookState, LastSeen, Tally
 from daemon.core.ledger.chain import GENESIS
 from daemon.core.ledger.entries import NO_CASH, CashTotal
 from daemon.core.machine.state import FiscalCounters, LastInvoice, MachineState, short_nim
-from daemon.store.sqlite.queries import load, read_as
+from daemon.store.sqlite.connection import load, read_as
 from daemon.store.tables.book.codec import (
     counters_of,
     rates_text,
