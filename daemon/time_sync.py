@@ -3,9 +3,7 @@ the kernel, through timedatectl: the service itself may not read it."""
 
 from __future__ import annotations
 
-import asyncio
 import time
-from asyncio.subprocess import DEVNULL, PIPE
 from pathlib import Path
 
 BOOTED = Path("/run/systemd/system")
@@ -22,6 +20,9 @@ def now_millis() -> int:
 
 
 async def is_synchronised() -> bool:
+    import asyncio  # noqa: PLC0415  a command that wants the time alone starts without it
+    from asyncio.subprocess import DEVNULL, PIPE  # noqa: PLC0415
+
     if SYNCHRONISED.exists():  # noqa: ASYNC240  in memory
         return True
     if not BOOTED.is_dir():  # noqa: ASYNC240  in memory

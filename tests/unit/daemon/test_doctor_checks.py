@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 from support.receivers.authority import Authority
 
+from daemon.cli.commands import doctor
 from daemon.core.delivery import Backlog
 from daemon.doctor import wording
 from daemon.doctor.box import check_box_clock, check_certificate, check_company, check_disk, check_secrets
@@ -96,7 +97,7 @@ def test_haproxy_is_looked_for_where_it_is_needed(tmp_path: Path, monkeypatch: p
 
 def test_every_check_has_a_name_for_people() -> None:
     """A finding without one could not be shown."""
-    checks = Path(wording.__file__).parent.glob("*.py")
+    checks = (*Path(wording.__file__).parent.glob("*.py"), Path(doctor.__file__))
     found = {
         name for file in checks for name in re.findall(r'\b(?:ok|warn|fail|found|judge)\(\s*"(\w+)"', file.read_text())
     }
