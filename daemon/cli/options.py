@@ -54,9 +54,13 @@ def json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help=tr("Answer in JSON, for scripts."))(command)
 
 
-def file_option(name: str, text: str) -> Callable[[F], F]:
+def file_option(name: str, text: str, *, dir_okay: bool = True) -> Callable[[F], F]:
     """A path of a file; `text` says what for."""
-    return click.option(name, type=click.Path(path_type=Path), metavar=tr("FILE"), help=text)
+    return click.option(name, type=click.Path(path_type=Path, dir_okay=dir_okay), metavar=tr("FILE"), help=text)
+
+
+def folder_option(*names: str, text: str, **attributes: Any) -> Callable[[F], F]:
+    return click.option(*names, type=click.Path(path_type=Path), metavar=tr("FOLDER"), help=text, **attributes)
 
 
 def nim_option(*, required: bool = False) -> Callable[[F], F]:

@@ -13,7 +13,7 @@ import click
 from common.language import tr
 from daemon.cli.commands.backup import signing_key
 from daemon.cli.failures import Failure, writing
-from daemon.cli.options import examples, json_option, settings_option
+from daemon.cli.options import examples, folder_option, json_option, settings_option
 from daemon.cli.output import print_json, say
 from daemon.core.certified_core import CORE_VERSION, core_digest
 from daemon.core.clock import millis_text
@@ -34,13 +34,7 @@ Lines = Iterable[dict[str, Any]]
 @click.command("archive", epilog=examples("mcfd archive 2026 --into /media/usb"))
 @settings_option
 @click.argument("year", metavar=tr("YEAR"))
-@click.option(
-    "--into",
-    type=click.Path(path_type=Path),
-    required=True,
-    metavar=tr("FOLDER"),
-    help=tr("The directory to put it in."),
-)
+@folder_option("--into", text=tr("The directory to put it in."), required=True)
 @click.option("--nim", default="", metavar="NIM", help=tr("Of this machine alone."))
 @json_option
 def command(settings: Settings, *, year: str, into: Path, nim: str, as_json: bool) -> None:

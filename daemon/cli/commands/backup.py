@@ -16,7 +16,7 @@ from common.files import read_secret
 from common.language import ambient, tell, tr
 from common.language.system import reason
 from daemon.cli.failures import Failure, not_written, require_terminal, writing
-from daemon.cli.options import examples, file_option, json_option, progress_option, settings_option
+from daemon.cli.options import examples, file_option, folder_option, json_option, progress_option, settings_option
 from daemon.cli.output import Progress, complain, counts, figures, print_json, say
 from daemon.core.clock import millis_text
 from daemon.core.errors import StorageError
@@ -44,9 +44,7 @@ NEW_KEY = "mcfd backup --new-key"
 )
 @settings_option
 @click.argument("file", required=False, type=click.Path(path_type=Path), metavar=tr("FILE"))
-@click.option(
-    "--into", type=click.Path(path_type=Path), metavar=tr("FOLDER"), help=tr("The directory to put a dated copy in.")
-)
+@folder_option("--into", text=tr("The directory to put a dated copy in."))
 @click.option(
     "--keep-daily", type=click.IntRange(min=1), metavar="N", help=tr("With --into: keep the newest of so many days.")
 )

@@ -14,6 +14,7 @@ from daemon.cli.book import BookReader, read_book
 from daemon.cli.failures import writing
 from daemon.cli.options import (
     examples,
+    file_option,
     json_option,
     limit_option,
     nim_argument_option,
@@ -71,12 +72,7 @@ STATES = {
 @click.option("--state", type=click.Choice(get_args(AttemptState)), default=None, help=tr("Only what ended so."))
 @limit_option(10_000, tr("Lines at the most."))
 @test_option
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar=tr("FILE"),
-    help=tr("Write the whole range into this file instead, oldest first."),
-)
+@file_option("--output", tr("Write the whole range into this file instead, oldest first."), dir_okay=False)
 @click.option("--format", "form", type=click.Choice(FORMATS), default=None, help=tr("With --output; otherwise csv."))
 @json_option
 def command(

@@ -15,7 +15,7 @@ from common.language.system import reason
 from common.web.formats import visible
 from daemon.cli.commands.backup import prompt_passphrase, read_passphrase
 from daemon.cli.failures import NO_ROOM, Failure, Unavailable, not_restored, require_terminal
-from daemon.cli.options import config_option, examples, file_option, json_option, last_z_option
+from daemon.cli.options import config_option, examples, file_option, folder_option, json_option, last_z_option
 from daemon.cli.output import Progress, complain, counts, figures, print_json, say
 from daemon.core.clock import millis_text
 from daemon.ledger_access import check_stopped, shell_user
@@ -42,13 +42,11 @@ CONFIG = Path("/etc/mcfd/mcfd.toml")
 @click.option("--all", "whole", is_flag=True, help=tr("FILE is a whole box (mcfd backup --all): put all of it back."))
 @file_option("--identity", tr("With --all: the file with the private key (age) that opens it."))
 @file_option("--passphrase-file", tr("With --all: the file with its passphrase; otherwise it is prompted for."))
-@click.option(
+@folder_option(
     "--place",
     "places",
     multiple=True,
-    type=click.Path(path_type=Path),
-    metavar=tr("FOLDER"),
-    help=tr("With --all: a folder that may be written beside those of this box's configuration, ledger and authority."),
+    text=tr("With --all: a folder that may be written beside those of this box's configuration, ledger and authority."),
 )
 @click.option(
     "--signed-by",
