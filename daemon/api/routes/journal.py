@@ -44,13 +44,13 @@ _ACCEPTED: Final = {
     "*/*": "json",
 }
 
+_described = partial(described, tag="journal", right="look")
+
 
 @get(
     "/certifications",
-    **described(
+    **_described(
         "list_certifications",
-        tag="journal",
-        right="look",
         summary="The electronic journal",
         description="""What ended in a range, newest first, page by page (`cursor` = `next` of the page before); with `invoiceNumber` and no range, in the
 whole journal. `state=begun` and `disputed` are attempts that have not ended. `format=csv` or `jsonl` (or `Accept`): the whole
@@ -101,10 +101,8 @@ async def certifications(request: ApiRequest) -> Reply:
 
 @get(
     "/certifications/{code:str}",
-    **described(
+    **_described(
         "get_certification",
-        tag="journal",
-        right="look",
         summary="One certification",
         description="The receipt as it was given, the request, and the Z closure that it is in (`zNumber`, null while the period is open).",
         answer=JournalRecord,
