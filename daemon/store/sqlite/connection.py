@@ -64,7 +64,7 @@ class SqliteConnection:
         return await self._call(partial(job, connection))
 
     def start(self, job: Job[T], deliver: Callback[T]) -> None:
-        """The same for the writer, without a task or a future in between: `told` is called on the loop, with the result or with the error."""
+        """The same for the writer, without a task or a future in between: `deliver` is called on the loop, with the result or with the error."""
         loop = asyncio.get_running_loop()
         if (connection := self._connection) is None:
             loop.call_soon(deliver, None, StorageFull(Text("the ledger is closed")))
