@@ -169,13 +169,13 @@ async def test_work_goes_on_without_its_caller(worker: MachineWorker) -> None:
 async def test_a_refused_request_leaves_nothing_to_the_collector(worker: MachineWorker) -> None:
     """A megabyte of JSON that is refused is let go of with its answer; in a circle of task, error and frame it would stay, and the next dozen with it."""
 
-    class Body: ...
+    class RefusedBody: ...
 
-    async def refuse(_: Body) -> None:
+    async def refuse(_: RefusedBody) -> None:
         raise StorageFull("no room")
 
-    async def request() -> weakref.ref[Body]:
-        body = Body()
+    async def request() -> weakref.ref[RefusedBody]:
+        body = RefusedBody()
         with contextlib.suppress(StorageFull):
             await worker.see_through(refuse(body), "work")
         return weakref.ref(body)
