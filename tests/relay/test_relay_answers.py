@@ -14,6 +14,7 @@ from support.shop import invoice
 
 from common.wire.closure import read_closure
 from common.wire.presence import read_presence
+from relay.api import RelayParts, create_relay
 
 SAME = ("date", "x-request-id")
 AFTER_ACTIVATION = f"{NIM[:-1]}2"
@@ -133,6 +134,27 @@ async def test_too_late(site: RelaySite, http: httpx.AsyncClient) -> None:
     assert site.shop.machines[0].counters == (1, 1, 0)
 
 
+async def test_whole_urls(site: RelaySite, http: httpx.AsyncClient) -> None:
+    """A request line with a whole URL (RFC 9112, 3.2.2) is the same request, at the relay and on the shop's network, where the URL's host counts."""
+    lane = site.key()
+    relay = httpx.URL(await answering(site, http, lane))
+    box = ("127.0.0.1", site.shop.port, site.shop.key())
+    path = relay.path
+    requests = [
+        (*box, f"HTTP://127.0.0.1:{site.shop.port}{path}/info", b"200"),
+        (*box, f"http://evil.example{path}/info", b"421"),
+        (relay.host, relay.port, lane, f"https://relay.example{path}/certifications?limit=1", b"200"),
+        (relay.host, relay.port, lane, "https://relay.example", b"404"),
+        (relay.host, relay.port, lane, "ftp://relay.example/v1/mcf/x", b"404"),
+    ]
+    for host, port, key, url, status in requests:
+        reader, writer = await asyncio.open_connection(host, port)
+        writer.write(f"GET {url} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\n\r\n".encode())
+        async with asyncio.timeout(20):
+            assert (await reader.readline()).split()[1] == status, url
+        writer.transport.abort()
+
+
 async def test_http_of_any_kind(site: RelaySite, http: httpx.AsyncClient) -> None:
     """A method that does not pass is 405, and says which do; a body in chunks, or behind the Upgrade of Java's client, is the same sale; two keys,
     a head that is too large or none of HTTP are refused."""
@@ -162,6 +184,14 @@ async def test_http_of_any_kind(site: RelaySite, http: httpx.AsyncClient) -> Non
             assert (await reader.readline()).split()[1] == status, head
         writer.transport.abort()
     assert site.shop.machines[0].counters == (1, 1, 0)
+
+
+async def test_a_fault_of_the_relay() -> None:
+    """500 INTERNAL_ERROR, as the box would write it."""
+    faulty = create_relay(RelayParts(None, None, None))  # type: ignore[arg-type]  # nothing works
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(faulty), base_url="http://relay") as client:
+        answer = await client.get(f"/v1/mcf/{NIM}/info", headers={"X-Request-ID": "r-1"})
+    assert (answer.status_code, answer.json()["code"], answer.json()["request_id"]) == (500, "INTERNAL_ERROR", "r-1")
 
 
 @pytest.mark.long
