@@ -17,6 +17,7 @@
 | the till goes away | `test_a_till_that_goes_away` |
 | the box is revoked while it certifies | `test_a_box_that_is_revoked_while_it_certifies` |
 | more sales for a box that is off than may wait | `test_more_sales_than_may_wait` |
+| what waited for a box was too late, and is sent again | `test_a_sale_whose_time_was_over_is_sent_again` |
 """
 
 from __future__ import annotations
@@ -481,6 +482,44 @@ async def test_a_sale_for_a_box_that_is_off(site: RelaySite, http: httpx.AsyncCl
                 break
             await asyncio.sleep(0.2)
     check_once(site.shop, {"k-1": found.json()["receipt"]})
+
+
+async def test_a_sale_whose_time_was_over_is_sent_again(site: RelaySite, http: httpx.AsyncClient) -> None:
+    """For a box that is off, with its key: what waited is not handed over any more, whether it still lies in the queue (k-1) or not (k-2), so the
+    sale waits once more, and is certified once. A retry of what waits (k-3) takes no second place."""
+    key = site.key()
+    url = await answering(site, http, key)
+    site.shop.kill_daemon()
+    await until(lambda: http.get(f"{url}/info", headers=bearer(key)), 503)
+
+    async def sold(number: int, **limit: str) -> None:
+        later = bearer(key, f"k-{number}", Prefer="respond-async", **limit)
+        answer = await http.post(f"{url}/certify", json=invoice(f"F-{number}"), headers=later)
+        assert answer.status_code == 202, answer.text
+
+    short = {"Mcfd-Not-After": in_seconds(2)}
+    await sold(1, **short)
+    await sold(2, **short)
+    for _ in range(2):
+        await sold(3)
+    await asyncio.sleep(2)
+    await sold(1)
+    await until_true(lambda: asyncio.sleep(0, site.relays[0].log.count('"later.expired"') == 2), deadline=60)
+    await sold(2)
+    assert site.relays[0].log.count('"event":"later.kept"') == 6
+    assert await waiting(site) == 3
+    await asyncio.to_thread(site.shop.start_daemon)
+    await until_true(lambda: asyncio.sleep(0, len(set(ledger_codes(site.shop.ledger))) == 3), deadline=PATIENCE + 40)
+    assert site.shop.machines[0].counters[1] == 3
+
+
+async def waiting(site: RelaySite) -> int:
+    """Sales in the stream CALLS."""
+    client = await site.nats.connect(site.server.url)
+    try:
+        return (await client.jetstream().stream_info("CALLS")).state.messages
+    finally:
+        await client.close()
 
 
 async def lane_keys(site: RelaySite) -> set[str]:
