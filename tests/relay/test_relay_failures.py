@@ -32,7 +32,7 @@ import signal
 from collections import Counter
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
@@ -562,7 +562,8 @@ async def test_keys_that_are_made_and_revoked_while_the_box_is_connected(
 
 
 async def test_signed_requests(site: RelaySite, http: httpx.AsyncClient) -> None:
-    """A request that is signed is taken; whatever a relay would change of it is 401; the same once more is answered from the ledger."""
+    """A request that is signed is taken; whatever a relay would change of it is 401; the same once more is answered from the ledger; one whose
+    signature `expires` is 410 afterwards, and one that was `created` by a clock that is ahead is taken."""
     key, plain = site.key(signed=True), site.key()
     url = await answering(site, http, plain)
     body = b'{"invoiceNumber":"F-1","invoiceType":"FV","items":[{"name":"A","taxGroup":"B","unitPrice":100,"quantity":1}],"payments":[{"method":"E","amount":100}]}'
@@ -595,6 +596,10 @@ async def test_signed_requests(site: RelaySite, http: httpx.AsyncClient) -> None
     assert (again.content, again.headers["idempotency-replayed"]) == (first.content, "true")
     late = signed(key, "GET", f"{url}/info", {"mcfd-not-after": in_seconds(-5)})
     assert (await http.get(f"{url}/info", headers=late)).json()["code"] == "REQUEST_EXPIRED"
+    now, day = datetime.now(UTC), timedelta(days=1)
+    for times, status in (({"expires": now - day}, 410), ({"expires": now + day}, 200), ({"created": now + day}, 200)):
+        answer = await http.get(f"{url}/info", headers=signed(key, "GET", f"{url}/info", limit, **times))
+        assert answer.status_code == status, (times, answer.text)
     check_once(site.shop, {"k-1": first.json()})
 
 
