@@ -10,7 +10,7 @@ import uuid
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final, cast
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import msgspec
 import structlog
@@ -139,7 +139,7 @@ class RelayRequest:
         self.method: str = scope["method"]
         self.path = scope["raw_path"].decode("latin-1")
         found = _PATH.fullmatch(self.path)
-        self.nim = found[1] if found else ""
+        self.nim = unquote(found[1]) if found else ""
         if scope["query_string"]:
             self.path += f"?{scope['query_string'].decode('latin-1')}"
         decoded = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]

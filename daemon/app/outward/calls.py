@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
@@ -70,6 +71,10 @@ ME: Final = "/v1/me"
 _ME: Final = re.compile(r"/v1/mcf/[^/]+/me")
 """The relay has to know which box it calls."""
 _KEY_ID: Final = re.compile(r'keyid="([0-9a-f]{16})"')
+LARGE: Final = Text("the answer is larger than the relay passes on; ask for a smaller page")
+DONE_BUT_LARGE: Final = Text(
+    "this was done, and its answer is larger than the relay passes on; it can be read on the shop's network"
+)
 BUSY: Final = Text("too many requests for this machine are under way through the relay; nothing was sent")
 
 
@@ -319,8 +324,10 @@ class Calls:
         reply = self._replied(found.status, tuple(found.headers), bytes(found.body))
         if len(reply.body) <= MOST_REPLY - MOST_HEADERS:
             return reply
-        error = TooLarge(Text("the answer is larger than the relay passes on; ask for a smaller page"))
-        return self._problem(problem_answer(error, dict(found.headers).get("x-request-id", "")))
+        is_done = call.method != "GET" and found.status < HTTPStatus.BAD_REQUEST
+        language = preferred(dict(call.headers).get("accept-language", ""))
+        request_id = dict(found.headers).get("x-request-id", "")
+        return self._problem(problem_answer(TooLarge(DONE_BUT_LARGE if is_done else LARGE), request_id, language))
 
 
 class _Reply:
