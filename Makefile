@@ -23,7 +23,7 @@ $(RUN_STAMP): packaging/requirements/run.txt pyproject.toml
 
 $(STAMP): $(RUN_STAMP) packaging/requirements/dev.txt
 	@echo "mcfd: installing what the tests need …"
-	@$(PIP) install --require-hashes --only-binary :all: -r packaging/requirements/dev.txt
+	@$(PIP) install --require-hashes --only-binary :all: -r packaging/requirements/run.txt -r packaging/requirements/dev.txt
 	@touch $@
 
 %.mo: %.po packaging/catalogue.py
@@ -71,10 +71,17 @@ bench: $(STAMP) $(CATALOGUES)
 siege: $(STAMP) $(CATALOGUES)
 	@$(BIN)/python -m bench.siege $(ARGS)
 
+# dev.txt and hq.txt are what stands in them beside run.txt.
+lock: LOCKS := packaging/requirements
+lock: COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header pyproject.toml $(LOCKS)/run.in
 lock: $(STAMP)
-	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header -o packaging/requirements/run.txt pyproject.toml packaging/requirements/run.in
-	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --extra dev -c packaging/requirements/run.txt -o packaging/requirements/dev.txt pyproject.toml packaging/requirements/run.in
-	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --extra hq -c packaging/requirements/dev.txt -o packaging/requirements/hq.txt pyproject.toml packaging/requirements/run.in
+	@$(COMPILE) -o $(LOCKS)/run.txt
+	@known="-c $(LOCKS)/run.txt"; for extra in hq dev; do \
+		$(COMPILE) --extra $$extra $$known -o $(LOCKS)/$$extra.txt && \
+		awk 'NR == FNR { run[$$0]; next } /^[^ ]/ { more = !($$0 in run) } more' $(LOCKS)/run.txt $(LOCKS)/$$extra.txt > $(LOCKS)/$$extra.new && \
+		mv $(LOCKS)/$$extra.new $(LOCKS)/$$extra.txt || exit 1; \
+		known="$$known -c $(LOCKS)/$$extra.txt"; \
+	done
 
 torture: $(STAMP) $(CATALOGUES)
 	@PYTHONPATH=tests $(BIN)/python -m torture --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED)) $(if $(ROUNDS),--rounds $(ROUNDS))

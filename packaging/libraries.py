@@ -71,34 +71,35 @@ PRUNED = (
 )
 
 
-def download(lock: Path, arch: str, cache: Path) -> list[Path]:
-    """The wheels of all Pythons for `arch`, each with a hash that the lock names; fetched once for a lock."""
-    folder = cache / hashlib.sha256(lock.read_bytes()).hexdigest()[:16]
+def download(locks: list[Path], arch: str, cache: Path) -> list[Path]:
+    """The wheels of all Pythons for `arch`, each with a hash that a lock names; fetched once for these locks."""
+    folder = cache / hashlib.sha256(b"".join(lock.read_bytes() for lock in locks)).hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor() as pool:
-        folders = pool.map(lambda python: _fetched(lock, arch, python, folder / f"{arch}-{python}"), PYTHONS)
+        folders = pool.map(lambda python: _fetched(locks, arch, python, folder / f"{arch}-{python}"), PYTHONS)
     wheels = {wheel.name: wheel for found in folders for wheel in found.glob("*.whl")}
     return [wheels[name] for name in sorted(wheels)]
 
 
-def _fetched(lock: Path, arch: str, python: str, folder: Path) -> Path:
+def _fetched(locks: list[Path], arch: str, python: str, folder: Path) -> Path:
     with folder.with_name(f"{folder.name}.lock").open("w") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
         if not folder.is_dir():
             half = folder.with_name(f"{folder.name}.half")
             shutil.rmtree(half, ignore_errors=True)
-            _download(lock, arch, python, half)
+            _download(locks, arch, python, half)
             half.rename(folder)
     return folder
 
 
-def _download(lock: Path, arch: str, python: str, folder: Path) -> None:
+def _download(locks: list[Path], arch: str, python: str, folder: Path) -> None:
     tags = [f"manylinux_2_{minor}" for minor in range(GLIBC_MINOR, 4, -1)]
     tags += ["manylinux2014", "manylinux2010", "manylinux1"]
     abis = [f"cp{python.replace('.', '')}", "abi3", "none"]
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "--quiet", "--quiet",
                "download", "--require-hashes", "--only-binary", ":all:", "--no-deps", "--implementation", "cp",
-               "--python-version", python, "--dest", str(folder), "--requirement", str(lock)]  # fmt: skip
+               "--python-version", python, "--dest", str(folder)]  # fmt: skip
+    command += [f"--requirement={lock}" for lock in locks]
     command += [f"--platform={tag}_{ARCHITECTURES[arch]}" for tag in tags] + [f"--abi={abi}" for abi in abis]
     subprocess.run(command, check=True)  # noqa: S603  # pip, with what is written above
 
@@ -167,7 +168,7 @@ def _describe(name: str, wheels: list[Path]) -> Library:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("lock", type=Path)
+    parser.add_argument("locks", nargs="+", type=Path)
     parser.add_argument("--arch", choices=ARCHITECTURES, required=True)
     parser.add_argument("--cache", type=Path, required=True, help="where downloads are kept")
     parser.add_argument("--into", type=Path, required=True)
@@ -178,7 +179,7 @@ def main() -> None:
     parser.add_argument("--version", required=True)
     parser.add_argument("--sbom", type=Path, required=True, help="the list of libraries (CycloneDX) that is written")
     arguments = parser.parse_args()
-    wheels = download(arguments.lock, arguments.arch, arguments.cache)
+    wheels = download(arguments.locks, arguments.arch, arguments.cache)
     found = install(wheels, arguments.into, {*LEFT_OUT, *arguments.without})
     # What `mcfd --version` reads.
     metadata = arguments.into / f"mcfd-{arguments.version}.dist-info/METADATA"

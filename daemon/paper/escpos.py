@@ -4,9 +4,12 @@ Written from the makers' tables (Epson, "ESC/POS command reference"); `tests/sup
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from functools import lru_cache
+from contextlib import suppress
 from typing import Final, Literal
+
+import msgspec
 
 from daemon.paper.layout import Document, Logo, PaperRow, QrCode, rows
 from daemon.paper.logo import raster
@@ -31,46 +34,22 @@ _QR_MODEL_2: Final = bytes((0x31, 0x41, 0x32, 0x00))
 _QR_ERROR_CORRECTION_M: Final = bytes((0x31, 0x45, 0x31))
 _QR_PRINT: Final = bytes((0x31, 0x51, 0x30))
 
-_PLAIN: Final = str.maketrans(
-    {
-        "œ": "oe",
-        "Œ": "OE",
-        "’": "'",
-        "‘": "'",
-        "“": '"',
-        "”": '"',
-        "–": "-",
-        "—": "-",
-        "…": "...",
-        "•": "-",
-        "\N{NARROW NO-BREAK SPACE}": "\N{NO-BREAK SPACE}",
-        "ɛ": "e",
-        "Ɛ": "E",
-        "ɔ": "o",
-        "Ɔ": "O",
-        "ɩ": "i",
-        "Ɩ": "I",
-        "ʋ": "u",
-        "Ʋ": "U",
-        "ŋ": "n",
-        "Ŋ": "N",
-        "ɲ": "n",
-        "Ɲ": "N",
-        "ɓ": "b",
-        "Ɓ": "B",
-        "ɗ": "d",
-        "Ɗ": "D",
-        "ƴ": "y",
-        "Ƴ": "Y",
-    }
-)
+_PLAIN: Final = {
+    **dict(zip("ɛƐɔƆɩƖʋƲŋŊɲƝɓƁɗƊƴƳ", "eEoOiIuUnNnNbBdDyY", strict=True)),
+    **dict(zip("’‘ʼ“”–—‐−•⁄", "'''\"\"-----/", strict=True)),
+    "œ": "oe",
+    "Œ": "OE",
+    "…": "...",
+    "\N{NARROW NO-BREAK SPACE}": "\N{NO-BREAK SPACE}",
+}
 """What no code page of a receipt printer has, the letters of Mooré, Dioula and Fulfulde among it."""
+_OE_OF_A_CAPITALIZED_WORD: Final = re.compile("Œ(?=[a-zà-ÿ])")
 
 
 def as_escpos(document: Document, width: int, code_page: CodePage = "cp858") -> bytes:
     """Bytes to send to the printer as they are: they begin by setting it up, whatever was printed before, and end with a cut."""
     out = bytearray(INITIALIZE + INTERNATIONAL_USA + b"\x1bt" + bytes((CODE_PAGES[code_page],)))
-    for row in rows(document, width):
+    for row in rows(_printable(document, code_page), width):
         if isinstance(row, QrCode):
             out += _qr_code(row.content, MODULE_DOTS.get(width, 6))
         elif isinstance(row, Logo):
@@ -81,35 +60,49 @@ def as_escpos(document: Document, width: int, code_page: CodePage = "cp858") -> 
 
 
 def _row(row: PaperRow, code_page: CodePage) -> bytes:
-    text = encoded(row.text, code_page) + b"\n"
+    text = row.text.encode(code_page) + b"\n"
     if not (row.bold or row.tall):
         return text
     return BOLD[row.bold] + SIZE[row.tall] + text + SIZE[False] + BOLD[False]
 
 
-def encoded(text: str, code_page: CodePage) -> bytes:
-    """As many characters as the printer has of it; never a control character, so that no name on an invoice commands it."""
-    out = bytearray()
-    for char in text:
-        out += _character(char, code_page)
-    return bytes(out)
+def _printable(document: Document, code_page: CodePage) -> Document:
+    """In the characters of that code page, before lines are broken: some become two or three."""
+    characters = _Characters(code_page)
+
+    def printable(value: object) -> object:
+        if isinstance(value, str):
+            if characters[ord("Œ")] != "Œ":
+                value = _OE_OF_A_CAPITALIZED_WORD.sub("Oe", value)
+            return unicodedata.normalize("NFC", value).translate(characters)
+        if isinstance(value, dict):
+            return {name: printable(part) for name, part in value.items()}
+        return [printable(part) for part in value] if isinstance(value, list | tuple) else value
+
+    plain = printable(msgspec.to_builtins(document, builtin_types=(bytes,)))
+    return msgspec.convert(plain, Document, builtin_types=(bytes,))
 
 
-@lru_cache(maxsize=1024)
-def _character(char: str, code_page: CodePage) -> bytes:
-    if ord(char) < ord(" ") or "\x7f" <= char <= "\x9f":
-        return b" "
-    for candidate in (
-        char,
-        char.translate(_PLAIN),
-        unicodedata.normalize("NFKD", char).encode("ascii", "ignore").decode(),
-    ):
-        try:
-            if candidate:
-                return candidate.encode(code_page)
-        except UnicodeEncodeError:
-            continue
-    return b"" if unicodedata.combining(char) else b"?"
+class _Characters(dict[int, str]):
+    """What a printer has of each character; never a control character, so that no name on an invoice commands it."""
+
+    def __init__(self, code_page: CodePage) -> None:
+        self._code_page = code_page
+
+    def __missing__(self, code: int) -> str:
+        self[code] = found = self._find(chr(code))
+        return found
+
+    def _find(self, char: str) -> str:
+        if ord(char) < ord(" ") or "\x7f" <= char <= "\x9f":
+            return " "
+        parts = unicodedata.normalize("NFKD", char)
+        ascii_parts = "".join(_PLAIN.get(part, part) for part in parts).encode("ascii", "ignore").decode()
+        for candidate in (char, _PLAIN.get(char), ascii_parts):
+            with suppress(UnicodeEncodeError):
+                if candidate and candidate.encode(self._code_page):
+                    return candidate
+        return "" if unicodedata.combining(char) else "?"
 
 
 def _picture(dots: bytes) -> bytes:

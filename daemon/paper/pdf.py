@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PaperSize = Literal["A4", "A5"]
 FONTS: Final = Path(__file__).parent / "fonts"
-"""DejaVu, cut to the letters of European languages."""
+"""DejaVu, cut to the letters of European languages and those of Burkina Faso."""
 SIZE: Final = 9
 """Points of ordinary text."""
 LINE: Final = 4.3

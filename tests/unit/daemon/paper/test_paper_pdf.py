@@ -5,10 +5,11 @@ import io
 import pypdf
 import pytest
 from click.testing import CliRunner
+from fontTools.ttLib import TTFont
 
 from daemon.cli import root
 from daemon.paper.layout import Document, Pair, QrCode, Rule, Table, TextLine, Title
-from daemon.paper.pdf import as_pdf
+from daemon.paper.pdf import FONTS, as_pdf
 
 
 def _read(content):
@@ -45,3 +46,11 @@ def test_the_sign_at_the_till_says_the_words_of_the_law(options, sides):
     (page,) = _read(result.stdout_bytes).pages
     assert tuple(round(side) for side in page.mediabox[2:]) == sides
     assert page.extract_text().split() == ["EXIGEZ", "LA", "FACTURE", "ELECTRONIQUE", "CERTIFIEE"]
+
+
+@pytest.mark.parametrize("name", ["sans", "sans-bold", "mono"])
+def test_the_fonts_have_the_letters_of_the_country(name):
+    """A customer's name is printed as it is written; a font that lacks a letter prints an empty box."""
+    letters = "ɛƐɔƆɩƖʋƲŋŊɲƝɓƁɗƊƴƳãẽĩõũÃẼĨÕŨ\N{COMBINING TILDE}ʼ№"
+    font = TTFont(FONTS / f"{name}.ttf")
+    assert {ord(letter) for letter in letters} <= set(font.getBestCmap())

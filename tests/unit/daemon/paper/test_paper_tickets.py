@@ -150,6 +150,18 @@ def test_names_on_an_invoice_command_no_printer():
     assert line == "a @b V  é oe'e€?"
 
 
+@pytest.mark.parametrize("page", CODE_PAGES)
+def test_what_a_printer_lacks_is_replaced_before_lines_are_broken(page):
+    """Figures stand at the right edge also behind letters that become two, in capitals as in capitalized words."""
+    names = ("Œufs, la douzaine…", "BŒUF", "cœur – ½ l, ⅓ l", "Wẽnd Kʋʋni", "e\N{COMBINING ACUTE ACCENT}pices")
+    document = Document("x", "fr", tuple(Pair(name, "1 500") for name in names))
+    plain = ("Oeufs, la douzaine...", "BOEUF", "coeur - ½ l, 1/3 l", "Wend Kuuni", "épices")
+    if page == "cp1252":
+        plain = ("Œufs, la douzaine…", "BŒUF", "cœur – ½ l, 1/3 l", *plain[3:])
+    lines = [line for line, _, _ in printed(as_escpos(document, 32, page)).lines]
+    assert lines == [name + "1 500".rjust(32 - len(name)) for name in plain]
+
+
 def test_markup_in_a_name_is_text():
     """A name is never part of the page's markup."""
     body = {
@@ -188,7 +200,9 @@ def test_nothing_is_wider_than_the_paper(element, width):
     document = Document("x", "fr", (element,))
     text = list(rows(document, width))
     assert all(len(row.text) <= width for row in text)
-    assert printed(as_escpos(document, width)).cut
+    out = printed(as_escpos(document, width))
+    assert out.cut
+    assert all(len(row) <= width for row, _, _ in out.lines)
 
 
 @given(text=words)
