@@ -230,12 +230,12 @@ async def test_the_largest_requests_and_answers(site: RelaySite, http: httpx.Asy
     theirs = site.shop.http.get(f"/v1/mcf/{NIM}/reports/articles", headers=bearer(lan))
     assert (theirs.status_code, len(theirs.content) > 1024 * 1024) == (200, True)
     tries = [("GET", "", "plus petite")] + [("POST", "a-1", "a été fait")] * 2
-    for method, once, told in tries:
+    for method, once, words in tries:
         headers = bearer(lane, once, **{"Accept-Language": "fr", "X-Request-ID": "r-1"})
         large = await http.request(method, f"{base}/reports/articles", headers=headers)
         problem = large.json()
         assert (large.status_code, problem["code"], problem["request_id"]) == (413, "TOO_LARGE", "r-1")
-        assert told in problem["detail"]
+        assert words in problem["detail"]
     closed = [site.shop.http.get(f"/v1/mcf/{NIM}/reports/articles/{at}", headers=bearer(lan)) for at in (1, 2)]
     assert [answer.status_code for answer in closed] == [200, 404]
 

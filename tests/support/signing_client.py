@@ -34,6 +34,7 @@ def signed(
     url: str,
     headers: dict[str, str],
     body: bytes = b"",
+    *,
     leave_out: tuple[str, ...] = (),
     **times: datetime,
 ) -> dict[str, str]:

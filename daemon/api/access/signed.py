@@ -65,7 +65,7 @@ def signer(keyring: ApiKeyRing, request: SignedRequest, now: int) -> ApiKey | No
         (found,) = _Verifier(signature_algorithm=ED25519, key_resolver=keys).verify(
             request, max_age=None, require_components=required, body=request.body
         )
-        is_expired = found.parameters.get("expires", now) * 1000 < now
+        is_expired = int(found.parameters.get("expires", now)) * 1000 < now
     except Exception:  # noqa: BLE001  # whatever a stranger wrote, and however the library fails at it: it is not signed
         return None
     if is_expired:

@@ -29,7 +29,7 @@ from common.wire.errors import BadEvent
 from common.wire.keys import Credentials, NotSealed, unseal
 from common.wire.nats_headers import CALL, PRESENCE
 from daemon.api.access.relayed import RELAYED, RelayedRequest
-from daemon.api.http.answers import Answer, new_request_id
+from daemon.api.http.answers import new_request_id
 from daemon.api.problems import problem_answer
 from daemon.api.refusals import TooLarge
 from daemon.app.outward.presence import PresenceWords
@@ -269,7 +269,7 @@ class Calls:
     def _begin(self, client: Client, nim: str, call: RelayedCall, msg: Msg) -> None:
         key = _key_of(call)
         if not self._places.take(nim, key):
-            _reply(client, msg, self._busy(call))
+            _reply(client, msg, self._problem(call, MachineBusy(BUSY)))
             return
         task = asyncio.get_running_loop().create_task(self._answer(client, nim, call, msg), name=f"call {nim}")
         self._answering.add(task)
@@ -280,14 +280,10 @@ class Calls:
 
         task.add_done_callback(over)
 
-    def _busy(self, call: RelayedCall) -> RelayedReply:
-        headers = dict(call.headers)
-        request_id = headers.get("x-request-id") or new_request_id()
-        return self._problem(
-            problem_answer(MachineBusy(BUSY), request_id, preferred(headers.get("accept-language", "")))
-        )
-
-    def _problem(self, answer: Answer) -> RelayedReply:
+    def _problem(self, call: RelayedCall, error: Exception) -> RelayedReply:
+        sent = dict(call.headers)
+        request_id = sent.get("x-request-id") or new_request_id()
+        answer = problem_answer(error, request_id, preferred(sent.get("accept-language", "")))
         headers = tuple((name.decode(), value.decode("latin-1")) for name, value in answer.headers)
         return self._replied(answer.status, headers, answer.body)
 
@@ -325,9 +321,7 @@ class Calls:
         if len(reply.body) <= MOST_REPLY - MOST_HEADERS:
             return reply
         is_done = call.method != "GET" and found.status < HTTPStatus.BAD_REQUEST
-        language = preferred(dict(call.headers).get("accept-language", ""))
-        request_id = dict(found.headers).get("x-request-id", "")
-        return self._problem(problem_answer(TooLarge(DONE_BUT_LARGE if is_done else LARGE), request_id, language))
+        return self._problem(call, TooLarge(DONE_BUT_LARGE if is_done else LARGE))
 
 
 class _Reply:
