@@ -2,6 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+import secrets
+from collections.abc import Iterable
+from typing import Final
+
+MAX_REQUEST_ID: Final = 128
+_PRINTABLE_ID = re.compile(rb"[ -~]{1,%d}" % MAX_REQUEST_ID)
+_start = secrets.token_hex(6)
+_numbers = itertools.count(1)
+
+
+def request_id(headers: Iterable[tuple[bytes, bytes]]) -> str:
+    """The client's own, when it can be printed (decision 7); otherwise one of ours."""
+    for name, value in headers:
+        if name == b"x-request-id" and _PRINTABLE_ID.fullmatch(value):
+            return value.decode("ascii")
+    return new_request_id()
+
+
+def new_request_id() -> str:
+    """Not to be found twice in the logs of a box: random at each start, then counted."""
+    return f"{_start}-{next(_numbers):x}"
+
 
 def problem_type(code: str) -> str:
     return "urn:mcfd:problem:" + code.lower().replace("_", "-")

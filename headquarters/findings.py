@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from email.message import EmailMessage
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import httpx
 import msgspec
@@ -192,13 +192,6 @@ class Notifier(Protocol):
         ...
 
 
-class Hook(Section, frozen=True):
-    """A webhook that hears of findings, signed with the `whsec_…` in `secret_file`."""
-
-    url: str
-    secret_file: Path
-
-
 class Mail(Section, frozen=True):
     """Through an SMTP server that takes mail from here; `starttls` when it offers it."""
 
@@ -211,10 +204,12 @@ class Mail(Section, frozen=True):
     password_file: Path | None = None
 
 
-class WebhookNotifier(Hook, frozen=True):
-    """One POST for each, signed as closures are (Standard Webhooks). Any 2xx is an answer."""
+class WebhookNotifier(Section, frozen=True):
+    """One POST for each, signed as closures are (Standard Webhooks) with the `whsec_…` in `secret_file`. Any 2xx is an answer."""
 
-    at_once: int = 1
+    at_once: ClassVar[int] = 1
+    url: str
+    secret_file: Path
 
     @property
     def name(self) -> str:

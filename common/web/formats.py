@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import calendar
+import contextlib
 import re
 from datetime import UTC, date, datetime, timedelta, tzinfo
 
@@ -41,7 +42,9 @@ def month(text: str, language: Language) -> str:
 
 def moment(at: int, zone: tzinfo, language: Language) -> str:
     """Milliseconds since 1970 as day and time there."""
-    local = (_START + timedelta(milliseconds=at)).astimezone(zone)
+    local = _START + timedelta(milliseconds=at)
+    with contextlib.suppress(OverflowError):  # within hours of the year 1 or 9999
+        local = local.astimezone(zone)
     return f"{day(local.date().isoformat(), language)} {local:%H:%M}"
 
 

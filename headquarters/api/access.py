@@ -7,28 +7,16 @@ import re
 import time
 from typing import Any
 
-import msgspec
-from litestar import Request, Response
+from litestar import Request
 from litestar.exceptions import NotAuthorizedException, PermissionDeniedException
 
 from common.http_server import KEY_ACCEPTED
 from common.web.security import cookie_of
-from headquarters.core.reception import Reason
 from headquarters.intake.gather import Threads
 from headquarters.store.people import ROLES
 from headquarters.store.store import HqStore
 
 COOKIE = "hq_session"
-STATUS: dict[Reason, int] = {
-    "malformed": 400,
-    "oversized": 413,
-    "unsigned": 401,
-    "unknown": 401,
-    "foreign": 401,
-    "time": 425,
-    "fork": 422,
-}
-"""What a box makes of them: 400, 413 and 422 are wrong for ever, the others are tried again (docs/upstream.md)."""
 _WITH_PORT = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]+)?|([0-9.]+):[0-9]+")
 
 
@@ -86,12 +74,6 @@ async def authenticate(
     if not caller.may(role):
         raise PermissionDeniedException(detail=f"needs the role {role}")
     return caller
-
-
-def problem(status: int, code: str, detail: str, headers: dict[str, str] | None = None) -> Response[bytes]:
-    content = {"type": "about:blank", "title": code.replace("_", " ").capitalize(), "status": status}
-    body = msgspec.json.encode({**content, "detail": detail, "code": code})
-    return Response(body, status_code=status, media_type="application/problem+json", headers=headers)
 
 
 def address_of_request(request: Request[Any, Any, Any], *, is_direct: bool) -> str:

@@ -13,7 +13,7 @@ import structlog
 
 from common.files import replacing
 from headquarters.intake.gather import Threads
-from headquarters.store.database import StoreError
+from headquarters.store.database import BadContent, StoreError
 from headquarters.store.register import Register, RegisterContent
 from headquarters.store.revision import PutBack
 
@@ -58,10 +58,26 @@ class RegisterCopy:
             except PutBack:
                 copy = self._read()
                 log.warning("register.put_back", path=str(self._path), known=self._revision)
-                if copy is not None and self._register.from_copy(copy, time.time_ns() // 1_000_000):
-                    log.warning("register.restored", path=str(self._path), revision=copy.revision)
                 self._revision = copy.revision if copy is not None else 0
+                if copy is not None and self._restored(copy):
+                    log.warning("register.restored", path=str(self._path), revision=copy.revision)
         raise StoreError("the register changes faster than it can be copied")
+
+    def _restored(self, copy: RegisterContent) -> bool:
+        """Whether the database lacked anything of it."""
+        try:
+            return self._register.from_copy(copy, time.time_ns() // 1_000_000)
+        except (BadContent, ValueError, TypeError, LookupError) as error:
+            self._put_aside(error)
+            return False
+
+    def _put_aside(self, error: Exception) -> None:
+        """What is damaged is for a person to read; the next copy takes its place."""
+        log.error("register.copy_unreadable", path=str(self._path), reason=str(error))
+        self._revision = 0
+        if self._path is not None and not isinstance(error, OSError):
+            with contextlib.suppress(OSError):
+                self._path.replace(self._path.with_suffix(".damaged"))
 
     def _keep(self, revision: int, pieces: Iterator[bytes]) -> None:
         if self._path is None:
@@ -91,6 +107,6 @@ class RegisterCopy:
             return msgspec.json.decode(content, type=RegisterContent) if content else None
         except FileNotFoundError:
             return None
-        except (OSError, msgspec.MsgspecError) as error:
-            log.error("register.copy_unreadable", path=str(self._path), reason=str(error))  # noqa: TRY400  # one line is enough
+        except (OSError, ValueError, RecursionError) as error:
+            self._put_aside(error)
             return None

@@ -24,7 +24,7 @@ from common.wire.nats_pull import NatsOptions
 from headquarters.app.register_copy import RegisterCopy
 from headquarters.app.service import create_service
 from headquarters.app.settings import HqSettings, Nats, join_terms, register_copy
-from headquarters.findings import MailNotifier, Notifier, Watch, WatchPace, WebhookNotifier
+from headquarters.findings import MailNotifier, Notifier, Watch, WatchPace
 from headquarters.intake.gather import Threads
 from headquarters.intake.jetstream import JetStreamIntake
 from headquarters.intake.joining import JoinTerms
@@ -159,10 +159,8 @@ def _server_config(settings: HqSettings, front: FrontServer | None) -> ServerCon
 
 
 def _tellers(settings: HqSettings) -> list[Notifier]:
-    tellers: list[Notifier] = [WebhookNotifier(hook.url, hook.secret_file) for hook in settings.findings.webhook]
-    if mail := settings.findings.mail:
-        tellers.append(MailNotifier(**asdict(mail), language=settings.reports.language))
-    return tellers
+    mail, language = settings.findings.mail, settings.reports.language
+    return [*settings.findings.webhook, *([MailNotifier(**asdict(mail), language=language)] if mail else [])]
 
 
 async def _opened(store: HqStore, threads: Threads, copy: RegisterCopy, stop: asyncio.Event) -> bool:

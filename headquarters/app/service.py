@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import functools
 from copy import copy
+from http import HTTPStatus
 from typing import Any
 
+import msgspec
 import structlog
 from litestar import Litestar, Request, Response, get
 from litestar.datastructures import State
 from litestar.di import Provide
-from litestar.exceptions import HTTPException
 from litestar.response import Redirect
+from litestar.types import Message, Scope
 
-from common.language import Text
+from common.problems import problem_content, request_id
 from common.web.security import return_cookie, return_url
 from headquarters.api import incoming, questions
-from headquarters.api.access import problem
+from headquarters.app.problems import problem_of
 from headquarters.intake.gather import Threads
 from headquarters.intake.joining import JoinService, JoinTerms
 from headquarters.intake.reception import Reception
 from headquarters.page import entrance, findings, totals
-from headquarters.page.shared import FOREIGN, NOT_PERMITTED, RETURN_COOKIE, NoSession, Screens
-from headquarters.store.database import BadContent, StoreError
+from headquarters.page.shared import RETURN_COOKIE, NoSession, Screens
+from headquarters.store.database import StoreError
 from headquarters.store.store import HqStore
 
 log = structlog.get_logger(__name__)
@@ -36,18 +38,8 @@ PAGE = (
     *(findings.findings, findings.say, findings.boxes, findings.join_form, findings.make_code, findings.revoke),
     *(findings.people, findings.add_person, findings.disable),
 )
-NOT_FOUND = Text("There is nothing at this address.")
 MOST_OF_A_FORM = 16 * 1024
 """Bytes: of a megabyte of fields the parser makes a second of the loop, for any client. Closures bound themselves."""
-CODES = {
-    400: "BAD_REQUEST",
-    401: "UNAUTHENTICATED",
-    403: "NOT_PERMITTED",
-    404: "NOT_FOUND",
-    405: "METHOD_NOT_ALLOWED",
-    413: "TOO_LARGE",
-    422: "INVALID_REQUEST",
-}
 
 
 @get("/", status_code=303, sync_to_thread=False)
@@ -104,13 +96,8 @@ def drawn_routes() -> Litestar:
         dependencies={
             name: _dependency(name) for name in ("store", "threads", "reception", "screens", "zone", "joining")
         },
-        exception_handlers={
-            NoSession: _to_login,
-            HTTPException: _refused,
-            BadContent: _not_storable,
-            StoreError: _away,
-            Exception: _failed,
-        },
+        exception_handlers={NoSession: _to_login, Exception: _problem},
+        before_send=[_with_id],
         request_max_body_size=MOST_OF_A_FORM,
         openapi_config=None,
         logging_config=None,
@@ -129,33 +116,28 @@ def _to_login(request: AnyRequest, _: NoSession) -> Redirect:
     return Redirect("/ui/login", status_code=303, headers={"set-cookie": cookie})
 
 
-def _refused(request: AnyRequest, error: HTTPException) -> Response[bytes]:
-    words = next((text for text in (FOREIGN, NOT_PERMITTED) if error.detail == text), NOT_FOUND)
-    code = CODES.get(error.status_code, "BAD_REQUEST")
-    return _answer(request, error.status_code, words, code, error.detail, headers=dict(error.headers or {}))
+def _problem(request: AnyRequest, error: Exception) -> Response[bytes]:
+    """To people on a page of their own, to programs as a document."""
+    status, code, detail, headers, words = problem_of(error)
+    own_id = _id_of(request.scope)
+    if status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        log.error("request.failed", path=request.url.path, request_id=own_id, exc_info=error)
+    if request.url.path.startswith("/ui"):
+        screens: Screens = request.app.state["screens"]
+        return screens.render(request, "error.html", status=status, problem=words)
+    content = problem_content(status, code, code.replace("_", " ").capitalize(), detail, own_id)
+    body = msgspec.json.encode(content)
+    return Response(body, status_code=status, media_type="application/problem+json", headers=headers)
 
 
-def _not_storable(request: AnyRequest, _: BadContent) -> Response[bytes]:
-    """A NUL, which PostgreSQL takes in no text: to try again would not help."""
-    return _answer(request, 400, NOT_FOUND, "BAD_REQUEST", "a text has a character that cannot be kept")
+async def _with_id(message: Message, scope: Scope) -> None:
+    """On every answer."""
+    if message["type"] == "http.response.start":
+        message["headers"] = [*message["headers"], (b"x-request-id", _id_of(scope).encode())]
 
 
-def _away(request: AnyRequest, _: StoreError) -> Response[bytes]:
-    words, headers = Text("The database does not answer; try again."), {"Retry-After": "5"}
-    return _answer(request, 503, words, "STORAGE_UNAVAILABLE", "the database cannot be used now", headers=headers)
-
-
-def _failed(request: AnyRequest, error: Exception) -> Response[bytes]:
-    log.error("request.failed", path=request.url.path, exc_info=error)
-    words = Text("A fault of headquarters; it is in the log.")
-    return _answer(request, 500, words, "INTERNAL_ERROR", "a fault of headquarters; it is in the log")
-
-
-def _answer(
-    request: AnyRequest, status: int, words: Text, code: str, detail: str, *, headers: dict[str, str] | None = None
-) -> Response[bytes]:
-    """`words` to people on a page of their own, the rest to programs."""
-    if not request.url.path.startswith("/ui"):
-        return problem(status, code, detail, headers)
-    screens: Screens = request.app.state["screens"]
-    return screens.render(request, "error.html", status=status, problem=words)
+def _id_of(scope: Scope) -> str:
+    state = scope["state"]
+    if "request_id" not in state:
+        state["request_id"] = request_id(scope["headers"])
+    return str(state["request_id"])

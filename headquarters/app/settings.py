@@ -15,7 +15,7 @@ from common.language import tr
 from common.language.system import reason
 from common.settings import Port, Section, SettingsError, convert, read_toml
 from headquarters.core.nats_accounts import NatsIssuer
-from headquarters.findings import Hook, Mail
+from headquarters.findings import Mail, WebhookNotifier
 from headquarters.intake.joining import JoinTerms
 
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
@@ -67,7 +67,7 @@ class Findings(Section, frozen=True):
     silent_after: Seconds = 3600
     look_every: Annotated[float, msgspec.Meta(gt=0)] = 60
     newest_version: str = ""
-    webhook: tuple[Hook, ...] = ()
+    webhook: tuple[WebhookNotifier, ...] = ()
     mail: Mail | None = None
 
 

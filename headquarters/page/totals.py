@@ -8,6 +8,7 @@ import csv
 import io
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import ExitStack
 from datetime import date, datetime, timedelta, tzinfo
 from tempfile import TemporaryFile
 from typing import IO, Any
@@ -100,10 +101,12 @@ async def closures_csv(request: AnyRequest, screens: Screens) -> Stream:
 
 
 def _written(screens: Screens, month: str) -> IO[Any]:
-    file = TemporaryFile("w+b")  # noqa: SIM115  # closed by who sends it
-    write_month(file, screens.store, days_of(month), screens.zone)
-    file.seek(0)
-    return file
+    with ExitStack() as stack:
+        file = stack.enter_context(TemporaryFile("w+b"))
+        write_month(file, screens.store, days_of(month), screens.zone)
+        file.seek(0)
+        stack.pop_all()  # closed by who sends it
+        return file
 
 
 async def _pieces(file: IO[bytes]) -> AsyncIterator[bytes]:

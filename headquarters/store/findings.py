@@ -4,7 +4,7 @@ What time brings about: who has been silent, and when each shop usually closes."
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -12,7 +12,6 @@ from sqlalchemy import Connection, Select, Update, and_, bindparam, case, func, 
 
 from common.wire.instants import instant_text
 from headquarters.core.lateness import Habit
-from headquarters.core.reception import Received
 from headquarters.core.wording import PASSING, Fact, Facts, Kind, sentence
 from headquarters.store import tables
 from headquarters.store.database import READ_AT_ONCE, Part, is_sqlite, upsert
@@ -33,13 +32,6 @@ CLAIMING = 8_490
 LIVE = "live"
 SLACK_MILLIS = 60_000
 """By which the clocks of two instances may differ."""
-
-
-class ClosureFact(msgspec.Struct, frozen=True):
-    """What a closure has shown."""
-
-    received: Received
-    fact: Fact
 
 
 class StoredFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,12 +58,6 @@ def for_programs(finding: StoredFinding) -> dict[str, object]:
     detail, solved_at = sentence(finding.kind, finding.facts, "en"), finding.solved_at
     times = {"found_at": instant_text(finding.found_at), "solved_at": solved_at and instant_text(solved_at)}
     return fields | {"detail": detail} | times
-
-
-def keep_found(connection: Connection, found: Iterable[ClosureFact], now: int) -> None:
-    for one in found:
-        book = (one.received.machine, one.received.mode)
-        keep_fact(connection, book, one.received.data.nim, one.fact, now)
 
 
 def keep_fact(connection: Connection, book: tuple[str, str], nim: str, fact: Fact, now: int) -> bool:

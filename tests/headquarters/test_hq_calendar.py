@@ -73,3 +73,34 @@ async def test_a_month_is_taken_from_its_box_alone(store, box, tmp_path: Path) -
     for wrong in (b'"period":"2026-13"', b'"period":"2026"'):
         with pytest.raises(BadEvent, match="period"):
             read_calendar(body.replace(b'"period":"2026-12"', wrong))
+
+
+async def test_what_headquarters_has_lost_comes_with_the_z_behind_it(tmp_path: Path) -> None:
+    """A box is asked for Zs alone: it sends the months and years that were closed between them, too."""
+    async with opened(tmp_path / "ledger") as store:
+        till = await Till.of(store)
+        for day in (datetime(2026, 12, 31, 18, tzinfo=UTC), datetime(2027, 1, 1, 18, tzinfo=UTC)):
+            till.at = millis(day)
+            await till.close()
+        for first, last, kinds in ((1, 1, ["Z"]), (2, 2, ["month", "year", "Z"])):
+            for entry in await store.outbox.waiting(till.book.nim, "live", 10):
+                await store.outbox.mark_sent(entry.id, at=till.at)
+            assert await store.outbox.resend(till.book.nim, "live", first, last) == len(kinds)
+            assert [entry.kind for entry in await store.outbox.waiting(till.book.nim, "live", 10)] == kinds
+        for entry in await store.outbox.waiting(till.book.nim, "live", 10):
+            await store.outbox.mark_sent(entry.id, at=till.at)
+        assert await store.outbox.replay(nim=till.book.nim, from_z=1, at=till.at) == 4
+
+
+async def test_a_month_that_a_thief_has_made_up_is_withdrawn(store, box, tmp_path: Path) -> None:
+    """With the key that was stolen: it is evidence, and the box's own, which comes again, is taken."""
+    entry = (await sent_by_a_box(tmp_path / "ledger"))[1]
+    month = receive(message(box, compose(entry), entry.report_id), store.register.ring(), now=NOW / 1000, zone=UTC)
+    store.closures.take([month], now=NOW)
+    assert store.register.revoke("EL02000015", box.key.id, NOW)
+    assert store.register.withdraw("EL02000015", box.key.id, NOW + 1, NOW + 2) == 0
+    assert store.register.withdraw("EL02000015", box.key.id, NOW, NOW + 2) == 1
+    assert store.figures.calendar("EL02000015", "2026") == []
+    [sample] = store.evidence.samples()
+    assert (sample.reason, store.evidence.content(sample.id)) == ("withdrawn", month.message.body)
+    assert store.closures.take([month], now=NOW + 3) == [TakeOutcome.STORED]

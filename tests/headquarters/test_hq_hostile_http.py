@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+from zoneinfo import ZoneInfo
+
 import pytest
 from support.hq.in_process import log_in, pages
+from support.hq.store import take
 
 from common.wire.calendar_closure import is_calendar
 
@@ -56,3 +60,68 @@ async def test_an_address_that_is_none(store):
             assert (await client.post(path, headers={"origin": "http://[::1"})).status_code == 403
         answer = await client.get("/ui/", headers={"hx-request": "true", "hx-current-url": "http://[::1"})
         assert (answer.status_code, answer.headers["location"]) == (303, "/ui/login")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/v1/closures", 401),
+        ("GET", "/v1/nothing", 404),
+        ("DELETE", "/v1/closures", 405),
+        ("POST", "/join", 400),
+    ],
+)
+async def test_a_problem_is_as_decision_11_has_it(store, method, path, status):
+    """The request's own id, or one that is made up, stands in the problem and on every answer."""
+    async with pages(store) as client:
+        answer = await client.request(method, path, headers={"x-request-id": "till-7"})
+        problem, detail = answer.json(), answer.json()["detail"]
+        assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
+        assert problem["type"] == "urn:mcfd:problem:" + problem["code"].lower().replace("_", "-")
+        assert (problem["status"], problem["error"], problem["request_id"]) == (status, detail, "till-7")
+        assert answer.headers["x-request-id"] == "till-7"
+        other = await client.request(method, path, headers={"x-request-id": "\x01"})
+        assert other.json()["request_id"] == other.headers["x-request-id"] != "\x01"
+        assert "x-request-id" in (await client.get("/ui/login")).headers
+
+
+@pytest.mark.parametrize(
+    ("zone", "at"),
+    [
+        ("Africa/Ouagadougou", "0001-01-01T00:00:00.000Z"),
+        ("Asia/Tokyo", "9999-12-31T23:59:59.999Z"),
+    ],
+)
+async def test_a_period_at_the_end_of_time(store, box, zone, at):
+    """Of one shop: its screens are shown, and the month's file of all shops."""
+    closure = box.close(period_start=at, period_end=at)
+    take(store, box, closure)
+    async with pages(store, ZoneInfo(zone)) as client:
+        log_in(client, store)
+        for screen in (f"shops/{box.nim}?month=2025-12", f"closures/EL02000015/{closure.report_id}"):
+            assert (await client.get(f"/ui/{screen}")).status_code == 200
+        file = (await client.get("/ui/exports/closures.csv?month=2025-12")).text
+        assert closure.report_id in file
+
+
+@pytest.mark.parametrize("name", ["a/b", "..", "a?b#c", "a%2fb", "é ü"])
+async def test_whoever_has_such_a_name_is_disabled(store, name):
+    """By the button beside the name."""
+    store.people.create(name, "no password", "reader", 1)
+    async with pages(store) as client:
+        log_in(client, store, "admin")
+        assert f'value="{name}"' in (await client.get("/ui/people")).text
+        assert (await client.post("/ui/people/disable", data={"name": name}, headers=OWN)).status_code == 303
+    assert [person.disabled for person in store.people.listed() if person.name == name] == [True]
+
+
+async def test_a_file_for_which_there_is_no_room(store, monkeypatch):
+    """A program gets the code of decision 11, a person a page; neither is a fault of headquarters."""
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("headquarters.page.totals.write_month", full)
+    async with pages(store) as client:
+        log_in(client, store)
+        assert (await client.get("/ui/exports/closures.csv")).status_code == 507

@@ -148,3 +148,12 @@ async def test_a_nul_is_the_askers_fault(store_with_people):
         assert (await client.get("/v1/closures?nim=%00", headers=key)).status_code in (200, 400, 422)
         answer = await client.post("/v1/findings/1/solve", json={"note": "\0"}, headers=key)
         assert answer.status_code in (400, 404)
+
+
+def test_a_session_of_a_clock_that_was_ahead(store):
+    """By a year, for a moment: the session ends with the wrong time, and not a year later."""
+    day = 86_400_000
+    store.people.create("Awa", "no password", "admin", 1)
+    token = store.people.begin("Awa", 400 * day)
+    assert store.people.of_session(token, 400 * day) is not None
+    assert store.people.of_session(token, 30 * day) is None

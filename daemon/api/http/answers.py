@@ -8,9 +8,6 @@ import asyncio
 import contextlib
 import gzip
 import hashlib
-import itertools
-import re
-import secrets
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from functools import cache
 from importlib.resources import files
@@ -33,8 +30,6 @@ PIECE = 64 * 1024
 
 REPLAYED: Header = (b"idempotency-replayed", b"true")
 
-MAX_REQUEST_ID: Final = 128
-
 SAFETY: Final[tuple[Header, ...]] = (
     (b"cache-control", b"no-store"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
@@ -42,10 +37,6 @@ SAFETY: Final[tuple[Header, ...]] = (
     (b"x-content-type-options", b"nosniff"),
 )
 """Unless the answer brings its own."""
-
-_PRINTABLE_ID = re.compile(rb"[ -~]{1,%d}" % MAX_REQUEST_ID)
-_start = secrets.token_hex(6)
-_numbers = itertools.count(1)
 
 MEDIA_TYPES: Final = {
     "css": b"text/css; charset=utf-8",
@@ -111,19 +102,6 @@ def encoded(value: object, *, status: int = 200, replayed: bool = False) -> Answ
 def sent(body: bytes, *, status: int = 200, replayed: bool = False) -> Answer:
     """JSON that is bytes already, as a stored closure."""
     return Answer(body, status=status, headers=(REPLAYED,) if replayed else ())
-
-
-def request_id(headers: Headers) -> str:
-    """The client's own, when it can be printed (decision 7); otherwise one of ours."""
-    for name, value in headers:
-        if name == b"x-request-id" and _PRINTABLE_ID.fullmatch(value):
-            return value.decode("ascii")
-    return new_request_id()
-
-
-def new_request_id() -> str:
-    """Not to be found twice in the logs of a box: random at each start, then counted."""
-    return f"{_start}-{next(_numbers):x}"
 
 
 def static_file(headers: Headers, package: str, name: str, *more: Header) -> Answer:

@@ -17,7 +17,8 @@ from litestar.exceptions import ClientException
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
 from common.language import Language, preferred
-from daemon.api.http.answers import SAFETY, Header, Headers, Reply, request_id
+from common.problems import request_id
+from daemon.api.http.answers import SAFETY, Header, Headers, Reply
 from daemon.api.problems import problem_answer
 from daemon.api.refusals import Misdirected
 

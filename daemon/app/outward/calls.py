@@ -23,13 +23,13 @@ from urllib.parse import unquote
 import structlog
 
 from common.language import Text, preferred
+from common.problems import new_request_id
 from common.turns import ended
 from common.wire.call import MOST_CALL, MOST_HEADERS, MOST_REPLY, Headers, RelayedCall, RelayedReply, encode, read_call
 from common.wire.errors import BadEvent
 from common.wire.keys import Credentials, NotSealed, unseal
 from common.wire.nats_headers import CALL, PRESENCE
 from daemon.api.access.relayed import RELAYED, RelayedRequest
-from daemon.api.http.answers import new_request_id
 from daemon.api.problems import problem_answer
 from daemon.api.refusals import TooLarge
 from daemon.app.outward.presence import PresenceWords

@@ -66,14 +66,22 @@ WHERE destination = ? AND state = 'parked'
       AND (? IS NULL OR book_id IN (SELECT id FROM book WHERE nim = ?));
 
 -- name: replay_from
+-- A month or year goes with the Z behind it.
 UPDATE outbox SET state = 'waiting', next_at = 0
-WHERE destination = ? AND type = 'closure.created' AND state <> 'waiting' AND ref_id >= ?
+WHERE destination = ? AND state <> 'waiting' AND ? <= CASE type
+      WHEN 'closure.created' THEN ref_id
+      WHEN 'calendar.closed' THEN (SELECT min(after.ref_id) FROM outbox AS after
+          WHERE after.destination = outbox.destination AND after.book_id = outbox.book_id
+                AND after.type = 'closure.created' AND after.id > outbox.id) END
       AND (? IS NULL OR book_id IN (SELECT id FROM book WHERE nim = ?));
 
 -- name: resend
 UPDATE outbox SET state = 'waiting', next_at = 0
-WHERE destination = ? AND book_id = (SELECT id FROM book WHERE nim = ? AND mode = ?)
-      AND type = 'closure.created' AND state <> 'waiting' AND ref_id BETWEEN ? AND ?;
+WHERE destination = ? AND book_id = (SELECT id FROM book WHERE nim = ? AND mode = ?) AND state <> 'waiting' AND CASE type
+      WHEN 'closure.created' THEN ref_id
+      WHEN 'calendar.closed' THEN (SELECT min(after.ref_id) FROM outbox AS after
+          WHERE after.destination = outbox.destination AND after.book_id = outbox.book_id
+                AND after.type = 'closure.created' AND after.id > outbox.id) END BETWEEN ? AND ?;
 
 -- name: move
 UPDATE outbox SET destination = ? WHERE destination = ?;

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, and_, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, func, literal, or_, select, update
 
 from common.wire.instants import instant_millis
 from headquarters.core import checks
@@ -30,7 +30,7 @@ from headquarters.store.book.books import (
 )
 from headquarters.store.database import READ_AT_ONCE, Part
 from headquarters.store.evidence import keep_fork, keep_withdrawn
-from headquarters.store.findings import ClosureFact, invalidate, keep_found
+from headquarters.store.findings import invalidate, keep_fact
 from headquarters.store.revision import hold_revision, next_arrival
 from headquarters.store.taken import Taken, keep_taken
 
@@ -93,7 +93,7 @@ class _Taking:
         self._batch = batch
         self._now = now
         self._new: list[Received] = []
-        self._found: list[ClosureFact] = []
+        self._found: list[tuple[Received, Fact]] = []
         self._digests: dict[tuple[str, str], bytes] = {}
 
     def run(self) -> list[TakeOutcome]:
@@ -139,9 +139,9 @@ class _Taking:
         self._keep(received)
         before, after = book.around.get(record.z - 1), book.around.get(record.z + 1)
         if before is not None:
-            self._found += [ClosureFact(received, fact) for fact in self._pair(book, before, record)]
+            self._found += [(received, fact) for fact in self._pair(book, before, record)]
         if after is not None:
-            self._found += [ClosureFact(received, fact) for fact in self._pair(book, record, after)]
+            self._found += [(received, fact) for fact in self._pair(book, record, after)]
         book.around[record.z] = record
         book.held += 1
         if record.z > book.max_z:
@@ -149,7 +149,7 @@ class _Taking:
         return TakeOutcome.STORED
 
     def _keep(self, received: Received) -> None:
-        self._found += [ClosureFact(received, fact) for fact in checks.alone(received.record)]
+        self._found += [(received, fact) for fact in checks.alone(received.record)]
         self._digests[received.machine, received.record.id] = received.record.digest
         self._new.append(received)
 
@@ -194,7 +194,7 @@ class _Taking:
         keep_fork(self._connection, received, self._now)
         facts: Facts = {"z": received.record.z, "what": what, "id": received.record.id, "other": other}
         key = f"{received.record.z}:{received.record.id}:{received.record.digest.hex()[:8]}"
-        self._found.append(ClosureFact(received, Fact("fork", key, facts)))
+        self._found.append((received, Fact("fork", key, facts)))
         return TakeOutcome.FORK
 
     def _write(self, books: dict[Key, LockedBook]) -> None:
@@ -205,7 +205,8 @@ class _Taking:
             self._connection.execute(tables.closure.insert(), rows)
         touched = [books[key] for key in sorted({(received.machine, received.mode) for received in self._new})]
         keep_books(self._connection, touched, self._now)
-        keep_found(self._connection, self._found, self._now)
+        for received, fact in self._found:
+            keep_fact(self._connection, (received.machine, received.mode), received.data.nim, fact, self._now)
         settle_gaps(self._connection, touched, self._now)
 
 
@@ -262,7 +263,18 @@ def withdraw(connection: Connection, machine: str, key_id: str, since: int, now:
     # Nothing is on its way, and nothing was requested: the answer to its next presence requests it.
     soon = and_(tables.book.c.machine == machine, tables.book.c.mode.in_(modes))
     connection.execute(update(tables.book).where(soon).values(received_at=0, asked_at=0, asked=None))
-    return sum(map(len, numbers.values()))
+    return sum(map(len, numbers.values())) + _calendar_taken_out(connection, machine, key_id, since, now)
+
+
+def _calendar_taken_out(connection: Connection, machine: str, key_id: str, since: int, now: int) -> int:
+    """The months and years among them; the box sends its own with the Z behind each."""
+    table = tables.calendar_closure.c
+    theirs = and_(table.machine == machine, table.key_id == key_id, table.received_at >= since)
+    query = select(table.id, table.number.label("z"), table.nim, table.via, literal("{}").label("headers"), table.body)
+    rows = connection.execute(query.where(theirs)).mappings().all()
+    keep_withdrawn(connection, rows, now)
+    connection.execute(delete(tables.calendar_closure).where(theirs))
+    return len(rows)
 
 
 def _taken_out(connection: Connection, book: LockedBook, theirs: ColumnElement[bool], now: int) -> set[int]:

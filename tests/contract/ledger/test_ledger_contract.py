@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from support.ledgers.ledger import IFU, NIM, RATES, START, ZONE, Till, code_of, invoice, opened
+from support.ledgers.ledger import IFU, NIM, RATES, START, Till, code_of, invoice, opened
 
 from daemon.core.audit import Actor, Call
 from daemon.core.errors import MachineBusy, NotFound, StorageFull
@@ -37,15 +37,6 @@ async def test_a_book_is_the_same_after_a_restart(path: Path) -> None:
         )
         assert [book.mode for book in await store.journal.read(all_books)] == ["live", "test"]
     assert live != test
-
-
-async def test_a_new_book_knows_nothing(store: Store, till: Till) -> None:
-    """The counters of a machine that was never read are not zero but unknown."""
-    state = store.ledger.peek(book_state, till.book)
-    assert state.counters is None
-    assert (state.last_seq, state.last_at, state.z_number, state.attention, state.last_number) == (0, 0, 0, "", "")
-    with pytest.raises(NotFound):
-        store.ledger.peek(book_state, type(till.book)(99, "XX", "live"))
 
 
 async def test_an_intent_is_durable_before_it_returns(path: Path) -> None:
@@ -204,31 +195,6 @@ async def test_callers_at_the_same_moment_share_a_commit(path: Path) -> None:
     assert [at for at, outcome in enumerate(outcomes) if isinstance(outcome, Exception)] == [7]
 
 
-async def test_a_caller_that_goes_away_does_not_take_its_write_along(store: Store, till: Till) -> None:
-    """What was submitted is written, whoever still waits for it."""
-    sale = invoice()
-    attempt_id = await till.begin(sale)
-    task = asyncio.ensure_future(till.finish(attempt_id, sale))
-    await asyncio.sleep(0)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    await till.sell()
-    assert (store.ledger.peek(attempts.find_record, till.book, attempt_id)).state == "certified"
-
-
-async def test_closing_the_store_finishes_what_was_submitted(path: Path) -> None:
-    """SIGTERM: nothing that a caller has handed over is lost."""
-    store = await Store.open(path, timezone=ZONE, reserve_bytes=0)
-    till = await Till.of(store)
-    task = asyncio.ensure_future(till.begin(invoice()))
-    await asyncio.sleep(0)
-    await store.close()
-    attempt_id = await task
-    async with opened(path) as again:
-        assert (again.ledger.peek(attempts.find_record, till.book, attempt_id)).number == "F-1"
-
-
 async def test_a_closed_ledger_is_an_error_of_storage(path: Path) -> None:
     """Whoever still asks at the stop gets the 507 of a disk, not a fault of ours (seed 3101040)."""
     async with opened(path) as store:
@@ -318,16 +284,6 @@ async def test_an_empty_period_has_the_last_fvc_known(store: Store, till: Till) 
     aggregate = await store.ledger.aggregated(till.book)
     assert (aggregate.fvc_start, aggregate.fvc_end) == (0, 31)
     assert sale.counters == FiscalCounters(41, 31, 2)
-
-
-async def test_the_first_sale_of_a_period_is_the_one_that_x_begins_with(store: Store, till: Till) -> None:
-    """Whatever comes after it; the last FVC is that of the last certification."""
-    await till.certify(invoice("C-1", type_="FA", reference="RRR"))
-    for _ in range(2):
-        await till.sell()
-    await till.certify(invoice("C-2", type_="FA", reference="RRR"))
-    aggregate = await store.ledger.aggregate(till.book)
-    assert (aggregate.fvc_start, aggregate.fvc_end) == (1, 2)
 
 
 async def test_an_attempt_of_no_book_is_no_attempt(store: Store, till: Till) -> None:

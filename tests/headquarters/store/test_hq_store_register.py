@@ -14,13 +14,6 @@ from headquarters.store.store import HqStore
 MACHINE = "EL02000015"
 
 
-@pytest.fixture
-def box(store):
-    box = PaperBox()
-    store.register.add(box.nim, box.key.public, now=NOW)
-    return box
-
-
 @pytest.fixture(params=["before", "after"])
 def revoked_meanwhile(request, store, box, monkeypatch):
     """Another instance revokes the key at the moment that this one looks at the revision."""
@@ -76,3 +69,27 @@ def test_a_copy_of_many_boxes(store, tmp_path, monkeypatch):
     copy.heal()
     assert again.register.ring().keys_of("EL00000003") == ()
     again.close()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"Ouaga", b"\xff\xfe"),
+        (b'[{"', b'[1,{"'),
+        (b'"machine":"EL', b'"m":"EL'),
+        (b'"rows":', b'"rows":' + b"[" * 5000),
+    ],
+)
+def test_a_copy_that_is_damaged(store, box, tmp_path, before, after):
+    """Headquarters starts without it, and what is left of it is put aside for a person."""
+    store.register.add(box.nim, box.key.public, now=NOW, label="Ouaga")
+    path = tmp_path / "register.json"
+    RegisterCopy(store.register, path).write()
+    damaged = path.read_bytes().replace(before, after, 1)
+    path.write_bytes(damaged)
+    other = HqStore(f"sqlite:///{tmp_path}/other.sqlite3")
+    other.open()
+    RegisterCopy(other.register, path).heal()
+    assert other.register.boxes() == []
+    other.close()
+    assert path.with_suffix(".damaged").read_bytes() == damaged
