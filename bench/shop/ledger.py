@@ -3,7 +3,7 @@
 What `begin` and `certify` would have left, row by row, is written at once: codec, chain, tally and seq are theirs
 (`attempts.tally_of`, `chain.record_hash`, `codec.pack`), and so are totals, checkpoints and closures (`totals.bring_in`,
 `closures.close_period`). Left out is what the daemon lets go of after a week: events of certifications and keys of requests.
-tests/unit/test_bench_ledger.py compares the result with the daemon's own way, row by row; `mcfd verify` finds nothing wrong.
+`mcfd verify` finds nothing wrong with the result.
 """
 
 from __future__ import annotations

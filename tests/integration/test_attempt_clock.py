@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.memory_shop import MemoryShop
 
-from daemon.core.clock import DAY, HOUR, millis
+from daemon.core.clock import DAY, millis
 from daemon.core.errors import MachineAttention
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book.books import accept_time
@@ -56,16 +56,6 @@ async def test_time_that_nobody_vouches_for_is_asked_about(tmp_path: Path) -> No
         assert len(shop.on_machine) == 2
 
 
-async def test_a_synchronised_box_is_asked_nothing_after_two_years(tmp_path: Path) -> None:
-    """Somebody vouches for it."""
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
-        await shop.certify("A")
-        shop.synchronised = True
-        shop.box_offset = 2 * YEAR
-        assert abs((await shop.certify("B")).value.ended_at - now() - 2 * YEAR) < MINUTE
-
-
 async def test_an_old_key_is_not_let_go_of_by_a_clock_that_jumps(tmp_path: Path) -> None:
     """Retention goes by the book's time: a jump of ten years drops no key that is minutes old, and the same Z is not closed twice."""
     async with MemoryShop(tmp_path / "ledger") as shop:
@@ -75,14 +65,3 @@ async def test_an_old_key_is_not_let_go_of_by_a_clock_that_jumps(tmp_path: Path)
         await shop.store.retention.prune(now() + 10 * YEAR)
         again = await shop.close_period("z")
         assert (again.replayed, again.value.z_number) == (True, first.value.z_number)
-
-
-async def test_a_step_of_the_box_is_not_taken_for_time(tmp_path: Path) -> None:
-    """Five hours ahead and back while the daemon runs: the machine's time meanwhile."""
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
-        await shop.certify("A")
-        shop.box_offset = 5 * HOUR
-        assert abs((await shop.certify("B")).value.ended_at - now()) < MINUTE
-        shop.box_offset = 0
-        assert abs((await shop.certify("C")).value.ended_at - now()) < MINUTE

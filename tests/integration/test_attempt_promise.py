@@ -11,7 +11,7 @@ from support.shop import NIM
 from bridge.machine import LinkedMachine
 from bridge.replies.answers import Closed
 from daemon.core.audit import Actor, Call
-from daemon.core.errors import LineLost, MachineAttention, MachineRefused, OutcomeNotStored
+from daemon.core.errors import LineLost, MachineRefused, OutcomeNotStored
 from daemon.store.decisions import DecisionNote
 from daemon.store.tables.audit import broken_entry, newest_entries
 from daemon.store.tables.book import attempts
@@ -109,20 +109,6 @@ async def test_a_machine_that_counts_only_fv_and_ft_in_fvc_has_certified_all_the
         assert len(shop.on_machine) == 1
 
 
-async def test_a_sale_that_the_counters_do_not_show_is_disputed(tmp_path: Path) -> None:
-    """An FV counts in FVC everywhere: the machine's last invoice is ours and FVC did not move. Nobody guesses, and above all it is not
-    called "not certified"."""
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
-        sale = asyncio.ensure_future(shop.certify("A", key="a"))
-        await shop.stop_at(LAST, "after")
-        shop.session.machine.fiscal.fvc -= 1
-        shop.session.unplug(asyncio.get_running_loop().time(), 0.02)
-        shop.resume()
-        with pytest.raises(MachineAttention, match="no known outcome"):
-            await sale
-
-
 async def test_a_machine_that_says_number_already_certified_is_believed(tmp_path: Path) -> None:
     """The ledger holds the first attempt as abandoned, wrongly; the machine refuses the second because it has certified the number. Its
     last invoice is that one, with our total and type: that certification is the answer, and nothing is certified under another number."""
@@ -154,19 +140,6 @@ async def test_a_number_that_the_machine_has_certified_for_another_amount_is_ref
         with pytest.raises(MachineRefused):
             await shop.certify("A", query)
         assert not await shop.certified()
-
-
-async def test_fc_of_38h_that_did_not_move_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """38h is answered with a TC that moved and an FC below the known one: C1h is asked before anything is entered."""
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
-        await shop.certify("F-1")
-        fiscal = shop.session.machine.fiscal
-        real = type(fiscal).counter_of
-        monkeypatch.setattr(type(fiscal), "counter_of", lambda self, kind: real(self, kind) - 1)
-        record = (await shop.certify("F-2")).value
-        assert record.counters is not None
-        assert record.counters.fvc == 2
 
 
 async def test_an_answer_to_an_earlier_38h_is_not_this_one_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -397,32 +397,6 @@ async def test_what_stands_on_the_machine_s_paper_can_be_entered(tmp_path: Path)
         await is_sound(shop)
 
 
-PAPERS = {
-    "the code of an invoice in the ledger": ("A", None, "code of another"),
-    "the code of the machine's last invoice": ("FOREIGN-3", None, "code of another"),
-    "a time before the intent": ("F-1", "20200101000000", "time not plausible"),
-    "a time to come": ("F-1", "20990101000000", "time not plausible"),
-}
-
-
-@pytest.mark.parametrize("what", PAPERS)
-async def test_paper_that_cannot_be_this_invoice_s_is_refused(tmp_path: Path, what: str) -> None:
-    """Nothing is entered, and the question stays."""
-    number, time, obstacle = PAPERS[what]
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
-        await shop.certify("A")
-        await answer_lost(shop, "F-1", executed=True, then=stranger(shop))
-        case, paper = await case_of(shop), on_paper(shop, number)
-        with pytest.raises(DecisionRefused, match=obstacle):
-            await shop.store.decisions.carry_out(
-                case, "certified", reason="x", at=3, paper=PaperInvoice(paper.code, time or paper.time)
-            )
-        assert [
-            record.number for record in await shop.store.decisions.read(unfinished, shop.worker.book, "disputed")
-        ] == ["F-1"]
-
-
 async def test_paper_that_fits_nothing_is_entered_once_it_is_confirmed(tmp_path: Path) -> None:
     """Certified before an activation that reset the counters, with a clock that was ten years ahead: when its paper is confirmed, its till gets what is
     printed; the next sales go on with the counters of now."""
@@ -449,33 +423,6 @@ async def test_paper_that_fits_nothing_is_entered_once_it_is_confirmed(tmp_path:
 
 
 # -- what the evidence decides --------------------------------------------------------------------------------------------------
-
-
-async def test_our_invoice_after_a_stranger_that_nobody_had_seen_is_no_doubt(tmp_path: Path) -> None:
-    """It is the machine's last, under a code that is new; the stranger is counted."""
-    async with MemoryShop(tmp_path / "ledger", heartbeat=600) as shop:
-        await shop.connected()
-        stranger(shop)()
-        lost_answer = await answer_lost(shop, "F-1", executed=True)
-        assert isinstance(lost_answer, Record)
-        assert lost_answer.code == shop.on_machine[-1].code
-        assert (await shop.close_period()).value.unexplained == 1
-
-
-@pytest.mark.parametrize(("ours_is", "theirs"), [("FV", "FV"), ("FV", "FA"), ("FA", "FV"), ("EV", "EV")])
-async def test_a_stranger_s_invoice_alone_is_no_doubt(tmp_path: Path, ours_is: str, theirs: str) -> None:
-    """The machine moved by that one: ours was not certified, and goes through at the second try."""
-    async with MemoryShop(tmp_path / "ledger", heartbeat=600) as shop:
-        await shop.connected()
-        await shop.certify("A")
-        changes = {"credit": True, "creditNoteRef": f"{NIM}-1"} if ours_is == "FA" else {}
-        lost_answer = await answer_lost(
-            shop, "F-1", executed=False, then=stranger(shop, theirs), invoiceType=ours_is, **changes
-        )
-        assert isinstance(lost_answer, NothingDone)
-        await shop.connected()
-        assert (await shop.certify("F-1", key="key of F-1", invoiceType=ours_is, **changes)).value.state == "certified"
-        await is_sound(shop)
 
 
 # -- decisions ------------------------------------------------------------------------------------------------------------------
@@ -533,24 +480,6 @@ async def test_adopting_leaves_what_this_process_is_at_alone(tmp_path: Path) -> 
         assert (await sale).value.code == shop.on_machine[-1].code
         assert [record.number for record in await shop.certified()] == ["FOREIGN-1", "B"]
         await is_sound(shop)
-
-
-async def test_38h_that_is_answered_with_an_earlier_code_is_asked_about(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An old answer under what is by chance the new SEQ: the till gets its own invoice's code, which C1h tells."""
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
-        first = (await shop.certify("A")).value
-        real = shop.worker.machine.certify
-
-        async def stale(*arguments: object) -> object:
-            word = await real(*arguments)
-            return type(word)(first.code, word.time, word.ifu, word.counters, word.nim)
-
-        monkeypatch.setattr(shop.worker.machine, "certify", stale)
-        second = (await shop.certify("B")).value
-        assert (first.code, second.code) == tuple(entry.code for entry in shop.on_machine)
 
 
 async def test_a_number_that_the_machine_refuses_as_its_last_is_refused(tmp_path: Path) -> None:

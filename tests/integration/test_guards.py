@@ -10,18 +10,13 @@ from support.memory_shop import MemoryShop, around_write
 
 from daemon.core.errors import (
     CreditExceedsOriginal,
-    KeyReused,
     LineLost,
-    MachineBusy,
     MachineError,
     MachineOffline,
     StorageError,
 )
-from daemon.core.machine.state import FiscalCounters
 from daemon.store.ledger import Ledger
 from daemon.store.tables.book import attempts
-from daemon.store.tables.book.books import book_state
-from daemon.usecases.worker.machine_worker import Limits
 
 pytestmark = pytest.mark.quick_timers
 
@@ -115,20 +110,6 @@ async def test_somebody_else_s_invoice_during_an_outage_is_counted(tmp_path: Pat
         assert (await shop.close_period()).value.unexplained == 1
 
 
-async def test_a_key_in_use_is_refused_to_another_request_at_once(tmp_path: Path) -> None:
-    """While the first request of a key is on the line, one with another body is told so; it does not wait for the end of the first."""
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
-        sale = asyncio.ensure_future(shop.certify("A", key="k"))
-        await shop.stop_at(LAST)
-        with pytest.raises(KeyReused):
-            await shop.certify("B", key="k")
-        assert not sale.done()
-        shop.resume()
-        assert (await sale).value.number == "A"
-        assert len(shop.on_machine) == 1
-
-
 async def test_the_last_sale_before_a_stop_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is put off until the answers are out is done at the stop, however soon it comes: the event of the last sale is not lost."""
     monkeypatch.setattr("daemon.usecases.worker.machine_worker.ANSWERS_FIRST", 3600.0)
@@ -173,65 +154,6 @@ async def test_only_a_credit_note_of_one_invoice_is_compared_with_it(tmp_path: P
         unknown = (await shop.certify("K-2", 500, creditNoteRef="EL02000099-1-1", **credit)).value
         rows = [[warning.code for warning in record.invoice.warnings] for record in (sale, rebate, unknown)]
         assert rows == [[], [], ["ORIGINAL_NOT_CHECKED"]]
-
-
-async def test_a_sale_is_told_how_long_it_took(tmp_path: Path) -> None:
-    """In milliseconds, from its arrival until it was about to be stored: no more than the till waited, and at the
-    machine no more than that."""
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
-        began = asyncio.get_running_loop().time()
-        record = (await shop.certify("A")).value
-        waited = asyncio.get_running_loop().time() - began
-        assert 0 < record.duration_ms <= 1000 * waited + 1
-        assert 0 <= record.line_ms <= record.duration_ms + 1
-
-
-async def test_a_screen_is_told_of_all_that_happens(tmp_path: Path) -> None:
-    """A sale, a Z, an outage, the line that is back, and what an operator has to look at, once, with what it is about."""
-    messages: list[tuple[str, int, str]] = []
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
-        shop.worker.on_event = lambda event: messages.append((event.type, event.ref, event.detail))
-        sale = (await shop.certify("A")).value
-        await shop.until(lambda: messages, "the sale's event")
-        closure = (await shop.close_period()).value
-        shop.session.unplug(asyncio.get_running_loop().time(), 0.02)
-        shop.port.pump()
-        await shop.until(lambda: not shop.worker.connected, "the outage")
-        await shop.connected()
-        await shop.store.ledger.set_attention(shop.worker.book, "look", at=shop.worker.now())
-        for _ in range(2):
-            shop.worker.take_state(shop.store.ledger.peek(book_state, shop.worker.book))
-    types = ["cert.issued", "closure.created", "mcf.disconnected", "mcf.connected", "mcf.attention"]
-    assert [type_ for type_, _, _ in messages[:5]] == types
-    assert [ref for _, ref, _ in messages[:2]] == [sale.id, closure.z_number]
-    assert messages[2][2]
-    assert messages[4][2] == "look"
-    assert [type_ for type_, _, _ in messages].count("mcf.attention") == 1
-
-
-async def test_a_repeat_waits_for_the_first_only_so_long(tmp_path: Path) -> None:
-    """The same request under the same key, while the first one is on the line: told that it still runs once its patience is over."""
-    async with MemoryShop(tmp_path / "ledger", limits=Limits(patience=0.1, doubt_patience=0.1)) as shop:
-        await shop.connected()
-        sale = asyncio.ensure_future(shop.certify("A", key="k"))
-        await shop.stop_at(LAST)
-        with pytest.raises(MachineBusy, match="still running"):
-            await shop.certify("A", key="k")
-        shop.resume()
-        assert (await sale).value.state == "certified"
-
-
-async def test_a_z_at_a_machine_that_counts_anew_ends_the_connection(tmp_path: Path) -> None:
-    """Nothing is closed, and nobody gets that machine before it was asked what it is."""
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
-        shop.worker.attempts.counters = FiscalCounters(9, 9, 9)
-        with pytest.raises(LineLost, match="went down"):
-            await shop.close_period()
-        assert not shop.worker.connected
-        assert not shop.store.ledger.peek(attempts.unfinished, shop.worker.book)
 
 
 async def test_an_intent_that_was_refused_while_it_waited_is_nothing_to_the_machine(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from support.habits.habit_flow import Day, options_of
 from support.habits.pairwise import pairwise
@@ -40,28 +39,6 @@ def differing(row: dict[str, Any]) -> str:
     )
 
 
-def test_every_pair_of_habits_is_tried(record_property: Any) -> None:
-    """Each habit of the simulator has at least two values here, and each two values of two habits meet in a combination."""
-    assert set(FirmwareHabits.__struct_fields__) <= set(PARAMETERS)
-    met = {
-        (one, row[one], other, row[other])
-        for row in COMBINATIONS
-        for one in PARAMETERS
-        for other in PARAMETERS
-        if one < other
-    }
-    wanted = {
-        (one, a, other, b)
-        for one in PARAMETERS
-        for other in PARAMETERS
-        if one < other
-        for a in PARAMETERS[one]
-        for b in PARAMETERS[other]
-    }
-    assert met == wanted
-    record_property("habits", f"{len(PARAMETERS)} habits, {len(wanted)} pairs, {len(COMBINATIONS)} combinations")
-
-
 @pytest.mark.parametrize(
     "first",
     [pytest.param(at, marks=[pytest.mark.long] * (at >= 3 * TOGETHER)) for at in range(0, len(COMBINATIONS), TOGETHER)],
@@ -82,9 +59,3 @@ async def day(path: Path, row: dict[str, Any]) -> None:
     except Exception as error:
         error.add_note(f"habits: {differing(row)}")
         raise
-
-
-def test_the_defaults_come_first() -> None:
-    """What `differing` names is what differs from the protocol page."""
-    usual = msgspec.structs.asdict(FirmwareHabits())
-    assert {name: PARAMETERS[name][0] for name in usual} == usual

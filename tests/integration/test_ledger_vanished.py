@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
 from support.memory_shop import MemoryShop
@@ -10,12 +10,9 @@ from support.shop import NIM
 
 from daemon.core.errors import MachineAttention, StorageFull, ZNumberUnknown
 from daemon.core.ledger.attempt import DuplicateInvoice
-from daemon.core.ledger.book import Closure
 from daemon.store.decisions import DecisionNote
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
-from daemon.store.sqlite.high_water import HighWater, book_name
-from daemon.store.tables.book import closures
 from daemon.store.tables.book.books import book_state
 from daemon.store.tables.book.settlements import read_evidence
 from simulator.line.session import LineSession
@@ -134,33 +131,6 @@ async def test_a_ledger_that_vanished_before_its_first_z_is_noticed(tmp_path: Pa
             await shop.certify("F-1")
 
 
-async def test_a_number_that_a_vanished_ledger_had_reserved_is_not_given(tmp_path: Path) -> None:
-    """Whether that Z was told to anybody is known to the vanished ledger alone."""
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
-        ifu = shop.worker.ifu
-    vanish(tmp_path / "ledger")
-    HighWater(tmp_path / "ledger").reserve(book_name(NIM, "live", ifu), 1)
-    async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
-        await shop.connected()
-        assert (await shop.close_period()).value.z_number == 2
-
-
-async def test_a_number_is_reserved_before_its_z_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Durable in the file beside the ledger, each its own."""
-    reserved: list[int] = []
-    real = closures.close_period
-
-    def close_period(*arguments: Any, **named: Any) -> Closure:
-        reserved.append(HighWater(tmp_path / "ledger").reserved(book_name(NIM, "live", shop.worker.ifu)))
-        return real(*arguments, **named)
-
-    monkeypatch.setattr(closures, "close_period", close_period)
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
-        assert [(await shop.close_period()).value.z_number for _ in range(2)] == reserved == [1, 2]
-
-
 async def test_a_new_installation_on_a_used_machine_works(tmp_path: Path) -> None:
     """Nothing remembers a ledger here, also after a start at which the machine was not there: no question, and Z 1."""
     session = await three_days(tmp_path / "elsewhere")
@@ -216,29 +186,6 @@ async def test_a_power_cut_at_the_first_meeting_is_no_vanished_ledger(
     async with MemoryShop(tmp_path / "ledger", on=session) as shop:
         await shop.connected()
         assert not shop.worker.attention
-
-
-async def test_a_name_that_the_disk_did_not_take_is_written_after_the_next_sale(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The disk refused the file of numbers when the machine was met, and the ledger is lost before the first Z: an operator is asked all the same."""
-    name = ""
-
-    def full(_: HighWater, book: str) -> NoReturn:
-        nonlocal name
-        name = book
-        raise StorageFull("no room")
-
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        with monkeypatch.context() as patch:
-            patch.setattr(HighWater, "meet", full)
-            await shop.connected()
-            await shop.until(lambda: name, "the first try")
-        await shop.certify("F-1")
-        await shop.until(lambda: HighWater(tmp_path / "ledger").knows(name), "the name in the file")
-    vanish(tmp_path / "ledger")
-    async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
-        await shop.until(lambda: shop.worker.attention, "a question")
 
 
 async def test_the_second_taxpayer_of_a_vanished_ledger_has_its_own_numbers(tmp_path: Path) -> None:

@@ -117,15 +117,6 @@ async def test_rates_and_a_clock_of_now_are_taken_at_a_look(tmp_path: Path) -> N
         assert abs(shop.worker.drift_seconds + 3600) < 60
 
 
-async def test_a_machine_whose_counters_went_down_is_let_go(tmp_path: Path) -> None:
-    """Nobody gets it before it was asked what it is; at the next connection an operator is told."""
-    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
-        await counters_gone_down(shop)
-        assert "went down" in shop.worker.attention
-        await looked_at(shop)
-        assert shop.worker.connected
-
-
 async def test_what_was_settled_is_taken_up_at_its_turn(tmp_path: Path) -> None:
     """Whoever is at the machine finishes first; then the machine is asked, and serves again."""
     async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:

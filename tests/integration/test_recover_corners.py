@@ -140,18 +140,6 @@ async def test_what_was_never_sent_goes_before_what_is_judged(tmp_path: Path) ->
         assert ended == [("B", "abandoned"), ("C", "abandoned"), ("A", "certified")]
 
 
-async def test_a_machine_whose_counters_went_down_is_not_worked_with(tmp_path: Path) -> None:
-    """Only TC is lower after a reconnection in the same process: it is another or a reset machine."""
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
-        await shop.certify("A")
-        fiscal = shop.session.machine.fiscal
-        fiscal.tc -= 1
-        shop.session.unplug(asyncio.get_running_loop().time(), 0.02)
-        shop.port.pump()
-        await shop.until(lambda: "went down" in shop.worker.attention, "attention")
-
-
 async def test_a_z_over_counters_that_went_down_closes_nothing(tmp_path: Path) -> None:
     """The same found by the Z itself."""
     async with MemoryShop(tmp_path / "ledger") as shop:

@@ -10,6 +10,7 @@ from pathlib import Path
 from support.nursery import Child, warm
 
 FACTOR = 5.0
+NEVER = 3600.0
 
 
 def launch(arguments: list[str], log: Path, environ: Mapping[str, str], *, impatient: bool = False) -> Child:
@@ -34,14 +35,14 @@ def let_tills_pass() -> None:
     calls.TILLS_FIRST_SECONDS = 600.0
 
 
-def arm(*, beats: bool = True, impatient: bool = False) -> None:
-    """Without `beats` a machine is looked at as rarely as ever: where frames are counted, one more would be the wrong one. `impatient` is
-    one to clients whose body does not go on: for a test of just that, since on a busy box an honest one may not go on either."""
+def arm(*, beats: bool = True, impatient: bool = False, still: bool = False) -> None:
+    """Without `beats` a machine is looked at as rarely as ever; `still`: not at all, where frames are counted and one more would be the wrong one.
+    `impatient` is one to clients whose body does not go on: for a test of just that, since on a busy box an honest one may not go on either."""
     from daemon.api.request import body  # noqa: PLC0415
     from daemon.app import reload, runtime, serve  # noqa: PLC0415
     from daemon.machines.line import HEARTBEAT_SECONDS, RETRY_SECONDS  # noqa: PLC0415
 
-    heartbeat = HEARTBEAT_SECONDS / FACTOR if beats else HEARTBEAT_SECONDS
+    heartbeat = NEVER if still else HEARTBEAT_SECONDS / FACTOR if beats else HEARTBEAT_SECONDS
     runtime.LineSettings = partial(runtime.LineSettings, retry=RETRY_SECONDS / FACTOR, heartbeat=heartbeat)
     reload.FINISH_EVERY /= FACTOR
     serve.STOP_GRACE /= FACTOR

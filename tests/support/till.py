@@ -14,7 +14,6 @@ from support.shop import Machine, Shop
 
 PROBLEM_MEMBERS = {"type", "title", "status", "detail", "code", "error", "request_id"}
 LEAKS = re.compile(r"Traceback|\.py\b|ak_(?:live|test)_|/(?:tmp|dev|work|home|etc|var)/")
-TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?Z")
 
 ROWS = ("certification", "closure", "idempotency", "outbox")
 

@@ -19,9 +19,8 @@ from support.ledgers.ledger import Till, opened
 from support.line.states import chatty_line, locked_line, silent_line
 from support.shop import Machine, Shop, invoice, wait_for
 
-from daemon.doctor.examine import examine
+from daemon.cli.commands.doctor import examine
 from daemon.doctor.wording import NAMES
-from daemon.store.tables.keys import create_key
 
 OTHER = "EL02000016-1"
 UNPRIVILEGED_UID = 65534
@@ -181,16 +180,6 @@ async def test_a_line_without_its_machine(impatient: Command, tmp_path: Path) ->
         assert "something else than a fiscal machine" in (await doctor(mcfd))["machine"]["found"]
 
 
-async def test_another_machine(mcfd: Command, tmp_path: Path) -> None:
-    """A cable in the wrong machine."""
-    machine = Machine(tmp_path, OTHER).start()
-    try:
-        (tmp_path / f"machine-{NIM}").symlink_to(machine.link)
-        assert (await doctor(mcfd))["nim"]["found"] == f"the machine on this line is {OTHER}, not {NIM}"
-    finally:
-        machine.kill()
-
-
 async def test_a_ledger_that_waits_for_somebody(mcfd: Command) -> None:
     """No key, and a machine in attention: what was found, and the command that settles it."""
     async with opened(mcfd.ledger) as store:
@@ -215,13 +204,6 @@ async def test_a_damaged_ledger(mcfd: Command) -> None:
     mcfd.ledger.write_bytes(content)
     found = (await doctor(mcfd))["ledger"]
     assert (found["state"], "mcfd restore" in found["todo"]) == ("fail", True)
-
-
-async def test_a_box_that_was_never_copied(mcfd: Command) -> None:
-    """A key of 1970, and never a stick."""
-    async with opened(mcfd.ledger) as store:
-        await store.ledger.write(create_key, NIM, "live", "till", at=1)
-    assert (await doctor(mcfd))["backup"]["state"] == "warn"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")

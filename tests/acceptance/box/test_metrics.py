@@ -14,7 +14,7 @@ import httpx
 import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
-from support.shop import NIM, PLAIN, Shop, invoice, wait_for
+from support.shop import NIM, PLAIN, Shop, invoice
 from support.till import certified, fresh, problem
 from support.tools import need
 
@@ -111,14 +111,6 @@ def test_a_spoiled_line_shows(shop: Shop) -> None:
     series = scrape(shop)
     assert (value(series, "mcfd_line_retries_total", **LIVE) or 0) > 0
     assert (value(series, "mcfd_line_garbage_total", **LIVE) or 0) > 0
-
-
-def test_a_machine_that_is_gone_shows(shop: Shop) -> None:
-    """Within a moment; and that it is back."""
-    shop.machines[0].order("unplug")
-    wait_for(lambda: value(scrape(shop), "mcfd_machine_connected", **LIVE) == 0, "the loss")
-    shop.machines[0].order("plug")
-    wait_for(lambda: value(scrape(shop), "mcfd_machine_connected", **LIVE) == 1, "the return")
 
 
 def test_no_secret_is_in_it(shop: Shop) -> None:

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from support.cli.command import CONFIG, Command
 from support.processor import within
-from support.shop import NIM, PLAIN, Shop, invoice
+from support.shop import NIM, Shop, invoice
 from support.till import fresh
 
 from common.front_config import error_files, program
@@ -90,25 +90,6 @@ def test_guessed_keys(shop: Shop) -> None:
         peer.sendall(f"{HEAD}{authorization(shop)}Content-Length: {len(body)}\r\n\r\n{body}".encode())
         assert answer(peer).startswith("HTTP/1.1 200 ")
     assert shop.certify(invoice(fresh())).status_code == httpx.codes.OK
-
-
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.20"])  # noqa: S104  to be refused
-def test_the_network_in_clear_has_to_be_meant(tmp_path: Path, host: str) -> None:
-    """Beyond loopback without TLS: the start is refused, with what to do, before a port or the ledger is opened."""
-    mcfd = Command(tmp_path, f'[server]\nhost = "{host}"\n{CONFIG}')
-    refused = mcfd.refused(2, "run")
-    assert refused.startswith(f"{mcfd.config}: server.host: ")
-    for way in ('tls = "internal"', "tls_cert", "allow_plain_lan = true"):
-        assert way in refused
-    assert not mcfd.ledger.exists()
-    mcfd.config.write_text(mcfd.config.read_text().replace("[server]", "[server]\nallow_plain_lan = true"))
-    mcfd.ok("config", "check")
-
-
-def test_the_network_in_clear_when_it_is_meant(shop: Shop) -> None:
-    """`allow_plain_lan`: served on every address of the box."""
-    ready = httpx.get(f"http://127.0.0.9:{shop.port}/health/ready", timeout=60, verify=PLAIN)
-    assert ready.status_code == httpx.codes.OK
 
 
 def authorization(shop: Shop) -> str:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import pytest
 from support.cli.command import NIM, Command
 from support.line.ready import ready
-from support.line.states import chatty_line, locked_line, raw_terminal, silent_line
+from support.line.states import chatty_line, raw_terminal, silent_line
 from support.shop import IFU, Machine, Shop, invoice
 
 from bridge.recording.recording import Recorder, read
@@ -128,19 +128,6 @@ async def test_what_is_no_machine_is_named(tmp_path, monkeypatch, place, expecte
         async with connect.connect(str(port), Recorder(lambda _: None), 115_200):
             pass
     assert expected in str(none.value)
-
-
-def test_a_port_that_another_program_holds_is_left_alone(tmp_path, machine):
-    """Its name and number are told; so is a port that is not there. Exit code 3."""
-    machine.start()
-    command = Command(tmp_path)
-    with locked_line(machine.link) as pid:
-        done = command.run("machine", "probe", str(machine.link))
-        assert (done.returncode, done.stdout) == (3, "")
-        assert f"sleep ({pid})" in done.stderr
-    gone = command.run("machine", "probe", str(tmp_path / "nothing"))
-    assert gone.returncode == 3
-    assert "no such device" in gone.stderr
 
 
 def test_for_scripts(tmp_path, machine):

@@ -160,19 +160,6 @@ def test_no_machine_at_all(box: Box, tmp_path: Path) -> None:
     assert not box.ledger.exists()
 
 
-@pytest.mark.parametrize("mode", ["active", "not activated", "blocked", "deactivated"])
-def test_a_machine_in_each_state(box: Box, machine: Machine, mode: str) -> None:
-    """Setup only reads, and a machine answers in every state: it is found, and nothing on it has changed."""
-    machine.order("mode", mode=mode)
-    before = machine.order("snapshot")["state"]
-    done = box.setup(machine.link)
-    assert done.returncode == 0, done.stderr
-    for each in (NIM, IFU, "MAISON FASO", "TC 0  FVC 0  FRC 0", "CLOCK"):
-        assert each in done.stdout
-    after = machine.order("snapshot")
-    assert (after["stage"], after["state"]["tc"], after["log"]) == ("idle", before["tc"], [])
-
-
 def test_a_clock_that_is_off_is_told(box: Box, machine: Machine) -> None:
     """More than two minutes between box and machine."""
     machine.order("clock", offset=7200)

@@ -6,8 +6,6 @@ import json
 from typing import Any
 
 import httpx
-import pytest
-from support.browser import create_users, session_of
 from support.shop import NIM, Shop, invoice
 
 BODY = {"kind": "deposit", "amount": 20_000, "reason": "Fond de caisse"}
@@ -66,44 +64,3 @@ def test_cash_stands_in_x_z_and_a_and_never_at_the_machine(own_shop: Shop) -> No
     ticket = own_shop.get("reports/z/1/ticket", lang="fr").text.replace("\N{NO-BREAK SPACE}", " ")
     assert "Attendu en caisse" in ticket
     own_shop.verify()
-
-
-def test_cash_that_makes_no_sense_is_refused_by_field(shop: Shop) -> None:
-    """Each fault at its field; a field that nobody knows is told, or refused where the till asked for that."""
-    answer = move(shop, {"kind": "loan", "amount": 1.5})
-    assert {error["field"] for error in answer.json()["errors"]} == {"kind", "amount", "reason"}
-    assert move(shop, {**BODY, "amount": 0}).status_code == 422
-    warned = move(shop, {**BODY, "operator_id": "2"}).json()["warnings"]
-    assert [(each["code"], each["field"]) for each in warned] == [("UNKNOWN_FIELD", "operator_id")]
-    assert move(shop, {**BODY, "raison": "x"}, **{"Mcfd-Strict": "true"}).status_code == 422
-
-
-def test_a_key_moves_cash_sixty_times_an_hour(own_shop: Shop) -> None:
-    """One that is stolen fills no disk: the sixty-first is 429 with Retry-After; a repeat of one that was noted is its answer, and
-    another key, and a person at the page, have sixty of their own. Sales go on."""
-    codes = [move(own_shop, {**BODY, "amount": at + 1}, key=f"k{at}").status_code for at in range(60)]
-    assert codes == [201] * 60
-    refused = move(own_shop, BODY, key="too many")
-    assert (refused.status_code, refused.json()["code"]) == (429, "TOO_MANY_REQUESTS")
-    assert 3000 < int(refused.headers["Retry-After"]) <= 3600
-    again = move(own_shop, {**BODY, "amount": 1}, key="k0")
-    assert (again.status_code, again.headers["Idempotency-Replayed"]) == (201, "true")
-    assert own_shop.get("cash").json()["count"] == 60
-    assert own_shop.certify(invoice("C-9")).status_code == 200
-    test = own_shop.http.post(f"/v1/mcf/{NIM}/cash", json=BODY, headers=own_shop.headers("test"))
-    assert test.status_code == 201
-
-
-@pytest.mark.long
-def test_a_person_moves_cash_sixty_times_an_hour(own_shop: Shop) -> None:
-    """At the page: the screen says why, and what was typed stays in it."""
-    create_users(own_shop, ["seller"])
-    cookie = "; ".join(f"{name}={value}" for name, value in session_of(own_shop, "seller").items())
-    headers = {"Cookie": cookie, "Origin": f"http://127.0.0.1:{own_shop.port}"}
-    form = {"kind": "deposit", "amount": "500", "reason": "Fond de caisse"}
-    codes = [own_shop.http.post("/ui/cash", data=form, headers=headers).status_code for _ in range(61)]
-    assert codes == [303] * 60 + [429]
-    page = own_shop.http.post("/ui/cash", data=form, headers=headers)
-    assert "réessayez plus tard" in page.text
-    assert 'value="500"' in page.text
-    assert move(own_shop, BODY).status_code == 201

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from support.processor import within
-from support.shop import NIM, Shop, invoice, wait_for
+from support.shop import NIM, Shop, invoice
 from support.sse import Screen
-from support.till import certified, fresh, invalid
+from support.till import certified, fresh
 
 
 @pytest.fixture
@@ -38,21 +38,6 @@ def test_a_certification_is_told_at_once(shop: Shop) -> None:
     assert closed.data == report
 
 
-def test_each_key_hears_its_own_book(shop: Shop) -> None:
-    """Sandbox and live never meet, in events either."""
-    with Screen(shop) as live, Screen(shop, "test") as test:
-        certified(shop.certify(invoice(fresh()), mode="test"))
-        shop.close_period(mode="test")
-        certified(shop.certify(invoice(fresh())))
-        (of_test,) = test.wait_for("cert.issued")
-        test.wait_for("closure.created")
-        (of_live,) = live.wait_for("cert.issued")
-    assert of_test.data["codeSecef"].startswith("TESTFACT")
-    assert not of_live.data["codeSecef"].startswith("TESTFACT")
-    assert test.types == ["cert.issued", "closure.created"]
-    assert live.types == ["cert.issued"]
-
-
 def test_nothing_is_missed_in_between(shop: Shop) -> None:
     """A screen that comes back with the last id it saw hears everything since, each once, in order, and then goes on."""
     with Screen(shop) as screen:
@@ -66,22 +51,6 @@ def test_nothing_is_missed_in_between(shop: Shop) -> None:
     assert [event.data["codeSecef"] for event in events] == [receipt["codeSecef"] for receipt in missed]
     assert first["codeSecef"] not in {event.data["codeSecef"] for event in events}
     assert [event.id for event in events] == sorted({event.id for event in events})
-
-
-@pytest.mark.parametrize("last", ["x", "1-2-3"])
-def test_a_last_event_that_is_none(shop: Shop, last: str) -> None:
-    """422 that names the header."""
-    answer = shop.http.get(f"/v1/mcf/{NIM}/events", headers={**shop.headers(), "Last-Event-ID": last.encode("latin-1")})
-    assert list(invalid(answer)) == ["Last-Event-ID"]
-
-
-def test_the_headers_of_a_stream(shop: Shop) -> None:
-    """Nobody on the way may keep it or hold it back."""
-    with shop.http.stream("GET", f"/v1/mcf/{NIM}/events", headers=shop.headers()) as answer:
-        assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
-        assert answer.headers["cache-control"] == "no-store"
-        assert answer.headers["x-accel-buffering"] == "no"
-        assert next(answer.iter_lines()).startswith("retry: ")
 
 
 def test_a_machine_that_goes_and_comes_is_told(own_shop: Shop) -> None:
@@ -103,23 +72,6 @@ def test_a_machine_that_goes_and_comes_is_told(own_shop: Shop) -> None:
         (attention,) = screen.wait_for("mcf.attention")
     assert attention.data["found"]
     assert screen.types[0] == "mcf.connected"  # the one that was missed
-
-
-def test_the_stop_ends_streams_properly(own_shop: Shop) -> None:
-    """At once, with the end that a client can tell from a cut; what the screen did not hear it hears after the restart."""
-    own_shop.start()
-    with Screen(own_shop) as screen:
-        certified(own_shop.certify(invoice(fresh())))
-        last = screen.wait_for("cert.issued")[-1].id
-        with within(5, *own_shop.pids):
-            assert own_shop.stop_daemon() == 0
-            wait_for(lambda: screen.ended, "the end of the stream")
-        assert screen.ended == "properly"
-    own_shop.start_daemon()
-    with Screen(own_shop, last=last) as screen:
-        receipt = certified(own_shop.certify(invoice(fresh())))
-        assert screen.wait_for("cert.issued")[-1].data == receipt
-        assert screen.wait_for("mcf.connected")
 
 
 def test_the_tax_server_s_silence_is_told_once_a_day(own_shop: Shop) -> None:

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from support.shop import NIM, Machine, Shop, wait_for
+from support.shop import NIM, Machine, Shop
 from support.tools import need
 
 from daemon.api.access.rehearsal import CASES
@@ -67,30 +67,6 @@ def test_a_whole_till(shop: Shop, language: str) -> None:
     assert re.fullmatch(r"credited [A-Z0-9]{24}", credited)
     assert re.fullmatch(r"closed Z \d+ 30000", closed)
     assert [entry["number"] for entry in shop.machines[0].certified(before)] == [number, f"{number}-A"]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("language", TILLS)
-def test_a_till_outlives_its_machine(tmp_path: Path, language: str) -> None:
-    """With the cable out at the first try, the till sends the same again until the machine is back: certified once."""
-    with Shop(tmp_path) as shop:
-        shop.start()
-        shop.machines[0].kill()
-        wait_for(lambda: shop.http.get("/health/ready").status_code == 503, "the machine's loss")
-        with till(shop, language, "T-1") as process:
-            try:
-                wait_for(
-                    lambda: [
-                        one for one in shop.events("request.answered") if "certify" in str(one) and "503" in str(one)
-                    ],
-                    "a try",
-                )
-                shop.machines[0].start()
-                _, errors = process.communicate(timeout=120)
-            finally:
-                process.kill()
-        assert process.returncode == 0, errors
-        assert [entry["number"] for entry in shop.machines[0].certified()] == ["T-1", "T-1-A"]
 
 
 @pytest.mark.long

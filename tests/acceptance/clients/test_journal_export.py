@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import socket
-import sqlite3
 import threading
 import time
 from collections.abc import Iterator
@@ -99,30 +97,6 @@ def sell(shop: Shop, name: str, number: int) -> float:
     with measured(*shop.pids) as spent:
         certified(shop.certify(invoice(f"{name}-{number}", 1500, 600)))
     return spent.seconds
-
-
-def on_the_line(shop: Shop, name: str) -> float:
-    """Seconds: the quickest of the sales of that name."""
-    with contextlib.closing(sqlite3.connect(shop.ledger)) as ledger:
-        (found,) = ledger.execute(
-            "SELECT min(line_ms) FROM certification WHERE number LIKE ?", (f"{name}-%",)
-        ).fetchone()
-    return float(found) / 1000
-
-
-def test_tills_go_first(year: Shop) -> None:
-    """While a file is being made, a sale takes as long as before: less than half as long again, at the median."""
-    quiet = sorted(sell(year, "quiet", number) for number in range(30))
-    export = Export(year, "jsonl", again=True)
-    export.start()
-    began = wait_for(lambda: export.lines, "the file's beginning")
-    busy = sorted(sell(year, "busy", number) for number in range(20))
-    wait_for(lambda: export.lines > began, "more of it")
-    assert export.is_alive()
-    export.enough.set()
-    export.join()
-    # Of a sale on a busy box, more may be left out than it waited: never more than what the line alone takes.
-    assert busy[10] < 1.5 * max(quiet[15], on_the_line(year, "quiet")), (quiet, busy)
 
 
 def test_a_reader_that_stops_holds_nothing_up(year: Shop) -> None:

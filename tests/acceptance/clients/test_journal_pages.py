@@ -89,22 +89,6 @@ def test_a_query_that_cannot_be_read(shop: Shop, query: dict[str, Any], field: s
     assert list(invalid(shop.get("certifications", **query))) == [field]
 
 
-@pytest.mark.parametrize(
-    ("options", "kind"),
-    [
-        ({"headers": {"accept": "text/html, text/csv;q=0.9"}}, "text/csv; charset=utf-8"),
-        ({"headers": {"accept": "application/x-ndjson"}}, "application/x-ndjson"),
-        ({"headers": {"accept": "image/png"}}, "application/json"),
-        ({"headers": {"accept": "text/csv"}, "params": {"format": "jsonl"}}, "application/x-ndjson"),
-    ],
-)
-def test_the_form_is_asked_for(shop: Shop, options: dict[str, Any], kind: str) -> None:
-    """By `format`, or else by `Accept`; what is not there comes as JSON."""
-    options["headers"] = {**shop.headers(), **options["headers"]}
-    answer = shop.http.get(f"/v1/mcf/{NIM}/certifications", **options)
-    assert (answer.status_code, answer.headers["content-type"]) == (200, kind)
-
-
 def test_a_file_holds_the_whole_range(shop: Shop, receipts: list[dict[str, Any]]) -> None:
     """Oldest first, whatever the limit, in both forms the same entries; JSONL has each record as it is asked for alone, but for what may still be
     credited."""

@@ -6,7 +6,6 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
 from support.published import OPERATOR, Published, machine_record, sale
 from support.shop import IFU, NIM, Shop, wait_for
 from support.till import fresh
@@ -48,77 +47,6 @@ def test_a_receipt_has_everything_the_client_reads(shop: Shop, client: Published
     assert entry["opening"]["isf"] == "SFE-1"
 
 
-def test_every_payment_alias(shop: Shop, client: Published) -> None:
-    """cash, transfer, card, mobile, cheque, other arrive as E, V, C, M, B, A."""
-    aliases = ("cash", "transfer", "card", "mobile", "cheque", "other")
-    receipt = client("certify", **sale(600, payments=[{"method": alias, "amount": 100} for alias in aliases]))
-    assert [entry["method"] for entry in machine_record(shop, receipt)["payments"]] == list("EVCMBA")
-
-
-def test_comments(shop: Shop, client: Published) -> None:
-    """Plain strings, which the client sends without a label, take the next free letters; labelled ones keep theirs."""
-    receipt = client("certify", **sale(comments=["Merci", {"label": "A", "text": "Bonjour"}, "À bientôt"]))
-    comments = [(entry["label"], entry["text"]) for entry in machine_record(shop, receipt)["comments"]]
-    assert sorted(comments) == [("A", "Bonjour"), ("C", "Merci"), ("D", "À bientôt")]
-
-
-def test_specific_tax(shop: Shop, client: Published) -> None:
-    """One that holds is certified separately, one that does not is folded and told in `raw`."""
-    item = {"name": "Boisson", "tax_group": "B", "unit_price": 1050, "quantity": 2, "amount_ttc": 2218}
-    item |= {"specific_tax": 100, "specific_tax_rate": 50, "specific_tax_desc": "Taxe boisson"}
-    paid = [{"method": "cash", "amount": 2218}]
-    receipt = client("certify", **sale(items=[item], payments=paid))
-    line = machine_record(shop, receipt)["lines"][0]
-    assert (line["tax"], line["unit_tax"], line["tax_name"]) == (10_000, 5000, "Taxe boisson")
-    folded = client("certify", **sale(items=[{**item, "specific_tax": 99}], payments=paid))
-    assert (folded.total_ttc, folded.raw["specificTax"]) == (2218, 0)
-    assert [warning["code"] for warning in folded.raw["warnings"]] == ["SPECIFIC_TAX_FOLDED"]
-
-
-CUSTOMERS = [
-    {"type": "CC"},
-    {"type": "PP", "name": "Issa Ouédraogo", "phone": "70 00 00 00"},
-    {
-        "type": "PM",
-        "ifu": "00012345X",
-        "name": "Faso & Fils",
-        "address": "Rue 1, Ouaga",
-        "email": "a@b.bf",
-        "rccm": "BF-1",
-    },
-    {"clientType": "PC", "ifu": "00012346X", "name": "Zoé"},
-]
-
-
-@pytest.mark.parametrize("customer", CUSTOMERS, ids=["CC", "PP", "PM", "PC"])
-def test_customers(shop: Shop, client: Published, customer: dict[str, str]) -> None:
-    """With whatever the client passes on: address, phone, e-mail, trade register."""
-    entry = machine_record(shop, client("certify", **sale(customer=customer)))["customer"]
-    kind = customer.get("type") or customer["clientType"]
-    assert (entry["type"], entry["ifu"], entry["name"]) == (kind, customer.get("ifu", ""), customer.get("name", ""))
-    contact = entry["contact"] or [""] * 4
-    assert contact == [customer.get(name, "") for name in ("address", "phone", "email", "rccm")]
-
-
-def test_the_raw_names_too(shop: Shop, client: Published) -> None:
-    """A dict in the API's own words instead of the friendly ones."""
-    raw = {
-        "invoiceNumber": fresh(),
-        "invoiceType": "FT",
-        "priceMode": "TTC",
-        "operatorId": "9",
-        "operatorName": "Zoé",
-        "isf": "SFE-2",
-        "customer": {"clientType": "CC"},
-        "items": [{"name": "Acompte", "taxGroup": "A", "unitPrice": 500, "amountTtc": 500}],
-        "payments": [{"method": "B", "amount": 500}],
-        "psvbGroup": "B",
-    }
-    receipt = client("certify", invoice=raw)
-    assert (receipt.invoice_type, receipt.raw["psvb"]["amount"]) == ("FT", 5)
-    assert machine_record(shop, receipt)["opening"]["isf"] == "SFE-2"
-
-
 # -- credit notes -------------------------------------------------------------------------------------------------------
 
 
@@ -130,15 +58,6 @@ def test_a_credit_note_of_a_receipt(shop: Shop, client: Published) -> None:
     assert (credit.invoice_type, credit.total_ttc) == ("FA", 5000)
     assert (entry["opening"]["reference"], entry["opening"]["nature"]) == (f"{NIM}-{receipt.counters.fvc}", "COR")
     assert credit.counters.frc == entry["frc"]
-
-
-@pytest.mark.parametrize("nature", ["RAM", "RRR"])
-def test_the_natures(shop: Shop, client: Published, nature: str) -> None:
-    """Given with a reference, or with `RRR` for a rebate on nothing in particular."""
-    receipt = client("certify", **sale(100))
-    reference = "RRR" if nature == "RRR" else f"{NIM}-{receipt.counters.fvc}"
-    credit = client("credit_note", **sale(100), credit_note_nature=nature, credit_note_ref=reference, type="FA")
-    assert machine_record(shop, credit)["opening"]["nature"] == nature
 
 
 # -- the rest of it -----------------------------------------------------------------------------------------------------
@@ -158,12 +77,6 @@ def test_info(shop: Shop, client: Published) -> None:
     merchant = info.merchant
     assert all((merchant.commercial_name, merchant.address, merchant.city, merchant.zone, merchant.email))
     assert info.read_at.endswith("Z")
-
-
-def test_me(shop: Shop, client: Published) -> None:
-    """Whose key it is, and whether its machine answers."""
-    expected = {"id": "", "label": "till", "mode": "live", "nim": NIM, "connected": True}
-    assert {**client("me"), "id": ""} == {**expected, "role": "manager", "expiresAt": None}
 
 
 def test_cancel_pending(shop: Shop, client: Published) -> None:

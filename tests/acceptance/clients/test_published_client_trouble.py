@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from avepay.mcf import AvePay, AvePayError
 from support import hurried
 from support.published import Published, sale
 from support.shop import Machine, Shop, wait_for
-
-from daemon.core.keys import generate
 
 pytestmark = pytest.mark.long
 
@@ -29,12 +26,6 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 # -- errors -------------------------------------------------------------------------------------------------------------
 
 
-def test_errors_of_the_key(shop: Shop, client: Published) -> None:
-    """`UNAUTHENTICATED` for an unknown key, `NIM_NOT_IN_SCOPE` for another machine's."""
-    client.refused("UNAUTHENTICATED", 401, "me", key=generate("live"))
-    client.refused("NIM_NOT_IN_SCOPE", 403, "info", nim=OTHER)
-
-
 def test_errors_of_the_invoice(shop: Shop, client: Published) -> None:
     """`INVALID_REQUEST` with the field, `DUPLICATE_INVOICE` with the receipt, `MACHINE_REFUSED` with the machine's words."""
     error = client.refused("INVALID_REQUEST", 422, "certify", **sale(payments=[{"method": "cash", "amount": 1}]))
@@ -47,36 +38,6 @@ def test_errors_of_the_invoice(shop: Shop, client: Published) -> None:
     error = client.refused("MACHINE_REFUSED", 422, "certify", **sale())
     shop.machines[0].order("mode", mode="active")
     assert "blocked" in error.message.lower()
-
-
-def test_a_machine_that_makes_no_sense(shop: Shop, client: Published) -> None:
-    """`BRIDGE_ERROR`; the client tries again by itself, so it takes three of them to see it."""
-    shop.machines[0].order("faults", spec="nonsense@33h#1,nonsense@33h#2,nonsense@33h#3")
-    client.refused("BRIDGE_ERROR", 502, "certify", **sale())
-    shop.machines[0].order("faults", spec="")
-    client("certify", **sale())
-
-
-def test_offline(shop: Shop, client: Published) -> None:
-    """`is_bridge_offline` while the cable is out, and a success once it is back."""
-    machine, body = shop.machines[0], sale()
-    machine.order("unplug")
-    wait_for(lambda: not client("me")["connected"])
-    for method, arguments in (("certify", body), ("info", {}), ("cancel_pending", {})):
-        client.refused("BRIDGE_OFFLINE", 503, method, retries=0, **arguments)
-    machine.order("plug")
-    wait_for(lambda: client("me")["connected"])
-    assert client("certify", **body).total_ttc == 15000
-
-
-def test_a_box_that_is_not_there(shop: Shop) -> None:
-    """`NETWORK_ERROR` is the client's own."""
-    with (
-        AvePay(shop.key(), base_url="http://127.0.0.1:1", max_retries=0) as client,
-        pytest.raises(AvePayError) as raised,
-    ):
-        client.me()
-    assert raised.value.code == "NETWORK_ERROR"
 
 
 # -- retries ------------------------------------------------------------------------------------------------------------

@@ -145,13 +145,6 @@ def test_late_with_prefer_is_certified_later(shop: Shop) -> None:
     assert outcome["receipt"]["codeSecef"].startswith("TESTFACT")
 
 
-def test_what_a_rehearsal_does_to_the_sandbox_leaves_live_tills_alone(shop: Shop) -> None:
-    """While the sandbox's machine is unplugged a live sale is certified, and the box is ready."""
-    assert rehearse(shop, "offline:1", "AWAY-1").status_code == 503
-    assert shop.certify(invoice("LIVE-AWAY-1")).status_code == 200
-    assert shop.is_ready()
-
-
 def test_z_is_rehearsed_too(shop: Shop) -> None:
     """Any POST with a test key: a Z without its machine closes nothing, and is closed by the retry."""
     headers = {**shop.headers("test", key="z-rehearsed"), "Mcfd-Test": "offline:1"}

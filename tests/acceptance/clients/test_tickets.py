@@ -13,7 +13,7 @@ from support.browser import chromium, create_users, session_of
 from support.paper.escpos import printed
 from support.paper.png import png
 from support.receivers.receipt_printer import FINE, NO_PAPER, ReceiptPrinter
-from support.shop import IFU, NIM, PLAIN, Shop, invoice
+from support.shop import NIM, PLAIN, Shop, invoice
 from support.sse import Screen
 from support.tools import need
 
@@ -52,29 +52,6 @@ def sold(shop: Shop, number: str) -> dict[str, str]:
     assert answer.status_code == 200, answer.text
     receipt: dict[str, str] = answer.json()
     return receipt
-
-
-def test_the_invoice_as_text(shop: Shop) -> None:
-    """The machine's trade name, what `[company]` adds, the certified amount in letters, and what proves the certification."""
-    receipt = sold(shop, "T-1")
-    answer = shop.get(f"certifications/{receipt['codeSecef']}/ticket", width=42)
-    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
-    text = answer.text.replace("\N{NO-BREAK SPACE}", " ")
-    for expected in (
-        shop.get("info").json()["merchant"]["commercialName"],
-        "Réf. cadastrale : 1234 056 0078",
-        "Régime fiscal : RNI",
-        f"IFU {IFU}",
-        "FACTURE DE VENTE",
-        "N° T-1",
-        "quinze mille francs",
-        "Espèces",
-        NIM,
-    ):
-        assert expected in text
-    assert receipt["codeSecef"] in text.replace("-", "")
-    assert "█▀▀▀▀▀█" in text  # the QR code, in blocks
-    assert max(map(len, text.splitlines())) <= 42
 
 
 def test_every_document_in_every_form(shop: Shop) -> None:

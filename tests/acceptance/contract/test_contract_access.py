@@ -27,36 +27,6 @@ def call(shop: Shop, method: str, path: str, **kwargs: object) -> httpx.Response
     return shop.http.request(method, f"/v1/mcf/{NIM}/{path}", **kwargs)
 
 
-ENDPOINTS = [
-    ("POST", "certify"),
-    ("POST", "credit-note"),
-    ("GET", "reports/x"),
-    ("POST", "reports/z"),
-    ("GET", "reports/a"),
-    ("GET", "reports"),
-    ("GET", "info"),
-    ("POST", "cancel-pending"),
-]
-
-
-@pytest.mark.parametrize(("method", "path"), ENDPOINTS)
-def test_every_request_carries_a_key(shop: Shop, method: str, path: str) -> None:
-    """Without `Authorization: Bearer`, 401 `UNAUTHENTICATED` with the challenge, on every endpoint, and nothing is done."""
-    with untouched(shop):
-        answer = shop.http.request(method, f"/v1/mcf/{NIM}/{path}", json=invoice(fresh()) if method == "POST" else None)
-    problem(answer, 401, "UNAUTHENTICATED")
-    assert answer.headers["www-authenticate"].startswith("Bearer")
-
-
-@pytest.mark.parametrize(("method", "path"), ENDPOINTS)
-def test_a_key_is_scoped_to_exactly_one_nim(shop: Shop, method: str, path: str) -> None:
-    """Decision 12: the NIM of the box's other machine gets 403, and nothing is done."""
-    with untouched(shop):
-        body = invoice(fresh()) if method == "POST" else None
-        answer = shop.http.request(method, f"/v1/mcf/{OTHER}/{path}", json=body, headers=shop.headers())
-    assert problem(answer, 403, "NIM_NOT_IN_SCOPE")["detail"] == "this key is not for the NIM in the path"
-
-
 def test_404_for_a_path_that_is_not_there(shop: Shop) -> None:
     """`NOT_FOUND` as problem+json, with and without a key, and for another version: the version is the path's prefix."""
     for path in ("/", "/v1", "/v2/mcf/x/certify", f"/v1/mcf/{NIM}/reports/y", f"/v1/mcf/{NIM}", "/v1/mcf//certify"):
@@ -74,26 +44,6 @@ def test_413_for_more_than_a_mebibyte(shop: Shop) -> None:
     with untouched(shop):
         problem(call(shop, "POST", "certify", content=exact + b" ", headers=json_type), 413, "TOO_LARGE")
         problem(call(shop, "POST", "reports/z", content=exact + b" ", headers=json_type), 413, "TOO_LARGE")
-
-
-def test_415_for_a_body_that_does_not_say_that_it_is_json(shop: Shop) -> None:
-    """`UNSUPPORTED_MEDIA_TYPE`; nothing is guessed."""
-    with untouched(shop):
-        content = json.dumps(invoice(fresh())).encode()
-        problem(call(shop, "POST", "certify", content=content), 415, "UNSUPPORTED_MEDIA_TYPE")
-
-
-def test_422_in_the_words_of_the_machine(shop: Shop) -> None:
-    """`MACHINE_REFUSED` with the machine's own text; nothing certified, nothing left open on it, the number free."""
-    machine = shop.machines[0]
-    machine.order("mode", mode="blocked")
-    number = fresh()
-    before = machine.counters
-    body = problem(shop.certify(invoice(number)), 422, "MACHINE_REFUSED")
-    assert "blocked" in body["detail"].lower()
-    machine.order("mode", mode="active")
-    assert machine.counters == before
-    certified(shop.certify(invoice(number)))
 
 
 def test_502_when_the_machine_answers_nonsense(shop: Shop) -> None:

@@ -30,27 +30,6 @@ Z_FIELDS: Mapping[str, type] = {
     "created_at": str,
     "mcf_counters": dict,
 }
-A_FIELDS: Mapping[str, type] = {
-    "kind": str,
-    "nim": str,
-    "certs_count": int,
-    "total_ttc": int,
-    "by_group": list,
-    "closures": list,
-}
-SUMMARY_FIELDS: Mapping[str, type] = {
-    "z_number": int,
-    "period_start": str,
-    "period_end": str,
-    "total_ttc": int,
-    "certs_count": int,
-}
-RECORD_FIELDS: Mapping[str, type] = {
-    "id": str,
-    "kind": str,
-    **SUMMARY_FIELDS,
-    "mcf_counters_end": dict,
-}
 GROUP_FIELDS: Mapping[str, type] = {"group": str, "ht": int, "tva": int, "ttc": int}
 TYPE_FIELDS: Mapping[str, type] = {"invoice_type": str, "count": int, "total_ttc": int}
 COUNTERS = {"tc": int, "fvc": int, "frc": int}
@@ -135,36 +114,6 @@ def test_z_freezes_the_period_and_starts_an_empty_one(shop: Shop) -> None:
     empty = shop.get("reports/x").json()
     assert (empty["certs_count"], empty["total_ttc"], empty["by_group"], empty["by_type"]) == (0, 0, [], [])
     assert empty["period_start"] == z["period_end"]
-
-
-def test_a_aggregates_a_range_and_lists_its_closures(shop: Shop) -> None:
-    """Certifications of the range, closed or not, and a summary of each Z in it."""
-    shop.closed()
-    receipt = certified(shop.certify(mixed(fresh())))
-    z = shop.closed()
-    certified(shop.certify(invoice(fresh(), 2000)))
-    shop.x_with(1)
-    report = shop.get("reports/a", **{"from": receipt["certifiedAt"]}).json()
-    assert has(A_FIELDS, report)
-    assert (report["kind"], report["nim"], report["certs_count"], report["total_ttc"]) == ("A", NIM, 2, 3300)
-    assert [entry["group"] for entry in report["by_group"]] == ["A", "B"]
-    assert all(has(GROUP_FIELDS, entry) for entry in report["by_group"])
-    assert report["closures"] == [{name: z[name] for name in SUMMARY_FIELDS}]
-
-
-def test_the_history_lists_the_stored_closures(shop: Shop) -> None:
-    """`nim`, `count` and the closures as they were stored, so that a client can import them again."""
-    z = shop.closed()
-    answer = shop.get("reports")
-    assert answer.status_code == 200
-    history = answer.json()
-    assert (history["nim"], history["count"]) == (NIM, len(history["reports"]))
-    record = history["reports"][-1]
-    assert has(RECORD_FIELDS, record)
-    assert has(COUNTERS, record["mcf_counters_end"])
-    assert {name: record[name] for name in SUMMARY_FIELDS} == {name: z[name] for name in SUMMARY_FIELDS}
-    assert (record["id"], record["kind"]) == (z["report_id"], "Z")
-    assert record["mcf_counters_end"] == z["mcf_counters"]
 
 
 def test_the_service_keeps_each_closure_and_what_it_keeps_is_sound(shop: Shop) -> None:

@@ -1,7 +1,6 @@
 """Credit notes over HTTP: the ledger knows what may still be credited, and the tax server may take its time."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -40,16 +39,6 @@ def test_credits_never_exceed_their_original(own_shop: Shop) -> None:
     assert own_shop.certify(credit("C-4", reference, 1), path="credit-note").status_code == 409
 
 
-@pytest.mark.parametrize("reference", ["BF12345678-1-77", "RRR"])
-def test_an_original_of_elsewhere_passes(shop: Shop, reference: str) -> None:
-    """A reference to another machine passes with a warning, and a rebate over many invoices (RRR) without one."""
-    nature = "RRR" if reference == "RRR" else "COR"
-    body = credit(f"E-{reference}", reference, 700, creditNoteNature=nature)
-    receipt = shop.certify(body, path="credit-note").json()
-    warnings = [warning["code"] for warning in receipt["warnings"]]
-    assert warnings == ([] if reference == "RRR" else ["ORIGINAL_NOT_CHECKED"])
-
-
 @pytest.mark.parametrize("style", ["pending", "silent", "syn"])
 def test_a_slow_tax_server_is_waited_for(shop: Shop, style: str) -> None:
     """`P:` answers, plain silence and SYN while the tax server checks a credit note end in one certification."""
@@ -71,28 +60,6 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     machines = Machine(folder, NIM, IFU), Machine(folder, LOCAL, IFU, "--fvc-local")
     with Shop(folder, machines=machines) as shop:
         yield shop.start()
-
-
-def test_of_two_machines_not_both_credit_the_last_that_fits(pair: Shop) -> None:
-    """Eight credit notes of the whole sale at the same moment, four at each machine, while the tax server takes its time: one is certified, and the
-    others are refused, or told to come again while it has no outcome."""
-    reference = sold(pair, "T-1", 5000)
-    for machine in pair.machines:
-        machine.order("options", credit_style="pending", credit_check=0.4)
-    bodies = [(credit(f"T-c{at}", reference, 5000), (NIM, LOCAL)[at % 2]) for at in range(8)]
-
-    def ask(query: tuple[dict[str, Any], str]) -> int:
-        body, nim = query
-        while (answer := pair.certify(body, path="credit-note", nim=nim)).json().get("code") == "MACHINE_BUSY":
-            assert answer.headers["Retry-After"]
-        return answer.status_code
-
-    with ThreadPoolExecutor(8) as tills:
-        answers = list(tills.map(ask, bodies))
-    for machine in pair.machines:
-        machine.order("options", credit_check=0.0)
-    assert sorted(answers) == [200] + [409] * 7
-    pair.verify()
 
 
 def test_a_credit_note_names_its_original_by_number(own_shop: Shop) -> None:

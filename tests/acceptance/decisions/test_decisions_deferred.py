@@ -158,15 +158,6 @@ def test_a_machine_out_of_order_defers_where_the_shop_wants_it(tmp_path: Path) -
         assert settled(shop, key)["deferred"]["reason"] == "line_lost"
 
 
-def test_sandbox_and_live_wait_apart(dead: Shop) -> None:
-    """The sandbox certifies its own at once, whatever the live machine does; the numbers are two."""
-    key, number = fresh(), fresh()
-    taken(defer(dead, invoice(number), key=key))
-    taken(defer(dead, invoice(number), key=key, mode="test"))
-    assert settled(dead, key, mode="test")["codeSecef"].startswith("TESTFACT")
-    assert request_state(dead, key)["status"] == "waiting"
-
-
 def test_what_the_machine_refuses_is_refused(own_shop: Shop) -> None:
     """A blocked machine refuses everything, and no sale is given up for it; one that it refuses while it certifies others is refused for good."""
     shop, keys = own_shop, [fresh() for _ in range(3)]
@@ -197,26 +188,6 @@ def test_one_that_the_machine_does_not_take(tmp_path: Path) -> None:
         problem(shop.http.get(ticket, headers=shop.headers()), 404, "NOT_FOUND")
         certified(shop.certify(invoice(number)))
         shop.verify()
-
-
-def test_one_that_the_machine_computes_otherwise_stops_no_other(own_shop: Shop) -> None:
-    """The rate of a group was changed while it waited: it is refused, once, and what is behind it is certified."""
-    shop, machine, key, next_key = own_shop, own_shop.machines[0], fresh(), fresh()
-    machine.kill()
-    wait_for(lambda: not shop.is_ready(), "the machine's death")
-    taken(defer(shop, invoice(key), key=key))
-    exempt = {"name": "Article", "taxGroup": "A", "unitPrice": 500, "quantity": 1}
-    body = invoice(next_key, items=[exempt], payments=[{"method": "E", "amount": 500}])
-    taken(defer(shop, body, key=next_key))
-    shop.kill_daemon()
-    machine.start()
-    machine.order("options", rates={"B": 2000})
-    shop.start_daemon()
-    settled(shop, next_key)
-    wait_for(lambda: request_state(shop, key)["status"] == "refused", "its refusal")
-    assert [ended["outcome"] for ended in shop.events("certification.ended")] == ["refused", "certified"]
-    assert len(events(shop, "cert.refused")) == 1
-    shop.verify()
 
 
 def events(shop: Shop, kind: str) -> list[int]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import httpx
 import pytest
 from support.shop import NIM, Machine, Shop, invoice, wait_for
-from support.till import certified, fresh, invalid, problem
+from support.till import certified, fresh, problem
 
 from daemon.operations import CreateKey
 
@@ -24,12 +22,6 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
         yield shop.start()
 
 
-def create(shop: Shop, *options: str, nim: str = NIM) -> str:
-    done = shop.mcfd("keys", "create", "--nim", nim, *options, check=True)
-    assert re.fullmatch(r"\S+\n", done.stdout), "the key alone on stdout"
-    return done.stdout.strip()
-
-
 def another(shop: Shop) -> str:
     """A live key, without the command line."""
     return shop.change(CreateKey(NIM, "live", "till"))
@@ -37,11 +29,6 @@ def another(shop: Shop) -> str:
 
 def me(shop: Shop, key: str) -> httpx.Response:
     return shop.http.get("/v1/me", headers={"Authorization": f"Bearer {key}"})
-
-
-def listed(shop: Shop, *options: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(shop.mcfd("keys", "list", "--json", *options, check=True).stdout)
-    return found
 
 
 def revoke(shop: Shop, key: str) -> None:
@@ -59,20 +46,6 @@ def test_decision_22_a_screen_whose_key_is_revoked_hears_nothing_more(shop: Shop
         revoke(shop, key)
         certified(shop.certify(invoice(fresh())))
         assert not [line for line in lines if line.startswith("event:")]
-
-
-def test_decision_22_keys_made_and_revoked_beside_the_daemon_count_at_once(shop: Shop) -> None:
-    """A key works with the first request after `keys create`, and not with the first after `keys revoke`; others go on."""
-    key, other = create(shop), another(shop)
-    headers = {"Authorization": f"Bearer {key}"}
-    url = f"/v1/mcf/{NIM}/certify"
-    certified(shop.http.post(url, json=invoice(fresh()), headers=headers))
-    revoke(shop, key)
-    answer = shop.http.post(url, json=invoice(fresh()), headers=headers)
-    problem(answer, 401, "UNAUTHENTICATED")
-    assert me(shop, other).status_code == 200
-    assert not [found for found in listed(shop) if found["revoked_at"]]
-    assert [found for found in listed(shop, "--all") if found["revoked_at"]]
 
 
 # -- 23 -----------------------------------------------------------------------------------------------------------------
@@ -103,20 +76,6 @@ def test_decision_23_the_sandbox_stands_beside_the_live_machine(own_shop: Shop) 
     info = own_shop.get("info", mode="test").json()
     assert (info["mode"], info["counters"]) == ("test", {"tc": 1, "fvc": 1, "frc": 0})
     own_shop.verify()
-
-
-def test_decision_23_the_same_rules(shop: Shop) -> None:
-    """Validation, duplicates, idempotency, specific tax, credit notes: as live."""
-    body = invoice(fresh())
-    first = shop.certify(body, mode="test", key="sandbox-1")
-    assert shop.certify(body, mode="test", key="sandbox-1").content == first.content
-    problem(shop.certify(body, mode="test"), 409, "DUPLICATE_INVOICE")
-    assert "items" in invalid(shop.certify({**body, "items": []}, mode="test"))
-    reference = f"{NIM}-{certified(first)['fvc']}"
-    credit = invoice(fresh(), 15000, invoiceType="FA", creditNoteRef=reference)
-    assert certified(shop.certify(credit, mode="test", path="credit-note"))["frc"] == 1
-    again = {**credit, "invoiceNumber": fresh()}
-    problem(shop.certify(again, mode="test", path="credit-note"), 409, "CREDIT_EXCEEDS_ORIGINAL")
 
 
 def test_decision_23_it_never_touches_the_serial_line(shop: Shop) -> None:

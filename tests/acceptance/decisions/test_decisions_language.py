@@ -66,16 +66,6 @@ def test_every_error_is_told_in_french(shop: Shop, name: str) -> None:
     assert french["error"] == french["detail"] != english["detail"]
 
 
-def test_an_unread_machine_is_told_in_french(shop: Shop) -> None:
-    """The duplicate of a certified invoice: its number is in the sentence, and the certification is with it."""
-    body = invoice("L-9")
-    assert shop.certify(body).status_code == 200
-    headers = {**shop.headers(), "Accept-Language": "fr"}
-    problem = shop.http.post(f"{URL}/certify", json=body, headers=headers).json()
-    assert problem["detail"] == "le numéro de facture 'L-9' est déjà certifié"
-    assert problem["certification"]["invoiceNumber"] == "L-9"
-
-
 @pytest.mark.parametrize(
     ("header", "language"),
     [

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 from support.shop import NIM, Shop, invoice, wait_for
-from support.till import certified, fresh, invalid, problem
+from support.till import certified, fresh, problem
 
 
 def outages(shop: Shop, **query: str) -> list[dict[str, Any]]:
@@ -39,28 +39,6 @@ def out(own_shop: Shop) -> Shop:
     return own_shop
 
 
-def test_an_outage_from_a_refused_till_to_the_machine_s_return(out: Shop) -> None:
-    """One, open as long as the machine is dead, over a restart of the daemon; over when it certifies again."""
-    (first,) = outages(out)
-    assert (first["id"], first["nim"], first["to"], first["refused"]) == (1, NIM, None, True)
-    assert first["reason"] in ("line_lost", "no_answer")
-    assert first["sales"] == {"count": 0, "total": 0}
-    assert first["notified"] == []
-    refused(out)
-    out.stop_daemon()
-    out.start_daemon(ready=False)
-    (again,) = outages(out)
-    assert (again["id"], again["from"], again["to"]) == (1, first["from"], None)
-    out.machines[0].start()
-    wait_for(out.is_ready, "the machine's return")
-    (over,) = wait_for(lambda: (found := outages(out))[0]["to"] and found, "the end")
-    assert over["to"] > over["from"] == first["from"]
-    assert out.certify(invoice(fresh())).status_code == 200
-    assert [outage["id"] for outage in outages(out)] == [1]
-    assert outages(out, **{"from": "2020-01-01", "to": "2020-01-02"}) == []
-    assert outages(out, after="1") == []
-
-
 def test_a_sale_of_a_till_that_does_not_wait_begins_the_outage(own_shop: Shop) -> None:
     """No till is ever refused where all of them ask with Prefer: respond-async: the first sale that cannot be certified is in the outage."""
     own_shop.machines[0].kill()
@@ -90,27 +68,6 @@ def test_a_machine_that_refuses_all_is_out_of_order(own_shop: Shop) -> None:
     certified(own_shop.certify(invoice(fresh())))
     (outage,) = outages(own_shop)
     assert outage["to"] is not None
-
-
-def test_who_was_notified_is_noted_once(out: Shop) -> None:
-    """With its time or that of now; the same again, with or without a key, is the same; a fault names its field."""
-    first = notify(out, 1, who="administration", reference="DGI-118", at="2026-01-02T08:30:00+00:00")
-    assert first.status_code == 201, first.text
-    notice = {"who": "administration", "reference": "DGI-118", "at": "2026-01-02T08:30:00.000Z"}
-    assert first.json()["notified"] == [notice]
-    assert notify(out, 1, who="administration", reference="DGI-118").json()["notified"] == [notice]
-    key = fresh()
-    second = notify(out, 1, key=key, who="distributor", reference="Awa, by telephone")
-    assert second.status_code == 201
-    assert [each["who"] for each in second.json()["notified"]] == ["administration", "distributor"]
-    again = notify(out, 1, key=key, who="distributor", reference="Awa, by telephone")
-    assert again.headers["idempotency-replayed"] == "true"
-    assert again.json() == second.json()
-    problem(notify(out, 1, key=key, who="distributor", reference="other"), 409, "IDEMPOTENCY_KEY_REUSED")
-    problem(notify(out, 2, who="distributor", reference="x"), 404, "NOT_FOUND")
-    assert [*invalid(notify(out, 1, who="neighbour", reference=" ", at="tomorrow"))] == ["who", "reference", "at"]
-    assert [*invalid(notify(out, 1, who="distributor", reference="x", at="2199-01-01T00:00:00Z"))] == ["at"]
-    assert outages(out) == [second.json()]
 
 
 def test_a_declaration_is_ready_to_be_signed(out: Shop) -> None:

@@ -42,16 +42,6 @@ def enters_in(shop: Shop) -> tuple[list[int], float]:
     return old, spent.seconds
 
 
-def test_decision_14_z_brings_in_what_the_tick_has_not(shop: Shop) -> None:
-    """A Z right after a certification has it, and the totals after it do not."""
-    shop.closed()
-    receipt = certified(shop.certify(invoice(fresh())))
-    z = shop.closed()
-    assert (z["certs_count"], z["total_ttc"], z["fvc_end"]) == (1, 15000, receipt["fvc"])
-    assert shop.get("reports/x").json()["certs_count"] == 0
-    assert shop.closed()["certs_count"] == 0
-
-
 def test_decision_14_each_certification_is_in_exactly_one_z(shop: Shop) -> None:
     """Three tills sell while the periods are closed: the Z partition the sales by their order on the machine, and at no Z does
     the machine know more than the Z has (nothing is certified while one is taken)."""

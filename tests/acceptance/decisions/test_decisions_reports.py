@@ -30,14 +30,6 @@ def ask(shop: Shop, path: str = "reports/a", **query: str) -> dict[str, Any]:
 # -- 15 ----------------------------------------------------------------------------------------------------------------
 
 
-def test_decision_15_an_empty_period_may_be_closed_and_takes_a_number(shop: Shop) -> None:
-    """201, with zero totals and the next number."""
-    first, second = shop.close_period(), shop.close_period()
-    assert (first.status_code, second.status_code) == (201, 201)
-    assert second.json()["z_number"] == first.json()["z_number"] + 1
-    assert (second.json()["certs_count"], second.json()["total_ttc"]) == (0, 0)
-
-
 # -- 18 -----------------------------------------------------------------------------------------------------------------
 
 
@@ -61,18 +53,6 @@ def test_decision_18_a_timestamp_is_an_instant(shop: Shop) -> None:
     assert unescaped.json()["from"] == millis(at)
 
 
-def test_decision_18_a_date_is_a_whole_day(shop: Shop) -> None:
-    """In Ouagadougou, which is UTC, `to` included; and a range of one day is that day."""
-    at = one(shop)
-    today, earlier = at.date(), at.date() - timedelta(days=2)
-    report = ask(shop, from_=f"{today}", to=f"{today}")
-    assert (report["from"], report["to"]) == (f"{today}T00:00:00.000Z", f"{today + timedelta(days=1)}T00:00:00.000Z")
-    assert report["certs_count"] > 0
-    assert ask(shop, from_=f"{earlier}", to=f"{earlier}")["certs_count"] == 0
-    mixed = ask(shop, from_=f"{earlier}", to=millis(at))
-    assert (mixed["from"], mixed["to"]) == (f"{earlier}T00:00:00.000Z", millis(at))
-
-
 def numbers(report: dict[str, Any]) -> list[int]:
     return [entry["z_number"] for entry in report.get("closures", report.get("reports"))]
 
@@ -93,17 +73,6 @@ def test_decision_18_a_parameter_twice_is_refused(shop: Shop) -> None:
 
 
 # -- 19, 20 -------------------------------------------------------------------------------------------------------------
-
-
-def test_decision_19_a_counts_by_time_and_lists_by_creation(shop: Shop) -> None:
-    """A sale before the range closed by a Z inside it is not counted, and its Z is listed."""
-    at = one(shop)
-    z = shop.close_period().json()
-    since = millis(at + timedelta(milliseconds=1))
-    report = ask(shop, from_=since)
-    assert (report["certs_count"], numbers(report)) == (0, [z["z_number"]])
-    report = ask(shop, from_=millis(at), to=z["created_at"])
-    assert (report["certs_count"], numbers(report)) == (1, [])
 
 
 def test_decision_20_the_history_is_paged_by_z_number(shop: Shop) -> None:

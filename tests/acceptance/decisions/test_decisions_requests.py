@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import sqlite3
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from typing import Any
 
 import pytest
@@ -87,13 +83,6 @@ def test_decision_3_what_is_refused(shop: Shop, case: str) -> None:
     assert field in faults, faults
 
 
-def test_decision_3_a_thousand_items_are_taken(shop: Shop) -> None:
-    """The bound itself is inside."""
-    items = [{"name": f"Article {at}", "taxGroup": "AB"[at % 2], "unitPrice": 100} for at in range(1000)]
-    receipt = certified(shop.certify(minimal(items=items, payments=[{"method": "E", "amount": 100_000}])))
-    assert (receipt["totalTtc"], len(on_machine(shop.machines[0], receipt)["lines"])) == (100_000, 1000)
-
-
 def test_decision_5_a_number_is_certified_once_per_nim(shop: Shop) -> None:
     """409 with the certification it had, for any other invoice of that number too; the sandbox has numbers of its own."""
     number = fresh()
@@ -113,19 +102,6 @@ def test_decision_5_five_tills_with_one_number(shop: Shop) -> None:
     rows = [problem(answer, 409, "DUPLICATE_INVOICE") for answer in answers if answer.status_code != 200]
     assert [body["certification"] for body in rows] == [receipt] * 4
     assert shop.machines[0].counters[1] == before[1] + 1
-
-
-def test_decision_5_an_attempt_that_failed_leaves_its_number_free(shop: Shop) -> None:
-    """Refused by the machine, or cut off before 38h: the same number is certified the next time."""
-    machine, number = shop.machines[0], fresh()
-    machine.order("mode", mode="deactivated")
-    problem(shop.certify(invoice(number)), 422, "MACHINE_REFUSED")
-    machine.order("mode", mode="active")
-    machine.order("fault", spec="unplug-before:0.2@33h#1")
-    assert "nothing was certified" in problem(shop.certify(invoice(number)), 503, "BRIDGE_OFFLINE")["detail"]
-    wait_for(lambda: shop.http.get("/health/ready").status_code == 200)
-    receipt = certified(shop.certify(invoice(number)))
-    assert [entry["number"] for entry in machine.certified(receipt["tc"] - 1)] == [number]
 
 
 def test_decision_6_the_same_key_and_body_get_the_first_answer(shop: Shop) -> None:
@@ -175,27 +151,6 @@ def test_decision_26_a_key_belongs_to_the_book_and_not_to_the_spelling_of_its_ni
         problem(other, 409, "IDEMPOTENCY_KEY_REUSED")
 
 
-@pytest.mark.parametrize("sent", ["EL02000015-1", "EL02000015"])
-def test_decision_26_what_version_0_1_0_stored_is_replayed(shop: Shop, sent: str) -> None:
-    """Its note of a request was made with the NIM in the path: whatever spelling the retry has, it gets the first answer."""
-    path, body = _posts()["certify"]
-    headers, raw = shop.headers(key=fresh()), json.dumps(body).encode()
-    headers["Content-Type"] = "application/json"
-    first = shop.http.post(f"/v1/mcf/{sent}/{path}", content=raw, headers=headers)
-    assert first.is_success, first.text
-    earlier = hashlib.sha256(b"\n".join((b"POST", f"/v1/mcf/{sent}/{path}".encode(), raw))).digest()[:16]
-    key_hash = hashlib.sha256(headers["Idempotency-Key"].encode()).digest()[:16]
-    with closing(sqlite3.connect(shop.ledger)) as ledger, ledger:
-        changed = ledger.execute("UPDATE idempotency SET fingerprint = ? WHERE key_hash = ?", (earlier, key_hash))
-        assert changed.rowcount == 1
-    with untouched(shop):
-        for nim in ("EL02000015-1", "EL02000015"):
-            again = shop.http.post(f"/v1/mcf/{nim}/{path}", content=raw, headers=headers)
-            assert (again.status_code, again.content) == (first.status_code, first.content)
-        other = shop.http.post(f"/v1/mcf/{sent}/{path}", content=raw + b" ", headers=headers)
-        problem(other, 409, "IDEMPOTENCY_KEY_REUSED")
-
-
 def test_decision_6_a_repeat_waits_for_the_first(shop: Shop) -> None:
     """While the first is still on the line, its twins wait and get its answer; one invoice is certified."""
     machine, body, key = shop.machines[0], invoice(fresh()), fresh()
@@ -212,47 +167,6 @@ def test_decision_6_a_repeat_waits_for_the_first(shop: Shop) -> None:
     assert contents == {first.result().content}
     certified(first.result())
     assert machine.counters == (before[0] + 1, before[1] + 1, before[2])
-
-
-def test_decision_6_a_failure_that_changed_nothing_is_not_kept(shop: Shop) -> None:
-    """Invalid, refused by the machine, or offline: the retry with the same key is tried for real."""
-    machine, key, body = shop.machines[0], fresh(), invoice(fresh())
-    invalid(shop.certify({**body, "items": []}, key=key))
-    machine.order("mode", mode="blocked")
-    problem(shop.certify(body, key=key), 422, "MACHINE_REFUSED")
-    machine.order("mode", mode="active")
-    answer = shop.certify(body, key=key)
-    certified(answer)
-    assert "idempotency-replayed" not in answer.headers
-
-
-def test_decision_6_a_key_is_kept_across_a_restart(shop: Shop) -> None:
-    """Seven days at least: a key of six days and 23 hours ago gets the first answer after a stop and a start."""
-    certify_key, close_key, body = fresh(), fresh(), invoice(fresh())
-    first, closed = shop.certify(body, key=certify_key), shop.close_period(key=close_key)
-    shop.stop_daemon()
-    age_keys(shop, 7 * 86_400_000 - 3_600_000)
-    shop.start_daemon()
-    with untouched(shop):
-        assert shop.certify(body, key=certify_key).content == first.content
-        assert shop.close_period(key=close_key).content == closed.content
-
-
-def age_keys(shop: Shop, by: int) -> None:
-    with closing(sqlite3.connect(shop.ledger)) as ledger, ledger:
-        ledger.execute("UPDATE idempotency SET at = at - ?", (by,))
-
-
-@pytest.mark.parametrize("own", ["till-1/0001", "x" * 128])
-def test_decision_7_the_request_id_is_echoed(shop: Shop, own: str) -> None:
-    """In the answer, in the problem's body, and in every log line of the request."""
-    headers = {**shop.headers(), "X-Request-ID": own}
-    answer = shop.http.post(f"/v1/mcf/{NIM}/certify", json=invoice(fresh()), headers=headers)
-    assert answer.headers["x-request-id"] == own
-    for event in ("request.answered", "certification.ended"):
-        assert wait_for(lambda event=event: [line for line in shop.events(event) if line["request_id"] == own])
-    refused = shop.http.get("/v1/me", headers={"X-Request-ID": own})
-    assert refused.json()["request_id"] == refused.headers["x-request-id"] == own
 
 
 def test_unknown_fields_are_told_or_refused(shop: Shop) -> None:

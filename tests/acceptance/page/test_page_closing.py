@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pypdf
 import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import expect
 from support.browser import (
     BOTH_VIEWS,
     FRENCH_PHONE,
@@ -18,7 +20,7 @@ from support.browser import (
     create_users,
     session_of,
 )
-from support.shop import Shop, invoice, wait_for
+from support.shop import NIM, Shop, invoice, wait_for
 
 from common.numbers import money
 from daemon.store.tables.audit import newest_entries
@@ -35,20 +37,6 @@ def open_period(shop: Shop) -> dict[str, Any]:
     """X, once it has everything that was certified since the last Z."""
     closed = sum(report["certs_count"] for report in shop.get("reports").json()["reports"])
     return shop.x_with(len(shop.machines[0].certified()) - closed)
-
-
-@pytest.mark.long
-@in_both_views
-def test_x_shows_the_open_period(person: People, shop: Shop, view: View) -> None:
-    """From today by one click, the figures of the API's X, and a page to print."""
-    count = open_period(shop)["certs_count"]
-    awa = person("reader", view)
-    awa.go("/ui/").get_by_test_id("open-x").click()
-    expect(awa.page.locator("h1")).to_have_text(view.say("X: the open period"))
-    expect(awa.page.locator(".figures strong").first).to_have_text(str(count))
-    with awa.context.expect_page() as opened:
-        awa.follow("Print")
-    expect(opened.value.locator("body")).to_contain_text("X")
 
 
 @in_both_views
@@ -175,33 +163,6 @@ def test_the_shops_name_stays_when_its_machine_is_away(tmp_path: Path) -> None:
         assert "<strong>MAISON FASO</strong>" in screen_text("/ui/")
 
 
-@in_both_views
-def test_an_answer_that_was_lost_makes_one_z(person: People, shop: Shop, view: View) -> None:
-    """The line to the browser breaks after the box has closed and before it could say so; reloaded, which sends the form once more, it
-    is the same Z, not a second one."""
-    before = zs(shop)
-    awa = person("manager", view)
-    awa.go("/ui/z")
-    awa.sees("confirm-z")
-
-    def lose(route: Route) -> None:
-        route.fetch(max_redirects=0)
-        route.abort()
-
-    awa.page.route(re.compile(r"/ui/z(\?.*)?$"), lose)
-    with awa.page.expect_event("requestfailed"):
-        awa.page.get_by_test_id("confirm-z").click(no_wait_after=True)
-    closed = zs(shop)
-    assert len(closed) == len(before) + 1
-    awa.page.unroute(re.compile(r"/ui/z(\?.*)?$"))
-    awa.page.wait_for_url("chrome-error://**")
-    awa.page.reload()
-    awa.sees("z-number")
-    assert zs(shop) == closed
-    assert awa.text("z-number") == str(closed[-1])
-    awa.complaints.clear()  # Chromium notes the answer that did not come
-
-
 @pytest.mark.long
 def test_a_years_journal_is_made_and_downloaded(person: People, shop: Shop) -> None:
     """In the background, as the French spreadsheet wants it; closures and totals come as files at once."""
@@ -227,3 +188,17 @@ def test_a_years_journal_is_made_and_downloaded(person: People, shop: Shop) -> N
     )
     rows = awa.context.request.get(f"{awa.base}/ui/files/closures/csv").text().splitlines()
     assert len(rows) == 1 + len(zs(shop))
+
+
+def test_a_declaration_says_what_it_is_not(person: People, shop: Shop) -> None:
+    """The VAT of a month that goes on, or of the test machine, is not taken for one to be handed in: the PDF says it as the screen does."""
+    awa = person("reader")
+
+    def declaration(**query: str) -> str:
+        content = awa.context.request.get(f"{awa.base}/ui/vat/pdf", params=query).body()
+        return pypdf.PdfReader(io.BytesIO(content)).pages[0].extract_text()
+
+    assert "Ce mois n'est pas terminé" in declaration()
+    assert "Ce mois" not in declaration(month="2025-01")
+    assert "SANS VALEUR FISCALE" in declaration(m=f"{NIM}:test")
+    assert "SANS VALEUR FISCALE" not in declaration()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.browser import PASSWORD, create_user, session_of
+from support.browser import PASSWORD, session_of
 from support.shop import PLAIN, Shop, invoice
 
 from daemon.api.service import PAGE_ROUTES
@@ -190,25 +190,6 @@ def test_a_seller_sees_the_cash_of_the_open_period_alone(client: httpx.Client, a
     assert "Amount: 1 000 F CFA · Movement: taken out · Reason: before the Z" in done
 
 
-def test_everybody_may_change_their_own_password(client: httpx.Client, shop: Shop) -> None:
-    """A seller too. What is typed wrong is named and changes nothing; then this browser goes on with a session of its own."""
-    create_user(shop, "awa", "seller")
-    log_in(client, "awa")
-    assert 'href="/ui/account' in client.get("/ui/").text
-    typed = {"current": PASSWORD, "password": "sorgho et mil", "again": "sorgho et mil"}
-    here = {"Origin": str(client.base_url).rstrip("/"), "Accept-Language": "en"}
-    for wrong, text in (
-        ({"password": "awa awa awa", "again": "awa awa awa"}, "Password: is too easy to guess"),
-        ({"again": "sorgho et mi"}, "New password, again: is not the same"),
-    ):
-        refused = client.post("/ui/account/password", data=typed | wrong, headers=here)
-        assert (refused.status_code, text in refused.text) == (422, True), wrong
-    before = client.cookies["mcfd_session"]
-    changed = client.post("/ui/account/password", data=typed, headers=here)
-    assert (changed.status_code, client.cookies["mcfd_session"] != before) == (303, True)
-    assert "Your password is changed." in client.get(changed.headers["location"], headers=here).text
-
-
 def test_a_seller_is_told_why_an_invoice_is_not_shown(client: httpx.Client, as_role: BecomeRole, shop: Shop) -> None:
     """One of the open period is; one that was closed since says so, with the menu of what a seller may see, as every refusal has it."""
     as_role("seller")
@@ -250,12 +231,6 @@ def test_a_key_ends_when_it_was_said_or_is_not_made(client: httpx.Client, as_rol
     found = ends()[len(before) :]
     assert [bool(end) for end in found] == [True, False]
     assert str(found[0]).startswith(("2099-12-31", "2100-01-01"))
-
-
-def test_the_cookie_is_only_for_this_page(client: httpx.Client) -> None:
-    """No script reads it, no other site sends it."""
-    cookie = log_in(client, "reader").headers["set-cookie"]
-    assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= {part.strip() for part in cookie.split(";")}
 
 
 def test_a_download_ends_with_its_session(client: httpx.Client, shop: Shop) -> None:

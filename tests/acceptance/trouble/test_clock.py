@@ -72,30 +72,3 @@ def test_a_box_that_wakes_up_in_1970_takes_the_machines_time(tmp_path: Path, nur
         assert box.drift < -20 * 365 * 24 * HOUR
         assert len(box.shop.events("clock.drift")) == 1
         assert box.shop.get("reports").json()["count"] == 1
-
-
-def test_a_clock_that_jumps_by_hours_moves_no_period(tmp_path: Path, nursery: Nursery) -> None:
-    """Forward and back, by more than an hour and by less: times never go back, and stay with the machine's within the hour."""
-    closures = []
-    with opened(tmp_path, nursery, 0.0) as box:
-        for at, off in enumerate((0.0, 5 * HOUR, -3 * HOUR, 0.5 * HOUR, -0.5 * HOUR, 0.0)):
-            box.jump(off)
-            box.sell(f"F-{at}")
-            closures.append(box.close())
-    times = [moment for closure in closures for moment in (closure["period_start"], closure["period_end"])]
-    assert times == sorted(times)
-    assert [closure["certs_count"] for closure in closures] == [1] * len(closures)
-    assert all(closure["period_end"] == closure["created_at"] for closure in closures)
-    assert all(abs(age(moment)) < HOUR + CLOSE for moment in times)
-    assert max(abs(age(moment)) for moment in times[:6]) < CLOSE
-
-
-def test_a_drift_of_more_than_two_minutes_is_logged_and_shown(tmp_path: Path, nursery: Nursery) -> None:
-    """The box's own clock still counts: it is less than an hour off."""
-    off = 180.0
-    with opened(tmp_path, nursery, off) as box:
-        (event,) = box.shop.events("clock.drift")
-        assert abs(event["seconds"] - off) <= 2
-        assert abs(box.drift - off) <= 2
-        box.sell("F-1")
-        assert abs(age(box.close()["created_at"]) + off) < CLOSE

@@ -33,34 +33,6 @@ def test_a_line_with_every_habit_of_lines(tmp_path: Path) -> None:
         shop.verify()
 
 
-WANTS = """
-[machine.habits]
-code_page = "cp1252"
-name_bytes = 24
-walk_in = "fields"
-close_total = "whole"
-"""
-
-
-def test_a_machine_is_talked_to_as_its_settings_say(tmp_path: Path) -> None:
-    """One that insists on C3h with fields, short names, CP1252 and 38h without decimals refuses what others take; with
-    `[machine.habits]` it certifies, and its names are read as they are written."""
-    insists = ("--full-customer", "--whole-close", "--name-most", "24", "--code-page", "cp1252")
-    with Shop(tmp_path, machines=(Machine(tmp_path, NIM, IFU, *insists),)).start() as shop:
-        sale = invoice("F-1", 15_000)
-        sale["items"][0]["name"] = "Café moulu Kénédougou, paquet de 500 g"
-        refused = shop.certify(sale)
-        assert (refused.status_code, refused.json()["code"]) == (422, "MACHINE_REFUSED")
-        shop.stop_daemon()
-        shop.more_config = WANTS
-        shop.start_daemon()
-        assert shop.certify(sale).status_code == 200
-        [certified] = shop.machines[0].certified()
-        assert certified["lines"][0]["name"] == "Café moulu Kénédougou"
-        assert "Kwamé" in shop.get("info").json()["merchant"]["zone"]
-        shop.verify()
-
-
 DECIMALS = """
 [machine.habits]
 line_decimals = 2

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 from support.processor import within
-from support.shop import NIM, Machine, Shop, invoice, wait_for
+from support.shop import NIM, Shop, invoice, wait_for
 
 from bridge.recording.recording import NOTE, Recording, read
-from daemon.recording.writer import listed, path_of, segments
+from daemon.recording.writer import listed, segments
 
 pytestmark = pytest.mark.long
 
@@ -43,37 +41,3 @@ def test_a_sale_is_recorded_and_survives_a_kill(tmp_path) -> None:
         assert found.about["nim"] == NIM
         assert [event.text for event in found.events if event.kind == NOTE].count("link begins") == 2
         assert listed(folder_of(shop)) == []
-
-
-def test_a_retry_has_a_file_that_the_log_names(tmp_path) -> None:
-    """The minute before it is in there too."""
-    with Shop(tmp_path, machines=(Machine(tmp_path, NIM, "00084440Y", "--faults", "drop-reply@38h#2"),)) as shop:
-        shop.start()
-        assert shop.certify(invoice("F-1")).status_code == 200
-        assert shop.certify(invoice("F-2")).status_code == 200
-        retry = wait_for(lambda: shop.events("line.retry"), "the retry")[-1]
-        path = path_of(folder_of(shop), retry["incident"])
-        wait_for(path.exists, "the incident's file")
-        shop.stop_daemon()
-        found = read(path.read_text())
-        assert any(b"F-1" in event.data for event in found.events)
-        assert any(event.text == "retry: silence" for event in found.events if event.kind == NOTE)
-
-
-@pytest.mark.parametrize("blocked", ["file", "no room"])
-def test_a_recording_that_cannot_be_written_stops_nobody(tmp_path, blocked) -> None:
-    """The folder cannot be made, or the disk is as full as it may be for the recorder: one line in the log, and sales go on."""
-    config = {}
-    if blocked == "file":
-        (tmp_path / "recordings").write_text("")
-    else:  # the ledger's reserve is still there, twice as much is not
-        free = shutil.disk_usage(tmp_path).free // 2**20
-        config = {"storage": {"reserve_mb": free * 2 // 3}}
-    with Shop(tmp_path, config=config) as shop:
-        shop.start()
-        assert shop.certify(invoice("F-1")).status_code == 200
-        assert wait_for(lambda: shop.events("recording.stopped"), "the recorder's end")
-        assert shop.certify(invoice("F-2")).status_code == 200
-        assert len(shop.events("recording.stopped")) == 1
-        shop.stop_daemon()
-        shop.verify()

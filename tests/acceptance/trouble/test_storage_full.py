@@ -1,8 +1,6 @@
 """A disk that is full, read-only, or takes nothing more: noticed before the machine is asked, and well again without a restart."""
 
-import os
 import resource
-import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.box.mounts import fill, read_only, small_disk
+from support.box.mounts import fill, small_disk
 from support.crash.lane import Lane
 from support.nursery import Nursery
 from support.processor import within
@@ -71,35 +69,8 @@ def test_a_full_disk_is_noticed_before_the_machine_is_asked(lane: Lane) -> None:
     well_again(lane, "F-2")
 
 
-def test_a_read_only_disk_is_noticed_before_the_machine_is_asked(lane: Lane) -> None:
-    """As after an error of the file system."""
-    assert lane.shop.certify(invoice("F-1")).status_code == 200
-    with read_only(lane.shop.ledger.parent):
-        noticed(lane)
-        with machine_is_idle(lane):
-            refused(lane.shop.certify(invoice("F-2"), key="F-2"))
-            refused(lane.shop.close_period())
-    well_again(lane, "F-2")
-
-
 def full_to_the_last_byte(lane: Lane) -> Callable[[], object]:
     return fill(lane.shop.ledger.parent).unlink
-
-
-def test_a_reload_on_a_full_disk_is_finished_once_there_is_room(lane: Lane) -> None:
-    """SIGHUP while the ledger takes nothing: what is new is in force at once, and what has to be written for it is written later, with nobody asking again."""
-    file = lane.shop.config_file
-    file.write_text(file.read_text() + '\n[logs]\nlevel = "debug"\n')
-    go_on = full_to_the_last_byte(lane)
-    before = len(lane.shop.events("reload.done"))
-    os.kill(lane.shop.pid, signal.SIGHUP)
-    wait_for(lambda: lane.shop.events("reload.put_off"), "a part that has to wait", patience=60)
-    wait_for(lambda: len(lane.shop.events("reload.done")) == before + 1, "what needs no disk", patience=60)
-    assert not lane.shop.events("reload.finished")
-    go_on()
-    wait_for(lambda: lane.shop.events("reload.finished"), "the rest of the reload", patience=60)
-    assert "configuration.changed" in lane.shop.mcfd("audit", "--json").stdout
-    well_again(lane, "F-1")
 
 
 def no_file_may_grow(lane: Lane) -> Callable[[], object]:

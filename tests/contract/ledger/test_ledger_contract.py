@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from support.ledgers.ledger import IFU, NIM, RATES, START, ZONE, Till, code_of, invoice, opened
+from support.ledgers.ledger import IFU, NIM, RATES, START, Till, code_of, invoice, opened
 
 from daemon.core.audit import Actor, Call
 from daemon.core.errors import MachineBusy, NotFound, StorageFull
@@ -17,6 +17,7 @@ from daemon.core.ledger.book import Book
 from daemon.core.ledger.tally import contribution
 from daemon.core.machine.state import FiscalCounters
 from daemon.store import Store
+from daemon.store.tables import audit
 from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.book import attempts
 from daemon.store.tables.book.books import accept_time, all_books, book_state, open_book
@@ -37,15 +38,6 @@ async def test_a_book_is_the_same_after_a_restart(path: Path) -> None:
         )
         assert [book.mode for book in await store.journal.read(all_books)] == ["live", "test"]
     assert live != test
-
-
-async def test_a_new_book_knows_nothing(store: Store, till: Till) -> None:
-    """The counters of a machine that was never read are not zero but unknown."""
-    state = store.ledger.peek(book_state, till.book)
-    assert state.counters is None
-    assert (state.last_seq, state.last_at, state.z_number, state.attention, state.last_number) == (0, 0, 0, "", "")
-    with pytest.raises(NotFound):
-        store.ledger.peek(book_state, type(till.book)(99, "XX", "live"))
 
 
 async def test_an_intent_is_durable_before_it_returns(path: Path) -> None:
@@ -204,31 +196,6 @@ async def test_callers_at_the_same_moment_share_a_commit(path: Path) -> None:
     assert [at for at, outcome in enumerate(outcomes) if isinstance(outcome, Exception)] == [7]
 
 
-async def test_a_caller_that_goes_away_does_not_take_its_write_along(store: Store, till: Till) -> None:
-    """What was submitted is written, whoever still waits for it."""
-    sale = invoice()
-    attempt_id = await till.begin(sale)
-    task = asyncio.ensure_future(till.finish(attempt_id, sale))
-    await asyncio.sleep(0)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    await till.sell()
-    assert (store.ledger.peek(attempts.find_record, till.book, attempt_id)).state == "certified"
-
-
-async def test_closing_the_store_finishes_what_was_submitted(path: Path) -> None:
-    """SIGTERM: nothing that a caller has handed over is lost."""
-    store = await Store.open(path, timezone=ZONE, reserve_bytes=0)
-    till = await Till.of(store)
-    task = asyncio.ensure_future(till.begin(invoice()))
-    await asyncio.sleep(0)
-    await store.close()
-    attempt_id = await task
-    async with opened(path) as again:
-        assert (again.ledger.peek(attempts.find_record, till.book, attempt_id)).number == "F-1"
-
-
 async def test_a_closed_ledger_is_an_error_of_storage(path: Path) -> None:
     """Whoever still asks at the stop gets the 507 of a disk, not a fault of ours (seed 3101040)."""
     async with opened(path) as store:
@@ -320,16 +287,6 @@ async def test_an_empty_period_has_the_last_fvc_known(store: Store, till: Till) 
     assert sale.counters == FiscalCounters(41, 31, 2)
 
 
-async def test_the_first_sale_of_a_period_is_the_one_that_x_begins_with(store: Store, till: Till) -> None:
-    """Whatever comes after it; the last FVC is that of the last certification."""
-    await till.certify(invoice("C-1", type_="FA", reference="RRR"))
-    for _ in range(2):
-        await till.sell()
-    await till.certify(invoice("C-2", type_="FA", reference="RRR"))
-    aggregate = await store.ledger.aggregate(till.book)
-    assert (aggregate.fvc_start, aggregate.fvc_end) == (1, 2)
-
-
 async def test_an_attempt_of_no_book_is_no_attempt(store: Store, till: Till) -> None:
     """A mistake of ours stays one: it is not told as an invoice that somebody else has."""
     with pytest.raises(sqlite3.IntegrityError):
@@ -361,7 +318,7 @@ async def test_what_a_live_machine_was_told_is_in_the_audit_log(store: Store, mo
     by = Actor("user:awa")
     await till.sell()
     closure = await till.close(call=Call(by=by))
-    await store.ledger.note_cancelled(till.book, at=till.at, by=by)
+    await store.ledger.write(audit.add_of_book, till.book, "pending.cancelled", at=till.at, by=by)
     entries = [
         (each.action, each.subject, each.actor, each.at, each.detail)
         for each in await store.ledger.read(newest_entries)

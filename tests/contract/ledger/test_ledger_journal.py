@@ -150,28 +150,3 @@ async def test_entries_of_a_customer_are_told_slice_by_slice(store: Store, till:
             if not before:
                 break
         assert [record.invoice.customer.name for record in found] == [name], wanted
-
-
-async def test_pages_of_a_number_that_was_tried_again_and_again(store: Store, till: Till) -> None:
-    """Newest first, the certification in its place among the failures, each once, no page longer than asked for; of one state and of a range only
-    what is in them."""
-    failed = [await till.fail(invoice("F-1"), state) for state in ("refused", "abandoned", "refused")]
-    await till.fail(invoice("F-2"))
-    tried = [*failed, await till.certify(invoice("F-1"))][::-1]
-    for limit in (1, 2, 3, 10):
-        found: list[Record] = []
-        page = Page(0, ALWAYS, number="F-1", limit=limit)
-        while part := await store.journal.page(till.book, page):
-            assert len(part) <= limit
-            found += part
-            page = msgspec.structs.replace(page, before_seq=part[-1].seq)
-        assert found == tried
-    for more, expected in (
-        ({"state": "refused"}, [failed[2], failed[0]]),
-        ({"state": "certified"}, tried[:1]),
-        ({"start": failed[1].ended_at}, tried[:3]),
-        ({"end": failed[1].ended_at}, tried[3:]),
-        ({"end": tried[0].ended_at}, tried[1:]),
-    ):
-        query = msgspec.structs.replace(Page(0, ALWAYS, number="F-1"), **more)
-        assert await store.journal.page(till.book, query) == expected, more

@@ -145,18 +145,6 @@ def _full(_: int) -> None:
     raise OSError(28, "No space left on device")
 
 
-@pytest.mark.parametrize(("expected", "after"), [(7, 8), (0, 3)])
-async def test_the_last_z_may_be_said_with_the_restore(path: Path, tmp_path: Path, expected: int, after: int) -> None:
-    """From paper; one that is lower than the backup's own says that there was none since."""
-    copy, new = tmp_path / "copy", tmp_path / "new" / "ledger.sqlite3"
-    new.parent.mkdir()
-    await shop(path, 2)
-    backup(path, copy, at=START)
-    restore(copy, new, at=START, last_z=expected)
-    assert await next_z(new) == after
-    assert verify(new).problems == ()
-
-
 @pytest.mark.parametrize(("expected", "after"), [(7, 8), (None, 4)])
 async def test_what_is_said_with_the_restore_counts_beside_what_is_remembered(
     path: Path, tmp_path: Path, expected: int | None, after: int

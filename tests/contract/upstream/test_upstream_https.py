@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import socket
 import ssl
 import time
@@ -16,14 +15,10 @@ from support.ledgers.outbox import make_outgoing
 from support.receivers.authority import Authority
 from support.receivers.headquarters import HttpHeadquarters, started, until
 
-from common.language.reasons import from_stored
 from daemon.core.delivery import Again, Delivered, DeliveryRefused
 from daemon.upstream.https import open_receiver as open_https
 from daemon.upstream.https import open_webhook
 from daemon.upstream.options import compose, open_receiver
-from daemon.usecases.delivery.replicate import Backoff, Replicator
-
-NIM, OTHER = "EL02000015-1", "EL02000016-1"
 
 
 def compose_here(entry):
@@ -49,19 +44,6 @@ def in_a_hurry(headquarters, timeout):
 
 async def send(receiver, entry):
     return await receiver.deliver(compose_here(entry), report_id=entry.report_id, subject="closure", nim=entry.nim)
-
-
-async def replicate(ledger, options, done):
-    receiver = open_receiver("https", options)
-    backoff = Backoff(first=0.02, most=0.1, dice=random.Random(7).random)
-    replicator = Replicator(
-        ledger.outbox, receiver, compose_here, clock=lambda: time.time_ns() // 1_000_000, backoff=backoff
-    )
-    task = asyncio.create_task(replicator.run())
-    await until(done)
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
-    await receiver.aclose()
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])
@@ -191,29 +173,6 @@ async def test_each_try_is_signed_afresh(headquarters, deliver):
     for header in ("webhook-timestamp", "webhook-signature"):
         assert first["headers"][header] != second["headers"][header]
     assert second["headers"]["content-type"].startswith("application/cloudevents+json")
-
-
-async def test_a_poison_closure(headquarters, ledger):
-    """One that headquarters refuses is parked and visible; those behind it arrive."""
-    await headquarters.script({}, {"status": 422, "body": "unknown shop"})
-    await ledger.add(NIM, 4)
-    await replicate(ledger, headquarters.options, lambda: "waiting" not in ledger.states())
-    assert ledger.states() == ["sent", "parked", "sent", "sent"]
-    (backlog,) = await ledger.outbox.backlog()
-    assert (backlog.parked, str(from_stored(backlog.last_error))) == (1, "answered 422 unknown shop")
-    assert [event["subject"] for event in await headquarters.events()] == ["1", "3", "4"]
-    assert await ledger.outbox.replay(nim=None, from_z=None, at=1) == 1
-    await replicate(ledger, headquarters.options, ledger.is_sent)
-    assert len(await headquarters.events()) == 4
-
-
-async def test_machines_are_independent(headquarters, ledger):
-    """While headquarters takes nothing of one machine, another's closures arrive."""
-    await headquarters.script(*[{"status": 503, "nim": NIM}] * 1000)
-    await ledger.add(NIM, 3)
-    await ledger.add(OTHER, 3)
-    await replicate(ledger, headquarters.options, lambda: ledger.is_sent(OTHER))
-    assert set(ledger.states(NIM)) == {"waiting"}
 
 
 class TestCertificates:

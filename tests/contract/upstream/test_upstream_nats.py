@@ -102,17 +102,6 @@ async def test_sent_anew_on_purpose(nats):
     assert [message.headers["webhook-id"] for message in messages] == [entry.report_id] * 2
 
 
-async def test_the_stream_keeps_everything(nats):
-    """As configured, nobody deletes or purges a closure, not even who may use the whole API."""
-    await send(nats.options)
-    async with nats.reading() as client:
-        for call, body in (("MSG.DELETE", b'{"seq": 1}'), ("PURGE", b"")):
-            answer = json.loads((await client.request(f"$JS.API.STREAM.{call}.CLOSURES", body)).data)
-            assert "error" in answer, call
-        config = (await client.jetstream().stream_info("CLOSURES")).config
-    assert (config.deny_delete, config.deny_purge, config.num_replicas) == (True, True, 1)
-
-
 async def test_a_new_year(nats):
     """The stream is copied and begins anew, as docs/upstream.md says: nothing comes in between the copy and the new one, what a box
     sends meanwhile waits at the box, and the copy stays whole when the stream it was made from is gone."""
@@ -142,17 +131,6 @@ async def test_a_new_year(nats):
     assert [json.loads(message.data)["subject"] for message in rows] == ["1", "2", "3", "4"]
     assert rows[0].subject == f"mcf.{NIM}.closure"
     assert [event["subject"] for event in await nats.events()] == ["5"]
-
-
-async def test_no_stream(tmp_path):
-    """Without a stream nothing acknowledges: again, and the error says which subject has none."""
-    server = NatsServer(NatsSite(tmp_path / "nats"))
-    await server.up()
-    options = Options(url=server.url, credentials_file=server.site.shop, tls_ca=server.site.authority.path)
-    try:
-        assert await send(options) == [Again(f"no stream takes mcf.{NIM}.closure")]
-    finally:
-        server.kill()
 
 
 async def test_somebody_else_answers(tmp_path):

@@ -231,37 +231,3 @@ async def test_one_shop_does_not_fill_the_stream(headquarters):
         assert too_large["error"]["err_code"] == 10054  # message size exceeds maximum allowed
     assert await deliver(headquarters, headquarters.site.other_shop, make_outgoing(OTHER)) == [Delivered()]
     assert await stream_counts(headquarters) == {f"mcf.{NIM}.closure": limit, f"mcf.{OTHER}.closure": 1}
-
-
-async def test_presence_keeps_the_last_word(headquarters):
-    """Of each box the stream PRESENCE has one message, the latest, and takes nothing large."""
-    async with connected(headquarters, headquarters.site.shop) as shop:
-        for number in range(5):
-            await shop.request(f"mcf.{NIM}.presence", b"%d" % number, timeout=60)
-        too_large = json.loads((await shop.request(f"mcf.{NIM}.presence", b"x" * 3000, timeout=60)).data)
-    async with headquarters.reading() as client:
-        message = await client.jetstream().get_last_msg("PRESENCE", f"mcf.{NIM}.presence")
-        assert (await client.jetstream().stream_info("PRESENCE")).state.messages == 1
-    assert message.data == b"4"
-    assert "error" in too_large
-
-
-async def test_headquarters_answers_what_a_box_asks(headquarters):
-    """The reader's key hears what boxes ask and answers each of them, and nobody else gets the answer."""
-    site = headquarters.site
-    async with (
-        connected(headquarters, site.reader) as reader,
-        connected(headquarters, site.shop) as shop,
-        connected(headquarters, site.other_shop) as other,
-    ):
-
-        async def answer(message):
-            await message.respond(message.subject.encode())
-
-        await reader.subscribe("mcf.*.ask", queue="headquarters", cb=answer)
-        await reader.flush()
-        # Not both at once: nats-server makes an account's way back when its first request between accounts is under way, and an answer
-        # to another of the same instant can be lost. A box asks again.
-        for client, nim in ((shop, NIM), (other, OTHER)):
-            question = f"mcf.{nim}.ask"
-            assert (await client.request(question, b"?", timeout=60)).data.decode() == question

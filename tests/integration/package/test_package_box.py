@@ -73,26 +73,6 @@ def test_a_daemon_that_hangs_is_started_again(shop: Shop) -> None:
     shop.assert_nothing_is_lost()
 
 
-def test_it_starts_without_its_machine_and_finds_it_later(shop: Shop) -> None:
-    """A box that comes up before its machine is switched on serves, says so, and sells as soon as the machine is there."""
-    shop.sell()
-    shop.unplug()
-    shop.box.run("systemctl", "restart", "mcfd.service")
-    status, answer = shop.certify("FV-OFFLINE")
-    assert (status, answer["code"]) == (503, "BRIDGE_OFFLINE")
-    shop.plug_in()
-    shop.sell()
-    shop.assert_nothing_is_lost()
-
-
-def test_a_reload_is_no_restart(shop: Shop) -> None:
-    """`systemctl reload` has the same process read its configuration again."""
-    process = shop.unit("MainPID")
-    shop.box.run("systemctl", "reload", "mcfd.service")
-    shop.sell()
-    assert (shop.unit("MainPID"), shop.unit("ActiveState")) == (process, "active")
-
-
 ASK = """
 import ssl, urllib.request
 context = ssl.create_default_context(cafile="/var/lib/mcfd/tls/ca.pem")

@@ -1,4 +1,4 @@
-"""File systems that fill up and turn read-only, for tests that run as root in a place where mounting is allowed."""
+"""File systems that fill up, for tests that run as root in a place where mounting is allowed."""
 
 from __future__ import annotations
 
@@ -18,17 +18,6 @@ def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
     _mount("-t", "tmpfs", "-o", f"size={megabytes}m", "mcfd-test", str(folder))
     try:
         yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", folder], check=True)
-
-
-@contextmanager
-def read_only(folder: Path) -> Iterator[None]:
-    """What lies under `folder` cannot be written to, looked at from outside."""
-    _mount("--bind", str(folder), str(folder))
-    try:
-        _mount("-o", "remount,ro,bind", str(folder))
-        yield
     finally:
         subprocess.run(["umount", "--lazy", folder], check=True)
 

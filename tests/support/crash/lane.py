@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from threading import Thread
 from types import TracebackType
@@ -20,7 +19,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import httpx
 from support.crash.crashing import launch
-from support.nursery import Nursery
+from support.nursery import Child, Nursery
 from support.shop import PATIENCE, Machine, Shop, invoice, wait_for
 
 from daemon.app.serve import EXIT_DISK
@@ -93,7 +92,9 @@ class Lane:
         folder.mkdir()
         self.machine = Machine(folder, lasting=False)
         self._crash = folder / "crash"
-        self._launch = partial(launch, nursery, crash=self._crash, hurry=hurry)
+        self._nursery = nursery
+        self.hurry = hurry
+        """Of the processes that are started from now on."""
         self.shop = Shop(
             folder,
             machines=(self.machine,),
@@ -305,6 +306,9 @@ class Lane:
     def _in_closures(self) -> int:
         history = self.shop.get("reports").json()["reports"]
         return sum(z["certs_count"] for z in history)
+
+    def _launch(self, arguments: list[str], log: Path, environ: Mapping[str, str]) -> Child:
+        return launch(self._nursery, arguments, log, environ, crash=self._crash, hurry=self.hurry)
 
     def mcfd(self, *arguments: str) -> tuple[int, str]:
         """A command of the command line on this lane's configuration, as a process of its own: exit code and output."""

@@ -125,13 +125,6 @@ def test_an_invalid_request_is_told_in_the_language_of_its_till() -> None:
     assert tell(Text("is given twice"), "fr") != "is given twice"
 
 
-def test_an_invalid_request_names_its_fields() -> None:
-    """422 carries every fault with the path of its field."""
-    fault = FieldError("items[2].taxGroup", "unknown")
-    body = json.loads(problem_answer(errors.InvalidRequest([fault]), "r").body)
-    assert body["errors"] == [{"field": "items[2].taxGroup", "message": "unknown"}]
-
-
 def test_a_duplicate_carries_the_certification_it_had() -> None:
     """Decision 5."""
     body = json.loads(problem_answer(DuplicateInvoice(record()), "r").body)

@@ -51,20 +51,6 @@ def test_the_register_is_listed_newest_first(mcfd: Command) -> None:
     assert all(part in first for part in (NIM, "2025-12-06 05:56:40", "2025-12-06 06:01:40", "0 h 05 min", "no one"))
 
 
-def test_who_was_notified_is_noted_once(mcfd: Command) -> None:
-    """As on the page: in the chain and in the audit log; the same again changes nothing."""
-    for _ in range(2):
-        (noted,) = mcfd.json("outages", "2", "--nim", NIM, *NOTE, "--at", "2025-12-06T07:00:00Z")
-    notice = {"who": "administration", "reference": "DGI-118", "at": "2025-12-06T07:00:00.000Z"}
-    assert noted["notified"] == [notice]
-    (entry,) = audited(mcfd, "outage.notified")
-    assert (entry["subject"], entry["detail"]["outage"]) == (f"{NIM} live", "2")
-    mcfd.ok("outages", "2", "--nim", NIM, "--notified", "distributor", "--reference", "by telephone")
-    output = mcfd.ok("outages", "2", "--nim", NIM)
-    assert "the tax administration (DGI-118, 2025-12-06 07:00:00), the distributor (by telephone" in output
-    assert mcfd.json("verify")["problems"] == []
-
-
 def test_what_cannot_be_noted_is_one_line(mcfd: Command) -> None:
     assert mcfd.refused(1, "outages", "3", "--nim", NIM, *NOTE) == "there is no outage 3"
     assert mcfd.refused(1, "outages", "9", "--nim", NIM) == "there is no outage 9"

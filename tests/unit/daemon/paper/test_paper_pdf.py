@@ -48,6 +48,16 @@ def test_the_sign_at_the_till_says_the_words_of_the_law(options, sides):
     assert page.extract_text().split() == ["EXIGEZ", "LA", "FACTURE", "ELECTRONIQUE", "CERTIFIEE"]
 
 
+@pytest.mark.parametrize("lines", [40, 44, 48, 52, 54])
+def test_what_proves_a_certification_stands_on_one_page(lines):
+    """Code, NIM and QR code are not parted, whatever stands above them."""
+    proof = (Rule(), TextLine("7C0M-WH2R", "center"), Pair("NIM", "EL02000015-1"), QrCode("BFSECEF01"), TextLine("end"))
+    elements = (*(TextLine(f"Article {number}") for number in range(lines)), *proof)
+    *above, last = (page.extract_text() for page in _read(as_pdf(Document("FV-1", "fr", elements))).pages)
+    assert all(word in last for word in ("7C0M-WH2R", "NIM", "end"))
+    assert "".join([*above, last]).count("NIM") == 1
+
+
 @pytest.mark.parametrize("name", ["sans", "sans-bold", "mono"])
 def test_the_fonts_have_the_letters_of_the_country(name):
     """A customer's name is printed as it is written; a font that lacks a letter prints an empty box."""

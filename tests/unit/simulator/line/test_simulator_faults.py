@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from support.simulator.simulator_till import FakeClock, Wire, certification, is_nak, is_syn
 
-from bridge.frame import Garbage, MachineReply, Nak, Request, encode
+from bridge.frame import MachineReply, Nak, encode
 from simulator.line.faults import FaultPlan
 from simulator.line.session import LineSession, Unplugged
 from simulator.machine.machine import SimulatedMachine
@@ -222,27 +220,3 @@ def test_unplug_around_the_commit(kind, executed, answered):
     wire.look(after=1.0)
     assert close(wire)[0].data.startswith(b"1,1,FV")
     assert tc_of(wire) == 1
-
-
-@settings(max_examples=60)
-@given(st.integers(0, 10**6))
-def test_over_a_spoiled_line_a_patient_till_certifies_once(seed):
-    """A naive till that repeats its frame until the right reply comes: three invoices over 20 % spoilt frames, each once."""
-    wire = wire_with("spoil=20%", seed)
-    seq = 0
-    for number in range(3):
-        for command, text in certification(f"F-{number}"):
-            seq = (seq + 1) % 0x60
-            request = Request(0x20 + seq, command, text.encode())
-            assert not patient(wire, request).startswith(b"E:"), f"seed {seed}"
-    assert tc_of(wire) == 3, f"seed {seed}"
-
-
-def patient(wire: Wire, request: Request) -> bytes:
-    for _ in range(30):
-        found = [*wire.put(encode(request)), *wire.look(after=0.5)]
-        for event in found:
-            if isinstance(event, MachineReply) and (event.seq, event.cmd) == (request.seq, request.cmd):
-                return event.data
-        assert all(isinstance(event, MachineReply | Garbage | Nak) or is_syn(event) for event in found)
-    raise AssertionError("thirty tries")

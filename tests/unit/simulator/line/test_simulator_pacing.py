@@ -9,7 +9,7 @@ from bridge.frame import Request, encode
 from simulator.line.session import LineSession, Sent
 from simulator.machine.machine import SimulatedMachine
 from simulator.machine.options import SimulatorOptions
-from simulator.process.host import Lateness, PacedLine
+from simulator.process.host import PacedLine
 
 BYTE = 10 / 115_200
 
@@ -53,19 +53,3 @@ def test_a_whole_invoice_takes_its_bytes_time_and_not_more():
         bytes_moved += len(request) + len(reply.data)
         now = reply.at
     assert now - start == pytest.approx(bytes_moved * BYTE, abs=1e-6)
-
-
-def test_somebody_gets_up_earlier_by_what_usually_suffices():
-    """A host that wakes up 60 µs late, one time in ten even 5 ms: the usual is the 60 µs."""
-    lateness = Lateness(0.00004)
-    for count in range(1000):
-        lateness.learn(0.005 if count % 10 == 0 else 0.00006)
-    assert lateness.usual == pytest.approx(0.00006, abs=0.000015)
-
-
-def test_a_busy_host_stays_late():
-    """More than a fifth of a millisecond is never made up for, nor more than 40 µs taken off: a bench on a loaded box must show it."""
-    lateness = Lateness(0.00004)
-    for _ in range(1000):
-        lateness.learn(0.005)
-    assert (lateness.usual, lateness.least) == pytest.approx((0.0002, 0.00004))

@@ -55,22 +55,6 @@ def test_a_damaged_request_gets_nak_or_nothing(position):
     assert isinstance(found[-1], MachineReply)
 
 
-def test_noise_is_not_answered():
-    """Bytes that are no frame are passed over, and the frame among them is found."""
-    wire = Wire()
-    assert wire.put(b"AT\r\n\x16\x15") == []
-    (reply,) = wire.put(b"zzz" + encode(Request(0x20, 0xC1)) + b"zzz")
-    assert reply.cmd == 0xC1
-
-
-def test_byte_by_byte():
-    """A frame that trickles in is executed when its last byte is there."""
-    wire = Wire()
-    *early, last = encode(Request(0x20, 0xC1))
-    assert all(wire.put(bytes((byte,))) == [] for byte in early)
-    assert len(wire.put(bytes((last,)))) == 1
-
-
 def test_think_time_brings_syn_only_above_100_ms():
     """100 ms: none. 250 ms: at 100 and at 200."""
     wire = Wire(LineSession(SimulatedMachine(SimulatorOptions()), think=0.1))

@@ -84,13 +84,6 @@ def test_every_group_has_its_place_in_the_subtotal():
         assert fields[0] == sum(fields[1:17])
 
 
-def test_vat_is_computed_on_the_group_not_on_the_lines():
-    """Three lines of 1 F at 18 %: by line 0 F of VAT, on the group's 3 F it is 0.46 → 0; five: 0.76 → 1."""
-    till = Till()
-    till.enter("F-1", *["x\tLOCBIE,B18.00%1\t1"] * 5)
-    assert till.take(0x33).split(",")[18] == "1"
-
-
 def test_counters_by_type():
     """TC counts all, FVC every sale, FRC the credit notes; 38h names the counter of its own type."""
     till = Till()
@@ -216,9 +209,3 @@ def test_somebody_else_uses_the_machine():
     assert till.state()[3:6] == ["1", "1", "0"]
     assert till.state()[9:11] == ["FOREIGN-1", "700"]
     assert till.ask(0x38, "15000.00").startswith("E:")
-
-
-def test_a_nim_has_a_form():
-    """Two letters, eight digits, a suffix or none."""
-    with pytest.raises(ValueError, match="NIM"):
-        SimulatorOptions(nim="EL0200001")

@@ -29,23 +29,6 @@ def test_both_modes_agree_with_fractions(amount, rate):
     assert ht.ht + ht.tva == ht.ttc
 
 
-@pytest.mark.parametrize(
-    ("mode", "rounding", "tva", "ttc"),
-    [
-        ("TTC", "half-up", 228_800, 1_500_000),
-        ("TTC", "up", 228_900, 1_500_000),
-        ("TTC", "down", 228_800, 1_500_000),
-        ("TTC", "cents", 228_814, 1_500_000),
-        ("HT", "half-up", 270_000, 1_770_000),
-        ("HT", "cents", 270_000, 1_770_000),
-    ],
-)
-def test_vat_is_rounded_as_the_machine_s_habit_is(mode, rounding, tva, ttc):
-    """15 000 at 18 %: 2288, 2289 or 2288.14 of it are VAT, by fiscal-rules.md; the total is whole in each."""
-    share = split(1_500_000, 1800, mode, rounding)
-    assert (share.tva, share.ttc, share.ht) == (tva, ttc, ttc - tva)
-
-
 def test_in_ht_mode_cents_of_vat_do_not_reach_the_total():
     """1003 at 18 % is 180.54, and the total 1184; a specific tax of 100 may bear none."""
     assert split(100_300, 1800, "HT", "cents") == Share(100_300, 18_054, 118_400)

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from support.api import INVOICE, LIVE_KEY, NIM, Serve, Served, UseCases
+from support.api import INVOICE, NIM, Serve, Served, UseCases
 
 from daemon.api.http.middleware import CrossOrigin
 
@@ -105,24 +105,6 @@ async def test_answers_may_be_read_by_the_page_that_asked(allowing: Served) -> N
             "access-control-expose-headers": "X-Request-ID, Idempotency-Replayed, Retry-After, Location",
         }
         assert answer.headers["vary"] == "Origin"
-
-
-@pytest.mark.parametrize(
-    ("path", "key", "status"),
-    [
-        ("/v1/me", "", 401),
-        ("/v1/mcf/EL09999999-1/info", LIVE_KEY, 403),
-        ("/v1/nowhere", LIVE_KEY, 404),
-        (CERTIFY, LIVE_KEY, 405),
-    ],
-    ids=["no key", "another machine", "no such path", "another method"],
-)
-async def test_errors_may_be_read_too(allowing: Served, path: str, key: str, status: int) -> None:
-    """A page that could not read a problem could not tell its till what to correct."""
-    headers = {"Origin": ORIGIN} | ({"Authorization": f"Bearer {key}"} if key else {})
-    answer = await allowing.client.get(path, headers=headers)
-    assert answer.status_code == status
-    assert cors_headers(answer)["access-control-allow-origin"] == ORIGIN
 
 
 @pytest.mark.parametrize("path", ["/", "/ui/", "/ui/login", "/ui/static/page.css", "/metrics", "/nowhere"])

@@ -181,12 +181,6 @@ def test_a_digit_more_is_out_of_every_bound(text: str) -> None:
     assert parse(f'{{"a": {text}}}'.encode())["a"] is BEYOND
 
 
-def test_wide_is_not_deep() -> None:
-    """A thousand items in a row are an invoice."""
-    items = ",".join('{"name": "a", "n": [1]}' for _ in range(1000))
-    assert len(parse(f'{{"items": [{items}]}}'.encode())["items"]) == 1000
-
-
 def test_a_byte_order_mark_and_emoji_pass() -> None:
     """Some tills write a mark first; an escaped pair is one character."""
     assert parse(b'\xef\xbb\xbf{"a": "\\ud83d\\ude00"}') == {"a": "😀"}

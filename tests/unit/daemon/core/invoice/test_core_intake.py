@@ -36,14 +36,6 @@ def test_what_a_till_leaves_out_is_filled_in():
     assert (invoice.comments, invoice.nature, invoice.reference, invoice.psvb) == ((), "", "", None)
 
 
-@pytest.mark.parametrize(
-    "absent", ["priceMode", "operatorId", "operatorName", "isf", "customer", "comments", "psvbGroup"]
-)
-def test_null_is_absent(absent):
-    """And so is an empty text."""
-    assert read(body(**{absent: None})) == read(body())
-
-
 WHOLE = body(
     {
         **item(unitPrice=7500, quantity=2, itemType="LOCBIE", taxRate=18, code="C", unit="kg", specificTaxDesc="d"),
@@ -181,26 +173,6 @@ def test_a_nature_that_is_left_out_is_assumed_and_said(reference, assumed):
     with pytest.raises(InvalidRequest) as caught:
         read(credit_body(creditNoteRef=reference), credit=True, strict=True)
     assert [error.field for error in caught.value.errors] == ["creditNoteNature"]
-
-
-@pytest.mark.parametrize("reference", ["EL02000015-1-291", "EL02000016-2-1", "RRR", f"{NIM}-1"])
-def test_references_of_a_credit_note(reference):
-    """`<NIM>-<FVC>` in every form that existing clients send, or RRR."""
-    assert read(credit_body(creditNoteRef=reference), credit=True).reference == reference
-
-
-@pytest.mark.parametrize(
-    "reference",
-    [None, "", "291", "EL15-1-3", "EL02000015-1-", "EL02000015-1-2\n3", "EL02000015-1-٢", 5],
-)
-def test_other_references_are_refused(reference):
-    """Nothing is guessed; `null` is a missing reference."""
-    assert faults(credit_body(creditNoteRef=reference), credit=True) == ["creditNoteRef"]
-
-
-def test_a_sale_takes_no_notice_of_a_reference():
-    """It is an unknown field there."""
-    assert read(body(creditNoteRef="x", creditNoteNature="y")).reference == ""
 
 
 @pytest.mark.parametrize("number", ["FV-1", "A" * 40, "é" * 20, "12,3<4", "№ 7/2026", "^caret"])
@@ -380,13 +352,6 @@ def test_payments_come_to_the_total():
 def test_a_payment_has_an_amount(amount):
     """Above zero, and a number."""
     assert faults(body(payments=[{"method": "E", "amount": amount}])) == ["payments[0].amount"]
-
-
-def test_a_payment_is_whole():
-    """XOF has no cents, also where two fractions would make a whole."""
-    halves = [{"method": "E", "amount": Decimal("7500.5")}, {"method": "M", "amount": Decimal("7499.5")}]
-    assert faults(body(payments=halves)) == ["payments[0].amount", "payments[1].amount"]
-    assert read(body(pay=Decimal("15000.0"))).payments[0].amount == 15000
 
 
 @pytest.mark.parametrize("field", ["operatorId", "operatorName", "isf"])

@@ -166,33 +166,10 @@ def test_an_amount_with_a_tax_that_is_not_whole_is_rounded_half_up(amount, certi
     assert codes == [("AMOUNT_ROUNDED", 0)] + [("PAYMENT_ADJUSTED", -1)] * (paid != certified)
 
 
-def test_an_amount_that_is_not_whole_takes_its_tax_into_the_price_although_all_adds_up():
-    """1 000.50 and 100 of tax in a group without VAT: rounded, and nothing of it certified on its own."""
-    request = item(taxGroup="A", unitPrice=Decimal("1000.5"), amountTtc=Decimal("1100.5"), specificTax=100)
-    invoice = read(body({**request, "specificTaxRate": 100}, pay=1101))
-    assert (only(invoice).line_amount, only(invoice).specific_tax) == (1101, 0)
-    assert [warn.text.rpartition(": ")[2] for warn in invoice.warnings] == [NOT_WHOLE]
-
-
 def test_a_product_that_is_not_whole_is_rounded_too_when_a_tax_is_carried():
     """Without `amountTtc` it is `unitPrice × quantity`; 3 × 0.50 is 1.5, certified as 2."""
     request = item(amountTtc=None, unitPrice=Decimal("0.5"), quantity=3, specificTax="?")
     assert read(body(request, pay=2)).total_ttc == 2
-
-
-def test_payments_may_not_be_off_by_more_than_the_rounding():
-    """One franc for each rounded item."""
-    request = item(amountTtc=Decimal("1000.5"), specificTax=1)
-    for paid in (999, 1003):
-        with pytest.raises(InvalidRequest, match="payments"):
-            read(body(request, pay=paid))
-
-
-def test_the_largest_payment_is_the_one_adjusted():
-    """The others stay as they were given."""
-    payments = [{"method": "M", "amount": 100}, {"method": "E", "amount": 800}, {"method": "V", "amount": 100}]
-    invoice = read(body(item(amountTtc=Decimal("1000.5"), specificTax=1), payments=payments))
-    assert [(p.method, p.amount) for p in invoice.payments] == [("M", 100), ("E", 801), ("V", 100)]
 
 
 def test_the_name_of_the_tax_goes_with_it():
@@ -208,13 +185,6 @@ def test_in_ht_mode_the_line_excludes_vat_altogether():
     line = only(invoice)
     assert (line.specific_tax, line.line_amount, line.price, line.quantity) == (100, 947, 84700, 1000)
     assert invoice.total_ttc == 947 + 170
-
-
-def test_in_ht_mode_a_group_without_vat_keeps_its_price():
-    """There both readings of the invariant are the same."""
-    request = item(taxGroup="A", unitPrice=1000, quantity=3, amountTtc=3150, specificTax=150, specificTaxRate=50)
-    line = only(read(body(request, priceMode="HT")))
-    assert (line.specific_tax, line.line_amount, line.price, line.quantity) == (150, 3150, 100_000, 3000)
 
 
 def test_in_ht_mode_no_price_of_0_is_left():
@@ -233,14 +203,6 @@ def test_in_ht_mode_a_large_quantity_goes_as_one_piece_with_its_whole_tax():
     line = only(read(body(request, priceMode="HT")))
     assert line.quantity == 1000
     assert line.specific_rate == line.specific_tax * 100 == 100_000 * 100
-
-
-def test_in_ht_mode_a_folded_item_is_certified_at_its_amount():
-    """1 180 for 900 and 100 of tax by the piece, of which the till says 99: 1 000 without VAT."""
-    request = item(unitPrice=900, quantity=1, amountTtc=1180, specificTax=100, specificTaxRate=99)
-    invoice = read(body(request, priceMode="HT"))
-    assert (only(invoice).line_amount, only(invoice).price, invoice.total_ttc) == (1000, 100_000, 1180)
-    assert [warn.code for warn in invoice.warnings] == ["SPECIFIC_TAX_FOLDED"]
 
 
 @pytest.mark.parametrize("amount", [2478, None])

@@ -107,21 +107,6 @@ def test_withholding_is_on_the_specific_tax_and_its_vat_too():
     assert read(body(taxed, psvbGroup="A")).psvb == Psvb("A", 2218, 200, 44)
 
 
-def test_in_ht_mode_withholding_is_on_the_goods_with_vat():
-    """1 000 F without VAT are 1 180 F with it."""
-    goods = {"name": "Riz", "taxGroup": "B", "unitPrice": 1000}
-    assert read(body(goods, pay=1180, priceMode="HT", psvbGroup="A")).psvb == Psvb("A", 1180, 200, 24)
-
-
-def test_services_are_not_withheld_on():
-    """Its base are the goods, local and imported; a service has none."""
-    goods = item(taxGroup="A", amountTtc=1000, itemType="IMPBIE")
-    service = item(taxGroup="A", amountTtc=500, itemType="LOCSER")
-    assert read(body(goods, service, psvbGroup="A")).psvb == Psvb("A", 1000, 200, 20)
-    assert read(body(service, psvbGroup="A")).psvb == Psvb("A", 0, 200, 0)
-    assert read(body()).psvb is None
-
-
 @pytest.mark.parametrize(
     ("nature", "expected"), [*((n, Psvb("A", 15_000, 200, 300)) for n in ("COR", "RAN", "RAM")), ("RRR", None)]
 )

@@ -172,11 +172,6 @@ def test_what_is_missing_is_told_with_what_was_written_instead():
     ]
 
 
-def test_strict_takes_what_is_known():
-    """A body without unknown fields is certified under `strict` as it is without."""
-    assert read(sale(), strict=True) == read(sale())
-
-
 def test_many_are_told_in_a_bounded_answer():
     """Thousands of unknown fields make a hundred warnings and one that says that there are more."""
     for count in (99, 100, 101, 5000):

@@ -19,7 +19,6 @@ from daemon.core.keys import generate
 from daemon.store.sqlite.connection import connect_reader, connect_snapshot, connect_writer
 from daemon.store.sqlite.free_space import FreeSpace
 from daemon.store.sqlite.migrations import migrate, migrations
-from daemon.store.sqlite.writer import Writer
 from daemon.store.tables.keys import ApiKeyRing
 from daemon.store.tables.meta import write_meta
 
@@ -139,13 +138,3 @@ async def test_pages_that_were_let_go_of_are_room_again(path: Path) -> None:
             await check(room())
         connection.execute("DELETE FROM cat")
         await check(room())
-
-
-async def test_who_writes_after_the_file_was_closed_is_told(path: Path) -> None:
-    """Nobody waits for ever."""
-    connection = await connect_writer(path)
-    writer = Writer(connection)
-    await connection.close()
-    async with asyncio.timeout(60):
-        with pytest.raises(StorageFull, match="closed"):
-            await writer.submit(lambda each: each.execute(INSERT))

@@ -12,7 +12,7 @@ from support.ledgers.worker import worker_of
 from daemon.core.audit import Call
 from daemon.core.errors import KeyReused, NotFound, StorageFull
 from daemon.usecases.reports.acts import cash_moves, move_cash
-from daemon.usecases.reports.report import a_report, articles_report, closure, history, net_total, x_between, x_report
+from daemon.usecases.reports.report import a_report, articles_report, closure, history, x_between, x_report
 
 EVER = START + 365 * 24 * 60 * MINUTE
 DEPOSIT = {"kind": "deposit", "amount": 500, "reason": "float"}
@@ -92,12 +92,3 @@ async def test_no_cash_is_moved_where_there_is_no_room(tmp_path: Path, monkeypat
         with pytest.raises(StorageFull, match="the disk is full"):
             await move_cash(worker, dict(DEPOSIT), Call("r1", "", b""))
         assert (await cash_moves(worker, 0, EVER, 0, 1)).count == 0
-
-
-@pytest.mark.parametrize(
-    ("tally", "net"),
-    [({}, 0), ({"FV.ttc": 5, "FT.ttc": 3, "FA.ttc": 2, "FV.n": 9}, 6), ({"EV.ttc": 1, "ET.ttc": 1, "EA.ttc": 7}, -5)],
-)
-def test_credit_notes_are_taken_off(tally: dict[str, int], net: int) -> None:
-    """Of every type of sale."""
-    assert net_total(tally) == net

@@ -9,7 +9,6 @@ import pytest
 from support.ledgers.ledger import Till, code_of, invoice, opened
 from support.ledgers.worker import worker_of
 
-from daemon.core.invoice.invoice import Customer
 from daemon.core.report.journal import Page
 from daemon.usecases.reports import journal
 from daemon.usecases.reports import journal as searching
@@ -105,62 +104,3 @@ async def test_a_code_and_a_number_are_found_at_once(tmp_path: Path) -> None:
         for start, end, count in ((at, at + 1, 1), (at + 1, 1 << 53, 0), (0, at, 0)):
             found = await search(worker, Search(Page(start, end, limit=2), text=code))
             assert len(found.records) == count
-
-
-@pytest.mark.parametrize("state", ["begun", "disputed", "refused", "certified"])
-async def test_whatever_its_state_an_entry_is_looked_for_in_the_same_ways(tmp_path: Path, state: str) -> None:
-    """By its number or a part of it, its customer, its amount, its type and its time, each alone and together: what differs in one is not found."""
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        till = await Till.of(store)
-        wend, sahel = (Customer("PM", "00012345A", name) for name in ("Wend Panga", "Sahel"))
-        first = msgspec.structs.replace(invoice("O-1", amounts=(("B", 500),)), customer=wend)
-        second = msgspec.structs.replace(invoice("P-2", type_="EV", amounts=(("B", 700),)), customer=sahel)
-        for sale in (first, second):
-            if state == "certified":
-                await till.certify(sale)
-            elif state == "refused":
-                await till.fail(sale)
-            else:
-                begun = await till.begin(sale)
-                if state == "disputed":
-                    await store.ledger.dispute(till.book, begun, "unknown", at=till.at)
-        await till.fail(msgspec.structs.replace(first, number="Q-3"), "abandoned")
-        worker = worker_of(till)
-        newest = (await store.journal.page(till.book, Page(0, 1 << 53, state=state)))[0]
-        for wanted, numbers in (
-            ({}, ["P-2", "O-1"]),
-            ({"text": "O-1"}, ["O-1"]),
-            ({"text": "O-"}, ["O-1"]),
-            ({"text": "-"}, ["P-2", "O-1"]),
-            ({"text": "wend"}, ["O-1"]),
-            ({"text": "sahel"}, ["P-2"]),
-            ({"text": "nobody"}, []),
-            ({"amount": 500}, ["O-1"]),
-            ({"amount": 600}, []),
-            ({"type": "EV"}, ["P-2"]),
-            ({"type": "FA"}, []),
-            ({"text": "wend", "amount": 500, "type": "FV"}, ["O-1"]),
-            ({"text": "wend", "amount": 700}, []),
-            ({"text": "O-", "amount": 700}, []),
-            ({"text": "O-1", "type": "EV"}, []),
-            ({"text": "O-1", "amount": 700}, []),
-            ({"text": "Q-3"}, []),
-        ):
-            found = await search(worker, Search(Page(0, 1 << 53, state=state), **wanted))
-            assert [record.number for record, _ in found.records] == numbers, wanted
-            assert (found.next, found.complete) == (0, True)
-        early = Page(0, newest.ended_at or newest.begun_at, state=state)
-        for text in ("", "P-2", "P-", "sahel"):
-            found = await search(worker, Search(early, text=text))
-            assert "P-2" not in [record.number for record, _ in found.records]
-        if state == "certified":
-            code = newest.code
-            for wanted, count in (
-                ({}, 1),
-                ({"amount": 700, "type": "EV"}, 1),
-                ({"amount": 500}, 0),
-                ({"type": "FV"}, 0),
-            ):
-                assert len((await search(worker, Search(EVER, text=code, **wanted))).records) == count, wanted
-            refused = Search(Page(0, 1 << 53, state="refused"), text=code)
-            assert (await search(worker, refused)).records == []

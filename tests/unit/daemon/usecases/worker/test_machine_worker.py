@@ -12,13 +12,12 @@ import pytest
 from support.ledgers.ledger import START, Till, opened
 from support.ledgers.worker import worker_of
 
-from daemon.core.errors import LineLost, MachineAttention, MachineOffline, StorageFull
+from daemon.core.errors import LineLost, MachineOffline, StorageFull
 from daemon.core.ledger.book import Aggregate, Book
 from daemon.core.ledger.phases import Phase
 from daemon.store.tables.book.books import book_state
 from daemon.usecases.worker.aggregate import tick
 from daemon.usecases.worker.machine_worker import MachineWorker
-from daemon.usecases.worker.machine_workers import MachineWorkers
 
 EventList = list[tuple[str, str]]
 
@@ -80,18 +79,6 @@ async def test_a_line_that_comes_and_goes(worker: MachineWorker, till: Till, pub
     assert (worker.offline_reason, worker.offline_since) == ("no such port", START + 1000)
 
 
-async def test_nobody_has_a_turn_at_a_machine_that_is_not_there(worker: MachineWorker) -> None:
-    """Before it was met, and while it is away; whoever waited is next when it comes."""
-    machine: Any = Machine()
-    with worker.queue.join() as first:
-        assert not first.turn.done()
-        worker.opened(machine)
-        assert first.turn.done()
-    worker.lost("unplugged")
-    with worker.queue.join() as second:
-        assert not second.turn.done()
-
-
 async def test_only_the_connection_that_failed_is_let_go(worker: MachineWorker, published_events: EventList) -> None:
     """It is hung up in any case; the machine that came after it stays."""
     before: Any = Machine()
@@ -102,17 +89,6 @@ async def test_only_the_connection_that_failed_is_let_go(worker: MachineWorker, 
     worker.drop(now, "its counters went down")
     assert (worker.connected, now.hung_up) == (False, ["its counters went down"])
     assert published_events[1:] == [("mcf.disconnected", "its counters went down")]
-
-
-async def test_a_machine_in_attention_may_be_looked_at(worker: MachineWorker) -> None:
-    """And is given no work."""
-    machine: Any = Machine()
-    worker.opened(machine)
-    assert worker.ready() is machine
-    worker.attempts.attention = "another machine"
-    assert worker.present() is machine
-    with pytest.raises(MachineAttention, match="another machine"):
-        worker.ready()
 
 
 async def test_what_nobody_waits_for_is_done_after_the_answers(worker: MachineWorker) -> None:
@@ -187,17 +163,6 @@ async def test_work_goes_on_without_its_caller(worker: MachineWorker) -> None:
         await left
 
 
-async def test_a_worker_is_found_by_its_machine(worker: MachineWorker, till: Till) -> None:
-    """Whatever its activation counter, in its own mode only."""
-    workers = MachineWorkers([worker])
-    short = till.book.nim.partition("-")[0]
-    for nim in (till.book.nim, short, f"{short}-7"):
-        assert workers.get(nim, "live") is worker
-    assert workers.get(till.book.nim, "test") is None
-    assert workers.get("EL02000099-1", "live") is None
-    assert workers.all() == [worker]
-
-
 async def test_a_tick_is_due_once(worker: MachineWorker) -> None:
     """However much ended before it; then again for what ends after it, and never once the daemon stops."""
     ticks: list[int] = []
@@ -230,12 +195,3 @@ async def test_another_taxpayer_s_book_begins_with_nothing(worker: MachineWorker
     worker.change_book(other.book)
     assert (worker.book, worker.attempts.find("in doubt"), worker.attempts.met_machine) == (other.book, None, False)
     assert (worker.aggregate, worker.time.last_at) == (None, 0)
-
-
-async def test_the_name_of_the_machine_is_that_of_its_last_certification(worker: MachineWorker) -> None:
-    """Nothing else of the book changes."""
-    before = worker.book
-    worker.take_name(before.nim)
-    assert worker.book is before
-    worker.take_name("EL02000015-2")
-    assert worker.book == msgspec.structs.replace(before, nim="EL02000015-2")
