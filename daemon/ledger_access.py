@@ -21,6 +21,7 @@ from daemon.core.audit import Actor
 from daemon.core.errors import LedgerInUse, StorageError
 from daemon.operations import Operation, OperationAnswer, OperationRequest, result_of
 from daemon.owner import as_owner
+from daemon.time_sync import now_millis
 
 if TYPE_CHECKING:
     from daemon.operations import AnyOperation
@@ -49,7 +50,7 @@ def change(settings: Settings, operation: Operation[T], *, make: bool = False) -
     by, until = shell_user(), time.monotonic() + START_PATIENCE
     while True:
         try:
-            return _here(settings, lambda store: operation.carry_out(store, at=now(), by=by), "command")
+            return _here(settings, lambda store: operation.carry_out(store, at=now_millis(), by=by), "command")
         except LedgerInUse as error:
             if error.control is None or operation.is_offline:
                 raise
@@ -93,11 +94,6 @@ def shell_actor(uid: int, sudo_user: str) -> Actor:
         name = str(uid)
     caller = sudo_user if uid == 0 else ""
     return Actor(f"shell:{name}" + (f" (sudo: {caller[:32]})" if caller and caller.isprintable() else ""))
-
-
-def now() -> int:
-    """Milliseconds since 1970, UTC."""
-    return time.time_ns() // 1_000_000
 
 
 def _here(settings: Settings, job: Callable[[Store], Awaitable[T]], opening: Opening) -> T:

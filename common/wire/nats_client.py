@@ -91,7 +91,7 @@ class Msg:
 
 
 class Answers:
-    """To one request, for one task; `subject` is what was asked."""
+    """To one request, for one task; `subject` is that of the request."""
 
     def __init__(self, client: Client, subject: str, most: int) -> None:
         self._client = client
@@ -139,7 +139,7 @@ class Client(asyncio.Protocol):
         self._buffer = bytearray()
         self._head: MessageHead | None = None
         self._skip = 0
-        """Bytes that come and are not kept."""
+        """Bytes that come and are dropped."""
         self._subscriptions: dict[int, Subscription] = {}
         self._answers: dict[str, Answers] = {}
         """By their inboxes."""

@@ -87,7 +87,7 @@ async def _rehearse(deps: ApiDeps, scope: Any, book: int) -> None:
 
 
 def identify(deps: ApiDeps, headers: Headers, address: str) -> ApiKey:
-    """Only wrong keys are counted, and only requests without a valid key are held back: the tills behind the same address
+    """Only wrong keys are counted, and only requests without a valid key are delayed: the tills behind the same address
     go on working while one of them guesses."""
     token, fault = _sent(headers)
     owner = deps.keyring.find(token) if token else None

@@ -37,11 +37,11 @@ from daemon.app.outward.replication import calls as calls_receiver
 from daemon.app.outward.replication import subject_names
 from daemon.app.reload import BringIntoForce
 from daemon.app.runtime import Runtime
-from daemon.app.upkeep.housekeeping import now_millis
 from daemon.core.clock import Clock
 from daemon.core.errors import MachineBusy
 from daemon.core.machine.state import same_machine, short_nim
 from daemon.settings import Settings
+from daemon.time_sync import now_millis
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 if TYPE_CHECKING:
@@ -229,13 +229,13 @@ class Calls:
                     await self._say_boot(client, receiver, name)
                     announced[name] = key_ids
             if not self._has_keys():
-                await client.ping()  # that the last one is revoked is said before the end
+                await client.ping()  # that the last one is revoked is announced before the end
                 return
             with contextlib.suppress(NoAnswer):
                 await client.within(asyncio.Event().wait(), LOOK_SECONDS)
 
     async def _say_boot(self, client: Client, receiver: NatsReceiver, name: str) -> None:
-        """The relay asks the boot that the last presence named, and takes sales for later of the keys that it names: it is said as soon as this
+        """The relay asks the boot that the last presence named, and takes sales for later of the keys that it names: it is announced as soon as this
         one listens, and whenever keys are made or revoked."""
         for word in await self._words.words(receiver.key_id):
             if same_machine(word.nim, name):

@@ -42,7 +42,7 @@ def command(settings: Settings, limit: int, as_json: bool) -> int:
             ],
         )
     if broken is not None:
-        complain(tr("the audit log is broken: entry {id} does not follow from the one before it", id=broken.id))
+        complain("the audit log is broken: entry {id} does not follow from the one before it", id=broken.id)
     return FOUND_WRONG if broken else 0
 
 

@@ -6,17 +6,18 @@ import click
 
 from common.language import tr
 from daemon.cli.options import ROW_NUMBER, described, json_option, nim_option, role_option, settings_option
-from daemon.cli.output import moment, print_json, print_table, record_json, say, warn
+from daemon.cli.output import complain, moment, print_json, print_table, record_json, say
+from daemon.core.clock import DAY
 from daemon.core.keys import LANES, MOST_RATE, KeyTerms, Lane
 from daemon.core.ledger.attempt import Mode
 from daemon.core.machine.state import same_machine
 from daemon.core.people import USUAL, Role
-from daemon.ledger_access import change, now, read_ledger
+from daemon.ledger_access import change, read_ledger
 from daemon.operations import CreateKey, RevokeKey
 from daemon.settings import Settings
 from daemon.settings.check import quoted
+from daemon.time_sync import now_millis
 
-DAY_MS = 86_400_000
 FAR_MS = 4_102_444_800_000
 """The year 2100."""
 TIMES = ("created_at", "used_at", "expires_at", "revoked_at")
@@ -81,7 +82,7 @@ def create(
     if machine is not None:
         nim = machine.nim
     else:
-        warn(tr("note: {nim} is not in the configuration; the key is made all the same", nim=nim))
+        complain("note: {nim} is not in the configuration; the key is made all the same", nim=nim)
     mode: Mode = "test" if test else "live"
     click.echo(
         change(settings, CreateKey(nim, mode, label, KeyTerms(role, end, strict, via, signed, rate or 0)), make=True)
@@ -129,7 +130,7 @@ def listed(settings: Settings, nim: str, revoked_too: bool, as_json: bool) -> No
 @click.argument("key_id", metavar="ID", type=ROW_NUMBER)
 def revoke(settings: Settings, key_id: int) -> None:
     change(settings, RevokeKey(key_id))
-    say(tr("key {id} revoked", id=key_id))
+    say("key {id} revoked", id=key_id)
 
 
 def _end(text: str, zone: tzinfo) -> int:
@@ -138,13 +139,13 @@ def _end(text: str, zone: tzinfo) -> int:
         return 0
     try:
         if text.endswith("d"):
-            end = now() + int(text[:-1]) * DAY_MS
+            end = now_millis() + int(text[:-1]) * DAY
         else:
             day = datetime.combine(date.fromisoformat(text), time(), zone) + timedelta(days=1)
             end = int(day.timestamp() * 1000)
     except (ValueError, OverflowError):
         end = 0
-    if not now() < end < FAR_MS:
+    if not now_millis() < end < FAR_MS:
         raise click.BadParameter(
             tr("{value} is neither a day to come (2027-03-31) nor a number of days (30d)", value=quoted(text)),
             param_hint="--expires",

@@ -43,8 +43,8 @@ def create(settings: Settings, name: str, role: Role, from_stdin: bool) -> None:
     try:
         change(settings, CreateUser(name, role, password), make=True)
     except InvalidRequest:
-        raise Failure(tr("{name} exists already", name=name)) from None
-    say(tr("{name} may log in ({role})", name=name, role=role))
+        raise Failure("{name} exists already", name=name) from None
+    say("{name} may log in ({role})", name=name, role=role)
 
 
 @command.command("list", **described(tr("List the users."), "mcfd users list", "mcfd users list --json"))
@@ -79,7 +79,7 @@ def list_users(settings: Settings, as_json: bool) -> None:
 def passwd(settings: Settings, name: str, from_stdin: bool) -> None:
     password = hash_password(_read_password(name, from_stdin=from_stdin))
     change(settings, SetPassword(name, password))
-    say(tr("password of {name} changed", name=name))
+    say("password of {name} changed", name=name)
 
 
 @command.command("disable", **described(tr("Disable a user: their sessions end at once."), "mcfd users disable awa"))
@@ -87,7 +87,7 @@ def passwd(settings: Settings, name: str, from_stdin: bool) -> None:
 @name_argument
 def disable(settings: Settings, name: str) -> None:
     change(settings, DisableUser(name))
-    say(tr("{name} may log in no more", name=name))
+    say("{name} may log in no more", name=name)
 
 
 def _read_password(name: str, *, from_stdin: bool) -> str:

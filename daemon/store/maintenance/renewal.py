@@ -12,7 +12,6 @@ import contextlib
 import os
 import shutil
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -35,6 +34,7 @@ from daemon.store.sqlite.disk_failure import (
     storage_error,
 )
 from daemon.store.sqlite.migrations import is_current, migrations
+from daemon.time_sync import now_millis
 
 OLD = ".failed-"
 MOST_FILES = 2
@@ -127,7 +127,7 @@ def _sync_and_name(copy: Path, complete: Path) -> None:
 
 
 async def _put_in_place(ledger: Path) -> None:
-    stamp = millis_text(time.time_ns() // 1_000_000).replace(":", "").replace(".", "")
+    stamp = millis_text(now_millis()).replace(":", "").replace(".", "")
     aside = ledger.with_name(f"{ledger.name}{OLD}{stamp}")
     with _failing():
         await asyncio.to_thread(_exchange, ledger, aside)

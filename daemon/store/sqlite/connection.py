@@ -1,12 +1,13 @@
-"""Connections to the ledger's file: one that writes, one that reads beside it, one for look-ups (a snapshot) on the loop's own thread."""
+"""Connections to the ledger's file, and the queries for them: one that writes, one that reads beside it, one for look-ups (a snapshot) on the loop's own thread."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -22,8 +23,13 @@ Callback = Callable[[T | None, Exception | None], None]
 Mode: TypeAlias = Literal["ro", "rw", "rwc"]
 """As in an SQLite URI."""
 
+OUTBOX = "daemon.store.tables.outbox"
+"""Written by events, sent from by the outbox, tidied by housekeeping: the one table with more than one module."""
+_CODE = Path(__file__).parents[3]
+"""Where our packages lie."""
+_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 STATEMENTS = 256
-"""Prepared statements kept by each connection; the store has about a hundred."""
+"""Prepared statements of each connection; the store has about a hundred."""
 
 BUSY_SECONDS = 5.0
 """How long to wait for a lock of the file's."""
@@ -71,7 +77,7 @@ class SqliteConnection:
         return await self._call(partial(job, connection))
 
     def start(self, job: Job[T], deliver: Callback[T]) -> None:
-        """The same for the writer, without a task or a future in between: `told` is called on the loop, with the result or with the error."""
+        """The same for the writer, without a task or a future in between: `deliver` is called on the loop, with the result or with the error."""
         loop = asyncio.get_running_loop()
         if (connection := self._connection) is None:
             loop.call_soon(deliver, None, StorageFull(Text("the ledger is closed")))
@@ -175,3 +181,23 @@ async def _connect(path: Path, mode: Mode, pragmas: tuple[str, ...]) -> SqliteCo
         await connection.close()
         raise
     return connection
+
+
+# -- queries: SQL lives beside the module that runs it, in blocks that begin with `-- name: …` ---------------------------------------
+
+
+def load(module: str, **parts: str) -> dict[str, str]:
+    """The blocks of the `.sql` file beside `module` by name; `{part}` in them is replaced by what `parts` says."""
+    text = Path(f"{_CODE}/{module.replace('.', '/')}.sql").read_text("utf-8")
+    pieces = _NAME.split(text)
+    blocks = dict(zip(pieces[1::2], (body.strip() for body in pieces[2::2]), strict=True))
+    for part, columns in parts.items():
+        blocks = {name: body.replace("{" + part + "}", columns) for name, body in blocks.items()}
+    return blocks
+
+
+def read_as(kind: Callable[..., T], found: sqlite3.Cursor) -> Iterator[T]:
+    """Each row as `kind`, whose fields are called as the columns: their order says nothing, so a field more can shift no figure."""
+    names = [name for name, *_ in found.description]
+    for row in found:
+        yield kind(**dict(zip(names, row, strict=True)))

@@ -204,7 +204,7 @@ def _attempt(job: Job[Any], connection: sqlite3.Connection) -> _Outcome:
         outcome = _Outcome(job(connection), None)
     except Exception as error:
         if isinstance(error, sqlite3.Error) and storage_error(error) is not None:
-            raise  # the disk, not the job: nothing of this transaction can be kept
+            raise  # the disk, not the job: nothing of this transaction can stay
         connection.execute("ROLLBACK TO job")
         outcome = _Outcome(None, error)
     connection.execute("RELEASE job")
