@@ -131,7 +131,7 @@ EVENTS: Final = {
     "webhook.renamed": Text("what waited for a webhook waits under its new name"),
     "worker.close_incomplete": Text("mcfd stopped before everything of a machine had ended"),
 }
-"""An event that is not here is shown by its own name."""
+"""An event that is not here has its own name."""
 LEVELS: Final = {"warning": Text("WARNING"), "error": Text("ERROR"), "critical": Text("ERROR")}
 HEAD_FIELDS: Final = frozenset({"time", "level", "event"})
 

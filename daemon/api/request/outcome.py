@@ -19,7 +19,7 @@ from daemon.api.http.middleware import language_of
 from daemon.api.problems import Problem, problem_of
 from daemon.core.audit import Call
 from daemon.core.clock import millis_text
-from daemon.core.errors import FieldError, InvalidRequest
+from daemon.core.errors import InvalidRequest
 from daemon.core.ledger.deferred import DeferredSale
 from daemon.core.ledger.failure import failure_of
 from daemon.core.machine.state import short_nim
@@ -61,7 +61,7 @@ def _is_strict(headers: Headers) -> bool:
     """`Mcfd-Strict: true`; a value that is neither true nor false is refused, since it was sent to be on the safe side."""
     sent = [value.strip().lower() for name, value in headers if name == b"mcfd-strict"]
     if any(value not in (b"true", b"false") for value in sent):
-        raise InvalidRequest([FieldError("Mcfd-Strict", Text("has to be true or false"))])
+        raise InvalidRequest.at("Mcfd-Strict", Text("has to be true or false"))
     return b"true" in sent
 
 
@@ -78,7 +78,7 @@ def _idempotency_key(headers: Headers) -> str:
         return ""
     if len(sent) > 1 or not _PRINTABLE_KEY.fullmatch(sent[0]):
         message = f"has to be given once, with 1 to {MAX_IDEMPOTENCY_KEY} printable ASCII characters"
-        raise InvalidRequest([FieldError("Idempotency-Key", message)])
+        raise InvalidRequest.at("Idempotency-Key", message)
     return sent[0].decode("ascii")
 
 

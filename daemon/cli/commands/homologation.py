@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import click
@@ -13,6 +12,7 @@ from common.language import tr
 from daemon.cli.failures import FOUND_WRONG, Failure
 from daemon.cli.options import described
 from daemon.cli.output import say
+from daemon.time_sync import now_millis
 
 command = click.Group("homologation")
 FOLDER = click.option(
@@ -95,7 +95,7 @@ def run(  # noqa: PLR0917  click names them
         ) as client:
             player = CasePlayer(
                 client,
-                f"H{time.time_ns() // 1_000_000}",
+                f"H{now_millis()}",
                 folder / PAPERS if papers else None,
                 is_test_mode=is_test_mode,
             )
@@ -105,7 +105,7 @@ def run(  # noqa: PLR0917  click names them
     except CannotPlay as error:
         raise Failure(error.text) from None
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise Failure(tr("{url}: {why}", url=url, why=str(error) or type(error).__name__)) from None
+        raise Failure("{url}: {why}", url=url, why=str(error) or type(error).__name__) from None
     finally:
         if results:
             (folder / RESULTS).write_bytes(msgspec.json.format(msgspec.json.encode(results)))

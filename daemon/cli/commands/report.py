@@ -15,14 +15,15 @@ from daemon.cli.options import described, json_option, nim_argument_option, rang
 from daemon.core.clock import millis_text
 from daemon.core.report.fiscal_reports import AReport, XReport, ZReport
 from daemon.core.report.ranges import read_range
-from daemon.ledger_access import now, read_ledger
+from daemon.ledger_access import read_ledger
 from daemon.settings import Settings
+from daemon.time_sync import now_millis
 from daemon.usecases.reports.report import a_report, closure, x_between, x_report
 
 if TYPE_CHECKING:
     from daemon.core.ledger.book import Book
     from daemon.paper.pdf import PaperSize
-    from daemon.store import Store
+    from daemon.store.store import Store
 
 Report = XReport | ZReport | AReport
 
@@ -71,7 +72,7 @@ def z(settings: Settings, nim: str, number: int | None, *, test: bool, width: st
     async def read(reader: BookReader) -> Report:
         wanted = number or reader.state().z_number
         if not wanted:
-            raise Failure(tr("there is no Z yet"))
+            raise Failure("there is no Z yet")
         return msgspec.json.decode((await closure(reader, str(wanted))).body, type=ZReport)
 
     show(settings, nim, read, test=test, width=width, as_json=as_json)
@@ -96,7 +97,7 @@ def a(
 
 
 def _range(settings: Settings, from_: str | None, to: str | None) -> tuple[int, int]:
-    return read_range(from_, to, now=now(), timezone=settings.reports.timezone)
+    return read_range(from_, to, now=now_millis(), timezone=settings.reports.timezone)
 
 
 def show(
@@ -124,7 +125,7 @@ def show(
 
     language = ambient()
     shop = shop_of(settings, book, ifu, (), language)
-    document = report_document(report, shop, Style(language), printed_at=millis_text(now()), periodic=periodic)
+    document = report_document(report, shop, Style(language), printed_at=millis_text(now_millis()), periodic=periodic)
     click.echo(as_text(document, int(width)), nl=False)
 
 

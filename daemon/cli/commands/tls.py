@@ -10,7 +10,7 @@ import click
 from common.language import tr
 from daemon.cli.failures import Failure, writing
 from daemon.cli.options import described, json_option, settings_option
-from daemon.cli.output import print_json, print_pairs, record_json, say, warn
+from daemon.cli.output import complain, print_json, print_pairs, record_json, say
 from daemon.core.errors import StorageError
 from daemon.owner import as_owner
 from daemon.settings import Settings
@@ -44,18 +44,16 @@ def init(settings: Settings, force: bool, as_json: bool) -> None:
     except AuthorityError as error:
         raise Failure(error) from None
     except StorageError as error:  # the authority is made all the same
-        warn(tr("not in the audit log: {why}", why=error))
+        complain("not in the audit log: {why}", why=error)
     if as_json:
         print_json(_as_json(settings, certificate))
         return
     print_pairs(_pairs(settings, certificate))
-    say(tr("tills have to trust it: mcfd tls export-ca > mcfd-ca.pem"))
+    say("tills have to trust it: mcfd tls export-ca > mcfd-ca.pem")
     if not settings.server.tls:
         say(
-            tr(
-                'to put it in use: tls = "internal" in [server] of {file}, then sudo systemctl restart mcfd',
-                file=settings.file,
-            )
+            'to put it in use: tls = "internal" in [server] of {file}, then sudo systemctl restart mcfd',
+            file=settings.file,
         )
 
 
@@ -84,13 +82,13 @@ def export_ca(settings: Settings, file: Path | None) -> None:
     except (AuthorityError, OSError) as error:
         raise Failure(error) from None
     if not exists:
-        raise Failure(tr("no authority in {folder} yet: mcfd tls init", folder=home))
+        raise Failure("no authority in {folder} yet: mcfd tls init", folder=home)
     if file is None:
         click.echo(content, nl=False)
     else:
         with writing(file), as_owner(file.parent), file.open("xb") as target:
             target.write(content)
-    warn(tr("SHA-256 fingerprint: {fingerprint}", fingerprint=fingerprint))
+    complain("SHA-256 fingerprint: {fingerprint}", fingerprint=fingerprint)
 
 
 @command.command(

@@ -13,7 +13,7 @@ from daemon.cli.options import check_name, described, json_option, role_option, 
 from daemon.cli.output import moment, print_json, print_table, record_json, say
 from daemon.core.errors import InvalidRequest
 from daemon.core.people import Role
-from daemon.ledger_access import change, read_ledger
+from daemon.ledger_access import change, read_rows
 from daemon.operations import CreateUser, DisableUser, SetPassword
 from daemon.settings import Settings
 
@@ -43,8 +43,8 @@ def create(settings: Settings, name: str, role: Role, from_stdin: bool) -> None:
     try:
         change(settings, CreateUser(name, role, password), make=True)
     except InvalidRequest:
-        raise Failure(tr("{name} exists already", name=name)) from None
-    say(tr("{name} may log in ({role})", name=name, role=role))
+        raise Failure("{name} exists already", name=name) from None
+    say("{name} may log in ({role})", name=name, role=role)
 
 
 @command.command("list", **described(tr("List the users."), "mcfd users list", "mcfd users list --json"))
@@ -53,7 +53,7 @@ def create(settings: Settings, name: str, role: Role, from_stdin: bool) -> None:
 def list_users(settings: Settings, as_json: bool) -> None:
     from daemon.store.tables.people import list_people
 
-    people = read_ledger(settings, lambda store: store.ledger.read(list_people))
+    people = read_rows(settings, list_people)
     if as_json:
         names = ("name", "role", "created_at", "disabled_at", "seen_at")
         print_json([record_json(person, *names) for person in people])
@@ -79,7 +79,7 @@ def list_users(settings: Settings, as_json: bool) -> None:
 def passwd(settings: Settings, name: str, from_stdin: bool) -> None:
     password = hash_password(_read_password(name, from_stdin=from_stdin))
     change(settings, SetPassword(name, password))
-    say(tr("password of {name} changed", name=name))
+    say("password of {name} changed", name=name)
 
 
 @command.command("disable", **described(tr("Disable a user: their sessions end at once."), "mcfd users disable awa"))
@@ -87,7 +87,7 @@ def passwd(settings: Settings, name: str, from_stdin: bool) -> None:
 @name_argument
 def disable(settings: Settings, name: str) -> None:
     change(settings, DisableUser(name))
-    say(tr("{name} may log in no more", name=name))
+    say("{name} may log in no more", name=name)
 
 
 def _read_password(name: str, *, from_stdin: bool) -> str:

@@ -54,6 +54,6 @@ def command(as_json: bool) -> None:
 )
 def upgrade(core: bool) -> None:
     if not SCRIPT.is_file():
-        raise Failure(tr("mcfd was not installed from a package"))
+        raise Failure("mcfd was not installed from a package")
     os.environ.setdefault("MCFD_UPGRADE_QUIET_SECONDS", QUIET_SECONDS)
     os.execv(SCRIPT, [str(SCRIPT), *(["--core"] if core else [])])  # noqa: S606  the package's own script, as the caller

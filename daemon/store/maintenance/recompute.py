@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -22,16 +21,16 @@ from daemon.core.report import fiscal_reports
 from daemon.store.maintenance.recompute_calendar import CalendarCheck
 from daemon.store.maintenance.recompute_counters import CountersCheck, OriginalCheck, is_number_year
 from daemon.store.sqlite.disk_failure import storage_error
-from daemon.store.sqlite.queries import load
+from daemon.store.sqlite.file import load
 from daemon.store.tables.book.attempts import tally_of
 from daemon.store.tables.book.books import book_state, read_start
 from daemon.store.tables.book.closures import COLUMNS, closure_of
-from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, read_tally, record_of, unpack
-from daemon.store.tables.book.entries import entries
+from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, SEQ, read_tally, record_of, unpack
+from daemon.store.tables.book.entries import entries, in_order
 from daemon.store.tables.book.totals import STRIDE, accumulate, read_totals
 
 _SQL = load(__name__, record=RECORD_COLUMNS, closure=COLUMNS)
-_SEQ, _HASH = map(RECORD_COLUMNS.split(", ").index, ("seq", "hash"))
+_HASH = RECORD_COLUMNS.split(", ").index("hash")
 _STEP = 10_000
 
 # What a report says that can be computed again; texts and whatever later versions add are the chain's business.
@@ -74,8 +73,7 @@ class BookRecomputation:
         self._fvc_start = start.fvc_start
         self._cash = start.cash
         self._totals = read_totals(connection, book.id)
-        self._closures = self._rows("closures")
-        self._entries = deque(placed for placed in entries(connection, book) if placed.id > start.entry_id)
+        self._entries = [placed for placed in entries(connection, book) if placed.id > start.entry_id]
         self._repairs = [(placed, entry) for placed in self._entries if isinstance(entry := placed.entry, TimeRepair)]
         epochs = [entry for placed in self._entries if isinstance(entry := placed.entry, Epoch)]
         self._nim = epochs[0].was if epochs else book.nim
@@ -85,17 +83,21 @@ class BookRecomputation:
         self._calendar = CalendarCheck(book, start)
         self._outages = RegisterOfOutages()
         self._checkpoints = self._rows("checkpoints")
-        self._closure = self._next_closure()
         self._checkpoint = next(self._checkpoints, None)
 
     def run(self) -> None:
         if self._book.mode == "live" and not self._start.is_whole:
             self._note(Text("a live book has lost its beginning"))
         self._check_totals()
-        for row in self._record_rows():
-            self._close_up_to(row[_SEQ] - 1)
-            self._try_record(row)
-        self._close_up_to(None)
+        records = ((row[SEQ], row) for row in self._record_rows())
+        for _, item in in_order(records, map(closure_of, self._rows("closures")), self._entries):
+            match item:
+                case Closure():
+                    self._take_closure(item)
+                case Placed():
+                    self._take_entry(item)
+                case _:
+                    self._try_record(item)
         self._check_end()
 
     # -- records ----------------------------------------------------------------------------------------------------
@@ -105,7 +107,7 @@ class BookRecomputation:
         after = self._start.seq
         try:
             for row in self._rows("records", after):
-                after = row[_SEQ]
+                after = row[SEQ]
                 yield row
         except sqlite3.DatabaseError as error:
             if isinstance(storage_error(error), StorageFull):
@@ -118,7 +120,7 @@ class BookRecomputation:
                 found = self._connection.execute(_SQL["record"], (record_id,)).fetchone()
             except sqlite3.DatabaseError:
                 found = None
-            if found is not None and found[_SEQ] == seq:
+            if found is not None and found[SEQ] == seq:
                 yield found
             else:
                 self._note(Text("record {seq} cannot be read", seq=seq))
@@ -134,12 +136,12 @@ class BookRecomputation:
             self._note(
                 Text(
                     "record {seq} (invoice {number!r}) cannot be read: {error}",
-                    seq=row[_SEQ],
+                    seq=row[SEQ],
                     number=row[1],
                     error=error,
                 )
             )
-            self._seq = row[_SEQ]
+            self._seq = row[SEQ]
             if isinstance(row[_HASH], bytes):
                 self._hash = row[_HASH]
 
@@ -191,7 +193,7 @@ class BookRecomputation:
         return None
 
     def _check_key(self, row: tuple[Any, ...]) -> None:
-        seq, number, key = row[_SEQ], row[1], row[-2]
+        seq, number, key = row[SEQ], row[1], row[-2]
         if (key or number) != number_key(number):
             self._note(
                 Text("record {seq} (invoice {number!r}) is looked for under another number", seq=seq, number=number)
@@ -221,22 +223,6 @@ class BookRecomputation:
             self._note(Text("the running totals are not the sum of the records up to {seq}", seq=self._seq))
 
     # -- closures ---------------------------------------------------------------------------------------------------
-
-    def _close_up_to(self, seq: int | None) -> None:
-        """Takes the closures and entries that lie before the record after `seq`; all that are left when it is None."""
-        while True:
-            closure, entry = self._closure, self._entries[0] if self._entries else None
-            if closure is not None and seq is not None and closure.last_seq > seq:
-                closure = None
-            if entry is not None and seq is not None and entry.after_seq > seq:
-                entry = None
-            if entry is not None and (closure is None or entry.after_z < closure.z_number):
-                self._take_entry(self._entries.popleft())
-            elif closure is not None:
-                self._take_closure(closure)
-                self._closure = self._next_closure()
-            else:
-                return
 
     def _take_entry(self, placed: Placed) -> None:
         entry, name = placed.entry, Text("entry {number}", number=placed.id)
@@ -378,7 +364,3 @@ class BookRecomputation:
 
     def _rows(self, name: str, *more: int) -> Iterator[tuple[Any, ...]]:
         return iter(self._connection.execute(_SQL[name], (self._book.id, *more)))
-
-    def _next_closure(self) -> Closure | None:
-        row = next(self._closures, None)
-        return None if row is None else closure_of(row)

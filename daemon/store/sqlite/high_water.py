@@ -22,6 +22,7 @@ from common.files import real_path, sync_path
 from common.language import Text
 from common.language.system import reason
 from daemon.core.errors import LedgerUnusable, StorageFull
+from daemon.core.machine.state import short_nim
 from daemon.store.sqlite.disk_failure import file_failed
 
 SUFFIX = ".high-water"
@@ -203,7 +204,7 @@ class HighWater:
 
 def book_name(nim: str, mode: str, ifu: str) -> str:
     """As the file names a book: machine up to the dash, mode, taxpayer."""
-    return f"{nim.partition('-')[0]} {mode} {ifu}"
+    return f"{short_nim(nim)} {mode} {ifu}"
 
 
 def without_taxpayer(book: str) -> str:

@@ -17,11 +17,11 @@ from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger.book import Tally
 from daemon.core.ledger.entries import CashKind, CashMove
 from daemon.core.report.fiscal_reports import x_report
-from daemon.store import Store
 from daemon.store.decisions import DecisionNote
 from daemon.store.maintenance import sandbox
 from daemon.store.maintenance.verify import verify
-from daemon.store.tables.book import attempts, uniqueness
+from daemon.store.store import Store
+from daemon.store.tables.book import acts, attempts, uniqueness
 from daemon.store.tables.book.acts import cash_of_period
 from daemon.store.tables.book.books import BookStart, read_start
 from daemon.store.tables.book.totals import tally_between
@@ -65,7 +65,7 @@ async def live(till: Till, chance: random.Random, steps: int) -> None:
 async def move_cash(till: Till, kind: CashKind, amount: int) -> None:
     till.at += MINUTE
     move = CashMove(kind, amount, "change", "1", "Caisse 1")
-    await till.store.ledger.move_cash(till.book, move, at=till.at, answer=lambda _: b"{}")
+    await till.store.ledger.write(acts.move_cash, till.book, move, at=till.at, answer=lambda _: b"{}")
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 4))])

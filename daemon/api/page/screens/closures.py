@@ -133,7 +133,7 @@ async def a_screen(visit: Visit) -> Reply:
 
 
 def _ranges(visit: Visit, first: date, last: date) -> list[tuple[str, str, bool]]:
-    """The usual ranges: words, link, whether it is the one shown."""
+    """The usual ranges: words, link, whether it is this one."""
     today, say = visit.today(), visit.say
     month = today.replace(day=1)
     end_of_last = month - timedelta(days=1)

@@ -26,6 +26,7 @@ from common.language.reasons import (
 from daemon.api.box import LineSlot
 from daemon.api.page.views.sales_state import AMBER_DAYS, DRIFT_AMBER, RED_DAYS, refuses_since
 from daemon.api.page.visit import Visit, name_of
+from daemon.core.clock import DAY
 from daemon.core.errors import without_paths
 from daemon.core.report.machine_info import tax_server
 from daemon.paper.logo import draw_qr
@@ -69,7 +70,6 @@ def in_plain_words(found: Text, language: Language) -> str:
 
 
 SLOT_MS: Final = 600_000
-DAY_MS: Final = 86_400_000
 EDGE: Final = 4
 NAMED_HOURS: Final = 3
 """Between two names under the bars."""
@@ -83,7 +83,7 @@ async def line_charts(visit: Visit, slots: Sequence[LineSlot]) -> list[tuple[str
     if not slots:
         return []
     by_time = {slot.at: slot for slot in slots}
-    times = range(slots[-1].at - DAY_MS + SLOT_MS, slots[-1].at + SLOT_MS, SLOT_MS)
+    times = range(slots[-1].at - DAY + SLOT_MS, slots[-1].at + SLOT_MS, SLOT_MS)
     quiet = [
         by_time.get(at) or LineSlot(at=at, exchanges=0, retries=0, garbage=0, certified=0, line_ms=0) for at in times
     ]

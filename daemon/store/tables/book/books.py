@@ -17,7 +17,7 @@ from daemon.core.ledger.book import Book, BookState, LastSeen, Tally
 from daemon.core.ledger.chain import GENESIS
 from daemon.core.ledger.entries import NO_CASH, CashTotal
 from daemon.core.machine.state import FiscalCounters, LastInvoice, MachineState, short_nim
-from daemon.store.sqlite.queries import load, read_as
+from daemon.store.sqlite.file import load, read_as
 from daemon.store.tables.book.codec import (
     counters_of,
     rates_text,
@@ -152,8 +152,8 @@ def accept_time(connection: sqlite3.Connection, upto: int) -> None:
 
 
 class BookStart(msgspec.Struct):
-    """What a recomputation has found just before the first thing that is kept; times in ms. `bytes` are those of the records,
-    closures and entries up to `counted_seq`, `counted_z` and `counted_id` that are kept."""
+    """What a recomputation has found just before the first thing that is left; times in ms. `bytes` are those of the records,
+    closures and entries up to `counted_seq`, `counted_z` and `counted_id` that are left."""
 
     seq: int = 0
     z_number: int = 0
