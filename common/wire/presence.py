@@ -106,6 +106,8 @@ def read_presence(content: bytes) -> Presence:
         raise BadEvent("", f"larger than {MOST_BYTES} bytes")
     presence = decoded(content, Presence)
     instant_millis(presence.at, "at")
+    if presence.sold:
+        instant_millis(presence.sold, "sold")
     return presence
 
 

@@ -19,8 +19,8 @@ from daemon.core.ledger.outage import RegisterOfOutages
 from daemon.core.report import fiscal_reports
 from daemon.store.maintenance.recompute_calendar import CalendarCheck
 from daemon.store.maintenance.recompute_counters import CountersCheck, OriginalCheck, is_number_year
-from daemon.store.sqlite.connection import load
 from daemon.store.sqlite.disk_failure import storage_error
+from daemon.store.sqlite.file import load
 from daemon.store.tables.book.attempts import tally_of
 from daemon.store.tables.book.books import book_state, read_start
 from daemon.store.tables.book.closures import COLUMNS, closure_of

@@ -17,7 +17,7 @@ import msgspec
 from daemon.core.clock import DAY
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import Placed
-from daemon.store.sqlite.connection import load, read_as
+from daemon.store.sqlite.file import load, read_as
 from daemon.store.tables.book.books import BookStart, all_books, book_state, read_start, write_start
 from daemon.store.tables.book.codec import read_tally
 from daemon.store.tables.book.entries import COLUMNS as ENTRY_COLUMNS

@@ -17,10 +17,10 @@ from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger.book import Tally
 from daemon.core.ledger.entries import CashKind, CashMove
 from daemon.core.report.fiscal_reports import x_report
-from daemon.store import Store
 from daemon.store.decisions import DecisionNote
 from daemon.store.maintenance import sandbox
 from daemon.store.maintenance.verify import verify
+from daemon.store.store import Store
 from daemon.store.tables.book import acts, attempts, uniqueness
 from daemon.store.tables.book.acts import cash_of_period
 from daemon.store.tables.book.books import BookStart, read_start

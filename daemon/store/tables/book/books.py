@@ -19,7 +19,7 @@ from daemon.core.ledger.chain import GENESIS
 from daemon.core.ledger.entries import NO_CASH, CashMove, CashTotal, Gap, Placed
 from daemon.core.ledger.tally import accumulate
 from daemon.core.machine.state import FiscalCounters, LastInvoice, MachineState, short_nim
-from daemon.store.sqlite.connection import load, read_as
+from daemon.store.sqlite.file import load, read_as
 from daemon.store.tables.book.codec import (
     counters_of,
     rates_text,

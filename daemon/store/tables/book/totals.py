@@ -16,7 +16,7 @@ from daemon.core.clock import millis
 from daemon.core.invoice.invoice import CREDITS
 from daemon.core.ledger.book import Aggregate, Book, Tally
 from daemon.core.ledger.tally import accumulate, subtract
-from daemon.store.sqlite.connection import load
+from daemon.store.sqlite.file import load
 from daemon.store.tables.book.books import read_start
 from daemon.store.tables.book.codec import read_tally, tally_bytes
 
