@@ -33,7 +33,7 @@ from daemon.app.runtime import Runtime
 from daemon.core.keys import generate, hash_key
 from daemon.settings import Machine, Settings
 from daemon.settings.model import Storage, Upstream
-from daemon.store.sqlite.connection import load
+from daemon.store.sqlite.file import load
 from daemon.store.tables import keys
 from relay.api import RelayParts, pass_on
 from relay.boxes import Boxes

@@ -23,7 +23,7 @@ from daemon.usecases.reports.report import a_report, closure, x_between, x_repor
 if TYPE_CHECKING:
     from daemon.core.ledger.book import Book
     from daemon.paper.pdf import PaperSize
-    from daemon.store import Store
+    from daemon.store.store import Store
 
 Report = XReport | ZReport | AReport
 
