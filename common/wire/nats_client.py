@@ -102,6 +102,9 @@ class Answers:
 
     def put(self, answer: Msg | NatsError) -> None:
         self._here.append(answer)
+        self._wake()
+
+    def _wake(self) -> None:
         if self._awaited is not None and not self._awaited.done():
             self._awaited.set_result(None)
 
@@ -114,12 +117,15 @@ class Answers:
         if not self._here:
             if self._client.is_closed:
                 raise self._client.lost()
-            self._awaited = asyncio.get_running_loop().create_future()
+            loop = asyncio.get_running_loop()
+            self._awaited = loop.create_future()
+            timer = loop.call_later(seconds, self._wake)  # asyncio.timeout costs twice as much
             try:
-                async with asyncio.timeout(seconds):
-                    await self._awaited
-            except TimeoutError:
-                raise self._client.no_answer() from None
+                await self._awaited
+            finally:
+                timer.cancel()
+            if not self._here:
+                raise self._client.no_answer()
         answer = self._here.popleft()
         if isinstance(answer, NatsError):
             raise answer

@@ -107,7 +107,7 @@ def _identify(deps: ApiDeps, request: Request[Any, Any, Any], found: RelayedRequ
     url = f"http://box{scope['raw_path'].decode('ascii')}"
     if scope["query_string"]:
         url += f"?{scope['query_string'].decode('ascii')}"
-    key = signer(deps.keyring, SignedRequest(scope["method"], url, headers, found.body))
+    key = signer(deps.keyring, SignedRequest(scope["method"], url, headers, found.body), found.now())
     if key is not None and key.works_at(deps.clock()):
         return key
     raise refused_key(deps, address, EXPIRED if key else NOT_SIGNED)

@@ -19,7 +19,7 @@ from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book, Closure, LastSeen
 from daemon.core.machine.state import FiscalCounters
 from daemon.core.report import fiscal_reports
-from daemon.store.sqlite.connection import load
+from daemon.store.sqlite.file import load
 from daemon.store.tables.book import take_overs
 from daemon.store.tables.book.acts import cash_of_period
 from daemon.store.tables.book.books import read_head
