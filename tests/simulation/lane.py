@@ -171,6 +171,7 @@ KEYS = tuple(generate("live") for _ in range(3))
 
 
 async def _request(app: App, method: str, path: str, headers: dict[str, str], body: bytes) -> HttpAnswer:
+    headers = {**headers, "content-length": str(len(body))}
     status, found, pieces = 0, bytearray(), [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive() -> Any:

@@ -191,14 +191,6 @@ async def _copy(ledger: Path, copy: Path) -> None:
         the_vfs().close_as_killed(old)
 
 
-class _NoTime:
-    """The name of the old file that is put aside is the same in each history."""
-
-    @staticmethod
-    def time_ns() -> int:
-        return 0
-
-
 _read_once = cache(migrations)
 """They are files, and the same ones in every history."""
 
@@ -249,7 +241,7 @@ def simulated(disk: Disk, process: Callable[[], Process], *, cuts_power: bool = 
         patch.setattr("daemon.store.store.connect_snapshot", snapshot)
         patch.setattr(high_water, "write_marks", write)
         patch.setattr(renewal, "_copy", _copy)
-        patch.setattr(renewal, "time", _NoTime)
+        patch.setattr(renewal, "now_millis", lambda: 0)  # in the name of the old file that is put aside
         yield
 
 
