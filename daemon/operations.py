@@ -23,7 +23,7 @@ from daemon.core.ledger.verdict import Evidence
 from daemon.core.people import Role
 
 if TYPE_CHECKING:
-    from daemon.store import Store
+    from daemon.store.store import Store
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)

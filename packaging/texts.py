@@ -3,7 +3,7 @@
 
 Texts are found by the names they are written with: `tr("…")`, `say("…")`, `Text("…")`, `Counted("…", "…", n)`, `Reason("code", "…")` (common/language), and
 what a command prints or fails with, `complain("…")`, `Failure("…")` (daemon/cli);
-click's own, of which gettext chooses the form, by `Plural("…", "…")` (daemon/cli/click_texts)."""
+click's own, of which gettext chooses the form, by `Plural("…", "…")` (daemon/cli/groups)."""
 
 from __future__ import annotations
 

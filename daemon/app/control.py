@@ -30,7 +30,7 @@ from daemon.operations import (
     refusal_of,
 )
 from daemon.settings import Settings
-from daemon.store import Store
+from daemon.store.store import Store
 from daemon.time_sync import now_millis
 from daemon.usecases.worker.machine_workers import MachineWorkers
 

@@ -13,9 +13,9 @@ from daemon.time_sync import now_millis
 
 if TYPE_CHECKING:
     from daemon.settings import Settings
-    from daemon.store import Store
     from daemon.store.journal import Journal
     from daemon.store.ledger import Ledger
+    from daemon.store.store import Store
 
 
 @dataclass

@@ -17,7 +17,8 @@ from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.chain import GENESIS
 from daemon.core.ledger.entries import read_gaps
-from daemon.store.sqlite.connection import OUTBOX, SqliteConnection, load, read_as
+from daemon.store.sqlite.connection import SqliteConnection
+from daemon.store.sqlite.file import OUTBOX, load, read_as
 from daemon.store.sqlite.writer import Writer
 from daemon.store.tables import audit
 from daemon.store.tables.events import UPSTREAM

@@ -33,7 +33,7 @@ from daemon.app.runtime import Runtime
 from daemon.core.keys import generate, hash_key
 from daemon.settings import Machine, Settings
 from daemon.settings.model import Storage, Upstream
-from daemon.store.sqlite.connection import load
+from daemon.store.sqlite.file import load
 from daemon.store.tables import keys
 from relay.api import RelayParts, pass_on
 from relay.boxes import Boxes
@@ -171,7 +171,6 @@ KEYS = tuple(generate("live") for _ in range(3))
 
 
 async def _request(app: App, method: str, path: str, headers: dict[str, str], body: bytes) -> HttpAnswer:
-    headers = {**headers, "content-length": str(len(body))}
     status, found, pieces = 0, bytearray(), [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive() -> Any:
@@ -196,7 +195,10 @@ async def _request(app: App, method: str, path: str, headers: dict[str, str], bo
         "raw_path": path.encode(),
         "query_string": b"",
         "root_path": "",
-        "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
+        "headers": [
+            *((name.lower().encode(), value.encode()) for name, value in headers.items()),
+            (b"content-length", b"%d" % len(body)),
+        ],
         "client": ("till", 0),
         "server": None,
         "state": {},

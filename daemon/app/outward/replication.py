@@ -20,9 +20,9 @@ from daemon.core.machine.state import same_machine
 from daemon.settings import Settings, Upstream
 from daemon.settings.model import Webhook
 from daemon.settings.source import is_joined
-from daemon.store import Store
 from daemon.store.maintenance.numbers import hear
 from daemon.store.outbox import Outbox
+from daemon.store.store import Store
 from daemon.store.tables.events import UPSTREAM
 from daemon.time_sync import now_millis
 from daemon.upstream.options import BadOptions, Options, UpstreamReceiver, compose, no_keys, open_receiver

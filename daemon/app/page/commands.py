@@ -31,7 +31,7 @@ from daemon.core.errors import JoinFailed
 from daemon.operations import NoteBackup, NoteJoined
 from daemon.settings import Settings, load
 from daemon.settings.source import is_joined, read_joined
-from daemon.store import Store
+from daemon.store.store import Store
 from daemon.time_sync import now_millis
 
 log = structlog.get_logger(__name__)

@@ -24,7 +24,7 @@ from daemon.app.reload import BringIntoForce, Take
 from daemon.core.audit import DAEMON
 from daemon.core.errors import StorageError
 from daemon.settings import Settings
-from daemon.store import Store
+from daemon.store.store import Store
 from daemon.store.tables import audit
 from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.keys import note_uses

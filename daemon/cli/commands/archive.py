@@ -53,7 +53,7 @@ def command(settings: Settings, *, year: str, into: Path, nim: str, as_json: boo
 def archive_years(settings: Settings, into: Path, *, year: str = "", nim: str = "") -> tuple[list[Path], list[Path]]:
     """Each closed year, or the named one, that has no archive in the folder yet: those that were made, and those that were there."""
     from daemon.store.maintenance.year_lines import archive_year, closed_years
-    from daemon.store.sqlite.connection import open_to_read
+    from daemon.store.sqlite.file import open_to_read
     from daemon.whole_box.year_archive import archive_name
 
     ledger = existing(settings)
@@ -98,7 +98,7 @@ def _make(settings: Settings, ledger: Path, target: Path, year: ArchiveYear) -> 
 
 def _write(ledger: Path, part: Path, name: str, year: ArchiveYear, key: BoxKey) -> None:
     from daemon.store.maintenance import year_lines
-    from daemon.store.sqlite.connection import open_to_read
+    from daemon.store.sqlite.file import open_to_read
     from daemon.whole_box.year_archive import write_archive
 
     counts = dict.fromkeys(("certification", "closure", "entry"), 0)

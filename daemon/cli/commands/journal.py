@@ -41,7 +41,7 @@ from daemon.usecases.reports.journal_files import FORMATS, Line, journal_pieces
 from daemon.usecases.reports.report import a_report
 
 if TYPE_CHECKING:
-    from daemon.store import Store
+    from daemon.store.store import Store
 
 STATES = {
     "begun": Text("begun"),

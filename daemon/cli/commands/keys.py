@@ -12,8 +12,7 @@ from daemon.core.keys import LANES, MOST_RATE, KeyTerms, Lane
 from daemon.core.ledger.attempt import Mode
 from daemon.core.machine.state import same_machine
 from daemon.core.people import USUAL, Role
-from daemon.ledger_access import change, read_ledger
-from daemon.operations import CreateKey, RevokeKey
+from daemon.ledger_access import change, read_rows
 from daemon.settings import Settings
 from daemon.settings.check import quoted
 from daemon.time_sync import now_millis
@@ -77,6 +76,8 @@ def create(
     signed: bool,
     rate: int | None,
 ) -> None:
+    from daemon.operations import CreateKey
+
     end = _end(expires, settings.reports.zone)
     machine = settings.find_machine(nim)
     if machine is not None:
@@ -100,7 +101,7 @@ def create(
 def listed(settings: Settings, nim: str, revoked_too: bool, as_json: bool) -> None:
     from daemon.store.tables.keys import list_keys
 
-    found = read_ledger(settings, lambda store: store.ledger.read(list_keys))
+    found = read_rows(settings, list_keys)
     keys = [key for key in found if (not nim or same_machine(nim, key.nim)) and (revoked_too or not key.revoked_at)]
     if as_json:
         names = ("id", "nim", "mode", "role", "label", "strict", "rate", *TIMES)
@@ -129,6 +130,8 @@ def listed(settings: Settings, nim: str, revoked_too: bool, as_json: bool) -> No
 @settings_option
 @click.argument("key_id", metavar="ID", type=ROW_NUMBER)
 def revoke(settings: Settings, key_id: int) -> None:
+    from daemon.operations import RevokeKey
+
     change(settings, RevokeKey(key_id))
     say("key {id} revoked", id=key_id)
 

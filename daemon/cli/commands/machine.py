@@ -26,14 +26,14 @@ from daemon.core.ledger.book import BookState
 from daemon.core.ledger.take_over import TakeOver
 from daemon.core.machine.state import PortReading, Silence, same_machine
 from daemon.doctor.service import MachineHealth, ask
-from daemon.ledger_access import change, read_ledger
+from daemon.ledger_access import change, read_ledger, read_rows
 from daemon.settings import Machine, Settings
 from daemon.time_sync import now_millis
 
 if TYPE_CHECKING:
     from daemon.core.ledger.attempt import Record
     from daemon.operations import TakeBackMachine, TakeOverMachine
-    from daemon.store import Store
+    from daemon.store.store import Store
 
 MEMBERS = {
     "last-z": Member(
@@ -287,7 +287,7 @@ def _take_overs(settings: Settings) -> Sequence[TakeOver]:
 
     if not settings.storage.path.exists():
         return ()
-    return read_ledger(settings, lambda store: store.decisions.read(all_lasting))
+    return read_rows(settings, all_lasting)
 
 
 def _named(nim: str, settings: Settings) -> str:

@@ -23,7 +23,7 @@ from daemon.core.ledger.entries import Recipient
 from daemon.core.ledger.outage import Outage
 from daemon.core.report.outages import outage_word, read_notice
 from daemon.core.report.ranges import EVER, read_range
-from daemon.ledger_access import change, read_ledger
+from daemon.ledger_access import change, read_ledger, read_rows
 from daemon.operations import NoteNotified
 from daemon.paper.reports import REASONS, RECIPIENTS, duration_text
 from daemon.paper.shop import Style
@@ -31,7 +31,7 @@ from daemon.settings import Settings
 from daemon.time_sync import now_millis
 
 if TYPE_CHECKING:
-    from daemon.store import Store
+    from daemon.store.store import Store
 
 
 @click.command(
@@ -89,7 +89,7 @@ def command(
         if notified is not None:
             notice = read_notice({"who": notified, "reference": reference, "at": at}, now=now_millis(), strict=False)
             change(settings, NoteNotified(book, number, notice))
-        found = [read_ledger(settings, lambda store: store.ledger.read(find_outage, book, number))]
+        found = [read_rows(settings, find_outage, book, number)]
     if as_json:
         print_json([outage_word(outage) for outage in found])
         return

@@ -43,7 +43,7 @@ from daemon.time_sync import now_millis
 
 if TYPE_CHECKING:
     from daemon.core.ledger.book import BookState
-    from daemon.store import Store
+    from daemon.store.store import Store
 
 OBSTACLES: dict[Obstacle, Text] = {
     "does not fit": Text("{decision} does not fit here; possible: {choices}"),

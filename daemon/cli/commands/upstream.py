@@ -37,7 +37,7 @@ from daemon.settings import Settings
 from daemon.time_sync import now_millis
 
 if TYPE_CHECKING:
-    from daemon.store import Store
+    from daemon.store.store import Store
     from daemon.upstream.options import UpstreamReceiver
 
 UPSTREAM = "upstream"

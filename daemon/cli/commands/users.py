@@ -13,7 +13,7 @@ from daemon.cli.options import check_name, described, json_option, role_option, 
 from daemon.cli.output import moment, print_json, print_table, record_json, say
 from daemon.core.errors import InvalidRequest
 from daemon.core.people import Role
-from daemon.ledger_access import change, read_ledger
+from daemon.ledger_access import change, read_rows
 from daemon.operations import CreateUser, DisableUser, SetPassword
 from daemon.settings import Settings
 
@@ -53,7 +53,7 @@ def create(settings: Settings, name: str, role: Role, from_stdin: bool) -> None:
 def list_users(settings: Settings, as_json: bool) -> None:
     from daemon.store.tables.people import list_people
 
-    people = read_ledger(settings, lambda store: store.ledger.read(list_people))
+    people = read_rows(settings, list_people)
     if as_json:
         names = ("name", "role", "created_at", "disabled_at", "seen_at")
         print_json([record_json(person, *names) for person in people])

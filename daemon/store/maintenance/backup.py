@@ -23,8 +23,8 @@ from daemon.store.maintenance.housekeeping import BACKUP_AT, mark_restored
 from daemon.store.maintenance.numbers import LastZ, put_back, remember
 from daemon.store.maintenance.people_since import take_over_people
 from daemon.store.maintenance.verify import VerifyResult, verify
-from daemon.store.sqlite.connection import open_file, open_to_read
 from daemon.store.sqlite.disk_failure import storage_error
+from daemon.store.sqlite.file import open_file, open_to_read
 from daemon.store.sqlite.lock import LedgerLock
 from daemon.store.sqlite.migrations import migrate, migrations
 from daemon.store.tables import audit

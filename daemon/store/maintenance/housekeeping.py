@@ -6,7 +6,7 @@ import sqlite3
 
 from common.language.reasons import SALE_RESTORED, to_stored
 from daemon.core.clock import DAY
-from daemon.store.sqlite.connection import load
+from daemon.store.sqlite.file import load
 from daemon.store.tables.book.books import all_books, read_head
 from daemon.store.tables.meta import write_meta
 

@@ -20,7 +20,7 @@ from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.entries import Gap
 from daemon.core.machine.state import MachineState, same_machine, short_nim
 from daemon.store.maintenance.housekeeping import BACKUP_AT, RESTORED_AT, mark_restored
-from daemon.store.sqlite.connection import load, open_to_read
+from daemon.store.sqlite.file import load, open_to_read
 from daemon.store.sqlite.high_water import (
     SUFFIX,
     HighWater,

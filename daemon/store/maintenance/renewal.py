@@ -24,7 +24,6 @@ from daemon.core.clock import millis_text
 from daemon.core.errors import LedgerUnusable, StorageFull
 from daemon.store.maintenance.backup import complete_copy, in_the_making, keep_as
 from daemon.store.maintenance.health import examine
-from daemon.store.sqlite.connection import open_to_read
 from daemon.store.sqlite.disk_failure import (
     file_failed,
     is_copy_due,
@@ -33,6 +32,7 @@ from daemon.store.sqlite.disk_failure import (
     read_failures,
     storage_error,
 )
+from daemon.store.sqlite.file import open_to_read
 from daemon.store.sqlite.migrations import is_current, migrations
 from daemon.time_sync import now_millis
 

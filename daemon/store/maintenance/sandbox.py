@@ -15,15 +15,14 @@ from typing import Any
 import msgspec
 
 from daemon.core.clock import DAY
-from daemon.core.invoice.invoice import CREDITS
 from daemon.core.ledger.book import Book
-from daemon.core.ledger.entries import NO_CASH, CashMove, Gap, Placed
-from daemon.store.sqlite.connection import load, read_as
+from daemon.core.ledger.entries import Placed
+from daemon.store.sqlite.file import load, read_as
 from daemon.store.tables.book.books import BookStart, all_books, book_state, read_start, write_start
 from daemon.store.tables.book.codec import read_tally
 from daemon.store.tables.book.entries import COLUMNS as ENTRY_COLUMNS
 from daemon.store.tables.book.entries import in_order
-from daemon.store.tables.book.totals import accumulate, read_totals
+from daemon.store.tables.book.totals import read_totals
 
 _SQL = load(__name__, entry=ENTRY_COLUMNS)
 
@@ -67,7 +66,7 @@ def _count(connection: sqlite3.Connection, book: Book, start: BookStart) -> int:
     found = 0
     for kind, place in _COUNTED.items():
         rows = connection.execute(_SQL[kind], (book.id, getattr(start, place), COUNTED)).fetchall()
-        start.bytes += sum(size + ROW_BYTES for _, size in rows)
+        start.byte_count += sum(size + ROW_BYTES for _, size in rows)
         if rows:
             setattr(start, place, rows[-1][0])
         found += len(rows)
@@ -119,44 +118,22 @@ class _Walk:
         """What lies behind a record that was not read stays."""
         at = item[1] if isinstance(item, tuple) else item.at
         is_next = isinstance(item, tuple) or seq <= self._start.seq
-        return is_next and self._left > NEWEST and (self._start.bytes > self._budget or at < self._horizon)
+        return is_next and self._left > NEWEST and (self._start.byte_count > self._budget or at < self._horizon)
 
     def _pass(self, item: _Item) -> None:
         self._left -= 1
+        start = self._start
         match item:
             case _Link():
-                self._pass_closure(item)
+                start.pass_closure(item.z_number, item.at, item.hash, item.period_end)
+                size = item.size
             case Placed():
-                self._pass_entry(item)
+                start.pass_entry(item)
+                size = len(item.body)
             case _:
-                self._pass_record(item)
-
-    def _pass_entry(self, placed: Placed) -> None:
-        start = self._start
-        start.entry_id, start.hash, start.at = placed.id, placed.hash, placed.at
-        match placed.entry:
-            case Gap() as gap:
-                start.z_number = gap.last
-            case CashMove() as move:
-                start.cash = start.cash.plus(move)
-        start.bytes -= len(placed.body) + ROW_BYTES
-
-    def _pass_closure(self, closure: _Link) -> None:
-        start = self._start
-        start.z_number, start.hash, start.at = closure.z_number, closure.hash, closure.at
-        start.closed, start.closed_seq = dict(start.running), start.seq
-        start.period_start, start.fvc_start, start.cash = closure.period_end, 0, NO_CASH
-        start.bytes -= closure.size + ROW_BYTES
-
-    def _pass_record(self, row: tuple[Any, ...]) -> None:
-        start = self._start
-        start.seq, start.at, kind, fvc, start.hash, tally, size = row
-        accumulate(start.running, read_tally(tally))
-        if fvc is not None:  # it was certified
-            start.period_start = start.period_start or start.at
-            if kind not in CREDITS:
-                start.fvc_start = start.fvc_start or fvc
-        start.bytes -= size + ROW_BYTES
+                seq, at, kind, fvc, link, tally, size = item
+                start.pass_record(seq, at, link, read_tally(tally), kind=kind, fvc=fvc)
+        start.byte_count -= size + ROW_BYTES
 
 
 def _let_go(connection: sqlite3.Connection, book: Book, start: BookStart) -> None:

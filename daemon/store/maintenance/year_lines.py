@@ -18,7 +18,7 @@ from daemon.core.ledger.book import Book, Closure
 from daemon.core.ledger.chain import GENESIS
 from daemon.core.ledger.entries import Placed
 from daemon.core.report.journal import journal_record
-from daemon.store.sqlite.connection import load, read_as
+from daemon.store.sqlite.file import load, read_as
 from daemon.store.tables.book.books import all_books, book_state
 from daemon.store.tables.book.calendar_closures import closed_of, find_calendar_closure
 from daemon.store.tables.book.closures import COLUMNS, closure_of, find_closure

@@ -18,8 +18,9 @@ from common.files import real_path, sync_path
 from common.language import Text
 from common.language.system import reason
 from daemon.core.errors import StorageError, StorageFull
-from daemon.store.sqlite.connection import BUSY_SECONDS, Job, SqliteConnection
+from daemon.store.sqlite.connection import Job, SqliteConnection
 from daemon.store.sqlite.disk_failure import file_failed, storage_error
+from daemon.store.sqlite.file import BUSY_SECONDS
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ import msgspec
 
 from daemon.core.audit import GENESIS, Action, Actor, AuditEntry, chain, first_broken
 from daemon.core.ledger.book import Book
-from daemon.store.sqlite.connection import load
+from daemon.store.sqlite.file import load
 from daemon.store.tables.meta import read_meta, write_meta
 
 _SQL = load(__name__)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from common.language.reasons import to_stored
 from daemon.core.events import CERTIFIED, CLOSURE, Event, EventSpan
 from daemon.core.ledger.book import Book
-from daemon.store.sqlite.connection import OUTBOX, load, read_as
+from daemon.store.sqlite.file import OUTBOX, load, read_as
 from daemon.store.tables.meta import read_lineage
 
 _SQL = load(__name__)

@@ -13,8 +13,8 @@ from daemon.core.errors import NotFound
 from daemon.core.keys import USUAL_TERMS, ApiKey, KeyTerms, check_terms, hash_key, is_key_id, make_key, may_be_one
 from daemon.core.ledger.attempt import Mode
 from daemon.core.machine.state import same_machine
-from daemon.store.sqlite.connection import load
 from daemon.store.sqlite.disk_failure import storage_faults
+from daemon.store.sqlite.file import load
 from daemon.store.tables import audit
 
 _SQL = load(__name__)

@@ -17,8 +17,8 @@ from common.language.reasons import ENTRY_UNREADABLE, to_stored
 from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
-from daemon.store.sqlite.connection import load
 from daemon.store.sqlite.disk_failure import DAMAGED
+from daemon.store.sqlite.file import load
 
 _SQL = load(__name__)
 

@@ -9,7 +9,7 @@ from common.language import Text
 from daemon.core.audit import DAEMON, Actor
 from daemon.core.errors import InvalidRequest, NotFound
 from daemon.core.people import Person, Role, Session
-from daemon.store.sqlite.connection import load, read_as
+from daemon.store.sqlite.file import load, read_as
 from daemon.store.tables import audit
 
 _SQL = load(__name__)

@@ -108,6 +108,7 @@ def test_a_machine_that_refuses_every_sale_is_no_green_banner(tmp_path: Path) ->
         for _ in range(2):
             with browser(shop, "reader") as client:
                 state = client.get("/ui/state").text
+                assert 'data-state="attention">refuse toutes les factures<' in client.get("/ui/").text
             assert 'data-level="bad"' in state, state
             assert "Ventes arrêtées depuis" in state
             assert "la machine a refusé toutes les factures" in state

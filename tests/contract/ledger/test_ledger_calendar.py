@@ -19,10 +19,10 @@ from daemon.core.ledger.entries import CalendarClosed, CalendarKind, CashMove
 from daemon.core.machine.state import FiscalCounters
 from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import ZReport
-from daemon.store import Store
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.high_water import mark_path
+from daemon.store.store import Store
 from daemon.store.tables.book import acts
 from daemon.store.tables.book.calendar_closures import calendar_list
 from daemon.store.tables.book.closures import closures_between, find_closure

@@ -16,7 +16,7 @@ from daemon.core.ledger.attempt import Attempt, DuplicateInvoice, Mode, Outcome
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.tally import contribution
 from daemon.core.machine.state import FiscalCounters
-from daemon.store import Store
+from daemon.store.store import Store
 from daemon.store.tables import audit
 from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.book import attempts

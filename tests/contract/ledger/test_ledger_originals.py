@@ -20,8 +20,8 @@ from daemon.core.invoice.invoice import Invoice
 from daemon.core.invoice.number import read_reference
 from daemon.core.ledger.attempt import Outcome, Record
 from daemon.core.machine.state import FiscalCounters
-from daemon.store import Store
 from daemon.store.maintenance.verify import verify
+from daemon.store.store import Store
 from daemon.store.tables.book import attempts, originals
 from daemon.store.tables.journal import credits_on
 

@@ -9,8 +9,8 @@ from daemon.core.clock import DAY, HOUR
 from daemon.core.errors import NotFound
 from daemon.core.ledger.entries import CashMove, TimeRepair
 from daemon.core.report.receipt import receipt
-from daemon.store import Store
 from daemon.store.maintenance.verify import verify
+from daemon.store.store import Store
 from daemon.store.tables.book import acts, attempts
 from daemon.store.tables.book.books import book_state
 from daemon.store.tables.book.closures import closures_between

@@ -24,7 +24,7 @@ from common.language.reasons import (
     codes_of,
 )
 from daemon.api.box import LineSlot
-from daemon.api.page.views.sales_state import AMBER_DAYS, DRIFT_AMBER, RED_DAYS
+from daemon.api.page.views.sales_state import AMBER_DAYS, DRIFT_AMBER, RED_DAYS, refuses_since
 from daemon.api.page.visit import Visit, name_of
 from daemon.core.clock import DAY
 from daemon.core.errors import without_paths
@@ -174,8 +174,17 @@ def _state(worker: MachineWorker, visit: Visit) -> tuple[str, str, str]:
         return _unused(worker, visit)
     if not worker.connected:
         return "offline", _absent(worker.offline_since, visit), _reason_text(worker.offline_reason, visit)
-    if worker.in_test_mode:
+    return _connected(worker, visit)
+
+
+def _connected(worker: MachineWorker, visit: Visit) -> tuple[str, str, str]:
+    say = visit.say
+    if worker.in_test_mode and (worker.refused_test_mode or not worker.obstacle):
         return _in_test_mode(worker, visit)
+    if worker.obstacle:
+        return "attention", say("needs a decision"), _reason_text(worker.obstacle, visit)
+    if refuses_since(worker):
+        return "attention", say("refuses every invoice"), ""
     return ("busy", say("at work"), "") if worker.waiting else ("ready", say("ready"), "")
 
 

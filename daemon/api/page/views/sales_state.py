@@ -76,10 +76,10 @@ async def sales_state(visit: Visit) -> SalesState:
 
 
 def _sells(worker: MachineWorker) -> bool:
-    return worker.connected and not worker.obstacle and not _refuses_since(worker)
+    return worker.connected and not worker.obstacle and not refuses_since(worker)
 
 
-def _refuses_since(worker: MachineWorker) -> int:
+def refuses_since(worker: MachineWorker) -> int:
     """When a machine that is there began to refuse every invoice, as a blocked one does; 0 once it has certified one."""
     outage = worker.ledger.peek(open_outage, worker.book)
     return outage.since if outage and outage.reason == "blocked" else 0
@@ -87,23 +87,25 @@ def _refuses_since(worker: MachineWorker) -> int:
 
 def _stopped(visit: Visit, stopped: list[MachineWorker], live: int) -> SalesState:
     say, first = visit.say, stopped[0]
-    since = _refuses_since(first) if first.connected and not first.obstacle else first.offline_since
+    since = refuses_since(first) if first.connected and not first.obstacle else first.offline_since
     words = say("Sales have stopped")
     if since:
         words = say("Sales have stopped since {moment}", moment=visit.since(since))
     if live > 1:
         words = say("{name}: {found}", name=", ".join(each.book.nim for each in stopped), found=words)
-    if first.connected:
+    if first.connected and first.obstacle:
         needs_decision = bool(first.attention or first.not_compared)
         href = "/ui/attention" if needs_decision and visit.may("administer") else ""
-        obstacle = first.obstacle or REASONS["blocked"]
-        cause = say("a decision is needed") if first.attention else obstacle.in_language(visit.language)
+        cause = say("a decision is needed") if first.attention else first.obstacle.in_language(visit.language)
         return SalesState("bad", words, _call(visit, cause), href)
-    if any(each.spare for each in stopped) and visit.may("administer"):
-        return SalesState(
-            "bad", words, _call(visit, say("the machine does not answer, its spare can take over")), SPARE
-        )
-    return SalesState("bad", words, _call(visit, say("the machine does not answer")))
+    has_spare = any(each.spare for each in stopped) and visit.may("administer")
+    if first.connected:
+        cause = REASONS["blocked"].in_language(visit.language)
+    elif has_spare:
+        cause = say("the machine does not answer, its spare can take over")
+    else:
+        cause = say("the machine does not answer")
+    return SalesState("bad", words, _call(visit, cause), SPARE if has_spare else "")
 
 
 async def _later(visit: Visit, live: list[MachineWorker], stopped: list[MachineWorker]) -> SalesState | None:

@@ -11,7 +11,7 @@ from daemon.core.clock import HOUR
 from daemon.core.errors import NotFound, TooManyCashMoves
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import NO_CASH, CashMove, CashTotal, CopyAct, Placed, ReportAct
-from daemon.store.sqlite.connection import load, read_as
+from daemon.store.sqlite.file import load, read_as
 from daemon.store.tables import audit
 from daemon.store.tables.book import attempts
 from daemon.store.tables.book.books import read_start

@@ -36,7 +36,7 @@ from daemon.core.ledger.tally import contribution
 from daemon.core.ledger.verdict import Standing, standing, went_down
 from daemon.core.machine.state import Certified, LastInvoice, short_nim
 from daemon.core.report.journal import Page
-from daemon.store.sqlite.connection import load
+from daemon.store.sqlite.file import load
 from daemon.store.tables.book import deferred, epochs, take_overs
 from daemon.store.tables.book.books import BookHead, advance, advance_certified, all_books, book_state, read_head
 from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, invoice_bytes, pack, record_of, tally_bytes, unpack
@@ -85,14 +85,7 @@ def begin(connection: sqlite3.Connection, book: Book, attempt: Attempt) -> int:
     if attempt.deferred_id:
         deferred.begin(connection, book, attempt.deferred_id, attempt_id)
     if attempt.key_hash:
-        keep_key(
-            connection,
-            book,
-            attempt.key_hash,
-            attempt.fingerprint,
-            at=attempt.begun_at,
-            attempt_id=attempt_id,
-        )
+        keep_key(connection, book, attempt.key_hash, attempt.fingerprint, at=attempt.begun_at, attempt_id=attempt_id)
     return attempt_id
 
 

@@ -19,7 +19,7 @@ from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book, Closure, LastSeen
 from daemon.core.machine.state import FiscalCounters
 from daemon.core.report import fiscal_reports
-from daemon.store.sqlite.connection import load
+from daemon.store.sqlite.file import load
 from daemon.store.tables.book import take_overs
 from daemon.store.tables.book.acts import cash_of_period
 from daemon.store.tables.book.books import read_head
@@ -92,10 +92,7 @@ def close_period(
     connection.execute(_SQL["insert"], (book.id, *_row(closure)))
     values = (*msgspec.structs.astuple(counters), closure.z_number, seen_text(seen))
     connection.execute(_SQL["advance"], (at, closure.hash, *values, book.id))
-    totals.closed = totals.running
-    totals.closed_seq = totals.seq
-    totals.period_start = at
-    totals.fvc_start = 0
+    totals.closed, totals.closed_seq, totals.period_start, totals.fvc_start = totals.running, totals.seq, at, 0
     write_totals(connection, book.id, totals)
     return closure
 

@@ -26,7 +26,7 @@ from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import LastSeen, Tally
 from daemon.core.ledger.entries import unreadable
 from daemon.core.machine.state import FiscalCounters
-from daemon.store.sqlite.connection import load
+from daemon.store.sqlite.file import load
 
 _WINDOW = -12
 """Raw deflate with a window of 4 KiB: receipts are small, and a small window is quicker to set up."""

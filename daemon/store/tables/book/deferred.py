@@ -20,7 +20,7 @@ from daemon.core.ledger.book import Book
 from daemon.core.ledger.deferred import DeferredBacklog, DeferredSale, DeferredState, NotWaiting
 from daemon.core.ledger.entries import SaleDecided
 from daemon.core.machine.state import LastInvoice
-from daemon.store.sqlite.connection import load
+from daemon.store.sqlite.file import load
 from daemon.store.tables import audit
 from daemon.store.tables.book import entries
 from daemon.store.tables.book.codec import invoice_bytes, pack, read_invoice, unpack

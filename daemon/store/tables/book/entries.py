@@ -22,7 +22,7 @@ from daemon.core.errors import NotFound
 from daemon.core.ledger import chain
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import Entry, Placed, TimeRepair, entry_bytes
-from daemon.store.sqlite.connection import load, read_as
+from daemon.store.sqlite.file import load, read_as
 from daemon.store.tables.book.books import BookHead, advance, book_state, read_head, read_start
 
 COLUMNS = "id, after_seq, after_z, at, body, hash, coalesce(chained_at, 0) AS chained_at"

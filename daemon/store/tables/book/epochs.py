@@ -17,7 +17,7 @@ from daemon.core.ledger.book import Book, LastSeen
 from daemon.core.ledger.entries import Epoch
 from daemon.core.ledger.verdict import went_down
 from daemon.core.machine.state import FiscalCounters, short_nim
-from daemon.store.sqlite.connection import load
+from daemon.store.sqlite.file import load
 from daemon.store.tables.book import books, entries
 from daemon.store.tables.book.codec import counters_of, seen_text
 

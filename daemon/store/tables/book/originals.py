@@ -12,7 +12,7 @@ from daemon.core.invoice.number import Reference, read_reference
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.original import Name, Place, PossibleOriginal, booked_on, choose, locate
-from daemon.store.sqlite.connection import load
+from daemon.store.sqlite.file import load
 from daemon.store.tables.book.codec import read_invoice, unpack
 
 _SQL = load(__name__)

@@ -20,7 +20,7 @@ from daemon.core.ledger.entries import (
     Placed,
 )
 from daemon.core.ledger.outage import Notice, Outage, read_outage
-from daemon.store.sqlite.connection import load, read_as
+from daemon.store.sqlite.file import load, read_as
 from daemon.store.tables import audit
 from daemon.store.tables.book import attempts, entries
 from daemon.store.tables.meta import read_meta, write_meta

@@ -9,7 +9,7 @@ from typing import Any
 from common.language import Text
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.take_over import NotInUse, TakeOver
-from daemon.store.sqlite.connection import load
+from daemon.store.sqlite.file import load
 
 COLUMNS = "book_id, nim, mode, spare_id, spare_nim, spare_mode, began_at, coalesce(ended_at, 0), reason"
 _SQL = load(__name__, columns=COLUMNS)

@@ -16,9 +16,9 @@ from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger import chain
 from daemon.core.ledger.entries import CashMove
 from daemon.core.machine.state import FiscalCounters
-from daemon.store import Store
 from daemon.store.maintenance import recompute, sandbox
 from daemon.store.maintenance.verify import VerifyResult, examine_shape, verify
+from daemon.store.store import Store
 from daemon.store.tables.book import acts, totals
 from daemon.store.tables.book.entries import repair_time
 

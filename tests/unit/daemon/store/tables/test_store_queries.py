@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.store.sqlite.connection import load
+from daemon.store.sqlite.file import load
 from daemon.store.sqlite.migrations import Migration, migrate, migrations
 from daemon.store.tables.book import closures, codec, deferred, entries, take_overs
 
