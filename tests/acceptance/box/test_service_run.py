@@ -254,5 +254,6 @@ def test_health_needs_no_key_and_tells_none(shop: Shop) -> None:
         "lastError": "",
         "waiting": 0,
     }
-    assert abs(machine["clockDrift"]) <= 1
+    # The machine tells whole seconds: with an answer that a busy box hears half a second late, it is two. Each look measures it anew.
+    wait_for(lambda: abs(shop.http.get("/health/ready").json()["machines"][0]["clockDrift"]) <= 1, "the clock")
     assert "ak_" not in ready.text
