@@ -77,7 +77,7 @@ def test_nothing_is_lost_and_order_holds(shop: HookedShop, receiver: Receiver) -
 
 
 def test_a_receiver_that_hangs_delays_no_till(shop: HookedShop, receiver: Receiver) -> None:
-    """Certifications and the Z go on as if nobody listened."""
+    """Certifications and the Z go on as if there were no receiver."""
     shop.hooks = receiver.section()
     shop.start()
     asyncio.run(receiver.script(*({"delay": 30} for _ in range(5))))
