@@ -15,10 +15,12 @@ import structlog
 
 from common.turns import heed_cancellation
 from common.wire.call import (
+    IDEMPOTENCY_KEY,
     LATER_SECONDS,
     LaterCall,
     RelayedCall,
     encode,
+    prefers_async,
     read_later,
 )
 from common.wire.errors import BadEvent, NatsError
@@ -68,12 +70,14 @@ class StreamAck(msgspec.Struct):
 
 
 def may_wait(call: RelayedCall) -> bool:
-    """Whether it is a sale whose client wants it certified later."""
+    """Whether it is a sale whose client wants it certified later, under a key that a box takes."""
     path, _, query = call.path.partition("?")
     if call.method != "POST" or not path.endswith("/certify") or query:
         return False
-    preferences = ",".join(value for name, value in call.headers if name == "prefer")
-    if not any(each.partition(";")[0].strip().lower() == "respond-async" for each in preferences.split(",")):
+    keys = [value for name, value in call.headers if name == "idempotency-key"]
+    if len(keys) != 1 or not IDEMPOTENCY_KEY.fullmatch(keys[0]):
+        return False
+    if not prefers_async(value for name, value in call.headers if name == "prefer"):
         return False
     try:
         return msgspec.json.decode(call.body, type=InvoiceKind).invoice_type in TYPES

@@ -447,13 +447,13 @@ async def test_strangers_lock_nobody_out(patient: RelaySite, http: httpx.AsyncCl
 
 
 async def test_a_sale_for_a_box_that_is_off(site: RelaySite, http: httpx.AsyncClient) -> None:
-    """Prefer: respond-async: 202, once for each key; handed to the box when it is back, and certified once; other types and strangers' keys are
-    503; nothing of the sale is readable on the server's disk."""
+    """Prefer: respond-async: 202, once for each key; handed to the box when it is back, and certified once; other types, strangers' keys and
+    Idempotency-Keys that no box takes are 503; nothing of the sale is readable on the server's disk."""
     key = site.key()
     url = await answering(site, http, key)
     site.shop.stop_daemon(signal.SIGTERM)
     body = invoice("F-1", customer={"clientType": "CC", "name": "OUEDRAOGO AWA"})
-    later = bearer(key, "k-1", Prefer="respond-async")
+    later = bearer(key, "k-1", Prefer='wait=5; a="b, c", Respond-Async=""')
     await until(lambda: http.get(f"{url}/info", headers=bearer(key)), 503)
     for _ in range(2):
         answer = await http.post(f"{url}/certify", json=body, headers=later)
@@ -469,6 +469,15 @@ async def test_a_sale_for_a_box_that_is_off(site: RelaySite, http: httpx.AsyncCl
         f"{url}/certify", json={**body, "invoiceType": "EV"}, headers=bearer(key, "k-4", Prefer="respond-async")
     )
     assert export.json()["code"] == "BRIDGE_OFFLINE"
+    never = [
+        {"Prefer": 'handling="strict, respond-async, lenient"'},
+        {"Idempotency-Key": "k" * 201},
+        {"Idempotency-Key": "k-\xe9".encode("latin-1")},
+    ]
+    twice = [*later.items(), ("Idempotency-Key", "k-5")]
+    for headers in (*({**later, **each} for each in never), twice):
+        answer = await http.post(f"{url}/certify", json=body, headers=headers)
+        assert (answer.status_code, answer.json()["code"]) == (503, "BRIDGE_OFFLINE"), headers
     expired = await http.post(f"{url}/certify", json=body, headers={**later, "Mcfd-Not-After": in_seconds(-5)})
     assert expired.json()["code"] == "REQUEST_EXPIRED"
     rest = b"".join(f.read_bytes() for f in (site.directory / "nats").rglob("*") if f.is_file())

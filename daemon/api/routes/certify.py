@@ -11,6 +11,7 @@ import msgspec
 from litestar import delete, get, post
 
 from common.language import Text
+from common.wire.call import prefers_async
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.access.rehearsal import ignored
 from daemon.api.document.describe import CERTIFYING, DRY_RUN, ONCE, PREFER, STRICT, described
@@ -25,7 +26,6 @@ from daemon.api.request.outcome import (
     customer_url,
     found_for,
     outcome_of,
-    prefers_async,
 )
 from daemon.core.errors import CreditExceedsOriginal, InvalidRequest, NotFound
 from daemon.core.invoice.request import CertifyBody, CreditNoteBody
@@ -111,7 +111,7 @@ async def certify_invoice(request: ApiRequest) -> Answer:
     body = json_of(request.scope["headers"], raw)
     if _is_dry_run(request):
         return await _dry_run(request, raw, body, credit=False)
-    is_async = prefers_async(request.scope["headers"])
+    is_async = prefers_async(value.decode("latin-1") for name, value in request.scope["headers"] if name == b"prefer")
     done = await certify_or_defer(request.auth.selling, body, call_of(request, raw), is_async=is_async)
     if isinstance(done.value, Record):
         return _certified(request, done, done.value)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 from litestar import get, post
+from litestar.handlers import HTTPRouteHandler
 from msgspec import Meta
 
 from common.language import Text
@@ -21,6 +22,7 @@ from daemon.core.errors import InvalidRequest, ZNumberUnknown
 from daemon.core.money import MAX_AMOUNT
 from daemon.core.report.articles import ArticlesReport
 from daemon.core.report.fiscal_reports import AReport, HistoryRecord, XReport, ZReport
+from daemon.range_reports.table import RANGE_REPORTS, RangeReport
 from daemon.store.tables.book.acts import closed_articles, issued_report
 from daemon.usecases.reports import acts, report
 from daemon.usecases.reports.close_period import close_period
@@ -100,22 +102,26 @@ def read_counted(body: dict[str, Any]) -> int | None:
     raise InvalidRequest.at("cashCounted", Text("must be a whole number of francs, 0 or more"))
 
 
-@get(
-    "/reports/a",
-    **_described(
-        "get_a_report",
-        summary="A report",
-        description="""The certifications of a range, by the time they were certified, and the Z closures created in it; by default the last 31
-days. Totals are net of credit notes; `by_type` and `by_type_and_group` are positive.""",
-        answer=AReport,
-        parameters=RANGE,
-        problems=(InvalidRequest,),
-    ),
-)
-async def a_report(request: ApiRequest) -> Answer:
-    worker = request.auth.worker
-    start_and_end = range_of(request, read_query(request, "from", "to"))
-    return encoded(await report.a_report(worker, *start_and_end))
+def _of_range(each: RangeReport) -> HTTPRouteHandler:
+    @get(
+        f"/reports/{each.name}",
+        **_described(
+            f"get_{each.name}_report",
+            summary=each.summary,
+            description=each.description,
+            answer=each.answer,
+            parameters=RANGE,
+            problems=(InvalidRequest,),
+        ),
+    )
+    async def of_range(request: ApiRequest) -> Answer:
+        start_and_end = range_of(request, read_query(request, "from", "to"))
+        return encoded(await each.read(request.auth.worker, *start_and_end))
+
+    return of_range
+
+
+OF_A_RANGE = tuple(map(_of_range, RANGE_REPORTS))
 
 
 @get(

@@ -31,6 +31,8 @@ def test_a_document_is_pages_of_a4_with_its_fonts_and_all_its_text():
     document = _read(as_pdf(Document("FV-1", "fr", elements)))
     assert [round(side) for side in document.pages[0].mediabox[2:]] == [595, 842]
     assert len(document.pages) > 1
+    heads = [f"FV-1, {number}" in page.extract_text() for number, page in enumerate(document.pages, 1)]
+    assert heads == [False] + [True] * (len(heads) - 1)
     text = " ".join(page.extract_text() for page in document.pages)
     assert all(
         word in text for word in ("FACTURE DE VENTE", "« Œuvre »", "Thé à la menthe n° 89", "Total TTC", "15 000")
