@@ -195,7 +195,10 @@ async def _request(app: App, method: str, path: str, headers: dict[str, str], bo
         "raw_path": path.encode(),
         "query_string": b"",
         "root_path": "",
-        "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
+        "headers": [
+            *((name.lower().encode(), value.encode()) for name, value in headers.items()),
+            (b"content-length", b"%d" % len(body)),
+        ],
         "client": ("till", 0),
         "server": None,
         "state": {},

@@ -85,14 +85,7 @@ def begin(connection: sqlite3.Connection, book: Book, attempt: Attempt) -> int:
     if attempt.deferred_id:
         deferred.begin(connection, book, attempt.deferred_id, attempt_id)
     if attempt.key_hash:
-        keep_key(
-            connection,
-            book,
-            attempt.key_hash,
-            attempt.fingerprint,
-            at=attempt.begun_at,
-            attempt_id=attempt_id,
-        )
+        keep_key(connection, book, attempt.key_hash, attempt.fingerprint, at=attempt.begun_at, attempt_id=attempt_id)
     return attempt_id
 
 

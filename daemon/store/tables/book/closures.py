@@ -92,10 +92,7 @@ def close_period(
     connection.execute(_SQL["insert"], (book.id, *_row(closure)))
     values = (*msgspec.structs.astuple(counters), closure.z_number, seen_text(seen))
     connection.execute(_SQL["advance"], (at, closure.hash, *values, book.id))
-    totals.closed = totals.running
-    totals.closed_seq = totals.seq
-    totals.period_start = at
-    totals.fvc_start = 0
+    totals.closed, totals.closed_seq, totals.period_start, totals.fvc_start = totals.running, totals.seq, at, 0
     write_totals(connection, book.id, totals)
     return closure
 

@@ -1,5 +1,6 @@
-"""The box's clock, and whether it is synchronised (decision 21): systemd-timesyncd by the file it leaves, chrony and others by the state of
-the kernel, through timedatectl: the service itself may not read it."""
+"""The box's clock, and whether it is synchronised (decision 21).
+
+By systemd-timesyncd's file, or, for chrony and others, the state of the kernel through timedatectl: the service itself may not read it."""
 
 from __future__ import annotations
 
