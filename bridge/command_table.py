@@ -1,5 +1,5 @@
 """The commands of protocol section 3, each once: its number, what it is called, its fields, what of them is about people, and whether every
-machine knows it. What is said with each is in `commands.py`, what is answered in `replies/`."""
+machine knows it. The fields of each are in `commands.py`, the answers in `replies/`."""
 
 from __future__ import annotations
 

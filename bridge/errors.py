@@ -6,7 +6,7 @@
     ├── LinkEnded         the line's: this connection is over, for good; `sent`: a byte of the command may have left
     │   ├── PortVanished  the device went away under us
     │   └── LineDown      no usable answer after all tries, or given up in the middle of a command
-    ├── Refused           the machine's word: it understood and said no (`E:`); `text` in its own words
+    ├── Refused           the machine's word: it understood and refused (`E:`); `text` in its own words
     ├── UnknownCommand    the machine's way: it is silent at this command, and answers others
     └── Nonsense          the machine's fault: a good frame whose content cannot be read
 

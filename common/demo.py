@@ -22,7 +22,7 @@ class DemoError(Exception):
 
 
 class Demo:
-    """`show` starts what is shown and prints it; `--once` stops after that."""
+    """`show` starts the programs and prints what they do; `--once` stops after that."""
 
     def __init__(self, name: str, description: str, show: Callable[[Demo], None], patience: float) -> None:
         self.name = name

@@ -66,7 +66,7 @@ backend server
 
 
 class FrontLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """`connections` at once in all, of which `reserved` are for addresses that have shown a key. Of one address: connections at once, new ones
+    """`connections` at once in all, of which `reserved` are for addresses with a valid key. Of one address: connections at once, new ones
     in ten seconds, requests and errors (4xx) in ten seconds; those of an address without a key have `unknown` in their names."""
 
     connections: int = 800

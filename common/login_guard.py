@@ -153,7 +153,7 @@ def _forget(entries: OrderedDict[Any, Any], most: int) -> None:
 
 def new_device(name: str, stored: str, now: float) -> str:
     """What the cookie of a device holds that has just logged in to that account. It is signed with the stored hash of the password: nothing else has
-    to be kept, any instance and any start of the program knows it, and it ends with the password."""
+    to be stored, any instance and any start of the program knows it, and it ends with the password."""
     nonce, ends = secrets.token_urlsafe(_NONCE_BYTES), int(now) + DEVICE_SECONDS
     return f"{nonce}.{ends}.{_signed(name, stored, nonce, ends)}"
 

@@ -40,7 +40,7 @@ def ready() -> None:
 
 
 def still_starting(seconds: float) -> None:
-    """The start may take that long from now, whatever the unit allows; to be said again before it is over."""
+    """The start may take that long from now, whatever the unit allows; to be sent again before it is over."""
     _send(f"EXTEND_TIMEOUT_USEC={round(seconds * 1_000_000)}")
 
 

@@ -88,6 +88,11 @@ def peer_user(connection: socket.socket) -> int:
     return int(_CREDENTIALS.unpack(found)[1])
 
 
+def in_url(host: str) -> str:
+    """An IPv6 address stands in brackets there."""
+    return f"[{host}]" if ":" in host else host
+
+
 def is_loopback(host: str) -> bool:
     """Whether only this computer can be meant."""
     try:

@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo
 import httpx
 
 from common.demo import Demo, DemoError
+from daemon.core.clock import DAY, HOUR
 from daemon.core.invoice.intake import Defaults, read_invoice
 from daemon.core.ledger.attempt import Attempt, Outcome
 from daemon.core.ledger.book import Book
@@ -70,8 +71,6 @@ INVOICE = {
 
 IFU: Final = "00084440Y"
 DAYS: Final = 21
-DAY: Final = 86_400_000
-HOUR: Final = 3_600_000
 OPENS: Final = 8
 CLOSES: Final = 19
 RATES: Final = {"A": 0, "B": 1800, "C": 1000}

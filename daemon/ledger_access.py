@@ -8,9 +8,10 @@ import pwd
 import socket
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from errno import EPERM
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, cast
 
 import msgspec
 
@@ -19,20 +20,42 @@ from common.language.system import reason
 from common.sockets import peer_user, unix_address
 from daemon.core.audit import Actor
 from daemon.core.errors import LedgerInUse, StorageError
-from daemon.operations import Operation, OperationAnswer, OperationRequest, result_of
 from daemon.owner import as_owner
+from daemon.time_sync import now_millis
 
 if TYPE_CHECKING:
-    from daemon.operations import AnyOperation
+    from daemon.operations import AnyOperation, Operation, OperationAnswer, OperationRequest
     from daemon.settings import Settings
-    from daemon.store import Store
-    from daemon.store.store import Opening
+    from daemon.store.store import Opening, Store
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 START_PATIENCE: Final = 30.0
 """Seconds for a daemon that has the ledger and does not answer yet, or not any more."""
 ASK_AGAIN: Final = 0.1
+
+
+def read_rows(
+    settings: Settings,
+    function: Callable[Concatenate[Any, P], T],
+    /,
+    *args: P.args,
+    **named: P.kwargs,
+) -> T:
+    """What one function of `store.tables` reads; StorageError. It loads neither `Store` nor asyncio, which takes longer than most commands."""
+    from daemon.store.sqlite.disk_failure import storage_faults
+    from daemon.store.sqlite.file import open_to_read
+    from daemon.store.sqlite.migrations import is_current, migrations
+
+    path = existing(settings)
+    try:
+        with as_owner(path.parent), storage_faults(), closing(open_to_read(path)) as connection:
+            if is_current(connection, migrations()):
+                return function(connection, *args, **named)
+    except StorageError as error:
+        raise type(error)(f"{path}: {error}") from error
+    return read_ledger(settings, lambda store: store.ledger.read(function, *args, **named))
 
 
 def read_ledger(settings: Settings, job: Callable[[Store], Awaitable[T]]) -> T:
@@ -44,12 +67,14 @@ def read_ledger(settings: Settings, job: Callable[[Store], Awaitable[T]]) -> T:
 def change(settings: Settings, operation: Operation[T], *, make: bool = False) -> T:
     """Carries it out: by the daemon that has the ledger, otherwise here. The operation's own errors; StorageError. A ledger that does not exist
     yet is made only with `make`."""
+    from daemon.operations import OperationRequest, result_of
+
     if not make:
         existing(settings)
     by, until = shell_user(), time.monotonic() + START_PATIENCE
     while True:
         try:
-            return _here(settings, lambda store: operation.carry_out(store, at=now(), by=by), "command")
+            return _here(settings, lambda store: operation.carry_out(store, at=now_millis(), by=by), "command")
         except LedgerInUse as error:
             if error.control is None or operation.is_offline:
                 raise
@@ -95,23 +120,18 @@ def shell_actor(uid: int, sudo_user: str) -> Actor:
     return Actor(f"shell:{name}" + (f" (sudo: {caller[:32]})" if caller and caller.isprintable() else ""))
 
 
-def now() -> int:
-    """Milliseconds since 1970, UTC."""
-    return time.time_ns() // 1_000_000
-
-
 def _here(settings: Settings, job: Callable[[Store], Awaitable[T]], opening: Opening) -> T:
     import asyncio
     import concurrent.futures.thread  # noqa: F401  what is needed is loaded by root: its owner may not read the program's files
 
-    from daemon.store import Store  # noqa: F401  as above
+    from daemon.store.store import Store  # noqa: F401  as above
 
     with as_owner(settings.storage.path.parent):
         return asyncio.run(_run(settings, job, opening))
 
 
 async def _run(settings: Settings, job: Callable[[Store], Awaitable[T]], opening: Opening) -> T:
-    from daemon.store import Store
+    from daemon.store.store import Store
 
     store = await Store.open(
         settings.storage.path,
@@ -129,6 +149,8 @@ def _request(control: Path, ledger: Path, request: OperationRequest) -> Operatio
     """The daemon's answer; None without a listener. A user who may write beside the ledger names the socket: only the ledger's owner is connected.
 
     StorageError when this user may not ask it, or when it ended before it has answered."""
+    from daemon.operations import OperationAnswer
+
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         try:
             with unix_address(control) as address:

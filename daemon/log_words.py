@@ -16,6 +16,8 @@ EVENTS: Final = {
     "start.refused": Text("the start was refused"),
     "reload.done": Text("the configuration was read again"),
     "reload.refused": Text("the new configuration was refused; the old one goes on"),
+    "reload.failed": Text("mcfd failed at reading the configuration again"),
+    "reload.part_failed": Text("mcfd failed at a part of the new configuration"),
     "reload.put_off": Text("a part of the new configuration waits until the disk takes something again"),
     "reload.finished": Text("the rest of the new configuration is in force"),
     "reload.needs_restart": Text("some of the new configuration counts after a restart only"),
@@ -41,6 +43,11 @@ EVENTS: Final = {
     "line.up": Text("the machine answers"),
     "line.down": Text("the machine is gone"),
     "line.retry": Text("the command was sent again"),
+    "line.stale_reply": Text("the machine answered twice, or too late; that answer was dropped"),
+    "line.garbage": Text("what came from the machine could not be read"),
+    "line.out_of_turn": Text("the machine sent something that nothing had asked for"),
+    "line.ended": Text("the line to the machine has ended"),
+    "line.failed": Text("mcfd failed at the line to a machine; it begins again"),
     "machine.attention": Text("a machine needs a decision"),
     "machine.activated": Text("the machine was activated anew"),
     "machine.test_mode": Text("the machine works in test mode: what it certifies has no fiscal value"),
@@ -63,11 +70,15 @@ EVENTS: Final = {
     "outage.notified": Text("it was noted who was notified of an outage"),
     "calls.listening": Text("requests from outside the shop are answered"),
     "calls.not_listening": Text("requests from outside the shop cannot be answered"),
+    "calls.failed": Text("mcfd failed at requests from outside the shop; it begins again"),
     "call.unreadable": Text("a request from outside the shop could not be read"),
     "call.not_sealed": Text("a request from outside the shop was not encrypted for this box"),
     "outage.begun": Text("the machine cannot certify: an outage is in the register"),
     "outage.ended": Text("the machine can certify again: the outage is over"),
+    "outage.failed": Text("mcfd failed at the register of outages; it tries again"),
     "outage.not_stored": Text("the register of outages could not be written"),
+    "nats.error": Text("headquarters' nats-server refused something"),
+    "nats.callback_failed": Text("mcfd failed at a message from headquarters"),
     "nats.outdated": Text("headquarters' nats-server is an old version with known vulnerabilities"),
     "disk.failed": Text("the disk failed to store something; mcfd ended, and begins again with a copy of the ledger"),
     "disk.failing": Text("the disk fails again and again: it has to be replaced"),
@@ -99,6 +110,8 @@ EVENTS: Final = {
     "machine.other_taxpayer": Text("the machine belongs to another taxpayer now"),
     "outbox.unreadable": Text("what waits for headquarters could not be read"),
     "presence.accepted": Text("headquarters hears this box"),
+    "presence.failed": Text("mcfd failed at its sign of life to headquarters; it tries again"),
+    "replication.failed": Text("mcfd failed at a delivery; it tries again"),
     "presence.refused": Text("headquarters does not hear this box"),
     "ready.no_upstream_figures": Text("what waits upstream could not be counted"),
     "recover.put_off": Text("a certification in doubt could not be settled yet"),
@@ -118,7 +131,7 @@ EVENTS: Final = {
     "webhook.renamed": Text("what waited for a webhook waits under its new name"),
     "worker.close_incomplete": Text("mcfd stopped before everything of a machine had ended"),
 }
-"""An event that is not here is shown by its own name."""
+"""An event that is not here has its own name."""
 LEVELS: Final = {"warning": Text("WARNING"), "error": Text("ERROR"), "critical": Text("ERROR")}
 HEAD_FIELDS: Final = frozenset({"time", "level", "event"})
 

@@ -4,7 +4,7 @@ One request and one answer, each a line of JSON, over a Unix socket (`daemon.app
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeAlias, TypeVar, get_type_hints
 
 import msgspec
 
@@ -23,7 +23,7 @@ from daemon.core.ledger.verdict import Evidence
 from daemon.core.people import Role
 
 if TYPE_CHECKING:
-    from daemon.store import Store
+    from daemon.store.store import Store
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -130,7 +130,7 @@ class CreateFirstPerson(OperationMessage, frozen=True, tag="setup.person"):
 
 
 class Settle(OperationMessage, frozen=True, tag="machine.settle"):
-    """`shown` names the case that was decided on; `fresh` is what the machine said to the command itself, where it could read it; `decided_at`
+    """`shown` names the case that was decided on; `fresh` is the machine's state as the command read it, where it could; `decided_at`
     the time of the decision."""
 
     book: Book
@@ -192,8 +192,10 @@ class NoteNotified(OperationMessage, frozen=True, tag="outages.notified"):
     notice: Notice
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
+        from daemon.store.tables.book.outages import note_notified  # noqa: PLC0415  as Damage below
+
         await store.ledger.check_free_space(self.book)
-        await store.ledger.note_notified(self.book, self.outage, self.notice, at=at, call=Call(by=by))
+        await store.ledger.write(note_notified, self.book, self.outage, self.notice, at=at, call=Call(by=by))
 
 
 class SayLastZ(OperationMessage, frozen=True, tag="machine.last-z"):
@@ -260,14 +262,17 @@ class NoteBackup(OperationMessage, frozen=True, tag="backup.note"):
         )
 
 
-class NoteArchive(OperationMessage, frozen=True, tag="archive.note"):
-    file: str
-    year: str
+class NoteDeed(OperationMessage, frozen=True, tag="audit.note"):
+    """What the command itself has done, for the audit log."""
+
+    action: Literal["archive.made", "authority.created"]
+    subject: str
+    detail: dict[str, str]
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
         from daemon.store.tables import audit  # noqa: PLC0415  as Damage below
 
-        await store.ledger.write(audit.add, "archive.made", self.file, at=at, by=by, detail={"year": self.year})
+        await store.ledger.write(audit.add, self.action, self.subject, at=at, by=by, detail=self.detail)
 
 
 class NoteVerified(OperationMessage, frozen=True, tag="verify.note"):
@@ -284,17 +289,6 @@ class NoteVerified(OperationMessage, frozen=True, tag="verify.note"):
             await store.retention.note_damage(Damage(self.file, self.entries))
         else:
             await store.retention.note_verified(at=at)
-
-
-class NoteAuthority(OperationMessage, frozen=True, tag="tls.note"):
-    place: str
-    fingerprint: str
-
-    async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
-        from daemon.store.tables import audit  # noqa: PLC0415  as Damage below
-
-        detail = {"fingerprint": self.fingerprint}
-        await store.ledger.write(audit.add, "authority.created", self.place, at=at, by=by, detail=detail)
 
 
 class NoteJoined(OperationMessage, frozen=True, tag="upstream.note"):
@@ -325,9 +319,8 @@ AnyOperation: TypeAlias = (
     | RepairTime
     | ReplayOutbox
     | NoteBackup
-    | NoteArchive
+    | NoteDeed
     | NoteVerified
-    | NoteAuthority
     | NoteJoined
 )
 

@@ -1,8 +1,9 @@
 # ruff: noqa: INP001 -- a script, run by make; a package of this name would hide PyPI's `packaging`
 """The catalogue of texts against the code: `check` tells what is missing, `update` writes it into the `.po` files.
 
-Texts are found by the names they are written with: `tr("…")`, `say("…")`, `Text("…")`, `Counted("…", "…", n)`, `Reason("code", "…")` (common/language);
-click's own, of which gettext chooses the form, by `Plural("…", "…")` (daemon/cli/click_texts)."""
+Texts are found by the names they are written with: `tr("…")`, `say("…")`, `Text("…")`, `Counted("…", "…", n)`, `Reason("code", "…")` (common/language), and
+what a command prints or fails with, `complain("…")`, `Failure("…")` (daemon/cli);
+click's own, of which gettext chooses the form, by `Plural("…", "…")` (daemon/cli/groups)."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ TREE = Path(__file__).resolve().parent.parent
 FOLDER = TREE / "common/language/locales"
 PACKAGES = ("bridge", "common", "daemon", "headquarters", "relay")
 METHODS = [("**.py", "python"), ("**/templates/**.html", "jinja2.ext:babel_extract")]
-KEYWORDS = {"tr": None, "say": None, "Text": None, "Counted": (1, 2), "Reason": (2,)}
+SENTENCES = ("tr", "say", "complain", "Failure", "Unavailable", "explained", "Text")
+KEYWORDS = {**dict.fromkeys(SENTENCES), "Counted": (1, 2), "Reason": (2,)}
 CLICK = "daemon/cli"
 SPACED = (":", ";", "?", "!")
 """French has a no-break space before these, so that none of them begins a line."""

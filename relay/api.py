@@ -10,15 +10,16 @@ import uuid
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final, cast
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import msgspec
 import structlog
-from litestar import Litestar, Request, Response, asgi, get
+from litestar import Litestar, Request, Response, get
 from litestar.datastructures import State
 from litestar.exceptions import HTTPException
-from litestar.types import HTTPScope, Receive, Scope, Send
+from litestar.types import HTTPScope
 
+from common.http_server import App, Receive, Scope, Send
 from common.language import Text
 from common.wire.call import LATER_SECONDS, METHOD, MOST_BODY, REQUEST_HEADERS, Headers, RelayedCall, check_call
 from common.wire.closure import NIM
@@ -50,6 +51,7 @@ _TITLES: Final = {
     405: (NOT_ALLOWED, Text("The method is not allowed here")),
     408: ("REQUEST_TIMEOUT", Text("The request took too long to arrive")),
     413: ("TOO_LARGE", Text("The body is too large")),
+    500: ("INTERNAL_ERROR", Text("Internal error")),
 }
 
 
@@ -62,20 +64,26 @@ class RelayParts(msgspec.Struct):
     under_way: int = 0
 
 
-def create_relay(parts: RelayParts) -> Litestar:
-    return Litestar(
-        [pass_on, live, ready, metrics],
+def create_relay(parts: RelayParts) -> App:
+    own = Litestar(
+        [live, ready, metrics],
         state=State({"parts": parts}, deep_copy=False),
         exception_handlers={HTTPException: _http_problem},
         openapi_config=None,
         logging_config=None,
     )
 
+    async def relay(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"].startswith("/v1/mcf/"):
+            await pass_on(parts, scope, receive, send)
+        else:
+            await own(cast("Any", scope), receive, cast("Any", send))
 
-@asgi("/v1/mcf", is_mount=True, copy_scope=False)
-async def pass_on(scope: Scope, receive: Receive, send: Send) -> None:
-    """The box's own answer, to the byte. Plain ASGI: a request and a response of Litestar's cost more than the way to the box."""
-    parts: RelayParts = scope["litestar_app"].state["parts"]
+    return relay
+
+
+async def pass_on(parts: RelayParts, scope: Scope, receive: Receive, send: Send) -> None:
+    """The box's own answer, to the byte. Plain ASGI: Litestar's router, requests and responses cost more than the way to the box."""
     began = time.perf_counter()
     request = RelayRequest(cast("HTTPScope", scope))
     status = 500
@@ -131,7 +139,7 @@ class RelayRequest:
         self.method: str = scope["method"]
         self.path = scope["raw_path"].decode("latin-1")
         found = _PATH.fullmatch(self.path)
-        self.nim = found[1] if found else ""
+        self.nim = unquote(found[1]) if found else ""
         if scope["query_string"]:
             self.path += f"?{scope['query_string'].decode('latin-1')}"
         decoded = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
@@ -149,6 +157,9 @@ async def _answered(parts: RelayParts, request: RelayRequest, receive: Receive) 
         return await _passed_on(parts, request, receive)
     except RelayProblem as problem:
         return answer_of(problem, request.id, request.headers)
+    except Exception:
+        log.exception("request.failed", request_id=request.id)
+        return answer_of(_fault(500), request.id, request.headers)
     finally:
         parts.under_way -= 1
 
@@ -166,7 +177,7 @@ async def _passed_on(parts: RelayParts, request: RelayRequest, receive: Receive)
         method=method,
         path=request.path,
         headers=request.passing,
-        body=await _body(receive, request.headers.get("content-length", "")),
+        body=await _body(receive, request.headers),
     )
     try:
         check_call(call)
@@ -189,8 +200,11 @@ async def _passed_on(parts: RelayParts, request: RelayRequest, receive: Receive)
     return RelayAnswer(reply.status, tuple(each for each in reply.headers if each[0] not in NOT_PASSED), reply.body)
 
 
-async def _body(receive: Receive, length: str) -> bytes:
-    """`length` as announced: what is too large is not waited for."""
+async def _body(receive: Receive, headers: Mapping[str, str]) -> bytes:
+    """What is announced as too large is not waited for."""
+    length = headers.get("content-length", "")
+    if not length and "transfer-encoding" not in headers:
+        return b""
     if length.isdecimal() and int(length[:MOST_DIGITS]) > MOST_BODY:
         raise _fault(413, TOO_LARGE)
     body = bytearray()

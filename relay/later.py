@@ -15,10 +15,12 @@ import structlog
 
 from common.turns import heed_cancellation
 from common.wire.call import (
+    IDEMPOTENCY_KEY,
     LATER_SECONDS,
     LaterCall,
     RelayedCall,
     encode,
+    prefers_async,
     read_later,
 )
 from common.wire.errors import BadEvent, NatsError
@@ -35,6 +37,8 @@ log = structlog.get_logger(__name__)
 MESSAGE_ID: Final = "Nats-Msg-Id"
 DIGEST: Final = "Mcfd-Digest"
 ACK_SECONDS: Final = 10.0
+MOST_TRIES: Final = 100
+"""How often a sale is sent to a box that is off; each time the one before was handed over, or was too late."""
 MOST_ACK: Final = 4096
 AT_ONCE: Final = 32
 AGAIN_SECONDS: Final = 30.0
@@ -66,12 +70,14 @@ class StreamAck(msgspec.Struct):
 
 
 def may_wait(call: RelayedCall) -> bool:
-    """Whether it is a sale whose client wants it certified later."""
+    """Whether it is a sale whose client wants it certified later, under a key that a box takes."""
     path, _, query = call.path.partition("?")
     if call.method != "POST" or not path.endswith("/certify") or query:
         return False
-    preferences = ",".join(value for name, value in call.headers if name == "prefer")
-    if not any(each.partition(";")[0].strip().lower() == "respond-async" for each in preferences.split(",")):
+    keys = [value for name, value in call.headers if name == "idempotency-key"]
+    if len(keys) != 1 or not IDEMPOTENCY_KEY.fullmatch(keys[0]):
+        return False
+    if not prefers_async(value for name, value in call.headers if name == "prefer"):
         return False
     try:
         return msgspec.json.decode(call.body, type=InvoiceKind).invoice_type in TYPES
@@ -92,34 +98,44 @@ class LaterCalls:
             raise BoxOffline
         until = min(not_after, self._boxes.millis() + LATER_SECONDS * 1000)
         inner = msgspec.structs.replace(call, boot=OWN_BOOT, not_after=until, sent_at=self._boxes.millis())
-        content = await asyncio.to_thread(seal, encode(inner), last.lane.public)
-        message_id = hashlib.sha256(f"{nim}\n{key_id}\n{key}".encode()).hexdigest()
+        content = encode(
+            LaterCall(not_after=until, sealed=await asyncio.to_thread(seal, encode(inner), last.lane.public))
+        )
         digest = hashlib.sha256(b"\n".join((call.path.encode(), call.body))).hexdigest()
-        headers = {MESSAGE_ID: message_id, DIGEST: digest}
+        identity = f"{nim}\n{key_id}\n{key}"
         try:
-            msg = await self._connection.client.request(
-                f"mcf.{nim}.{LATER}", encode(LaterCall(not_after=until, sealed=content)), ACK_SECONDS, headers, MOST_ACK
-            )
-            ack = msgspec.json.decode(msg.data, type=StreamAck)
-        except (NatsError, msgspec.MsgspecError) as error:
+            for _ in range(MOST_TRIES):
+                ack = await self._published(nim, identity, digest, content)
+                if not ack.duplicate or await self._is_waiting(ack.seq, digest, until):
+                    log.info("later.kept", nim=nim, duplicate=ack.duplicate)
+                    return
+                identity += f"\n{ack.seq}"
+        except (NatsError, BadEvent, msgspec.MsgspecError) as error:
             log.warning("later.not_kept", nim=nim, reason=str(error))
             raise BoxOffline from None  # with the same key it is kept once, should it be there already
+        raise QueueFull
+
+    async def _published(self, nim: str, identity: str, digest: str, content: bytes) -> StreamAck:
+        headers = {MESSAGE_ID: hashlib.sha256(identity.encode()).hexdigest(), DIGEST: digest}
+        msg = await self._connection.client.request(f"mcf.{nim}.{LATER}", content, ACK_SECONDS, headers, MOST_ACK)
+        ack = msgspec.json.decode(msg.data, type=StreamAck)
         if ack.error is not None:
             log.warning("later.refused", nim=nim, reason=ack.error.description)
             raise QueueFull if ack.error.err_code in FULL else BoxOffline
-        if ack.duplicate and not await self._is_same(ack.seq, digest):
-            raise KeyError(key)
-        log.info("later.kept", nim=nim, duplicate=ack.duplicate)
+        return ack
 
-    async def _is_same(self, seq: int, digest: str) -> bool:
-        """Whether what is kept at that number is this request; what is there no more was handed to the box, which compares by itself."""
-        try:
-            msg = await self._connection.client.request(
-                f"$JS.API.DIRECT.GET.{CALLS_STREAM}", msgspec.json.encode({"seq": seq}), ACK_SECONDS
-            )
-        except NatsError:
-            return True
-        return msg.headers.get(DIGEST) in (None, digest)
+    async def _is_waiting(self, seq: int, digest: str, until: int) -> bool:
+        """Whether what is kept at that number still waits, and for at least half as long as this one would. False too once a box has had it: what
+        it did with it is not known here, and it compares by itself. KeyError for another request."""
+        msg = await self._connection.client.request(
+            f"$JS.API.DIRECT.GET.{CALLS_STREAM}", msgspec.json.encode({"seq": seq}), ACK_SECONDS
+        )
+        if msg.headers.status:
+            return False
+        if msg.headers.get(DIGEST) not in (None, digest):
+            raise KeyError(digest)
+        now = self._boxes.millis()
+        return 2 * (read_later(msg.data).not_after - now) >= until - now
 
     async def run(self) -> None:
         """Hands over what waits; until cancelled."""

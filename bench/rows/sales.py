@@ -25,7 +25,7 @@ from bench.figures import Row, median, milliseconds, quantile
 from bench.shop.ledger import DAY, PER_DAY, add_waiting, make
 from bench.shop.shops import PACED, UNPACED, Bench, folder, line_seconds, nim, running, seconds_to_ready
 from bench.shop.till import BareScript, Crowd, Till, bodies, rate
-from daemon.store.sqlite.connection import open_to_read
+from daemon.store.sqlite.file import open_to_read
 
 SIZES = (("line-1", 1, 60), ("line-10", 10, 20), ("line-100", 100, 3))
 BARE_SALES = 60

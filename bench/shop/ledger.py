@@ -31,7 +31,7 @@ from daemon.core.ledger.book import Book
 from daemon.core.ledger.deferred import REQUESTED, DeferredSale
 from daemon.core.ledger.entries import SaleDeferred
 from daemon.core.machine.state import FiscalCounters, LastInvoice
-from daemon.store.sqlite.connection import open_file
+from daemon.store.sqlite.file import open_file
 from daemon.store.sqlite.migrations import migrate, migrations
 from daemon.store.tables.book import attempts, books, closures, deferred, entries, totals
 from daemon.store.tables.book.codec import invoice_bytes, pack, tally_bytes

@@ -16,6 +16,8 @@ from bench.siege.fortress import Fortress, standing, wait_until_calm, watched
 from bench.siege.target import InvoiceTimes
 
 TOGETHER = "all together"
+WARM_UP = 10.0
+"""Seconds of sales before the first row: what is loaded at the first invoice, and the WAL up to its first checkpoints."""
 GRACE = 10.0
 """Seconds more than its time that an attacker may need to end."""
 SLOWER, GAP, MEMORY, CALM_AFTER = 2.0, 2.0, 128.0, 5.0
@@ -109,7 +111,7 @@ def besiege(fortress: Fortress, names: Sequence[str], times: Times) -> list[Atta
 
 
 def attacked(fortress: Fortress, names: Sequence[str], times: Times) -> Iterator[AttackRow]:
-    fortress.till.work(2)  # what is loaded at the first invoice
+    fortress.till.work(WARM_UP)
     before = _under(fortress, "calm before", (), times.calm, None)
     yield before
     for name in names:

@@ -135,7 +135,7 @@ def _only_frame_words(raw: bytes) -> bytes:
     return bytes(content)
 
 
-# -- what is said of people -----------------------------------------------------------------------------------------------
+# -- what is about people -----------------------------------------------------------------------------------------------
 
 
 def _personal(event: Event) -> Iterator[bytes]:

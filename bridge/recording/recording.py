@@ -161,7 +161,7 @@ class Recorder:
         self._add(RECEIVED, data)
 
     def note(self, text: str) -> None:
-        """Why the driver did what it did; never anything that the machine or a till said."""
+        """Why the driver did what it did; never a word of the machine or a till."""
         self._add(NOTE, text.encode())
 
     def odd(self, why: str) -> str:
@@ -204,7 +204,7 @@ class Recorder:
 
 class LinkRecord:
     """One connection's part of a recording, or of none. On a line that has not answered yet nothing is odd: while a machine is
-    switched off, the incidents that are kept would soon all be of that."""
+    switched off, the stored incidents would soon all be of that."""
 
     def __init__(self, recorder: Recorder | None) -> None:
         self.has_answered = False

@@ -55,7 +55,7 @@ _WHOLE_RATE = 10_000
 
 
 class ServerLinkReply(msgspec.Struct, frozen=True):
-    """Transactions acknowledged by the tax server and held by the machine; `last_contact` empty if never; `state` is CON,
+    """Transactions acknowledged by the tax server and waiting in the machine; `last_contact` empty if never; `state` is CON,
     TRA or DIS, or another word of the machine's own."""
 
     acknowledged: int
@@ -231,7 +231,7 @@ def _adds_up(numbers: list[int]) -> bool:
 
 
 class LastInvoiceReply(msgspec.Struct, frozen=True):
-    """`code` without dashes; `number` as the machine kept it (a `^` is not escaped: `A^lt;1` comes back as `A<1`).
+    """`code` without dashes; `number` as the machine has it (a `^` is not escaped: `A^lt;1` comes back as `A<1`).
 
     It may be foreign: a type of their own, no code or no time (empty), a total that cannot be read (0)."""
 

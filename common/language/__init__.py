@@ -43,7 +43,7 @@ def translated(message: str, language: Language) -> str:
 
 
 class Text(str):
-    """A sentence for people whose language is known only when it is shown.
+    """A sentence for people whose language is known only when it is printed.
 
     As a string it is the English sentence with its values in it, for logs and for what is stored; `in_language` gives it in any
     language. Values that are texts themselves are translated too."""
@@ -133,7 +133,7 @@ def preferred(accept_language: str, otherwise: Language = "en") -> Language:
 
 
 def tr(message: str, /, **values: object) -> str:
-    """A sentence in the language of the terminal; of a text that has been kept for later, too."""
+    """A sentence in the language of the terminal; of a text for later, too."""
     return Speaker(ambient())(message, **values)
 
 

@@ -1,4 +1,4 @@
-"""Times as people write them. What others have said, on a terminal."""
+"""Times as people write them. Texts of others, on a terminal."""
 
 from __future__ import annotations
 

@@ -48,6 +48,9 @@ REQUEST_HEADERS: Final = frozenset(
     }
 )
 """What passes of a request's headers; a box ignores the others."""
+IDEMPOTENCY_KEY: Final = re.compile(r"[ -~]{1,200}", re.ASCII)
+_QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
+_RESPOND_ASYNC: Final = re.compile(r"respond-async(\s*=\s*)?", re.IGNORECASE)
 _PATH: Final = re.compile(r"/v1/(me|mcf/[!-~]+)", re.ASCII)
 _NAME: Final = re.compile(r"[a-z0-9-]{1,64}", re.ASCII)
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]|[^\x00-\xff]")
@@ -93,6 +96,12 @@ class RelayedReply(Shape, frozen=True, omit_defaults=True):
     status: Annotated[int, msgspec.Meta(ge=0, le=599)] = 0
     headers: Headers = ()
     body: bytes = b""
+
+
+def prefers_async(preferences: Iterable[str]) -> bool:
+    """`Prefer: respond-async` (RFC 7240), among whatever else these headers say; an empty value is none."""
+    each_one = _QUOTED.sub("", ",".join(preferences)).split(",")
+    return any(_RESPOND_ASYNC.fullmatch(each.partition(";")[0].strip()) for each in each_one)
 
 
 def encode(message: RelayedCall | RelayedReply | LaterCall) -> bytes:

@@ -10,7 +10,7 @@ pass for a certification; times are milliseconds since 1970, and the body goes i
 encoded afresh.
 
 A trial says nothing: who sets up a box wants to know before the first Z whether address, certificate and key are right. It is signed like a closure,
-and never kept: headquarters checks the signature and answers with a receipt."""
+and never stored: headquarters checks the signature and answers with a receipt."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def read_link(text: str) -> JoinLink:
 
 
 def hash_of(code: str) -> str:
-    """What is kept of a code."""
+    """The stored form of a code."""
     return hashlib.sha256(code.encode()).hexdigest()
 
 

@@ -91,7 +91,7 @@ class Msg:
 
 
 class Answers:
-    """To one request, for one task; `subject` is what was asked."""
+    """To one request, for one task; `subject` is that of the request."""
 
     def __init__(self, client: Client, subject: str, most: int) -> None:
         self._client = client
@@ -102,6 +102,9 @@ class Answers:
 
     def put(self, answer: Msg | NatsError) -> None:
         self._here.append(answer)
+        self._wake()
+
+    def _wake(self) -> None:
         if self._awaited is not None and not self._awaited.done():
             self._awaited.set_result(None)
 
@@ -114,12 +117,15 @@ class Answers:
         if not self._here:
             if self._client.is_closed:
                 raise self._client.lost()
-            self._awaited = asyncio.get_running_loop().create_future()
+            loop = asyncio.get_running_loop()
+            self._awaited = loop.create_future()
+            timer = loop.call_later(seconds, self._wake)  # asyncio.timeout costs twice as much
             try:
-                async with asyncio.timeout(seconds):
-                    await self._awaited
-            except TimeoutError:
-                raise self._client.no_answer() from None
+                await self._awaited
+            finally:
+                timer.cancel()
+            if not self._here:
+                raise self._client.no_answer()
         answer = self._here.popleft()
         if isinstance(answer, NatsError):
             raise answer
@@ -133,7 +139,7 @@ class Client(asyncio.Protocol):
         self._buffer = bytearray()
         self._head: MessageHead | None = None
         self._skip = 0
-        """Bytes that come and are not kept."""
+        """Bytes that come and are dropped."""
         self._subscriptions: dict[int, Subscription] = {}
         self._answers: dict[str, Answers] = {}
         """By their inboxes."""

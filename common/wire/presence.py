@@ -1,6 +1,6 @@
 """Presence: a box's word, every five minutes, that it is there and how it is. Flat JSON of under 500 bytes, signed.
 
-Nothing of a customer, no amount. Only the last word counts, so it is sent once and never kept for later. Hashes are shortened
+Nothing of a customer, no amount. Only the last word counts, so it is sent once and never stored for later. Hashes are shortened
 to 16 hex digits: the receiver of the closures compares them with the whole hash."""
 
 from __future__ import annotations
@@ -106,6 +106,8 @@ def read_presence(content: bytes) -> Presence:
         raise BadEvent("", f"larger than {MOST_BYTES} bytes")
     presence = decoded(content, Presence)
     instant_millis(presence.at, "at")
+    if presence.sold:
+        instant_millis(presence.sold, "sold")
     return presence
 
 

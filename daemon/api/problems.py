@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal, get_args
+from typing import Annotated, Final
 
 import msgspec
 import structlog
@@ -29,43 +29,6 @@ from daemon.core.report.receipt import Receipt, receipt
 
 log = structlog.get_logger(__name__)
 
-
-Code = Literal[
-    "BAD_REQUEST",
-    "BRIDGE_ERROR",
-    "BRIDGE_OFFLINE",
-    "CREDIT_EXCEEDS_ORIGINAL",
-    "DUPLICATE_INVOICE",
-    "IDEMPOTENCY_KEY_REQUIRED",
-    "IDEMPOTENCY_KEY_REUSED",
-    "INTERNAL_ERROR",
-    "INVALID_JSON",
-    "INVALID_REQUEST",
-    "LEDGER_DAMAGED",
-    "MACHINE_ATTENTION",
-    "MACHINE_BUSY",
-    "MACHINE_IS_SPARE",
-    "MACHINE_REFUSED",
-    "METHOD_NOT_ALLOWED",
-    "MISDIRECTED_REQUEST",
-    "NIM_NOT_IN_SCOPE",
-    "NOT_FOUND",
-    "PAIR_NOT_COMPARED",
-    "PERIOD_NOT_OVER",
-    "PRINTER_UNAVAILABLE",
-    "REQUEST_EXPIRED",
-    "REQUEST_NOT_WAITING",
-    "REQUEST_TIMEOUT",
-    "ROLE_NOT_ALLOWED",
-    "STORAGE_FULL",
-    "TOO_LARGE",
-    "TOO_MANY_REQUESTS",
-    "UNAUTHENTICATED",
-    "UNSUPPORTED_MEDIA_TYPE",
-    "WRONG_LANE",
-    "WRONG_PASSWORD",
-    "Z_NUMBER_UNKNOWN",
-]
 OUTCOME_UNKNOWN: Final = Text(
     "The line to the machine was lost before its answer, and the outcome is not known yet. Send the same request again with "
     "the same Idempotency-Key: it gets the outcome as soon as the machine has answered, and nothing is certified twice."
@@ -76,7 +39,7 @@ OUTCOME_NOT_STORED: Final = Text(
 )
 OFFLINE_RETRY: Final = 2
 PRINTER_RETRY: Final = 10
-HTTP_CODES: Final[dict[int, tuple[Code, Text]]] = {
+HTTP_CODES: Final[dict[int, tuple[str, Text]]] = {
     400: ("BAD_REQUEST", Text("The request cannot be read")),
     404: ("NOT_FOUND", Text("Not found")),
     405: ("METHOD_NOT_ALLOWED", Text("The method is not allowed here")),
@@ -97,7 +60,7 @@ class Kind(msgspec.Struct, frozen=True):
     `retry_after` in seconds; an error that carries its own goes first."""
 
     status: int
-    code: Code
+    code: str
     title: str
     detail: str = ""
     retry_after: int = 0
@@ -110,6 +73,12 @@ INTERNAL = Kind(
     Text("mcfd failed here; its log has the reason under this request_id"),
 )
 
+CONFLICT: Final = Kind(409, "INVALID_REQUEST", Text("The request cannot be accepted"))
+OFFLINE: Final = Kind(503, "BRIDGE_OFFLINE", Text("The machine cannot be reached"), retry_after=OFFLINE_RETRY)
+UNKNOWN: Final = Kind(
+    503, "BRIDGE_OFFLINE", Text("The outcome is not known yet"), OUTCOME_UNKNOWN, retry_after=OFFLINE_RETRY
+)
+UNDECIDED: Final = Kind(503, "MACHINE_ATTENTION", Text("An operator has to settle what was found on the machine"))
 DAMAGED: Final = Kind(503, "LEDGER_DAMAGED", Text("The ledger is damaged"))
 
 
@@ -143,34 +112,26 @@ KINDS: Final[dict[type[Exception], Kind]] = {
     errors.CreditExceedsOriginal: Kind(
         409, "CREDIT_EXCEEDS_ORIGINAL", Text("Credits would exceed the original invoice")
     ),
-    TakeOverRefused: Kind(409, "INVALID_REQUEST", Text("The request cannot be accepted")),
-    NotInUse: Kind(503, "BRIDGE_OFFLINE", Text("The machine cannot be reached"), retry_after=OFFLINE_RETRY),
-    NumberReserved: Kind(503, "MACHINE_ATTENTION", Text("An operator has to settle what was found on the machine")),
+    TakeOverRefused: CONFLICT,
+    NotInUse: OFFLINE,
+    NumberReserved: UNDECIDED,
     PairNotCompared: Kind(503, "PAIR_NOT_COMPARED", Text("The other machine of the pair was not compared yet")),
-    UnknownElsewhere: Kind(
-        503, "BRIDGE_OFFLINE", Text("The outcome is not known yet"), OUTCOME_UNKNOWN, retry_after=OFFLINE_RETRY
-    ),
-    errors.JoinFailed: Kind(409, "INVALID_REQUEST", Text("The request cannot be accepted")),
-    errors.KeyRevoked: Kind(409, "INVALID_REQUEST", Text("The request cannot be accepted")),
+    UnknownElsewhere: UNKNOWN,
+    errors.JoinFailed: CONFLICT,
+    errors.KeyRevoked: CONFLICT,
     errors.TooManyCashMoves: Kind(429, "TOO_MANY_REQUESTS", Text("Too many requests")),
     errors.RequestExpired: Kind(410, "REQUEST_EXPIRED", Text("The request came too late")),
     errors.NotFound: Kind(404, "NOT_FOUND", Text("Not found")),
     errors.MachineRefused: Kind(422, "MACHINE_REFUSED", Text("The machine refused")),
-    errors.MachineOffline: Kind(
-        503, "BRIDGE_OFFLINE", Text("The machine cannot be reached"), retry_after=OFFLINE_RETRY
-    ),
+    errors.MachineOffline: OFFLINE,
     errors.MachineBusy: Kind(503, "MACHINE_BUSY", Text("The machine is busy"), retry_after=OFFLINE_RETRY),
-    errors.LineLost: Kind(
-        503, "BRIDGE_OFFLINE", Text("The outcome is not known yet"), OUTCOME_UNKNOWN, retry_after=OFFLINE_RETRY
-    ),
+    errors.LineLost: UNKNOWN,
     errors.CertifiedElsewhere: Kind(503, "MACHINE_ATTENTION", Text("Another machine certified the invoice")),
     errors.NothingDone: Kind(
         503, "BRIDGE_OFFLINE", Text("The line to the machine was lost"), retry_after=OFFLINE_RETRY
     ),
     errors.MachineNonsense: Kind(502, "BRIDGE_ERROR", Text("The machine's answer makes no sense")),
-    errors.MachineAttention: Kind(
-        503, "MACHINE_ATTENTION", Text("An operator has to settle what was found on the machine")
-    ),
+    errors.MachineAttention: UNDECIDED,
     errors.MachineError: Kind(502, "BRIDGE_ERROR", Text("The machine failed")),
     errors.PrinterFailed: Kind(
         503, "PRINTER_UNAVAILABLE", Text("The receipt printer did not print"), retry_after=PRINTER_RETRY
@@ -191,6 +152,9 @@ KINDS: Final[dict[type[Exception], Kind]] = {
 """Every class of both trees; a base class stands for those of its kind that are added one day and forgotten here."""
 
 
+CODES: Final = sorted({*(kind.code for kind in KINDS.values()), *(code for code, _ in HTTP_CODES.values())})
+
+
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     """`error` is `detail` again, for clients of the hosted service."""
 
@@ -200,9 +164,7 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     detail: Annotated[str, Meta(description="What went wrong this time")]
     code: Annotated[
         str,
-        Meta(
-            description=f"For programs. A later version may have more of them; these are known: {', '.join(get_args(Code))}"
-        ),
+        Meta(description=f"For programs. A later version may have more of them; these are known: {', '.join(CODES)}"),
     ]
     error: Annotated[str, Meta(description="The same as `detail`, for clients of the hosted service")]
     request_id: Annotated[str, Meta(description="To find it in the log")]

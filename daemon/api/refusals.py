@@ -1,21 +1,8 @@
-"""What is refused before any use case; `problems.py` says how each is answered.
-
-Refusal
-├── InvalidJson           the body is not the JSON we take (400)
-├── Unauthenticated       no key, or one that is not ours (401)
-├── NimNotInScope         a key for another NIM, whether that NIM exists or not (403)
-├── RoleNotAllowed        a key whose role does not reach so far (403)
-├── WrongLane             a key for the relay on the shop's network, or the other way round (403)
-├── NotRelayed            what the relay does not pass on (404)
-├── WrongPassword         a name and a password that do not go together (401)
-├── BodyTimeout           the body did not arrive in time (408)
-├── TooLarge              the body is over the limit (413)
-├── UnsupportedMediaType  the body does not say that it is JSON (415)
-├── Misdirected           a `Host` that is none of ours (421)
-└── TooManyRequests       too many wrong keys from one address (429)
-"""
+"""What is refused before any use case; `problems.py` says how each is answered."""
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 from common.language import Text
 from daemon.core.keys import Lane
@@ -23,7 +10,12 @@ from daemon.core.people import Right, Role, roles_with
 
 
 class Refusal(Exception):
-    """Its text goes to the client as `detail`."""
+    """`detail` goes to the client; a class has its own where it is always the same."""
+
+    detail: ClassVar[str] = ""
+
+    def __init__(self, detail: str = "") -> None:
+        super().__init__(detail or self.detail)
 
 
 class InvalidJson(Refusal):
@@ -39,8 +31,7 @@ class Unauthenticated(Refusal):
 
 
 class NimNotInScope(Refusal):
-    def __init__(self) -> None:
-        super().__init__(Text("this key is not for the NIM in the path"))
+    detail = Text("this key is not for the NIM in the path")
 
 
 class RoleNotAllowed(Refusal):
@@ -66,20 +57,17 @@ class WrongLane(Refusal):
 
 
 class NotRelayed(Refusal):
-    def __init__(self) -> None:
-        super().__init__(Text("this is not passed on by the relay; ask the box on the shop's network"))
+    detail = Text("this is not passed on by the relay; ask the box on the shop's network")
 
 
 class WrongPassword(Refusal):
     """Does not say whether there is such a name."""
 
-    def __init__(self) -> None:
-        super().__init__(Text("the name or the password is wrong"))
+    detail = Text("the name or the password is wrong")
 
 
 class BodyTimeout(Refusal):
-    def __init__(self) -> None:
-        super().__init__(Text("the body did not arrive in time; nothing was done"))
+    detail = Text("the body did not arrive in time; nothing was done")
 
 
 class TooLarge(Refusal):
@@ -91,8 +79,7 @@ class UnsupportedMediaType(Refusal):
 
 
 class Misdirected(Refusal):
-    def __init__(self) -> None:
-        super().__init__(Text("this box does not answer to the name in the Host header (server.allowed_hosts)"))
+    detail = Text("this box does not answer to the name in the Host header (server.allowed_hosts)")
 
 
 class TooManyRequests(Refusal):

@@ -15,7 +15,7 @@ from daemon.api.box import Paper
 from daemon.api.document.describe import choice, query
 from daemon.api.http.answers import Answer, Header
 from daemon.api.request.body import read_query
-from daemon.core.errors import FieldError, InvalidRequest
+from daemon.core.errors import InvalidRequest
 from daemon.paper.escpos import as_escpos
 from daemon.paper.html import as_html
 from daemon.paper.layout import WIDTHS, Document, Width, as_text
@@ -94,7 +94,7 @@ def read_wanted(request: ApiRequest, paper: Paper) -> DocumentRequest:
 
 def _check(name: str, value: str, allowed: Any) -> None:
     if value not in allowed:
-        raise InvalidRequest([FieldError(name, Text("has to be one of {choices}", choices=", ".join(allowed)))])
+        raise InvalidRequest.at(name, Text("has to be one of {choices}", choices=", ".join(allowed)))
 
 
 def _accepted(request: ApiRequest) -> str:

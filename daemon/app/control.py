@@ -17,7 +17,6 @@ import structlog
 from common.language import Language, Text
 from common.language.reasons import INTERNAL_ERROR
 from common.sockets import bind_unix, peer_user
-from daemon.app.upkeep.housekeeping import now_millis
 from daemon.core.errors import McfdError
 from daemon.core.ledger.decision import DecisionRefused
 from daemon.ledger_access import shell_actor
@@ -31,7 +30,8 @@ from daemon.operations import (
     refusal_of,
 )
 from daemon.settings import Settings
-from daemon.store import Store
+from daemon.store.store import Store
+from daemon.time_sync import now_millis
 from daemon.usecases.worker.machine_workers import MachineWorkers
 
 log = structlog.get_logger(__name__)

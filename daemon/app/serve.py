@@ -1,4 +1,4 @@
-"""`mcfd run`: start in an order in which nothing is promised before it can be kept, and stop in the opposite one."""
+"""`mcfd run`: start in an order in which nothing is promised too early, and stop in the opposite one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import uvloop
 from common import notify
 from common.front import BadCertificate, FrontError, FrontServer, withdraw
 from common.http_server import HttpServer, ServerConfig
-from common.sockets import host_names
+from common.sockets import host_names, in_url
 from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import Logins
 from daemon.api.access.throttle import SandboxShare
@@ -45,7 +45,6 @@ from daemon.app.upkeep.housekeeping import (
     keep_uses,
     note_configuration,
     noting_configuration,
-    now_millis,
     write_uses,
 )
 from daemon.app.upkeep.line_history import LineHistory, box
@@ -55,6 +54,7 @@ from daemon.owner import remove_left
 from daemon.settings import Settings
 from daemon.store.sqlite.disk_failure import ending_on_failure
 from daemon.store.tables.meta import read_damage
+from daemon.time_sync import now_millis
 from daemon.tls import AuthorityError
 from daemon.upstream.options import BadOptions
 from daemon.usecases.worker.machine_workers import MachineWorkers
@@ -164,7 +164,7 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         await server.start()
         stack.push_async_callback(server.stop)
         signals.listen()  # again: uvicorn takes them at its start
-        address = f"{'https' if certificate.files else 'http'}://{_in_url(settings.server.host)}:{server.port}"
+        address = f"{'https' if certificate.files else 'http'}://{in_url(settings.server.host)}:{server.port}"
         parts = (ReloadedPart(lambda _: certificate.reloading(front)), *_outward(replication, calls, webhooks))
         reloader = Reloader(settings, (*parts, ReloadedPart(noting_configuration(runtime.store))))
         _beside(stack, report(runtime, address), "status")
@@ -258,7 +258,3 @@ def _server_config(settings: Settings, front: FrontServer | None) -> ServerConfi
         behind=front.socket if front else None,
         grace=ANSWER_GRACE,
     )
-
-
-def _in_url(host: str) -> str:
-    return f"[{host}]" if ":" in host else host

@@ -158,7 +158,7 @@ def _report_error(error: BaseException) -> int:
         complain(error.format_message())
         return error.exit_code
     if isinstance(error, (click.Abort, KeyboardInterrupt)):
-        complain(tr("broken off"))
+        complain("broken off")
         return INTERRUPTED
     if isinstance(error, InvalidRequest):
         faults = (tr("{name}: {found}", name=each.field, found=each.message) for each in error.errors)

@@ -6,17 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from common.language import tr
 from daemon.cli.failures import Failure, find_machine
 from daemon.core.ledger.book import Aggregate, Book, BookState
 from daemon.core.machine.state import same_machine
-from daemon.ledger_access import now
+from daemon.time_sync import now_millis
 
 if TYPE_CHECKING:
     from daemon.settings import Settings
-    from daemon.store import Store
     from daemon.store.journal import Journal
     from daemon.store.ledger import Ledger
+    from daemon.store.store import Store
 
 
 @dataclass
@@ -31,7 +30,7 @@ class BookReader:
     till_waits: Callable[[], bool] = lambda: False
 
     def now(self) -> int:
-        return now()
+        return now_millis()
 
     def state(self) -> BookState:
         from daemon.store.tables.book.books import book_state
@@ -50,7 +49,7 @@ async def read_book(store: Store, settings: Settings, nim: str, *, test: bool) -
         nim = find_machine(settings, nim).nim
         books = [book for book in of_mode if same_machine(book.nim, nim)]
     if not books:
-        raise Failure(tr("nothing has been certified on {nim} yet", nim=nim))
+        raise Failure("nothing has been certified on {nim} yet", nim=nim)
     # Another activation has renamed the book since; of two taxpayers' books the newer one, or the one that is named.
     book = next((book for book in books if book.nim == nim), books[-1])
     return BookReader(book, store.journal, store.ledger, settings.payment_labels())

@@ -25,13 +25,18 @@ INTERRUPTED = 130
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 
 
+def in_words(message: object, /, **values: object) -> str:
+    """A sentence, or what an error says, in the language of the terminal."""
+    return tr(message, **values) if isinstance(message, str) else str(tell(message, ambient()))
+
+
 class Failure(click.ClickException):
     """Something is wrong or was refused; one line on stderr."""
 
     exit_code = FOUND_WRONG
 
-    def __init__(self, message: object) -> None:
-        super().__init__(str(tell(message, ambient())))
+    def __init__(self, message: object, /, **values: object) -> None:
+        super().__init__(in_words(message, **values))
 
 
 class Unavailable(Failure):
@@ -43,8 +48,8 @@ class Unavailable(Failure):
 def not_written(path: Path, error: OSError) -> Failure:
     """`path` was not written, or not to its end."""
     if isinstance(error, FileExistsError):
-        return Failure(tr("{path} exists already", path=path))
-    return Failure(tr("{path} cannot be written: {why}", path=path, why=reason(error)))
+        return Failure("{path} exists already", path=path)
+    return Failure("{path} cannot be written: {why}", path=path, why=reason(error))
 
 
 @contextmanager
@@ -64,8 +69,8 @@ def require_terminal(option: str) -> None:
 def not_restored(file: Path, error: OSError) -> Failure:
     """What was read from `file`, or copied beside the ledger, was not to its end."""
     if error.errno in NO_ROOM:
-        return Unavailable(tr("no room to put {path} back: {why}", path=file, why=reason(error)))
-    return Failure(tr("{path} cannot be read: {why}", path=file, why=reason(error)))
+        return Unavailable("no room to put {path} back: {why}", path=file, why=reason(error))
+    return Failure("{path} cannot be read: {why}", path=file, why=reason(error))
 
 
 def find_machine(settings: Settings, nim: str) -> Machine:
@@ -74,6 +79,6 @@ def find_machine(settings: Settings, nim: str) -> Machine:
     if machine is None:
         nims = ", ".join(machine.nim for machine in settings.machine)
         if nim:
-            raise Failure(tr("{nim} is not in the configuration; there is {nims}", nim=nim, nims=nims))
-        raise Failure(tr("which one? {nims}", nims=nims))
+            raise Failure("{nim} is not in the configuration; there is {nims}", nim=nim, nims=nims)
+        raise Failure("which one? {nims}", nims=nims)
     return machine

@@ -17,11 +17,10 @@ import click
 from common import logs
 from common.files import write_whole
 from common.front import BadCertificate, FrontError, withdraw
-from common.language import tr
 from common.sockets import is_loopback
 from daemon.app.page.first_start import FirstAddress, FirstAuthority, SetupInPage, link, serve_first_start
 from daemon.cli.failures import Unavailable
-from daemon.cli.output import say, warn
+from daemon.cli.output import complain, say
 from daemon.setup.plan import SetupPlan
 from daemon.time_sync import BOOTED
 from daemon.tls import AuthorityError
@@ -34,10 +33,10 @@ LOOPBACK = "127.0.0.1"
 
 def serve(plan: SetupPlan, ports: Sequence[str], label: str, place: Path, address: str) -> int:
     """Until the box is set up and mcfd runs in its place; where systemd starts it, by systemd. A page that the unit
-    serves already is shown instead."""
+    serves already is named instead."""
     if place == SERVICE_CONFIG and (served := _served_already()):
         for each in served:
-            say(tr("Open this in a browser: {link}", link=each))
+            say("Open this in a browser: {link}", link=each)
         return 0
     with tempfile.TemporaryDirectory(prefix="mcfd-first-start-") as folder:
         at = _address(plan, address, Path(folder))
@@ -56,7 +55,7 @@ def hand_over(plan: SetupPlan, ports: Sequence[str], label: str, folder: Path, a
             at.authority.pem()
     except (AuthorityError, BadCertificate, OSError) as error:
         # As on a box whose clock begins in 1970: what cannot be encrypted stays on the box.
-        warn(tr("the page is on this box alone, because it cannot be encrypted: {why}", why=error))
+        complain("the page is on this box alone, because it cannot be encrypted: {why}", why=error)
         at = FirstAddress(LOOPBACK, at.port)
     if at.authority is None:
         asyncio.run(withdraw(front, at.host, at.port))
@@ -81,8 +80,8 @@ def _address(plan: SetupPlan, address: str, scratch: Path, front: Path | None = 
 
 def _show(first: SetupInPage, urls: Sequence[str]) -> None:
     for url in urls:
-        say(tr("Open this in a browser: {link}", link=link(url, first.code)))
-    say(tr("or {base} with the code {code}", base=urls[0], code=first.code))
+        say("Open this in a browser: {link}", link=link(url, first.code))
+    say("or {base} with the code {code}", base=urls[0], code=first.code)
 
 
 def _serve(
@@ -121,11 +120,11 @@ def _start(place: Path) -> int:
     """As the service where that is what runs it; otherwise this process becomes the daemon."""
     systemctl = shutil.which("systemctl")
     if not (systemctl and BOOTED.is_dir() and place == SERVICE_CONFIG and os.geteuid() == 0):
-        say(tr("starting mcfd with {path}", path=place))
+        say("starting mcfd with {path}", path=place)
         _become_daemon(place)
     done = subprocess.run([systemctl, "restart", "mcfd.service"], check=False)  # noqa: S603  a program of the system
     if done.returncode:
-        warn(tr("mcfd did not start: systemctl status mcfd"))
+        complain("mcfd did not start: systemctl status mcfd")
     return done.returncode
 
 

@@ -1,4 +1,4 @@
-"""What is shown of one machine: as the daemon has it, as it was read, as the ledger knows it."""
+"""The output about one machine: as the daemon has it, as it was read, as the ledger knows it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from daemon.core.ledger.take_over import TakeOver
 from daemon.core.machine.state import FiscalCounters, PortReading, same_machine
 from daemon.core.report.machine_info import MachineInfo, last_contact, machine_info
 from daemon.doctor.service import MachineHealth
-from daemon.ledger_access import now
 from daemon.settings import Settings
+from daemon.time_sync import now_millis
 
 
 def health_pairs(health: MachineHealth) -> list[tuple[object, object]]:
@@ -31,7 +31,7 @@ def health_pairs(health: MachineHealth) -> list[tuple[object, object]]:
 
 def info_of(nim: str, reading: PortReading) -> MachineInfo:
     """In the shape of the API's `/info`."""
-    at = reading.read_at or now()
+    at = reading.read_at or now_millis()
     drift = drift_seconds(at, reading.state.time)
     book = Book(0, nim, "live")
     return machine_info(
@@ -40,7 +40,7 @@ def info_of(nim: str, reading: PortReading) -> MachineInfo:
 
 
 def reading_pairs(nim: str, reading: PortReading) -> list[tuple[object, object]]:
-    """What is shown to people of a machine that was read."""
+    """For people, of a machine that was read."""
     state, info = reading.state, info_of(nim, reading)
     server = info.tax_server
     last = state.last

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from common.language import tr
+from daemon.core.machine.state import short_nim
 from daemon.core.people import ROLES, fault_of_name
 
 if TYPE_CHECKING:
@@ -53,9 +54,13 @@ def json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help=tr("Answer in JSON, for scripts."))(command)
 
 
-def file_option(name: str, text: str) -> Callable[[F], F]:
+def file_option(name: str, text: str, *, dir_okay: bool = True) -> Callable[[F], F]:
     """A path of a file; `text` says what for."""
-    return click.option(name, type=click.Path(path_type=Path), metavar=tr("FILE"), help=text)
+    return click.option(name, type=click.Path(path_type=Path, dir_okay=dir_okay), metavar=tr("FILE"), help=text)
+
+
+def folder_option(*names: str, text: str, **attributes: Any) -> Callable[[F], F]:
+    return click.option(*names, type=click.Path(path_type=Path), metavar=tr("FOLDER"), help=text, **attributes)
 
 
 def nim_option(*, required: bool = False) -> Callable[[F], F]:
@@ -106,9 +111,9 @@ def examples(*lines: str) -> str:
     return "\b\n" + "\n".join((tr("Examples:"), *(f"  {line}" for line in lines)))
 
 
-def described(what: str, *lines: str) -> dict[str, Any]:
+def explained(what: str, *lines: str) -> dict[str, Any]:
     """For the decorator of a command: what it does, and examples."""
-    return {"help": what, "epilog": examples(*lines)}
+    return {"help": tr(what), "epilog": examples(*lines)}
 
 
 def progress_option(command: F) -> F:
@@ -136,7 +141,7 @@ def _read_last_z(context: click.Context, parameter: click.Parameter, values: tup
         if not (number.isascii() and number.isdigit() and len(number) <= MAX_Z_DIGITS):
             raise click.BadParameter(tr("{value} is not a number, or NIM=number", value=value))
         nim = check_nim(context, parameter, nim)
-        if nim.partition("-")[0] in {each.partition("-")[0] for each in numbers}:
+        if short_nim(nim) in set(map(short_nim, numbers)):
             raise click.BadParameter(tr("{value}: that machine has been said already", value=value))
         numbers[nim] = int(number)
     if "" in numbers and len(numbers) > 1:

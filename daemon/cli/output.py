@@ -16,6 +16,7 @@ import click
 
 from common.language import Counted, Text, tr
 from common.web.formats import visible
+from daemon.cli.failures import in_words
 
 if TYPE_CHECKING:
     from daemon.store.maintenance.verify import VerifyResult
@@ -24,14 +25,9 @@ _SPACES = re.compile(r"[ \t\r\n]+")  # but not the no-break space of French
 SECONDS_BETWEEN_LINES: Final = 10.0
 
 
-def complain(message: str) -> None:
-    """One line on stderr, whatever the message was made of."""
-    click.echo("mcfd: " + visible(_SPACES.sub(" ", message).strip(" ")), err=True)
-
-
-def warn(message: object) -> None:
-    """For people, beside what a script reads from stdout."""
-    complain(str(message))
+def complain(message: object, /, **values: object) -> None:
+    """One line on stderr, whatever the message was made of: for people, beside what a script reads from stdout."""
+    click.echo("mcfd: " + visible(_SPACES.sub(" ", in_words(message, **values)).strip(" ")), err=True)
 
 
 def coloured(text: str, colour: str) -> str:
@@ -39,8 +35,8 @@ def coloured(text: str, colour: str) -> str:
     return click.style(text, fg=colour) if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else text
 
 
-def say(message: object) -> None:
-    click.echo(str(message))
+def say(message: object, /, **values: object) -> None:
+    click.echo(in_words(message, **values))
 
 
 def moment(at: int, zone: tzinfo) -> str:

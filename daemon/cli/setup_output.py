@@ -10,12 +10,12 @@ import click
 
 from common.language import tr
 from daemon.cli.machine_output import reading_pairs
-from daemon.cli.output import print_pairs, print_table, say, warn
+from daemon.cli.output import complain, print_pairs, print_table, say
 from daemon.core.clock import drift_seconds
 from daemon.core.machine.state import PortReading, Silence
-from daemon.ledger_access import now
 from daemon.setup.previous import differences
 from daemon.setup.request import MachineAccess, SetupResult, for_till
+from daemon.time_sync import now_millis
 
 if TYPE_CHECKING:
     from daemon.setup.request import PortResult
@@ -28,7 +28,7 @@ def show_ports(results: Sequence[PortResult]) -> None:
 
 
 def _outcome(result: PortResult) -> str:
-    return tr(result.silence) if result.silence else tr("machine {nim}", nim=result.nim)
+    return result.without_name(tr(result.silence)) if result.silence else tr("machine {nim}", nim=result.nim)
 
 
 def show_machines(chosen: Sequence[PortResult]) -> None:
@@ -36,9 +36,9 @@ def show_machines(chosen: Sequence[PortResult]) -> None:
         if isinstance(each.found, PortReading):
             click.echo()
             print_pairs([*reading_pairs(each.nim, each.found), (tr("PORT"), each.port)])
-            seconds = drift_seconds(each.found.read_at or now(), each.found.state.time)
+            seconds = drift_seconds(each.found.read_at or now_millis(), each.found.state.time)
             if seconds is not None and abs(seconds) > DRIFT_SECONDS:
-                warn(tr("the box's clock is {seconds} s off the machine's: set it (timedatectl)", seconds=abs(seconds)))
+                complain("the box's clock is {seconds} s off the machine's: set it (timedatectl)", seconds=abs(seconds))
     click.echo()
 
 
@@ -46,12 +46,10 @@ def show_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
     """What a configuration that is replaced says otherwise from now on; everything else stays."""
     for path, was, now_is in differences(dict(before), dict(after)):
         say(
-            tr(
-                "{path}: {was} → {now_is}",
-                path=path,
-                was="–" if was is None else was,
-                now_is="–" if now_is is None else now_is,
-            )
+            "{path}: {was} → {now_is}",
+            path=path,
+            was="–" if was is None else was,
+            now_is="–" if now_is is None else now_is,
         )
 
 
@@ -74,19 +72,19 @@ def show_result(result: SetupResult) -> None:
     print_pairs(pairs)
     _show_codes(machines)
     if old := [key for each in machines for key in each.older_keys]:
-        say(tr("keys of before that stay valid: {keys} (mcfd keys revoke ID)", keys=", ".join(old)))
+        say("keys of before that stay valid: {keys} (mcfd keys revoke ID)", keys=", ".join(old))
     if any(each.key for each in machines):
-        say(tr("the key is shown this once only"))
+        say("the key is shown this once only")
     if person:
-        say(tr("the password too; another one: mcfd users passwd {name}", name=person.name))
-    say(tr("next: sudo systemctl restart mcfd, then mcfd doctor"))
+        say("the password too; another one: mcfd users passwd {name}", name=person.name)
+    say("next: sudo systemctl restart mcfd, then mcfd doctor")
 
 
 def _show_codes(machines: Sequence[MachineAccess]) -> None:
     """One at a time, each with the name of its machine: a camera that sees two takes the wrong one."""
     with_key = [each for each in machines if each.key and sys.stdout.isatty()]
     for number, each in enumerate(with_key, 1):
-        say(tr("QR code of {nim} ({number} of {count})", nim=each.nim, number=number, count=len(with_key)))
+        say("QR code of {nim} ({number} of {count})", nim=each.nim, number=number, count=len(with_key))
         _print_qr(each)
         if number < len(with_key) and sys.stdin.isatty():
             click.pause(tr("the next one: any key"))

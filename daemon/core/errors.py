@@ -11,7 +11,7 @@ McfdError
 ├── TooManyCashMoves      a key or a person has moved cash too often within an hour (429)
 ├── NotFound              no such record in this book (404)
 ├── MachineError          the machine or its line
-│   ├── MachineRefused    the machine said no, in its own words; nothing was certified (422)
+│   ├── MachineRefused    the machine refused, in its own words; nothing was certified (422)
 │   ├── MachineOffline    no machine to ask at the moment; nothing was sent (503)
 │   ├── MachineBusy       the queue is full or patience ended; nothing was sent (503)
 │   ├── LineLost          the line died in the middle of a command; its effect is unknown (503)
@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
 import msgspec
 from msgspec import Meta
@@ -65,6 +65,11 @@ class InvalidRequest(McfdError):
     def __init__(self, errors: list[FieldError]) -> None:
         self.errors = tuple(errors)
         super().__init__("; ".join(f"{e.field}: {e.message}" for e in errors))
+
+    @classmethod
+    def at(cls, field: str, message: str) -> Self:
+        """With this one fault."""
+        return cls([FieldError(field, message)])
 
 
 class KeyReused(McfdError):

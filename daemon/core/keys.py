@@ -17,7 +17,7 @@ import msgspec
 
 from common.language import Text
 from common.wire.keys import PUBLIC, PrivateKey, decode, private_line
-from daemon.core.errors import FieldError, InvalidRequest
+from daemon.core.errors import InvalidRequest
 from daemon.core.ledger.attempt import Mode
 from daemon.core.people import USUAL, Role
 
@@ -57,14 +57,14 @@ def check_terms(terms: KeyTerms) -> None:
     """InvalidRequest for a key that cannot be: one for the relay has one of `RELAY_ROLES`, and only such a one signs or has a rate."""
     if terms.lane == "relay" and terms.role not in RELAY_ROLES:
         choices = ", ".join(RELAY_ROLES)
-        raise InvalidRequest([FieldError("role", Text("a key for the relay is one of {choices}", choices=choices))])
+        raise InvalidRequest.at("role", Text("a key for the relay is one of {choices}", choices=choices))
     if terms.signed and terms.lane != "relay":
-        raise InvalidRequest([FieldError("signed", Text("a key that signs is for the relay"))])
+        raise InvalidRequest.at("signed", Text("a key that signs is for the relay"))
     if terms.rate and terms.lane != "relay":
-        raise InvalidRequest([FieldError("rate", Text("a key with a rate is for the relay"))])
+        raise InvalidRequest.at("rate", Text("a key with a rate is for the relay"))
     if not 0 <= terms.rate <= MOST_RATE:
         fault = Text("has to be a whole number from {least} to {most}", least=0, most=MOST_RATE)
-        raise InvalidRequest([FieldError("rate", fault)])
+        raise InvalidRequest.at("rate", fault)
 
 
 class ApiKey(msgspec.Struct, frozen=True):

@@ -1,10 +1,9 @@
-"""The box itself: its disk and its clock. What tills are shown over the network. What stands on paper, and the printer it comes out of."""
+"""The box itself: its disk and its clock. The certificate for tills. What stands on paper, and the printer it comes out of."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +24,7 @@ from daemon.printer import ReceiptPrinter
 from daemon.settings import Settings
 from daemon.settings.check import secret_files
 from daemon.store.sqlite.disk_failure import disk_trouble, read_failures
+from daemon.time_sync import now_millis
 from daemon.tls import SERVER_PAIR, AuthorityError
 from daemon.tls.authority import RENEWED_BEFORE, YOUNGEST_CLOCK, CertificateInfo, describe, read
 from daemon.upstream.options import BadOptions, read_keys
@@ -51,7 +51,7 @@ def check_disk(settings: Settings) -> CheckResult:
         )
     with as_owner(folder):
         failures = read_failures(settings.storage.path)
-    if trouble := disk_trouble(failures, time.time_ns() // 1_000_000):
+    if trouble := disk_trouble(failures, now_millis()):
         return fail(
             "disk", tr(from_stored(trouble)), tr("mcfd doctor --disk {folder} looks at the disk itself", folder=folder)
         )

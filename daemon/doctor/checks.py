@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator
 from importlib.metadata import version
 
@@ -25,13 +24,13 @@ from daemon.doctor.line import check_line
 from daemon.doctor.service import ask, check_front, check_service
 from daemon.doctor.wording import CheckResult
 from daemon.settings import Settings
-from daemon.time_sync import is_synchronised
+from daemon.time_sync import is_synchronised, now_millis
 
 
 async def check_all(settings: Settings) -> AsyncGenerator[CheckResult, None]:
     for finding in check_secrets(settings):
         yield finding
-    now = time.time_ns() // 1_000_000
+    now = now_millis()
     service = await asyncio.to_thread(ask, settings.server)
     yield check_service(service, version("mcfd"))
     yield check_box_clock()

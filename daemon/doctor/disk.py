@@ -1,7 +1,7 @@
 """`mcfd doctor --disk FOLDER`: how quickly that folder's disk syncs, what is free on it, and how worn it says it is.
 
 With `--pull-the-plug`: does this card keep what it says it has stored? First step: numbered blocks are written and synced, one after the other, and each
-number that the card has acknowledged is shown, until the plug is pulled. Second step, after the restart: the person types the last number that was
+number that the card has acknowledged is printed, until the plug is pulled. Second step, after the restart: the person types the last number that was
 shown, and every block up to it has to be there. The number must not come from the card itself, so it is on the screen alone (over the network, the
 screen of the other end); two letters after it keep a mistyped one from accusing an honest card."""
 

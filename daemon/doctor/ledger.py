@@ -23,10 +23,10 @@ from daemon.doctor.wording import CheckResult, fail, ok, warn
 from daemon.owner import as_owner
 from daemon.paper.reports import MINUTE, REASONS, RECIPIENTS
 from daemon.settings import Settings
-from daemon.store import Store
 from daemon.store.maintenance.health import SMALL_BYTES
 from daemon.store.maintenance.lost_writes import read_lost
 from daemon.store.maintenance.verify import examine_shape, verify
+from daemon.store.store import Store
 from daemon.store.tables.book import deferred, outages
 from daemon.store.tables.book.books import all_books, book_state
 from daemon.store.tables.keys import list_keys

@@ -73,7 +73,7 @@ def read_cases() -> list[HomologationCase]:
 
 class CasePlayer:
     """Plays the cases on one machine. `client` has the address `…/v1/mcf/{nim}/` and the key; `prefix` begins each invoice number and is
-    another one for each run; documents of what was certified go into `papers`, where it is given. A live machine has to have shown that it is in
+    another one for each run; documents of what was certified go into `papers`, where it is given. A live machine has to have proved that it is in
     test mode; `is_test_mode` assumes it, until its first code (CannotPlay)."""
 
     def __init__(

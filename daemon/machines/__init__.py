@@ -1,1 +1,1 @@
-"""The machine adapter: bridge types to core types, and one line kept alive."""
+"""The machine adapter: bridge types to core types, and the one line to it."""

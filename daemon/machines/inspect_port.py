@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from pathlib import Path
 
 from bridge.errors import BridgeError, PortUnavailable, PortVanished
@@ -16,6 +15,7 @@ from common.language.reasons import NO_END, PORT_HANGS_UP, PORT_USED_BY
 from daemon.core.errors import MachineError, MachineNonsense, MachineRefused
 from daemon.core.machine.state import PortReading, ServerLink, Silence
 from daemon.machines.adapter import ConnectedMachine, machine_state
+from daemon.time_sync import now_millis
 
 TAXPAYER_LINES = range(6)
 PATIENCE_SECONDS = 6.0
@@ -47,7 +47,7 @@ async def look(
 
 async def _read(link: Link) -> PortReading:
     state = machine_state(await handshake(link))
-    read_at = time.time_ns() // 1_000_000
+    read_at = now_millis()
     machine = ConnectedMachine(LinkedMachine(link))
     try:
         server = await machine.server_link()

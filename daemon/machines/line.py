@@ -1,4 +1,4 @@
-"""One line kept alive: open the port, make sure that the right machine answers, hand it over, notice its loss, start again."""
+"""One line for as long as the daemon runs: open the port, make sure that the right machine answers, hand it over, notice its loss, start again."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ WIDEST_GAP = 3
 
 
 def machine_moment(digits: str, language: Language) -> str:
-    """The machine's 14 digits; what is no time is shown as it came."""
+    """The machine's 14 digits; what is no time stays as it came."""
     at = machine_millis(digits)
     return digits if at is None else _formatted(datetime.fromisoformat(millis_text(at)), language)
 

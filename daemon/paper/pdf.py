@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
@@ -186,10 +187,28 @@ def _rects(pdf: FPDF, rows: list[list[bool]], left: float, top: float, dot: floa
 
 
 def _document(data: bytes) -> bytes:
+    """What proves a certification, from the last rule to the code, stands on one page; each further page has the name of the document."""
     document = msgspec.msgpack.decode(data, type=Document)
     pdf = new_pdf(document.language, document.name)
-    draw(pdf, document.elements)
+    pdf.header = partial(_header, pdf, document.name)  # type: ignore[method-assign]  # of the pages after the first
+    last = max((at for at, each in enumerate(document.elements) if isinstance(each, Rule)), default=0)
+    draw(pdf, document.elements[:last])
+    if pdf.will_page_break(_height(document.elements[last:])):
+        pdf.add_page()
+    draw(pdf, document.elements[last:])
     return bytes(pdf.output())
+
+
+def _header(pdf: FPDF, name: str) -> None:
+    _style(pdf, SIZE - 1, bold=False)
+    pdf.cell(0, LINE * 2, f"{name}, {pdf.page_no()}", align="R", new_x="LMARGIN", new_y="NEXT")
+
+
+def _height(elements: Sequence[Element]) -> float:
+    """About so much of a page where it has a QR code, 0 where it has none or a table."""
+    codes = [len(qr_modules(each.content)) + 6.0 for each in elements if isinstance(each, QrCode)]
+    is_short = codes and not any(isinstance(each, Table) for each in elements)
+    return sum(codes) + LINE * len(elements) if is_short else 0
 
 
 def _poster(data: bytes) -> bytes:

@@ -234,7 +234,7 @@ def _form(
     *,
     is_public: bool = True,
 ) -> ProbeFinding:
-    """What is about the taxpayer is not shown, only its shape."""
+    """Of what is about the taxpayer only the shape is printed."""
     text = fields[at] if at < len(fields) else ""
     came = text if is_public else re.sub(r"[^\W\d_]", "A", re.sub(r"[0-9]", "9", text))
     return judged(is_so(text), check, expected, came or _EMPTY, _REMEDY)
@@ -345,7 +345,7 @@ async def _server(line: ProbeLine) -> ProbeFinding:
 
 
 async def _taxpayer(line: ProbeLine) -> ProbeFinding:
-    """Its texts are private: only their form is shown."""
+    """Its texts are private: only their form is printed."""
     answers = [await line.exchange(TAXPAYER, f"I{at}".encode()) for at in range(6)]
     prefixed = sum(answer.text.startswith(f"I{at},") for at, answer in enumerate(answers))
     refused = sum(answer.refusal is not None for answer in answers)

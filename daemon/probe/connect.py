@@ -185,7 +185,7 @@ def _answers(frame: bytes, event: Event) -> bool:
 
 
 class NoMachine(Exception):
-    """Nothing to probe; `text` says why and what to do. `held`: another program has the port."""
+    """Nothing to probe; `text` says why and what to do. `is_busy`: another program has the port."""
 
     def __init__(self, text: Text, *, is_busy: bool = False) -> None:
         super().__init__(text)

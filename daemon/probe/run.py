@@ -26,6 +26,7 @@ from bridge.recording.masking import masked
 from bridge.recording.recording import LineEvent, Recorder, header, written
 from common.files import sync_path, write_whole
 from common.language import Text, sentence, tr
+from daemon.core.machine.state import short_nim
 from daemon.probe.checks import check
 from daemon.probe.connect import SPEEDS, Unanswered, connect
 from daemon.probe.replies import ProbeFinding, Setting, state_of
@@ -160,7 +161,7 @@ def changed(text: str, nim: str, settings: Mapping[str, Setting]) -> str:
 
 
 def write(path: Path, nim: str, settings: Mapping[str, Setting]) -> Path:
-    """Puts the changed file in place; where the old one is kept. SettingsError when a start would refuse it, OSError, SectionNotFound."""
+    """Puts the changed file in place; the path of the old one. SettingsError when a start would refuse it, OSError, SectionNotFound."""
     text = changed(path.read_text("utf-8"), nim, settings)
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.") as trial:
         trial.write(text)  # beside it: what it names is found from there
@@ -184,15 +185,11 @@ def _section(lines: list[str], nim: str) -> tuple[int, int]:
     for begin in begins:
         after = range(begin + 1, len(lines))
         end = next((at for at in after if _HEADER.match(lines[at]) and not _HABITS.match(lines[at])), len(lines))
-        if any(re.match(rf'\s*nim\s*=\s*["\']{re.escape(_short(nim))}(-|["\'])', line) for line in lines[begin:end]):
+        if any(re.match(rf'\s*nim\s*=\s*["\']{re.escape(short_nim(nim))}(-|["\'])', line) for line in lines[begin:end]):
             while end > begin and not lines[end - 1].strip().strip("#"):
                 end -= 1
             return begin, end
     raise SectionNotFound(nim)
-
-
-def _short(nim: str) -> str:
-    return nim.partition("-")[0]
 
 
 def _with(lines: list[str], settings: Mapping[str, Setting]) -> list[str]:

@@ -17,6 +17,7 @@ from common.sockets import is_loopback
 from common.wire.upstream_kinds import KINDS
 from daemon.core.clock import zone
 from daemon.core.invoice.number import is_pattern
+from daemon.core.machine.state import short_nim
 from daemon.settings.model import Machine, Reports, Server, Settings, Upstream, Webhook
 from daemon.settings.paper import LABELS, LETTERS
 
@@ -132,7 +133,7 @@ def _machines(machines: tuple[Machine, ...]) -> Problems:
         yield from _zone(machine.timezone, f"{at}.timezone")
         if machine.port.is_network:
             yield from _address(machine.port, ("tcp", "rfc2217"), f"{at}.port", "host:port")
-    yield from _unique({f"machine[{index}].nim": machine.nim for index, machine in enumerate(machines)}, _activated)
+    yield from _unique({f"machine[{index}].nim": machine.nim for index, machine in enumerate(machines)}, short_nim)
     yield from _spares(machines)
     ports = {f"machine[{index}].port": machine.port for index, machine in enumerate(machines) if machine.enabled}
     yield from _unique(ports, _line)
@@ -140,15 +141,15 @@ def _machines(machines: tuple[Machine, ...]) -> Problems:
 
 def _spares(machines: tuple[Machine, ...]) -> Problems:
     """One spare for a machine, and that machine is another one of this box which is no spare itself."""
-    spares = {_activated(machine.nim): machine.spare_for for machine in machines}
+    spares = {short_nim(machine.nim): machine.spare_for for machine in machines}
     found: dict[str, str] = {}
     for index, machine in enumerate(machines):
         if machine.spare_for is None:
             continue
-        at, first = f"machine[{index}].spare_for", _activated(machine.spare_for)
+        at, first = f"machine[{index}].spare_for", short_nim(machine.spare_for)
         if not NIM.fullmatch(machine.spare_for):
             yield at, not_a_nim(machine.spare_for)
-        elif first == _activated(machine.nim):
+        elif first == short_nim(machine.nim):
             yield at, tr("{value} is this machine itself", value=quoted(machine.spare_for))
         elif first not in spares:
             yield at, tr("{value} is no machine of this configuration", value=quoted(machine.spare_for))
@@ -157,11 +158,6 @@ def _spares(machines: tuple[Machine, ...]) -> Problems:
         elif other := found.get(first):
             yield at, tr("{value} has a spare already ({other})", value=quoted(machine.spare_for), other=other)
         found.setdefault(first, f"machine[{index}]")
-
-
-def _activated(nim: str) -> str:
-    """The same for the same machine: without the counter of its activations."""
-    return nim.partition("-")[0]
 
 
 def _line(place: str) -> str:

@@ -17,7 +17,7 @@ from daemon.core.clock import zone
 from daemon.core.invoice.number import NumberScope, Series
 from daemon.core.invoice.rules import Rules
 from daemon.core.ledger.outage import LIMIT
-from daemon.core.machine.state import same_machine
+from daemon.core.machine.state import same_machine, short_nim
 from daemon.settings.paper import LABELS, Company, Invoices, Language, Numbering, Printer, StampDutySection, rules_of
 
 Name = Annotated[str, msgspec.Meta(min_length=1)]
@@ -366,7 +366,7 @@ class Settings(Section, frozen=True):
 
     def recordings_of(self, nim: str) -> Path:
         """The folder of that machine's recordings, whether or not there is one; another activation of it has the same."""
-        return self.storage.path.parent / "recordings" / nim.partition("-")[0]
+        return self.storage.path.parent / "recordings" / short_nim(nim)
 
     def find_machine(self, nim: str | None) -> Machine | None:
         """By its NIM, with or without its suffix; without one, the only machine there is."""

@@ -100,7 +100,7 @@ def with_joined(settings: Settings) -> Settings:
 
 
 def is_joined(settings: Settings) -> bool:
-    """Whether closures go where joining has said."""
+    """Whether closures go to the headquarters that was joined."""
     upstream = settings.upstream
     files = () if upstream is None else (upstream.key_file, upstream.credentials_file)
     return any(file is not None and file.parent == settings.joined_home for file in files)

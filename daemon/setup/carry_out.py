@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from common.passwords import hash_password, make_password
 from common.sockets import box_names
 from daemon.core.machine.state import same_machine
-from daemon.ledger_access import change, read_ledger
-from daemon.operations import CreateFirstPerson, CreateKey, NoteAuthority
+from daemon.ledger_access import change, read_rows
+from daemon.operations import CreateFirstPerson, CreateKey, NoteDeed
 from daemon.owner import as_owner
 from daemon.settings import Settings
 from daemon.settings.check import AUTHORITY
@@ -35,7 +35,7 @@ def carry_out(
 
     settings = checked(plan)
     root = ensure_authority(settings, authority) if settings.server.tls else None
-    older = read_ledger(settings, lambda store: store.ledger.read(list_keys)) if settings.storage.path.exists() else ()
+    older = read_rows(settings, list_keys) if settings.storage.path.exists() else ()
     urls = base_urls(plan.scheme, plan.address, plan.port)
     machines = tuple(_access(settings, urls[0], nim, older, label) for nim, _ in plan.machines)
     new_person, session = _first_person(settings, person) if person else (None, "")
@@ -108,7 +108,7 @@ def note_authority(settings: Settings) -> None:
 
     with as_owner(settings.tls_home):
         fingerprint = describe(read(settings.tls_home / AUTHORITY)).fingerprint
-    change(settings, NoteAuthority(str(settings.tls_home), fingerprint))
+    change(settings, NoteDeed("authority.created", str(settings.tls_home), {"fingerprint": fingerprint}))
 
 
 def _names(settings: Settings) -> tuple[str, ...]:

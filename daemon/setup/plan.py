@@ -8,13 +8,12 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Any, Literal
 
 from common.files import sync_path, write_whole
 from common.language import tr
-from common.sockets import address_of, box_addresses, host_names
+from common.sockets import address_of, box_addresses, host_names, in_url
 from daemon.settings import Settings, SettingsError, load
 from daemon.setup.previous import Table, merged, written
 
@@ -113,10 +112,7 @@ def _planned_table(plan: SetupPlan) -> Table:
 
 def base_urls(scheme: str, host: str, port: int) -> tuple[str, ...]:
     """By which a till or a browser reaches what listens on `host`: first the address that the shop's network sees, last the host name."""
-    return tuple(
-        f"{scheme}://{f'[{name}]' if isinstance(address_of(name), IPv6Address) else name}:{port}"
-        for name in _reachable_names(host)
-    )
+    return tuple(f"{scheme}://{in_url(name)}:{port}" for name in _reachable_names(host))
 
 
 def _reachable_names(host: str) -> tuple[str, ...]:

@@ -64,7 +64,7 @@ class Journal(LedgerAccess):
             after = records[-1].seq
 
     async def with_counter(self, book: Book, record: Record) -> Record:
-        """A certification of before the counter of its type was kept, with the one that is certain, or UNTOLD."""
+        """A certification of before the counter of its type was stored, with the one that is certain, or UNTOLD."""
         if record.fc is not None or record.counters is None:
             return record
         find = partial(

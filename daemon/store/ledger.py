@@ -11,7 +11,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from common.language import NO_TEXT, Text
 from common.language.reasons import SALE_AMONG_FOREIGN
-from daemon.core.audit import INTERNAL, Actor, Call
+from daemon.core.audit import INTERNAL, Call
 from daemon.core.errors import StorageError, ZNumberUnknown
 from daemon.core.events import ATTENTION, CERTIFIED, CLOSURE, IN_DOUBT, REFUSED
 from daemon.core.ledger.attempt import Outcome, Record
@@ -19,7 +19,7 @@ from daemon.core.ledger.book import Aggregate, Book, BookState, Closure, LastSee
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.state import FiscalCounters, MachineState
 from daemon.store.access import OpenLedger
-from daemon.store.acts import ActAccess, CalendarAccess, DeferredAccess, OutageAccess
+from daemon.store.acts import CalendarAccess, DeferredAccess, OutageAccess
 from daemon.store.maintenance.numbers import catch_up, name_of, question_at_first_connection
 from daemon.store.sqlite.high_water import HighWater, book_name
 from daemon.store.tables import audit
@@ -42,7 +42,7 @@ P = ParamSpec("P")
 TIME_AHEAD = "time_ahead"
 
 
-class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
+class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
     # -- the book -----------------------------------------------------------------------------------------------------
 
     async def open_pairs(self, pairs: Iterable[tuple[str, str]]) -> None:
@@ -167,12 +167,6 @@ class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
         )
         return await self.write(begin, nim=nim, at=at)
 
-    async def note_cancelled(self, book: Book, *, at: int, by: Actor) -> None:
-        """An open invoice of the live machine was cancelled: an entry of the audit log."""
-        if book.mode == "live":
-            note = partial(audit.add, action="pending.cancelled", subject=f"{book.nim} live", at=at, by=by)
-            await self.write(note)
-
     # -- totals and closures ------------------------------------------------------------------------------------------
 
     async def aggregate(self, book: Book) -> Aggregate:
@@ -229,14 +223,12 @@ class Ledger(ActAccess, CalendarAccess, DeferredAccess, OutageAccess):
                 counted=counted,
             )
             z_number, created_at = closure.z_number, closure.created_at
-            if call.key:
-                attempts.keep_key(connection, book, call.key_hash, call.fingerprint, at=created_at, z_number=z_number)
+            attempts.keep_answer(connection, book, call, at=created_at, z_number=z_number)
             self._open.event_writer.write(connection, book, CLOSURE, created_at, ref=z_number)
-            if book.mode == "live":
-                subject, detail = f"{book.nim} live", {"z_number": str(z_number), "total_ttc": str(closure.total_ttc)}
-                if counted is not None:
-                    detail["counted"] = str(counted)
-                audit.add(connection, "closure.created", subject, at=created_at, by=call.by, detail=detail)
+            detail = {"z_number": str(z_number), "total_ttc": str(closure.total_ttc)}
+            if counted is not None:
+                detail["counted"] = str(counted)
+            audit.add_of_book(connection, book, "closure.created", at=created_at, by=call.by, detail=detail)
             return closure
 
         closure = await self.write(job)

@@ -18,7 +18,7 @@ from daemon.core.ledger.book import Book
 from daemon.core.ledger.chain import GENESIS
 from daemon.core.ledger.entries import read_gaps
 from daemon.store.sqlite.connection import SqliteConnection
-from daemon.store.sqlite.queries import OUTBOX, load, read_as
+from daemon.store.sqlite.file import OUTBOX, load, read_as
 from daemon.store.sqlite.writer import Writer
 from daemon.store.tables import audit
 from daemon.store.tables.events import UPSTREAM

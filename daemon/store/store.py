@@ -27,15 +27,9 @@ from daemon.store.maintenance.numbers import bring_back
 from daemon.store.maintenance.renewal import renew_after_failure
 from daemon.store.outbox import Outbox
 from daemon.store.retention import Retention
-from daemon.store.sqlite.connection import (
-    Mode,
-    SqliteConnection,
-    connect_reader,
-    connect_snapshot,
-    connect_writer,
-    open_to_read,
-)
+from daemon.store.sqlite.connection import SqliteConnection, connect_reader, connect_snapshot, connect_writer
 from daemon.store.sqlite.disk_failure import storage_error
+from daemon.store.sqlite.file import Mode, open_to_read
 from daemon.store.sqlite.free_space import RESERVE_BYTES, FreeSpace
 from daemon.store.sqlite.lock import CommitMark, LedgerLock, read_mark
 from daemon.store.sqlite.migrations import is_current, migrate, migrations

@@ -98,7 +98,7 @@ class UpstreamReceiver(Protocol):
         ...
 
     async def trial(self, event: bytes, *, event_id: str, nim: str) -> Delivery:
-        """A message that says nothing (`common.wire.closure`), on the way of all others as far as it can go without being kept."""
+        """A message that says nothing (`common.wire.closure`), on the way of all others as far as it can go without being stored."""
         ...
 
     async def aclose(self) -> None: ...
@@ -124,7 +124,7 @@ def read_keys(paths: Sequence[Path]) -> list[SharedKey | PrivateKey]:
 
 
 def parse_key(line: str, where: str) -> SharedKey | PrivateKey:
-    """`where` is what an error names; the key itself is never shown."""
+    """`where` is what an error names; the key itself is never printed."""
     try:
         return signing_key(line)
     except BadKey as error:

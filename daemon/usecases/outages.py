@@ -236,7 +236,8 @@ async def note_notified(worker: MachineWorker, number: int, body: dict[str, obje
 async def _note(worker: MachineWorker, number: int, notice: Notice, call: Call) -> bytes:
     await worker.ledger.check_free_space(worker.book)
     result = await worker.see_through(
-        worker.ledger.note_notified(
+        worker.ledger.write(
+            outages.note_notified,
             worker.book,
             number,
             notice,

@@ -86,7 +86,7 @@ def pack(
     settings: Settings, ledger: Path, target: BinaryIO, key: BoxKey, *, created_at: str, version: str
 ) -> list[Path]:
     """`ledger` is a verified copy; `key` signs all of it. What the configuration names and is not there, may not be read by this user or is
-    too large is left out, and is the answer; the key of an authority that is kept elsewhere, too."""
+    too large is left out, and is the answer; the key of an authority that lies elsewhere, too."""
     left_out: list[Path] = []
     file = settings.file or Path(CONFIG)
     manifest = Manifest(FORMAT, created_at, version, str(file))
@@ -316,7 +316,7 @@ def plan(files: Mapping[str, bytes], settings: Settings, places: Places) -> Rest
 
 
 def _is_of_ledger(path: Path, ledger: Path) -> bool:
-    """The ledger, or what is kept beside it under its name: its log, its lock, the numbers and revoked keys that outlive it, the ledgers that
+    """The ledger, or what lies beside it under its name: its log, its lock, the numbers and revoked keys that outlive it, the ledgers that
     were replaced; or as if one of them were a folder."""
     real = Path(os.path.realpath(ledger))
     within = (path, *path.parents)
@@ -327,7 +327,7 @@ def _is_of_ledger(path: Path, ledger: Path) -> bool:
 
 def put_back(planned: RestorePlan, content: bytes, config: Path, *, stamp: str) -> list[Path]:
     """Everything but the ledger, the configuration last: what is half there after a power cut starts nothing, and the same again
-    finishes it. A configuration that is there is kept aside; the paths written."""
+    finishes it. A configuration that is there is put aside; the paths written."""
     for each, file in planned.files:
         with as_owner(each.path.parent):
             each.path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)

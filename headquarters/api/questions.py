@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Any
 
 import msgspec
-from litestar import Request, Response, get, post
+from litestar import Request, get, post
 from litestar.exceptions import ClientException, NotFoundException
 
 from common.wire.errors import BadEvent, decoded
@@ -32,7 +32,7 @@ class Note(msgspec.Struct, frozen=True):
 
 
 @get("/v1/closures")
-async def closures(request: AnyRequest, store: HqStore, threads: Threads, zone: tzinfo) -> Response[bytes]:
+async def closures(request: AnyRequest, store: HqStore, threads: Threads, zone: tzinfo) -> dict[str, object]:
     """`nim`, `from` and `to` (a date is that whole day, `to` included; an instant needs its offset), oldest first; `mode=test`
     for the sandbox. At most 1 000; `next` is the `from` that goes on. With `after`, empty at first: in the order in which they came; the answer's
     `after` gives what has come since, also what was made before."""
@@ -59,7 +59,7 @@ async def closures(request: AnyRequest, store: HqStore, threads: Threads, zone: 
         content["after"] = _cursor(lines[-1].place(order)) if lines else query.get("after")
     elif len(lines) == MOST:
         content["next"] = _cursor(lines[-1].place(order))
-    return Response(msgspec.json.encode(content), media_type="application/json")
+    return content
 
 
 def _cursor(place: CursorPlace) -> str:
@@ -83,14 +83,14 @@ def _named(nim: str) -> str:
 
 
 @get("/v1/findings")
-async def findings(request: AnyRequest, store: HqStore, threads: Threads) -> Response[bytes]:
+async def findings(request: AnyRequest, store: HqStore, threads: Threads) -> dict[str, object]:
     """`open=true` or `open=false`, `nim`; newest first."""
     await authenticate(request, store, threads)
     query = request.query_params
     is_open = {"true": True, "false": False}.get(query.get("open", ""))
     nim = query.get("nim")
     found = await threads.run(store.findings.listed, is_open=is_open, machine=machine_of(_named(nim)) if nim else None)
-    return Response(msgspec.json.encode({"findings": [_finding(one) for one in found]}), media_type="application/json")
+    return {"findings": [_finding(one) for one in found]}
 
 
 @post("/v1/findings/{id_:int}/seen", status_code=200)

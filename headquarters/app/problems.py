@@ -47,7 +47,7 @@ CODES: Final = {
 NOT_FOUND: Final = Text("There is nothing at this address.")
 
 
-class Problem(NamedTuple):
+class ErrorAnswer(NamedTuple):
     """`words` are for people."""
 
     status: int
@@ -57,33 +57,35 @@ class Problem(NamedTuple):
     words: Text = NOT_FOUND
 
 
-def problem_of(error: Exception) -> Problem:
+def problem_of(error: Exception) -> ErrorAnswer:
     match error:
         case MessageRefused(reason=reason) if STATUS[reason] == STATUS["unsigned"]:
             # Whether a NIM is known here is not disclosed to a stranger.
-            problem = Problem(401, "UNAUTHENTICATED", "no signature of a key that is known for this NIM")
+            problem = ErrorAnswer(401, "UNAUTHENTICATED", "no signature of a key that is known for this NIM")
         case MessageRefused(reason=reason):
-            problem = Problem(STATUS[reason], reason.upper(), str(error))
+            problem = ErrorAnswer(STATUS[reason], reason.upper(), str(error))
         case JoinRefused(reason=reason, machines=machines):
             status, detail = JOIN[reason]
-            problem = Problem(status, reason, f"{detail}: {', '.join(machines)}" if machines else detail)
+            problem = ErrorAnswer(status, reason, f"{detail}: {', '.join(machines)}" if machines else detail)
         case TooManyGuesses(seconds=seconds):
-            problem = Problem(429, "TOO_MANY_REQUESTS", str(error), {"Retry-After": str(seconds)})
+            problem = ErrorAnswer(429, "TOO_MANY_REQUESTS", str(error), {"Retry-After": str(seconds)})
         case NotSigned() | BadEvent():
             status = 401 if isinstance(error, NotSigned) else 400
-            problem = Problem(status, CODES[status], str(error))
+            problem = ErrorAnswer(status, CODES[status], str(error))
         case BadContent():  # a NUL, which PostgreSQL takes in no text: to try again would not help
-            problem = Problem(400, "BAD_REQUEST", "a text has a character that cannot be kept")
+            problem = ErrorAnswer(400, "BAD_REQUEST", "a text has a character that cannot be kept")
         case StoreError():
             words = Text("The database does not answer; try again.")
-            problem = Problem(503, "STORAGE_UNAVAILABLE", "nothing was kept; try again", {"Retry-After": "5"}, words)
+            problem = ErrorAnswer(
+                503, "STORAGE_UNAVAILABLE", "nothing was kept; try again", {"Retry-After": "5"}, words
+            )
         case OSError(errno=errno.ENOSPC):
             words = Text("No room is left on the disk of headquarters.")
-            problem = Problem(507, "STORAGE_FULL", "no room is left on the disk", words=words)
+            problem = ErrorAnswer(507, "STORAGE_FULL", "no room is left on the disk", words=words)
         case HTTPException(status_code=status, detail=detail):
             words = next((text for text in (FOREIGN, NOT_PERMITTED) if detail == text), NOT_FOUND)
-            problem = Problem(status, CODES.get(status, CODES[400]), detail, error.headers or {}, words)
+            problem = ErrorAnswer(status, CODES.get(status, CODES[400]), detail, error.headers or {}, words)
         case _:
             words = Text("A fault of headquarters; it is in the log.")
-            problem = Problem(500, "INTERNAL_ERROR", "a fault of headquarters; it is in the log", words=words)
+            problem = ErrorAnswer(500, "INTERNAL_ERROR", "a fault of headquarters; it is in the log", words=words)
     return problem

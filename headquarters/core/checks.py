@@ -6,7 +6,6 @@ refused whenever it comes is not requested for ever; its finding stays."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
 
 import msgspec
 
@@ -81,12 +80,6 @@ def _fvc_joined(before: ClosureRecord, after: ClosureRecord) -> bool:
     if after.fvc_end < after.fvc_start:
         return False
     return before.fvc_end <= after.fvc_start <= before.fvc_end + 1 + after.unexplained
-
-
-def missing(numbers: Iterable[int], last: int) -> list[tuple[int, int]]:
-    """The ranges of 1…`last`, both ends included, of which `numbers` (sorted) has none."""
-    ends = [0, *numbers, last + 1]
-    return [(before + 1, after - 1) for before, after in pairwise(ends) if after - before > 1]
 
 
 class Missing(msgspec.Struct, frozen=True):

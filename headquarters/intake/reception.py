@@ -49,6 +49,8 @@ Result = TakeOutcome | MessageRefused
 Looked = tuple[Received | ReceivedCalendar, int]
 """With the revision of the keys that it was looked at with."""
 TimedPresence = tuple[HeardPresence, int]
+UNFIT = (BadContent, ArithmeticError, ValueError)
+"""By which one message cannot be kept, now or later."""
 TOO_FAST = "the keys change faster than they can be read"
 
 
@@ -116,12 +118,9 @@ class Reception:
         holds up no other."""
         try:
             return await self._keep(batch, stream)
-        except (BadContent, ArithmeticError, ValueError) as error:
+        except UNFIT as error:
             if len(batch.messages) == 1:
-                refused = MessageRefused(
-                    "malformed", f"the database takes no such text: {error}", batch.messages[0].nim or ""
-                )
-                return await self._keep(batch._replace(looked=[refused]), stream)
+                return await self._keep(batch._replace(looked=[_unfit(batch.messages[0], error)]), stream)
         middle = len(batch.messages) // 2
         parts = [
             Batch(batch.messages[part], batch.looked[part], batch.revision)
@@ -173,9 +172,12 @@ class Reception:
         """What is refused is kept."""
         try:
             return await self._with_keys(attempt)
-        except MessageRefused as refused:
-            await self._refusals.add((message, refused))
-            raise
+        except MessageRefused as error:
+            refused = error
+        except UNFIT as error:
+            refused = _unfit(message, error)
+        await self._refusals.add((message, refused))
+        raise refused
 
     async def _with_keys(self, attempt: Callable[[KeysOfRevision], Awaitable[T]]) -> T:
         """Once more when newer keys may change what becomes of it."""
@@ -260,6 +262,10 @@ class Reception:
             log.warning("message.refused", via=message.via, reason=why.reason, nim=why.nim[:32], detail=str(why)[:200])
         await self._threads.run(self._store.evidence.refuse, refusals, time.time_ns() // 1_000_000)
         return refusals
+
+
+def _unfit(message: Message, error: Exception) -> MessageRefused:
+    return MessageRefused("malformed", f"cannot be kept: {error}", message.nim or "")
 
 
 def _looked(

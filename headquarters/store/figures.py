@@ -207,9 +207,6 @@ class Figures(Part):
         found = self._database.scalar(query)
         return msgspec.msgpack.decode(found, type=ClosureRecord) if found is not None else None
 
-    def count(self) -> int:
-        return self._database.scalar(select(func.count()).select_from(tables.closure)) or 0
-
 
 def _sums(*columns: ColumnElement[int]) -> list[ColumnElement[Any]]:
     """Two sums of each, of its upper and its lower bits: a sum of its own can be larger than what SQLite counts with."""

@@ -252,15 +252,17 @@ class Silent(msgspec.Struct, frozen=True):
 
 class Watching(Part):
     def silent(self, since: int, now: int) -> Iterator[Silent]:
-        """Boxes whose last word came before that, or in a time that is still to come, which says nothing."""
+        """Boxes whose last word came before that, or in a time that is still to come, which says nothing. A closure that was made then, by its box's
+        clock, was made when it came."""
         box, presence, book = tables.box.c, tables.presence.c, tables.book.c
         joined = tables.box.outerjoin(tables.presence, presence.machine == box.machine).outerjoin(
             tables.book, (book.machine == box.machine) & (book.mode == LIVE)
         )
         heard_at = func.coalesce(presence.received_at, 0)
+        closed_at = case((book.closed_at > now + AHEAD_MILLIS, book.received_at), else_=book.closed_at)
         query = (
             select(box.machine, box.nim, box.closes_at, box.usual_at, box.usual_days)
-            .add_columns(func.coalesce(book.closed_at, 0).label("closed_at"), heard_at.label("heard_at"))
+            .add_columns(func.coalesce(closed_at, 0).label("closed_at"), heard_at.label("heard_at"))
             .select_from(joined)
             .where(box.retired_at.is_(None), ~heard_at.between(since, now + SLACK_MILLIS))
         )

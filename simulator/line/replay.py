@@ -300,7 +300,7 @@ def _is_spoiled(recording: Recording, at: int) -> bool:
 
 
 def _is_refused(recording: Recording, at: int) -> bool:
-    """Whether the machine said NAK to it: a probe damages one on purpose."""
+    """Whether the machine answered NAK to it: a probe damages one on purpose."""
     return recording.events[at + 1 : at + 2] != () and recording.events[at + 1].data[:1] == bytes((NAK,))
 
 

@@ -75,7 +75,7 @@ class CustomerData(msgspec.Struct, frozen=True):
     """needed, with `name`, for PM and PC"""
     name: str = ""
     contact: tuple[str, ...] = ()
-    """address, phone, e-mail, trade register: kept as they came"""
+    """address, phone, e-mail, trade register: as they came"""
 
 
 class Opening(msgspec.Struct, frozen=True):

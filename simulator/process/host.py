@@ -282,7 +282,7 @@ class StateFile:
         self._directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
 
     def load(self, machine: SimulatedMachine) -> None:
-        """Into the machine; from then on every change of it is to be kept. StateFileError when it cannot be read."""
+        """Into the machine; from then on every change of it is to be stored. StateFileError when it cannot be read."""
         snapshot = self._read()
         if snapshot is not None:
             machine.restore(snapshot)

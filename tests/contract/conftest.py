@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.ledgers.ledger import Till, opened
 
-from daemon.store import Store
+from daemon.store.store import Store
 
 
 @pytest.fixture

@@ -146,16 +146,19 @@ def _is_day(month, day):
 
 
 async def test_two_payments_of_one_label(store):
-    """16 000 in cash and by card, both of which the shop calls "Divers": the file has 16 000 under that name, and each heading once."""
+    """16 000 in cash and by card, both of which the shop calls "Divers": the file has 16 000 under that name, and each heading once. A spreadsheet
+    knows its encoding, and runs no name as a formula."""
     box = PaperBox()
-    store.register.add(box.nim, box.key.public, now=1)
+    store.register.add(box.nim, box.key.public, now=1, label="=Bobo")
     paid = (("E", "Divers", 10_000), ("C", "Divers", 6_000), ("V", "Z", 1), ("M", "=1", 2), ("B", "'=1", 3))
     payments = tuple(ZPaymentTotal(method=method, label=label, amount=amount) for method, label, amount in paid)
     store.closures.take([received(box, box.close(by_payment=payments), store)], now=10)
     async with pages(store) as client:
         log_in(client, store)
-        file = (await client.get("/ui/exports/closures.csv", params={"month": "2025-12"})).content.decode("utf-8-sig")
-    [row] = csv.DictReader(io.StringIO(file), delimiter=";")
+        file = (await client.get("/ui/exports/closures.csv", params={"month": "2025-12"})).content
+    assert file.startswith(b"\xef\xbb\xbf")
+    [row] = csv.DictReader(io.StringIO(file.decode("utf-8-sig")), delimiter=";")
+    assert (row["Jour"], row["Magasin"]) == ("06/12/2025", "'=Bobo")
     assert [row[name] for name in ("Divers", "Z", "Z (2)")] == ["16000", "1", "1"]
     assert (row["'=1"], row["''=1"]) == ("2", "3")
 

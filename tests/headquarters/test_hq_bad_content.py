@@ -66,7 +66,8 @@ async def test_several_senders_over_https(store, box, threads, monkeypatch):
         sent = [(box, box.close()), (other, other.close()), (box, box.close())]
         results = await _all(reception, sent)
     assert [results[0], results[2]] == [TakeOutcome.STORED] * 2
-    assert isinstance(results[1], OverflowError)
+    assert isinstance(results[1], MessageRefused)
+    assert results[1].reason == "malformed"
 
 
 async def _all(reception, sent):
@@ -74,3 +75,15 @@ async def _all(reception, sent):
         Message(via="https", headers=headers, body=body) for headers, body in (of.sent(one) for of, one in sent)
     ]
     return await asyncio.gather(*map(reception.closure, messages), return_exceptions=True)
+
+
+async def test_a_presence_with_a_time_that_is_none(store, box, threads):
+    """It is refused, and the one beside it is heard."""
+    other = PaperBox("EL02000016-1")
+    store.register.add(other.nim, other.key.public, now=1)
+    reception = Reception(store, threads, UTC)
+    sent = [box.sent_presence(box.presence(sold="yesterday")), other.sent_presence(other.presence())]
+    messages = [Message(via="https", headers=headers, body=body) for headers, body in sent]
+    async with reception.running():
+        results = await asyncio.gather(*map(reception.presence, messages), return_exceptions=True)
+    assert [getattr(result, "reason", "heard") for result in results] == ["malformed", "heard"]

@@ -104,9 +104,20 @@ async def test_questions_that_nobody_can_read(site):
             raw.send(f"mcf.{NIM}.ask", block, box.sent_presence(box.presence())[1], reply)
             await raw.ping(60)
             await raw.close()
+    await no_time(site, box)
     assert await ask(client, other)
     await send(client, other, other.close())
     await until(lambda: site.stored_z() == {OTHER: [1]}, 60)
+    assert site.hq.log.count("nats.lost") == 0
+
+
+async def no_time(site, box):
+    """A presence that its own box has signed, with a time that is none; until it was refused."""
+    headers, body = box.sent_presence(box.presence(sold="yesterday"))
+    raw = await site.raw()
+    raw.send(f"mcf.{NIM}.presence", headers_of(headers), body)
+    await raw.ping(60)
+    await until(lambda: "sold: is not an instant" in site.hq.log, 60)
 
 
 async def test_a_flood_of_one_shop(site):

@@ -86,6 +86,18 @@ def test_late_until_it_closes(store):
     assert instant_millis("2026-03-03T20:30:00Z", "") == now
 
 
+def test_late_after_a_closure_of_a_clock_that_was_ahead(store):
+    """By twelve years: it has closed when headquarters got it."""
+    box = PaperBox()
+    store.register.add(box.nim, box.key.public, now=1)
+    store.register.set_closing("EL02000015", 19 * 60)
+    take(store, box, box.close(at=at("2038-03-02T18:00:00")), now=at("2026-03-02T18:00:00"))
+    watch = Watch(store, UTC, WatchPace(every=1, tell_after=0), [])
+    for hour, days in (("2026-03-02T20:30:00", []), ("2026-03-03T20:30:00", ["2026-03-03"])):
+        watch.look(at(hour))
+        assert [finding.facts["day"] for finding in store.findings.listed(is_open=True, machine="EL02000015")] == days
+
+
 def test_learnt_in_the_store(store):
     """From closures alone, without a person: ten evenings, then silence."""
     box = PaperBox()

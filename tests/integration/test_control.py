@@ -35,7 +35,7 @@ from daemon.operations import (
     Settle,
 )
 from daemon.settings import Settings, parse
-from daemon.store import Store
+from daemon.store.store import Store
 from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.book.books import book_state
 from daemon.store.tables.keys import create_key, list_keys

@@ -10,6 +10,7 @@ from daemon.core.errors import MachineAttention
 from daemon.core.ledger.entries import CashMove
 from daemon.store.decisions import DecisionNote
 from daemon.store.maintenance.verify import verify
+from daemon.store.tables.book import acts
 from daemon.store.tables.book.settlements import read_evidence
 
 pytestmark = pytest.mark.quick_timers
@@ -25,7 +26,9 @@ async def test_lost_withdrawals_wait_for_an_operator(tmp_path: Path) -> None:
         begin = path.with_name("ledger-wal").stat().st_size
         for _ in range(3):
             move = CashMove("withdrawal", 500, "change", "1", "Awa")
-            await shop.store.ledger.move_cash(shop.worker.book, move, at=shop.worker.now(), answer=lambda _: b"")
+            await shop.store.ledger.write(
+                acts.move_cash, shop.worker.book, move, at=shop.worker.now(), answer=lambda _: b""
+            )
         for name in ("ledger", "ledger-wal", "ledger.commits"):
             shutil.copy(tmp_path / name, left / name)
     session = shop.session

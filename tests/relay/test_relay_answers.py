@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 
 import httpx
 import pytest
 from support.receivers.headquarters import until
-from support.receivers.nats_server import NIM
+from support.receivers.nats_server import NIM, SECOND
 from support.relay_site import RelaySite, answering, bearer, in_seconds, until_answered
 from support.shop import invoice
 
 from common.wire.closure import read_closure
 from common.wire.presence import read_presence
+from relay.api import RelayParts, create_relay
 
 SAME = ("date", "x-request-id")
 AFTER_ACTIVATION = f"{NIM[:-1]}2"
@@ -133,6 +135,27 @@ async def test_too_late(site: RelaySite, http: httpx.AsyncClient) -> None:
     assert site.shop.machines[0].counters == (1, 1, 0)
 
 
+async def test_whole_urls(site: RelaySite, http: httpx.AsyncClient) -> None:
+    """A request line with a whole URL (RFC 9112, 3.2.2) is the same request, at the relay and on the shop's network, where the URL's host counts."""
+    lane = site.key()
+    relay = httpx.URL(await answering(site, http, lane))
+    box = ("127.0.0.1", site.shop.port, site.shop.key())
+    path = relay.path
+    requests = [
+        (*box, f"HTTP://127.0.0.1:{site.shop.port}{path}/info", b"200"),
+        (*box, f"http://evil.example{path}/info", b"421"),
+        (relay.host, relay.port, lane, f"https://relay.example{path}/certifications?limit=1", b"200"),
+        (relay.host, relay.port, lane, "https://relay.example", b"404"),
+        (relay.host, relay.port, lane, "ftp://relay.example/v1/mcf/x", b"404"),
+    ]
+    for host, port, key, url, status in requests:
+        reader, writer = await asyncio.open_connection(host, port)
+        writer.write(f"GET {url} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\n\r\n".encode())
+        async with asyncio.timeout(20):
+            assert (await reader.readline()).split()[1] == status, url
+        writer.transport.abort()
+
+
 async def test_http_of_any_kind(site: RelaySite, http: httpx.AsyncClient) -> None:
     """A method that does not pass is 405, and says which do; a body in chunks, or behind the Upgrade of Java's client, is the same sale; two keys,
     a head that is too large or none of HTTP are refused."""
@@ -162,6 +185,67 @@ async def test_http_of_any_kind(site: RelaySite, http: httpx.AsyncClient) -> Non
             assert (await reader.readline()).split()[1] == status, head
         writer.transport.abort()
     assert site.shop.machines[0].counters == (1, 1, 0)
+
+
+@pytest.mark.long
+async def test_a_box_with_two_machines(tmp_path: Path, http: httpx.AsyncClient) -> None:
+    """One key and number at each is two sales; the key of one is 403 at the other. A name in percent-encoding is the same name; in small letters none."""
+    site = RelaySite(tmp_path)
+    site.shop = site.box(tmp_path / "two", NIM, site.nats.shop, more=(SECOND,))
+    try:
+        await site.up()
+        lanes = {nim: site.key(machine=at) for at, nim in enumerate((NIM, SECOND))}
+        relay = (await answering(site, http, lanes[NIM])).removesuffix(NIM)
+        for nim, other in ((NIM, SECOND), (SECOND, NIM)):
+            sale = {"json": invoice("F-1"), "headers": bearer(lanes[nim], "k-1")}
+            sold = await until_answered(http, "POST", f"{relay}{nim}/certify", **sale)
+            assert (sold.status_code, sold.json()["nim"]) == (200, nim)
+            refused = await http.post(f"{relay}{other}/certify", **sale)
+            assert (refused.status_code, refused.json()["code"]) == (403, "NIM_NOT_IN_SCOPE")
+            encoded = await http.get(f"{relay}%45{nim[1:-2]}%2D1/info", headers=bearer(lanes[nim]))
+            assert (encoded.status_code, encoded.json()["nim"]) == (200, nim)
+        assert [machine.counters for machine in site.shop.machines] == [(1, 1, 0), (1, 1, 0)]
+        for path in (f"{NIM.lower()}/info", f"{NIM}%2Finfo/x", f"{NIM}%0A/info", "%2A/info"):
+            assert (await http.get(f"{relay}{path}", headers=bearer(lanes[NIM]))).status_code == 404, path
+    finally:
+        site.down()
+
+
+@pytest.mark.long
+async def test_the_largest_requests_and_answers(site: RelaySite, http: httpx.AsyncClient) -> None:
+    """256 KB of a request pass, to the byte; an answer that is larger than the relay passes on is 413 TOO_LARGE at once, and has an effect as
+    any other: the articles of a day are closed once."""
+    lane, lan = site.key(), site.shop.key()
+    base = await answering(site, http, lane)
+    for number in range(7):
+        items = [
+            {"name": f"{number}-{at} ".ljust(60, "R"), "taxGroup": "B", "unitPrice": 1, "quantity": 1}
+            for at in range(1000)
+        ]
+        sale = {**invoice(f"F-{number}"), "items": items, "payments": [{"method": "E", "amount": 1000}]}
+        body = json.dumps(sale).encode().ljust(256 * 1024)
+        headers = bearer(lane, f"k-{number}", **{"Content-Type": "application/json"})
+        sold = await until_answered(http, "POST", f"{base}/certify", content=body, headers=headers)
+        assert sold.status_code == 200, sold.text
+    theirs = site.shop.http.get(f"/v1/mcf/{NIM}/reports/articles", headers=bearer(lan))
+    assert (theirs.status_code, len(theirs.content) > 1024 * 1024) == (200, True)
+    tries = [("GET", "", "plus petite")] + [("POST", "a-1", "a été fait")] * 2
+    for method, once, words in tries:
+        headers = bearer(lane, once, **{"Accept-Language": "fr", "X-Request-ID": "r-1"})
+        large = await http.request(method, f"{base}/reports/articles", headers=headers)
+        problem = large.json()
+        assert (large.status_code, problem["code"], problem["request_id"]) == (413, "TOO_LARGE", "r-1")
+        assert words in problem["detail"]
+    closed = [site.shop.http.get(f"/v1/mcf/{NIM}/reports/articles/{at}", headers=bearer(lan)) for at in (1, 2)]
+    assert [answer.status_code for answer in closed] == [200, 404]
+
+
+async def test_a_fault_of_the_relay() -> None:
+    """500 INTERNAL_ERROR, as the box would write it."""
+    faulty = create_relay(RelayParts(None, None, None))  # type: ignore[arg-type]  # nothing works
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(faulty), base_url="http://relay") as client:
+        answer = await client.get(f"/v1/mcf/{NIM}/info", headers={"X-Request-ID": "r-1"})
+    assert (answer.status_code, answer.json()["code"], answer.json()["request_id"]) == (500, "INTERNAL_ERROR", "r-1")
 
 
 @pytest.mark.long

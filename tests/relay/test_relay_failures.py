@@ -17,6 +17,7 @@
 | the till goes away | `test_a_till_that_goes_away` |
 | the box is revoked while it certifies | `test_a_box_that_is_revoked_while_it_certifies` |
 | more sales for a box that is off than may wait | `test_more_sales_than_may_wait` |
+| what waited for a box was too late, and is sent again | `test_a_sale_whose_time_was_over_is_sent_again` |
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ import signal
 from collections import Counter
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
@@ -446,13 +447,13 @@ async def test_strangers_lock_nobody_out(patient: RelaySite, http: httpx.AsyncCl
 
 
 async def test_a_sale_for_a_box_that_is_off(site: RelaySite, http: httpx.AsyncClient) -> None:
-    """Prefer: respond-async: 202, once for each key; handed to the box when it is back, and certified once; other types and strangers' keys are
-    503; nothing of the sale is readable on the server's disk."""
+    """Prefer: respond-async: 202, once for each key; handed to the box when it is back, and certified once; other types, strangers' keys and
+    Idempotency-Keys that no box takes are 503; nothing of the sale is readable on the server's disk."""
     key = site.key()
     url = await answering(site, http, key)
     site.shop.stop_daemon(signal.SIGTERM)
     body = invoice("F-1", customer={"clientType": "CC", "name": "OUEDRAOGO AWA"})
-    later = bearer(key, "k-1", Prefer="respond-async")
+    later = bearer(key, "k-1", Prefer='wait=5; a="b, c", Respond-Async=""')
     await until(lambda: http.get(f"{url}/info", headers=bearer(key)), 503)
     for _ in range(2):
         answer = await http.post(f"{url}/certify", json=body, headers=later)
@@ -468,6 +469,15 @@ async def test_a_sale_for_a_box_that_is_off(site: RelaySite, http: httpx.AsyncCl
         f"{url}/certify", json={**body, "invoiceType": "EV"}, headers=bearer(key, "k-4", Prefer="respond-async")
     )
     assert export.json()["code"] == "BRIDGE_OFFLINE"
+    never = [
+        {"Prefer": 'handling="strict, respond-async, lenient"'},
+        {"Idempotency-Key": "k" * 201},
+        {"Idempotency-Key": "k-\xe9".encode("latin-1")},
+    ]
+    twice = [*later.items(), ("Idempotency-Key", "k-5")]
+    for headers in (*({**later, **each} for each in never), twice):
+        answer = await http.post(f"{url}/certify", json=body, headers=headers)
+        assert (answer.status_code, answer.json()["code"]) == (503, "BRIDGE_OFFLINE"), headers
     expired = await http.post(f"{url}/certify", json=body, headers={**later, "Mcfd-Not-After": in_seconds(-5)})
     assert expired.json()["code"] == "REQUEST_EXPIRED"
     rest = b"".join(f.read_bytes() for f in (site.directory / "nats").rglob("*") if f.is_file())
@@ -481,6 +491,44 @@ async def test_a_sale_for_a_box_that_is_off(site: RelaySite, http: httpx.AsyncCl
                 break
             await asyncio.sleep(0.2)
     check_once(site.shop, {"k-1": found.json()["receipt"]})
+
+
+async def test_a_sale_whose_time_was_over_is_sent_again(site: RelaySite, http: httpx.AsyncClient) -> None:
+    """For a box that is off, with its key: what waited is not handed over any more, whether it still lies in the queue (k-1) or not (k-2), so the
+    sale waits once more, and is certified once. A retry of what waits (k-3) takes no second place."""
+    key = site.key()
+    url = await answering(site, http, key)
+    site.shop.kill_daemon()
+    await until(lambda: http.get(f"{url}/info", headers=bearer(key)), 503)
+
+    async def sold(number: int, **limit: str) -> None:
+        later = bearer(key, f"k-{number}", Prefer="respond-async", **limit)
+        answer = await http.post(f"{url}/certify", json=invoice(f"F-{number}"), headers=later)
+        assert answer.status_code == 202, answer.text
+
+    short = {"Mcfd-Not-After": in_seconds(2)}
+    await sold(1, **short)
+    await sold(2, **short)
+    for _ in range(2):
+        await sold(3)
+    await asyncio.sleep(2)
+    await sold(1)
+    await until_true(lambda: asyncio.sleep(0, site.relays[0].log.count('"later.expired"') == 2), deadline=60)
+    await sold(2)
+    assert site.relays[0].log.count('"event":"later.kept"') == 6
+    assert await waiting(site) == 3
+    await asyncio.to_thread(site.shop.start_daemon)
+    await until_true(lambda: asyncio.sleep(0, len(set(ledger_codes(site.shop.ledger))) == 3), deadline=PATIENCE + 40)
+    assert site.shop.machines[0].counters[1] == 3
+
+
+async def waiting(site: RelaySite) -> int:
+    """Sales in the stream CALLS."""
+    client = await site.nats.connect(site.server.url)
+    try:
+        return (await client.jetstream().stream_info("CALLS")).state.messages
+    finally:
+        await client.close()
 
 
 async def lane_keys(site: RelaySite) -> set[str]:
@@ -523,7 +571,8 @@ async def test_keys_that_are_made_and_revoked_while_the_box_is_connected(
 
 
 async def test_signed_requests(site: RelaySite, http: httpx.AsyncClient) -> None:
-    """A request that is signed is taken; whatever a relay would change of it is 401; the same once more is answered from the ledger."""
+    """A request that is signed is taken; whatever a relay would change of it is 401; the same once more is answered from the ledger; one whose
+    signature `expires` is 410 afterwards, and one that was `created` by a clock that is ahead is taken."""
     key, plain = site.key(signed=True), site.key()
     url = await answering(site, http, plain)
     body = b'{"invoiceNumber":"F-1","invoiceType":"FV","items":[{"name":"A","taxGroup":"B","unitPrice":100,"quantity":1}],"payments":[{"method":"E","amount":100}]}'
@@ -556,6 +605,10 @@ async def test_signed_requests(site: RelaySite, http: httpx.AsyncClient) -> None
     assert (again.content, again.headers["idempotency-replayed"]) == (first.content, "true")
     late = signed(key, "GET", f"{url}/info", {"mcfd-not-after": in_seconds(-5)})
     assert (await http.get(f"{url}/info", headers=late)).json()["code"] == "REQUEST_EXPIRED"
+    now, day = datetime.now(UTC), timedelta(days=1)
+    for times, status in (({"expires": now - day}, 410), ({"expires": now + day}, 200), ({"created": now + day}, 200)):
+        answer = await http.get(f"{url}/info", headers=signed(key, "GET", f"{url}/info", limit, **times))
+        assert answer.status_code == status, (times, answer.text)
     check_once(site.shop, {"k-1": first.json()})
 
 

@@ -5,24 +5,23 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import functools
 import random
 import sqlite3
 import ssl
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import pytest
-from litestar import Litestar
-from litestar.datastructures import State
 from simulation.drawn.events import Script
 from simulation.nats_server import NatsServer
 from simulation.storage.disk import Process
 from simulation.virtual_loop import PROCESS
 
+from common.http_server import App
 from common.wire.call import RelayedCall
 from common.wire.keys import encode_seed
 from common.wire.nats_pull import NatsOptions
@@ -34,9 +33,9 @@ from daemon.app.runtime import Runtime
 from daemon.core.keys import generate, hash_key
 from daemon.settings import Machine, Settings
 from daemon.settings.model import Storage, Upstream
-from daemon.store.sqlite.queries import load
+from daemon.store.sqlite.file import load
 from daemon.store.tables import keys
-from relay.api import RelayParts, create_relay
+from relay.api import RelayParts, pass_on
 from relay.boxes import Boxes
 from relay.connection import Connection
 from relay.later import LaterCalls
@@ -70,15 +69,14 @@ class HttpAnswer(NamedTuple):
 class RelayLife:
     """One life of a relay, connected to the server."""
 
-    def __init__(self, lane: Lane, number: int) -> None:
+    def __init__(self, lane: Lane) -> None:
         self.process = Process()
         self._context = contextvars.copy_context()
         self._context.run(PROCESS.set, self.process)
         connection = Connection(NatsOptions(url=URL))
         boxes = Boxes(connection, lane.box.true_seconds)
         later = LaterCalls(connection, boxes)
-        self._app = relay_app(number)
-        self._app.state = State({"parts": RelayParts(connection, boxes, later)}, deep_copy=False)
+        self._app = partial(pass_on, RelayParts(connection, boxes, later))
         self._loop = lane.box.loop
         for work in (connection.run(), later.run()):
             self._loop.create_task(work, context=self._context)
@@ -116,7 +114,7 @@ class Lane:
 
     def start_relay(self, number: int) -> None:
         self.box.note(f"relay {number} starts")
-        self.relays[number] = RelayLife(self, number)
+        self.relays[number] = RelayLife(self)
 
     async def kill_relay(self, number: int) -> None:
         life, self.relays[number] = self.relays[number], None
@@ -172,14 +170,7 @@ KEYS = tuple(generate("live") for _ in range(3))
 """Nothing of a history depends on what they are."""
 
 
-@functools.cache
-def relay_app(number: int) -> Litestar:
-    """Made once: drawing the routes takes longer than a history. `number`: two relays are two."""
-    del number
-    return create_relay(RelayParts(None, None, None))  # type: ignore[arg-type]  # each life has its own
-
-
-async def _request(app: Litestar, method: str, path: str, headers: dict[str, str], body: bytes) -> HttpAnswer:
+async def _request(app: App, method: str, path: str, headers: dict[str, str], body: bytes) -> HttpAnswer:
     status, found, pieces = 0, bytearray(), [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive() -> Any:
@@ -204,7 +195,10 @@ async def _request(app: Litestar, method: str, path: str, headers: dict[str, str
         "raw_path": path.encode(),
         "query_string": b"",
         "root_path": "",
-        "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
+        "headers": [
+            *((name.lower().encode(), value.encode()) for name, value in headers.items()),
+            (b"content-length", b"%d" % len(body)),
+        ],
         "client": ("till", 0),
         "server": None,
         "state": {},

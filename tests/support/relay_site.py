@@ -112,7 +112,9 @@ class RelaySite:
         *,
         config: Any = None,
         launch: Launch | None = None,
+        more: tuple[str, ...] = (),
     ) -> Shop:
+        """`more`: other machines of that box."""
         folder.mkdir(exist_ok=True)
         upstream = {
             "kind": "nats",
@@ -120,9 +122,8 @@ class RelaySite:
             "credentials_file": str(credentials),
             "tls_ca": str(self.nats.authority.path),
         }
-        return Shop(
-            folder, machines=(Machine(folder, nim),), config={"upstream": upstream, **(config or {})}, launch=launch
-        )
+        machines = tuple(Machine(folder, each) for each in (nim, *more))
+        return Shop(folder, machines=machines, config={"upstream": upstream, **(config or {})}, launch=launch)
 
     async def up(self) -> None:
         await self.server.up()
@@ -139,12 +140,18 @@ class RelaySite:
         await client.close()
 
     def key(
-        self, role: Role = "manager", mode: Mode = "live", shop: Shop | None = None, *, signed: bool = False
+        self,
+        role: Role = "manager",
+        mode: Mode = "live",
+        shop: Shop | None = None,
+        *,
+        signed: bool = False,
+        machine: int = 0,
     ) -> str:
         """A key for the relay."""
         shop = shop or self.shop
         terms = KeyTerms(role, lane="relay", signed=signed)
-        key: str = shop.change(CreateKey(shop.machines[0].nim, mode, f"ERP {role}", terms))
+        key: str = shop.change(CreateKey(shop.machines[machine].nim, mode, f"ERP {role}", terms))
         return key
 
     def down(self) -> None:

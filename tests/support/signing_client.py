@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from typing import Any
+from datetime import datetime
 from urllib.parse import urlsplit
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -29,9 +29,16 @@ class _Request:
 
 
 def signed(
-    key: str, method: str, url: str, headers: dict[str, str], body: bytes = b"", **leave_out: Any
+    key: str,
+    method: str,
+    url: str,
+    headers: dict[str, str],
+    body: bytes = b"",
+    *,
+    leave_out: tuple[str, ...] = (),
+    **times: datetime,
 ) -> dict[str, str]:
-    """`headers` with `Mcfd-Not-After` among them, and the signature of all that has to be covered."""
+    """`headers` with `Mcfd-Not-After` among them, and the signature of all that has to be covered; `times`: `created` and `expires`."""
     seed = decode(key.removeprefix(PRIVATE))[:32]
     headers = {name.lower(): value for name, value in headers.items()}
     if body:
@@ -41,8 +48,9 @@ def signed(
     HTTPMessageSigner(signature_algorithm=ED25519, key_resolver=_Key(seed)).sign(
         request,
         key_id=PrivateKey(seed).id,
-        covered_component_ids=[name for name in covered if name not in leave_out.get("leave_out", ())],
+        covered_component_ids=[name for name in covered if name not in leave_out],
         label="mcf",
         use_existing_digest=bool(body),
+        **times,
     )
     return {name.lower(): value for name, value in request.headers.items()}

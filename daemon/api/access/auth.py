@@ -87,7 +87,7 @@ async def _rehearse(deps: ApiDeps, scope: Any, book: int) -> None:
 
 
 def identify(deps: ApiDeps, headers: Headers, address: str) -> ApiKey:
-    """Only wrong keys are counted, and only requests without a valid key are held back: the tills behind the same address
+    """Only wrong keys are counted, and only requests without a valid key are delayed: the tills behind the same address
     go on working while one of them guesses."""
     token, fault = _sent(headers)
     owner = deps.keyring.find(token) if token else None
@@ -107,7 +107,7 @@ def _identify(deps: ApiDeps, request: Request[Any, Any, Any], found: RelayedRequ
     url = f"http://box{scope['raw_path'].decode('ascii')}"
     if scope["query_string"]:
         url += f"?{scope['query_string'].decode('ascii')}"
-    key = signer(deps.keyring, SignedRequest(scope["method"], url, headers, found.body))
+    key = signer(deps.keyring, SignedRequest(scope["method"], url, headers, found.body), found.now())
     if key is not None and key.works_at(deps.clock()):
         return key
     raise refused_key(deps, address, EXPIRED if key else NOT_SIGNED)

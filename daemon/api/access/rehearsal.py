@@ -17,7 +17,7 @@ from msgspec import Meta
 
 from common.language import Language, Text
 from daemon.api.http.answers import Headers
-from daemon.core.errors import FieldError, InvalidRequest
+from daemon.core.errors import InvalidRequest
 from daemon.core.report.receipt import Adjustment
 
 HEADER: Final = "Mcfd-Test"
@@ -28,7 +28,7 @@ _IGNORED: Final = Text("does nothing with a live key")
 
 
 class RehearsedCase(NamedTuple):
-    """`seconds` and `most`: how long it lasts where nothing is said, and at the most (0: it takes no seconds). `always`: each request that says
+    """`seconds` and `most`: how long it lasts by default, and at the most (0: it takes no seconds). `always`: each request that says
     so meets it; otherwise the first with its `Idempotency-Key`."""
 
     does: str
@@ -198,7 +198,7 @@ def _range_of(name: str, case: RehearsedCase) -> str:
 
 
 def _wrong(message: str) -> InvalidRequest:
-    return InvalidRequest([FieldError(HEADER, message)])
+    return InvalidRequest.at(HEADER, message)
 
 
 def ignored(headers: Headers, language: Language) -> tuple[Adjustment, ...]:

@@ -14,15 +14,15 @@ from common.wire.errors import BadEvent
 from common.wire.instants import instant_millis
 from daemon.api.http.answers import Headers
 from daemon.api.refusals import NotRelayed
-from daemon.core.clock import Clock
-from daemon.core.errors import FieldError, InvalidRequest, RequestExpired
+from daemon.core.clock import DAY, Clock
+from daemon.core.errors import InvalidRequest, RequestExpired
 from daemon.core.ledger.deferred import KeyRequired
 
 RELAYED: Final = "relayed"
 """In the state of a request that came through the relay: its `RelayedRequest`."""
 NOT_AFTER: Final = b"mcfd-not-after"
 MOST_DAYS: Final = 7
-"""Of a signed request: keys of requests are remembered for longer, so that whoever repeats one gets its answer."""
+"""Of a signed request: keys of requests are remembered for longer, so that a repetition gets the answer of the first."""
 PASSING: Final = frozenset(
     {
         *("certify_invoice", "certify_credit_note", "get_request", "withdraw_request"),
@@ -74,7 +74,7 @@ def check_operation(request: Request[Any, Any, Any]) -> None:
     if request.route_handler.operation_id not in PASSING:
         raise NotRelayed
     if request.method == "POST" and "idempotency-key" not in request.headers:
-        raise KeyRequired([FieldError("Idempotency-Key", Text("has to be given with each POST through the relay"))])
+        raise KeyRequired.at("Idempotency-Key", Text("has to be given with each POST through the relay"))
 
 
 def expiry(scope: Any, found: RelayedRequest, *, is_signed: bool) -> float:
@@ -87,12 +87,10 @@ def expiry(scope: Any, found: RelayedRequest, *, is_signed: bool) -> float:
             if name == NOT_AFTER
         ]
     except BadEvent:
-        raise InvalidRequest(
-            [FieldError("Mcfd-Not-After", Text("has to be a time in UTC, as 2026-11-25T10:00:00Z"))]
-        ) from None
-    if is_signed and min(limits) > found.now() + MOST_DAYS * 86_400_000:
+        raise InvalidRequest.at("Mcfd-Not-After", Text("has to be a time in UTC, as 2026-11-25T10:00:00Z")) from None
+    if is_signed and min(limits) > found.now() + MOST_DAYS * DAY:
         fault = Text("may be {days} days ahead at most where the request is signed", days=MOST_DAYS)
-        raise InvalidRequest([FieldError("Mcfd-Not-After", fault)])
+        raise InvalidRequest.at("Mcfd-Not-After", fault)
     expires = found.expires(limits)
     if expires <= asyncio.get_running_loop().time():
         raise RequestExpired

@@ -10,6 +10,7 @@ from http_message_signatures import HTTPMessageVerifier, HTTPSignatureKeyResolve
 from http_message_signatures.algorithms import ED25519
 
 from common.language import Text
+from daemon.core.errors import RequestExpired
 from daemon.core.keys import ApiKey
 from daemon.store.tables.keys import ApiKeyRing
 
@@ -49,20 +50,24 @@ class _Keys(HTTPSignatureKeyResolver):
 
 class _Verifier(HTTPMessageVerifier):
     def validate_created_and_expires(self, sig_input: Any, max_age: Any = None) -> None:
-        """Until when a request counts is in `Mcfd-Not-After`, which is covered; `created` is by a clock that need not be the box's."""
+        """`signer` looks at `expires`, by the relay's time; `created` is by a clock that need not be the box's."""
 
 
-def signer(keyring: ApiKeyRing, request: SignedRequest) -> ApiKey | None:
-    """The key that signed exactly this request, `Mcfd-Not-After` and body included; None when none did, whatever is wrong with it."""
+def signer(keyring: ApiKeyRing, request: SignedRequest, now: int) -> ApiKey | None:
+    """The key that signed exactly this request, `Mcfd-Not-After` and body included; None when none did, whatever is wrong with it.
+    RequestExpired where the signature `expires` before `now` (ms)."""
     keys = _Keys(keyring)
     required = ["@method", "@path", "mcfd-not-after"]
     required += [name for name in COVERED if name in request.headers and name not in required]
     if "?" in request.url:
         required.append("@query")
     try:
-        _Verifier(signature_algorithm=ED25519, key_resolver=keys).verify(
+        (found,) = _Verifier(signature_algorithm=ED25519, key_resolver=keys).verify(
             request, max_age=None, require_components=required, body=request.body
         )
+        is_expired = int(found.parameters.get("expires", now)) * 1000 < now
     except Exception:  # noqa: BLE001  # whatever a stranger wrote, and however the library fails at it: it is not signed
         return None
+    if is_expired:
+        raise RequestExpired
     return keys.found

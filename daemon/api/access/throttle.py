@@ -76,12 +76,9 @@ class KeyRates:
         """TooManyRequests when it was used as often as it may."""
         if not key.rate:
             return
-        uses, now = self._uses.setdefault(key.id, deque()), self._clock()
-        while uses and uses[0] <= now - RATE_SECONDS:
-            uses.popleft()
-        if len(uses) >= key.rate:
-            detail = Text("this key may make {rate} requests a minute", rate=key.rate)
-            raise TooManyRequests(detail, math.ceil(uses[0] + RATE_SECONDS - now))
+        uses, now = self._uses.setdefault(key.id, deque(maxlen=key.rate)), self._clock()
+        if len(uses) == key.rate and (wait := uses[0] + RATE_SECONDS - now) > 0:
+            raise TooManyRequests(Text("this key may make {rate} requests a minute", rate=key.rate), math.ceil(wait))
         uses.append(now)
 
 

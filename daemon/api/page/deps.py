@@ -133,7 +133,7 @@ class SetupRequest(msgspec.Struct, frozen=True):
 
 
 class FirstStart(Protocol):
-    """`code` is shown at the box and lets in; `language` is that of the box. `search` asks every port (or `place`), `carry_out`
+    """`code` is on the box's screen and lets in; `language` is that of the box. `search` asks every port (or `place`), `carry_out`
     writes ledger and configuration, BoxFailed says why it could not; `leave` ends the page and starts mcfd."""
 
     @property

@@ -14,7 +14,7 @@ from common.web.formats import depth, is_month
 from daemon.api.http.answers import Answer, Reply, Stream
 from daemon.api.page.deps import Copy, PageDeps
 from daemon.api.page.views.machine_view import qr_picture
-from daemon.api.page.visit import AnyRequest, Visit, enter, fault_page
+from daemon.api.page.visit import AnyRequest, Visit, fault_page, screen
 from daemon.core.errors import NotFound
 from daemon.core.people import Right
 
@@ -83,17 +83,13 @@ def file_route(
     *,
     absent: str,
 ) -> HTTPRouteHandler:
-    """GET of one of the files that are kept, in pieces; `kind` gives its media type by its name. Nothing outside `files` is read."""
+    """GET of one of the stored files, in pieces; `kind` gives its media type by its name. Nothing outside `files` is read."""
 
-    @get(path)
-    async def download(request: AnyRequest) -> Reply:
-        try:
-            visit = await enter(request, right)
-            name = str(request.path_params["name"])
-            if name not in {file.name for file in files(visit.page)}:
-                raise NotFound(absent)  # noqa: TRY301  shown as a page, as all else
-        except Exception as error:  # noqa: BLE001  every error of a screen is a page
-            return await fault_page(request, error)
+    @screen(path, right, whole=False)
+    async def download(visit: Visit) -> Reply:
+        name = str(visit.request.path_params["name"])
+        if name not in {file.name for file in files(visit.page)}:
+            raise NotFound(absent)
         return streamed(visit, read(visit.page, name), kind(name), name)
 
     return download
@@ -119,7 +115,7 @@ async def authority_link(visit: Visit) -> tuple[str, str] | None:
 
 @get(PATH)
 async def authority(request: AnyRequest) -> Reply:
-    """Without a login: a phone that scans its address has none, and it is shown in every TLS handshake anyway."""
+    """Without a login: a phone that scans its address has none, and it is in every TLS handshake anyway."""
     page: PageDeps = request.app.state["page"]
     if not (pem := page.authority()):
         return await fault_page(request, NotFound("this box shows no certificate of its own"))

@@ -68,7 +68,7 @@ async def login(request: AnyRequest) -> Reply:
     name = ""
     try:
         if not is_from_here(headers):
-            raise Foreign  # noqa: TRY301  shown on the same screen as a wrong password
+            raise Foreign  # noqa: TRY301  on the same screen as a wrong password
         form = fields((await read_bytes(headers, request.receive, SMALL_BODY)).decode("utf-8", "replace"))
         name = form.get("name", "")[:64]
         assert deps.logins is not None  # noqa: S101  the page is only there with people
@@ -130,6 +130,6 @@ async def _page(request: AnyRequest) -> Reply:
     try:
         if "deps" in request.app.state:
             visit = await enter(request, "look")
-        raise NotFound("there is no such screen")  # noqa: TRY301  shown as a page, as all else
+        raise NotFound("there is no such screen")  # noqa: TRY301  a page, as all else
     except Exception as error:  # noqa: BLE001  every error of a screen is a page
         return await fault_page(request, error, visit)

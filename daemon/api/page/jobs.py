@@ -77,5 +77,5 @@ async def _run(job: Job, work: Work) -> None:
     try:
         job.result = await work(job)
         job.state = "done"
-    except Exception as error:  # noqa: BLE001  shown on the screen, and logged where it is unexpected
+    except Exception as error:  # noqa: BLE001  on the screen, and logged where it is unexpected
         job.fault, job.state = fault_of(error), "failed"

@@ -104,7 +104,7 @@ def environment() -> Environment:
 
 
 class NotLoggedIn(Exception):
-    """The person is shown the way in."""
+    """The person gets the login form."""
 
 
 class Foreign(Exception):

@@ -20,13 +20,13 @@ from common.numbers import whole_number
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.http.answers import Headers
 from daemon.api.refusals import BodyTimeout, InvalidJson, TooLarge, UnsupportedMediaType
-from daemon.core.errors import FieldError, InvalidRequest
+from daemon.core.errors import InvalidRequest
 from daemon.core.report.ranges import read_range
 
 MAX_BODY: Final = 1024 * 1024
 """Decision 11: 1 MiB."""
 SMALL_BODY: Final = 8 * 1024
-"""Of who has shown no key and no session yet: a name and a password, or a code."""
+"""Without a key or a session yet: a name and a password, or a code."""
 BODY_SECONDS = 30.0
 MAX_DEPTH: Final = 32
 """An invoice has 3 levels; this is room for whatever unknown fields hold."""
@@ -238,11 +238,11 @@ def read_query(request: ApiRequest, *names: str) -> dict[str, str]:
         if key not in names:
             continue
         if key in found:
-            raise InvalidRequest([FieldError(key, Text("is given twice"))])
+            raise InvalidRequest.at(key, Text("is given twice"))
         try:
             found[key] = unquote_to_bytes(value).decode("utf-8")
         except UnicodeDecodeError:
-            raise InvalidRequest([FieldError(key, Text("is not UTF-8"))]) from None
+            raise InvalidRequest.at(key, Text("is not UTF-8")) from None
     return found
 
 
@@ -267,6 +267,4 @@ def integer(query: dict[str, str], name: str, *, default: int, least: int, most:
         return default
     if (number := whole_number(text)) is not None and least <= number <= most:
         return number
-    raise InvalidRequest(
-        [FieldError(name, Text("has to be a whole number from {least} to {most}", least=least, most=most))]
-    )
+    raise InvalidRequest.at(name, Text("has to be a whole number from {least} to {most}", least=least, most=most))

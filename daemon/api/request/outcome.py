@@ -13,24 +13,21 @@ from msgspec import Meta
 
 from common.language import Text
 from common.sockets import is_loopback
+from common.wire.call import IDEMPOTENCY_KEY
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.http.answers import Answer, Header, Headers, encoded
 from daemon.api.http.middleware import language_of
 from daemon.api.problems import Problem, problem_of
 from daemon.core.audit import Call
 from daemon.core.clock import millis_text
-from daemon.core.errors import FieldError, InvalidRequest
+from daemon.core.errors import InvalidRequest
 from daemon.core.ledger.deferred import DeferredSale
 from daemon.core.ledger.failure import failure_of
 from daemon.core.machine.state import short_nim
 from daemon.core.report.receipt import Receipt, receipt
 from daemon.usecases.certification.idempotency import FoundRequest, RequestStatus, find_request
 
-MAX_IDEMPOTENCY_KEY: Final = 200
-
 _MACHINE_PATH = re.compile("(/v1/mcf/)([^/]*)(.*)", re.DOTALL)
-_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
-_PRINTABLE_KEY = re.compile(rb"[ -~]{1,%d}" % MAX_IDEMPOTENCY_KEY)
 CUSTOMER_PATH: Final = "/f/"
 APPLIED: Final[Header] = (b"preference-applied", b"respond-async")
 
@@ -61,25 +58,17 @@ def _is_strict(headers: Headers) -> bool:
     """`Mcfd-Strict: true`; a value that is neither true nor false is refused, since it was sent to be on the safe side."""
     sent = [value.strip().lower() for name, value in headers if name == b"mcfd-strict"]
     if any(value not in (b"true", b"false") for value in sent):
-        raise InvalidRequest([FieldError("Mcfd-Strict", Text("has to be true or false"))])
+        raise InvalidRequest.at("Mcfd-Strict", Text("has to be true or false"))
     return b"true" in sent
 
 
-def prefers_async(headers: Headers) -> bool:
-    """`Prefer: respond-async` (RFC 7240), among whatever other preferences; an empty value is none."""
-    sent = _QUOTED.sub("", ",".join(value.decode("latin-1") for name, value in headers if name == b"prefer"))
-    names = (each.partition(";")[0].strip() for each in sent.split(","))
-    return any(re.fullmatch(r"respond-async(\s*=\s*)?", name, re.IGNORECASE) for name in names)
-
-
 def _idempotency_key(headers: Headers) -> str:
-    sent = [value for name, value in headers if name == b"idempotency-key"]
+    sent = [value.decode("latin-1") for name, value in headers if name == b"idempotency-key"]
     if not sent:
         return ""
-    if len(sent) > 1 or not _PRINTABLE_KEY.fullmatch(sent[0]):
-        message = f"has to be given once, with 1 to {MAX_IDEMPOTENCY_KEY} printable ASCII characters"
-        raise InvalidRequest([FieldError("Idempotency-Key", message)])
-    return sent[0].decode("ascii")
+    if len(sent) > 1 or not IDEMPOTENCY_KEY.fullmatch(sent[0]):
+        raise InvalidRequest.at("Idempotency-Key", "has to be given once, with 1 to 200 printable ASCII characters")
+    return sent[0]
 
 
 class RequestOutcome(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, rename="camel"):

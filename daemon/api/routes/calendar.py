@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -15,7 +16,7 @@ from daemon.api.document.describe import ONCE, RANGE, REPLAYABLE, STORED, STRICT
 from daemon.api.http.answers import Answer, encoded, sent
 from daemon.api.request.body import MAX_LIMIT, integer, json_of, parse, read_bytes, read_empty, read_page, read_query
 from daemon.api.request.outcome import call_of
-from daemon.core.errors import FieldError, InvalidRequest, MachineAttention, PeriodNotOver, TooManyCashMoves
+from daemon.core.errors import InvalidRequest, MachineAttention, PeriodNotOver, TooManyCashMoves
 from daemon.core.ledger.entries import CalendarKind
 from daemon.core.report.acts import CashBody, CashMovements, Moved
 from daemon.core.report.calendar_report import CalendarReport
@@ -27,6 +28,8 @@ MAX_NUMBER: Final = 999_999_999
 EXAMPLES: Final = {"month": "2026-01", "year": "2026"}
 MAX_ID: Final = 999_999_999
 EXAMPLE: Final = {"kind": "deposit", "amount": 20000, "reason": "Fond de caisse"}
+
+_described = partial(described, tag="reports", right="report")
 
 
 class CalendarBody(msgspec.Struct):
@@ -49,7 +52,7 @@ def read_period(body: dict[str, Any]) -> str:
     if period is None:
         return ""
     if not isinstance(period, str) or not period:
-        raise InvalidRequest([FieldError("period", Text("has to be a month, as 2026-01, or a year, as 2026"))])
+        raise InvalidRequest.at("period", Text("has to be a month, as 2026-01, or a year, as 2026"))
     return period
 
 
@@ -57,9 +60,8 @@ def _closing(kind: CalendarKind) -> HTTPRouteHandler:
 
     @post(
         f"/reports/{kind}",
-        **described(
+        **_described(
             f"close_{kind}",
-            tag="reports",
             right="close",
             summary=f"Close the {kind}",
             description=f"""A {kind} is closed by itself with the first Z or certification after it; this closes what is over at once, and answers with the last of
@@ -88,10 +90,8 @@ def _reading(kind: CalendarKind) -> tuple[HTTPRouteHandler, HTTPRouteHandler]:
 
     @get(
         f"/reports/{kind}",
-        **described(
+        **_described(
             f"list_{kind}s",
-            tag="reports",
-            right="report",
             summary=f"Closures of {kind}s",
             description="As they were closed, oldest first. To read on, ask again with `after` = the last `number` received.",
             answer=CalendarList,
@@ -112,10 +112,8 @@ def _reading(kind: CalendarKind) -> tuple[HTTPRouteHandler, HTTPRouteHandler]:
 
     @get(
         f"/reports/{kind}/{{period:str}}",
-        **described(
+        **_described(
             f"get_{kind}",
-            tag="reports",
-            right="report",
             summary=f"One closure of a {kind}",
             description=f"As it was closed: by its number, or by its {kind}, as {EXAMPLES[kind]}.",
             answer=CalendarReport,
@@ -129,9 +127,8 @@ def _reading(kind: CalendarKind) -> tuple[HTTPRouteHandler, HTTPRouteHandler]:
 
 @post(
     "/cash",
-    **described(
+    **_described(
         "move_cash",
-        tag="reports",
         right="certify",
         summary="Cash in or out",
         description="""Cash put into the drawer or taken out beside sales: kept in the book and its chain, counted in X, Z and A (`cash`), never
@@ -155,10 +152,8 @@ async def move(request: ApiRequest) -> Answer:
 
 @get(
     "/cash",
-    **described(
+    **_described(
         "list_cash_movements",
-        tag="reports",
-        right="report",
         summary="Cash in and out",
         description="""The movements of a range, oldest first, and their sums; by default the last 31 days. To read on, ask again with `after` = the
 last `id` received.""",

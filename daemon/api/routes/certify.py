@@ -3,6 +3,7 @@ sale back that waits."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -10,6 +11,7 @@ import msgspec
 from litestar import delete, get, post
 
 from common.language import Text
+from common.wire.call import prefers_async
 from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.access.rehearsal import ignored
 from daemon.api.document.describe import CERTIFYING, DRY_RUN, ONCE, PREFER, STRICT, described
@@ -24,9 +26,8 @@ from daemon.api.request.outcome import (
     customer_url,
     found_for,
     outcome_of,
-    prefers_async,
 )
-from daemon.core.errors import CreditExceedsOriginal, FieldError, InvalidRequest, NotFound
+from daemon.core.errors import CreditExceedsOriginal, InvalidRequest, NotFound
 from daemon.core.invoice.request import CertifyBody, CreditNoteBody
 from daemon.core.invoice.unknown import misspelt, refusals_of, unknown_of
 from daemon.core.ledger.attempt import Record
@@ -55,6 +56,8 @@ CREDIT_NOTE_EXAMPLE: Final[dict[str, Any]] = {
 TICKET = "/ticket"
 UNKNOWN = Text("no request with this Idempotency-Key is known")
 
+_described = partial(described, tag="certification", right="certify")
+
 
 async def _dry_run(request: ApiRequest, raw: bytes, body: dict[str, Any], *, credit: bool) -> Answer:
     invoice = await dry_run(request.auth.selling, body, call_of(request, raw), credit=credit)
@@ -66,7 +69,7 @@ def _certified(request: ApiRequest, done: Answered[Any], record: Record) -> Answ
 
 
 def _warned(request: ApiRequest, answer: Receipt | Preview) -> Receipt | Preview:
-    """With what belongs to this request alone, and is not kept."""
+    """With what belongs to this request alone, and is not stored."""
     scope = request.scope
     more = ignored(scope["headers"], language_of(scope)) if request.auth.key.mode == "live" else ()
     return msgspec.structs.replace(answer, warnings=(*answer.warnings, *more)) if more else answer
@@ -78,16 +81,14 @@ def _is_dry_run(request: ApiRequest) -> bool:
         raise InvalidRequest(refusals_of(misspelt_names))
     value = read_query(request, "dry_run").get("dry_run", "false")
     if value not in ("true", "false"):
-        raise InvalidRequest([FieldError("dry_run", Text("has to be true or false"))])
+        raise InvalidRequest.at("dry_run", Text("has to be true or false"))
     return value == "true"
 
 
 @post(
     "/certify",
-    **described(
+    **_described(
         "certify_invoice",
-        tag="certification",
-        right="certify",
         summary="Certify an invoice",
         description="""A sale or an advance (FV, FT, EV, ET). The answer is given only once the certification is on disk. With an
 `Idempotency-Key` the same request always gets the same answer, after a power cut too. A specific tax that does not
@@ -110,7 +111,7 @@ async def certify_invoice(request: ApiRequest) -> Answer:
     body = json_of(request.scope["headers"], raw)
     if _is_dry_run(request):
         return await _dry_run(request, raw, body, credit=False)
-    is_async = prefers_async(request.scope["headers"])
+    is_async = prefers_async(value.decode("latin-1") for name, value in request.scope["headers"] if name == b"prefer")
     done = await certify_or_defer(request.auth.selling, body, call_of(request, raw), is_async=is_async)
     if isinstance(done.value, Record):
         return _certified(request, done, done.value)
@@ -120,10 +121,8 @@ async def certify_invoice(request: ApiRequest) -> Answer:
 
 @post(
     "/credit-note",
-    **described(
+    **_described(
         "certify_credit_note",
-        tag="certification",
-        right="certify",
         summary="Certify a credit note",
         description="""A credit note (FA) or export credit note (EA), with its nature and the reference of its original. The tax server checks
 it, so the answer may take a minute. Credits of one original never exceed it in sum. In reports, credit notes count in
@@ -147,10 +146,8 @@ async def certify_credit_note(request: ApiRequest) -> Answer:
 
 @get(
     "/requests/{key:path}",
-    **described(
+    **_described(
         "get_request",
-        tag="certification",
-        right="certify",
         summary="What became of a request",
         description="""Of the POST that was sent with this `Idempotency-Key`, as long as keys are remembered. It certifies nothing and waits for
 nothing. 404 for a key that was never seen, and for a request that was refused before anything was stored (400, 409, 422 for its content).
@@ -174,10 +171,8 @@ async def get_request(request: ApiRequest) -> Answer:
 
 @delete(
     "/requests/{key:path}",
-    **described(
+    **_described(
         "withdraw_request",
-        tag="certification",
-        right="certify",
         summary="Take back a sale that waits",
         description="""A sale that was answered 202 and is not certified yet: it never will be, its number is free again, and chain and audit log
 say so. 409 once it is certified, and while the machine is at it or only the machine can tell what became of it.""",

@@ -15,7 +15,7 @@ from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.document.describe import described, header, matching
 from daemon.api.http.answers import Header, Stream
 from daemon.api.refusals import TooManyRequests
-from daemon.core.errors import FieldError, InvalidRequest
+from daemon.core.errors import InvalidRequest
 from daemon.core.events import MachineEvent, OutageEvent
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.core.report.receipt import Receipt
@@ -124,5 +124,5 @@ def _last_seen(request: ApiRequest) -> SeenEvent | None:
         return None
     found = _EVENT_ID.fullmatch(sent[0].decode("latin-1")) if len(sent) == 1 else None
     if found is None:
-        raise InvalidRequest([FieldError("Last-Event-ID", Text("is not the id of an event"))])
+        raise InvalidRequest.at("Last-Event-ID", Text("is not the id of an event"))
     return SeenEvent(int(found[1] or 0), int(found[2]))

@@ -7,6 +7,7 @@ elsewhere they take an API key, and show the book of that key."""
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Annotated, Literal
 
 import msgspec
@@ -38,6 +39,8 @@ log = structlog.get_logger(__name__)
 FIGURES_PATIENCE = 2.0
 NAMELESS = "damaged (the entries are named to requests with a key)"
 FAILED = "failed (the reason is given to requests with a key)"
+
+_described = partial(described, tag="health", access="open")
 
 
 class Live(msgspec.Struct, frozen=True):
@@ -104,13 +107,11 @@ class Ready(msgspec.Struct, frozen=True):
 
 @get(
     "/health/live",
-    **described(
+    **_described(
         "check_live",
-        tag="health",
         summary="The service runs",
         description="200 as long as the service answers.",
         answer=Live,
-        access="open",
     ),
 )
 async def live(request: ApiRequest) -> Answer:
@@ -119,16 +120,14 @@ async def live(request: ApiRequest) -> Answer:
 
 @get(
     "/health/ready",
-    **described(
+    **_described(
         "check_ready",
-        tag="health",
         summary="The machines answer",
         description="""200 when each machine in use answers, with nothing for an operator to settle, and nothing in the ledger is known to be damaged, otherwise
 503 with the same body, which says which does not. A spare is in use while it stands for its machine, and that machine is not. Trouble upstream
 or with the disk does not change the status, nor does a machine that answers and refuses invoices, as a blocked one does: `GET …/outages` has that.""",
         answer=Ready,
         also={503: (Ready, "A machine does not answer")},
-        access="open",
     ),
 )
 async def ready(request: ApiRequest) -> Answer:
@@ -189,7 +188,7 @@ async def _upstream(request: ApiRequest) -> tuple[UpstreamLane, ...] | None:
         async with asyncio.timeout(FIGURES_PATIENCE):
             in_full = _has_key(request)
             return tuple(_lane(backlog, in_full=in_full) for backlog in await figures())
-    except Exception as error:  # noqa: BLE001  said in the log, and the rest of the answer stands
+    except Exception as error:  # noqa: BLE001  in the log, and the rest of the answer stands
         log.warning("ready.no_upstream_figures", reason=repr(error))
         return None
 
@@ -214,15 +213,13 @@ def _moment(at: int) -> str | None:
 
 @get(
     "/metrics",
-    **described(
+    **_described(
         "get_metrics",
-        tag="health",
         summary="Metrics for Prometheus",
         description="""Without a key from the box itself; from elsewhere with a key, which shows the figures of its own NIM and mode, and those of the box.
 Names and alerts: `config/prometheus-alerts.yml`.""",
         media=("text/plain",),
         problems=(Unauthenticated, TooManyRequests),
-        access="open",
     ),
 )
 async def metrics(request: ApiRequest) -> Answer:

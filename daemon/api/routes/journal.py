@@ -20,7 +20,7 @@ from daemon.api.http.middleware import language_of
 from daemon.api.refusals import NotRelayed, RoleNotAllowed, TooManyRequests
 from daemon.api.request.body import MAX_LIMIT, integer, range_of, read_query
 from daemon.core.clock import zone
-from daemon.core.errors import FieldError, InvalidRequest, LedgerUnusable
+from daemon.core.errors import InvalidRequest, LedgerUnusable
 from daemon.core.invoice.number import normalised
 from daemon.core.ledger.attempt import AttemptState
 from daemon.core.people import may
@@ -44,13 +44,13 @@ _ACCEPTED: Final = {
     "*/*": "json",
 }
 
+_described = partial(described, tag="journal", right="look")
+
 
 @get(
     "/certifications",
-    **described(
+    **_described(
         "list_certifications",
-        tag="journal",
-        right="look",
         summary="The electronic journal",
         description="""What ended in a range, newest first, page by page (`cursor` = `next` of the page before); with `invoiceNumber` and no range, in the
 whole journal. `state=begun` and `disputed` are attempts that have not ended. `format=csv` or `jsonl` (or `Accept`): the whole
@@ -101,10 +101,8 @@ async def certifications(request: ApiRequest) -> Reply:
 
 @get(
     "/certifications/{code:str}",
-    **described(
+    **_described(
         "get_certification",
-        tag="journal",
-        right="look",
         summary="One certification",
         description="The receipt as it was given, the request, and the Z closure that it is in (`zNumber`, null while the period is open).",
         answer=JournalRecord,
@@ -121,7 +119,7 @@ async def certification(request: ApiRequest) -> Answer:
 def _page(request: ApiRequest, query: dict[str, str]) -> Page:
     number, state = normalised(query.get("invoiceNumber", "")), query.get("state")
     if state is not None and state not in STATES:
-        raise InvalidRequest([FieldError("state", Text("has to be one of {choices}", choices=", ".join(STATES)))])
+        raise InvalidRequest.at("state", Text("has to be one of {choices}", choices=", ".join(STATES)))
     start, end = EVER if number and not query.keys() & {"from", "to"} else range_of(request, query)
     before_seq, upto_z = _cursor(query.get("cursor"))
     return Page(
@@ -140,7 +138,7 @@ def _cursor(text: str | None) -> tuple[int, int | None]:
         return 0, None
     read = CURSOR.fullmatch(text)
     if read is None:
-        raise InvalidRequest([FieldError("cursor", Text("has to be `next` of the page before"))])
+        raise InvalidRequest.at("cursor", Text("has to be `next` of the page before"))
     return int(read[1]), None if read[2] is None else int(read[2])
 
 
@@ -152,13 +150,13 @@ def _form(request: ApiRequest, query: dict[str, str]) -> str:
         kinds = (part.partition(";")[0].strip().lower() for part in accepted.split(","))
         return next((_ACCEPTED[kind] for kind in kinds if kind in _ACCEPTED), "json")
     if form != "json" and form not in FORMATS:
-        raise InvalidRequest([FieldError("format", Text("has to be json, csv or jsonl"))])
+        raise InvalidRequest.at("format", Text("has to be json, csv or jsonl"))
     return form
 
 
 def _lines(form: str, dialect: str, timezone: str) -> Callable[[MachineWorker, Page], AsyncGenerator[bytes, None]]:
     if dialect not in ("", EXCEL_FR):
-        raise InvalidRequest([FieldError("dialect", Text("has to be one of {choices}", choices=EXCEL_FR))])
+        raise InvalidRequest.at("dialect", Text("has to be one of {choices}", choices=EXCEL_FR))
     if form == "jsonl":
         return journal_files.as_jsonl
     return partial(journal_files.as_excel, zone=zone(timezone)) if dialect else journal_files.as_csv

@@ -17,7 +17,7 @@ from daemon.api.http.answers import Answer, encoded, sent
 from daemon.api.request.body import json_of, read_bytes, read_empty
 from daemon.api.request.outcome import call_of
 from daemon.core.clock import DAY, HOUR, millis_text
-from daemon.core.errors import FieldError, InvalidRequest, NotFound
+from daemon.core.errors import InvalidRequest, NotFound
 from daemon.core.invoice.fields import Fields
 from daemon.core.invoice.unknown import refusals_of, unknown_of
 from daemon.core.people import USUAL, Role
@@ -109,7 +109,7 @@ async def move_clock(request: ApiRequest) -> Answer:
     body = json_of(headers, await read_bytes(headers, request.receive))
     hours, reachable = read_move_of_clock(body)
     if sandbox.now() + hours * HOUR > deps_of(request).clock() + MOST_AHEAD:
-        raise InvalidRequest([FieldError("days", Text("the sandbox's time goes ten years ahead at the most"))])
+        raise InvalidRequest.at("days", Text("the sandbox's time goes ten years ahead at the most"))
     return encoded(await sandbox.move_clock(hours * 3600, reachable=reachable))
 
 

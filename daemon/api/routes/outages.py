@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from litestar import get, post
@@ -22,13 +23,13 @@ from daemon.usecases.reports import inspect
 MAX_ID: Final = 999_999_999
 EXAMPLE: Final = {"who": "administration", "reference": "DGI-2026-118", "at": "2026-11-25T08:30:00Z"}
 
+_described = partial(described, tag="reports", right="report")
+
 
 @get(
     "/outages",
-    **described(
+    **_described(
         "list_outages",
-        tag="reports",
-        right="report",
         summary="The register of outages",
         description="""When a live machine could not certify, and why (order 2025-0049, articles 6 and 7): those that lasted at some moment of a
 range, oldest first, by default of the last 31 days. mcfd keeps it by itself: an outage begins when a till was refused for it, or after
@@ -48,9 +49,8 @@ async def listed(request: ApiRequest) -> Answer:
 
 @post(
     "/outages/{outage:int}/notified",
-    **described(
+    **_described(
         "note_outage_notified",
-        tag="reports",
         right="close",
         summary="Who was notified of an outage",
         description="""The administration and the distributor have to be notified at once (order 2025-0049, article 7 c). It is kept in the chain and
@@ -74,10 +74,8 @@ async def note_notified(request: ApiRequest) -> Answer:
 
 @get(
     "/outages/{outage:int}/declaration",
-    **described(
+    **_described(
         "get_outage_declaration",
-        tag="reports",
-        right="report",
         summary="The declaration of an outage, ready to be signed",
         description="As text, HTML, PDF or ESC/POS: for the administration and the distributor (order 2025-0049, article 7 c).",
         answer_text="The document",

@@ -3,10 +3,12 @@ that were given out, as they were."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
 from litestar import get, post
+from litestar.handlers import HTTPRouteHandler
 from msgspec import Meta
 
 from common.language import Text
@@ -16,10 +18,11 @@ from daemon.api.http.answers import Answer, encoded, sent
 from daemon.api.refusals import TooManyRequests
 from daemon.api.request.body import MAX_LIMIT, parse, range_of, read_empty, read_page, read_query
 from daemon.api.request.outcome import call_of
-from daemon.core.errors import FieldError, InvalidRequest, ZNumberUnknown
+from daemon.core.errors import InvalidRequest, ZNumberUnknown
 from daemon.core.money import MAX_AMOUNT
 from daemon.core.report.articles import ArticlesReport
 from daemon.core.report.fiscal_reports import AReport, HistoryRecord, XReport, ZReport
+from daemon.range_reports.table import RANGE_REPORTS, RangeReport
 from daemon.store.tables.book.acts import closed_articles, issued_report
 from daemon.usecases.reports import acts, report
 from daemon.usecases.reports.close_period import close_period
@@ -28,6 +31,8 @@ from daemon.usecases.reports.report import articles_report, articles_since
 MAX_Z_NUMBER = 999_999_999
 _ADDED = """By article (same name, code, category and group, at one price in one mode): quantities sold and returned, amounts with VAT as they were certified. A
 credit note for a rebate (RRR) gives back money and no goods."""
+
+_described = partial(described, tag="reports", right="report")
 
 
 class ClosePeriodBody(msgspec.Struct, rename="camel"):
@@ -47,10 +52,8 @@ class History(msgspec.Struct, frozen=True):
 
 @get(
     "/reports/x",
-    **described(
+    **_described(
         "get_x_report",
-        tag="reports",
-        right="report",
         summary="X report",
         description="""The open period; it closes nothing. With `from` or `to`: a periodic X over the
 certifications of that range. A certification enters about two seconds after its answer. Totals are net of credit notes;
@@ -70,9 +73,8 @@ async def x_report(request: ApiRequest) -> Answer:
 
 @post(
     "/reports/z",
-    **described(
+    **_described(
         "close_period",
-        tag="reports",
         right="close",
         summary="Close the period (Z)",
         description="""Closes the period: a Z number, totals frozen, the machine's counters read live. Each call closes a new period, except a
@@ -97,35 +99,35 @@ def read_counted(body: dict[str, Any]) -> int | None:
     counted = body.get("cashCounted")
     if counted is None or (type(counted) is int and 0 <= counted <= MAX_AMOUNT):
         return counted
-    raise InvalidRequest([FieldError("cashCounted", Text("must be a whole number of francs, 0 or more"))])
+    raise InvalidRequest.at("cashCounted", Text("must be a whole number of francs, 0 or more"))
 
 
-@get(
-    "/reports/a",
-    **described(
-        "get_a_report",
-        tag="reports",
-        right="report",
-        summary="A report",
-        description="""The certifications of a range, by the time they were certified, and the Z closures created in it; by default the last 31
-days. Totals are net of credit notes; `by_type` and `by_type_and_group` are positive.""",
-        answer=AReport,
-        parameters=RANGE,
-        problems=(InvalidRequest,),
-    ),
-)
-async def a_report(request: ApiRequest) -> Answer:
-    worker = request.auth.worker
-    start_and_end = range_of(request, read_query(request, "from", "to"))
-    return encoded(await report.a_report(worker, *start_and_end))
+def _of_range(each: RangeReport) -> HTTPRouteHandler:
+    @get(
+        f"/reports/{each.name}",
+        **_described(
+            f"get_{each.name}_report",
+            summary=each.summary,
+            description=each.description,
+            answer=each.answer,
+            parameters=RANGE,
+            problems=(InvalidRequest,),
+        ),
+    )
+    async def of_range(request: ApiRequest) -> Answer:
+        start_and_end = range_of(request, read_query(request, "from", "to"))
+        return encoded(await each.read(request.auth.worker, *start_and_end))
+
+    return of_range
+
+
+OF_A_RANGE = tuple(map(_of_range, RANGE_REPORTS))
 
 
 @get(
     "/reports",
-    **described(
+    **_described(
         "list_closures",
-        tag="reports",
-        right="report",
         summary="History of Z closures",
         description="""The Z closures created in a range, oldest first, as they are stored; by default the last 31 days. To read on, ask again with
 `after` = the last `z_number` received.""",
@@ -150,10 +152,8 @@ async def history(request: ApiRequest) -> Answer:
 
 @get(
     "/reports/z/{z:str}",
-    **described(
+    **_described(
         "get_closure",
-        tag="reports",
-        right="report",
         summary="One Z closure",
         description="A stored closure in full, as it was answered: by its number or by its `report_id`.",
         answer=ZReport,
@@ -165,10 +165,8 @@ async def stored_z(request: ApiRequest) -> Answer:
 
 @get(
     "/reports/articles",
-    **described(
+    **_described(
         "get_articles_report",
-        tag="reports",
-        right="report",
         summary="Sales by article",
         description=f"""{_ADDED} Without a range: since the last report that was closed. Invoices are read one by one, which takes some seconds for a
 year; a key may ask for two at a time. More than 20 000 different articles: 422, ask for a shorter time.""",
@@ -188,9 +186,8 @@ async def articles(request: ApiRequest) -> Answer:
 
 @post(
     "/reports/articles",
-    **described(
+    **_described(
         "close_articles_report",
-        tag="reports",
         right="close",
         summary="Close the report of articles (A)",
         description=f"""The report of the law since the one before (SFE 5.1): numbered, kept, in the journal. {_ADDED} Each call closes another one, except a repeat
@@ -212,10 +209,8 @@ async def close_articles(request: ApiRequest) -> Answer:
 
 @get(
     "/reports/articles/{number:int}",
-    **described(
+    **_described(
         "get_closed_articles_report",
-        tag="reports",
-        right="report",
         summary="One closed report of articles",
         description="As it was answered.",
         answer=ArticlesReport,
@@ -228,10 +223,8 @@ async def closed_articles_report(request: ApiRequest) -> Answer:
 
 @get(
     "/reports/given/{number:int}",
-    **described(
+    **_described(
         "get_given_report",
-        tag="reports",
-        right="report",
         summary="A report that was given out on paper",
         description="As it was, by the `id` of its line in the journal's files.",
         answer=XReport | AReport | ArticlesReport,

@@ -35,6 +35,7 @@ from daemon.paper.layout import Document
 from daemon.paper.logo import draw_qr
 from daemon.paper.reports import articles_document, report_document
 from daemon.paper.shop import Shop, Style
+from daemon.range_reports.table import RANGE_REPORTS, RangeReport
 from daemon.store.tables.book.acts import closed_articles, copies
 from daemon.store.tables.book.attempts import find_record
 from daemon.usecases.reports import acts, inspect, journal, report
@@ -85,11 +86,15 @@ def _calendar(kind: CalendarKind) -> Template:
     return template
 
 
-async def _a(request: ApiRequest, shop: Shop, style: Style) -> Document:
-    start, end = range_of(request, read_query(request, "from", "to"))
-    content = await report.a_report(request.auth.worker, start, end)
-    await acts.give_report(request.auth.worker, "A", content, call_of(request, b""))
-    return report_document(content, shop, style, printed_at=_now(request))
+def _of_range(each: RangeReport) -> Template:
+    async def template(request: ApiRequest, shop: Shop, style: Style) -> Document:
+        worker = request.auth.worker
+        content = await each.read(worker, *range_of(request, read_query(request, "from", "to")))
+        if each.kind:
+            await acts.give_report(worker, each.kind, content, call_of(request, b""))
+        return each.document(content, shop, style, printed_at=_now(request))
+
+    return template
 
 
 async def _articles(request: ApiRequest, shop: Shop, style: Style) -> Document:
@@ -275,7 +280,6 @@ TICKETS = (
     *_routes("/reports/z/{z:str}", "closure", "Z report", _z, "report"),
     *_routes("/reports/month/{period:str}", "month", "Closure of a month", _calendar("month"), "report"),
     *_routes("/reports/year/{period:str}", "year", "Closure of a year", _calendar("year"), "report"),
-    *_routes("/reports/a", "a_report", "A report, totals", _a, "report", parameters=RANGE),
     *_routes(
         "/reports/articles",
         "articles_report",
@@ -288,5 +292,12 @@ TICKETS = (
     ),
     *_routes(
         "/reports/articles/{number:int}", "closed_articles", "A closed report of articles", _closed_articles, "report"
+    ),
+    *(
+        handler
+        for each in RANGE_REPORTS
+        for handler in _routes(
+            f"/reports/{each.name}", f"{each.name}_report", each.summary, _of_range(each), "report", parameters=RANGE
+        )
     ),
 )

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
@@ -29,7 +30,6 @@ from common.wire.errors import BadEvent
 from common.wire.keys import Credentials, NotSealed, unseal
 from common.wire.nats_headers import CALL, PRESENCE
 from daemon.api.access.relayed import RELAYED, RelayedRequest
-from daemon.api.http.answers import Answer
 from daemon.api.problems import problem_answer
 from daemon.api.refusals import TooLarge
 from daemon.app.outward.presence import PresenceWords
@@ -37,11 +37,11 @@ from daemon.app.outward.replication import calls as calls_receiver
 from daemon.app.outward.replication import subject_names
 from daemon.app.reload import BringIntoForce
 from daemon.app.runtime import Runtime
-from daemon.app.upkeep.housekeeping import now_millis
 from daemon.core.clock import Clock
 from daemon.core.errors import MachineBusy
 from daemon.core.machine.state import same_machine, short_nim
 from daemon.settings import Settings
+from daemon.time_sync import now_millis
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 if TYPE_CHECKING:
@@ -71,6 +71,10 @@ ME: Final = "/v1/me"
 _ME: Final = re.compile(r"/v1/mcf/[^/]+/me")
 """The relay has to know which box it calls."""
 _KEY_ID: Final = re.compile(r'keyid="([0-9a-f]{16})"')
+LARGE: Final = Text("the answer is larger than the relay passes on; ask for a smaller page")
+DONE_BUT_LARGE: Final = Text(
+    "this was done, and its answer is larger than the relay passes on; it can be read on the shop's network"
+)
 BUSY: Final = Text("too many requests for this machine are under way through the relay; nothing was sent")
 
 
@@ -225,13 +229,13 @@ class Calls:
                     await self._say_boot(client, receiver, name)
                     announced[name] = key_ids
             if not self._has_keys():
-                await client.ping()  # that the last one is revoked is said before the end
+                await client.ping()  # that the last one is revoked is announced before the end
                 return
             with contextlib.suppress(NoAnswer):
                 await client.within(asyncio.Event().wait(), LOOK_SECONDS)
 
     async def _say_boot(self, client: Client, receiver: NatsReceiver, name: str) -> None:
-        """The relay asks the boot that the last presence named, and takes sales for later of the keys that it names: it is said as soon as this
+        """The relay asks the boot that the last presence named, and takes sales for later of the keys that it names: it is announced as soon as this
         one listens, and whenever keys are made or revoked."""
         for word in await self._words.words(receiver.key_id):
             if same_machine(word.nim, name):
@@ -265,7 +269,7 @@ class Calls:
     def _begin(self, client: Client, nim: str, call: RelayedCall, msg: Msg) -> None:
         key = _key_of(call)
         if not self._places.take(nim, key):
-            _reply(client, msg, self._busy(call))
+            _reply(client, msg, self._problem(call, MachineBusy(BUSY)))
             return
         task = asyncio.get_running_loop().create_task(self._answer(client, nim, call, msg), name=f"call {nim}")
         self._answering.add(task)
@@ -276,14 +280,10 @@ class Calls:
 
         task.add_done_callback(over)
 
-    def _busy(self, call: RelayedCall) -> RelayedReply:
-        headers = dict(call.headers)
-        request_id = headers.get("x-request-id") or new_request_id()
-        return self._problem(
-            problem_answer(MachineBusy(BUSY), request_id, preferred(headers.get("accept-language", "")))
-        )
-
-    def _problem(self, answer: Answer) -> RelayedReply:
+    def _problem(self, call: RelayedCall, error: Exception) -> RelayedReply:
+        sent = dict(call.headers)
+        request_id = sent.get("x-request-id") or new_request_id()
+        answer = problem_answer(error, request_id, preferred(sent.get("accept-language", "")))
         headers = tuple((name.decode(), value.decode("latin-1")) for name, value in answer.headers)
         return self._replied(answer.status, headers, answer.body)
 
@@ -320,8 +320,8 @@ class Calls:
         reply = self._replied(found.status, tuple(found.headers), bytes(found.body))
         if len(reply.body) <= MOST_REPLY - MOST_HEADERS:
             return reply
-        error = TooLarge(Text("the answer is larger than the relay passes on; ask for a smaller page"))
-        return self._problem(problem_answer(error, dict(found.headers).get("x-request-id", "")))
+        is_done = call.method != "GET" and found.status < HTTPStatus.BAD_REQUEST
+        return self._problem(call, TooLarge(DONE_BUT_LARGE if is_done else LARGE))
 
 
 class _Reply:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from common.files import secret_path
+from common.turns import ended
 from daemon.app.outward.presence import PresenceWords
 from daemon.app.reload import BringIntoForce
 from daemon.app.runtime import Runtime
-from daemon.app.upkeep.housekeeping import now_millis
 from daemon.core.audit import Actor
 from daemon.core.delivery import Backlog, Outgoing
 from daemon.core.ledger.attempt import Mode
@@ -23,6 +22,9 @@ from daemon.settings.model import Webhook
 from daemon.settings.source import is_joined
 from daemon.store.maintenance.numbers import hear
 from daemon.store.outbox import Outbox
+from daemon.store.store import Store
+from daemon.store.tables.events import UPSTREAM
+from daemon.time_sync import now_millis
 from daemon.upstream.options import BadOptions, Options, UpstreamReceiver, compose, no_keys, open_receiver
 from daemon.usecases.delivery.presence import Announcer
 from daemon.usecases.delivery.replicate import Backoff, Replicator
@@ -44,42 +46,77 @@ async def replicating(runtime: Runtime) -> AsyncIterator[Replication]:
         await replication.stop()
 
 
-class Replication:
-    def __init__(self, runtime: Runtime) -> None:
-        self._outbox = runtime.store.outbox
-        self._runtime = runtime
-        self._words = PresenceWords(runtime)
-        self._receiver: UpstreamReceiver | None = None
-        self._replicator: Replicator[Outgoing] | None = None
-        self._tasks: list[asyncio.Task[None]] = []
+class Sender(NamedTuple):
+    """To one receiver; `tasks` are what runs for it."""
+
+    replicator: Replicator[Any]
+    receiver: UpstreamReceiver
+    tasks: tuple[asyncio.Task[None], ...]
+
+
+class Senders:
+    """To the receivers of some lanes of the outbox."""
+
+    def __init__(self, store: Store, *lanes: str) -> None:
+        self.lanes = lanes
+        self._store = store
+        self._senders: list[Sender] = []
 
     @property
     def configured(self) -> bool:
         """Otherwise nothing can be delivered."""
-        return self._replicator is not None
-
-    async def figures(self) -> Sequence[Backlog]:
-        """Those of `mcfd upstream status`."""
-        return await self._outbox.backlog()
+        return bool(self._senders)
 
     async def send_again(self, *, at: int, by: Actor) -> int:
-        """What headquarters refused; how many."""
-        count = await self._outbox.replay(nim=None, from_z=None, at=at, by=by)
+        """What any of them refused; how many."""
+        outboxes = [self._store.outbox_for(lane) for lane in self.lanes]
+        count = sum([await outbox.replay(nim=None, from_z=None, at=at, by=by) for outbox in outboxes])
         self.wake_all()
         return count
 
     def wake_all(self) -> None:
         """More waits in the outbox of any book."""
-        if self._replicator is not None:
-            self._replicator.wake_all()
+        for sender in self._senders:
+            sender.replicator.wake_all()
+
+    def wake(self, nim: str, mode: Mode) -> None:
+        for sender in self._senders:
+            sender.replicator.wake(nim, mode)
 
     def offer_parked(self) -> None:
-        if self._replicator is not None:
-            self._replicator.offer_parked()
+        for sender in self._senders:
+            sender.replicator.offer_parked()
+
+    def begin(
+        self, replicator: Replicator[Any], receiver: UpstreamReceiver, **works: Coroutine[Any, Any, None]
+    ) -> None:
+        """With what runs beside it, by its name."""
+        loop = asyncio.get_running_loop()
+        tasks = [loop.create_task(work, name=name) for name, work in works.items()]
+        self._senders.append(Sender(replicator, receiver, tuple(tasks)))
+
+    async def stop(self) -> None:
+        """What is on its way may arrive and be sent once more: the receiver knows it by its id."""
+        senders, self._senders = self._senders, []
+        await ended(*(task for sender in senders for task in sender.tasks))
+        for sender in senders:
+            await sender.receiver.aclose()
+
+
+class Replication(Senders):
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime.store, UPSTREAM)
+        self._outbox = runtime.store.outbox
+        self._runtime = runtime
+        self._words = PresenceWords(runtime)
+
+    async def figures(self) -> Sequence[Backlog]:
+        """Those of `mcfd upstream status`."""
+        return await self._outbox.backlog()
 
     def on_event(self, event: BookEvent) -> None:
-        if self._replicator is not None and event.type == "closure.created":
-            self._replicator.wake(event.book.nim, event.book.mode)
+        if event.type == "closure.created":
+            self.wake(event.book.nim, event.book.mode)
 
     def take(self, settings: Settings) -> BringIntoForce:
         """BadOptions when nothing can be sent as configured; what runs goes on until the answer is called."""
@@ -94,34 +131,19 @@ class Replication:
 
         return into_force
 
-    async def stop(self) -> None:
-        """What is on its way may arrive and be sent once more: the receiver knows it by its report_id."""
-        tasks, self._tasks, self._replicator = self._tasks, [], None
-        for task in tasks:
-            task.cancel()
-        for task in tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-        receiver, self._receiver = self._receiver, None
-        if receiver is not None:
-            await receiver.aclose()
-
     def _start(self, upstream: Upstream, receiver: UpstreamReceiver) -> None:
-        self._receiver = receiver
-        self._replicator = _replicator(self._outbox, receiver, upstream)
-        self._begin(self._replicator.run(), "replication")
+        replicator = _replicator(self._outbox, receiver, upstream)
+        works = {"replication": replicator.run()}
         if upstream.presence:
             modes: frozenset[Mode] = frozenset({"live", "test"}) if upstream.include_sandbox else frozenset({"live"})
             words = partial(self._words.words, receiver.key_id)
-            self._begin(Announcer(receiver, words, self._resend, modes=modes, learn_z=self._learn_z).run(), "presence")
-
-    def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        self._tasks.append(asyncio.get_running_loop().create_task(work, name=name))
+            announcer = Announcer(receiver, words, self._resend, modes=modes, learn_z=self._learn_z)
+            works["presence"] = announcer.run()
+        self.begin(replicator, receiver, **works)
 
     async def _resend(self, nim: str, mode: Mode, from_z: int, to_z: int) -> int:
         count = await self._outbox.resend(nim, mode, from_z, to_z)
-        if self._replicator is not None:
-            self._replicator.wake(nim, mode)
+        self.wake(nim, mode)
         return count
 
     async def _learn_z(self, nim: str, last_z: int) -> None:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import msgspec
 import structlog
 
-from daemon.app.outward.replication import webhook_receiver
+from daemon.app.outward.replication import Senders, webhook_receiver
 from daemon.app.reload import BringIntoForce
 from daemon.app.runtime import Runtime
-from daemon.app.upkeep.housekeeping import now_millis
-from daemon.core.audit import Actor
 from daemon.core.delivery import Posting
 from daemon.core.errors import StorageError
 from daemon.settings import Settings
 from daemon.settings.model import Webhook
 from daemon.store.outbox import resettle
+from daemon.time_sync import now_millis
 from daemon.upstream.options import UpstreamReceiver
 from daemon.usecases.delivery.replicate import Backoff, Replicator
 from daemon.usecases.delivery.webhook_events import WebhookEvents, compose
@@ -28,15 +25,9 @@ from daemon.usecases.worker.machine_worker import BookEvent
 log = structlog.get_logger(__name__)
 
 
-class Sender(msgspec.Struct, frozen=True):
-    replicator: Replicator[Posting]
-    receiver: UpstreamReceiver
-    task: asyncio.Task[None]
-
-
 @asynccontextmanager
 async def posting(runtime: Runtime) -> AsyncIterator[Webhooks]:
-    webhooks = Webhooks(runtime)
+    webhooks = Webhooks(runtime.store)
     runtime.event_bus.listeners.append(webhooks.on_event)
     with contextlib.suppress(StorageError):  # it is logged, and done at the next reload or start
         await webhooks.take(runtime.settings)()
@@ -46,32 +37,9 @@ async def posting(runtime: Runtime) -> AsyncIterator[Webhooks]:
         await webhooks.stop()
 
 
-class Webhooks:
-    def __init__(self, runtime: Runtime) -> None:
-        self._store = runtime.store
-        self._senders: list[Sender] = []
-        self.lanes: tuple[str, ...] = ()
-
-    async def send_again(self, *, at: int, by: Actor) -> int:
-        """What any of them refused; how many."""
-        count = 0
-        for lane in self.lanes:
-            count += await self._store.outbox_for(lane).replay(nim=None, from_z=None, at=at, by=by)
-        self.wake_all()
-        return count
-
-    def wake_all(self) -> None:
-        """More waits in the outbox of any of them."""
-        for sender in self._senders:
-            sender.replicator.wake_all()
-
-    def offer_parked(self) -> None:
-        for sender in self._senders:
-            sender.replicator.offer_parked()
-
+class Webhooks(Senders):
     def on_event(self, event: BookEvent) -> None:
-        for sender in self._senders:
-            sender.replicator.wake(event.book.nim, event.book.mode)
+        self.wake(event.book.nim, event.book.mode)
 
     def take(self, settings: Settings) -> BringIntoForce:
         """BadOptions when one of them cannot be sent to as configured; what runs goes on until the answer is called."""
@@ -103,16 +71,6 @@ class Webhooks:
         if done.gone:
             log.warning("webhook.forgotten", events=done.gone)
 
-    async def stop(self) -> None:
-        """What is on its way may arrive and be sent once more: the receiver knows it by its id."""
-        senders, self._senders = self._senders, []
-        for sender in senders:
-            sender.task.cancel()
-        for sender in senders:
-            with contextlib.suppress(asyncio.CancelledError):
-                await sender.task
-            await sender.receiver.aclose()
-
     def _start(self, webhook: Webhook, receiver: UpstreamReceiver) -> None:
         replicator = Replicator[Posting](
             WebhookEvents(self._store.outbox_for(webhook.lane), self._store.events, self._store.ledger),
@@ -124,5 +82,4 @@ class Webhooks:
             destination=webhook.lane,
             sandbox=webhook.include_sandbox,
         )
-        task = asyncio.get_running_loop().create_task(replicator.run(), name="webhook")
-        self._senders.append(Sender(replicator, receiver, task))
+        self.begin(replicator, receiver, webhook=replicator.run())

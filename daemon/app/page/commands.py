@@ -24,14 +24,15 @@ from daemon.app.outward.webhooks import Webhooks
 from daemon.app.page import files, first_start
 from daemon.app.page.files import order_restore
 from daemon.app.runtime import Runtime
-from daemon.app.upkeep.housekeeping import Certificate, now_millis
+from daemon.app.upkeep.housekeeping import Certificate
 from daemon.core.audit import Actor
 from daemon.core.clock import zone
 from daemon.core.errors import JoinFailed
 from daemon.operations import NoteBackup, NoteJoined
 from daemon.settings import Settings, load
 from daemon.settings.source import is_joined, read_joined
-from daemon.store import Store
+from daemon.store.store import Store
+from daemon.time_sync import now_millis
 
 log = structlog.get_logger(__name__)
 

@@ -17,7 +17,6 @@ from common import notify
 from common.files import sync_path, write_whole
 from common.language import Language
 from daemon.api.page.deps import Copy
-from daemon.app.upkeep.housekeeping import now_millis
 from daemon.core.audit import Actor
 from daemon.core.clock import zone
 from daemon.core.errors import LedgerUnusable, NotFound, StorageError
@@ -25,6 +24,7 @@ from daemon.core.report.journal import Page
 from daemon.rotation import SUFFIX
 from daemon.settings import Settings
 from daemon.store.maintenance.backup import restore
+from daemon.time_sync import now_millis
 from daemon.usecases.reports import report
 from daemon.usecases.reports.journal_files import EXCEL_FR, journal_pieces
 from daemon.usecases.worker.machine_worker import MachineWorker

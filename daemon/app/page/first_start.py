@@ -199,7 +199,7 @@ async def _serve(
 
 
 async def _renew(front: FrontServer, authority: FirstAuthority) -> None:
-    """For the new addresses; without it the one before is shown, of which a browser warns in any case."""
+    """For the new addresses; without it the one before is in use, of which a browser warns in any case."""
     try:
         await front.renew(await asyncio.to_thread(authority.pem))
     except (AuthorityError, BadCertificate, FrontError, OSError) as error:

@@ -1,4 +1,4 @@
-"""Whether the box's clock is synchronised, checked again and again. Once a day, what need not be kept is let go of: old idempotency keys and
+"""Whether the box's clock is synchronised, checked again and again. Once a day, what has outlived its time is let go of: old idempotency keys and
 events. Certifications and closures stay for good; those of a sandbox, which a developer can make without end, as long as there is room in its
 share. What the ledger records of those who use the box: when keys and sessions were used last, and that the configuration changed."""
 
@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -25,13 +24,13 @@ from daemon.app.reload import BringIntoForce, Take
 from daemon.core.audit import DAEMON
 from daemon.core.errors import StorageError
 from daemon.settings import Settings
-from daemon.store import Store
+from daemon.store.store import Store
 from daemon.store.tables import audit
 from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.keys import note_uses
 from daemon.store.tables.meta import read_meta, write_meta
 from daemon.store.tables.people import note_session_uses
-from daemon.time_sync import is_synchronised
+from daemon.time_sync import is_synchronised, now_millis
 from daemon.tls import SERVER_PAIR, AuthorityError
 
 log = structlog.get_logger(__name__)
@@ -47,10 +46,6 @@ CONFIGURATION = "configuration"
 
 CHECK_SECONDS = 3600.0
 """Often enough for an address that changes (DHCP); a certificate is renewed a month before its end."""
-
-
-def now_millis() -> int:
-    return time.time_ns() // 1_000_000
 
 
 class ClockWatch:

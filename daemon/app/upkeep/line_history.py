@@ -16,11 +16,11 @@ from daemon.api.box import Box, BoxFigures, LineFigures, LineSlot
 from daemon.app.outward.replication import Replication
 from daemon.app.outward.webhooks import Webhooks
 from daemon.app.runtime import Runtime
-from daemon.app.upkeep.housekeeping import now_millis
 from daemon.core.delivery import Backlog
 from daemon.store.store import Store
 from daemon.store.tables.events import UPSTREAM
 from daemon.store.tables.meta import read_damage
+from daemon.time_sync import now_millis
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 SLOT_MS: Final = 600_000

@@ -13,15 +13,16 @@ import click
 from common.language import tr
 from daemon.cli.commands.backup import signing_key
 from daemon.cli.failures import Failure, writing
-from daemon.cli.options import examples, json_option, settings_option
+from daemon.cli.options import examples, folder_option, json_option, settings_option
 from daemon.cli.output import print_json, say
 from daemon.core.certified_core import CORE_VERSION, core_digest
 from daemon.core.clock import millis_text
 from daemon.core.machine.state import same_machine
-from daemon.ledger_access import change, existing, now
-from daemon.operations import NoteArchive
+from daemon.ledger_access import change, existing
+from daemon.operations import NoteDeed
 from daemon.owner import as_owner, by_owner
 from daemon.settings import Settings
+from daemon.time_sync import now_millis
 
 if TYPE_CHECKING:
     from daemon.store.maintenance.year_lines import ArchiveYear
@@ -33,34 +34,26 @@ Lines = Iterable[dict[str, Any]]
 @click.command("archive", epilog=examples("mcfd archive 2026 --into /media/usb"))
 @settings_option
 @click.argument("year", metavar=tr("YEAR"))
-@click.option(
-    "--into",
-    type=click.Path(path_type=Path),
-    required=True,
-    metavar=tr("FOLDER"),
-    help=tr("The directory to put it in."),
-)
+@folder_option("--into", text=tr("The directory to put it in."), required=True)
 @click.option("--nim", default="", metavar="NIM", help=tr("Of this machine alone."))
 @json_option
 def command(settings: Settings, *, year: str, into: Path, nim: str, as_json: bool) -> None:
     archives, there = archive_years(settings, into, year=year, nim=nim)
     if not archives and not there:
-        raise Failure(
-            tr("{year} is not closed: a year is closed with the first Z or certification after it", year=year)
-        )
+        raise Failure("{year} is not closed: a year is closed with the first Z or certification after it", year=year)
     if as_json:
         print_json({"archives": [str(path) for path in archives], "there": [str(path) for path in there]})
         return
     for path in archives:
-        say(tr("verified archive: {path}", path=path))
+        say("verified archive: {path}", path=path)
     for path in there:
-        say(tr("{path} exists already", path=path))
+        say("{path} exists already", path=path)
 
 
 def archive_years(settings: Settings, into: Path, *, year: str = "", nim: str = "") -> tuple[list[Path], list[Path]]:
     """Each closed year, or the named one, that has no archive in the folder yet: those that were made, and those that were there."""
     from daemon.store.maintenance.year_lines import archive_year, closed_years
-    from daemon.store.sqlite.connection import open_to_read
+    from daemon.store.sqlite.file import open_to_read
     from daemon.whole_box.year_archive import archive_name
 
     ledger = existing(settings)
@@ -82,7 +75,7 @@ def archive_years(settings: Settings, into: Path, *, year: str = "", nim: str = 
             continue
         _make(settings, ledger, target, each)
         archives.append(target)
-        change(settings, NoteArchive(str(target), each.year))
+        change(settings, NoteDeed("archive.made", str(target), {"year": each.year}))
     return archives, there
 
 
@@ -97,7 +90,7 @@ def _make(settings: Settings, ledger: Path, target: Path, year: ArchiveYear) -> 
             try:
                 _write(ledger, part, target.name, year, key)
                 if found := faults(part):
-                    raise Failure(tr("the archive does not verify: {found}", found="; ".join(found[:3])))
+                    raise Failure("the archive does not verify: {found}", found="; ".join(found[:3]))
                 part.replace(copy)
             finally:
                 part.unlink(missing_ok=True)
@@ -105,7 +98,7 @@ def _make(settings: Settings, ledger: Path, target: Path, year: ArchiveYear) -> 
 
 def _write(ledger: Path, part: Path, name: str, year: ArchiveYear, key: BoxKey) -> None:
     from daemon.store.maintenance import year_lines
-    from daemon.store.sqlite.connection import open_to_read
+    from daemon.store.sqlite.file import open_to_read
     from daemon.whole_box.year_archive import write_archive
 
     counts = dict.fromkeys(("certification", "closure", "entry"), 0)
@@ -119,7 +112,7 @@ def _write(ledger: Path, part: Path, name: str, year: ArchiveYear, key: BoxKey) 
         chain = {"start": year.start.hex(), "after_z": year.after_z, "end": year.end.hash.hex(), "counts": counts}
         identity = {"nim": year.book.nim, "ifu": year.ifu, "year": year.year, "number": year.number, "chain": chain}
         core = f"{CORE_VERSION} {core_digest()}"
-        return {**identity, "made_at": millis_text(now()), "version": version("mcfd"), "core": core}
+        return {**identity, "made_at": millis_text(now_millis()), "version": version("mcfd"), "core": core}
 
     with closing(open_to_read(ledger)) as connection:
         connection.execute("BEGIN")

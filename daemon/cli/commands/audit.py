@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 import click
 
 from common.language import Speaker, ambient, tr
 from daemon.cli.failures import FOUND_WRONG
 from daemon.cli.options import examples, json_option, limit_option, settings_option
 from daemon.cli.output import complain, moment, print_json, print_table, record_json
-from daemon.core.audit import AuditEntry, deed, details, who, whom
-from daemon.ledger_access import read_ledger
+from daemon.core.audit import deed, details, who, whom
+from daemon.ledger_access import read_rows
 from daemon.settings import Settings
-
-if TYPE_CHECKING:
-    from daemon.store import Store
 
 
 @click.command("audit", epilog=examples("mcfd audit", "mcfd audit --limit 1000 --json"))
@@ -24,7 +18,10 @@ if TYPE_CHECKING:
 @limit_option(100_000, tr("How many entries, the newest."))
 @json_option
 def command(settings: Settings, limit: int, as_json: bool) -> int:
-    entries, broken = read_ledger(settings, lambda store: _read(store, limit))
+    from daemon.store.tables.audit import broken_entry, newest_entries
+
+    entries = read_rows(settings, newest_entries, limit)[::-1]
+    broken = read_rows(settings, broken_entry)
     if as_json:
         print_json({"ok": broken is None, "entries": [record_json(entry, hash=entry.hash.hex()) for entry in entries]})
     else:
@@ -42,12 +39,5 @@ def command(settings: Settings, limit: int, as_json: bool) -> int:
             ],
         )
     if broken is not None:
-        complain(tr("the audit log is broken: entry {id} does not follow from the one before it", id=broken.id))
+        complain("the audit log is broken: entry {id} does not follow from the one before it", id=broken.id)
     return FOUND_WRONG if broken else 0
-
-
-async def _read(store: Store, limit: int) -> tuple[Sequence[AuditEntry], AuditEntry | None]:
-    """The newest entries, oldest of them first; and the first of all that does not follow from the one before."""
-    from daemon.store.tables.audit import broken_entry, newest_entries
-
-    return (await store.ledger.read(newest_entries, limit))[::-1], await store.ledger.read(broken_entry)

@@ -16,15 +16,16 @@ from common.files import read_secret
 from common.language import ambient, tell, tr
 from common.language.system import reason
 from daemon.cli.failures import Failure, not_written, require_terminal, writing
-from daemon.cli.options import examples, file_option, json_option, progress_option, settings_option
-from daemon.cli.output import Progress, counts, figures, print_json, say, warn
+from daemon.cli.options import examples, file_option, folder_option, json_option, progress_option, settings_option
+from daemon.cli.output import Progress, complain, counts, figures, print_json, say
 from daemon.core.clock import millis_text
 from daemon.core.errors import StorageError
-from daemon.ledger_access import change, existing, now
+from daemon.ledger_access import change, existing
 from daemon.operations import NoteBackup
 from daemon.owner import as_owner, by_owner, new_file, private_folder
 from daemon.rotation import BOX_SUFFIX, SUFFIX, backup_name, rotate
 from daemon.settings import Settings
+from daemon.time_sync import now_millis
 
 if TYPE_CHECKING:
     from daemon.store.maintenance.verify import VerifyResult
@@ -43,9 +44,7 @@ NEW_KEY = "mcfd backup --new-key"
 )
 @settings_option
 @click.argument("file", required=False, type=click.Path(path_type=Path), metavar=tr("FILE"))
-@click.option(
-    "--into", type=click.Path(path_type=Path), metavar=tr("FOLDER"), help=tr("The directory to put a dated copy in.")
-)
+@folder_option("--into", text=tr("The directory to put a dated copy in."))
 @click.option(
     "--keep-daily", type=click.IntRange(min=1), metavar="N", help=tr("With --into: keep the newest of so many days.")
 )
@@ -112,7 +111,7 @@ def command(
     with as_owner(into or Path()):
         target = file or _dated(into, suffix)
     if target.exists() and (not force or target.samefile(ledger)):
-        raise Failure(tr("{path} exists already", path=target))
+        raise Failure("{path} exists already", path=target)
     with Progress(telling=telling) as progress:
         copied = (
             BoxCopy(_ledger_copied(ledger, target, progress), [], "")
@@ -131,11 +130,11 @@ def command(
         signed = {"signed_by": copied.fingerprint} if whole else {}
         print_json({"backup": str(target), "deleted": [str(path) for path in gone], **figures(findings), **signed})
         return
-    say(tr("verified copy: {path} ({records}, {closures})", path=target, **counts(findings)))
+    say("verified copy: {path} ({records}, {closures})", path=target, **counts(findings))
     if whole:
-        say(tr("This box signs its backups; fingerprint: {fingerprint}", fingerprint=copied.fingerprint))
+        say("This box signs its backups; fingerprint: {fingerprint}", fingerprint=copied.fingerprint)
     for path in gone:
-        say(tr("deleted: {path}", path=path))
+        say("deleted: {path}", path=path)
 
 
 def _archive(settings: Settings, into: Path | None, *, silent: bool) -> None:
@@ -147,17 +146,17 @@ def _archive(settings: Settings, into: Path | None, *, silent: bool) -> None:
     try:
         archives, _ = archive_years(settings, into)
     except Exception as error:  # noqa: BLE001  whatever it is, the copy is made
-        warn(tr("the copy is made, but no archive of a closed year: {why}", why=tell(error, ambient())))
+        complain("the copy is made, but no archive of a closed year: {why}", why=tell(error, ambient()))
         return
     for path in () if silent else archives:
-        say(tr("verified archive: {path}", path=path))
+        say("verified archive: {path}", path=path)
 
 
 def _ledger_copied(ledger: Path, target: Path, progress: Progress) -> VerifyResult:
     from daemon.store.maintenance.backup import backup
 
     with writing(target), by_owner(target, ledger.parent) as copy, as_owner(ledger.parent):
-        return backup(ledger, copy, at=now(), progress=progress)
+        return backup(ledger, copy, at=now_millis(), progress=progress)
 
 
 def _note(settings: Settings, target: Path, *, is_whole: bool, unnoted: bool) -> None:
@@ -168,7 +167,7 @@ def _note(settings: Settings, target: Path, *, is_whole: bool, unnoted: bool) ->
     try:
         change(settings, NoteBackup(str(target), is_whole, is_away))
     except StorageError as error:  # as on a full disk: the copy is there and verified all the same
-        warn(tr("the copy is made, but not in the audit log: {why}", why=tell(error, ambient())))
+        complain("the copy is made, but not in the audit log: {why}", why=tell(error, ambient()))
 
 
 def _dated(into: Path | None, suffix: str) -> Path:
@@ -190,7 +189,7 @@ def sealing(settings: Settings, recipients: tuple[str, ...], passphrase_file: Pa
         for text in recipients:
             check_recipient(text)
     except ValueError:
-        raise Failure(tr("{value} is not a public key of age (age1…)", value=", ".join(recipients))) from None
+        raise Failure("{value} is not a public key of age (age1…)", value=", ".join(recipients)) from None
     if recipients:
         return recipients, ""
     return [], read_passphrase(passphrase_file) if passphrase_file else prompt_passphrase(twice=True)
@@ -200,9 +199,9 @@ def read_passphrase(file: Path) -> str:
     try:
         text = read_secret(file).decode().strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise Failure(tr("{path} cannot be read: {why}", path=file, why=_why(error))) from None
+        raise Failure("{path} cannot be read: {why}", path=file, why=_why(error)) from None
     if not text:
-        raise Failure(tr("{path} is empty", path=file))
+        raise Failure("{path} is empty", path=file)
     return text
 
 
@@ -230,7 +229,7 @@ def back_up_box(settings: Settings, target: Path, keys: Sequence[str], passphras
     from daemon.whole_box.sealed import TooMuchToSeal, sealed
     from daemon.whole_box.signature import fingerprint
 
-    ledger, at = existing(settings), now()
+    ledger, at = existing(settings), now_millis()
     part = target.with_name(target.name + ".part")
     try:
         key = signing_key(settings)
@@ -251,7 +250,7 @@ def back_up_box(settings: Settings, target: Path, keys: Sequence[str], passphras
         raise not_written(target, error) from None
     except TooMuchToSeal:
         raise Failure(
-            tr("the box is too large for a passphrase; make a recovery key for it: {command}", command=NEW_KEY)
+            "the box is too large for a passphrase; make a recovery key for it: {command}", command=NEW_KEY
         ) from None
     finally:
         with as_owner(target.parent), suppress(OSError):
@@ -266,7 +265,7 @@ def signing_key(settings: Settings) -> BoxKey:
     try:
         return own_key(ledger)
     except NoKey:
-        raise Failure(tr("{path} holds no key; once it is deleted a new one is made", path=key_file(ledger))) from None
+        raise Failure("{path} holds no key; once it is deleted a new one is made", path=key_file(ledger)) from None
 
 
 def print_new_key(settings: Settings) -> None:
@@ -276,20 +275,18 @@ def print_new_key(settings: Settings) -> None:
     from daemon.whole_box.signature import fingerprint
 
     identity, recipient = new_identity()
-    say(tr("Recovery key of this box's backups: print it, keep it where the box is not. It is shown this once."))
+    say("Recovery key of this box's backups: print it, keep it where the box is not. It is shown this once.")
     say(f"\n{identity}\n")
     say(qr_for_terminal(identity))
     if settings.storage.path.exists():
         say(
-            tr(
-                "This box signs its backups; fingerprint: {fingerprint}",
-                fingerprint=fingerprint(signing_key(settings).public),
-            )
+            "This box signs its backups; fingerprint: {fingerprint}",
+            fingerprint=fingerprint(signing_key(settings).public),
         )
-    say(tr("Into the configuration, in place of a passphrase:"))
+    say("Into the configuration, in place of a passphrase:")
     say(f'\n[backup]\nrecipients = ["{recipient}"]')
 
 
 def warn_left_out(left_out: list[Path]) -> None:
     for path in left_out:
-        warn(tr("not in the backup, since it is not there or may not be read: {path}", path=path))
+        complain("not in the backup, since it is not there or may not be read: {path}", path=path)

@@ -10,15 +10,16 @@ import click
 from common.language import Counted, tr
 from daemon.cli.book import live_states
 from daemon.cli.failures import Failure
-from daemon.cli.options import described, json_option, settings_option
+from daemon.cli.options import explained, json_option, settings_option
 from daemon.cli.output import moment, print_json, print_table, say
 from daemon.core.clock import BOUND, DAY, EARLIEST, HOUR, millis_text
 from daemon.core.errors import NotFound
 from daemon.core.ledger.book import BookState
 from daemon.core.machine.state import same_machine
-from daemon.ledger_access import change, now, read_ledger
+from daemon.ledger_access import change, read_ledger
 from daemon.operations import AcceptTime, RepairTime
 from daemon.settings import Settings
+from daemon.time_sync import now_millis
 
 _AHEAD = re.compile(r"([0-9]{1,5})([dh])")
 _UNITS = {"d": DAY, "h": HOUR}
@@ -36,13 +37,13 @@ def show(settings: Settings, as_json: bool) -> None:
     from daemon.time_sync import is_synchronised
 
     states = read_ledger(settings, live_states)
-    at, synchronised = now(), asyncio.run(is_synchronised())
+    at, synchronised = now_millis(), asyncio.run(is_synchronised())
     if as_json:
         books = [{"nim": s.book.nim, "last_at": millis_text(s.last_at) if s.last_at else None} for s in states]
         print_json({"box": millis_text(at), "synchronised": synchronised, "books": books})
         return
     zone = settings.reports.zone
-    say(tr("box: {at}, {how}", at=moment(at, zone), how=tr("synchronised") if synchronised else tr("not synchronised")))
+    say("box: {at}, {how}", at=moment(at, zone), how=tr("synchronised") if synchronised else tr("not synchronised"))
     rows = [(s.book.nim, moment(s.last_at, zone) if s.last_at else "–", _remark(s, at)) for s in states]
     print_table(("NIM", tr("last entry"), ""), rows)
 
@@ -57,11 +58,9 @@ def _remark(state: BookState, at: int) -> str:
 
 @command.command(
     "repair",
-    **described(
-        tr(
-            "Set a book right whose time a wrong clock has moved ahead. The daemon has to be stopped, and the box's clock has to be right. "
-            "What was written keeps its hash; an entry of the chain says what it is taken for."
-        ),
+    **explained(
+        "Set a book right whose time a wrong clock has moved ahead. The daemon has to be stopped, and the box's clock has to be right. "
+        "What was written keeps its hash; an entry of the chain says what it is taken for.",
         'mcfd time repair EL02000015-1 --reason "année fausse sur la machine"',
         "mcfd time repair --ahead 3653d",
     ),
@@ -87,7 +86,7 @@ def repair(settings: Settings, nim: str | None, ahead: str | None, reason: str, 
         change(settings, RepairTime(state.book, right, by, reason))
     except NotFound as error:
         raise Failure(
-            tr("{nim}: nothing to repair, the book ends at {at}", nim=state.book.nim, at=millis_text(state.last_at))
+            "{nim}: nothing to repair, the book ends at {at}", nim=state.book.nim, at=millis_text(state.last_at)
         ) from error
     if as_json:
         print_json(
@@ -96,22 +95,18 @@ def repair(settings: Settings, nim: str | None, ahead: str | None, reason: str, 
         return
     zone = settings.reports.zone
     say(
-        tr(
-            "{nim}: the book ends at {new} instead of {old}; what was written with that clock counts {hours} earlier",
-            nim=state.book.nim,
-            new=moment(right, zone),
-            old=moment(state.last_at, zone),
-            hours=Counted("{count} hour", "{count} hours", by // HOUR),
-        )
+        "{nim}: the book ends at {new} instead of {old}; what was written with that clock counts {hours} earlier",
+        nim=state.book.nim,
+        new=moment(right, zone),
+        old=moment(state.last_at, zone),
+        hours=Counted("{count} hour", "{count} hours", by // HOUR),
     )
 
 
 @command.command(
     "accept",
-    **described(
-        tr(
-            "Confirm that the box's clock is right, when the last entry is so long ago that it cannot be checked. The daemon goes on within seconds."
-        ),
+    **explained(
+        "Confirm that the box's clock is right, when the last entry is so long ago that it cannot be checked. The daemon goes on within seconds.",
         "mcfd time accept",
     ),
 )
@@ -119,13 +114,13 @@ def repair(settings: Settings, nim: str | None, ahead: str | None, reason: str, 
 def accept(settings: Settings) -> None:
     upto = _right_now() + DAY
     change(settings, AcceptTime(upto))
-    say(tr("accepted: {at}", at=millis_text(upto - DAY)))
+    say("accepted: {at}", at=millis_text(upto - DAY))
 
 
 def _right_now() -> int:
-    at = now()
+    at = now_millis()
     if at < EARLIEST:
-        raise Failure(tr("the box's clock says {at}, which cannot be right: set it first", at=millis_text(at)))
+        raise Failure("the box's clock says {at}, which cannot be right: set it first", at=millis_text(at))
     return at
 
 
@@ -142,5 +137,5 @@ def _one(settings: Settings, nim: str | None) -> BookState:
     states = read_ledger(settings, live_states)
     found = [state for state in states if nim is None or same_machine(state.book.nim, nim)]
     if len(found) != 1:
-        raise Failure(tr("which one? {nims}", nims=", ".join(state.book.nim for state in states)))
+        raise Failure("which one? {nims}", nims=", ".join(state.book.nim for state in states))
     return found[0]

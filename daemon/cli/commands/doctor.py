@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -93,23 +93,17 @@ def _testing(folder: Path) -> Iterator[None]:
     except CannotTest as error:
         raise Failure(error) from error
     except OSError as error:
-        raise Failure(tr("{folder}: {why}", folder=folder, why=reason(error))) from error
+        raise Failure("{folder}: {why}", folder=folder, why=reason(error)) from error
 
 
 def _write(folder: Path) -> int:
     """Until the power goes, or Ctrl-C, which tests nothing."""
     from daemon.doctor.disk import write_blocks
 
-    say(tr("1. Wait until numbers appear, and at least half a minute more."))
-    say(
-        tr(
-            "2. Pull the plug of the box (not the switch). Note the last number: over the network it stays on your screen."
-        )
-    )
-    say(
-        tr("3. Start the box, and type: sudo mcfd doctor --disk {folder} --pull-the-plug --shown NUMBER", folder=folder)
-    )
-    say(tr("Ctrl-C ends it, and nothing was tested. Numbers that the disk has acknowledged:"))
+    say("1. Wait until numbers appear, and at least half a minute more.")
+    say("2. Pull the plug of the box (not the switch). Note the last number: over the network it stays on your screen.")
+    say("3. Start the box, and type: sudo mcfd doctor --disk {folder} --pull-the-plug --shown NUMBER", folder=folder)
+    say("Ctrl-C ends it, and nothing was tested. Numbers that the disk has acknowledged:")
     end = "\r" if sys.stdout.isatty() else "\n"
     last_at = float("-inf")
     with _testing(folder), closing(write_blocks(folder)) as written:
@@ -122,8 +116,6 @@ def _write(folder: Path) -> int:
 
 async def _examined(config: Path | None, tell: Callable[[CheckResult], None] | None) -> list[CheckResult]:
     """A machine that is silent takes seconds: each finding is printed at once."""
-    from daemon.doctor.examine import examine
-
     found = []
     async with aclosing(examine(config)) as findings:
         async for finding in findings:
@@ -131,6 +123,31 @@ async def _examined(config: Path | None, tell: Callable[[CheckResult], None] | N
             if tell is not None:
                 tell(finding)
     return found
+
+
+async def examine(config: Path | None) -> AsyncGenerator[CheckResult, None]:
+    """Each as soon as it is found, and the first before the others are loaded. Reads only; the line of a machine is left to the daemon when that runs."""
+    from daemon.doctor.wording import fail, ok
+    from daemon.settings import SettingsError, check_files, load
+
+    try:
+        settings = load(config)
+        check_files(settings)
+    except SettingsError as error:
+        yield fail(
+            "configuration",
+            error,
+            tr("correct that line, then mcfd config check; no configuration yet: sudo mcfd setup"),
+        )
+        from daemon.doctor.box import check_box_clock
+
+        yield check_box_clock()
+        return
+    yield ok("configuration", tr("{file} can be read", file=settings.file))
+    from daemon.doctor.checks import check_all  # what is found first is printed first
+
+    async for finding in check_all(settings):
+        yield finding
 
 
 def _show(finding: CheckResult) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import click
@@ -11,8 +10,9 @@ import msgspec
 
 from common.language import tr
 from daemon.cli.failures import FOUND_WRONG, Failure
-from daemon.cli.options import described
+from daemon.cli.options import explained
 from daemon.cli.output import say
+from daemon.time_sync import now_millis
 
 command = click.Group("homologation")
 FOLDER = click.option(
@@ -27,10 +27,8 @@ ANSWER_SECONDS = 100.0
 
 @command.command(
     "make",
-    **described(
-        tr(
-            "Write the dossier as PDFs in French: table of conformity, test cases with the results of `run`, user's manual, control manual, brochure, checksums."
-        ),
+    **explained(
+        "Write the dossier as PDFs in French: table of conformity, test cases with the results of `run`, user's manual, control manual, brochure, checksums.",
         "mcfd homologation make --into dossier",
         "mcfd homologation make --into dossier --installer mcfd_0.8.0_amd64.deb",
     ),
@@ -55,10 +53,8 @@ def make(folder: Path, installers: tuple[Path, ...]) -> None:
 
 @command.command(
     "run",
-    **described(
-        tr(
-            "Play the test cases through the HTTP API as a till would, on a machine in test mode or on the sandbox. Exit 1 when one does not come as expected."
-        ),
+    **explained(
+        "Play the test cases through the HTTP API as a till would, on a machine in test mode or on the sandbox. Exit 1 when one does not come as expected.",
         "MCFD_KEY=ak_test_… mcfd homologation run --url http://127.0.0.1:8480/v1/mcf/EL02000015-1 --into dossier",
     ),
 )
@@ -95,7 +91,7 @@ def run(  # noqa: PLR0917  click names them
         ) as client:
             player = CasePlayer(
                 client,
-                f"H{time.time_ns() // 1_000_000}",
+                f"H{now_millis()}",
                 folder / PAPERS if papers else None,
                 is_test_mode=is_test_mode,
             )
@@ -105,7 +101,7 @@ def run(  # noqa: PLR0917  click names them
     except CannotPlay as error:
         raise Failure(error.text) from None
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise Failure(tr("{url}: {why}", url=url, why=str(error) or type(error).__name__)) from None
+        raise Failure("{url}: {why}", url=url, why=str(error) or type(error).__name__) from None
     finally:
         if results:
             (folder / RESULTS).write_bytes(msgspec.json.format(msgspec.json.encode(results)))

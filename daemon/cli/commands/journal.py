@@ -14,6 +14,7 @@ from daemon.cli.book import BookReader, read_book
 from daemon.cli.failures import writing
 from daemon.cli.options import (
     examples,
+    file_option,
     json_option,
     limit_option,
     nim_argument_option,
@@ -29,17 +30,18 @@ from daemon.core.ledger.entries import readable_move
 from daemon.core.report.acts import JournalCash, journal_cash, move_of
 from daemon.core.report.journal import JournalRecord, Page, journal_record, reason_text
 from daemon.core.report.ranges import EVER, read_range
-from daemon.ledger_access import now, read_ledger
+from daemon.ledger_access import read_ledger
 from daemon.owner import as_owner
 from daemon.settings import Settings
 from daemon.store.tables.book.acts import newest_moves, periods_of_moves
 from daemon.store.tables.journal import extent
+from daemon.time_sync import now_millis
 from daemon.usecases.reports.journal import dated, find
 from daemon.usecases.reports.journal_files import FORMATS, Line, journal_pieces
 from daemon.usecases.reports.report import a_report
 
 if TYPE_CHECKING:
-    from daemon.store import Store
+    from daemon.store.store import Store
 
 STATES = {
     "begun": Text("begun"),
@@ -70,12 +72,7 @@ STATES = {
 @click.option("--state", type=click.Choice(get_args(AttemptState)), default=None, help=tr("Only what ended so."))
 @limit_option(10_000, tr("Lines at the most."))
 @test_option
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar=tr("FILE"),
-    help=tr("Write the whole range into this file instead, oldest first."),
-)
+@file_option("--output", tr("Write the whole range into this file instead, oldest first."), dir_okay=False)
 @click.option("--format", "form", type=click.Choice(FORMATS), default=None, help=tr("With --output; otherwise csv."))
 @json_option
 def command(
@@ -99,7 +96,7 @@ def command(
         raise click.UsageError(tr("a file holds a range: not with --code or --json"))
     start, end = EVER
     if from_ or to or not (number or code):
-        start, end = read_range(from_, to, now=now(), timezone=settings.reports.timezone)
+        start, end = read_range(from_, to, now=now_millis(), timezone=settings.reports.timezone)
     page = Page(start, end, number=normalised(number), state=state, limit=limit)
     if output is not None:
         _write(settings, nim, page, output, form or "csv", test=test)
@@ -180,7 +177,7 @@ def _write(settings: Settings, nim: str, page: Page, target: Path, form: str, *,
                 with as_owner(target.parent):
                     target.unlink(missing_ok=True)
                 raise
-    say(tr(Counted("written: {path} ({count} line)", "written: {path} ({count} lines)", lines, path=target)))
+    say(Counted("written: {path} ({count} line)", "written: {path} ({count} lines)", lines, path=target))
 
 
 async def _written(

@@ -5,18 +5,18 @@ from datetime import date, datetime, time, timedelta, tzinfo
 import click
 
 from common.language import tr
-from daemon.cli.options import ROW_NUMBER, described, json_option, nim_option, role_option, settings_option
-from daemon.cli.output import moment, print_json, print_table, record_json, say, warn
+from daemon.cli.options import ROW_NUMBER, explained, json_option, nim_option, role_option, settings_option
+from daemon.cli.output import complain, moment, print_json, print_table, record_json, say
+from daemon.core.clock import DAY
 from daemon.core.keys import LANES, MOST_RATE, KeyTerms, Lane
 from daemon.core.ledger.attempt import Mode
 from daemon.core.machine.state import same_machine
 from daemon.core.people import USUAL, Role
-from daemon.ledger_access import change, now, read_ledger
-from daemon.operations import CreateKey, RevokeKey
+from daemon.ledger_access import change, read_rows
 from daemon.settings import Settings
 from daemon.settings.check import quoted
+from daemon.time_sync import now_millis
 
-DAY_MS = 86_400_000
 FAR_MS = 4_102_444_800_000
 """The year 2100."""
 TIMES = ("created_at", "used_at", "expires_at", "revoked_at")
@@ -27,8 +27,8 @@ command = click.Group("keys")
 
 @command.command(
     "create",
-    **described(
-        tr("Make a key for a NIM and print it, alone, on stdout. It is shown only once."),
+    **explained(
+        "Make a key for a NIM and print it, alone, on stdout. It is shown only once.",
         'mcfd keys create --nim EL02000015-1 --label "caisse 1"',
         "KEY=$(mcfd keys create --nim EL02000015-1 --test)",
         'mcfd keys create --nim EL02000015-1 --role reader --expires 2027-03-31 --label "comptable"',
@@ -76,12 +76,14 @@ def create(
     signed: bool,
     rate: int | None,
 ) -> None:
+    from daemon.operations import CreateKey
+
     end = _end(expires, settings.reports.zone)
     machine = settings.find_machine(nim)
     if machine is not None:
         nim = machine.nim
     else:
-        warn(tr("note: {nim} is not in the configuration; the key is made all the same", nim=nim))
+        complain("note: {nim} is not in the configuration; the key is made all the same", nim=nim)
     mode: Mode = "test" if test else "live"
     click.echo(
         change(settings, CreateKey(nim, mode, label, KeyTerms(role, end, strict, via, signed, rate or 0)), make=True)
@@ -90,7 +92,7 @@ def create(
 
 @command.command(
     "list",
-    **described(tr("List the keys; never their value."), "mcfd keys list", "mcfd keys list --all --json"),
+    **explained("List the keys; never their value.", "mcfd keys list", "mcfd keys list --all --json"),
 )
 @settings_option
 @nim_option()
@@ -99,7 +101,7 @@ def create(
 def listed(settings: Settings, nim: str, revoked_too: bool, as_json: bool) -> None:
     from daemon.store.tables.keys import list_keys
 
-    found = read_ledger(settings, lambda store: store.ledger.read(list_keys))
+    found = read_rows(settings, list_keys)
     keys = [key for key in found if (not nim or same_machine(nim, key.nim)) and (revoked_too or not key.revoked_at)]
     if as_json:
         names = ("id", "nim", "mode", "role", "label", "strict", "rate", *TIMES)
@@ -123,13 +125,15 @@ def listed(settings: Settings, nim: str, revoked_too: bool, as_json: bool) -> No
 
 @command.command(
     "revoke",
-    **described(tr("Revoke the key ID: at once, also in a running daemon."), "mcfd keys list", "mcfd keys revoke 3"),
+    **explained("Revoke the key ID: at once, also in a running daemon.", "mcfd keys list", "mcfd keys revoke 3"),
 )
 @settings_option
 @click.argument("key_id", metavar="ID", type=ROW_NUMBER)
 def revoke(settings: Settings, key_id: int) -> None:
+    from daemon.operations import RevokeKey
+
     change(settings, RevokeKey(key_id))
-    say(tr("key {id} revoked", id=key_id))
+    say("key {id} revoked", id=key_id)
 
 
 def _end(text: str, zone: tzinfo) -> int:
@@ -138,13 +142,13 @@ def _end(text: str, zone: tzinfo) -> int:
         return 0
     try:
         if text.endswith("d"):
-            end = now() + int(text[:-1]) * DAY_MS
+            end = now_millis() + int(text[:-1]) * DAY
         else:
             day = datetime.combine(date.fromisoformat(text), time(), zone) + timedelta(days=1)
             end = int(day.timestamp() * 1000)
     except (ValueError, OverflowError):
         end = 0
-    if not now() < end < FAR_MS:
+    if not now_millis() < end < FAR_MS:
         raise click.BadParameter(
             tr("{value} is neither a day to come (2027-03-31) nor a number of days (30d)", value=quoted(text)),
             param_hint="--expires",

@@ -19,20 +19,21 @@ from daemon.cli.machine_output import (
     reading_pairs,
     take_over_word,
 )
-from daemon.cli.options import described, json_option, settings_option
-from daemon.cli.output import print_json, print_pairs, print_table, say, warn
+from daemon.cli.options import explained, json_option, settings_option
+from daemon.cli.output import complain, print_json, print_pairs, print_table, say
 from daemon.core.clock import Clocks, decide_time
 from daemon.core.ledger.book import BookState
 from daemon.core.ledger.take_over import TakeOver
 from daemon.core.machine.state import PortReading, Silence, same_machine
 from daemon.doctor.service import MachineHealth, ask
-from daemon.ledger_access import change, now, read_ledger
+from daemon.ledger_access import change, read_ledger, read_rows
 from daemon.settings import Machine, Settings
+from daemon.time_sync import now_millis
 
 if TYPE_CHECKING:
     from daemon.core.ledger.attempt import Record
     from daemon.operations import TakeBackMachine, TakeOverMachine
-    from daemon.store import Store
+    from daemon.store.store import Store
 
 MEMBERS = {
     "last-z": Member(
@@ -75,8 +76,8 @@ def command() -> None:
 
 @command.command(
     "list",
-    **described(
-        tr("The machines configured: how each is now, as the running daemon has it, and what the ledger knows of it."),
+    **explained(
+        "The machines configured: how each is now, as the running daemon has it, and what the ledger knows of it.",
         "mcfd machine list",
         "mcfd machine list --json",
     ),
@@ -92,7 +93,7 @@ def list_machines(settings: Settings, as_json: bool) -> None:
         print_json(found)
         return
     if not service.running:
-        warn(tr("the daemon does not answer at {address}; this is what the ledger knows", address=service.address))
+        complain("the daemon does not answer at {address}; this is what the ledger knows", address=service.address)
     heads = ("NIM", tr("PORT"), tr("STATE"), "Z", "TC", "FVC", "FRC", tr("LAST INVOICE"))
     print_table(heads, [_row(each) for each in found])
     for line in pair_lines(settings, lasting):
@@ -104,8 +105,8 @@ def list_machines(settings: Settings, as_json: bool) -> None:
 
 @command.command(
     "info",
-    **described(
-        tr("The machine as it is now: from the running daemon, which has its port; otherwise read."),
+    **explained(
+        "The machine as it is now: from the running daemon, which has its port; otherwise read.",
         "mcfd machine info",
         "mcfd machine info EL02000015-1",
     ),
@@ -130,7 +131,7 @@ def info(settings: Settings, nim: str | None, as_json: bool) -> None:
     if as_json:
         print_json(_info_json(machine, state, None, reading))
     elif isinstance(reading, Silence):
-        warn(
+        complain(
             tr(
                 "{port} is held by another program, most likely the daemon; this is what the ledger knows",
                 port=machine.port,
@@ -141,17 +142,15 @@ def info(settings: Settings, nim: str | None, as_json: bool) -> None:
         print_pairs(ledger_pairs(state))
     else:
         if not same_machine(machine.nim, reading.state.nim):
-            warn(
-                tr(
-                    "note: the configuration says {nim}, the machine on this port is {found}",
-                    nim=machine.nim,
-                    found=reading.state.nim,
-                )
+            complain(
+                "note: the configuration says {nim}, the machine on this port is {found}",
+                nim=machine.nim,
+                found=reading.state.nim,
             )
         print_pairs(reading_pairs(machine.nim, reading))
 
 
-@command.command("ports", **described(tr("The serial ports of this box; nothing is opened."), "mcfd machine ports"))
+@command.command("ports", **explained("The serial ports of this box; nothing is opened.", "mcfd machine ports"))
 @json_option
 def ports(as_json: bool) -> None:
     from bridge.ports import find_ports
@@ -162,17 +161,15 @@ def ports(as_json: bool) -> None:
         print_json([{name: str(getattr(port, name)) or None for name in names} for port in found])
         return
     if not found:
-        warn(tr("no serial port on this box"))
+        complain("no serial port on this box")
     rows = [(port.stable, port.path, port.usb, port.product, port.serial) for port in found]
     print_table((tr("STABLE NAME"), tr("DEVICE"), "USB", tr("PRODUCT"), tr("SERIAL")), rows)
 
 
 @command.command(
     "take-over",
-    **described(
-        tr(
-            "The spare certifies in the place of a machine that is out of order, until it is taken back; kept in the ledger with its reason."
-        ),
+    **explained(
+        "The spare certifies in the place of a machine that is out of order, until it is taken back; kept in the ledger with its reason.",
         'mcfd machine take-over EL02000015-1 --reason "panne : ne démarre plus"',
     ),
 )
@@ -184,25 +181,23 @@ def take_over(settings: Settings, nim: str, reason: str) -> None:
 
     pair = _pair(settings, nim)
     _decide(settings, TakeOverMachine(pair.first.book, pair.spare.book, _reason(reason), pair.at))
-    say(tr("{spare} certifies for {nim} from now on", spare=pair.spare.book.nim, nim=pair.first.book.nim))
+    say("{spare} certifies for {nim} from now on", spare=pair.spare.book.nim, nim=pair.first.book.nim)
     health = ask(settings.server).machine(pair.spare.book.nim)
     if health is not None and not health.connected:
-        warn(tr("{spare} is not connected: plug it in, nothing is certified before", spare=pair.spare.book.nim))
+        complain("{spare} is not connected: plug it in, nothing is certified before", spare=pair.spare.book.nim)
     for attempt in pair.doubts:
         say(
-            tr(
-                "invoice {number} ({total} XOF) has no known outcome: its number stays taken until {nim} answers again, or mcfd machine settle {nim}",
-                number=attempt.number,
-                total=attempt.total_ttc,
-                nim=pair.first.book.nim,
-            )
+            "invoice {number} ({total} XOF) has no known outcome: its number stays taken until {nim} answers again, or mcfd machine settle {nim}",
+            number=attempt.number,
+            total=attempt.total_ttc,
+            nim=pair.first.book.nim,
         )
 
 
 @command.command(
     "take-back",
-    **described(
-        tr("The machine certifies for itself again: its spare has done its service."),
+    **explained(
+        "The machine certifies for itself again: its spare has done its service.",
         'mcfd machine take-back EL02000015-1 --reason "réparée"',
     ),
 )
@@ -214,7 +209,7 @@ def take_back(settings: Settings, nim: str, reason: str) -> None:
 
     pair = _pair(settings, nim)
     _decide(settings, TakeBackMachine(pair.first.book, pair.spare.book, _reason(reason), pair.at))
-    say(tr("{nim} certifies for itself again", nim=pair.first.book.nim))
+    say("{nim} certifies for itself again", nim=pair.first.book.nim)
 
 
 class SparePair(NamedTuple):
@@ -230,7 +225,7 @@ def _pair(settings: Settings, nim: str) -> SparePair:
     first = find_machine(settings, nim)
     spare = settings.spare_of(first)
     if spare is None:
-        raise Failure(tr("{nim} has no spare in the configuration (spare_for)", nim=first.nim))
+        raise Failure("{nim} has no spare in the configuration (spare_for)", nim=first.nim)
     names = first.nim, spare.nim
 
     async def read(store: Store) -> SparePair:
@@ -239,8 +234,8 @@ def _pair(settings: Settings, nim: str) -> SparePair:
         states = await live_states(store)
         found = [next((state for state in states if same_machine(state.book.nim, name)), None) for name in names]
         if found[0] is None or found[1] is None:
-            raise Failure(tr("the ledger does not know both machines yet: start the daemon with the spare configured"))
-        clocks = Clocks(max(each.last_at for each in found if each), now(), synchronised=False, machine=None)
+            raise Failure("the ledger does not know both machines yet: start the daemon with the spare configured")
+        clocks = Clocks(max(each.last_at for each in found if each), now_millis(), synchronised=False, machine=None)
         doubts = await store.ledger.read(attempts.unfinished, found[0].book)
         return SparePair(found[0], found[1], doubts, decide_time(clocks).at)
 
@@ -290,7 +285,7 @@ def _take_overs(settings: Settings) -> Sequence[TakeOver]:
 
     if not settings.storage.path.exists():
         return ()
-    return read_ledger(settings, lambda store: store.decisions.read(all_lasting))
+    return read_rows(settings, all_lasting)
 
 
 def _named(nim: str, settings: Settings) -> str:

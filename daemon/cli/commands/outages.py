@@ -23,14 +23,15 @@ from daemon.core.ledger.entries import Recipient
 from daemon.core.ledger.outage import Outage
 from daemon.core.report.outages import outage_word, read_notice
 from daemon.core.report.ranges import EVER, read_range
-from daemon.ledger_access import change, now, read_ledger
+from daemon.ledger_access import change, read_ledger, read_rows
 from daemon.operations import NoteNotified
 from daemon.paper.reports import REASONS, RECIPIENTS, duration_text
 from daemon.paper.shop import Style
 from daemon.settings import Settings
+from daemon.time_sync import now_millis
 
 if TYPE_CHECKING:
-    from daemon.store import Store
+    from daemon.store.store import Store
 
 
 @click.command(
@@ -71,7 +72,7 @@ def command(
     from daemon.store.tables.book.outages import find_outage, newest_outages
 
     _check_use(number, is_ranged=bool(from_ or to), notified=notified, reference=reference, at=at)
-    start, end = read_range(from_, to, now=now(), timezone=settings.reports.timezone) if from_ or to else EVER
+    start, end = read_range(from_, to, now=now_millis(), timezone=settings.reports.timezone) if from_ or to else EVER
 
     async def listed(store: Store) -> list[Outage]:
         found = [
@@ -86,9 +87,9 @@ def command(
     else:
         book = read_ledger(settings, lambda store: _book(store, settings, nim))
         if notified is not None:
-            notice = read_notice({"who": notified, "reference": reference, "at": at}, now=now(), strict=False)
+            notice = read_notice({"who": notified, "reference": reference, "at": at}, now=now_millis(), strict=False)
             change(settings, NoteNotified(book, number, notice))
-        found = [read_ledger(settings, lambda store: store.ledger.read(find_outage, book, number))]
+        found = [read_rows(settings, find_outage, book, number)]
     if as_json:
         print_json([outage_word(outage) for outage in found])
         return
@@ -129,7 +130,7 @@ def _row(outage: Outage, zone: tzinfo) -> tuple[object, ...]:
         outage.nim,
         moment(outage.since, zone),
         moment(outage.until, zone) or tr("lasts still"),
-        duration_text(outage.duration(now()), Style(ambient())),
+        duration_text(outage.duration(now_millis()), Style(ambient())),
         tr(REASONS[outage.reason]),
         f"{outage.sales} · {outage.sales_total} XOF" if outage.sales else "–",
         ", ".join(notices) or tr("no one"),

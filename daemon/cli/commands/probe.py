@@ -13,7 +13,7 @@ import click
 from common.language import tr
 from daemon.cli.failures import FOUND_WRONG, Unavailable, writing
 from daemon.cli.options import config_option, examples, json_option
-from daemon.cli.output import print_json, say, warn
+from daemon.cli.output import complain, print_json, say
 from daemon.owner import as_owner
 from daemon.probe.connect import SPEEDS, NoMachine
 from daemon.probe.replies import ProbeFinding
@@ -49,7 +49,7 @@ def command(*, config: Path | None, port: str, speed: int, folder: Path, writes:
     try:
         result = asyncio.run(probe_port(port, speed, on_finding=(lambda _: None) if as_json else _show))
     except NoMachine as error:
-        raise Unavailable(tr(error.text)) from error
+        raise Unavailable(error.text) from error
     path = _bundle(result, port, folder)
     if as_json:
         findings = [finding.in_english for finding in result.findings]
@@ -79,23 +79,21 @@ def _bundle(result: ProbeResult, port: str, folder: Path) -> Path:
 def _sum_up(result: ProbeResult, path: Path) -> None:
     counts = Counter(finding.verdict for finding in result.findings)
     if result.broken_off:
-        warn(tr("broken off: {why}", why=result.broken_off))
+        complain("broken off: {why}", why=result.broken_off)
     click.echo()
     say(
-        tr(
-            "{nim}: {confirmed} confirmed, {contradicted} contradicted, {open} not tried",
-            nim=result.nim,
-            confirmed=counts["confirmed"],
-            contradicted=counts["contradicted"],
-            open=counts["not tried"],
-        )
+        "{nim}: {confirmed} confirmed, {contradicted} contradicted, {open} not tried",
+        nim=result.nim,
+        confirmed=counts["confirmed"],
+        contradicted=counts["contradicted"],
+        open=counts["not tried"],
     )
-    say(tr("the file to send: {path}", path=path))
+    say("the file to send: {path}", path=path)
 
 
 def _settings(config: Path | None, result: ProbeResult, *, writes: bool) -> None:
     click.echo()
-    say(tr("In the section [[machine]] of {nim}:", nim=result.nim))
+    say("In the section [[machine]] of {nim}:", nim=result.nim)
     for line in lines_of(result.settings):
         say(f"  {line}")
     file = _config_file(config)
@@ -107,9 +105,9 @@ def _settings(config: Path | None, result: ProbeResult, *, writes: bool) -> None
         with writing(file):
             old_file = write(file, result.nim, result.settings)
     except SectionNotFound:
-        warn(tr("{path} has no section of {nim}: sudo mcfd setup, then probe again", path=file, nim=result.nim))
+        complain("{path} has no section of {nim}: sudo mcfd setup, then probe again", path=file, nim=result.nim)
     else:
-        say(tr("written; the old one is {path}; now: sudo systemctl restart mcfd", path=old_file))
+        say("written; the old one is {path}; now: sudo systemctl restart mcfd", path=old_file)
 
 
 def _config_file(config: Path | None) -> Path | None:

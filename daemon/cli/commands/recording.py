@@ -15,7 +15,7 @@ from common.language import tr
 from common.language.system import reason
 from daemon.cli.failures import Failure, Unavailable, find_machine, writing
 from daemon.cli.options import examples, settings_option
-from daemon.cli.output import say, warn
+from daemon.cli.output import complain, say
 from daemon.owner import as_owner
 from daemon.recording.transcript import as_file, read_incident, read_ring, since, transcript, without_people
 from daemon.recording.writer import listed
@@ -75,7 +75,7 @@ def command(
     save: Path | None,
 ) -> None:
     if raw and os.geteuid() != 0:
-        raise Failure(tr("names, IFU and addresses are shown to root only (sudo)"))
+        raise Failure("names, IFU and addresses are shown to root only (sudo)")
     folder = settings.recordings_of(find_machine(settings, nim or "").nim)
     try:
         with as_owner(folder):
@@ -85,22 +85,22 @@ def command(
                 return
             found = read_incident(folder, incident) if incident else read_ring(folder)
     except FileNotFoundError:
-        raise Failure(tr("there is no incident {name}; --incidents lists them", name=incident)) from None
+        raise Failure("there is no incident {name}; --incidents lists them", name=incident) from None
     except OSError as error:
-        raise Unavailable(tr("{path} cannot be read: {why}", path=folder, why=reason(error))) from error
+        raise Unavailable("{path} cannot be read: {why}", path=folder, why=reason(error)) from error
     if not found.events:
-        raise Unavailable(tr("nothing has been recorded in {folder}", folder=folder))
+        raise Unavailable("nothing has been recorded in {folder}", folder=folder)
     whole = found if raw else without_people(found)
     _give(whole if begin is None else since(whole, begin), save)
 
 
 def _give(found: Recording, save: Path | None) -> None:
     for problem in found.problems:
-        warn(tr("line {line} of the recording: {what}", line=problem.line, what=problem.what))
+        complain("line {line} of the recording: {what}", line=problem.line, what=problem.what)
     if save is None:
         for line in transcript(found.events):
             say(line)
         return
     with writing(save), as_owner(save.parent):
         write_whole(save, as_file(found).encode(), _PRIVATE)
-    say(tr("written: {path}", path=save))
+    say("written: {path}", path=save)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -11,21 +12,22 @@ import msgspec
 from common.language import ambient, tr
 from daemon.cli.book import BookReader, read_book
 from daemon.cli.failures import Failure
-from daemon.cli.options import described, json_option, nim_argument_option, range_options, settings_option, test_option
+from daemon.cli.options import explained, json_option, nim_argument_option, range_options, settings_option, test_option
 from daemon.core.clock import millis_text
-from daemon.core.report.fiscal_reports import AReport, XReport, ZReport
+from daemon.core.report.fiscal_reports import XReport, ZReport
 from daemon.core.report.ranges import read_range
-from daemon.ledger_access import now, read_ledger
+from daemon.ledger_access import read_ledger
+from daemon.paper.reports import report_document
+from daemon.range_reports.table import RANGE_REPORTS, RangeReport
 from daemon.settings import Settings
-from daemon.usecases.reports.report import a_report, closure, x_between, x_report
+from daemon.time_sync import now_millis
+from daemon.usecases.reports.report import closure, x_between, x_report
 
 if TYPE_CHECKING:
     from daemon.core.ledger.book import Book
+    from daemon.paper.layout import Document
     from daemon.paper.pdf import PaperSize
-    from daemon.store import Store
-
-Report = XReport | ZReport | AReport
-
+    from daemon.store.store import Store
 
 command = click.Group("report")
 
@@ -44,8 +46,8 @@ def options(*, ranged: bool) -> Callable[[Callable[..., Any]], Callable[..., Any
 
 @command.command(
     "x",
-    **described(
-        tr("The open period; with --from or --to a periodic X."), "mcfd report x", "mcfd report x --from 2026-11-01"
+    **explained(
+        "The open period; with --from or --to a periodic X.", "mcfd report x", "mcfd report x --from 2026-11-01"
     ),
 )
 @options(ranged=True)
@@ -54,62 +56,63 @@ def x(
 ) -> None:
     ranged = from_ is not None or to is not None
 
-    async def read(reader: BookReader) -> Report:
+    async def read(reader: BookReader) -> XReport | ZReport:
         return await (x_between(reader, *_range(settings, from_, to)) if ranged else x_report(reader))
 
-    show(settings, nim, read, test=test, width=width, as_json=as_json, periodic=ranged)
+    document = partial(report_document, periodic=ranged)
+    show(settings, nim, read, document, test=test, width=width, as_json=as_json)
 
 
 @command.command(
     "z",
-    **described(tr("A stored Z by its number; otherwise the last one."), "mcfd report z", "mcfd report z 12"),
+    **explained("A stored Z by its number; otherwise the last one.", "mcfd report z", "mcfd report z 12"),
 )
 @options(ranged=False)
 @click.argument("number", type=int, required=False)
 def z(settings: Settings, nim: str, number: int | None, *, test: bool, width: str, as_json: bool) -> None:
 
-    async def read(reader: BookReader) -> Report:
+    async def read(reader: BookReader) -> XReport | ZReport:
         wanted = number or reader.state().z_number
         if not wanted:
-            raise Failure(tr("there is no Z yet"))
+            raise Failure("there is no Z yet")
         return msgspec.json.decode((await closure(reader, str(wanted))).body, type=ZReport)
 
-    show(settings, nim, read, test=test, width=width, as_json=as_json)
+    show(settings, nim, read, report_document, test=test, width=width, as_json=as_json)
 
 
-@command.command(
-    "a",
-    **described(
-        tr("Totals and closures of a range; otherwise the last 31 days."),
-        "mcfd report a --from 2026-11-01 --to 2026-11-30",
-    ),
-)
-@options(ranged=True)
-def a(
-    settings: Settings, nim: str, *, test: bool, width: str, as_json: bool, from_: str | None, to: str | None
-) -> None:
+def _add(each: RangeReport) -> None:
+    @command.command(each.name, **explained(each.help, f"mcfd report {each.name} --from 2026-11-01 --to 2026-11-30"))
+    @options(ranged=True)
+    def of_range(
+        settings: Settings, nim: str, *, test: bool, width: str, as_json: bool, from_: str | None, to: str | None
+    ) -> None:
 
-    async def read(reader: BookReader) -> Report:
-        return await a_report(reader, *_range(settings, from_, to))
+        async def read(reader: BookReader) -> msgspec.Struct:
+            report: msgspec.Struct = await each.read(reader, *_range(settings, from_, to))
+            return report
 
-    show(settings, nim, read, test=test, width=width, as_json=as_json)
+        show(settings, nim, read, each.document, test=test, width=width, as_json=as_json)
+
+
+for each in RANGE_REPORTS:
+    _add(each)
 
 
 def _range(settings: Settings, from_: str | None, to: str | None) -> tuple[int, int]:
-    return read_range(from_, to, now=now(), timezone=settings.reports.timezone)
+    return read_range(from_, to, now=now_millis(), timezone=settings.reports.timezone)
 
 
 def show(
     settings: Settings,
     nim: str,
-    read: Callable[[BookReader], Awaitable[Report]],
+    read: Callable[[BookReader], Awaitable[msgspec.Struct]],
+    paper: Callable[..., Document],
     *,
     test: bool,
     width: str,
     as_json: bool,
-    periodic: bool = False,
 ) -> None:
-    async def both(store: Store) -> tuple[Report, Book, str]:
+    async def both(store: Store) -> tuple[msgspec.Struct, Book, str]:
         reader = await read_book(store, settings, nim, test=test)
         return await read(reader), reader.book, reader.state().ifu
 
@@ -119,19 +122,18 @@ def show(
         return
     from daemon.company import shop_of
     from daemon.paper.layout import as_text
-    from daemon.paper.reports import report_document
     from daemon.paper.shop import Style
 
     language = ambient()
     shop = shop_of(settings, book, ifu, (), language)
-    document = report_document(report, shop, Style(language), printed_at=millis_text(now()), periodic=periodic)
+    document = paper(report, shop, Style(language), printed_at=millis_text(now_millis()))
     click.echo(as_text(document, int(width)), nl=False)
 
 
 @click.command(
     "poster",
-    **described(
-        tr("The sign that the law wants at each till, as a PDF: EXIGEZ LA FACTURE ELECTRONIQUE CERTIFIEE."),
+    **explained(
+        "The sign that the law wants at each till, as a PDF: EXIGEZ LA FACTURE ELECTRONIQUE CERTIFIEE.",
         "mcfd poster > poster.pdf",
         "mcfd poster --size A5 > poster.pdf",
     ),

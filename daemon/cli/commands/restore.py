@@ -15,12 +15,13 @@ from common.language.system import reason
 from common.web.formats import visible
 from daemon.cli.commands.backup import prompt_passphrase, read_passphrase
 from daemon.cli.failures import NO_ROOM, Failure, Unavailable, not_restored, require_terminal
-from daemon.cli.options import config_option, examples, file_option, json_option, last_z_option
-from daemon.cli.output import Progress, counts, figures, print_json, say, warn
+from daemon.cli.options import config_option, examples, file_option, folder_option, json_option, last_z_option
+from daemon.cli.output import Progress, complain, counts, figures, print_json, say
 from daemon.core.clock import millis_text
-from daemon.ledger_access import check_stopped, now, shell_user
+from daemon.ledger_access import check_stopped, shell_user
 from daemon.owner import as_owner, for_owner, new_file, private_folder
 from daemon.settings import Settings, SettingsError, find, load, parse
+from daemon.time_sync import now_millis
 
 if TYPE_CHECKING:
     from daemon.store.maintenance.backup import Restored
@@ -41,13 +42,11 @@ CONFIG = Path("/etc/mcfd/mcfd.toml")
 @click.option("--all", "whole", is_flag=True, help=tr("FILE is a whole box (mcfd backup --all): put all of it back."))
 @file_option("--identity", tr("With --all: the file with the private key (age) that opens it."))
 @file_option("--passphrase-file", tr("With --all: the file with its passphrase; otherwise it is prompted for."))
-@click.option(
+@folder_option(
     "--place",
     "places",
     multiple=True,
-    type=click.Path(path_type=Path),
-    metavar=tr("FOLDER"),
-    help=tr("With --all: a folder that may be written beside those of this box's configuration, ledger and authority."),
+    text=tr("With --all: a folder that may be written beside those of this box's configuration, ledger and authority."),
 )
 @click.option(
     "--signed-by",
@@ -74,7 +73,7 @@ def command(
     as_json: bool,
 ) -> None:
     if not file.is_file():
-        raise Failure(tr("{path} cannot be read: {why}", path=file, why=tr("there is no such file")))
+        raise Failure("{path} cannot be read: {why}", path=file, why=tr("there is no such file"))
     if whole:
         done = restore_box(
             RestoreOptions(file, config, identity, passphrase_file, places, signed_by, foreign, last_z=last_z, yes=yes)
@@ -84,7 +83,7 @@ def command(
             print_json({**_as_json(done.settings, done.ledger), **paths, "signature": done.signed_by})
         else:
             _print_restored(done.settings.storage.path, done.ledger, done.written)
-            say(tr("next: mcfd doctor, then sudo systemctl restart mcfd"))
+            say("next: mcfd doctor, then sudo systemctl restart mcfd")
         return
     if identity or passphrase_file or places or signed_by or foreign:
         raise click.UsageError(tr("means something only with {other}", other="--all"))
@@ -97,21 +96,23 @@ def _restore_ledger(settings: Settings, file: Path, *, yes: bool, last_z: LastZ,
 
     path = settings.storage.path
     if path.exists() and path.samefile(file):
-        raise Failure(tr("{path} is the ledger itself", path=file))
+        raise Failure("{path} is the ledger itself", path=file)
     check_stopped(path)
     if path.exists() and not yes:
         require_terminal("--yes")
         click.confirm(tr("Replace {path} by {file}?", path=path, file=file), abort=True)
     try:
         with for_owner(file, path.parent) as source, as_owner(path.parent), Progress() as progress:
-            restored = restore(source, path, at=now(), by=shell_user(), origin=file, last_z=last_z, progress=progress)
+            restored = restore(
+                source, path, at=now_millis(), by=shell_user(), origin=file, last_z=last_z, progress=progress
+            )
     except OSError as error:
         raise not_restored(file, error) from None
     if as_json:
         print_json(_as_json(settings, restored))
         return
     _print_restored(path, restored, ())
-    say(tr("at the next start it is compared with the machine; should that have certified since: mcfd machine settle"))
+    say("at the next start it is compared with the machine; should that have certified since: mcfd machine settle")
 
 
 def _as_json(settings: Settings, restored: Restored) -> dict[str, object]:
@@ -173,7 +174,7 @@ def restore_box(wanted: RestoreOptions) -> BoxRestored:
         # From here on it is known to be whole.
         signed_by = _checked_signature(reader, {(present or Settings()).storage.path, planned.ledger}, wanted)
         _confirm(wanted, reader, planned, place, signed_by)
-        at, by = now(), shell_user()
+        at, by = now_millis(), shell_user()
         with as_owner(home), Progress() as progress:
             restored = restore(
                 copy, planned.ledger, at=at, by=by, origin=wanted.file, last_z=wanted.last_z, progress=progress
@@ -195,7 +196,7 @@ def _place(config: Path | None) -> Path:
 
 
 def _present(place: Path) -> Settings | None:
-    """What is in force on this box; None where that cannot be said."""
+    """What is in force on this box; None where that is not known."""
     try:
         return load(place)
     except SettingsError:
@@ -239,7 +240,7 @@ def _recovery_key(file: Path | None) -> str:
         return check_identity(text)
     except ValueError:
         where = file or tr("what was typed")
-        raise Failure(tr("{path} holds no identity of age (AGE-SECRET-KEY-1…)", path=where)) from None
+        raise Failure("{path} holds no identity of age (AGE-SECRET-KEY-1…)", path=where) from None
 
 
 def _planned(reader: ArchiveReader, settings: Settings, places: Places) -> RestorePlan:
@@ -249,12 +250,10 @@ def _planned(reader: ArchiveReader, settings: Settings, places: Places) -> Resto
         return plan(reader.files, settings, places)
     except OutOfPlace as error:
         raise Failure(
-            tr(
-                "the backup wants {key} at {path}, in no folder of this box; nothing was written. If it is to be there: --place {folder}",
-                key=error.key,
-                path=visible(str(error.path)),
-                folder=visible(str(error.path.parent)),
-            )
+            "the backup wants {key} at {path}, in no folder of this box; nothing was written. If it is to be there: --place {folder}",
+            key=error.key,
+            path=visible(str(error.path)),
+            folder=visible(str(error.path.parent)),
         ) from None
 
 
@@ -265,31 +264,25 @@ def _checked_signature(reader: ArchiveReader, ledgers: Collection[Path], wanted:
 
     key = signer(reader.signature, reader.entries) if reader.signature else None
     if key is None and reader.signature is not None:
-        raise Failure(tr("the signature of the backup is not of what is in it"))
+        raise Failure("the signature of the backup is not of what is in it")
     if key is None:
         if not wanted.foreign:
             raise Failure(
-                tr(
-                    "the backup is not signed, as those of mcfd 0.1.0 are not; if you know where it comes from: --foreign"
-                )
+                "the backup is not signed, as those of mcfd 0.1.0 are not; if you know where it comes from: --foreign"
             )
         return tr("not signed")
     name = fingerprint(key)
     if wanted.signed_by and not is_named(key, wanted.signed_by):
-        raise Failure(
-            tr("the backup is signed by {fingerprint}, not by {given}", fingerprint=name, given=wanted.signed_by)
-        )
+        raise Failure("the backup is signed by {fingerprint}, not by {given}", fingerprint=name, given=wanted.signed_by)
     own = _own_keys(ledgers)
     if key in own:
         return tr("signed by this box ({fingerprint})", fingerprint=name)
     is_new = not own and not any(ledger.exists() for ledger in ledgers)
     if not (wanted.signed_by or wanted.foreign or is_new):
         raise Failure(
-            tr(
-                "the backup is not this box's: it is signed by {fingerprint}. If that is on your paper: --signed-by {fingerprint}; "
-                "any box's: --foreign",
-                fingerprint=name,
-            )
+            "the backup is not this box's: it is signed by {fingerprint}. If that is on your paper: --signed-by {fingerprint}; "
+            "any box's: --foreign",
+            fingerprint=name,
         )
     return tr("signed by {fingerprint}: compare it with the paper of the recovery key", fingerprint=name)
 
@@ -325,12 +318,10 @@ def _confirm(wanted: RestoreOptions, reader: ArchiveReader, planned: RestorePlan
         suffix = tr(" (what is there is kept beside it)") if is_there else ""
         click.echo(f"  {visible(str(path))}{suffix}", err=True)
     for key, path in planned.outside:
-        warn(
-            tr(
-                "not written, since it is in no folder of this box (--place) or has a name of the ledger's: {key} = {path}",
-                key=key,
-                path=path,
-            )
+        complain(
+            "not written, since it is in no folder of this box (--place) or has a name of the ledger's: {key} = {path}",
+            key=key,
+            path=path,
         )
     if wanted.yes:
         return
@@ -350,10 +341,10 @@ def _not_written(path: Path, error: OSError) -> Failure:
 
 
 def _print_restored(path: Path, restored: Restored, files: Iterable[Path]) -> None:
-    say(tr("{path} put back ({records}, {closures})", path=path, **counts(restored.findings)))
+    say("{path} put back ({records}, {closures})", path=path, **counts(restored.findings))
     for file in files:
-        say(tr("put back: {path}", path=file))
+        say("put back: {path}", path=file)
     if restored.aside:
-        say(tr("the ledger it replaces is kept: {path}", path=restored.aside))
+        say("the ledger it replaces is kept: {path}", path=restored.aside)
     for nim in restored.asks:
-        say(tr("nothing here knows the last Z of {nim}; before its next Z: mcfd machine last-z {nim} NUMBER", nim=nim))
+        say("nothing here knows the last Z of {nim}; before its next Z: mcfd machine last-z {nim} NUMBER", nim=nim)

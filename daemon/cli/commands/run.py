@@ -64,9 +64,7 @@ def _not_in_anothers_stead(folder: Path) -> None:
     except KeyError:
         name = f"#{owner}"
     raise Failure(
-        tr(
-            "{folder} belongs to {user}: sudo systemctl start mcfd, or sudo -u {user} mcfd run",
-            folder=folder,
-            user=name,
-        )
+        "{folder} belongs to {user}: sudo systemctl start mcfd, or sudo -u {user} mcfd run",
+        folder=folder,
+        user=name,
     )

@@ -1,7 +1,7 @@
 """`mcfd machine settle`: shows what was found, asks for a decision and its reason, writes both to the ledger. `mcfd machine last-z`: the last Z
 on paper, after a restore onto a disk where nothing remembers what was given since (decision 30).
 
-The running daemon holds the line; what the machine said is then taken from the ledger, where the daemon keeps it. Without a
+The running daemon holds the line; the machine's state is then taken from the ledger, where the daemon writes it. Without a
 daemon the machine is read afresh.
 """
 
@@ -36,13 +36,14 @@ from daemon.core.ledger.decision import (
 from daemon.core.ledger.paper import PaperInvoice, read_paper
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.machine.state import PortReading, same_machine
-from daemon.ledger_access import change, now, read_ledger
+from daemon.ledger_access import change, read_ledger
 from daemon.operations import SayLastZ, Settle
 from daemon.settings import Machine, Settings
+from daemon.time_sync import now_millis
 
 if TYPE_CHECKING:
     from daemon.core.ledger.book import BookState
-    from daemon.store import Store
+    from daemon.store.store import Store
 
 OBSTACLES: dict[Obstacle, Text] = {
     "does not fit": Text("{decision} does not fit here; possible: {choices}"),
@@ -98,7 +99,7 @@ def command(settings: Settings, nim: str | None, as_json: bool, as_printed: bool
         if as_json:
             print_json({"settled": False, "attention": None})
         else:
-            say(tr("nothing to settle: no machine is in attention"))
+            say("nothing to settle: no machine is in attention")
         return 0
     if not as_json:
         _show(case, settings)
@@ -124,7 +125,7 @@ def command(settings: Settings, nim: str | None, as_json: bool, as_printed: bool
             }
         )
     else:
-        say(tr("settled and written to the ledger; a running daemon goes on within seconds"))
+        say("settled and written to the ledger; a running daemon goes on within seconds")
     return 0
 
 
@@ -132,9 +133,9 @@ def _find(settings: Settings, nim: str | None) -> tuple[Case | None, Evidence | 
     """The book that is named, or the one in attention; with the machine's state as fresh as possible, and that alone."""
     cases = read_ledger(settings, lambda store: _cases(store, nim))
     if nim and settings.find_machine(nim) is None and not cases:
-        raise Failure(tr("which one? {nims}", nims=", ".join(machine.nim for machine in settings.machine)))
+        raise Failure("which one? {nims}", nims=", ".join(machine.nim for machine in settings.machine))
     if len(cases) > 1:
-        raise Failure(tr("which one? {nims}", nims=", ".join(case.state.book.nim for case in cases)))
+        raise Failure("which one? {nims}", nims=", ".join(case.state.book.nim for case in cases))
     if not cases:
         return None, None
     case = cases[0]
@@ -154,7 +155,7 @@ async def _cases(store: Store, nim: str | None) -> list[Case]:
 
 async def _read_machine(machine: Machine) -> Evidence | None:
     reading = await read_machine(machine)
-    return Evidence(now(), reading.state) if isinstance(reading, PortReading) else None
+    return Evidence(now_millis(), reading.state) if isinstance(reading, PortReading) else None
 
 
 # -- questions and answers --------------------------------------------------------------------------------------------------
@@ -167,33 +168,29 @@ def _show(case: Case, settings: Settings) -> None:
         reasons.append(tr("its spare has taken over from it"))
     if case.is_awaited:
         reasons.append(tr("it was not compared yet with the copy that was put back"))
-    say(tr("{nim}: {found}", nim=case.state.book.nim, found="; ".join(reasons)))
-    say(tr("case: {shown}", shown=case.fingerprint))
+    say("{nim}: {found}", nim=case.state.book.nim, found="; ".join(reasons))
+    say("case: {shown}", shown=case.fingerprint)
     if attempt := case.attempt:
         began = moment(attempt.begun_at, zone)
         say(
-            tr(
-                "invoice without a known outcome: {number} ({type}, {total} XOF), begun {at}",
-                number=attempt.number,
-                type=attempt.type,
-                total=attempt.total_ttc,
-                at=began,
-            )
+            "invoice without a known outcome: {number} ({type}, {total} XOF), begun {at}",
+            number=attempt.number,
+            type=attempt.type,
+            total=attempt.total_ttc,
+            at=began,
         )
     if counters := case.state.counters:
         say(
-            tr(
-                "the ledger knows: {counters}, last invoice {number}",
-                counters=counted(counters),
-                number=case.state.last_number or "–",
-            )
+            "the ledger knows: {counters}, last invoice {number}",
+            counters=counted(counters),
+            number=case.state.last_number or "–",
         )
     if case.evidence is None:
-        say(tr("it is not known what the machine says: plug it in, or stop the daemon so that it can be read here"))
+        say("it is not known what the machine says: plug it in, or stop the daemon so that it can be read here")
         return
     state = case.evidence.state
     read = moment(case.evidence.at, zone)
-    say(tr("the machine said ({at}): {nim}, {counters}", at=read, nim=state.nim, counters=counted(state.counters)))
+    say("the machine said ({at}): {nim}, {counters}", at=read, nim=state.nim, counters=counted(state.counters))
     if last := state.last:
         line = tr(
             "  its last invoice: {number} ({type}, {total} XOF), code {code}, {time}",
@@ -227,7 +224,7 @@ def _prompt_reason() -> str:
 
 def _refused(case: Case, obstacle: Obstacle, decision: str) -> Failure:
     number = case.attempt.number if case.attempt else ""
-    return Failure(tr(OBSTACLES[obstacle].message, decision=decision, choices=" | ".join(case.choices), number=number))
+    return Failure(OBSTACLES[obstacle].message, decision=decision, choices=" | ".join(case.choices), number=number)
 
 
 def _read(code: str, time: str, counters: str, *, as_printed: bool) -> PaperInvoice | None:
@@ -238,7 +235,7 @@ def _read(code: str, time: str, counters: str, *, as_printed: bool) -> PaperInvo
 
 
 def _prompt_paper() -> PaperInvoice | None:
-    say(tr("what the machine's paper says of this invoice (nothing, if there is none):"))
+    say("what the machine's paper says of this invoice (nothing, if there is none):")
     while True:
         code = str(click.prompt(tr("Code"), default="", show_default=False))
         time = str(click.prompt(tr("Time"), default="", show_default=False)) if code.strip() else ""
@@ -247,14 +244,14 @@ def _prompt_paper() -> PaperInvoice | None:
         if not errors:
             return paper
         for error in errors:
-            say(tr(error.message))
+            say(error.message)
 
 
 def _confirmed(case: Case, decision: Decision, paper: PaperInvoice) -> PaperInvoice:
     obstacle = case.obstacle(decision, paper)
     if obstacle not in CONFIRMABLE:
         return paper
-    say(tr(OBSTACLES[obstacle].message))
+    say(OBSTACLES[obstacle].message)
     is_so = click.confirm(tr("Is it printed so on the machine's paper?"))
     return msgspec.structs.replace(paper, as_printed=is_so)
 
@@ -262,7 +259,7 @@ def _confirmed(case: Case, decision: Decision, paper: PaperInvoice) -> PaperInvo
 def _at(case: Case) -> int:
     """The time of the decision; a clock that is not credible moves no book (decision 21)."""
     return decide_time(
-        Clocks(case.state.last_at, now(), synchronised=False, machine=None, accepted=case.state.accepted_to)
+        Clocks(case.state.last_at, now_millis(), synchronised=False, machine=None, accepted=case.state.accepted_to)
     ).at
 
 
@@ -277,9 +274,7 @@ def _at(case: Case) -> int:
 def last_z(settings: Settings, nim: str, number: int, *, yes: bool) -> None:
     state = read_ledger(settings, lambda store: _state(store, settings, nim))
     if not state.needs_last_z:
-        raise Failure(
-            tr("nothing to enter: the last Z of {nim} is {number}", nim=state.book.nim, number=state.z_number)
-        )
+        raise Failure("nothing to enter: the last Z of {nim} is {number}", nim=state.book.nim, number=state.z_number)
     following = max(number, state.z_number) + 1
     if not yes and sys.stdin.isatty():
         question = tr(
@@ -289,7 +284,7 @@ def last_z(settings: Settings, nim: str, number: int, *, yes: bool) -> None:
         )
         click.confirm(question, abort=True)
     change(settings, SayLastZ(state.book, number))
-    say(tr("the next Z of {nim} is {number}", nim=state.book.nim, number=following))
+    say("the next Z of {nim} is {number}", nim=state.book.nim, number=following)
 
 
 async def _state(store: Store, settings: Settings, nim: str) -> BookState:

@@ -19,7 +19,7 @@ from click.core import ParameterSource
 from common.language import tr
 from daemon.cli.failures import FOUND_WRONG, Failure
 from daemon.cli.options import check_name, check_nim, examples, json_option
-from daemon.cli.output import print_json, warn
+from daemon.cli.output import complain, print_json
 from daemon.cli.setup_output import nothing_set_up, result_json, show_changes, show_machines, show_ports, show_result
 from daemon.core.machine.state import same_machine
 from daemon.core.people import fault_of_name
@@ -65,11 +65,11 @@ def check_place(wanted: SetupOptions) -> Path:
         exists = place.exists()
         place.parent.mkdir(parents=True, exist_ok=True)
     except OSError:
-        raise Failure(tr("{folder} cannot be written to: run it with sudo", folder=place.parent)) from None
+        raise Failure("{folder} cannot be written to: run it with sudo", folder=place.parent) from None
     if exists and not wanted.force:
-        raise Failure(tr("{path} exists already; --force replaces it and keeps the old one beside it", path=place))
+        raise Failure("{path} exists already; --force replaces it and keeps the old one beside it", path=place)
     if not os.access(place.parent, os.W_OK):
-        raise Failure(tr("{folder} cannot be written to: run it with sudo", folder=place.parent))
+        raise Failure("{folder} cannot be written to: run it with sudo", folder=place.parent)
     return place
 
 
@@ -217,7 +217,7 @@ def _choose(wanted: SetupOptions, found: Sequence[PortResult]) -> list[PortResul
     for nim in named:
         match = [each for each in found if same_machine(nim, each.nim)]
         if not match:
-            warn(tr("{nim} has answered on no port", nim=nim))
+            complain("{nim} has answered on no port", nim=nim)
             return []
         chosen += match
     return chosen
@@ -232,7 +232,7 @@ def _prompt_nims(found: Sequence[PortResult]) -> tuple[str, ...]:
         strange = [nim for nim in named if not any(same_machine(nim, each.nim) for each in found)]
         if named and not strange:
             return named
-        warn(tr("{nim} has answered on no port", nim=", ".join(strange) or "–"))
+        complain("{nim} has answered on no port", nim=", ".join(strange) or "–")
 
 
 def _plan(wanted: SetupOptions, chosen: Sequence[PortResult], before: dict[str, Any]) -> SetupPlan:
@@ -286,11 +286,11 @@ def _confirm_loss(wanted: SetupOptions, before: dict[str, Any], plan: SetupPlan)
     if was in (None, "local", now_is):
         return
     if now_is == "local":
-        warn(tr("this takes every till off the network: only programs on this box reach mcfd from then on"))
+        complain("this takes every till off the network: only programs on this box reach mcfd from then on")
     elif was == "https":
-        warn(tr("this takes encryption away: what tills send goes over the network in clear from then on"))
+        complain("this takes encryption away: what tills send goes over the network in clear from then on")
     else:
-        warn(tr("every till has to trust the box's certificate from then on, and to call https"))
+        complain("every till has to trust the box's certificate from then on, and to call https")
     if wanted.is_interactive:
         click.confirm(tr("Is that what you want?"), default=False, abort=True)
 
@@ -306,13 +306,13 @@ def _person_name(wanted: SetupOptions) -> str:
         name = _prompt(wanted, tr("Name of the first person of the shop's page"), FIRST_PERSON)
         if not (fault := fault_of_name(name)):
             return name
-        warn(tr(fault))
+        complain(fault)
 
 
 def _nothing(wanted: SetupOptions, results: Sequence[PortResult]) -> int:
     if wanted.as_json:
         print_json(nothing_set_up(results))
-    warn(
+    complain(
         tr("no machine has answered. Is it switched on, its cable in, the daemon stopped (systemctl stop mcfd)?")
         if results
         else tr("no serial port on this box: plug in the machine's USB cable, then try again")

@@ -9,8 +9,8 @@ import click
 
 from common.language import tr
 from daemon.cli.failures import Failure, writing
-from daemon.cli.options import described, json_option, settings_option
-from daemon.cli.output import print_json, print_pairs, record_json, say, warn
+from daemon.cli.options import explained, json_option, settings_option
+from daemon.cli.output import complain, print_json, print_pairs, record_json, say
 from daemon.core.errors import StorageError
 from daemon.owner import as_owner
 from daemon.settings import Settings
@@ -24,8 +24,8 @@ command = click.Group("tls")
 
 @command.command(
     "init",
-    **described(
-        tr("Make the authority and the first certificate, which is renewed by itself from then on."),
+    **explained(
+        "Make the authority and the first certificate, which is renewed by itself from then on.",
         "sudo mcfd tls init",
     ),
 )
@@ -44,25 +44,23 @@ def init(settings: Settings, force: bool, as_json: bool) -> None:
     except AuthorityError as error:
         raise Failure(error) from None
     except StorageError as error:  # the authority is made all the same
-        warn(tr("not in the audit log: {why}", why=error))
+        complain("not in the audit log: {why}", why=error)
     if as_json:
         print_json(_as_json(settings, certificate))
         return
     print_pairs(_pairs(settings, certificate))
-    say(tr("tills have to trust it: mcfd tls export-ca > mcfd-ca.pem"))
+    say("tills have to trust it: mcfd tls export-ca > mcfd-ca.pem")
     if not settings.server.tls:
         say(
-            tr(
-                'to put it in use: tls = "internal" in [server] of {file}, then sudo systemctl restart mcfd',
-                file=settings.file,
-            )
+            'to put it in use: tls = "internal" in [server] of {file}, then sudo systemctl restart mcfd',
+            file=settings.file,
         )
 
 
 @command.command(
     "export-ca",
-    **described(
-        tr("The authority's certificate, to be installed on the tills; on stdout, or into FILE."),
+    **explained(
+        "The authority's certificate, to be installed on the tills; on stdout, or into FILE.",
         "mcfd tls export-ca > mcfd-ca.pem",
         "mcfd tls export-ca /media/usb/mcfd-ca.crt",
     ),
@@ -84,18 +82,16 @@ def export_ca(settings: Settings, file: Path | None) -> None:
     except (AuthorityError, OSError) as error:
         raise Failure(error) from None
     if not exists:
-        raise Failure(tr("no authority in {folder} yet: mcfd tls init", folder=home))
+        raise Failure("no authority in {folder} yet: mcfd tls init", folder=home)
     if file is None:
         click.echo(content, nl=False)
     else:
         with writing(file), as_owner(file.parent), file.open("xb") as target:
             target.write(content)
-    warn(tr("SHA-256 fingerprint: {fingerprint}", fingerprint=fingerprint))
+    complain("SHA-256 fingerprint: {fingerprint}", fingerprint=fingerprint)
 
 
-@command.command(
-    "show", **described(tr("The certificate that tills are shown."), "mcfd tls show", "mcfd tls show --json")
-)
+@command.command("show", **explained("The certificate that tills are shown.", "mcfd tls show", "mcfd tls show --json"))
 @settings_option
 @json_option
 def show(settings: Settings, as_json: bool) -> None:

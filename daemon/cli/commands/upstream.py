@@ -19,24 +19,25 @@ from common.language.reasons import from_stored
 from daemon.cli.failures import FOUND_WRONG, Failure, find_machine, writing
 from daemon.cli.options import (
     ROW_NUMBER,
-    described,
+    explained,
     file_option,
     json_option,
     nim_argument_option,
     nim_option,
     settings_option,
 )
-from daemon.cli.output import complain, moment, print_json, print_table, record_json, say, warn
+from daemon.cli.output import complain, moment, print_json, print_table, record_json, say
 from daemon.core.clock import millis_text
 from daemon.core.delivery import Backlog, Delivered, Delivery
 from daemon.core.events import TEST, Envelope, MachineEvent
-from daemon.ledger_access import change, now, read_ledger
+from daemon.ledger_access import change, read_ledger
 from daemon.operations import NoteJoined, ReplayOutbox
 from daemon.owner import as_owner
 from daemon.settings import Settings
+from daemon.time_sync import now_millis
 
 if TYPE_CHECKING:
-    from daemon.store import Store
+    from daemon.store.store import Store
     from daemon.upstream.options import UpstreamReceiver
 
 UPSTREAM = "upstream"
@@ -46,9 +47,7 @@ command = click.Group("upstream")
 webhook = click.Group("webhook")
 
 
-@command.command(
-    "status", **described(tr("What waits, what is parked, the last error."), "mcfd upstream status --json")
-)
+@command.command("status", **explained("What waits, what is parked, the last error.", "mcfd upstream status --json"))
 @settings_option
 @json_option
 def status(settings: Settings, as_json: bool) -> None:
@@ -60,7 +59,7 @@ def status(settings: Settings, as_json: bool) -> None:
         print_json({"kind": kind, "machines": [_as_json(backlog) for backlog in backlogs], "webhooks": webhooks})
         return
     if settings.upstream is None:
-        warn(tr("no [upstream] section: closures stay in the ledger"))
+        complain("no [upstream] section: closures stay in the ledger")
     heads = (tr("TO"), "NIM", tr("MODE"), tr("WAITING"), tr("PARKED"), tr("OLDEST"), tr("LAST SENT"), tr("LAST ERROR"))
     rows = [_row(UPSTREAM, backlog, settings) for backlog in backlogs]
     rows += [_row(name, backlog, settings) for name, found in lanes.items() for backlog in found]
@@ -89,8 +88,8 @@ def _row(name: str, backlog: Backlog, settings: Settings) -> tuple[object, ...]:
 
 @command.command(
     "replay",
-    **described(
-        tr("Send the parked closures again; with --from, all from that Z number on."),
+    **explained(
+        "Send the parked closures again; with --from, all from that Z number on.",
         "mcfd upstream replay",
         "mcfd upstream replay --nim EL02000015-1 --from 120",
         "mcfd upstream replay --to caisse.example",
@@ -104,23 +103,23 @@ def _row(name: str, backlog: Backlog, settings: Settings) -> tuple[object, ...]:
 def replay(settings: Settings, from_z: int | None, lane: str | None, nim: str, as_json: bool) -> None:
     names = [each.lane for each in settings.webhook]
     if lane not in (None, UPSTREAM, *names):
-        raise Failure(tr("no webhook has the name {name}; there is: {known}", name=lane, known=", ".join(names) or "–"))
+        raise Failure("no webhook has the name {name}; there is: {known}", name=lane, known=", ".join(names) or "–")
     outbox = lane or UPSTREAM
     again = change(settings, ReplayOutbox(outbox, nim, from_z))
     if as_json:
         print_json({"replayed": again})
     elif outbox == UPSTREAM:
-        say(tr(Counted("{count} closure to be sent again", "{count} closures to be sent again", again)))
+        say(Counted("{count} closure to be sent again", "{count} closures to be sent again", again))
     else:
-        say(tr(Counted("{count} event to be sent again", "{count} events to be sent again", again)))
+        say(Counted("{count} event to be sent again", "{count} events to be sent again", again))
     if again and outbox == UPSTREAM and settings.upstream is None:
-        warn(tr("no [upstream] section: closures stay in the ledger"))
+        complain("no [upstream] section: closures stay in the ledger")
 
 
 @command.command(
     "test",
-    **described(
-        tr("Send headquarters one signed message that says nothing, before the first Z. Exit 1 when it is not taken."),
+    **explained(
+        "Send headquarters one signed message that says nothing, before the first Z. Exit 1 when it is not taken.",
         "mcfd upstream test",
     ),
 )
@@ -130,7 +129,7 @@ def replay(settings: Settings, from_z: int | None, lane: str | None, nim: str, a
 def test(settings: Settings, nim: str, as_json: bool) -> int:
     upstream = settings.upstream
     if upstream is None:
-        raise Failure(tr("no [upstream] section: closures stay in the ledger"))
+        raise Failure("no [upstream] section: closures stay in the ledger")
     machine_nim = find_machine(settings, nim or settings.machine[0].nim).nim
     from daemon.app.outward.replication import headquarters
     from daemon.upstream.options import BadOptions, compose_trial
@@ -146,10 +145,8 @@ def test(settings: Settings, nim: str, as_json: bool) -> int:
 
 @command.command(
     "join",
-    **described(
-        tr(
-            "Join a headquarters by the code that it gives for this box: makes the key, fetches what is needed, closures go there."
-        ),
+    **explained(
+        "Join a headquarters by the code that it gives for this box: makes the key, fetches what is needed, closures go there.",
         "mcfd upstream join https://hq.example/join/K7QF-92XM-4HTR",
         "mcfd upstream join K7QF-92XM-4HTR --url https://hq.example",
     ),
@@ -172,12 +169,12 @@ def join(settings: Settings, code: str, url: str, ca: Path | None, as_json: bool
             {"headquarters": joined.headquarters, "kind": joined.kind, "url": joined.url, "box": joined.label or None}
         )
         return
-    say(tr("joined {url}; closures go to it from now on ({kind})", url=joined.headquarters, kind=joined.kind))
+    say("joined {url}; closures go to it from now on ({kind})", url=joined.headquarters, kind=joined.kind)
 
 
 @command.command(
     "leave",
-    **described(tr("Leave the headquarters that was joined: closures stay in the outbox."), "mcfd upstream leave"),
+    **explained("Leave the headquarters that was joined: closures stay in the outbox.", "mcfd upstream leave"),
 )
 @settings_option
 def leave(settings: Settings) -> None:
@@ -186,15 +183,15 @@ def leave(settings: Settings) -> None:
     with writing(settings.joined_home):
         was_joined = leave_headquarters(settings)
     if not was_joined:
-        raise Failure(tr("this box has joined no headquarters"))
+        raise Failure("this box has joined no headquarters")
     change(settings, NoteJoined(""), make=True)
-    say(tr("left; closures stay in the outbox. Headquarters still has to revoke the key of this box"))
+    say("left; closures stay in the outbox. Headquarters still has to revoke the key of this box")
 
 
 @command.command(
     "keygen",
-    **described(
-        tr("Make a private key (Ed25519) in FILE and show the public one, for headquarters."),
+    **explained(
+        "Make a private key (Ed25519) in FILE and show the public one, for headquarters.",
         "mcfd upstream keygen /etc/mcfd/credentials/upstream.key",
     ),
 )
@@ -204,11 +201,9 @@ def keygen(file: Path) -> None:
 
     with writing(file), as_owner(file.parent):
         public = generate(file)
-    warn(
-        tr(
-            'private key written to {path}; in [upstream]: key_file = "{path}"; the public key for headquarters:',
-            path=file,
-        )
+    complain(
+        'private key written to {path}; in [upstream]: key_file = "{path}"; the public key for headquarters:',
+        path=file,
     )
     click.echo(public)
 
@@ -229,7 +224,7 @@ def _error(backlog: Backlog, settings: Settings) -> str:
 
 
 def _as_json(backlog: Backlog) -> dict[str, object]:
-    age = max(0, now() - backlog.oldest_at) // 1000 if backlog.oldest_at else None
+    age = max(0, now_millis() - backlog.oldest_at) // 1000 if backlog.oldest_at else None
     return record_json(backlog, oldest_age_seconds=age, last_error=str(from_stored(backlog.last_error)) or None)
 
 
@@ -238,8 +233,8 @@ def _as_json(backlog: Backlog) -> dict[str, object]:
 
 @webhook.command(
     "test",
-    **described(
-        tr("Send each webhook, or the one of that NAME, one signed event `webhook.test`. Exit 1 when it is not taken."),
+    **explained(
+        "Send each webhook, or the one of that NAME, one signed event `webhook.test`. Exit 1 when it is not taken.",
         "mcfd webhook test",
         "mcfd webhook test caisse.example",
     ),
@@ -250,9 +245,9 @@ def _as_json(backlog: Backlog) -> dict[str, object]:
 def test_webhooks(settings: Settings, name: str | None, as_json: bool) -> int:
     names = [each.lane for each in settings.webhook]
     if not names:
-        raise Failure(tr("no [[webhook]] section: events are sent nowhere"))
+        raise Failure("no [[webhook]] section: events are sent nowhere")
     if name not in (None, *names):
-        raise Failure(tr("no webhook has the name {name}; there is: {known}", name=name, known=", ".join(names)))
+        raise Failure("no webhook has the name {name}; there is: {known}", name=name, known=", ".join(names))
     from daemon.app.outward.replication import webhook_receiver
     from daemon.upstream.options import BadOptions
 
@@ -296,14 +291,12 @@ def _print_results(found: list[tuple[str, str, Delivery]], *, as_json: bool) -> 
     else:
         for name, url, done in found:
             if isinstance(done, Delivered):
-                say(tr("{name}: {url} has taken the test message", name=name, url=url))
+                say("{name}: {url} has taken the test message", name=name, url=url)
             else:
                 complain(
-                    tr(
-                        "{name}: {url} did not take the test message: {why}",
-                        name=name,
-                        url=url,
-                        why=from_stored(done.error),
-                    )
+                    "{name}: {url} did not take the test message: {why}",
+                    name=name,
+                    url=url,
+                    why=from_stored(done.error),
                 )
     return 0 if all(isinstance(done, Delivered) for *_, done in found) else FOUND_WRONG

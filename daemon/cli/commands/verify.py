@@ -42,21 +42,19 @@ def command(settings: Settings, as_json: bool, telling: bool) -> int:
         print_json({"ok": findings.clean, "ledger": str(path), **figures(findings)})
         return 0 if findings.clean else FOUND_WRONG
     for note in findings.notes:
-        say(tr(note))
+        say(note)
     if findings.clean:
         say(
-            tr(
-                "{path}: all is right ({books}, {records}, {closures})",
-                path=path,
-                books=Counted("{count} book", "{count} books", findings.books),
-                **counts(findings),
-            )
+            "{path}: all is right ({books}, {records}, {closures})",
+            path=path,
+            books=Counted("{count} book", "{count} books", findings.books),
+            **counts(findings),
         )
     else:
         for problem in findings.problems:
-            complain(tr(problem))
+            complain(problem)
         problems = len(findings.problems)
-        complain(tr(Counted("{path}: {count} problem", "{path}: {count} problems", problems, path=path)))
+        complain(Counted("{path}: {count} problem", "{path}: {count} problems", problems, path=path))
     return 0 if findings.clean else FOUND_WRONG
 
 

@@ -197,7 +197,7 @@ def as_cut(invoice: Invoice, as_stored: Callable[[Invoice], Invoice]) -> Invoice
                 "is longer than the machine stores beside the customer's other texts: {length} characters",
                 length=length,
             )
-            raise InvalidRequest([FieldError(field, message)])
+            raise InvalidRequest.at(field, message)
     warnings = tuple(
         Warn(
             "TEXT_CUT",

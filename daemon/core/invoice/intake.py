@@ -94,7 +94,7 @@ def read_invoice(
     that are unknown, and what would be certified otherwise than it was sent, which else stand in `warnings` (decision 27)."""
     errors: list[FieldError] = []
     if not isinstance(body, dict):
-        raise InvalidRequest([FieldError("body", Text("must be a JSON object"))])
+        raise InvalidRequest.at("body", Text("must be a JSON object"))
     fields = Fields(body, "", errors)
     head = _head(fields, defaults, credit=credit)
     mode = cast("PriceMode", fields.choice("priceMode", get_args(PriceMode), "TTC"))

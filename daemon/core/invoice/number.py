@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from daemon.core.clock import DAY
+
 NEVER = 2**62
-DAY = 86_400_000
 
 PATTERN = "{type}-{year}-"
 DIGITS = 6
@@ -28,7 +29,7 @@ _REFERENCE = re.compile("([A-Z]{2}[0-9]{8})(?:-([0-9]{1,9}))?-([0-9]{1,18})")
 
 
 def normalised(number: str) -> str:
-    """An invoice number as it is kept (decision 37): the same characters may come composed or decomposed."""
+    """An invoice number as it is stored (decision 37): the same characters may come composed or decomposed."""
     return number if number.isascii() else unicodedata.normalize("NFC", number)
 
 

@@ -38,7 +38,7 @@ CommentLabel = Literal["A", "B", "C", "D", "E", "F", "G", "H"]
 COMMENT_LABELS = get_args(CommentLabel)
 
 Positive = Annotated[float, Meta(gt=0)]
-"""For the schema; no amount is ever held in this type."""
+"""For the schema; no amount ever has this type."""
 NotNegative = Annotated[int, Meta(ge=0)]
 Anything = Annotated[Any, Meta(extra_json_schema={"type": ["number", "null"]})]
 """A number, by rights; what is none is no reason to refuse the invoice (decision 4)."""

@@ -1,1 +1,1 @@
-"""What is kept: attempt and record, book, closure, chain, totals, the verdict on a doubtful attempt."""
+"""What the ledger stores: attempt and record, book, closure, chain, totals, the verdict on a doubtful attempt."""

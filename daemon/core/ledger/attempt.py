@@ -24,7 +24,7 @@ Mode = Literal["live", "test"]
 
 # begun      the intent is durable; nothing is known of the outcome yet
 # certified  the machine certified it; code, time and counters are here
-# refused    the machine said no, and nothing was certified
+# refused    the machine refused, and nothing was certified
 # abandoned  it is known that the machine did not certify it (line lost before 38h, crash, or never sent)
 # disputed   it cannot be known; an operator settles it
 AttemptState = Literal["begun", "certified", "refused", "abandoned", "disputed"]

@@ -111,7 +111,7 @@ class Case(msgspec.Struct, frozen=True):
 
     @property
     def _may_be_lost(self) -> bool:
-        """Not so once it has said something: that is to be looked at."""
+        """Not so once it has answered: that is to be looked at."""
         return self.is_awaited and self.evidence is None
 
     @property

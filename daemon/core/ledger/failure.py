@@ -8,7 +8,6 @@ from common.language import Text, sentence
 from common.language.reasons import FRAME_OVERFLOW, Reason, code_of, codes_of, from_stored
 from daemon.core.errors import (
     CreditExceedsOriginal,
-    FieldError,
     InvalidRequest,
     LineLost,
     MachineAttention,
@@ -58,7 +57,7 @@ def _error_of(kind: str, cause: str) -> McfdError:
             return CreditExceedsOriginal(**sums)
         case "InvalidRequest", fault:
             field, _, message = fault.partition(": ")
-            return InvalidRequest([FieldError(field, message)])
+            return InvalidRequest.at(field, message)
         case "RequestExpired", _:
             return RequestExpired()
     return KINDS.get(kind, MachineOffline)(cause)

@@ -60,13 +60,11 @@ def locate(reference: Reference, names: Sequence[Name]) -> tuple[Place, ...]:
     if found := [name for name in names if activation_of(name.nim) == wanted]:
         return _numbering(names, _newest(found))
     if wanted is None:
-        raise InvalidRequest(
-            [FieldError(FIELD, Text("lacks the activation counter: <NIM>-<ACTIVATION>-<FVC of the original>"))]
-        )
+        raise InvalidRequest.at(FIELD, Text("lacks the activation counter: <NIM>-<ACTIVATION>-<FVC of the original>"))
     activations = [activation for name in names if (activation := activation_of(name.nim)) is not None]
     if wanted == 0 or (activations and wanted > max(activations)):
         message = Text("names the activation {wanted}, which this machine never had", wanted=wanted)
-        raise InvalidRequest([FieldError(FIELD, message)])
+        raise InvalidRequest.at(FIELD, message)
     return _numbering(names, [name for name in names if name.is_present and activation_of(name.nim) is None])
 
 
@@ -117,7 +115,7 @@ def one_reference(found: Sequence[tuple[str, int]], sent: object) -> str:
 
 
 def _wrong_number(message: str) -> InvalidRequest:
-    return InvalidRequest([FieldError(ORIGINAL_NUMBER, message)])
+    return InvalidRequest.at(ORIGINAL_NUMBER, message)
 
 
 def choose(
@@ -130,7 +128,7 @@ def choose(
     originals = [each for each in candidates if each.is_credited_by(credit_type)]
     if not originals:
         if others := [each for each in candidates if each.moved]:
-            raise InvalidRequest([FieldError(FIELD, _other_family(credit_type, others[0]))])
+            raise InvalidRequest.at(FIELD, _other_family(credit_type, others[0]))
         return None
     fits = [each for each in originals if each.claimed + amount <= each.total_ttc]
     if fits:

@@ -67,3 +67,13 @@ def add(a: Tally, b: Tally) -> Tally:
 
 def subtract(a: Tally, b: Tally) -> Tally:
     return add(a, {key: -value for key, value in b.items()})
+
+
+def accumulate(running: Tally, tally: Tally) -> None:
+    """`add` in place, for long sums."""
+    for key, value in tally.items():
+        total = running.get(key, 0) + value
+        if total:
+            running[key] = total
+        else:
+            del running[key]

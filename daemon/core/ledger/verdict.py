@@ -127,7 +127,7 @@ class Disputed(msgspec.Struct, frozen=True):
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """What the machine said of itself while its book was in attention, for the person who settles it; `at` in ms."""
+    """The state of the machine while its book was in attention, for the person who settles it; `at` in ms."""
 
     at: int
     state: MachineState

@@ -1,1 +1,1 @@
-"""X, Z, A, ranges, articles, journal, receipt: made from what is kept."""
+"""X, Z, A, ranges, articles, journal, receipt: made from the ledger."""

@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from common.language import Text
 from daemon.core.clock import millis_text
-from daemon.core.errors import FieldError, InvalidRequest
+from daemon.core.errors import InvalidRequest
 from daemon.core.invoice.invoice import Invoice, Item
 from daemon.core.invoice.taxes import percent
 from daemon.core.ledger.attempt import Record
@@ -105,9 +105,7 @@ class Articles:
         key = _Key(item.category, item.name, item.code, item.group, invoice.price_mode, item.printed_price, item.rate)
         sums = self._sums.setdefault(key, _Sums())
         if len(self._sums) > MOST:
-            raise InvalidRequest(
-                [FieldError("from", Text("more than {most} different articles were sold since then", most=MOST))]
-            )
+            raise InvalidRequest.at("from", Text("more than {most} different articles were sold since then", most=MOST))
         if not invoice.is_credit:
             sums.sold += item.printed_quantity
             sums.amount_sold += amount

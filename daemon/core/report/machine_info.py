@@ -9,13 +9,12 @@ from msgspec import Meta
 
 from common.language import Counted, Text
 from daemon.core.certified_core import CORE_VERSION, core_digest
-from daemon.core.clock import machine_millis
+from daemon.core.clock import DAY, machine_millis
 from daemon.core.invoice.taxes import percent
 from daemon.core.ledger.book import Book
 from daemon.core.machine.state import MachineState, ServerLink, short_nim
 from daemon.core.report.report_parts import CounterValues, counter_values
 
-DAY_MS = 86_400_000
 ALERT_DAYS = 7
 """Without contact to the tax server for longer, the law wants a daily warning (protocol 4)."""
 
@@ -127,6 +126,6 @@ def tax_server(link: ServerLink, now: int) -> TaxServer:
         waiting=max(0, link.documents - link.acknowledged),
         state=link.state,
         last_error=link.error,
-        days_since_contact=None if silence is None else max(0, silence // DAY_MS),
-        alert=silence is not None and silence > ALERT_DAYS * DAY_MS,
+        days_since_contact=None if silence is None else max(0, silence // DAY),
+        alert=silence is not None and silence > ALERT_DAYS * DAY,
     )

@@ -1,4 +1,4 @@
-"""The register of outages as it is shown, and the notes of who was notified (arrêté 2025-0049, articles 6 and 7)."""
+"""The register of outages as clients get it, and the notes of who was notified (arrêté 2025-0049, articles 6 and 7)."""
 
 from __future__ import annotations
 

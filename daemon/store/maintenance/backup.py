@@ -23,8 +23,8 @@ from daemon.store.maintenance.housekeeping import BACKUP_AT, mark_restored
 from daemon.store.maintenance.numbers import LastZ, put_back, remember
 from daemon.store.maintenance.people_since import take_over_people
 from daemon.store.maintenance.verify import VerifyResult, verify
-from daemon.store.sqlite.connection import open_file, open_to_read
 from daemon.store.sqlite.disk_failure import storage_error
+from daemon.store.sqlite.file import open_file, open_to_read
 from daemon.store.sqlite.lock import LedgerLock
 from daemon.store.sqlite.migrations import migrate, migrations
 from daemon.store.tables import audit
@@ -37,7 +37,7 @@ Progress = Callable[[int, int], None]
 
 
 class Restored(msgspec.Struct, frozen=True):
-    """`aside` is where the ledger that was replaced is kept, None when there was none; `asks` are the machines whose last Z has to be said."""
+    """`aside` is where the ledger that was replaced is, None when there was none; `asks` are the machines whose last Z has to be said."""
 
     findings: VerifyResult
     aside: Path | None
@@ -67,7 +67,7 @@ def restore(
     last_z: LastZ = None,
     progress: Progress = lambda _, __: None,
 ) -> Restored:
-    """Puts a backup in the place of the ledger, which is kept aside. Every book is marked to be compared with its machine
+    """Puts a backup in the place of the ledger, which is put aside. Every book is marked to be compared with its machine
     before its counters are believed, and goes on after the Z numbers that were given since; a live book of which nothing here
     knows them asks for its last Z unless `last_z`, the number on paper, says it. Who was disabled since stays so, and every session ends. The copy has its entry in the audit log before it is put in
     place: by whom, and from which file (`origin`, else `source`). LedgerUnusable when a daemon holds the ledger or the backup is not sound."""

@@ -18,7 +18,7 @@ from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import SaleDeferred, TimeRepair, read_entry, repaired
 from daemon.core.machine.state import short_nim
 from daemon.store.maintenance.recompute_counters import is_number_year
-from daemon.store.sqlite.queries import load
+from daemon.store.sqlite.file import load
 from daemon.store.tables.book import deferred
 from daemon.store.tables.book.codec import RECORD_COLUMNS, record_of, unpack
 from daemon.store.tables.events import UPSTREAM

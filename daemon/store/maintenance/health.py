@@ -16,7 +16,7 @@ from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger import chain
 from daemon.core.ledger.book import Book
 from daemon.store.sqlite.disk_failure import DAMAGED, is_rubbish
-from daemon.store.sqlite.queries import load
+from daemon.store.sqlite.file import load
 from daemon.store.tables.book.books import BookHead, all_books, read_head, read_start
 from daemon.store.tables.book.closures import COLUMNS, closure_of
 from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, record_of, unpack

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sqlite3
 
 from common.language.reasons import SALE_RESTORED, to_stored
-from daemon.store.sqlite.queries import load
+from daemon.core.clock import DAY
+from daemon.store.sqlite.file import load
 from daemon.store.tables.book.books import all_books, read_head
 from daemon.store.tables.meta import write_meta
 
 _SQL = load(__name__)
 
-DAY = 86_400_000
 BACKUP_AT, RESTORED_AT = "backup_at", "restored_at"
 """When a copy was made, and when it was put back, in ms; in `meta`."""
 EVENT_DAYS = 7

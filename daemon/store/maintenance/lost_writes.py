@@ -14,8 +14,8 @@ from common.language.reasons import WRITES_LOST, WRITES_LOST_WITH_LOG, from_stor
 from common.language.system import reason
 from daemon.core.errors import StorageFull
 from daemon.store.maintenance.housekeeping import LOST_WRITES, mark_restored
+from daemon.store.sqlite.file import load
 from daemon.store.sqlite.lock import MarkRow
-from daemon.store.sqlite.queries import load
 from daemon.store.tables.meta import begin_epoch, read_lineage, read_meta, write_meta
 
 _SQL = load(__name__)

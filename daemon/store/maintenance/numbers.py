@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-import time
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -16,12 +15,12 @@ from typing import Final, NamedTuple
 import msgspec
 
 from common.language import Text
-from daemon.core.errors import FieldError, InvalidRequest
+from daemon.core.errors import InvalidRequest
 from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.entries import Gap
 from daemon.core.machine.state import MachineState, same_machine, short_nim
 from daemon.store.maintenance.housekeeping import BACKUP_AT, RESTORED_AT, mark_restored
-from daemon.store.sqlite.connection import open_to_read
+from daemon.store.sqlite.file import load, open_to_read
 from daemon.store.sqlite.high_water import (
     SUFFIX,
     HighWater,
@@ -34,11 +33,11 @@ from daemon.store.sqlite.high_water import (
     without_taxpayer,
     write_marks,
 )
-from daemon.store.sqlite.queries import load
 from daemon.store.tables.book import books, entries
 from daemon.store.tables.book.calendar_closures import most_numbers, numbers
 from daemon.store.tables.meta import LEDGER_ID, read_meta
 from daemon.store.tables.people import end_all_sessions
+from daemon.time_sync import now_millis
 
 LastZ = int | Mapping[str, int] | None
 """The last Z on paper by machine; a plain number where the ledger has one live book."""
@@ -187,14 +186,12 @@ def _stated_numbers(connection: sqlite3.Connection, states: Sequence[BookState],
     if isinstance(last_z, int):
         if len(states) != 1:
             names = ", ".join(sorted({state.book.nim for state in states}))
-            raise InvalidRequest(
-                [FieldError("last_z", Text("has to name the machine ({names}), as NIM=3", names=names))]
-            )
+            raise InvalidRequest.at("last_z", Text("has to name the machine ({names}), as NIM=3", names=names))
         return {states[0].book.id: last_z}
     last_numbers = {}
     for nim, number in last_z.items():
         if not any(same_machine(state.book.nim, nim) for state in states):
-            raise InvalidRequest([FieldError("last_z", Text("the backup has no book of {nim}", nim=nim))])
+            raise InvalidRequest.at("last_z", Text("the backup has no book of {nim}", nim=nim))
         last_numbers[books.open_book(connection, nim, LIVE).id] = number
     return last_numbers
 
@@ -240,7 +237,7 @@ def _take_in(connection: sqlite3.Connection, states: Sequence[BookState], water:
         mark = water.marks.books.get(name_of(state))
         if state.book.mode == LIVE and is_met(state) and (mark is None or mark.highest < state.z_number):
             _write_question(connection, state.book, new_question())
-            water.count(name_of(state), *most_numbers(connection, state.book, time.time_ns() // 1_000_000))
+            water.count(name_of(state), *most_numbers(connection, state.book, now_millis()))
     backup_at = read_meta(connection, BACKUP_AT)
     mark_restored(connection, int(backup_at))
     end_all_sessions(connection)

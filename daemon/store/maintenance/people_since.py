@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from daemon.core.audit import Action, Actor
-from daemon.store.sqlite.connection import open_to_read
-from daemon.store.sqlite.queries import load
+from daemon.store.sqlite.file import load, open_to_read
 from daemon.store.tables import audit
 from daemon.store.tables.people import end_all_sessions
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,27 +10,26 @@ import msgspec
 
 from common.language import Counted, Text
 from daemon.core.errors import StorageFull
-from daemon.core.invoice.invoice import CREDITS
 from daemon.core.invoice.number import number_key
 from daemon.core.ledger import chain
 from daemon.core.ledger.attempt import OPEN, Record
 from daemon.core.ledger.book import Aggregate, Book, Closure, Tally
-from daemon.core.ledger.entries import NO_CASH, CashMove, Epoch, Gap, Placed, TimeRepair, repaired
+from daemon.core.ledger.entries import NO_CASH, Epoch, Gap, Placed, TimeRepair, repaired
 from daemon.core.ledger.outage import RegisterOfOutages
 from daemon.core.report import fiscal_reports
 from daemon.store.maintenance.recompute_calendar import CalendarCheck
 from daemon.store.maintenance.recompute_counters import CountersCheck, OriginalCheck, is_number_year
 from daemon.store.sqlite.disk_failure import storage_error
-from daemon.store.sqlite.queries import load
+from daemon.store.sqlite.file import load
 from daemon.store.tables.book.attempts import tally_of
 from daemon.store.tables.book.books import book_state, read_start
 from daemon.store.tables.book.closures import COLUMNS, closure_of
-from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, read_tally, record_of, unpack
-from daemon.store.tables.book.entries import entries
-from daemon.store.tables.book.totals import STRIDE, accumulate, read_totals
+from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, SEQ, read_tally, record_of, unpack
+from daemon.store.tables.book.entries import entries, in_order
+from daemon.store.tables.book.totals import STRIDE, read_totals
 
 _SQL = load(__name__, record=RECORD_COLUMNS, closure=COLUMNS)
-_SEQ, _HASH = map(RECORD_COLUMNS.split(", ").index, ("seq", "hash"))
+_HASH = RECORD_COLUMNS.split(", ").index("hash")
 _STEP = 10_000
 
 # What a report says that can be computed again; texts and whatever later versions add are the chain's business.
@@ -58,24 +56,14 @@ class BookRecomputation:
         progress: Callable[[int], None],
     ) -> None:
         self.records = 0
-        self._start = start = read_start(connection, book.id)
-        self.z_number = start.z_number
+        self._now = start = read_start(connection, book.id)
+        self._is_whole = start.is_whole
         self._connection = connection
         self._book = book
         self._note = note
         self._progress = progress
-        self._hash = start.hash
-        self._seq = start.seq
-        self._at = start.at
-        self._running: Tally = start.running
-        self._closed: Tally = start.closed
-        self._closed_seq = start.closed_seq
-        self._period_start = start.period_start
-        self._fvc_start = start.fvc_start
-        self._cash = start.cash
         self._totals = read_totals(connection, book.id)
-        self._closures = self._rows("closures")
-        self._entries = deque(placed for placed in entries(connection, book) if placed.id > start.entry_id)
+        self._entries = [placed for placed in entries(connection, book) if placed.id > start.entry_id]
         self._repairs = [(placed, entry) for placed in self._entries if isinstance(entry := placed.entry, TimeRepair)]
         epochs = [entry for placed in self._entries if isinstance(entry := placed.entry, Epoch)]
         self._nim = epochs[0].was if epochs else book.nim
@@ -85,27 +73,35 @@ class BookRecomputation:
         self._calendar = CalendarCheck(book, start)
         self._outages = RegisterOfOutages()
         self._checkpoints = self._rows("checkpoints")
-        self._closure = self._next_closure()
         self._checkpoint = next(self._checkpoints, None)
 
+    @property
+    def z_number(self) -> int:
+        return self._now.z_number
+
     def run(self) -> None:
-        if self._book.mode == "live" and not self._start.is_whole:
+        if self._book.mode == "live" and not self._is_whole:
             self._note(Text("a live book has lost its beginning"))
         self._check_totals()
-        for row in self._record_rows():
-            self._close_up_to(row[_SEQ] - 1)
-            self._try_record(row)
-        self._close_up_to(None)
+        records = ((row[SEQ], row) for row in self._record_rows())
+        for _, item in in_order(records, map(closure_of, self._rows("closures")), self._entries):
+            match item:
+                case Closure():
+                    self._take_closure(item)
+                case Placed():
+                    self._take_entry(item)
+                case _:
+                    self._try_record(item)
         self._check_end()
 
     # -- records ----------------------------------------------------------------------------------------------------
 
     def _record_rows(self) -> Iterator[tuple[Any, ...]]:
         """In their order; past a page that cannot be read, one by one by the index of the seqs."""
-        after = self._start.seq
+        after = self._now.seq
         try:
             for row in self._rows("records", after):
-                after = row[_SEQ]
+                after = row[SEQ]
                 yield row
         except sqlite3.DatabaseError as error:
             if isinstance(storage_error(error), StorageFull):
@@ -118,7 +114,7 @@ class BookRecomputation:
                 found = self._connection.execute(_SQL["record"], (record_id,)).fetchone()
             except sqlite3.DatabaseError:
                 found = None
-            if found is not None and found[_SEQ] == seq:
+            if found is not None and found[SEQ] == seq:
                 yield found
             else:
                 self._note(Text("record {seq} cannot be read", seq=seq))
@@ -134,22 +130,22 @@ class BookRecomputation:
             self._note(
                 Text(
                     "record {seq} (invoice {number!r}) cannot be read: {error}",
-                    seq=row[_SEQ],
+                    seq=row[SEQ],
                     number=row[1],
                     error=error,
                 )
             )
-            self._seq = row[_SEQ]
+            self._now.seq = row[SEQ]
             if isinstance(row[_HASH], bytes):
-                self._hash = row[_HASH]
+                self._now.hash = row[_HASH]
 
     def _take_record(self, row: tuple[Any, ...]) -> None:
         *columns, stored_tally, epoch, original_id, _, number_year = row
         content = unpack(row[PAYLOAD]) if isinstance(row[PAYLOAD], bytes) else b""
         record = record_of(tuple(columns), content)
-        if record.seq != self._seq + 1:
-            self._note(Text("records {first} to {last} are missing", first=self._seq + 1, last=record.seq - 1))
-        if chain.record_hash(self._hash, record, content) != record.hash:
+        if record.seq != self._now.seq + 1:
+            self._note(Text("records {first} to {last} are missing", first=self._now.seq + 1, last=record.seq - 1))
+        if chain.record_hash(self._now.hash, record, content) != record.hash:
             self._note(
                 Text(
                     "record {seq} (invoice {number!r}) does not continue the chain",
@@ -158,14 +154,16 @@ class BookRecomputation:
                 )
             )
         self._check_time(Text("record {seq}", seq=record.seq), record.ended_at, record.chained_at, (record.seq, 0))
-        if record.ended_at < self._at:
+        if record.ended_at < self._now.at:
             self._note(Text("record {seq} is older than the one before it", seq=record.seq))
         tally = read_tally(stored_tally)
         if problem := self._wrong_beside(record, tally, epoch, original_id, number_year):
             self._note(problem(seq=record.seq, number=record.number))
-        accumulate(self._running, tally)
-        self._hash, self._seq, self._at = record.hash, record.seq, record.ended_at
-        self._note_certified(record)
+        counters = record.counters if record.state == "certified" else None
+        fvc = counters.fvc if counters else None
+        self._now.pass_record(record.seq, record.ended_at, record.hash, tally, kind=record.type, fvc=fvc)
+        if counters:
+            self._counters.take(counters, record.ifu, is_decided=bool(record.reason))
         if record.seq == self._totals.seq:
             self._counters.totals_at = record.ended_at
         self._check_checkpoint()
@@ -191,79 +189,48 @@ class BookRecomputation:
         return None
 
     def _check_key(self, row: tuple[Any, ...]) -> None:
-        seq, number, key = row[_SEQ], row[1], row[-2]
+        seq, number, key = row[SEQ], row[1], row[-2]
         if (key or number) != number_key(number):
             self._note(
                 Text("record {seq} (invoice {number!r}) is looked for under another number", seq=seq, number=number)
             )
 
-    def _note_certified(self, record: Record) -> None:
-        if record.state != "certified" or record.counters is None:
-            return
-        self._period_start = self._period_start or record.ended_at
-        if record.type not in CREDITS:
-            self._fvc_start = self._fvc_start or record.counters.fvc
-        self._counters.take(record.counters, record.ifu, is_decided=bool(record.reason))
-
     def _check_checkpoint(self) -> None:
-        due = self._seq % STRIDE == 0 and self._seq <= self._totals.seq
-        if self._checkpoint is None or self._checkpoint[0] != self._seq:
+        due = self._now.seq % STRIDE == 0 and self._now.seq <= self._totals.seq
+        if self._checkpoint is None or self._checkpoint[0] != self._now.seq:
             if due:
-                self._note(Text("the checkpoint at record {seq} is missing", seq=self._seq))
+                self._note(Text("the checkpoint at record {seq} is missing", seq=self._now.seq))
             return
         _, at, running = self._checkpoint
-        if at != self._at or read_tally(running) != self._running:
-            self._note(Text("the checkpoint at record {seq} is not the sum of what came before it", seq=self._seq))
+        if at != self._now.at or read_tally(running) != self._now.running:
+            self._note(Text("the checkpoint at record {seq} is not the sum of what came before it", seq=self._now.seq))
         self._checkpoint = next(self._checkpoints, None)
 
     def _check_totals(self) -> None:
-        if self._totals.seq == self._seq and self._totals.running != self._running:
-            self._note(Text("the running totals are not the sum of the records up to {seq}", seq=self._seq))
+        if self._totals.seq == self._now.seq and self._totals.running != self._now.running:
+            self._note(Text("the running totals are not the sum of the records up to {seq}", seq=self._now.seq))
 
     # -- closures ---------------------------------------------------------------------------------------------------
 
-    def _close_up_to(self, seq: int | None) -> None:
-        """Takes the closures and entries that lie before the record after `seq`; all that are left when it is None."""
-        while True:
-            closure, entry = self._closure, self._entries[0] if self._entries else None
-            if closure is not None and seq is not None and closure.last_seq > seq:
-                closure = None
-            if entry is not None and seq is not None and entry.after_seq > seq:
-                entry = None
-            if entry is not None and (closure is None or entry.after_z < closure.z_number):
-                self._take_entry(self._entries.popleft())
-            elif closure is not None:
-                self._take_closure(closure)
-                self._closure = self._next_closure()
-            else:
-                return
-
     def _take_entry(self, placed: Placed) -> None:
         entry, name = placed.entry, Text("entry {number}", number=placed.id)
-        if (placed.after_seq, placed.after_z) != (self._seq, self.z_number):
+        if (placed.after_seq, placed.after_z) != (self._now.seq, self.z_number):
             self._note(Text("{name} is not in its place", name=name))
-        if chain.entry_hash(self._hash, placed) != placed.hash:
+        if chain.entry_hash(self._now.hash, placed) != placed.hash:
             self._note(Text("{name} does not continue the chain", name=name))
         self._check_entry_time(name, placed)
-        if placed.at < self._at:
+        if placed.at < self._now.at:
             self._note(Text("{name} is older than what comes before it", name=name))
-        for problem in self._calendar.problems(entry, placed, self._nim, self._hash):
+        for problem in self._calendar.problems(entry, placed, self._nim, self._now.hash):
             self._note(problem)
         if problem := self._outages.problem(name, entry):
             self._note(problem)
-        self._hash, self._at = placed.hash, placed.at
-        match entry:
-            case Gap():
-                if (entry.first, entry.last < entry.first) != (self.z_number + 1, False):
-                    self._note(Text("{name} does not begin after the last Z", name=name))
-                self.z_number = entry.last
-            case Epoch():
-                self._nim, self._epoch = entry.nim, entry.number
-                self._counters.begin(entry)
-            case CashMove():
-                self._cash = self._cash.plus(entry)
-            case _:
-                pass  # what a repair changed was compared with it on the way (`_check_time`); the others change no figure
+        if isinstance(entry, Gap) and (entry.first, entry.last < entry.first) != (self.z_number + 1, False):
+            self._note(Text("{name} does not begin after the last Z", name=name))
+        if isinstance(entry, Epoch):
+            self._nim, self._epoch = entry.nim, entry.number
+            self._counters.begin(entry)
+        self._now.pass_entry(placed)  # what a repair changed was compared with it on the way (`_check_time`)
 
     def _check_time(self, what: str, at: int, chained: int, place: tuple[int, int]) -> None:
         """A time that is not the chained one has to be what the repairs after it make of that."""
@@ -291,21 +258,19 @@ class BookRecomputation:
         name = Text("Z {z_number}", z_number=closure.z_number)
         if closure.z_number != self.z_number + 1:
             self._note(Text("Z {first} to {last} are missing", first=self.z_number + 1, last=closure.z_number - 1))
-        if (closure.first_seq, closure.last_seq) != (self._closed_seq + 1, self._seq):
+        if (closure.first_seq, closure.last_seq) != (self._now.closed_seq + 1, self._now.seq):
             self._note(Text("{name} does not hold exactly the records since the Z before it", name=name))
         self._check_time(name, closure.created_at, closure.chained_at, (0, closure.z_number))
-        if chain.closure_hash(self._hash, closure) != closure.hash:
+        if chain.closure_hash(self._now.hash, closure) != closure.hash:
             self._note(Text("{name} does not continue the chain", name=name))
-        if closure.period_start != (self._period_start or closure.period_end):
+        if closure.period_start != (self._now.period_start or closure.period_end):
             self._note(Text("{name} does not begin where the Z before it ended", name=name))
-        if closure.created_at < self._at or closure.period_end != closure.created_at:
+        if closure.created_at < self._now.at or closure.period_end != closure.created_at:
             self._note(Text("{name} is older than what it holds", name=name))
         for figure in self._wrong_figures(closure):
             self._note(Text("{name} reports another {figure} than its records give", name=name, figure=figure))
-        self.z_number, self._hash, self._at = closure.z_number, closure.hash, closure.created_at
-        self._closed, self._closed_seq = dict(self._running), self._seq
-        self._calendar.take_closure(closure, self._closed, self._cash)
-        self._period_start, self._fvc_start, self._cash = closure.period_end, 0, NO_CASH
+        self._calendar.take_closure(closure, dict(self._now.running), self._now.cash)
+        self._now.pass_closure(closure.z_number, closure.created_at, closure.hash, closure.period_end)
         self._counters.take(closure.counters)
 
     def _wrong_figures(self, closure: Closure) -> Iterator[str]:
@@ -318,13 +283,13 @@ class BookRecomputation:
                 created_at=closure.chained_at or closure.created_at,
                 counters=closure.counters,
                 unexplained=closure.unexplained,
-                chain_previous=self._hash,
-                cash=self._cash,
+                chain_previous=self._now.hash,
+                cash=self._now.cash,
             )
         )
         stored = msgspec.json.decode(closure.body, type=dict[str, Any])
         row = {"certs_count": closure.certs_count, "total_ttc": closure.total_ttc}
-        if self._cash == NO_CASH:  # the Z of a version that did not know of cash does not speak of it
+        if self._now.cash == NO_CASH:  # the Z of a version that did not know of cash does not speak of it
             stored.setdefault("cash", ours["cash"])
         for figure in _FIGURES:
             expected = list(ours[figure]) if isinstance(ours[figure], tuple) else ours[figure]
@@ -333,12 +298,12 @@ class BookRecomputation:
 
     def _aggregate(self, closure: Closure) -> Aggregate:
         return Aggregate(
-            seq=self._seq,
-            at=self._at,
-            running=self._running,
-            closed=self._closed,
-            period_start=closure.chained_start or self._period_start,
-            fvc_start=self._fvc_start,
+            seq=self._now.seq,
+            at=self._now.at,
+            running=self._now.running,
+            closed=self._now.closed,
+            period_start=closure.chained_start or self._now.period_start,
+            fvc_start=self._now.fvc_start,
             fvc_end=closure.counters.fvc,
         )
 
@@ -347,22 +312,22 @@ class BookRecomputation:
     def _check_end(self) -> None:
         book = self._connection.execute(_SQL["book"], (self._book.id,)).fetchone()
         last_seq, last_at, head, z_number = book
-        if (last_seq, head) != (self._seq, self._hash):
+        if (last_seq, head) != (self._now.seq, self._now.hash):
             self._note(
                 Text("the head of the chain is not its last record: the end of the book is missing or was changed")
             )
-        if last_at < self._at:
+        if last_at < self._now.at:
             self._note(Text("the book is older than its last record"))
         if z_number != self.z_number:
             self._note(Text("the last Z should be {z_number}", z_number=z_number))
         if self._checkpoint is not None:
             self._note(Text("there is a checkpoint at record {seq} that belongs to nothing", seq=self._checkpoint[0]))
         totals = self._totals
-        if totals.seq > self._seq or (totals.closed, totals.closed_seq) != (self._closed, self._closed_seq):
+        if totals.seq > self._now.seq or (totals.closed, totals.closed_seq) != (self._now.closed, self._now.closed_seq):
             self._note(Text("the totals were not closed where the last Z ends"))
-        if self.z_number and totals.period_start != self._period_start:
+        if self.z_number and totals.period_start != self._now.period_start:
             self._note(Text("the open period does not begin where the last Z ended"))
-        if totals.seq == self._seq and totals.fvc_start != self._fvc_start:
+        if totals.seq == self._now.seq and totals.fvc_start != self._now.fvc_start:
             self._note(Text("the open period does not begin with its first sale"))
         for problem in self._counters.problems(book_state(self._connection, self._book), totals):
             self._note(problem)
@@ -378,7 +343,3 @@ class BookRecomputation:
 
     def _rows(self, name: str, *more: int) -> Iterator[tuple[Any, ...]]:
         return iter(self._connection.execute(_SQL[name], (self._book.id, *more)))
-
-    def _next_closure(self) -> Closure | None:
-        row = next(self._closures, None)
-        return None if row is None else closure_of(row)

@@ -15,7 +15,7 @@ from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.entries import Epoch
 from daemon.core.machine.state import FiscalCounters, same_machine
-from daemon.store.sqlite.queries import load
+from daemon.store.sqlite.file import load
 from daemon.store.tables.book.totals import TotalRow
 
 _SQL = load(__name__)

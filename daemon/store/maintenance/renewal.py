@@ -12,7 +12,6 @@ import contextlib
 import os
 import shutil
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -25,7 +24,6 @@ from daemon.core.clock import millis_text
 from daemon.core.errors import LedgerUnusable, StorageFull
 from daemon.store.maintenance.backup import complete_copy, in_the_making, keep_as
 from daemon.store.maintenance.health import examine
-from daemon.store.sqlite.connection import open_to_read
 from daemon.store.sqlite.disk_failure import (
     file_failed,
     is_copy_due,
@@ -34,7 +32,9 @@ from daemon.store.sqlite.disk_failure import (
     read_failures,
     storage_error,
 )
+from daemon.store.sqlite.file import open_to_read
 from daemon.store.sqlite.migrations import is_current, migrations
+from daemon.time_sync import now_millis
 
 OLD = ".failed-"
 MOST_FILES = 2
@@ -127,7 +127,7 @@ def _sync_and_name(copy: Path, complete: Path) -> None:
 
 
 async def _put_in_place(ledger: Path) -> None:
-    stamp = millis_text(time.time_ns() // 1_000_000).replace(":", "").replace(".", "")
+    stamp = millis_text(now_millis()).replace(":", "").replace(".", "")
     aside = ledger.with_name(f"{ledger.name}{OLD}{stamp}")
     with _failing():
         await asyncio.to_thread(_exchange, ledger, aside)

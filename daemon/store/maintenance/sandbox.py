@@ -9,22 +9,24 @@ forgotten.
 from __future__ import annotations
 
 import sqlite3
+from itertools import islice
+from typing import Any
 
 import msgspec
 
-from daemon.core.invoice.invoice import CREDITS
+from daemon.core.clock import DAY
 from daemon.core.ledger.book import Book
-from daemon.core.ledger.entries import NO_CASH, CashMove, Gap, Placed
-from daemon.store.sqlite.queries import load, read_as
+from daemon.core.ledger.entries import Placed
+from daemon.store.sqlite.file import load, read_as
 from daemon.store.tables.book.books import BookStart, all_books, book_state, read_start, write_start
 from daemon.store.tables.book.codec import read_tally
 from daemon.store.tables.book.entries import COLUMNS as ENTRY_COLUMNS
-from daemon.store.tables.book.totals import accumulate, read_totals
+from daemon.store.tables.book.entries import in_order
+from daemon.store.tables.book.totals import read_totals
 
 _SQL = load(__name__, entry=ENTRY_COLUMNS)
 
 DAYS = 90
-DAY = 86_400_000
 BATCH = 500
 """Records, closures or entries in one transaction: others write in between."""
 COUNTED = 5_000
@@ -64,7 +66,7 @@ def _count(connection: sqlite3.Connection, book: Book, start: BookStart) -> int:
     found = 0
     for kind, place in _COUNTED.items():
         rows = connection.execute(_SQL[kind], (book.id, getattr(start, place), COUNTED)).fetchall()
-        start.bytes += sum(size + ROW_BYTES for _, size in rows)
+        start.byte_count += sum(size + ROW_BYTES for _, size in rows)
         if rows:
             setattr(start, place, rows[-1][0])
         found += len(rows)
@@ -76,10 +78,13 @@ class _Link(msgspec.Struct, frozen=True):
 
     z_number: int
     last_seq: int
-    created_at: int
+    at: int
     period_end: int
     hash: bytes
     size: int
+
+
+_Item = tuple[Any, ...] | _Link | Placed
 
 
 class _Walk:
@@ -93,70 +98,42 @@ class _Walk:
         totals, state = read_totals(connection, book.id), book_state(connection, book)
         (entries_left,) = connection.execute(_SQL["entries_left"], (book.id, start.entry_id)).fetchone()
         self._left = totals.seq - start.seq + state.z_number - start.z_number + entries_left
-        self._records = connection.execute(_SQL["oldest_records"], (book.id, start.seq, totals.seq, BATCH))
-        links = connection.execute(_SQL["oldest_closures"], (book.id, start.z_number, BATCH))
-        self._closures = read_as(_Link, links)
-        self._closure = next(self._closures, None)
-        self._entries = read_as(Placed, connection.execute(_SQL["oldest_entries"], (book.id, start.entry_id, BATCH)))
-        self._entry = next(self._entries, None)
+        records = connection.execute(_SQL["oldest_records"], (book.id, start.seq, totals.seq, BATCH))
+        closures = connection.execute(_SQL["oldest_closures"], (book.id, start.z_number, BATCH))
+        placed = connection.execute(_SQL["oldest_entries"], (book.id, start.entry_id, BATCH))
+        by_seq = ((row[0], row) for row in records)
+        self._chain = in_order(by_seq, read_as(_Link, closures), read_as(Placed, placed))
 
     def run(self) -> int:
         """How many things are behind the start that were before it."""
         gone = 0
-        while gone < BATCH and self._forward():
+        for (seq, *_), item in islice(self._chain, BATCH):
+            if not self._may_go(seq, item):
+                break
+            self._pass(item)
             gone += 1
         return gone
 
-    def _forward(self) -> bool:
-        closure = self._closure if self._closure and self._closure.last_seq <= self._start.seq else None
-        entry = self._entry if self._entry and self._entry.after_seq <= self._start.seq else None
-        if entry is not None and (closure is None or entry.after_z < closure.z_number):
-            return self._may_go(entry.at) and self._pass_entry(entry)
-        if closure is not None:
-            return self._may_go(closure.created_at) and self._pass_closure(closure)
-        return self._pass_record()
+    def _may_go(self, seq: int, item: _Item) -> bool:
+        """What lies behind a record that was not read stays."""
+        at = item[1] if isinstance(item, tuple) else item.at
+        is_next = isinstance(item, tuple) or seq <= self._start.seq
+        return is_next and self._left > NEWEST and (self._start.byte_count > self._budget or at < self._horizon)
 
-    def _may_go(self, at: int) -> bool:
-        return self._left > NEWEST and (self._start.bytes > self._budget or at < self._horizon)
-
-    def _pass_entry(self, placed: Placed) -> bool:
-        start = self._start
-        start.entry_id, start.hash, start.at = placed.id, placed.hash, placed.at
-        match placed.entry:
-            case Gap() as gap:
-                start.z_number = gap.last
-            case CashMove() as move:
-                start.cash = start.cash.plus(move)
-        self._passed(len(placed.body))
-        self._entry = next(self._entries, None)
-        return True
-
-    def _pass_closure(self, closure: _Link) -> bool:
-        start = self._start
-        start.z_number, start.hash, start.at = closure.z_number, closure.hash, closure.created_at
-        start.closed, start.closed_seq = dict(start.running), start.seq
-        start.period_start, start.fvc_start, start.cash = closure.period_end, 0, NO_CASH
-        self._passed(closure.size)
-        self._closure = next(self._closures, None)
-        return True
-
-    def _pass_record(self) -> bool:
-        row = self._records.fetchone()
-        if row is None or not self._may_go(row[1]):
-            return False
-        start = self._start
-        start.seq, start.at, kind, fvc, start.hash, tally, size = row
-        accumulate(start.running, read_tally(tally))
-        if fvc is not None:  # it was certified
-            start.period_start = start.period_start or start.at
-            if kind not in CREDITS:
-                start.fvc_start = start.fvc_start or fvc
-        self._passed(size)
-        return True
-
-    def _passed(self, size: int) -> None:
-        self._start.bytes -= size + ROW_BYTES
+    def _pass(self, item: _Item) -> None:
         self._left -= 1
+        start = self._start
+        match item:
+            case _Link():
+                start.pass_closure(item.z_number, item.at, item.hash, item.period_end)
+                size = item.size
+            case Placed():
+                start.pass_entry(item)
+                size = len(item.body)
+            case _:
+                seq, at, kind, fvc, link, tally, size = item
+                start.pass_record(seq, at, link, read_tally(tally), kind=kind, fvc=fvc)
+        start.byte_count -= size + ROW_BYTES
 
 
 def _let_go(connection: sqlite3.Connection, book: Book, start: BookStart) -> None:

@@ -18,7 +18,7 @@ SELECT seq, ended_at, type, fvc, hash, tally, length(payload) + length(tally) FR
 WHERE book_id = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?;
 
 -- name: oldest_closures
-SELECT z_number, last_seq, created_at, period_end, hash, length(body) AS size FROM closure
+SELECT z_number, last_seq, created_at AS at, period_end, hash, length(body) AS size FROM closure
 WHERE book_id = ? AND z_number > ? ORDER BY z_number LIMIT ?;
 
 -- name: settlements

@@ -26,8 +26,8 @@ from daemon.store.maintenance.health import examine, file_faults
 from daemon.store.maintenance.lost_writes import look_for_lost, read_lost
 from daemon.store.maintenance.recompute import BookRecomputation, count_records
 from daemon.store.maintenance.verify_notes import series_gaps, twins
-from daemon.store.sqlite.connection import open_to_read
 from daemon.store.sqlite.disk_failure import DAMAGED, is_unreadable, storage_error
+from daemon.store.sqlite.file import open_to_read
 from daemon.store.sqlite.lock import read_mark
 from daemon.store.sqlite.migrations import is_current, migrations
 from daemon.store.tables.audit import broken_entry, is_cut_off

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Final
 
 from common.language import Text
-from daemon.store.sqlite.queries import load
+from daemon.store.sqlite.file import load
 from daemon.store.tables.book.books import all_books
 
 _SQL = load(__name__)

@@ -7,7 +7,6 @@ archive of the next year too, whose first Z holds it.
 from __future__ import annotations
 
 import base64
-import heapq
 import sqlite3
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -15,22 +14,20 @@ from typing import Any, NamedTuple
 import msgspec
 
 from daemon.core.audit import GENESIS as AUDIT_GENESIS
-from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book, Closure
 from daemon.core.ledger.chain import GENESIS
 from daemon.core.ledger.entries import Placed
 from daemon.core.report.journal import journal_record
-from daemon.store.sqlite.queries import load, read_as
+from daemon.store.sqlite.file import load, read_as
 from daemon.store.tables.book.books import all_books, book_state
 from daemon.store.tables.book.calendar_closures import closed_of, find_calendar_closure
 from daemon.store.tables.book.closures import COLUMNS, closure_of, find_closure
-from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, record_of, unpack
+from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, SEQ, record_of, unpack
 from daemon.store.tables.book.entries import COLUMNS as ENTRY_COLUMNS
+from daemon.store.tables.book.entries import in_order
 
 _SQL = load(__name__, record=RECORD_COLUMNS, closure=COLUMNS, entry=ENTRY_COLUMNS)
 Line = dict[str, Any]
-Placing = tuple[int, int, int, int]
-"""Seq, Z, 1 for an entry, its id: sorts as the chain goes."""
 
 
 class ArchiveYear(NamedTuple):
@@ -70,20 +67,26 @@ def archive_year(connection: sqlite3.Connection, book: Book, year: str) -> Archi
 
 def chain_lines(connection: sqlite3.Connection, year: ArchiveYear) -> Iterator[Line]:
     """Each with its hash, as the chain holds it; a certification with what the journal says of it beside."""
-    parts = (_records(connection, year), _closures(connection, year), _entries(connection, year))
-    for _, line in heapq.merge(*parts, key=lambda part: part[0]):
-        yield line
+    records = connection.execute(_SQL["records"], (year.book.id, year.after_seq, year.end.after_seq))
+    closures = connection.execute(_SQL["closures"], (year.book.id, year.after_z, year.end.after_z))
+    found = read_as(Placed, connection.execute(_SQL["entries"], (year.book.id, year.after_seq, year.end.after_seq)))
+    last = (year.end.after_seq, year.end.after_z, year.end.id)
+    placed = (
+        each for each in found if (each.after_seq, each.after_z, each.id) <= last and each.after_z >= year.after_z
+    )
+    for _, item in in_order(((row[SEQ], row) for row in records), map(closure_of, closures), placed):
+        match item:
+            case Closure():
+                yield _closure_line(item)
+            case Placed():
+                yield _entry_line(item)
+            case _:
+                yield _record_line(item)
 
 
-def _records(connection: sqlite3.Connection, year: ArchiveYear) -> Iterator[tuple[Placing, Line]]:
-    values = (year.book.id, year.after_seq, year.end.after_seq)
-    for row in connection.execute(_SQL["records"], values):
-        content = unpack(row[PAYLOAD])
-        record = record_of(row, content)
-        yield (record.seq, -1, 0, 0), _record_line(record, content)
-
-
-def _record_line(record: Record, content: bytes) -> Line:
+def _record_line(row: tuple[Any, ...]) -> Line:
+    content = unpack(row[PAYLOAD])
+    record = record_of(row, content)
     counters = record.counters
     return {
         "kind": "certification",
@@ -111,12 +114,6 @@ def _record_line(record: Record, content: bytes) -> Line:
     }
 
 
-def _closures(connection: sqlite3.Connection, year: ArchiveYear) -> Iterator[tuple[Placing, Line]]:
-    for row in connection.execute(_SQL["closures"], (year.book.id, year.after_z, year.end.after_z)):
-        closure = closure_of(row)
-        yield (closure.last_seq, closure.z_number, 0, 0), _closure_line(closure)
-
-
 def _closure_line(closure: Closure) -> Line:
     at = closure.chained_at or closure.created_at
     return {
@@ -137,22 +134,16 @@ def _closure_line(closure: Closure) -> Line:
     }
 
 
-def _entries(connection: sqlite3.Connection, year: ArchiveYear) -> Iterator[tuple[Placing, Line]]:
-    last = (year.end.after_seq, year.end.after_z, year.end.id)
-    for placed in read_as(Placed, connection.execute(_SQL["entries"], (year.book.id, year.after_seq, last[0]))):
-        place = (placed.after_seq, placed.after_z, placed.id)
-        if place > last or placed.after_z < year.after_z:
-            continue
-        line = {
-            "kind": "entry",
-            "id": placed.id,
-            "after_seq": placed.after_seq,
-            "after_z": placed.after_z,
-            "at": placed.chained_at or placed.at,
-            "body": placed.body.decode(),
-            "hash": placed.hash.hex(),
-        }
-        yield (placed.after_seq, placed.after_z, 1, placed.id), line
+def _entry_line(placed: Placed) -> Line:
+    return {
+        "kind": "entry",
+        "id": placed.id,
+        "after_seq": placed.after_seq,
+        "after_z": placed.after_z,
+        "at": placed.chained_at or placed.at,
+        "body": placed.body.decode(),
+        "hash": placed.hash.hex(),
+    }
 
 
 def decision_lines(connection: sqlite3.Connection, year: ArchiveYear) -> Iterator[Line]:

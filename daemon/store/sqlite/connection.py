@@ -10,23 +10,16 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from common.language import Text
 from daemon.core.errors import StorageFull
 from daemon.store.sqlite.disk_failure import storage_error
+from daemon.store.sqlite.file import Mode, open_file
 
 T = TypeVar("T")
 Job = Callable[[sqlite3.Connection], T]
 Callback = Callable[[T | None, Exception | None], None]
-Mode: TypeAlias = Literal["ro", "rw", "rwc"]
-"""As in an SQLite URI."""
-
-STATEMENTS = 256
-"""Prepared statements kept by each connection; the store has about a hundred."""
-
-BUSY_SECONDS = 5.0
-"""How long to wait for a lock of the file's."""
 
 _WRITER_PRAGMAS = (
     "PRAGMA journal_mode = WAL",
@@ -71,7 +64,7 @@ class SqliteConnection:
         return await self._call(partial(job, connection))
 
     def start(self, job: Job[T], deliver: Callback[T]) -> None:
-        """The same for the writer, without a task or a future in between: `told` is called on the loop, with the result or with the error."""
+        """The same for the writer, without a task or a future in between: `deliver` is called on the loop, with the result or with the error."""
         loop = asyncio.get_running_loop()
         if (connection := self._connection) is None:
             loop.call_soon(deliver, None, StorageFull(Text("the ledger is closed")))
@@ -141,23 +134,6 @@ def connect_snapshot(path: Path, mode: Mode = "rw") -> sqlite3.Connection:
     """A connection for look-ups of a few microseconds on the loop's own thread, where a hop would cost more than the answer."""
     connection = open_file(path, mode)
     configure(connection, _READER_PRAGMAS)
-    return connection
-
-
-def open_file(path: Path, mode: Mode) -> sqlite3.Connection:
-    return sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode={mode}",
-        uri=True,
-        timeout=BUSY_SECONDS,
-        isolation_level=None,  # transactions are begun and ended by name
-        cached_statements=STATEMENTS,
-    )
-
-
-def open_to_read(path: Path) -> sqlite3.Connection:
-    """Beside the process that writes the file. A WAL that a crash has left is read, and stays for the next one who writes."""
-    connection = open_file(path, "ro")
-    connection.execute("PRAGMA query_only = ON")
     return connection
 
 

@@ -20,7 +20,6 @@ import contextlib
 import errno
 import os
 import sqlite3
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,6 +29,7 @@ from common.files import real_path
 from common.language import Text
 from daemon.core.clock import DAY, HOUR
 from daemon.core.errors import LedgerUnusable, StorageError, StorageFull
+from daemon.time_sync import now_millis
 
 _PRIMARY = 0xFF
 """The low byte of an extended result code is the primary one (sqlite.org/rescode.html)."""
@@ -68,7 +68,7 @@ COPIED = "copied"
 LARGEST = 4096
 """Bytes of the record: a daemon that fails at each start does not fill a disk with it."""
 MOST = 16
-"""Failures that are kept when the ledger was copied."""
+"""Failures that stay on record when the ledger was copied."""
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
 """The kernel refuses every write, whatever the disk; nothing that was written before is lost by it."""
 TRIED_BYTES = 65_536
@@ -167,7 +167,7 @@ def note_copied(ledger: Path) -> None:
     lines = [f"{failure.at} {failure.cause}" for failure in read_failures(ledger)][-MOST:]
     with contextlib.suppress(OSError):
         part = beside.with_name(beside.name + ".part")
-        part.write_text("\n".join([*lines, f"{_now()} {COPIED}\n"]))
+        part.write_text("\n".join([*lines, f"{now_millis()} {COPIED}\n"]))
         part.replace(beside)
         for other in others:
             other.unlink(missing_ok=True)
@@ -194,7 +194,7 @@ def _paths(ledger: Path) -> list[Path]:
 
 def _record(ledger: Path, cause: str) -> None:
     """Nothing here may keep the process from its end."""
-    line = f"{_now()} {cause}\n".encode("utf-8", "replace")
+    line = f"{now_millis()} {cause}\n".encode("utf-8", "replace")
     for path in _paths(ledger):
         try:
             descriptor = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_NOFOLLOW, 0o640)
@@ -237,7 +237,3 @@ def _refuses_all(ledger: Path) -> bool:
     except OSError as error:
         return error.errno in NO_ROOM
     return written < TRIED_BYTES
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000

@@ -18,8 +18,9 @@ from common.files import real_path, sync_path
 from common.language import Text
 from common.language.system import reason
 from daemon.core.errors import StorageError, StorageFull
-from daemon.store.sqlite.connection import BUSY_SECONDS, Job, SqliteConnection
+from daemon.store.sqlite.connection import Job, SqliteConnection
 from daemon.store.sqlite.disk_failure import file_failed, storage_error
+from daemon.store.sqlite.file import BUSY_SECONDS
 
 T = TypeVar("T")
 
@@ -204,7 +205,7 @@ def _attempt(job: Job[Any], connection: sqlite3.Connection) -> _Outcome:
         outcome = _Outcome(job(connection), None)
     except Exception as error:
         if isinstance(error, sqlite3.Error) and storage_error(error) is not None:
-            raise  # the disk, not the job: nothing of this transaction can be kept
+            raise  # the disk, not the job: nothing of this transaction can stay
         connection.execute("ROLLBACK TO job")
         outcome = _Outcome(None, error)
     connection.execute("RELEASE job")

@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 from daemon.core.audit import GENESIS, Action, Actor, AuditEntry, chain, first_broken
-from daemon.store.sqlite.queries import load
+from daemon.core.ledger.book import Book
+from daemon.store.sqlite.file import load
 from daemon.store.tables.meta import read_meta, write_meta
 
 _SQL = load(__name__)
@@ -36,6 +37,20 @@ def add(
     text = msgspec.json.encode(fields, order="sorted", enc_hook=str).decode()
     connection.execute(_SQL["insert"], (last_id + 1, at, by.name, by.address, action, subject, text, digest))
     write_meta(connection, HEAD, _head(last_id + 1, digest))
+
+
+def add_of_book(
+    connection: sqlite3.Connection,
+    book: Book,
+    action: Action,
+    *,
+    at: int,
+    by: Actor,
+    detail: Mapping[str, str] | None = None,
+) -> None:
+    """What was done in a live book; what a developer does in a sandbox is not noted."""
+    if book.mode == "live":
+        add(connection, action, f"{book.nim} live", at=at, by=by, detail=detail)
 
 
 def is_cut_off(connection: sqlite3.Connection) -> bool:

@@ -1,4 +1,4 @@
-"""What happened, in the order it became durable: small rows that point at the record, kept a week for screens that come back.
+"""What happened, in the order it became durable: small rows that point at the record, there for a week for screens that come back.
 
 Events that some destination wants are put into its outbox lane in the same transaction."""
 
@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from common.language.reasons import to_stored
 from daemon.core.events import CERTIFIED, CLOSURE, Event, EventSpan
 from daemon.core.ledger.book import Book
-from daemon.store.sqlite.queries import OUTBOX, load, read_as
+from daemon.store.sqlite.file import OUTBOX, load, read_as
 from daemon.store.tables.meta import read_lineage
 
 _SQL = load(__name__)
@@ -26,7 +26,7 @@ CALENDAR = "calendar.closed"
 """Of a row of the outbox that goes to headquarters alone."""
 
 OF_A_RECORD = frozenset({CERTIFIED, CLOSURE})
-"""Their outbox row refers to the attempt or the Z, which are kept for ever; the row of any other refers to the event."""
+"""Their outbox row refers to the attempt or the Z, which stay for ever; the row of any other refers to the event."""
 
 
 class EventWriter:
@@ -66,7 +66,7 @@ def find_event(connection: sqlite3.Connection, book: Book, event_id: int) -> Eve
 
 
 def last_event_at(connection: sqlite3.Connection, book: Book, type_: str) -> int:
-    """When an event of that type was last written (ms), 0 when none is kept."""
+    """When an event of that type was last written (ms), 0 when there is none."""
     at: int = connection.execute(_SQL["last_told"], (book.id, type_)).fetchone()[0]
     return at
 

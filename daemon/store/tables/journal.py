@@ -17,7 +17,7 @@ from daemon.core.invoice.number import same_number
 from daemon.core.ledger.attempt import OPEN, OpenState, Record
 from daemon.core.ledger.book import Book
 from daemon.core.report.journal import Extent, Page
-from daemon.store.sqlite.queries import load
+from daemon.store.sqlite.file import load
 from daemon.store.tables.book import attempts
 from daemon.store.tables.book.codec import RECORD_COLUMNS, UNREADABLE, each_of, read_invoice, record_of, unpack
 from daemon.store.tables.book.totals import bracket

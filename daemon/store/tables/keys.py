@@ -14,7 +14,7 @@ from daemon.core.keys import USUAL_TERMS, ApiKey, KeyTerms, check_terms, hash_ke
 from daemon.core.ledger.attempt import Mode
 from daemon.core.machine.state import same_machine
 from daemon.store.sqlite.disk_failure import storage_faults
-from daemon.store.sqlite.queries import load
+from daemon.store.sqlite.file import load
 from daemon.store.tables import audit
 
 _SQL = load(__name__)

@@ -18,13 +18,13 @@ from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
 from daemon.store.sqlite.disk_failure import DAMAGED
-from daemon.store.sqlite.queries import load
+from daemon.store.sqlite.file import load
 
 _SQL = load(__name__)
 
 DAMAGE = "damage"
 MOST = 20
-"""Findings kept; `mcfd verify` tells all."""
+"""Stored findings; `mcfd verify` names all."""
 
 LEDGER_ID = "ledger_id"
 EPOCHS = "epochs"

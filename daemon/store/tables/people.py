@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from common.language import Text
 from daemon.core.audit import DAEMON, Actor
-from daemon.core.errors import FieldError, InvalidRequest, NotFound
+from daemon.core.errors import InvalidRequest, NotFound
 from daemon.core.people import Person, Role, Session
-from daemon.store.sqlite.queries import load, read_as
+from daemon.store.sqlite.file import load, read_as
 from daemon.store.tables import audit
 
 _SQL = load(__name__)
@@ -23,7 +23,7 @@ def create_person(
         try:
             connection.execute(_SQL["insert"], (name, role, password, at))
         except sqlite3.IntegrityError:
-            raise InvalidRequest([FieldError("name", Text("is taken"))]) from None
+            raise InvalidRequest.at("name", Text("is taken")) from None
     audit.add(connection, "user.created", f"user {name}", at=at, by=by, detail={"role": role})
 
 

@@ -239,7 +239,7 @@ async def _certified_before(job: AttemptRun, machine: ConnectedMachine) -> tuple
 
 
 async def _doubt(job: AttemptRun, machine: ConnectedMachine, unknown: enter_invoice.OutcomeUnknown) -> None:
-    """Nothing else is sent on this machine until it has said what became of the attempt."""
+    """Nothing else is sent on this machine until the outcome of the attempt is known."""
     worker = job.worker
     log.warning(
         "certification.unknown",

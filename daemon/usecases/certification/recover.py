@@ -318,7 +318,7 @@ async def _attend(worker: MachineWorker, wrong: Text) -> None:
 
 
 def _attended(worker: MachineWorker, wrong: Text) -> Text:
-    """The same, logged, with where what moved on the line before it is kept, for the person who decides."""
+    """The same, logged, with where the recording of the line before it is, for the person who decides."""
     incident = worker.note_odd("attention")
     found = RECORDED_INCIDENT(found=wrong, incident=incident) if incident else wrong
     log.warning("machine.attention", nim=worker.book.nim, mode=worker.book.mode, found=str(found))

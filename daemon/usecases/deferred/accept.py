@@ -12,7 +12,7 @@ import structlog
 from common.language import Text
 from common.language.reasons import SALE_TAKEN_BACK
 from daemon.core.audit import Actor, Call, key_hash_of
-from daemon.core.errors import FieldError, MachineOffline, NothingDone
+from daemon.core.errors import MachineOffline, NothingDone
 from daemon.core.events import DEFERRED
 from daemon.core.invoice.invoice import Deferral, Invoice
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
@@ -36,7 +36,7 @@ async def certify_or_defer(
 ) -> Answered[Record | DeferredSale]:
     """`is_async`: the till does not wait (Prefer: respond-async). A sale that waits under the same key is the answer, also without that header."""
     if is_async and not call.key:
-        raise KeyRequired([FieldError("Idempotency-Key", NO_KEY)])
+        raise KeyRequired.at("Idempotency-Key", NO_KEY)
 
     async def run() -> Record | DeferredSale:
         with registering_refusal(worker):
@@ -126,12 +126,12 @@ async def take_back(worker: MachineWorker, key: str, *, by: Actor) -> FoundReque
 
 
 async def withdraw(worker: MachineWorker, sale: DeferredSale, reason: str, *, by: Actor) -> None:
-    await worker.ledger.withdraw_sale(worker.book, sale, reason, at=worker.now(), by=by)
+    await worker.ledger.write(deferred.withdraw, worker.book, sale, reason, at=worker.now(), by=by)
     worker.series_floor.clear()  # its number may be given again
     log.info("sale.withdrawn", **worker.names, invoice_number=sale.number, reason=reason)
 
 
 async def release(worker: MachineWorker, sale: DeferredSale, reason: str, *, by: Actor) -> None:
     """A person has looked: the machine has not certified it."""
-    await worker.ledger.release_sale(worker.book, sale, reason, at=worker.now(), by=by)
+    await worker.ledger.write(deferred.release, worker.book, sale, reason, at=worker.now(), by=by)
     log.info("sale.released", **worker.names, invoice_number=sale.number, reason=reason)

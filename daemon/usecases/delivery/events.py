@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 import structlog
@@ -229,14 +229,10 @@ def _machine_event(book: Book, event: Event) -> MachineEvent:
     )
 
 
-class EventRecorder(Protocol):
-    async def add(self, book: Book, kind: str, *, at: int, ref: int = 0, detail: str = "") -> None: ...
-
-
 class EventBus:
     """`listeners` are called once an event can be read from the ledger."""
 
-    def __init__(self, events: EventRecorder, clock: Clock) -> None:
+    def __init__(self, events: EventLog, clock: Clock) -> None:
         self.notifier = EventNotifier()
         self.listeners: list[Callable[[BookEvent], None]] = []
         self._events = events

@@ -86,7 +86,7 @@ class Announcer:
         while True:
             try:
                 await self._speak()
-            except Exception:  # noqa: BLE001  # said again in five minutes; a ledger in trouble is reported elsewhere
+            except Exception:  # noqa: BLE001  # sent again in five minutes; a ledger in trouble is reported elsewhere
                 _log.exception("presence.failed")
             await self.sleep(self.every * (1 - JITTER + 2 * JITTER * self.dice()))
 

@@ -24,7 +24,7 @@ import structlog
 
 from common.language.reasons import NO_EVENT, from_stored
 from common.turns import heed_cancellation
-from daemon.core.clock import Clock
+from daemon.core.clock import DAY, HOUR, Clock
 from daemon.core.delivery import Again, Backlog, Delivered, Delivery, DeliveryRefused
 from daemon.core.ledger.attempt import Mode
 from daemon.usecases.delivery.events import has_come
@@ -37,8 +37,6 @@ MOST_DOUBLINGS = 1000
 
 _dice = random.SystemRandom().random  # each box for itself
 
-HOUR_MS = 3_600_000
-DAY_MS = 24 * HOUR_MS
 
 _log = structlog.get_logger(__name__)
 
@@ -46,7 +44,7 @@ SUBJECT = "closure"
 BATCH = 50
 BOOKKEEPING = 30.0
 FOR_EVER = 2**53
-REST_MS = HOUR_MS
+REST_MS = HOUR
 """How long what was refused rests at least before it is offered again."""
 
 
@@ -73,7 +71,7 @@ class Backoff:
 
 
 class Lane:
-    """What wakes it, its failures in a row, and how far behind the logs have said it is."""
+    """What wakes it, its failures in a row, and how far behind it is by the log."""
 
     def __init__(self, nim: str, mode: Mode, destination: str) -> None:
         self.nim = nim
@@ -93,13 +91,13 @@ class Lane:
 
     def say_if_behind(self, backlog: Backlog, now: int, subject: str) -> None:
         age = now - backlog.oldest_at if backlog.waiting else 0
-        behind = (age >= HOUR_MS) + (age >= DAY_MS)
+        behind = (age >= HOUR) + (age >= DAY)
         if behind > self._last_report:
             _log.error(
                 f"{subject}.behind",
                 **self.names,
                 waiting=backlog.waiting,
-                oldest_hours=age // HOUR_MS,
+                oldest_hours=age // HOUR,
                 error=str(from_stored(backlog.last_error)),
             )
         self._last_report = behind

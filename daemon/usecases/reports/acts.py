@@ -11,8 +11,7 @@ from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.entries import Placed, ReportAct, ReportKind
 from daemon.core.report.acts import MOST_AN_HOUR, CashMovements, moved, movements, read_move
 from daemon.core.report.articles import ArticlesReport
-from daemon.store.tables.book.acts import cash_between
-from daemon.store.tables.book.acts import cash_moves as read_cash_moves
+from daemon.store.tables.book import acts
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.reports.report import articles_since
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -25,17 +24,19 @@ _encoder = msgspec.json.Encoder(decimal_format="number")
 async def make_copy(worker: MachineWorker, record: Record, call: Call) -> int:
     """Which duplicate it is, from 1."""
     await worker.ledger.check_free_space(worker.book)
-    return await worker.ledger.make_copy(worker.book, record.code, record.number, at=worker.now(), call=call)
+    return await worker.ledger.write(
+        acts.make_copy, worker.book, record.code, record.number, at=worker.now(), call=call
+    )
 
 
 async def give_report(worker: MachineWorker, kind: ReportKind, report: msgspec.Struct, call: Call) -> None:
     await worker.ledger.check_free_space(worker.book)
     act = ReportAct(kind, _encoder.encode(report).decode())
-    await worker.ledger.give_report(worker.book, act, at=worker.now(), call=call)
+    await worker.ledger.write(acts.give_report, worker.book, act, at=worker.now(), call=call)
 
 
 async def close_articles(worker: MachineWorker, call: Call) -> Answered[bytes]:
-    """The report of articles since the one before: numbered, kept, in the journal."""
+    """The report of articles since the one before: numbered, stored, in the journal."""
 
     async def run() -> bytes:
         await worker.ledger.check_free_space(worker.book)
@@ -52,7 +53,7 @@ async def _close(worker: MachineWorker, call: Call) -> bytes:
             return _encoder.encode(msgspec.structs.replace(report, number=number))
 
         upto = ReportAct("articles", "", upto_seq=articles.upto_seq, upto_at=articles.upto_at)
-        act = await worker.ledger.give_report(worker.book, upto, at=worker.now(), call=call, answer=answer)
+        act = await worker.ledger.write(acts.give_report, worker.book, upto, at=worker.now(), call=call, answer=answer)
         return act.body.encode()
 
 
@@ -76,7 +77,8 @@ async def move_cash(worker: MachineWorker, body: dict[str, object], call: Call) 
 
     async def run() -> bytes:
         await worker.ledger.check_free_space(worker.book)
-        body = await worker.ledger.move_cash(
+        body = await worker.ledger.write(
+            acts.move_cash,
             worker.book,
             move,
             at=worker.now(),
@@ -99,6 +101,6 @@ async def move_cash(worker: MachineWorker, body: dict[str, object], call: Call) 
 
 async def cash_moves(worker: MachineWorker, start: int, end: int, after: int, limit: int) -> CashMovements:
     """Those of `start <= t < end` (ms), oldest first, from the one after the id `after`."""
-    total = await worker.ledger.read(cash_between, worker.book, start, end)
-    listed = await worker.ledger.read(read_cash_moves, worker.book, start=start, end=end, after=after, limit=limit)
+    total = await worker.ledger.read(acts.cash_between, worker.book, start, end)
+    listed = await worker.ledger.read(acts.cash_moves, worker.book, start=start, end=end, after=after, limit=limit)
     return movements(worker.book.nim, start, end, total, listed)

@@ -13,7 +13,7 @@ from common.language import Text
 from common.language.reasons import ACTIVATED_ANEW, COUNTERS_DECREASED
 from common.numbers import whole_number
 from daemon.core.audit import Call
-from daemon.core.errors import FieldError, InvalidRequest, LineLost, MachineAttention, McfdError, NotFound, NothingDone
+from daemon.core.errors import InvalidRequest, LineLost, MachineAttention, McfdError, NotFound, NothingDone
 from daemon.core.ledger.book import Closure, LastSeen
 from daemon.core.ledger.entries import NO_CASH, CalendarClosed, CalendarKind, Placed
 from daemon.core.ledger.verdict import went_down
@@ -152,7 +152,7 @@ async def _freeze(worker: MachineWorker, machine: ConnectedMachine, call: Call, 
 async def close_calendar(worker: MachineWorker, kind: CalendarKind, period: str, call: Call) -> Answered[bytes]:
     """The report of what was closed: all that is over, of which it is the last; or the named month or year, also where it is closed already."""
     if period and not _PERIODS[kind].fullmatch(period):
-        raise InvalidRequest([FieldError("period", _FORMS[kind])])
+        raise InvalidRequest.at("period", _FORMS[kind])
 
     async def run() -> bytes:
         if question := worker.time.question():

@@ -18,6 +18,7 @@ from daemon.core.machine.state import ServerLink
 from daemon.core.report.machine_info import MachineInfo, machine_info
 from daemon.core.report.report_parts import Letterhead, digest_of, letterhead_bytes, read_letterhead
 from daemon.machines.adapter import ConnectedMachine
+from daemon.store.tables import audit
 from daemon.store.tables.book import calendar_closures
 from daemon.store.tables.book.attempts import keep_key
 from daemon.usecases.certification.idempotency import Answered, once
@@ -125,7 +126,7 @@ async def _cancel(worker: MachineWorker, call: Call) -> bytes:
         except LineLost as error:
             raise NothingDone(error, Text("what is open on it is cancelled at its return")) from error
     if was_pending:
-        await worker.ledger.note_cancelled(worker.book, at=worker.now(), by=call.by)
+        await worker.ledger.write(audit.add_of_book, worker.book, "pending.cancelled", at=worker.now(), by=call.by)
     message = "the open invoice was cancelled" if was_pending else "no invoice was open"
     answer = msgspec.json.encode(CancelAnswer(was_pending, message))
     if call.key:

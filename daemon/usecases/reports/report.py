@@ -1,4 +1,4 @@
-"""X, A and the history: answers from totals that are kept up, never from the certifications of a period. Sales by article: the one report that
+"""X, A and the history: answers from running totals, never from the certifications of a period. Sales by article: the one report that
 reads the certifications themselves, as the totals do not hold their lines.
 
 Sales as a screen shows them: to the last certification, not to the last tick, and hour by hour."""
@@ -14,7 +14,7 @@ from typing import Protocol
 import msgspec
 
 from common.numbers import whole_number
-from daemon.core.clock import millis
+from daemon.core.clock import HOUR, millis
 from daemon.core.invoice.invoice import CREDITS, SALES
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Aggregate, Book, Closure, Tally
@@ -35,7 +35,6 @@ from daemon.usecases.reports.inspect import letterhead_of
 from daemon.usecases.reports.journal import read_in_slices
 from daemon.usecases.worker.machine_worker import MachineWorker
 
-HOUR = 3_600_000
 NOT_YET = 200
 """Records at the most that the next tick will bring in: a tick comes every two seconds."""
 CACHE_HOURS = 24 * 7 * 3

@@ -80,7 +80,7 @@ class BookClock:
     def now(self) -> int:
         """The time for the ledger: never before anything the book already holds.
 
-        Before the machine was met a box without a trusted clock leaves nothing behind: its time is only shown."""
+        Before the machine was met a box without a trusted clock leaves nothing behind: its time is only printed."""
         clocks, reading = self._judge()
         self._note(clocks, reading)
         if clocks.machine is not None or clocks.synchronised:

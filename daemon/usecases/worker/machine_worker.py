@@ -347,6 +347,8 @@ class MachineWorker(MachinePair):
             if task.cancelled():  # not the caller went away, but the daemon
                 raise LineLost(STOPPED) from None
             raise
+        finally:
+            del task  # its error's traceback has this frame: together they would keep the request's body until the collector comes
 
     def after_answers(self, work: Callable[[], None]) -> None:
         """Work that no till should wait for: done once the answers that are due have left, at the stop at the latest."""

@@ -19,7 +19,7 @@ from support.ledgers.ledger import Till, opened
 from support.line.states import chatty_line, locked_line, silent_line
 from support.shop import Machine, Shop, invoice, wait_for
 
-from daemon.doctor.examine import examine
+from daemon.cli.commands.doctor import examine
 from daemon.doctor.wording import NAMES
 
 OTHER = "EL02000016-1"

@@ -152,9 +152,11 @@ def test_what_is_on_a_line_without_a_machine(box: Box, machine: Machine, tmp_pat
 def test_no_machine_at_all(box: Box, tmp_path: Path) -> None:
     """Exit 1, what is on each port and what to do; nothing is written, neither configuration nor ledger."""
     with silent_line(tmp_path / "silent") as line:
-        done = box.setup(line)
+        done = box.setup(line, tmp_path / "missing")
     assert done.returncode == 1
     assert "no answer" in done.stdout
+    assert done.stdout.count(str(tmp_path / "missing")) == 1
+    assert "  there is no such device" in done.stdout
     assert "no machine has answered. Is it switched on" in done.stderr
     assert not box.config.exists()
     assert not box.ledger.exists()

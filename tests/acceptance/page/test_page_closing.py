@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pypdf
 import pytest
 from playwright.sync_api import expect
 from support.browser import (
@@ -18,7 +20,7 @@ from support.browser import (
     create_users,
     session_of,
 )
-from support.shop import Shop, invoice, wait_for
+from support.shop import NIM, Shop, invoice, wait_for
 
 from common.numbers import money
 from daemon.store.tables.audit import newest_entries
@@ -186,3 +188,17 @@ def test_a_years_journal_is_made_and_downloaded(person: People, shop: Shop) -> N
     )
     rows = awa.context.request.get(f"{awa.base}/ui/files/closures/csv").text().splitlines()
     assert len(rows) == 1 + len(zs(shop))
+
+
+def test_a_declaration_says_what_it_is_not(person: People, shop: Shop) -> None:
+    """The VAT of a month that goes on, or of the test machine, is not taken for one to be handed in: the PDF says it as the screen does."""
+    awa = person("reader")
+
+    def declaration(**query: str) -> str:
+        content = awa.context.request.get(f"{awa.base}/ui/vat/pdf", params=query).body()
+        return pypdf.PdfReader(io.BytesIO(content)).pages[0].extract_text()
+
+    assert "Ce mois n'est pas terminé" in declaration()
+    assert "Ce mois" not in declaration(month="2025-01")
+    assert "SANS VALEUR FISCALE" in declaration(m=f"{NIM}:test")
+    assert "SANS VALEUR FISCALE" not in declaration()

@@ -97,6 +97,29 @@ def test_a_sale_that_waits_for_long_is_told_everywhere(dead: Shop, hours: int, l
     assert dead.get("outages").json()["outages"][0]["to"] is None
 
 
+def test_a_machine_that_refuses_every_sale_is_no_green_banner(tmp_path: Path) -> None:
+    """A blocked machine answers, and sells nothing: red from the outage on, also after a restart, until a sale is certified."""
+    with Shop(tmp_path) as shop:
+        shop.start()
+        create_users(shop, ("reader",))
+        shop.machines[0].order("mode", mode="blocked")
+        for number in range(2):
+            assert shop.certify(invoice(f"B-{number}")).status_code == 422
+        for _ in range(2):
+            with browser(shop, "reader") as client:
+                state = client.get("/ui/state").text
+                assert 'data-state="attention">refuse toutes les factures<' in client.get("/ui/").text
+            assert 'data-level="bad"' in state, state
+            assert "Ventes arrêtées depuis" in state
+            assert "la machine a refusé toutes les factures" in state
+            shop.stop_daemon()
+            shop.start_daemon()
+        shop.machines[0].order("mode", mode="active")
+        assert shop.certify(invoice("B-0")).status_code == 200
+        with browser(shop, "reader") as client:
+            assert 'data-level="good"' in client.get("/ui/state").text
+
+
 def _findings(expected: object) -> list[dict[str, str]]:
     if isinstance(expected, dict):
         return next(value for value in expected.values() if isinstance(value, list))

@@ -11,7 +11,7 @@ from daemon.core.errors import TooManyCashMoves
 from daemon.core.ledger.entries import CashMove, CashTotal, Placed
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.audit import newest_entries
-from daemon.store.tables.book import uniqueness
+from daemon.store.tables.book import acts, uniqueness
 from daemon.store.tables.book.acts import cash_between, cash_moves, cash_of_period
 from daemon.store.tables.book.entries import repair_time
 
@@ -26,7 +26,8 @@ def withdrawal(amount: int) -> CashMove:
 
 async def move(till: Till, what: CashMove, *, later: int = MINUTE, key: str = "") -> bytes:
     till.at += later
-    return await till.store.ledger.move_cash(
+    return await till.store.ledger.write(
+        acts.move_cash,
         till.book,
         what,
         at=till.at,
@@ -138,8 +139,15 @@ class Noting:
             for at in range(count):
                 call = Call(key=key and f"{key}{at}", fingerprint=b"same", by=Actor(by))
                 try:
-                    await store.ledger.move_cash(
-                        till.book, deposit(1), at=till.at, answer=lambda _: b"x", call=call, box_at=self.box_at, most=60
+                    await store.ledger.write(
+                        acts.move_cash,
+                        till.book,
+                        deposit(1),
+                        at=till.at,
+                        answer=lambda _: b"x",
+                        call=call,
+                        box_at=self.box_at,
+                        most=60,
                     )
                 except TooManyCashMoves as refused:
                     return refused.retry_after

@@ -16,7 +16,8 @@ from daemon.core.ledger.attempt import Attempt, DuplicateInvoice, Mode, Outcome
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.tally import contribution
 from daemon.core.machine.state import FiscalCounters
-from daemon.store import Store
+from daemon.store.store import Store
+from daemon.store.tables import audit
 from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.book import attempts
 from daemon.store.tables.book.books import accept_time, all_books, book_state, open_book
@@ -317,7 +318,7 @@ async def test_what_a_live_machine_was_told_is_in_the_audit_log(store: Store, mo
     by = Actor("user:awa")
     await till.sell()
     closure = await till.close(call=Call(by=by))
-    await store.ledger.note_cancelled(till.book, at=till.at, by=by)
+    await store.ledger.write(audit.add_of_book, till.book, "pending.cancelled", at=till.at, by=by)
     entries = [
         (each.action, each.subject, each.actor, each.at, each.detail)
         for each in await store.ledger.read(newest_entries)

@@ -19,8 +19,8 @@ from support.ledgers.ledger import Till, invoice, opened
 from daemon.core.ledger.attempt import UNTOLD, Outcome, Record
 from daemon.core.machine.state import Certified, FiscalCounters
 from daemon.core.report.receipt import counters_text, receipt
-from daemon.store import Store
 from daemon.store.maintenance.verify import verify
+from daemon.store.store import Store
 from daemon.store.tables.journal import find_code
 
 TYPES = ("FV", "FT", "EV", "ET", "FA", "EA")

@@ -12,8 +12,8 @@ from support.ledgers.ledger import IFU, NIM, Till, invoice
 from daemon.core.ledger.attempt import Outcome
 from daemon.core.ledger.entries import Epoch
 from daemon.core.machine.state import FiscalCounters
-from daemon.store import Store
 from daemon.store.maintenance.verify import verify
+from daemon.store.store import Store
 from daemon.store.tables.book import entries, epochs
 from daemon.store.tables.book.books import book_state, open_book
 from daemon.store.tables.keys import create_key

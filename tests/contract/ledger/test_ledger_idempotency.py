@@ -10,8 +10,8 @@ from support.ledgers.ledger import MINUTE, START, Till, invoice
 from daemon.core.audit import Call
 from daemon.core.errors import KeyReused
 from daemon.core.ledger.attempt import NOT_CERTIFIED, NOT_SENT
-from daemon.store import Store
 from daemon.store.decisions import DecisionNote
+from daemon.store.store import Store
 from daemon.store.tables.book import attempts, uniqueness
 from daemon.store.tables.book.attempts import keep_key
 from daemon.store.tables.book.books import book_state

@@ -12,7 +12,7 @@ import pytest
 from support.ledgers.ledger import MINUTE, NIM, START, Till, invoice, opened
 
 from daemon.core.ledger.attempt import Record
-from daemon.store import Store
+from daemon.store.store import Store
 from daemon.store.tables import journal
 from daemon.store.tables.journal import Page, of_customer
 

@@ -12,11 +12,11 @@ from support.ledgers.ledger import IFU, NIM, START, Till, opened, query
 
 from daemon.core.errors import InvalidRequest, ZNumberUnknown
 from daemon.core.machine.state import FiscalCounters
-from daemon.store import Store
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.numbers import hear
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.high_water import mark_path
+from daemon.store.store import Store
 from daemon.store.tables.book.books import book_state
 from daemon.store.tables.keys import create_key
 

@@ -7,10 +7,10 @@ import pytest
 from support.ledgers.ledger import IFU, NIM, START, Till, opened
 
 from daemon.core.ledger.entries import Gap, Placed
-from daemon.store import Store
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.high_water import HighWater, book_name, mark_path
+from daemon.store.store import Store
 from daemon.store.tables.book import entries
 from daemon.store.tables.book.books import book_state
 from daemon.store.tables.keys import create_key, revoke_key

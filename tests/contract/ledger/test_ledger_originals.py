@@ -20,8 +20,8 @@ from daemon.core.invoice.invoice import Invoice
 from daemon.core.invoice.number import read_reference
 from daemon.core.ledger.attempt import Outcome, Record
 from daemon.core.machine.state import FiscalCounters
-from daemon.store import Store
 from daemon.store.maintenance.verify import verify
+from daemon.store.store import Store
 from daemon.store.tables.book import attempts, originals
 from daemon.store.tables.journal import credits_on
 
@@ -191,6 +191,23 @@ async def test_of_two_machines_at_once_not_both_credit_a_sale(store: Store, till
         await till.begin(credit("C-4", reference_to(sale), 6_000))
     assert (refused.value.original_ttc, refused.value.credited_ttc) == (10_000, 12_000)
     assert [note.number for note in await store.journal.read(credits_on, sale.id)] == ["C-3"]
+
+
+async def test_a_credit_note_before_its_sale_counts_once_that_is_sold(store: Store, till: Till) -> None:
+    """By another machine, which cannot know that there is no such invoice yet; a counter that another program had is nobody's sale."""
+    other = await Till.of(store, OTHER)
+    await till.sell(500)
+    for at, reference in enumerate((f"{NIM}-2", f"{NIM}-3", f"{NIM}-2")):
+        await other.certify(credit(f"C-{at}", reference, 3_000))
+    till.counters = FiscalCounters(2, 2, 0)
+    sale = await till.sell(10_000)
+    assert sale.counters is not None
+    assert sale.counters.fvc == 3
+    with pytest.raises(CreditExceedsOriginal) as refused:
+        await till.begin(credit("C-4", reference_to(sale), 8_000))
+    assert refused.value.credited_ttc == 11_000
+    await till.certify(credit("C-5", reference_to(sale), 7_000))
+    assert [note.number for note in await store.journal.read(credits_on, sale.id)] == ["C-1", "C-5"]
 
 
 async def test_a_sandbox_and_the_live_machine_know_nothing_of_each_other(store: Store, till: Till) -> None:

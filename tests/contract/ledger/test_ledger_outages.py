@@ -15,7 +15,7 @@ from daemon.core.ledger.outage import Notice, Outage
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.audit import newest_entries
-from daemon.store.tables.book import outages
+from daemon.store.tables.book import deferred, outages
 from daemon.store.tables.book.entries import repair_time
 from daemon.store.tables.book.outages import outages_between
 
@@ -31,7 +31,8 @@ async def end(till: Till, *, ago: int = 0) -> Outage | None:
 
 
 async def notify(till: Till, number: int, who: str = "administration", reference: str = "A-1") -> bytes:
-    return await till.store.ledger.note_notified(
+    return await till.store.ledger.write(
+        outages.note_notified,
         till.book,
         number,
         Notice(who, reference, till.at),
@@ -171,7 +172,7 @@ async def test_what_was_sold_meanwhile_is_counted(path: Path) -> None:
         assert found is not None
         assert (found.sales, found.sales_total) == (2, 570)
         sale = msgspec.structs.replace(waiting("A", 500, 1), id=1)
-        await store.ledger.withdraw_sale(till.book, sale, "he came back", at=till.at, by=Actor("user:awa"))
+        await store.ledger.write(deferred.withdraw, till.book, sale, "he came back", at=till.at, by=Actor("user:awa"))
         found = lasting(till)
         assert found is not None
         assert (found.sales, found.sales_total) == (1, 70)

@@ -9,8 +9,9 @@ from support.ledgers.ledger import NIM, START, Till, invoice, opened, query
 from daemon.core.audit import Actor
 from daemon.core.ledger.chain import GENESIS
 from daemon.core.machine.state import FiscalCounters
-from daemon.store import Store, outbox
+from daemon.store import outbox
 from daemon.store.outbox import resettle
+from daemon.store.store import Store
 from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.events import CLOSURE
 

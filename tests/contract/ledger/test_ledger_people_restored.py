@@ -9,10 +9,10 @@ import pytest
 from support.ledgers.ledger import NIM, START, opened, query
 
 from daemon.core.audit import Actor
-from daemon.store import Store
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.people_since import Login, newer
 from daemon.store.maintenance.verify import verify
+from daemon.store.store import Store
 from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.keys import create_key
 from daemon.store.tables.people import (

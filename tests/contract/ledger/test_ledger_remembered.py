@@ -13,10 +13,10 @@ from support.ledgers.ledger import IFU, NIM, Till, opened
 from daemon.core.errors import StorageFull, ZNumberUnknown
 from daemon.core.ledger.book import Book
 from daemon.core.machine.state import FiscalCounters
-from daemon.store import Store
 from daemon.store.maintenance import numbers
 from daemon.store.maintenance.numbers import hear
 from daemon.store.sqlite.high_water import HighWater, Mark, book_name, mark_path, read_marks
+from daemon.store.store import Store
 from daemon.store.tables.book import books, entries
 from daemon.store.tables.book.books import book_state
 

@@ -17,11 +17,11 @@ from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger.book import Tally
 from daemon.core.ledger.entries import CashKind, CashMove
 from daemon.core.report.fiscal_reports import x_report
-from daemon.store import Store
 from daemon.store.decisions import DecisionNote
 from daemon.store.maintenance import sandbox
 from daemon.store.maintenance.verify import verify
-from daemon.store.tables.book import attempts, uniqueness
+from daemon.store.store import Store
+from daemon.store.tables.book import acts, attempts, uniqueness
 from daemon.store.tables.book.acts import cash_of_period
 from daemon.store.tables.book.books import BookStart, read_start
 from daemon.store.tables.book.totals import tally_between
@@ -65,7 +65,7 @@ async def live(till: Till, chance: random.Random, steps: int) -> None:
 async def move_cash(till: Till, kind: CashKind, amount: int) -> None:
     till.at += MINUTE
     move = CashMove(kind, amount, "change", "1", "Caisse 1")
-    await till.store.ledger.move_cash(till.book, move, at=till.at, answer=lambda _: b"{}")
+    await till.store.ledger.write(acts.move_cash, till.book, move, at=till.at, answer=lambda _: b"{}")
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 4))])
@@ -263,7 +263,7 @@ async def test_what_comes_to_the_budget_stays(tmp_path: Path) -> None:
         await sell(till, 2 * NEWEST)
         await store.ledger.aggregate(till.book)
         assert await step(store, NO_LIMIT) == 2 * NEWEST + 1
-        size = (await start_of(till)).bytes
+        size = (await start_of(till)).byte_count
         assert (await step(store, size), row_counts(path)) == (0, (1, 2 * NEWEST + 1))
         assert (await step(store, size - 1), row_counts(path)) == (1, (2, 2 * NEWEST + 1))
 
@@ -283,7 +283,7 @@ async def test_a_cut_after_a_z(tmp_path: Path, more: int) -> None:
         start = await start_of(till)
         anew = BookStart(entry_id=start.entry_id, counted_id=start.entry_id)
         await store.retention.read(lambda connection: sandbox._count(connection, till.book, anew))
-        assert start.bytes == anew.bytes
+        assert start.byte_count == anew.byte_count
         closure = await till.close()
         body = msgspec.json.decode(closure.body)
         assert (body["cash"]["deposits"], body["fvc_start"]) == (500, 2)

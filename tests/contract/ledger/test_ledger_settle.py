@@ -14,10 +14,10 @@ from daemon.core.errors import NotFound
 from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.ledger.decision import Decision
 from daemon.core.machine.state import Certified, FiscalCounters
-from daemon.store import Store
 from daemon.store.decisions import DecisionNote
 from daemon.store.maintenance.housekeeping import mark_restored
 from daemon.store.maintenance.verify import verify
+from daemon.store.store import Store
 from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.book import attempts, uniqueness
 from daemon.store.tables.book.attempts import unfinished

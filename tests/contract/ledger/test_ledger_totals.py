@@ -22,8 +22,8 @@ from daemon.core.ledger.tally import add, contribution, subtract
 from daemon.core.machine.state import FiscalCounters
 from daemon.core.report.fiscal_reports import a_report, x_report
 from daemon.core.report.report_parts import Withholding
-from daemon.store import Store
 from daemon.store.maintenance.verify import verify
+from daemon.store.store import Store
 from daemon.store.tables.book.closures import closures_between
 from daemon.store.tables.book.totals import aggregate_between, day_end, isfs_between, isfs_of_period, tally_between
 

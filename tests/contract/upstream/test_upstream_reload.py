@@ -56,7 +56,7 @@ async def test_a_reload_on_a_full_disk(settings, receiver):
     not be put in order, and once there is room what waited under the old name arrives under the new one."""
     renamed = msgspec.structs.replace(settings.webhook[0], name="other")
     async with build(settings) as runtime:
-        webhooks = Webhooks(runtime)
+        webhooks = Webhooks(runtime.store)
         await webhooks.take(settings)()
         till = await Till.of(runtime.store, NIM)
         receiver.kill()
@@ -84,7 +84,7 @@ async def test_a_webhook_that_wants_a_receipt(settings, receiver, monkeypatch):
     monkeypatch.setattr(replicate, "BOOKKEEPING", 0.1)  # nothing of this test rings when the first sale makes a book
     wants = msgspec.structs.replace(settings.webhook[0], receipt=True)
     async with build(settings) as runtime:
-        webhooks = Webhooks(runtime)
+        webhooks = Webhooks(runtime.store)
         await receiver.script({"body": "<html>Log in</html>"}, {"receipt": True})
         await webhooks.take(msgspec.structs.replace(settings, webhook=(wants,)))()
         try:

@@ -26,6 +26,7 @@ from daemon.store.maintenance import renewal
 from daemon.store.sqlite import connection as real
 from daemon.store.sqlite import high_water
 from daemon.store.sqlite.disk_failure import storage_error
+from daemon.store.sqlite.file import STATEMENTS, Mode
 from daemon.store.sqlite.lock import CommitMark, LedgerLock
 from daemon.store.sqlite.migrations import migrations
 
@@ -177,7 +178,7 @@ def opened(path: Path, factory: type[sqlite3.Connection] = sqlite3.Connection) -
         uri=True,
         timeout=0,  # everything is on one thread: waiting would be for ever
         isolation_level=None,
-        cached_statements=real.STATEMENTS,
+        cached_statements=STATEMENTS,
         factory=factory,
     )
 
@@ -189,14 +190,6 @@ async def _copy(ledger: Path, copy: Path) -> None:
         new.execute("PRAGMA journal_mode = OFF")
         old.backup(new)
         the_vfs().close_as_killed(old)
-
-
-class _NoTime:
-    """The name of the old file that is put aside is the same in each history."""
-
-    @staticmethod
-    def time_ns() -> int:
-        return 0
 
 
 _read_once = cache(migrations)
@@ -212,11 +205,11 @@ def simulated(disk: Disk, process: Callable[[], Process], *, cuts_power: bool = 
         assert max_pages is None
         return Access(disk, path, real._WRITER_PRAGMAS, writes=True, process=process())
 
-    async def reader(path: Path, mode: real.Mode) -> Access:
+    async def reader(path: Path, mode: Mode) -> Access:
         assert mode == "rw"
         return Access(disk, path, real._READER_PRAGMAS, writes=False, process=process())
 
-    def snapshot(path: Path, mode: real.Mode) -> sqlite3.Connection:
+    def snapshot(path: Path, mode: Mode) -> sqlite3.Connection:
         assert mode == "rw"
         connection: sqlite3.Connection = opened(path)
         real.configure(connection, real._READER_PRAGMAS)
@@ -249,7 +242,7 @@ def simulated(disk: Disk, process: Callable[[], Process], *, cuts_power: bool = 
         patch.setattr("daemon.store.store.connect_snapshot", snapshot)
         patch.setattr(high_water, "write_marks", write)
         patch.setattr(renewal, "_copy", _copy)
-        patch.setattr(renewal, "time", _NoTime)
+        patch.setattr(renewal, "now_millis", int)  # the old file that is put aside has one name in each history
         yield
 
 

@@ -134,7 +134,7 @@ def test_a_restored_ledger_never_stands_beside_the_wal_of_the_one_before(
     tmp_path: Path, killed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whose pages it would take for its own. Another program reads, so the WAL cannot be emptied, only kept aside; names reach the disk in any order."""
-    monkeypatch.setattr("daemon.store.sqlite.connection.BUSY_SECONDS", 0)
+    monkeypatch.setattr("daemon.store.sqlite.file.BUSY_SECONDS", 0)
     for ledger in cuts(tmp_path, killed, 6, read=True):
         is_restored = ledger.read_bytes()[18] == 1  # its header: a restored ledger is no WAL's until it is opened
         assert not is_restored or not ledger.with_name("ledger-wal").exists()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from support.cli.command import NIM
 
+from daemon.range_reports.table import RANGE_REPORTS
+
 ANYONE, KEEPER, TILL = "anyone", "whoever may read the configuration", "whoever has a key"
 TABLE = {
     ("setup", "--yes", "--port", "/nowhere"): KEEPER,
@@ -29,7 +31,7 @@ TABLE = {
     ("time", "accept"): KEEPER,
     ("time", "repair"): KEEPER,
     ("time", "show"): KEEPER,
-    ("report", "a"): KEEPER,
+    **{("report", each.name): KEEPER for each in RANGE_REPORTS},
     ("report", "x"): KEEPER,
     ("report", "z"): KEEPER,
     ("journal",): KEEPER,

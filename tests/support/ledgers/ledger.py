@@ -16,7 +16,7 @@ from daemon.core.invoice.invoice import CREDITS, Customer, Invoice, Item, Paymen
 from daemon.core.ledger.attempt import NOT_SENT, Attempt, Outcome, Record
 from daemon.core.ledger.book import Book, Closure
 from daemon.core.machine.state import Certified, FiscalCounters, LastInvoice, MachineState
-from daemon.store import Store
+from daemon.store.store import Store
 from daemon.store.tables.book import attempts, originals
 from daemon.store.tables.book.books import book_state, open_book
 

@@ -10,12 +10,15 @@ import daemon
 from daemon.log_words import EVENTS
 
 ROOT = Path(daemon.__file__).parent
-LOG_METHODS = {"info", "warning", "error", "critical"}
+LOG_METHODS = {"info", "warning", "error", "exception", "critical"}
+LINE_METHODS = {"_log", "_log_odd"}
+"""Of `bridge`, which knows no logger."""
 
 
 def test_every_event_of_the_log_has_words() -> None:
-    """Whatever a module of the daemon logs, the page and `mcfd logs` say in words, not by the event's own name."""
-    found = {name for path in ROOT.rglob("*.py") for name in _events(path)}
+    """Whatever a module of the daemon or of the line logs, the page and `mcfd logs` say in words, not by the event's own name."""
+    modules = [path for room in ("bridge", "common/wire", "daemon") for path in (ROOT.parent / room).rglob("*.py")]
+    found = {name for path in modules for name in _events(path)}
     assert len(found) > 50
     assert found - set(EVENTS) == set()
 
@@ -23,12 +26,11 @@ def test_every_event_of_the_log_has_words() -> None:
 def _events(path: Path, *, composed: bool = False) -> Iterator[str]:
     """`composed`: also those of an f-string, with `x` for each value."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr in LOG_METHODS
-            and node.args
-        ):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
+            continue
+        if node.func.attr in LINE_METHODS:
+            yield from (each.value for part in node.args[:2] for each in _constants(part) if "." in each.value)
+        elif node.func.attr in LOG_METHODS:
             logger = node.func.value
             name = logger.id if isinstance(logger, ast.Name) else getattr(logger, "attr", "")
             if name.lstrip("_") == "log":

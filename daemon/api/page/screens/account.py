@@ -22,7 +22,8 @@ from daemon.api.page.screens.paper import pdf_answer
 from daemon.api.page.views.machine_view import qr_picture
 from daemon.api.page.visit import AnyRequest, Visit, fault_page, language_of, name_of, redirect, render, screen
 from daemon.api.refusals import WrongPassword
-from daemon.core.errors import FieldError, InvalidRequest, NotFound
+from daemon.core.clock import DAY
+from daemon.core.errors import InvalidRequest, NotFound
 from daemon.paper.layout import Document, Element, Pair, QrCode, Rule, TextLine
 from daemon.paper.shop import Style
 from daemon.usecases.reports import acts, inspect, journal
@@ -39,22 +40,21 @@ async def change_own_password(visit: Visit) -> Reply:
     """With the current one, so that a screen left open is not enough; a wrong one counts as a wrong login does."""
     new = visit.form.get("password", "")
     if fault := fault_of_password(new, visit.session.name):
-        raise InvalidRequest([FieldError("password", fault)])
+        raise InvalidRequest.at("password", fault)
     if new != visit.form.get("again", ""):
-        raise InvalidRequest([FieldError("again", visit.say("is not the same"))])
+        raise InvalidRequest.at("again", visit.say("is not the same"))
     assert visit.deps.logins is not None  # noqa: S101  a person is logged in
     try:
         session = await visit.deps.logins.change_password(
             visit.session, visit.form.get("current", ""), new, visit.address
         )
     except WrongPassword:
-        raise InvalidRequest([FieldError("current", visit.say("is wrong"))]) from None
+        raise InvalidRequest.at("current", visit.say("is wrong")) from None
     tls = visit.page.tls
     cookie = device_cookie(visit.deps.logins.device_of(visit.session.name), tls=tls)
     return redirect(visit.link("/ui/account", done="password"), session_cookie(session, tls=tls), cookie)
 
 
-DAY_MS: Final = 86_400_000
 _SIGNATURE: Final = 24
 
 
@@ -65,7 +65,7 @@ async def share(visit: Visit) -> Reply:
     if record.state != "certified":
         raise NotFound("only a certified invoice can be shared")
     copy = await acts.make_copy(visit.worker, record, visit.call())
-    ends = visit.deps.clock() + DAY_MS
+    ends = visit.deps.clock() + DAY
     content = f"{name_of(visit.worker)}~{record.code}~{copy}~{ends}"
     address = f"{address_here(visit)}/ui/shared/{content}~{_signed(visit.page, content)}"
     picture = await qr_picture(address)

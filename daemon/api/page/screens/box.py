@@ -16,7 +16,7 @@ from daemon.api.page.views.machine_view import line_charts, machine_view
 from daemon.api.page.visit import Visit, html, is_fetched, redirect, render, screen
 from daemon.core.audit import deed, details, who, whom
 from daemon.core.certified_core import CORE_VERSION, core_digest, waiting_version
-from daemon.core.errors import FieldError, InvalidRequest
+from daemon.core.errors import InvalidRequest
 from daemon.core.keys import KeyTerms
 from daemon.core.ledger.attempt import Mode
 from daemon.core.people import ROLES, fault_of_name
@@ -124,15 +124,15 @@ async def create_key(visit: Visit) -> Reply:
     """The one time that the key is seen, with its QR code for the till's camera."""
     label, role = visit.form.get("label", "")[:LONGEST_LABEL], visit.form.get("role", "")
     if not label:
-        raise InvalidRequest([FieldError("label", visit.say("is needed"))])
+        raise InvalidRequest.at("label", visit.say("is needed"))
     if role not in ROLES:
-        raise InvalidRequest([FieldError("role", visit.say("has to be one of {roles}", roles=", ".join(ROLES)))])
+        raise InvalidRequest.at("role", visit.say("has to be one of {roles}", roles=", ".join(ROLES)))
     until = day_of(visit.form.get("until", ""))
     if visit.form.get("until") and not until:
-        raise InvalidRequest([FieldError("until", visit.say("has to be a date"))])
+        raise InvalidRequest.at("until", visit.say("has to be a date"))
     expires_at = visit.day_bounds(until)[1] if until else 0
     if until and expires_at <= visit.deps.clock():
-        raise InvalidRequest([FieldError("until", visit.say("is over already"))])
+        raise InvalidRequest.at("until", visit.say("is over already"))
     mode: Mode = "test" if visit.form.get("mode") == "test" else "live"
     text = await visit.page.ledger.write(
         keys_table.create_key,
@@ -158,9 +158,9 @@ async def revoke_key(visit: Visit) -> Reply:
 async def add_person(visit: Visit) -> Reply:
     name, role = visit.form.get("name", "")[:32], visit.form.get("role", "")
     if role not in ROLES:
-        raise InvalidRequest([FieldError("role", visit.say("has to be one of {roles}", roles=", ".join(ROLES)))])
+        raise InvalidRequest.at("role", visit.say("has to be one of {roles}", roles=", ".join(ROLES)))
     if fault := fault_of_name(name):
-        raise InvalidRequest([FieldError("name", fault)])
+        raise InvalidRequest.at("name", fault)
     password = await _hashed(visit, name)
     await visit.page.ledger.write(create_person, name, role, password, at=visit.deps.clock(), by=visit.actor)
     return redirect(visit.link("/ui/box/people", done="person"))
@@ -177,7 +177,7 @@ async def change_password(visit: Visit) -> Reply:
 async def disable(visit: Visit) -> Reply:
     name = str(visit.request.path_params["name"])
     if name == visit.session.name:
-        raise InvalidRequest([FieldError("name", visit.say("you cannot disable your own account"))])
+        raise InvalidRequest.at("name", visit.say("you cannot disable your own account"))
     await visit.page.ledger.write(disable_person, name, at=visit.deps.clock(), by=visit.actor)
     return redirect(visit.link("/ui/box/people", done="person"))
 
@@ -185,7 +185,7 @@ async def disable(visit: Visit) -> Reply:
 async def _hashed(visit: Visit, name: str) -> str:
     password = visit.form.get("password", "")
     if fault := fault_of_password(password, name):
-        raise InvalidRequest([FieldError("password", fault)])
+        raise InvalidRequest.at("password", fault)
     return await asyncio.to_thread(hash_password, password)
 
 
@@ -238,7 +238,7 @@ async def join(visit: Visit) -> Reply:
     """By the code that headquarters shows for this box."""
     code, url = visit.form.get("code", ""), visit.form.get("url", "")
     if not code:
-        raise InvalidRequest([FieldError("code", visit.say("is needed"))])
+        raise InvalidRequest.at("code", visit.say("is needed"))
     await visit.page.join(code, url, visit.actor)
     return redirect(visit.link("/ui/box", done="joined") + "#upstream")
 

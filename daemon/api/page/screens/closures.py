@@ -27,6 +27,7 @@ from daemon.core.report.calendar_report import CalendarReport
 from daemon.core.report.fiscal_reports import AReport, ZReport
 from daemon.core.report.journal_csv import Cell
 from daemon.paper.layout import Document, Element, Pair, Rule, Table, TextLine, Title
+from daemon.paper.shop import Style, mark_of_test
 from daemon.store.tables.book.closures import closures_between
 from daemon.store.tables.book.totals import tally_between
 from daemon.usecases.reports import inspect, report
@@ -132,7 +133,7 @@ async def a_screen(visit: Visit) -> Reply:
 
 
 def _ranges(visit: Visit, first: date, last: date) -> list[tuple[str, str, bool]]:
-    """The usual ranges: words, link, whether it is the one shown."""
+    """The usual ranges: words, link, whether it is this one."""
     today, say = visit.today(), visit.say
     month = today.replace(day=1)
     end_of_last = month - timedelta(days=1)
@@ -304,7 +305,7 @@ async def vat(visit: Visit) -> Reply:
         report=found,
         before=visit.link("/ui/vat", month=beside(month, -1)),
         after=visit.link("/ui/vat", month=beside(month, 1)),
-        is_over=days_of(month)[-1] < visit.today(),
+        is_over=_is_over(visit, month),
     )
 
 
@@ -323,8 +324,12 @@ async def vat_file(visit: Visit) -> Reply:
         raise NotFound("there is no such file")
     await inspect.learn_taxpayer(visit.worker)
     title = visit.say("VAT of {month}", month=formats.month(month, visit.language))
-    document = Document(title, visit.language, tuple(_document(visit, title, found)))
+    document = Document(title, visit.language, tuple(_document(visit, title, month, found)))
     return await pdf_answer(visit.deps, visit.holder, document, name)
+
+
+def _is_over(visit: Visit, month: str) -> bool:
+    return days_of(month)[-1] < visit.today()
 
 
 async def _month(visit: Visit) -> tuple[str, AReport]:
@@ -334,11 +339,14 @@ async def _month(visit: Visit) -> tuple[str, AReport]:
     return month, await report.a_report(visit.worker, start, visit.day_bounds(last)[1])
 
 
-def _document(visit: Visit, title: str, found: AReport) -> Iterator[Element]:
+def _document(visit: Visit, title: str, month: str, found: AReport) -> Iterator[Element]:
     say, language, shop = visit.say, visit.language, visit.deps.paper.shop(visit.worker, visit.language)
     yield TextLine(shop.name, align="center", bold=True)
     yield TextLine(f"IFU {shop.ifu}   NIM {shop.nim}", align="center")
     yield Title(title)
+    yield from mark_of_test(shop, Style(language), is_test=False)
+    if not _is_over(visit, month):
+        yield TextLine(say("This month is not over."), align="center", bold=True)
     yield Table(
         (say("Group"), say("without VAT"), say("VAT"), say("with VAT")),
         tuple((each.group, *_amounts(each, language)) for each in found.by_group),
@@ -350,6 +358,8 @@ def _document(visit: Visit, title: str, found: AReport) -> Iterator[Element]:
         (say("with VAT"), found.total_ttc),
     ):
         yield Pair(words, amount(value, language), bold=True)
+    if found.test is not msgspec.UNSET:
+        yield Pair(say("of which in test mode, without fiscal value"), str(found.test), bold=True)
     yield TextLine(
         say("Made on {day}, in F CFA, net of credit notes", day=formats.day(date.isoformat(visit.today()), language))
     )

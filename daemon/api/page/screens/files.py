@@ -16,7 +16,7 @@ from daemon.api.page.downloads import as_file, day_of, file_route, range_of_a, s
 from daemon.api.page.jobs import Job
 from daemon.api.page.visit import Visit, html, redirect, render, screen
 from daemon.core.clock import millis_text
-from daemon.core.errors import FieldError, InvalidRequest, NotFound
+from daemon.core.errors import InvalidRequest, NotFound
 from daemon.core.ledger.book import Closure
 from daemon.core.ledger.entries import CalendarKind
 from daemon.core.report.calendar_report import CalendarReport
@@ -33,7 +33,7 @@ TYPES: Final = {"csv": b"text/csv; charset=utf-8", "json": b"application/json", 
 YEARS: Final = range(2020, 2100)
 FORMS: Final = ("csv", "jsonl")
 BATCH: Final = 100
-"""Closures that are held at once."""
+"""Closures in memory at once."""
 CLOSURE_COLUMNS: Final = (
     *("zNumber", "periodStart", "periodEnd", "createdAt", "certsCount", "totalTtc"),
     *("tc", "fvc", "frc", "hash"),
@@ -69,7 +69,7 @@ async def begin(visit: Visit) -> Reply:
     """The journal of one year of the chosen machine."""
     year, form = whole_number(visit.form.get("year", "")), visit.form.get("form", "")
     if year is None or year not in YEARS or form not in FORMS:
-        raise InvalidRequest([FieldError("year", visit.say("is needed"))])
+        raise InvalidRequest.at("year", visit.say("is needed"))
     start, _ = visit.day_bounds(date(year, 1, 1))
     end, _ = visit.day_bounds(date(year + 1, 1, 1))
     worker, language = visit.worker, visit.language
@@ -114,7 +114,7 @@ async def closures(visit: Visit) -> Reply:
 async def closure_pieces(
     worker: MachineWorker, start: int, end: int, as_csv: Lines | None
 ) -> AsyncGenerator[bytes, None]:
-    """Those of `start <= t < end` (ms), oldest first, as CSV or else as one JSON array; ten years of them are not held at once."""
+    """Those of `start <= t < end` (ms), oldest first, as CSV or else as one JSON array; never ten years of them in memory."""
     after, between = 0, b"["
     if as_csv:
         yield _begun(as_csv, [CLOSURE_COLUMNS])
@@ -226,7 +226,7 @@ async def restore(visit: Visit) -> Reply:
     """The last answer of this daemon."""
     copy = _copy(visit)
     if "sure" not in visit.form:
-        raise InvalidRequest([FieldError("sure", visit.say("is needed"))])
+        raise InvalidRequest.at("sure", visit.say("is needed"))
     await visit.page.restore(copy.name, visit.actor)
     return await render(visit, "restoring.html", copy=copy)
 

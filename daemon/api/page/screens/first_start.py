@@ -15,6 +15,7 @@ from litestar.handlers import HTTPRouteHandler
 
 from common.language import Speaker, Text
 from common.passwords import fault_of_password
+from common.sockets import in_url
 from common.web.security import cookie_of
 from daemon.api.access.login import session_cookie
 from daemon.api.access.throttle import WrongKeys
@@ -54,14 +55,14 @@ Step = Callable[[AnyRequest, FirstStart, dict[str, str]], Awaitable[Reply]]
 
 
 def step(path: str, *, change: bool = False) -> Callable[[Step], HTTPRouteHandler]:
-    """A handler for who has shown the code; every error of it is a page."""
+    """A handler for a browser with the code; every error of it is a page."""
 
     def route(show: Step) -> HTTPRouteHandler:
         async def handle(request: AnyRequest) -> Reply:
             headers = request.scope["headers"]
             try:
                 if change and not is_from_here(headers):
-                    raise Foreign  # noqa: TRY301  shown as a page, as all else
+                    raise Foreign  # noqa: TRY301  a page, as all else
                 if not _is_code(cookie_of(headers, COOKIE), _first(request)):
                     return redirect(f"{START}/code")
                 form = fields((await read_bytes(headers, request.receive)).decode("utf-8", "replace")) if change else {}
@@ -224,7 +225,7 @@ async def start(request: AnyRequest, first: FirstStart, form: dict[str, str]) ->
     """The last answer of this page: it opens that of the daemon as soon as that is there."""
     if (route := first.result) is None:
         raise NotLoggedIn
-    origin = f"{route.scheme}://{_bracketed(_seen_from(request, route))}:{route.port}"
+    origin = f"{route.scheme}://{in_url(_seen_from(request, route))}:{route.port}"
     (name, policy), *others = POLICY
     wider = policy.replace(b"connect-src 'self'", b"connect-src 'self' " + origin.encode())
     headers = ((name, wider), *others)
@@ -252,10 +253,6 @@ def _seen_from(request: AnyRequest, route: SetupResult) -> str:
 def _host_of(request: AnyRequest) -> str:
     host = next((value.decode("latin-1") for name, value in request.scope["headers"] if name == b"host"), "")
     return host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
 
 
 def _is_code(text: str, first: FirstStart) -> bool:

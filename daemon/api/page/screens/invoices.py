@@ -57,7 +57,7 @@ async def journal_screen(visit: Visit) -> Reply:
 
 
 def _chips(visit: Visit) -> list[tuple[str, str, bool]]:
-    """The usual searches: words, link, whether it is the one shown."""
+    """The usual searches: words, link, whether it is this one."""
     today, say = visit.today(), visit.say
     begins = {
         say("Today"): today,

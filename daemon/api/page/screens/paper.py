@@ -40,7 +40,7 @@ ALONE: Final = (
 
 @screen("/ui/paper/{what:str}/{name:str}", "look", whole=False)
 async def paper(visit: Visit) -> Reply:
-    """To be printed by the browser: an invoice that is shown here is a duplicate that is given out."""
+    """To be printed by the browser: an invoice on this page is a duplicate that is given out."""
     document, _, copied = await _document(visit)
     if copied:
         await acts.make_copy(visit.worker, copied, visit.call())

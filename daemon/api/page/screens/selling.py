@@ -111,7 +111,7 @@ async def certify_credit(visit: Visit) -> Reply:
 async def _creditable(visit: Visit) -> Record:
     record = await record_of(visit)
     if not can_credit(visit, record):
-        raise InvalidRequest([FieldError("invoice", visit.say("no credit note can be made on it"))])
+        raise InvalidRequest.at("invoice", visit.say("no credit note can be made on it"))
     return record
 
 
@@ -120,14 +120,14 @@ def credit_body(visit: Visit, record: Record) -> dict[str, Any]:
     invoice, form, say = record.invoice, visit.form, visit.say
     nature = form.get("nature", "")
     if nature not in SHARES:
-        raise InvalidRequest([FieldError("nature", say("has to be chosen"))])
+        raise InvalidRequest.at("nature", say("has to be chosen"))
     parts = [
         (item, _quantity(form.get(f"quantity{at}", ""), item, say("from 0 to what was sold")))
         for at, item in enumerate(invoice.items)
         if f"line{at}" in form
     ]
     if not parts:
-        raise InvalidRequest([FieldError("lines", say("choose one line at least"))])
+        raise InvalidRequest.at("lines", say("choose one line at least"))
     is_all = len(parts) == len(invoice.items) and all(part == item.printed_quantity for item, part in parts)
     items = [_credited(item, part, invoice, is_all=is_all) for item, part in parts]
     total = invoice.total_ttc if is_all else sum(item["amountTtc"] for item in items)
@@ -170,12 +170,12 @@ def _credited(item: Item, part: int, invoice: Invoice, *, is_all: bool) -> dict[
 
 
 def _quantity(text: str, item: Item, wrong: str) -> int:
-    """In thousandths; all of it where nothing is said."""
+    """In thousandths; all of it by default."""
     if not text:
         return item.printed_quantity
     quantity = _decimal(text)
     if quantity is None or not 0 < quantity * 1000 <= item.printed_quantity or quantity * 1000 != int(quantity * 1000):
-        raise InvalidRequest([FieldError("quantity", wrong)])
+        raise InvalidRequest.at("quantity", wrong)
     return int(quantity * 1000)
 
 
@@ -309,7 +309,7 @@ async def decide_sale(visit: Visit) -> Reply:
         raise NotFound("there is no such sale")
     reason = form.get("reason", "").strip()
     if len(reason) < SHORTEST_REASON:
-        raise InvalidRequest([FieldError("reason", REASON.in_language(visit.language))])
+        raise InvalidRequest.at("reason", REASON.in_language(visit.language))
     decide = release if form.get("decision") == "release" else withdraw
     await decide(worker, sale, reason[:200], by=visit.actor)
     return redirect(visit.link("/ui/waiting"))

@@ -6,7 +6,7 @@ from daemon.api.http.answers import Reply
 from daemon.api.page.screens.today import REASON, SHORTEST_REASON
 from daemon.api.page.views.machine_view import machine_view
 from daemon.api.page.visit import Visit, redirect, render, screen
-from daemon.core.errors import FieldError, InvalidRequest, NotFound
+from daemon.core.errors import InvalidRequest, NotFound
 from daemon.store.tables.book.deferred import backlog
 
 LONGEST_REASON = 200
@@ -37,7 +37,7 @@ async def decide_spare(visit: Visit) -> Reply:
         raise NotFound("there is no such spare")
     reason = form.get("reason", "").strip()
     if len(reason) < SHORTEST_REASON:
-        raise InvalidRequest([FieldError("reason", REASON.in_language(visit.language))])
+        raise InvalidRequest.at("reason", REASON.in_language(visit.language))
     reason, at, by = reason[:LONGEST_REASON], first.in_use.now(), visit.actor
     decisions, workers = visit.page.decisions, visit.deps.workers
     if form.get("decision") == "take-back":

@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Final, cast
 
 import msgspec
-from litestar import get
 
 from common.language import Speaker, Text, tell
 from common.numbers import money, whole_number
@@ -22,10 +21,7 @@ from daemon.api.page.views.machine_view import in_plain_words, machine_view
 from daemon.api.page.views.sales_state import sales_state
 from daemon.api.page.visit import (
     POLICY,
-    AnyRequest,
     Visit,
-    enter,
-    fault_page,
     html,
     name_of,
     redirect,
@@ -34,6 +30,7 @@ from daemon.api.page.visit import (
     without_thousands,
 )
 from daemon.core.audit import Call
+from daemon.core.clock import HOUR
 from daemon.core.errors import FieldError, InvalidRequest, MachineError, NotFound
 from daemon.core.ledger.decision import MEANINGS, OBSTACLE_TEXTS, Decision, DecisionRefused, Obstacle
 from daemon.core.ledger.paper import read_paper
@@ -58,7 +55,6 @@ AGAIN: Final = 2.7
 BEAT: Final = 5.0
 """Seconds between two signs of life, and between two looks whether the spare stands for the machine."""
 CHANGE: Final = b"event: change\ndata: 1\n\n"
-HOUR: Final = 3_600_000
 _hours_cache: dict[tuple[int, int], int] = {}
 
 
@@ -174,7 +170,7 @@ def read_count(form: Mapping[str, str], say: Speaker) -> int | None:
     sums = [value * _whole(text, wrong) for value, text in pieces if text]
     total = sum(sums) if sums else _whole(typed, wrong)
     if sums and typed and _whole(typed, wrong) != total:
-        raise InvalidRequest([FieldError("counted", say("notes and coins come to another sum"))])
+        raise InvalidRequest.at("counted", say("notes and coins come to another sum"))
     if total > MAX_AMOUNT:
         raise InvalidRequest([wrong])
     return total
@@ -225,19 +221,14 @@ async def nowhere(_visit: Visit) -> Reply:
     raise NotFound("there is no such screen")
 
 
-@get("/ui/live")
-async def live(request: AnyRequest) -> Reply:
+@screen("/ui/live", "look", whole=False)
+async def live(visit: Visit) -> Reply:
     """Server-sent events: `change` whenever a screen of this machine has something new to show."""
-    try:
-        visit = await enter(request, "look")
-        place = visit.deps.event_streams.take(visit.holder)
-    except Exception as error:  # noqa: BLE001  every error of a screen is a page
-        return await fault_page(request, error)
     return Stream(
         _changes(visit),
         media_type=b"text/event-stream; charset=utf-8",
         headers=((b"x-accel-buffering", b"no"), *POLICY),
-        place=place,
+        place=visit.deps.event_streams.take(visit.holder),
         stopping=visit.deps.stopping,
         endless=True,
     )
@@ -295,7 +286,7 @@ async def decide(visit: Visit) -> Reply:
     if errors:
         raise InvalidRequest([FieldError(error.field, str(tell(error.message, visit.language))) for error in errors])
     if len(reason) < SHORTEST_REASON:
-        raise InvalidRequest([FieldError("reason", REASON.in_language(visit.language))])
+        raise InvalidRequest.at("reason", REASON.in_language(visit.language))
     if form.get("case") != case.fingerprint:
         raise _refused("changed" if case.state.attention else "does not fit", visit)
     at = visit.worker.now()
@@ -308,7 +299,7 @@ async def decide(visit: Visit) -> Reply:
 
 
 def _refused(obstacle: Obstacle, visit: Visit) -> InvalidRequest:
-    return InvalidRequest([FieldError("decision", OBSTACLES[obstacle].in_language(visit.language))])
+    return InvalidRequest.at("decision", OBSTACLES[obstacle].in_language(visit.language))
 
 
 AMOUNT: Final = 100

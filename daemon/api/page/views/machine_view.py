@@ -24,8 +24,9 @@ from common.language.reasons import (
     codes_of,
 )
 from daemon.api.box import LineSlot
-from daemon.api.page.views.sales_state import AMBER_DAYS, DRIFT_AMBER, RED_DAYS
+from daemon.api.page.views.sales_state import AMBER_DAYS, DRIFT_AMBER, RED_DAYS, refuses_since
 from daemon.api.page.visit import Visit, name_of
+from daemon.core.clock import DAY
 from daemon.core.errors import without_paths
 from daemon.core.report.machine_info import tax_server
 from daemon.paper.logo import draw_qr
@@ -69,7 +70,6 @@ def in_plain_words(found: Text, language: Language) -> str:
 
 
 SLOT_MS: Final = 600_000
-DAY_MS: Final = 86_400_000
 EDGE: Final = 4
 NAMED_HOURS: Final = 3
 """Between two names under the bars."""
@@ -83,7 +83,7 @@ async def line_charts(visit: Visit, slots: Sequence[LineSlot]) -> list[tuple[str
     if not slots:
         return []
     by_time = {slot.at: slot for slot in slots}
-    times = range(slots[-1].at - DAY_MS + SLOT_MS, slots[-1].at + SLOT_MS, SLOT_MS)
+    times = range(slots[-1].at - DAY + SLOT_MS, slots[-1].at + SLOT_MS, SLOT_MS)
     quiet = [
         by_time.get(at) or LineSlot(at=at, exchanges=0, retries=0, garbage=0, certified=0, line_ms=0) for at in times
     ]
@@ -174,8 +174,17 @@ def _state(worker: MachineWorker, visit: Visit) -> tuple[str, str, str]:
         return _unused(worker, visit)
     if not worker.connected:
         return "offline", _absent(worker.offline_since, visit), _reason_text(worker.offline_reason, visit)
-    if worker.in_test_mode:
+    return _connected(worker, visit)
+
+
+def _connected(worker: MachineWorker, visit: Visit) -> tuple[str, str, str]:
+    say = visit.say
+    if worker.in_test_mode and (worker.refused_test_mode or not worker.obstacle):
         return _in_test_mode(worker, visit)
+    if worker.obstacle:
+        return "attention", say("needs a decision"), _reason_text(worker.obstacle, visit)
+    if refuses_since(worker):
+        return "attention", say("refuses every invoice"), ""
     return ("busy", say("at work"), "") if worker.waiting else ("ready", say("ready"), "")
 
 

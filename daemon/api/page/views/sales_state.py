@@ -11,7 +11,9 @@ from common.language.reasons import from_stored
 from daemon.core.clock import HOUR
 from daemon.core.errors import StorageError, StorageFull
 from daemon.core.report.machine_info import tax_server
+from daemon.paper.reports import REASONS
 from daemon.store.tables.book.deferred import backlog
+from daemon.store.tables.book.outages import open_outage
 
 if TYPE_CHECKING:
     from daemon.api.page.visit import Visit
@@ -74,27 +76,36 @@ async def sales_state(visit: Visit) -> SalesState:
 
 
 def _sells(worker: MachineWorker) -> bool:
-    return worker.connected and not worker.obstacle
+    return worker.connected and not worker.obstacle and not refuses_since(worker)
+
+
+def refuses_since(worker: MachineWorker) -> int:
+    """When a machine that is there began to refuse every invoice, as a blocked one does; 0 once it has certified one."""
+    outage = worker.ledger.peek(open_outage, worker.book)
+    return outage.since if outage and outage.reason == "blocked" else 0
 
 
 def _stopped(visit: Visit, stopped: list[MachineWorker], live: int) -> SalesState:
     say, first = visit.say, stopped[0]
-    since = first.offline_since if not first.connected else None
+    since = refuses_since(first) if first.connected and not first.obstacle else first.offline_since
     words = say("Sales have stopped")
-    if since is not None:
+    if since:
         words = say("Sales have stopped since {moment}", moment=visit.since(since))
     if live > 1:
         words = say("{name}: {found}", name=", ".join(each.book.nim for each in stopped), found=words)
-    if first.connected:
+    if first.connected and first.obstacle:
         needs_decision = bool(first.attention or first.not_compared)
         href = "/ui/attention" if needs_decision and visit.may("administer") else ""
         cause = say("a decision is needed") if first.attention else first.obstacle.in_language(visit.language)
         return SalesState("bad", words, _call(visit, cause), href)
-    if any(each.spare for each in stopped) and visit.may("administer"):
-        return SalesState(
-            "bad", words, _call(visit, say("the machine does not answer, its spare can take over")), SPARE
-        )
-    return SalesState("bad", words, _call(visit, say("the machine does not answer")))
+    has_spare = any(each.spare for each in stopped) and visit.may("administer")
+    if first.connected:
+        cause = REASONS["blocked"].in_language(visit.language)
+    elif has_spare:
+        cause = say("the machine does not answer, its spare can take over")
+    else:
+        cause = say("the machine does not answer")
+    return SalesState("bad", words, _call(visit, cause), SPARE if has_spare else "")
 
 
 async def _later(visit: Visit, live: list[MachineWorker], stopped: list[MachineWorker]) -> SalesState | None:
@@ -145,5 +156,7 @@ def _warnings(visit: Visit, worker: MachineWorker) -> list[str]:
     if days is not None and days >= AMBER_DAYS:
         found.append(say("the machine has not met the tax server for {days} days", days=days))
     if worker.drift_seconds is not None and abs(worker.drift_seconds) >= DRIFT_AMBER:
-        found.append(say("the clocks of box and machine are {seconds} s apart", seconds=round(worker.drift_seconds)))
+        found.append(
+            say("the clocks of box and machine are {minutes} min apart", minutes=round(abs(worker.drift_seconds) / 60))
+        )
     return found

@@ -3,18 +3,78 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from common.language import Text
+from daemon.core.audit import INTERNAL, Call
 from daemon.core.clock import HOUR
-from daemon.core.errors import NotFound
+from daemon.core.errors import NotFound, TooManyCashMoves
 from daemon.core.ledger.book import Book
-from daemon.core.ledger.entries import NO_CASH, CashTotal, Placed
-from daemon.store.sqlite.queries import load, read_as
+from daemon.core.ledger.entries import NO_CASH, CashMove, CashTotal, CopyAct, Placed, ReportAct
+from daemon.store.sqlite.file import load, read_as
+from daemon.store.tables import audit
+from daemon.store.tables.book import attempts
 from daemon.store.tables.book.books import read_start
-from daemon.store.tables.book.entries import COLUMNS
+from daemon.store.tables.book.entries import COLUMNS, append
 
 _SQL = load(__name__, columns=COLUMNS)
+
+
+def make_copy(connection: sqlite3.Connection, book: Book, code: str, number: str, *, at: int, call: Call) -> int:
+    """Which duplicate of that certification it is, from 1."""
+    copy = copies(connection, book, code) + 1
+    placed = append(connection, book, CopyAct(code, number, copy), at)
+    detail = {"invoice_number": number, "copy": str(copy)}
+    audit.add_of_book(connection, book, "copy.made", at=placed.at, by=call.by, detail=detail)
+    return copy
+
+
+def give_report(
+    connection: sqlite3.Connection,
+    book: Book,
+    report: ReportAct,
+    *,
+    at: int,
+    call: Call,
+    answer: Callable[[int], bytes] | None = None,
+) -> ReportAct:
+    """A numbered one gets the next number, `answer` its body."""
+    act = report
+    if answer is not None:
+        last = last_closed(connection, book)
+        number = 1 + (last.entry.number if last and isinstance(last.entry, ReportAct) else 0)
+        act = ReportAct(report.kind, answer(number).decode(), number, report.upto_seq, report.upto_at)
+    placed = append(connection, book, act, at)
+    if answer is not None:
+        attempts.keep_answer(connection, book, call, at=placed.at, answer=act.body.encode())
+    detail = {"kind": act.kind, "number": str(act.number or "")}
+    audit.add_of_book(connection, book, "report.given", at=placed.at, by=call.by, detail=detail)
+    return act
+
+
+def move_cash(
+    connection: sqlite3.Connection,
+    book: Book,
+    move: CashMove,
+    *,
+    at: int,
+    answer: Callable[[Placed], bytes],
+    call: Call = INTERNAL,
+    box_at: int = 0,
+    most: int = 0,
+) -> bytes:
+    """What `answer` makes of the entry. TooManyCashMoves beyond `most` by the same key or person within an hour of the box's clock (`box_at`, ms);
+    0: any number."""
+    if most and (wait := wait_for_move(connection, book, call.by.name, box_at, most)):
+        raise TooManyCashMoves(most, wait)
+    placed = append(connection, book, move, at)
+    if most:
+        note_move(connection, placed, call.by.name, box_at)
+    body = answer(placed)
+    attempts.keep_answer(connection, book, call, at=placed.at, answer=body)
+    detail = {"kind": move.kind, "amount": str(move.amount), "reason": move.reason}
+    audit.add_of_book(connection, book, "cash.moved", at=placed.at, by=call.by, detail=detail)
+    return body
 
 
 def copies(connection: sqlite3.Connection, book: Book, code: str) -> int:
@@ -49,7 +109,7 @@ def acts_between(
 
 def cash_of_period(connection: sqlite3.Connection, book: Book, period_start: int) -> CashTotal:
     """Of the period that begins at `period_start` (ms; 0 before anything was certified). It holds what stands after the last Z
-    up to then, whatever the clock said: what was moved in the very millisecond of a Z is in one period only."""
+    up to then, whatever the clock: what was moved in the very millisecond of a Z is in one period only."""
     since = period_start if connection.execute(_SQL["has_closure"], (book.id, period_start)).fetchone()[0] else 0
     start = read_start(connection, book.id)
     deposits, withdrawals, after_z = connection.execute(_SQL["period"], (book.id, since, start.entry_id)).fetchone()

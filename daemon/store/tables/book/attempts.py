@@ -14,6 +14,7 @@ import msgspec
 
 from common.language import Text
 from common.language.reasons import INVOICE_IN_PROGRESS, to_stored
+from daemon.core.audit import Call
 from daemon.core.errors import KeyReused, MachineBusy, NotFound
 from daemon.core.invoice.invoice import Invoice
 from daemon.core.invoice.number import TakenFrom, number_key
@@ -35,7 +36,7 @@ from daemon.core.ledger.tally import contribution
 from daemon.core.ledger.verdict import Standing, standing, went_down
 from daemon.core.machine.state import Certified, LastInvoice, short_nim
 from daemon.core.report.journal import Page
-from daemon.store.sqlite.queries import load
+from daemon.store.sqlite.file import load
 from daemon.store.tables.book import deferred, epochs, take_overs
 from daemon.store.tables.book.books import BookHead, advance, advance_certified, all_books, book_state, read_head
 from daemon.store.tables.book.codec import PAYLOAD, RECORD_COLUMNS, invoice_bytes, pack, record_of, tally_bytes, unpack
@@ -84,14 +85,7 @@ def begin(connection: sqlite3.Connection, book: Book, attempt: Attempt) -> int:
     if attempt.deferred_id:
         deferred.begin(connection, book, attempt.deferred_id, attempt_id)
     if attempt.key_hash:
-        keep_key(
-            connection,
-            book,
-            attempt.key_hash,
-            attempt.fingerprint,
-            at=attempt.begun_at,
-            attempt_id=attempt_id,
-        )
+        keep_key(connection, book, attempt.key_hash, attempt.fingerprint, at=attempt.begun_at, attempt_id=attempt_id)
     return attempt_id
 
 
@@ -126,6 +120,20 @@ def keep_key(
     values = (book.id, key_hash, fingerprint, at, attempt_id, z_number, answer)
     if connection.execute(_SQL["keep_key"], values).rowcount != 1:
         raise KeyReused
+
+
+def keep_answer(
+    connection: sqlite3.Connection,
+    book: Book,
+    call: Call,
+    *,
+    at: int,
+    answer: bytes | None = None,
+    z_number: int | None = None,
+) -> None:
+    """What the key of a call stands for, where it has one; KeyReused as above."""
+    if call.key:
+        keep_key(connection, book, call.key_hash, call.fingerprint, at=at, z_number=z_number, answer=answer)
 
 
 def amend(connection: sqlite3.Connection, book: Book, attempt_id: int, invoice: Invoice) -> None:

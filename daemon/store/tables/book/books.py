@@ -12,12 +12,14 @@ from common.language import Text
 from common.language.reasons import to_stored
 from daemon.core.delivery import BookStanding
 from daemon.core.errors import NotFound
+from daemon.core.invoice.invoice import CREDITS
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book, BookState, LastSeen, Tally
 from daemon.core.ledger.chain import GENESIS
-from daemon.core.ledger.entries import NO_CASH, CashTotal
+from daemon.core.ledger.entries import NO_CASH, CashMove, CashTotal, Gap, Placed
+from daemon.core.ledger.tally import accumulate
 from daemon.core.machine.state import FiscalCounters, LastInvoice, MachineState, short_nim
-from daemon.store.sqlite.queries import load, read_as
+from daemon.store.sqlite.file import load, read_as
 from daemon.store.tables.book.codec import (
     counters_of,
     rates_text,
@@ -152,8 +154,8 @@ def accept_time(connection: sqlite3.Connection, upto: int) -> None:
 
 
 class BookStart(msgspec.Struct):
-    """What a recomputation has found just before the first thing that is kept; times in ms. `bytes` are those of the records,
-    closures and entries up to `counted_seq`, `counted_z` and `counted_id` that are kept."""
+    """How far a book goes: what a recomputation has found just before the first thing that is left; times in ms. `byte_count` is that of the records,
+    closures and entries up to `counted_seq`, `counted_z` and `counted_id` that are left."""
 
     seq: int = 0
     z_number: int = 0
@@ -169,12 +171,34 @@ class BookStart(msgspec.Struct):
     counted_seq: int = 0
     counted_z: int = 0
     counted_id: int = 0
-    bytes: int = 0
+    byte_count: int = 0
 
     @property
     def is_whole(self) -> bool:
         """Nothing was let go of."""
         return (self.seq, self.z_number, self.entry_id) == (0, 0, 0)
+
+    def pass_record(self, seq: int, at: int, link: bytes, tally: Tally, *, kind: str, fvc: int | None) -> None:
+        """`fvc` is None for one that was not certified."""
+        accumulate(self.running, tally)
+        self.seq, self.at, self.hash = seq, at, link
+        if fvc is not None:
+            self.period_start = self.period_start or at
+            if kind not in CREDITS:
+                self.fvc_start = self.fvc_start or fvc
+
+    def pass_closure(self, z_number: int, at: int, link: bytes, period_end: int) -> None:
+        self.z_number, self.at, self.hash = z_number, at, link
+        self.closed, self.closed_seq = dict(self.running), self.seq
+        self.period_start, self.fvc_start, self.cash = period_end, 0, NO_CASH
+
+    def pass_entry(self, placed: Placed) -> None:
+        self.entry_id, self.at, self.hash = placed.id, placed.at, placed.hash
+        match placed.entry:
+            case Gap() as gap:
+                self.z_number = gap.last
+            case CashMove() as move:
+                self.cash = self.cash.plus(move)
 
 
 def read_start(connection: sqlite3.Connection, book_id: int) -> BookStart:
@@ -190,7 +214,7 @@ def write_start(connection: sqlite3.Connection, book_id: int, start: BookStart) 
     place = (start.seq, start.z_number, start.entry_id, start.at, start.hash)
     sums = (tally_bytes(start.running), tally_bytes(start.closed))
     period = (start.closed_seq, start.period_start, start.fvc_start, start.cash.deposits, start.cash.withdrawals)
-    counted = (start.counted_seq, start.counted_z, start.counted_id, start.bytes)
+    counted = (start.counted_seq, start.counted_z, start.counted_id, start.byte_count)
     connection.execute(_SQL["write"], (*place, *sums, *period, *counted, book_id))
 
 

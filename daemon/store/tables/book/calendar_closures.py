@@ -20,7 +20,7 @@ from daemon.core.errors import NotFound
 from daemon.core.ledger.book import Book, Tally
 from daemon.core.ledger.entries import CalendarClosed, CalendarKind, CashTotal, Placed
 from daemon.core.report.calendar_report import bounds_of, calendar_report, following, month_of, months_from
-from daemon.store.sqlite.queries import load, read_as
+from daemon.store.sqlite.file import load, read_as
 from daemon.store.tables.book.books import read_head, read_start
 from daemon.store.tables.book.entries import COLUMNS, append
 from daemon.store.tables.book.totals import running_at

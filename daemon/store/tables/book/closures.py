@@ -17,17 +17,15 @@ from daemon.core.errors import NotFound
 from daemon.core.ledger import chain
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book, Closure, LastSeen
-from daemon.core.ledger.deferred import WaitingSales
-from daemon.core.ledger.entries import CashTotal
 from daemon.core.machine.state import FiscalCounters
 from daemon.core.report import fiscal_reports
-from daemon.store.sqlite.queries import load
+from daemon.store.sqlite.file import load
 from daemon.store.tables.book import take_overs
 from daemon.store.tables.book.acts import cash_of_period
-from daemon.store.tables.book.books import BookHead, read_head
+from daemon.store.tables.book.books import read_head
 from daemon.store.tables.book.codec import seen_text
 from daemon.store.tables.book.deferred import backlog
-from daemon.store.tables.book.totals import TotalRow, bring_in, isfs_of_period, write_totals
+from daemon.store.tables.book.totals import bring_in, isfs_of_period, write_totals
 
 COLUMNS = (
     "z_number, report_id, period_start, period_end, created_at, certs_count, total_ttc, tc, fvc, frc, unexplained, "
@@ -54,91 +52,49 @@ def close_period(
     """Brings in the rest, freezes, numbers, chains, and opens the next period."""
     totals, _ = bring_in(connection, book, zone)
     head = read_head(connection, book.id)
-    z_number, found = connection.execute(_SQL["opening"], (book.id,)).fetchone()
+    last_z, found = connection.execute(_SQL["opening"], (book.id,)).fetchone()
     totals.fvc_end = counters.fvc
-    closure = _compose(
+    since, at = totals.period_start or at, max(at, head.at)
+    report = fiscal_reports.z_report(
         book,
-        totals,
-        head,
+        totals.aggregate(),
+        z_number=last_z + 1,
+        report_id=str(uuid.uuid4()),
+        created_at=at,
+        counters=counters,
+        unexplained=found + unexplained,
+        chain_previous=head.hash,
         cash=cash_of_period(connection, book, totals.period_start),
         isfs=isfs_of_period(connection, book),
         waiting=backlog(connection, book).waiting,
         letterhead=letterhead,
-        z_number=z_number + 1,
-        counters=counters,
-        unexplained=found + unexplained,
-        at=max(at, head.at),
         labels=labels,
         without_machine=without_machine,
         counted=counted,
-        stands_for=take_overs.stands_for(connection, book, totals.period_start or at, max(at, head.at)),
-    )
-    connection.execute(_SQL["insert"], (book.id, *_row(closure)))
-    values = (counters.tc, counters.fvc, counters.frc)
-    connection.execute(
-        _SQL["advance"], (closure.created_at, closure.hash, *values, closure.z_number, seen_text(seen), book.id)
-    )
-    totals.closed = totals.running
-    totals.closed_seq = totals.seq
-    totals.period_start = closure.created_at
-    totals.fvc_start = 0
-    write_totals(connection, book.id, totals)
-    return closure
-
-
-def _compose(
-    book: Book,
-    totals: TotalRow,
-    head: BookHead,
-    *,
-    cash: CashTotal,
-    isfs: tuple[str, ...],
-    waiting: WaitingSales,
-    letterhead: str,
-    z_number: int,
-    counters: FiscalCounters,
-    unexplained: int,
-    at: int,
-    labels: Mapping[str, str],
-    without_machine: bool,
-    counted: int | None,
-    stands_for: str,
-) -> Closure:
-    report_id = str(uuid.uuid4())
-    report = fiscal_reports.z_report(
-        book,
-        totals.aggregate(),
-        z_number=z_number,
-        report_id=report_id,
-        created_at=at,
-        counters=counters,
-        unexplained=unexplained,
-        chain_previous=head.hash,
-        cash=cash,
-        isfs=isfs,
-        waiting=waiting,
-        letterhead=letterhead,
-        labels=labels,
-        without_machine=without_machine,
-        counted=counted,
-        stands_for=stands_for,
+        stands_for=take_overs.stands_for(connection, book, since, at),
     )
     closure = Closure(
-        z_number=z_number,
-        report_id=report_id,
+        z_number=report.z_number,
+        report_id=report.report_id,
         period_start=totals.period_start or at,
         period_end=at,
         created_at=at,
         certs_count=report.certs_count,
         total_ttc=report.total_ttc,
         counters=counters,
-        unexplained=unexplained,
+        unexplained=report.unexplained,
         first_seq=totals.closed_seq + 1,
         last_seq=totals.seq,
         body=msgspec.json.encode(report),
         hash=b"",
     )
-    return msgspec.structs.replace(closure, hash=chain.closure_hash(head.hash, closure))
+    closure = msgspec.structs.replace(closure, hash=chain.closure_hash(head.hash, closure))
+    connection.execute(_SQL["insert"], (book.id, *_row(closure)))
+    values = (*msgspec.structs.astuple(counters), closure.z_number, seen_text(seen))
+    connection.execute(_SQL["advance"], (at, closure.hash, *values, book.id))
+    totals.closed, totals.closed_seq, totals.period_start, totals.fvc_start = totals.running, totals.seq, at, 0
+    write_totals(connection, book.id, totals)
+    return closure
 
 
 def find_closure(connection: sqlite3.Connection, book: Book, z_number: int) -> Closure:
@@ -187,21 +143,6 @@ def closure_of(row: tuple[Any, ...]) -> Closure:
 
 
 def _row(closure: Closure) -> tuple[Any, ...]:
-    counters = closure.counters
-    return (
-        closure.z_number,
-        closure.report_id,
-        closure.period_start,
-        closure.period_end,
-        closure.created_at,
-        closure.certs_count,
-        closure.total_ttc,
-        counters.tc,
-        counters.fvc,
-        counters.frc,
-        closure.unexplained,
-        closure.first_seq,
-        closure.last_seq,
-        closure.body,
-        closure.hash,
-    )
+    """The columns up to the hash; what a repair of its time leaves beside it comes later."""
+    *figures, counters, unexplained, first_seq, last_seq, body, link, _, _ = msgspec.structs.astuple(closure)
+    return (*figures, *msgspec.structs.astuple(counters), unexplained, first_seq, last_seq, body, link)

@@ -26,7 +26,7 @@ from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import LastSeen, Tally
 from daemon.core.ledger.entries import unreadable
 from daemon.core.machine.state import FiscalCounters
-from daemon.store.sqlite.queries import load
+from daemon.store.sqlite.file import load
 
 _WINDOW = -12
 """Raw deflate with a window of 4 KiB: receipts are small, and a small window is quicker to set up."""
@@ -53,8 +53,8 @@ RECORD_COLUMNS = (
     f"machine_time, ifu, tc, fvc, frc, reason, line_ms, duration_ms, request_id, hash, chained_at, fc, {_NIM}"
 )
 PAYLOAD = RECORD_COLUMNS.split(", ").index("payload")
-"""Where in such a row the invoice is."""
-_SEQ = RECORD_COLUMNS.split(", ").index("seq")
+SEQ = RECORD_COLUMNS.split(", ").index("seq")
+"""Where in such a row the invoice is, and the seq."""
 _NUMBER_OR_NONE, _TEXT_OR_NONE = (int, NoneType), (str, NoneType)
 _TYPES: tuple[Any, ...] = (
     *(int, str, str, str, int, int, int, int, int, bytes, _NUMBER_OR_NONE, _NUMBER_OR_NONE, _TEXT_OR_NONE),
@@ -191,11 +191,11 @@ def record_of(row: tuple[Any, ...], content: bytes | None = None) -> Record:
     """`row` as `RECORD_COLUMNS` has it; `content` is the invoice's bytes where the caller has unpacked them already. EntryDamaged when it is
     nothing that was written."""
     if not all(map(isinstance, row, _TYPES)):
-        raise EntryDamaged(row[_SEQ], row[1])
+        raise EntryDamaged(row[SEQ], row[1])
     try:
         return _record(row, read_invoice(unpack(row[PAYLOAD]) if content is None else content))
     except LedgerUnusable as error:
-        raise EntryDamaged(row[_SEQ], row[1]) from error
+        raise EntryDamaged(row[SEQ], row[1]) from error
 
 
 def _record(row: tuple[Any, ...], invoice: Invoice) -> Record:

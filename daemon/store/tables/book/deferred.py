@@ -12,14 +12,17 @@ from typing import Any
 
 import msgspec
 
-from common.language.reasons import to_stored
-from daemon.core.audit import key_hash_of
+from common.language.reasons import from_stored, to_stored
+from daemon.core.audit import Action, Actor, key_hash_of
 from daemon.core.invoice.number import number_key
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.deferred import DeferredBacklog, DeferredSale, DeferredState, NotWaiting
+from daemon.core.ledger.entries import SaleDecided
 from daemon.core.machine.state import LastInvoice
-from daemon.store.sqlite.queries import load
+from daemon.store.sqlite.file import load
+from daemon.store.tables import audit
+from daemon.store.tables.book import entries
 from daemon.store.tables.book.codec import invoice_bytes, pack, read_invoice, unpack
 
 COLUMNS = "id, key, fingerprint, request_id, number, type, total_ttc, sold_at, address, state, coalesce(attempt_id, 0), ended_at, why, outage, payload"
@@ -75,9 +78,28 @@ def end(connection: sqlite3.Connection, book: Book, sale_id: int, state: Deferre
     return int(row[0])
 
 
-def release(connection: sqlite3.Connection, book: Book, sale_id: int) -> None:
-    if connection.execute(_SQL["release"], (sale_id, book.id)).rowcount != 1:
+def withdraw(
+    connection: sqlite3.Connection, book: Book, sale: DeferredSale, reason: str, *, at: int, by: Actor
+) -> None:
+    """NotWaiting where it has ended, or an attempt is under way."""
+    end(connection, book, sale.id, "withdrawn", why=reason, at=at)
+    _note(connection, book, sale, SaleDecided(sale.number, "withdrawn", to_stored(reason)), at=at, by=by)
+
+
+def release(connection: sqlite3.Connection, book: Book, sale: DeferredSale, reason: str, *, at: int, by: Actor) -> None:
+    """A doubtful one was not certified: it waits again."""
+    if connection.execute(_SQL["release"], (sale.id, book.id)).rowcount != 1:
         raise NotWaiting
+    _note(connection, book, sale, SaleDecided(sale.number, "released", to_stored(reason)), at=at, by=by)
+
+
+def _note(
+    connection: sqlite3.Connection, book: Book, sale: DeferredSale, decided: SaleDecided, *, at: int, by: Actor
+) -> None:
+    placed = entries.append(connection, book, decided, at)
+    detail = {"number": sale.number, "total_ttc": str(sale.total_ttc), "reason": str(from_stored(decided.reason))}
+    action: Action = "sale.withdrawn" if decided.decision == "withdrawn" else "sale.released"
+    audit.add_of_book(connection, book, action, at=placed.at, by=by, detail=detail)
 
 
 def doubt(connection: sqlite3.Connection, book: Book, why: str) -> None:

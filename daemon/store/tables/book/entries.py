@@ -9,6 +9,10 @@ from __future__ import annotations
 
 import sqlite3
 import sys
+from collections.abc import Iterable, Iterator
+from heapq import merge
+from operator import itemgetter
+from typing import Any
 
 import msgspec
 
@@ -18,7 +22,7 @@ from daemon.core.errors import NotFound
 from daemon.core.ledger import chain
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import Entry, Placed, TimeRepair, entry_bytes
-from daemon.store.sqlite.queries import load, read_as
+from daemon.store.sqlite.file import load, read_as
 from daemon.store.tables.book.books import BookHead, advance, book_state, read_head, read_start
 
 COLUMNS = "id, after_seq, after_z, at, body, hash, coalesce(chained_at, 0) AS chained_at"
@@ -51,6 +55,18 @@ def place(connection: sqlite3.Connection, book: Book, entry: Entry, at: int) -> 
 def entries(connection: sqlite3.Connection, book: Book) -> list[Placed]:
     """In the order of the chain."""
     return list(read_as(Placed, connection.execute(_SQL["all"], (book.id,))))
+
+
+def in_order(
+    records: Iterable[tuple[int, Any]], closures: Iterable[Any], placed: Iterable[Placed]
+) -> Iterator[tuple[tuple[int, int, int, int], Any]]:
+    """As the chain goes, each with its place: seq, Z, 1 for an entry, its id. Records come with their seq."""
+    parts = (
+        (((seq, -1, 0, 0), record) for seq, record in records),
+        (((closure.last_seq, closure.z_number, 0, 0), closure) for closure in closures),
+        (((each.after_seq, each.after_z, 1, each.id), each) for each in placed),
+    )
+    return merge(*parts, key=itemgetter(0))
 
 
 def last_entry(connection: sqlite3.Connection, book: Book) -> Placed | None:

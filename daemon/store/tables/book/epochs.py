@@ -17,7 +17,7 @@ from daemon.core.ledger.book import Book, LastSeen
 from daemon.core.ledger.entries import Epoch
 from daemon.core.ledger.verdict import went_down
 from daemon.core.machine.state import FiscalCounters, short_nim
-from daemon.store.sqlite.queries import load
+from daemon.store.sqlite.file import load
 from daemon.store.tables.book import books, entries
 from daemon.store.tables.book.codec import counters_of, seen_text
 
@@ -109,7 +109,7 @@ def derived_counter(
 def counter_of_older(
     connection: sqlite3.Connection, book_id: int, record_id: int, type_: str, now: FiscalCounters
 ) -> int:
-    """The same of one that was certified before counters were kept."""
+    """The same of one that was certified before counters were stored."""
     seq: int
     epoch: int
     seq, epoch = connection.execute(_SQL["place"], (record_id,)).fetchone()

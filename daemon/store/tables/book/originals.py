@@ -12,7 +12,7 @@ from daemon.core.invoice.number import Reference, read_reference
 from daemon.core.ledger.attempt import Mode
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.original import Name, Place, PossibleOriginal, booked_on, choose, locate
-from daemon.store.sqlite.queries import load
+from daemon.store.sqlite.file import load
 from daemon.store.tables.book.codec import read_invoice, unpack
 
 _SQL = load(__name__)
@@ -20,7 +20,7 @@ _SQL = load(__name__)
 NONE = 0
 """A credit note on no sale of this ledger."""
 AT_ONCE = 1000
-"""Credit notes of an older ledger that are looked at in one go."""
+"""Credit notes booked on nothing yet that are looked at in one go."""
 
 
 def places(connection: sqlite3.Connection, mode: Mode, reference: Reference) -> tuple[Place, ...]:
@@ -33,9 +33,9 @@ def places(connection: sqlite3.Connection, mode: Mode, reference: Reference) -> 
 def claim(connection: sqlite3.Connection, book: Book, attempt_id: int, invoice: Invoice) -> bool:
     """Books the credit note under way on its sale, in the same transaction as its limit is looked at: whichever machine another one is at.
     Whether there is such a sale; InvalidRequest, CreditExceedsOriginal, MachineBusy."""
-    _resolve_older(connection, book.mode)
+    _resolve(connection, book.mode)
     found = _choose(connection, book, attempt_id, invoice)
-    connection.execute(_SQL["claim"], (found.id if found else NONE, attempt_id))
+    connection.execute(_SQL["claim"], (found.id if found else _none(connection, book.mode, invoice), attempt_id))
     return found is not None
 
 
@@ -98,13 +98,26 @@ def _taken(connection: sqlite3.Connection, original_id: int, attempt_id: int) ->
     return taken
 
 
-def _resolve_older(connection: sqlite3.Connection, mode: Mode) -> None:
-    """Credit notes that 0.1.0 had booked on nothing, since their reference was written in another way or names another machine of this box."""
-    while rows := connection.execute(_SQL["unresolved"], (mode, AT_ONCE)).fetchall():
-        for attempt_id, credit_type, total, payload in rows:
-            candidates: list[PossibleOriginal] = []
+def _none(connection: sqlite3.Connection, mode: Mode, invoice: Invoice) -> int | None:
+    """What stands for no sale of this ledger; null where the machine has not come to that counter, so that the sale is found once it is there."""
+    if (reference := read_reference(invoice.reference)) is None:
+        return NONE
+    found = places(connection, mode, reference)
+    is_to_come = any(connection.execute(_SQL["to_come"], (*place, reference.counter)).fetchone() for place in found)
+    return None if is_to_come else NONE
+
+
+def _resolve(connection: sqlite3.Connection, mode: Mode) -> None:
+    """Credit notes that were before their sale, and those that 0.1.0 had booked on nothing, since their reference was written in another way or names
+    another machine of this box."""
+    last = 0
+    while rows := connection.execute(_SQL["unresolved"], (mode, last, AT_ONCE)).fetchall():
+        for last, credit_type, total, payload in rows:
+            booked: int | None = NONE
             # 0.1.0 took an activation that its machine never had; and a damaged row is reported by `mcfd verify`.
             with contextlib.suppress(InvalidRequest, LedgerUnusable):
-                if reference := read_reference(read_invoice(unpack(payload)).reference):
-                    candidates = _candidates(connection, mode, reference, credit_type, attempt_id)
-            connection.execute(_SQL["claim"], (booked_on(credit_type, total, candidates), attempt_id))
+                invoice = read_invoice(unpack(payload))
+                if reference := read_reference(invoice.reference):
+                    candidates = _candidates(connection, mode, reference, credit_type, last)
+                    booked = booked_on(credit_type, total, candidates) or _none(connection, mode, invoice)
+            connection.execute(_SQL["claim"], (booked, last))

@@ -19,6 +19,9 @@ WHERE book_id = ? AND epoch = ? AND fc = ? AND type IN ('EV', 'ET') AND state = 
 SELECT coalesce(sum(total_ttc) FILTER (WHERE state <> 'begun'), 0), coalesce(sum(total_ttc), 0) FROM certification
 WHERE original_id = ? AND original_id > 0 AND id <> ? AND state IN ('begun', 'certified', 'disputed');
 
+-- name: to_come
+SELECT 1 FROM book WHERE id = ? AND epoch = ? AND coalesce(fvc, 0) < ?;
+
 -- name: claim
 UPDATE certification SET original_id = ? WHERE id = ?;
 
@@ -30,5 +33,5 @@ WHERE credit.id = ?;
 -- name: unresolved
 SELECT certification.id, type, total_ttc, payload FROM certification
 WHERE book_id IN (SELECT book.id FROM book WHERE mode = ?)
-    AND original_id IS NULL AND type IN ('FA', 'EA') AND state IN ('certified', 'disputed')
+    AND original_id IS NULL AND type IN ('FA', 'EA') AND state IN ('certified', 'disputed') AND certification.id > ?
 ORDER BY certification.id LIMIT ?;

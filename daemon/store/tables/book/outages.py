@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import groupby, islice
 
 import msgspec
 
 from common.language import Text
+from daemon.core.audit import Call
 from daemon.core.errors import NotFound
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.entries import (
@@ -19,8 +20,9 @@ from daemon.core.ledger.entries import (
     Placed,
 )
 from daemon.core.ledger.outage import Notice, Outage, read_outage
-from daemon.store.sqlite.queries import load, read_as
-from daemon.store.tables.book import entries
+from daemon.store.sqlite.file import load, read_as
+from daemon.store.tables import audit
+from daemon.store.tables.book import attempts, entries
 from daemon.store.tables.meta import read_meta, write_meta
 
 _SQL = load(__name__, columns=entries.COLUMNS)
@@ -64,11 +66,25 @@ def end(connection: sqlite3.Connection, book: Book, *, at: int, until: int) -> O
     return find_outage(connection, book, last.number)
 
 
-def notify(connection: sqlite3.Connection, book: Book, number: int, notice: Notice, *, at: int) -> Placed | None:
-    """None where that was noted before; NotFound."""
-    if find_outage(connection, book, number).has_notice(notice.who, notice.reference):
-        return None
-    return entries.append(connection, book, OutageNotified(number, notice.who, notice.reference, notice.at), at)
+def note_notified(
+    connection: sqlite3.Connection,
+    book: Book,
+    number: int,
+    notice: Notice,
+    *,
+    at: int,
+    call: Call,
+    answer: Callable[[Outage], bytes] = lambda _: b"",
+) -> bytes:
+    """What `answer` makes of the outage then. The same person and reference are noted once; NotFound."""
+    if not find_outage(connection, book, number).has_notice(notice.who, notice.reference):
+        noted = OutageNotified(number, notice.who, notice.reference, notice.at)
+        placed = entries.append(connection, book, noted, at)
+        detail = {"outage": str(number), "who": notice.who, "reference": notice.reference}
+        audit.add(connection, "outage.notified", f"{book.nim} {book.mode}", at=placed.at, by=call.by, detail=detail)
+    body = answer(find_outage(connection, book, number))
+    attempts.keep_answer(connection, book, call, at=at, answer=body)
+    return body
 
 
 def last_outage(connection: sqlite3.Connection, book: Book) -> Outage | None:

@@ -21,7 +21,7 @@ from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.decision import adoption
 from daemon.core.ledger.verdict import Disputed, Evidence, Verdict, not_certified, went_down
 from daemon.core.machine.state import Certified, LastInvoice, MachineState, present_nim
-from daemon.store.sqlite.queries import load, read_as
+from daemon.store.sqlite.file import load, read_as
 from daemon.store.tables.book import attempts, books, deferred
 from daemon.store.tables.book.codec import invoice_bytes, pack
 from daemon.store.tables.book.epochs import begin_epoch
@@ -33,7 +33,7 @@ Decision = Literal["certified", "abandoned", "adopted"]
 
 
 class Settlement(msgspec.Struct, frozen=True):
-    """`attention` is what the machine's attention said; `attempt_id` is 0 where no attempt was concerned."""
+    """`attention` is the text of the machine's attention; `attempt_id` is 0 where no attempt was concerned."""
 
     id: int
     at: int

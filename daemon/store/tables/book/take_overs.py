@@ -9,7 +9,7 @@ from typing import Any
 from common.language import Text
 from daemon.core.ledger.book import Book
 from daemon.core.ledger.take_over import NotInUse, TakeOver
-from daemon.store.sqlite.queries import load
+from daemon.store.sqlite.file import load
 
 COLUMNS = "book_id, nim, mode, spare_id, spare_nim, spare_mode, began_at, coalesce(ended_at, 0), reason"
 _SQL = load(__name__, columns=COLUMNS)
@@ -43,7 +43,7 @@ def is_awaited(connection: sqlite3.Connection, book: Book) -> bool:
 
 
 def lost(connection: sqlite3.Connection, book: Book, at: int) -> None:
-    """A person has said that its machine is lost for good; it is compared all the same, should it answer again."""
+    """A person has decided that its machine is lost for good; it is compared all the same, should it answer again."""
     connection.execute(_SQL["lost"], (at, book.id))
 
 

@@ -15,8 +15,8 @@ import msgspec
 from daemon.core.clock import millis
 from daemon.core.invoice.invoice import CREDITS
 from daemon.core.ledger.book import Aggregate, Book, Tally
-from daemon.core.ledger.tally import subtract
-from daemon.store.sqlite.queries import load
+from daemon.core.ledger.tally import accumulate, subtract
+from daemon.store.sqlite.file import load
 from daemon.store.tables.book.books import read_start
 from daemon.store.tables.book.codec import read_tally, tally_bytes
 
@@ -174,16 +174,6 @@ def running_at(connection: sqlite3.Connection, book: Book, seq: int) -> Tally:
     for (tally,) in connection.execute(_SQL["tallies"], (book.id, after, seq, _NEVER)):
         accumulate(running, read_tally(tally))
     return running
-
-
-def accumulate(running: Tally, tally: Tally) -> None:
-    """`core.tally.add` in place, for long sums: like there, no key ever holds zero."""
-    for key, value in tally.items():
-        total = running.get(key, 0) + value
-        if total:
-            running[key] = total
-        else:
-            del running[key]
 
 
 def _fold(

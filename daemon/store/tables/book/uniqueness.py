@@ -6,7 +6,7 @@ import sqlite3
 
 from daemon.core.invoice.number import number_key
 from daemon.core.ledger.book import Book, KeyUse
-from daemon.store.sqlite.queries import load
+from daemon.store.sqlite.file import load
 from daemon.store.tables.book import attempts, closures, deferred
 
 _SQL = load(__name__)

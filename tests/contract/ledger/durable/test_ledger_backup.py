@@ -16,7 +16,7 @@ from daemon.core.machine.state import FiscalCounters
 from daemon.store.maintenance import backup as module
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
-from daemon.store.sqlite import connection, migrations
+from daemon.store.sqlite import file, migrations
 from daemon.store.tables.book.books import book_state
 from daemon.store.tables.events import event_span
 from daemon.store.tables.meta import read_meta
@@ -199,7 +199,7 @@ def test_what_no_checkpoint_could_bring_in_is_set_aside_with_its_file(
     path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another program is reading the ledger, so its WAL cannot be emptied: it is kept beside the file that it belongs to."""
-    monkeypatch.setattr(connection, "BUSY_SECONDS", 0.1)  # the other one reads longer than anybody waits
+    monkeypatch.setattr(file, "BUSY_SECONDS", 0.1)  # the other one reads longer than anybody waits
     sell_one(path)
     backup(path, copy, at=START)
     with (

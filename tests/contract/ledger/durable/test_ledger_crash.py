@@ -14,8 +14,8 @@ from support.nursery import warm
 
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Book
-from daemon.store import Store
 from daemon.store.maintenance.verify import verify
+from daemon.store.store import Store
 from daemon.store.tables.book import attempts, uniqueness
 from daemon.store.tables.book.books import all_books, book_state
 from daemon.store.tables.book.closures import find_closure

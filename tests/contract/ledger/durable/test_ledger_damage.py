@@ -21,7 +21,7 @@ from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger.entries import CashMove
 from daemon.core.report.journal import Page
 from daemon.store.maintenance.verify import verify
-from daemon.store.tables.book import attempts
+from daemon.store.tables.book import acts, attempts
 from daemon.store.tables.book.codec import unpack
 from daemon.store.tables.meta import read_damage
 from daemon.usecases.reports import journal, journal_files
@@ -49,7 +49,7 @@ async def fill(path: Path) -> None:
             await till.sell(1000 + number)
             if number in (10, 20):
                 move = CashMove("deposit", 500, "float", "1", "Awa")
-                await store.ledger.move_cash(till.book, move, at=till.at, answer=lambda _: b"")
+                await store.ledger.write(acts.move_cash, till.book, move, at=till.at, answer=lambda _: b"")
             if number in (15, 30):
                 await till.close()
         await till.fail(invoice("X-1"))

@@ -43,7 +43,7 @@ async def fill(path: Path) -> None:
             attempt_id = await begin(till, sales[number])
             await store.ledger.write(attempts.end, till.book, attempt_id, "refused", "E:No amount!", at=till.at)
         await store.ledger.refuse_sale(till.book, sales["R-1"], "E:No amount!", at=till.at)
-        await store.ledger.withdraw_sale(till.book, sales["B-1"], "by the till", at=till.at, by=BY)
+        await store.ledger.write(deferred.withdraw, till.book, sales["B-1"], "by the till", at=till.at, by=BY)
         await defer(till, "B-1", key="again")
         await begin(till, sales["W-3"])
 

@@ -13,9 +13,9 @@ from support.ledgers.ledger import NIM, Till, invoice, opened
 
 from daemon.core.errors import LedgerUnusable, StorageFull
 from daemon.core.ledger.book import Book
-from daemon.store import Store
 from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite import free_space
+from daemon.store.store import Store
 from daemon.store.tables.book import attempts
 from daemon.store.tables.book.books import book_state
 

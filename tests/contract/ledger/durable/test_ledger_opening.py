@@ -303,7 +303,7 @@ async def test_damage_found_at_work_is_told_as_such(path: Path) -> None:
 
 async def test_a_locked_ledger_is_waited_for_then_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another program that writes for too long fails the write, and the next one succeeds when it is gone."""
-    monkeypatch.setattr("daemon.store.sqlite.connection.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("daemon.store.sqlite.file.BUSY_SECONDS", 0.05)
     async with opened(path) as store:
         till = await Till.of(store)
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:

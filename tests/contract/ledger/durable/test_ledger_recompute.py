@@ -16,10 +16,10 @@ from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger import chain
 from daemon.core.ledger.entries import CashMove
 from daemon.core.machine.state import FiscalCounters
-from daemon.store import Store
 from daemon.store.maintenance import recompute, sandbox
 from daemon.store.maintenance.verify import VerifyResult, examine_shape, verify
-from daemon.store.tables.book import totals
+from daemon.store.store import Store
+from daemon.store.tables.book import acts, totals
 from daemon.store.tables.book.entries import repair_time
 
 SECOND, THIRD = "EL02000015-2", "EL02000015-3"
@@ -28,7 +28,7 @@ SECOND, THIRD = "EL02000015-2", "EL02000015-3"
 async def put_in(till: Till, amount: int = 500) -> None:
     till.at += MINUTE
     move = CashMove("deposit", amount, "float", "1", "Awa")
-    await till.store.ledger.move_cash(till.book, move, at=till.at, answer=lambda _: b"")
+    await till.store.ledger.write(acts.move_cash, till.book, move, at=till.at, answer=lambda _: b"")
 
 
 async def test_how_far_it_has_come_is_told_now_and_then(

@@ -17,6 +17,7 @@ from daemon.core.errors import LedgerUnusable
 from daemon.core.ledger.entries import CashMove
 from daemon.store.maintenance.recompute import count_records
 from daemon.store.maintenance.verify import VerifyResult, examine_shape, verify
+from daemon.store.tables.book import acts
 
 RECORDS = 150
 
@@ -51,8 +52,13 @@ async def fill(path: Path) -> None:
 
 async def put_in(till: Till) -> None:
     till.at += MINUTE
-    await till.store.ledger.move_cash(
-        till.book, CashMove("deposit", 500, "float", "1", "Awa"), at=till.at, answer=lambda _: b"", call=INTERNAL
+    await till.store.ledger.write(
+        acts.move_cash,
+        till.book,
+        CashMove("deposit", 500, "float", "1", "Awa"),
+        at=till.at,
+        answer=lambda _: b"",
+        call=INTERNAL,
     )
 
 

@@ -21,6 +21,7 @@ from support.ledgers.ledger import IFU, Till, invoice, opened
 
 from daemon.core.clock import millis
 from daemon.core.ledger.entries import CashMove
+from daemon.store.tables.book import acts
 from daemon.whole_box import verify_archive
 from daemon.whole_box.year_archive import faults
 
@@ -46,7 +47,7 @@ async def two_years(path: Path) -> None:
                 await till.certify(invoice(f"C-{month}", type_="FA", amounts=amounts, reference=reference))
                 await till.fail(invoice(f"R-{month}"))
                 move = CashMove("deposit", 500 * month, "Fond", "1", "Awa")
-                await store.ledger.move_cash(till.book, move, at=till.at, answer=lambda _: b"{}")
+                await store.ledger.write(acts.move_cash, till.book, move, at=till.at, answer=lambda _: b"{}")
             await till.close()
             await till.sell(70)
 

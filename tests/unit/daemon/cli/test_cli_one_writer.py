@@ -33,7 +33,7 @@ BESIDE = {*(("run",), ("restore",), ("time", "repair"))}
 """Commands that are refused beside a daemon."""
 QUESTIONS = {
     *("keys.create", "keys.revoke", "users.create", "users.passwd", "users.disable", "time.accept"),
-    *("backup.note", "verify.note", "tls.note", "upstream.replay"),
+    *("backup.note", "verify.note", "audit.note", "upstream.replay"),
 }
 
 

@@ -31,6 +31,8 @@ def test_a_document_is_pages_of_a4_with_its_fonts_and_all_its_text():
     document = _read(as_pdf(Document("FV-1", "fr", elements)))
     assert [round(side) for side in document.pages[0].mediabox[2:]] == [595, 842]
     assert len(document.pages) > 1
+    heads = [f"FV-1, {number}" in page.extract_text() for number, page in enumerate(document.pages, 1)]
+    assert heads == [False] + [True] * (len(heads) - 1)
     text = " ".join(page.extract_text() for page in document.pages)
     assert all(
         word in text for word in ("FACTURE DE VENTE", "« Œuvre »", "Thé à la menthe n° 89", "Total TTC", "15 000")
@@ -46,6 +48,16 @@ def test_the_sign_at_the_till_says_the_words_of_the_law(options, sides):
     (page,) = _read(result.stdout_bytes).pages
     assert tuple(round(side) for side in page.mediabox[2:]) == sides
     assert page.extract_text().split() == ["EXIGEZ", "LA", "FACTURE", "ELECTRONIQUE", "CERTIFIEE"]
+
+
+@pytest.mark.parametrize("lines", [40, 44, 48, 52, 54])
+def test_what_proves_a_certification_stands_on_one_page(lines):
+    """Code, NIM and QR code are not parted, whatever stands above them."""
+    proof = (Rule(), TextLine("7C0M-WH2R", "center"), Pair("NIM", "EL02000015-1"), QrCode("BFSECEF01"), TextLine("end"))
+    elements = (*(TextLine(f"Article {number}") for number in range(lines)), *proof)
+    *above, last = (page.extract_text() for page in _read(as_pdf(Document("FV-1", "fr", elements))).pages)
+    assert all(word in last for word in ("7C0M-WH2R", "NIM", "end"))
+    assert "".join([*above, last]).count("NIM") == 1
 
 
 @pytest.mark.parametrize("name", ["sans", "sans-bold", "mono"])

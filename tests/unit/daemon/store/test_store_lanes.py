@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from support.ledgers.ledger import START, Till, invoice, opened, query, tamper
 
-from daemon.store import Store
 from daemon.store.outbox import Resettled, resettle
+from daemon.store.store import Store
 from daemon.store.tables.book import attempts
 from daemon.store.tables.book.closures import periods_of
 from daemon.store.tables.events import events_after, find_event, last_event_at

@@ -11,9 +11,10 @@ from support.ledgers.outbox import START, LedgerOutbox
 from support.receivers.headquarters import until
 
 from common.language.reasons import from_stored
+from daemon.core.clock import DAY, HOUR
 from daemon.core.delivery import Again, Delivered, DeliveryRefused
 from daemon.core.errors import StorageFull
-from daemon.usecases.delivery.replicate import DAY_MS, HOUR_MS, LONGEST_RETRY_AFTER, WIDEST_SPREAD, Backoff, Replicator
+from daemon.usecases.delivery.replicate import LONGEST_RETRY_AFTER, WIDEST_SPREAD, Backoff, Replicator
 
 NIM, OTHER = "EL02000015-1", "EL02000016-1"
 SEED = 15
@@ -171,9 +172,9 @@ async def test_what_was_refused_is_offered_again_after_a_delivery(ledger):
 
     try:
         await until(lambda: ledger.states() == ["parked", "sent"], deadline=30, every=0)
-        await after(HOUR_MS // 2, [2, 3])
+        await after(HOUR // 2, [2, 3])
         assert ledger.states() == ["parked", "sent", "sent"]
-        await after(HOUR_MS, [1, 2, 3, 4])
+        await after(HOUR, [1, 2, 3, 4])
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -187,7 +188,7 @@ async def test_a_try_knows_when_its_event_was_made(ledger):
     await Rig(ledger, receiver).drain()
     await ledger.outbox.replay(nim=None, from_z=1, at=START)
     await Rig(ledger, receiver).drain()
-    created_at = START + DAY_MS
+    created_at = START + DAY
     assert receiver.reports == [(created_at, 0), (created_at, START)]
 
 
@@ -299,11 +300,11 @@ async def test_an_hour_and_a_day_behind(ledger, monkeypatch):
             await until(lambda: looks >= before + 4, deadline=30, every=0)
         return [line["oldest_hours"] for line in logs if line["event"] == "closure.behind"]
 
-    ages = (0, HOUR_MS - 1, HOUR_MS, 2 * HOUR_MS, DAY_MS - 1, DAY_MS, 9 * DAY_MS)
+    ages = (0, HOUR - 1, HOUR, 2 * HOUR, DAY - 1, DAY, 9 * DAY)
     assert [await reports(age) for age in ages] == [[], [], [1], [], [], [24], []]
     await ledger.outbox.mark_sent(entry.id, at=START)
-    assert await reports(DAY_MS) == []
+    assert await reports(DAY) == []
     await ledger.outbox.replay(nim=None, from_z=1, at=START)
-    assert await reports(HOUR_MS) == [1]
+    assert await reports(HOUR) == [1]
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

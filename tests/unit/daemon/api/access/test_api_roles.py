@@ -10,6 +10,7 @@ from support.api import ENDED_KEY, INVOICE, NIM, NOW, ROLE_KEYS, Ring, Served, U
 
 from daemon.api.service import routes_by
 from daemon.core.people import ROLES, may
+from daemon.range_reports.table import RANGE_REPORTS
 
 LOOK, CERTIFY, REPORT, CLOSE = "look", "certify", "report", "close"
 NEEDED = {
@@ -26,7 +27,7 @@ NEEDED = {
     ("GET", "/events"): REPORT,
     ("GET", "/reports"): REPORT,
     ("GET", "/reports/x"): REPORT,
-    ("GET", "/reports/a"): REPORT,
+    **{("GET", f"/reports/{each.name}"): REPORT for each in RANGE_REPORTS},
     ("GET", "/reports/articles"): REPORT,
     ("GET", "/reports/z/{z:str}"): REPORT,
     **{
@@ -35,7 +36,10 @@ NEEDED = {
     },
     **{
         (method, f"/reports/{report}/{verb}"): REPORT
-        for report in ("x", "z/{z:str}", "a", "articles", "month/{period:str}", "year/{period:str}")
+        for report in (
+            *("x", "z/{z:str}", "articles", "month/{period:str}", "year/{period:str}"),
+            *(each.name for each in RANGE_REPORTS),
+        )
         for method, verb in (("GET", "ticket"), ("POST", "print"))
     },
     ("GET", "/reports/articles/{number:int}"): REPORT,

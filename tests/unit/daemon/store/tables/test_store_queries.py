@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from daemon.store.sqlite.file import load
 from daemon.store.sqlite.migrations import Migration, migrate, migrations
-from daemon.store.sqlite.queries import load
 from daemon.store.tables.book import closures, codec, deferred, entries, take_overs
 
 STORE = Path(str(resources.files("daemon.store")))

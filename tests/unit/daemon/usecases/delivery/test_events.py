@@ -12,8 +12,8 @@ from structlog.testing import capture_logs
 from support.ledgers.ledger import START, Till, opened, tamper
 
 from daemon.core.report.receipt import receipt
-from daemon.store import Store
 from daemon.store.maintenance.backup import backup, restore
+from daemon.store.store import Store
 from daemon.store.tables.events import event_span
 from daemon.usecases.delivery.events import BATCH, SeenEvent, Start, events_for, reset_event, starting_point
 from daemon.usecases.delivery.webhook_events import WebhookEvents, compose

@@ -16,6 +16,7 @@ from support.ledgers.worker import worker_of
 
 from daemon.core.ledger.entries import CashMove
 from daemon.core.report.journal import Page
+from daemon.store.tables.book import acts
 from daemon.usecases.reports import journal, journal_files
 from daemon.usecases.reports.journal import credits_of, read_page
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -86,7 +87,7 @@ async def filled(till: Till) -> list[tuple[str, int]]:
                 messages.append(("cash", z_number))
                 till.at += MINUTE
                 move = CashMove("deposit", 500, "float", "1", "Awa")
-                await till.store.ledger.move_cash(till.book, move, at=till.at, answer=lambda _: b"")
+                await till.store.ledger.write(acts.move_cash, till.book, move, at=till.at, answer=lambda _: b"")
             case "z":
                 await till.close()
                 z_number += 1
@@ -168,7 +169,7 @@ async def test_a_file_is_the_book_as_it_was_when_it_was_begun(
             if ways == after + 1:
                 move = CashMove("deposit", 500, "float", "1", "Awa")
                 await till.certify(invoice("N-1"))
-                await store.ledger.move_cash(till.book, move, at=till.at, answer=lambda _: b"")
+                await store.ledger.write(acts.move_cash, till.book, move, at=till.at, answer=lambda _: b"")
                 await till.close()
                 await till.certify(invoice("N-2"))
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
+import weakref
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -161,6 +164,29 @@ async def test_work_goes_on_without_its_caller(worker: MachineWorker) -> None:
     await worker.close(0)
     with pytest.raises(LineLost, match="stopped"):
         await left
+
+
+async def test_a_refused_request_leaves_nothing_to_the_collector(worker: MachineWorker) -> None:
+    """A megabyte of JSON that is refused is let go of with its answer; in a circle of task, error and frame it would stay, and the next dozen with it."""
+
+    class RefusedBody: ...
+
+    async def refuse(_: RefusedBody) -> None:
+        raise StorageFull("no room")
+
+    async def request() -> weakref.ref[RefusedBody]:
+        body = RefusedBody()
+        with contextlib.suppress(StorageFull):
+            await worker.see_through(refuse(body), "work")
+        return weakref.ref(body)
+
+    gc.disable()
+    try:
+        left = await asyncio.ensure_future(request())
+        await asyncio.sleep(0)
+        assert left() is None
+    finally:
+        gc.enable()
 
 
 async def test_a_tick_is_due_once(worker: MachineWorker) -> None:

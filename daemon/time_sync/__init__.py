@@ -1,10 +1,10 @@
-"""Whether the box's clock is synchronised (decision 21): systemd-timesyncd by the file it leaves, chrony and others by the state of
-the kernel, through timedatectl: the service itself may not read it."""
+"""The box's clock, and whether it is synchronised (decision 21).
+
+By systemd-timesyncd's file, or, for chrony and others, the state of the kernel through timedatectl: the service itself may not read it."""
 
 from __future__ import annotations
 
-import asyncio
-from asyncio.subprocess import DEVNULL, PIPE
+import time
 from pathlib import Path
 
 BOOTED = Path("/run/systemd/system")
@@ -15,7 +15,15 @@ PATIENCE = 2.0
 """Seconds."""
 
 
+def now_millis() -> int:
+    """Since 1970, UTC."""
+    return time.time_ns() // 1_000_000
+
+
 async def is_synchronised() -> bool:
+    import asyncio  # noqa: PLC0415  a command that wants the time alone starts without it
+    from asyncio.subprocess import DEVNULL, PIPE  # noqa: PLC0415
+
     if SYNCHRONISED.exists():  # noqa: ASYNC240  in memory
         return True
     if not BOOTED.is_dir():  # noqa: ASYNC240  in memory

@@ -1,0 +1,1 @@
+"""Reports of a range of time, each once: routes, paper and command follow"""

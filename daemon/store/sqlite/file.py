@@ -1,0 +1,61 @@
+"""Opening the ledger's file, and the queries for it: what a command needs that only reads. What a daemon works with is in `connection.py`."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Literal, TypeAlias, TypeVar
+
+T = TypeVar("T")
+Mode: TypeAlias = Literal["ro", "rw", "rwc"]
+"""As in an SQLite URI."""
+
+OUTBOX = "daemon.store.tables.outbox"
+"""Written by events, sent from by the outbox, tidied by housekeeping: the one table with more than one module."""
+_CODE = Path(__file__).parents[3]
+"""Where our packages lie."""
+_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+STATEMENTS = 256
+"""Prepared statements of each connection; the store has about a hundred."""
+
+BUSY_SECONDS = 5.0
+"""How long to wait for a lock of the file's."""
+
+
+def open_file(path: Path, mode: Mode) -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode={mode}",
+        uri=True,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,  # transactions are begun and ended by name
+        cached_statements=STATEMENTS,
+    )
+
+
+def open_to_read(path: Path) -> sqlite3.Connection:
+    """Beside the process that writes the file. A WAL that a crash has left is read, and stays for the next one who writes."""
+    connection = open_file(path, "ro")
+    connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
+# -- queries: SQL lives beside the module that runs it, in blocks that begin with `-- name: …` ---------------------------------------
+
+
+def load(module: str, **parts: str) -> dict[str, str]:
+    """The blocks of the `.sql` file beside `module` by name; `{part}` in them is replaced by what `parts` says."""
+    text = Path(f"{_CODE}/{module.replace('.', '/')}.sql").read_text("utf-8")
+    pieces = _NAME.split(text)
+    blocks = dict(zip(pieces[1::2], (body.strip() for body in pieces[2::2]), strict=True))
+    for part, columns in parts.items():
+        blocks = {name: body.replace("{" + part + "}", columns) for name, body in blocks.items()}
+    return blocks
+
+
+def read_as(kind: Callable[..., T], found: sqlite3.Cursor) -> Iterator[T]:
+    """Each row as `kind`, whose fields are called as the columns: their order says nothing, so a field more can shift no figure."""
+    names = [name for name, *_ in found.description]
+    for row in found:
+        yield kind(**dict(zip(names, row, strict=True)))

@@ -1,0 +1,59 @@
+"""PostgreSQL is killed under two running instances, and comes back: boxes and people hear that it is away, and nothing that was said to be kept is lost."""
+
+from __future__ import annotations
+
+import time
+
+import httpx
+import pytest
+from support.hq.paper_box import PaperBox
+from support.hq.postgresql import DEBIAN, Cluster, binaries
+from support.hq.running import RunningHq
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture
+def two(tmp_path):
+    if binaries() is None:
+        pytest.skip(f"needs Debian's package {DEBIAN}")
+    cluster = Cluster()
+    cluster.start()
+    url = cluster.database()
+    instances = [RunningHq(tmp_path / name, url) for name in ("first", "second")]
+    for hq in instances:
+        hq.start()
+    yield cluster, instances
+    for hq in instances:
+        hq.kill()
+    cluster.remove()
+
+
+def statuses(hq, sent) -> list[int]:
+    """Of a closure, of the login of a stranger, and of the question whether it is ready."""
+    login = httpx.post(f"{hq.base}/ui/login", data={"name": "Awa", "password": "x"}, timeout=40, trust_env=False)
+    ready = httpx.get(f"{hq.base}/health/ready", timeout=40, trust_env=False)
+    return [hq.post("/closures", sent).status_code, login.status_code, ready.status_code]
+
+
+def test_away_and_back(two):
+    cluster, instances = two
+    box = PaperBox()
+    instances[0].cli("boxes", "add", box.nim, "--public-key", box.key.public)
+    key = instances[0].key("reader")
+    closures = [box.close() for _ in range(3)]
+    assert statuses(instances[0], box.sent(closures[0])) == [200, 401, 200]
+    cluster.kill()
+    began = time.monotonic()
+    for hq in instances:
+        assert statuses(hq, box.sent(closures[1])) == [503, 503, 503]
+    assert time.monotonic() - began < 30
+    cluster.start()
+    for hq, closure in zip(instances, closures[1:], strict=True):
+        deadline = time.monotonic() + 30
+        while statuses(hq, box.sent(closure))[1:] != [401, 200]:
+            assert time.monotonic() < deadline
+        assert hq.post("/closures", box.sent(closure)).status_code == 409
+        assert hq.get("/v1/closures", key).status_code == 200
+    rows = instances[1].get("/v1/closures", key).json()["closures"]
+    assert [row["z_number"] for row in rows] == [1, 2, 3]
