@@ -89,7 +89,7 @@ class HqPeople:
         token = secrets.token_urlsafe(32)
         with self._database.write() as connection:
             row = {"hash": hashed(token), "name": name, "begun_at": now, "used_at": now}
-            connection.execute(delete(tables.session).where(tables.session.c.used_at < now - IDLE))
+            connection.execute(delete(tables.session).where(~tables.session.c.used_at.between(now - IDLE, now + IDLE)))
             connection.execute(tables.session.insert(), row)
         return token
 

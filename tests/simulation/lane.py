@@ -197,7 +197,7 @@ async def _request(app: App, method: str, path: str, headers: dict[str, str], bo
         "root_path": "",
         "headers": [
             *((name.lower().encode(), value.encode()) for name, value in headers.items()),
-            (b"content-length", str(len(body)).encode()),
+            (b"content-length", b"%d" % len(body)),
         ],
         "client": ("till", 0),
         "server": None,
