@@ -110,12 +110,12 @@ class _TellsFront:
 def _with_whole_urls(app: App) -> App:
     """The application, for request lines with a whole URL too (RFC 9112, 3.2.2), which uvicorn leaves in the path."""
 
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+    def answer(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         if not scope["raw_path"].startswith(b"/") and (found := _WHOLE_URL.fullmatch(scope["raw_path"])):
             scope["raw_path"] = found[2] or b"/"
             scope["path"] = unquote(scope["raw_path"].decode("ascii"))
             scope["headers"] = [(b"host", found[1]), *(each for each in scope["headers"] if each[0] != b"host")]
-        await app(scope, receive, send)
+        return app(scope, receive, send)
 
     return answer
 
