@@ -196,8 +196,9 @@ SPARE_OF_OTHER_TAXPAYER: Final = Reason(
 )
 PAIR_NOT_COMPARED: Final = Reason(
     "pair_not_compared",
-    "an older copy of the ledger was put back, and it is not known what {other} has certified since: {nim} certifies "
-    "nothing before {other} was connected once, or a person has decided that it is lost (mcfd machine settle {other})",
+    "an older copy of the ledger was put back, or the ledger is a new one, and it is not known what {other} has certified "
+    "since: {nim} certifies nothing before {other} was connected once, or a person has decided that it is lost (mcfd "
+    "machine settle {other})",
 )
 SANDBOX_ATTENTION: Final = Reason("sandbox_attention", "requested by a test: nothing is wrong")
 

@@ -111,9 +111,9 @@ def examples(*lines: str) -> str:
     return "\b\n" + "\n".join((tr("Examples:"), *(f"  {line}" for line in lines)))
 
 
-def described(what: str, *lines: str) -> dict[str, Any]:
+def explained(what: str, *lines: str) -> dict[str, Any]:
     """For the decorator of a command: what it does, and examples."""
-    return {"help": what, "epilog": examples(*lines)}
+    return {"help": tr(what), "epilog": examples(*lines)}
 
 
 def progress_option(command: F) -> F:

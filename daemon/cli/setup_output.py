@@ -28,7 +28,7 @@ def show_ports(results: Sequence[PortResult]) -> None:
 
 
 def _outcome(result: PortResult) -> str:
-    return tr(result.silence) if result.silence else tr("machine {nim}", nim=result.nim)
+    return result.without_name(tr(result.silence)) if result.silence else tr("machine {nim}", nim=result.nim)
 
 
 def show_machines(chosen: Sequence[PortResult]) -> None:

@@ -35,6 +35,10 @@ class PortResult:
             return None
         return SILENCES.get(self.found.why) or self.found.reason
 
+    def without_name(self, text: str) -> str:
+        """What stands beside the name of the port, which some reasons begin with."""
+        return text.removeprefix(self.port).lstrip(": \N{NO-BREAK SPACE}")
+
 
 @dataclass(frozen=True)
 class FirstPerson:

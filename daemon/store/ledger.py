@@ -47,7 +47,8 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
 
     async def open_pairs(self, pairs: Iterable[tuple[str, str]]) -> None:
         """The live books of all machines with a spare, and of their spares, before any machine is read; two taxpayers are no pair. One that is not
-        configured any more is none either, where neither machine has stood for the other."""
+        configured any more is none either, where neither machine has stood for the other. Where the ledger that knew a machine is gone, that machine
+        has to be compared as after a restore: the other one would certify again what it has certified."""
 
         def job(connection: sqlite3.Connection) -> None:
             configured = []
@@ -56,6 +57,9 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
                 ours, theirs = (books.book_state(connection, book).ifu for book in pair)
                 if ours == theirs or not (ours and theirs):
                     take_overs.pair(connection, *pair)
+                    for book, ifu in zip(pair, (ours, theirs), strict=True):
+                        if self.is_remembered(book, ifu):
+                            take_overs.doubt(connection, book)
                     configured.append(pair)
             take_overs.keep_pairs(connection, configured)
 
@@ -113,7 +117,7 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
         else:
             water.unmet.discard(name)
 
-    async def is_remembered(self, book: Book, ifu: str) -> bool:
+    def is_remembered(self, book: Book, ifu: str) -> bool:
         """Whether a ledger that is gone may have had this book: one worked here with it, or a copy was put back where nothing is known of the ledger
         that it stands for."""
         water = self._open.high_water

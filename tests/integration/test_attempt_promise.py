@@ -143,7 +143,7 @@ async def test_a_number_that_the_machine_has_certified_for_another_amount_is_ref
 
 
 async def test_an_answer_to_an_earlier_38h_is_not_this_one_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It comes seconds late, after a restart, and its SEQ is the same by chance: C1h tells the code of our invoice, and that is told."""
+    """It comes seconds late, after a restart, and its SEQ is the same by chance: C1h has the code of our invoice, and that is the answer."""
     messages: list[Closed] = []
     real = LinkedMachine.close_invoice
 

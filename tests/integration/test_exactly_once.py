@@ -52,7 +52,7 @@ class Saved:
 async def answer_lost(
     shop: MemoryShop, number: str, *, executed: bool, then: Done = nothing, **changes: object
 ) -> Record | McfdError:
-    """The line is lost at 38h, before or after the machine has executed it; `then` happens before it is back. What the till is told."""
+    """The line is lost at 38h, before or after the machine has executed it; `then` happens before it is back. The answer to the till."""
     shop.session.plan.add("unplug:600@38#1" if executed else "unplug-before:600@38#1")
     certified = len(shop.on_machine)
     sale = asyncio.ensure_future(shop.certify(number, key=f"key of {number}", **changes))
@@ -128,7 +128,7 @@ async def is_sound(shop: MemoryShop) -> None:
 
 
 async def test_an_export_that_a_restored_ledger_lacks_is_asked_about(tmp_path: Path) -> None:
-    """X1: the machine counts exports in TC alone, and its last number is the export's: `adopt` enters it, and its till is told so."""
+    """X1: the machine counts exports in TC alone, and its last number is the export's: `adopt` enters it, and its till gets a 409."""
     saved = Saved(tmp_path)
     async with MemoryShop(saved.ledger, options=FVC_LOCAL) as shop:
         await shop.connected()
@@ -167,7 +167,7 @@ async def test_an_adopted_number_is_taken_however_the_machine_spells_it(tmp_path
 async def test_what_was_begun_in_a_backup_may_have_been_certified_since_and_others_too(
     tmp_path: Path, kind: str
 ) -> None:
-    """N3: E-1 was begun in the backup, E-1 and E-2 were certified after it. The till of E-1 is told to wait for an operator, who has its code on paper;
+    """N3: E-1 was begun in the backup, E-1 and E-2 were certified after it. The till of E-1 has to wait for an operator, who has its code on paper;
     then E-2 is adopted."""
     saved = Saved(tmp_path)
     async with MemoryShop(saved.ledger, options=FVC_LOCAL) as shop:
@@ -237,7 +237,7 @@ async def test_an_older_ledger_whose_machine_has_certified_nothing_since_is_not_
 
 
 async def test_an_export_before_somebody_else_s_export_is_not_taken_for_failed(tmp_path: Path) -> None:
-    """X2: TC moved by two and FVC did not: nobody can tell whether ours is one of them."""
+    """X2: TC moved by two and FVC did not: no counter says whether ours is one of them."""
     async with MemoryShop(tmp_path / "ledger", options=FVC_LOCAL) as shop:
         await shop.connected()
         lost_answer = await answer_lost(shop, "E-1", executed=True, then=stranger(shop, "EV"), invoiceType="EV")
@@ -350,7 +350,7 @@ async def test_a_number_in_other_letters_waits_for_the_one_that_is_certified(tmp
 
 
 async def test_one_number_in_two_spellings_is_certified_once(tmp_path: Path) -> None:
-    """X4 and N5: a1 was refused, A1 certified; whatever comes as a1 or A1 after that is told that certification."""
+    """X4 and N5: a1 was refused, A1 certified; whatever comes as a1 or A1 after that gets that certification."""
     async with MemoryShop(tmp_path / "ledger", options=CAPITALS) as shop:
         await shop.connected()
         shop.session.plan.add("lose-invoice@31#1")
@@ -429,7 +429,7 @@ async def test_paper_that_fits_nothing_is_entered_once_it_is_confirmed(tmp_path:
 
 
 async def test_a_decision_is_valid_for_the_case_that_was_shown(tmp_path: Path) -> None:
-    """X9: two operators read one case; the second decides after the first one's `adopt` and more sales, and is told to look again."""
+    """X9: two operators read one case; the second decides after the first one's `adopt` and more sales, and has to look again."""
     saved = Saved(tmp_path)
     async with MemoryShop(saved.ledger) as shop:
         await shop.connected()

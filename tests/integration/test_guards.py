@@ -27,7 +27,7 @@ LAST = 6
 async def test_a_z_without_its_machine_is_refused_before_anything_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither the disk nor the line: the operator is told at once that the machine is away."""
+    """Neither the disk nor the line: the operator hears at once that the machine is away."""
     calls: list[object] = []
 
     async def check_free_space(*_: object) -> None:
@@ -157,7 +157,7 @@ async def test_only_a_credit_note_of_one_invoice_is_compared_with_it(tmp_path: P
 
 
 async def test_an_intent_that_was_refused_while_it_waited_is_nothing_to_the_machine(tmp_path: Path) -> None:
-    """The disk refuses it before its turn has come: the till is told so, and no frame is sent for it."""
+    """The disk refuses it before its turn has come: the till hears so, and no frame is sent for it."""
     async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
         await shop.connected()
         with shop.worker.queue.join():

@@ -52,7 +52,7 @@ async def counters_gone_down(shop: MemoryShop) -> None:
 
 
 async def test_a_tax_server_s_silence_is_told_once_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the days, at the first look and then at none before nearly a day has gone; a server that is heard is told of never."""
+    """With the days, at the first look and then at none before nearly a day has gone; of a server that answers there is no event."""
     monkeypatch.setattr(line_events, "SERVER_CHECK_SECONDS", 0.0)
     messages: list[str] = []
     async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
@@ -118,7 +118,7 @@ async def test_rates_and_a_clock_of_now_are_taken_at_a_look(tmp_path: Path) -> N
 
 
 async def test_what_was_settled_is_taken_up_at_its_turn(tmp_path: Path) -> None:
-    """Whoever is at the machine finishes first; then the machine is asked, and serves again."""
+    """The request at the machine finishes first; then the machine is asked, and serves again."""
     async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
         await counters_gone_down(shop)
         book = shop.worker.book
@@ -216,7 +216,7 @@ async def test_a_till_that_asks_again_after_a_start_hides_nothing_from_who_asks_
 
 
 async def test_a_busy_machine_is_not_looked_at(tmp_path: Path) -> None:
-    """Its work looks at it: the look does not wait for its turn, of which nobody would know the end."""
+    """Its work looks at it: the look does not wait for its turn, whose end is not known."""
     limits = Limits(patience=24 * 3600.0)
     async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0, limits=limits) as shop:
         await shop.connected()

@@ -184,7 +184,7 @@ async def test_a_machine_that_says_nothing_of_its_server_is_put_into_service(tmp
 
 
 async def test_a_mistake_of_ours_does_not_end_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An exception that nobody expected during the recovery is logged, and the line is tried again."""
+    """An unexpected exception during the recovery is logged, and the line is tried again."""
     breaks = broken_once(monkeypatch, "reconcile")
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()
@@ -196,7 +196,7 @@ async def test_a_mistake_of_ours_does_not_end_the_line(tmp_path: Path, monkeypat
 async def test_a_mistake_of_ours_in_an_attempt_leaves_it_to_recovery(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    """The till is told that something failed; the attempt gets its true end, its number is free or taken as the machine says."""
+    """The till hears that something failed; the attempt gets its true end, its number is free or taken as the machine says."""
     broken_once(monkeypatch, step)
     item = {"name": "Riz", "taxGroup": "B", "unitPrice": 103, "quantity": 1}
     sale = {"items": [item], "priceMode": "HT", "payments": [{"method": "E", "amount": 122}]}
@@ -217,7 +217,7 @@ async def test_a_mistake_of_ours_in_an_attempt_leaves_it_to_recovery(
 async def test_a_certification_that_cannot_be_stored_is_found_under_its_key_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The till is told that the machine certified and what to do; once the disk takes it, the same request gets the certification."""
+    """The till hears that the machine certified and what to do; once the disk takes it, the same request gets the certification."""
     monkeypatch.setattr("daemon.usecases.certification.attempt.STORE_PATIENCE", 0.1)
     async with MemoryShop(tmp_path / "ledger") as shop:
         await shop.connected()

@@ -178,6 +178,39 @@ async def test_a_copy_that_is_older_than_the_spare(shop: Shop) -> None:
             await after.certify("B", key="B")
 
 
+@pytest.mark.parametrize("lost", ["a copy without any book", "everything but the high-water file"])
+async def test_a_ledger_that_knows_neither_machine(shop: Shop, lost: str) -> None:
+    """What the high-water file remembers of a dead machine is enough: its spare certifies nothing before that machine was asked."""
+    async with opened(shop.ledger):
+        shop.copy()
+    async with paired(shop.ledger) as before:
+        await before.certify("B", key="B")
+        await before.first_dies()
+    if lost == "a copy without any book":
+        restore(shop.saved, shop.ledger, at=2)
+    else:
+        for name in ("ledger", "ledger-wal", "ledger-shm"):
+            shop.ledger.with_name(name).unlink(missing_ok=True)
+    async with paired(shop.ledger, on=before) as after:
+        await after.take_over()
+        await refused(after, "B", "C")
+        await after.first_returns_in_attention()
+        await settle(after, after.first)
+        with pytest.raises(DuplicateInvoice):
+            await after.certify("B", key="B")
+        await after.certify("C")
+        assert (count(after, "B"), [entry.number for entry in after.spare.on_machine]) == (1, ["C"])
+
+
+async def test_a_spare_that_this_ledger_never_met_needs_no_answer(tmp_path: Path) -> None:
+    """A new box with a spare in its cupboard sells before that machine was ever connected."""
+    async with paired(tmp_path / "ledger") as other_box:
+        await other_box.unplug(other_box.spare)
+    async with paired(tmp_path / "new" / "ledger", on=other_box) as shop:
+        await shop.certify("A")
+        assert count(shop, "A") == 1
+
+
 async def test_once_both_machines_were_asked_nothing_is_held(shop: Shop) -> None:
     """Neither has certified since the copy: no person is needed."""
     async with paired(shop.ledger) as before:

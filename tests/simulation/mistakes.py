@@ -431,7 +431,7 @@ MISTAKES = (
         ),
     ),
     Mistake(
-        3305,
+        211,
         "one machine of a pair certifies before the other one was compared with an older ledger",
         "daemon.usecases.worker.machine_pair",
         "        if other := self.ledger.peek(take_overs.not_compared, self.book):\n"

@@ -43,6 +43,8 @@ class Expectations:
         """Under which key each number was certified."""
         self.owed_a_question = False
         """A ledger was put back that lacks what the machine counted: nothing may be certified before an operator was asked."""
+        self._put_back_at = 0.0
+        self._under_way: set[str] = set()
         self.is_blank = False
         """It was that of a machine that has certified nothing."""
         self.may_be_nonsense = "nonsense" in world.faults
@@ -102,9 +104,21 @@ class Expectations:
         missing = {entry.number for entry in log if not entry.foreign} - stored - begun - settled
         # Where the ledger is gone, only what the machine still remembers tells of it.
         self.owed_a_question = bool(missing) and (not vanished or fiscal.last is not None)
+        self._put_back_at, self._under_way = self.world.box.loop.now, self.pending()
         self.keys_of_z.clear()
         self.world.blame("an older ledger")
         self.world.was_restored = True
+
+    def begin_decision(self) -> None:
+        """An operator decides on what the older ledger lacks: until now neither machine of a pair has certified anything but what it was sent before."""
+        early = [
+            f"{world.nim} {number}"
+            for world in self.worlds
+            for at, number in world.certified
+            if self.owed_a_question and at > self._put_back_at and number not in self._under_way
+        ]
+        assert not early, f"certified before the question: {', '.join(early)}"
+        self.owed_a_question = False
 
     def unknown(self, number: str) -> None:
         self._unknown.add(number)
@@ -189,8 +203,9 @@ def nothing_late(expected: Expectations) -> None:
     """What a till outside gave a limit was begun before it, and what it was told to be over is so."""
     world = expected.world
     slack = CLOSING_AGAIN if world.faults else CLOSING
+    certified_at = {number: at for at, number in world.certified}
     for number, limit in expected.limits.items():
-        late = world.certified_at.get(number, limit) - limit - world.unsure_by.get(number, 0.0)
+        late = certified_at.get(number, limit) - limit - world.unsure_by.get(number, 0.0)
         assert late <= slack or expected.is_abandoned(number), f"{number}: certified {late:.1f} s after its limit"
     found = [number for number in sorted(expected.never) if expected.on_machine(number)]
     assert not found, f"told that they were never certified, and certified: {', '.join(found)}"

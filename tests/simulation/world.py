@@ -49,8 +49,8 @@ class World:
         self.is_unsure_of_foreign = False
         """Some were there before a new ledger met the machine: it begins with what it finds."""
         self.has_met = False
-        self.certified_at: dict[str, float] = {}
-        """When the machine certified a number, seconds of the loop."""
+        self.certified: list[tuple[float, str]] = []
+        """What mcfd had the machine certify: seconds of the loop, and number."""
         self.unsure_by: dict[str, float] = {}
         """By how many seconds the box could take a call for younger than it was when that number was certified."""
         self.names: dict[str, str] = {}
@@ -63,14 +63,15 @@ class World:
         self.refusals: list[tuple[int, float]] = []
         """When tills were refused because the machine cannot certify: in the book's time (ms), and on the loop."""
         self.ends: list[float] = []
+        """When a life of the daemon ended."""
         self.disk_faults: list[tuple[float, float]] = []
         """From when to when the disk takes nothing."""
-        """When a life of the daemon ended."""
         self._calm_since = 0.0
 
     def _certified(self, entry: CertifiedInvoice) -> None:
         self.names[entry.code] = self.session.machine.options.nim
-        self.certified_at[entry.number] = self.box.loop.now
+        if not entry.foreign:
+            self.certified.append((self.box.loop.now, entry.number))
         if self.box.lane is not None and self.box.life is not None:
             self.unsure_by[entry.number] = self.box.lane.unsure_by(self.box.life)
 

@@ -22,7 +22,7 @@ RELAYED: Final = "relayed"
 """In the state of a request that came through the relay: its `RelayedRequest`."""
 NOT_AFTER: Final = b"mcfd-not-after"
 MOST_DAYS: Final = 7
-"""Of a signed request: keys of requests are remembered for longer, so that whoever repeats one gets its answer."""
+"""Of a signed request: keys of requests are remembered for longer, so that a repetition gets the answer of the first."""
 PASSING: Final = frozenset(
     {
         *("certify_invoice", "certify_credit_note", "get_request", "withdraw_request"),

@@ -10,7 +10,7 @@ import click
 from common.language import Counted, tr
 from daemon.cli.book import live_states
 from daemon.cli.failures import Failure
-from daemon.cli.options import described, json_option, settings_option
+from daemon.cli.options import explained, json_option, settings_option
 from daemon.cli.output import moment, print_json, print_table, say
 from daemon.core.clock import BOUND, DAY, EARLIEST, HOUR, millis_text
 from daemon.core.errors import NotFound
@@ -58,11 +58,9 @@ def _remark(state: BookState, at: int) -> str:
 
 @command.command(
     "repair",
-    **described(
-        tr(
-            "Set a book right whose time a wrong clock has moved ahead. The daemon has to be stopped, and the box's clock has to be right. "
-            "What was written keeps its hash; an entry of the chain says what it is taken for."
-        ),
+    **explained(
+        "Set a book right whose time a wrong clock has moved ahead. The daemon has to be stopped, and the box's clock has to be right. "
+        "What was written keeps its hash; an entry of the chain says what it is taken for.",
         'mcfd time repair EL02000015-1 --reason "année fausse sur la machine"',
         "mcfd time repair --ahead 3653d",
     ),
@@ -107,10 +105,8 @@ def repair(settings: Settings, nim: str | None, ahead: str | None, reason: str, 
 
 @command.command(
     "accept",
-    **described(
-        tr(
-            "Confirm that the box's clock is right, when the last entry is so long ago that it cannot be checked. The daemon goes on within seconds."
-        ),
+    **explained(
+        "Confirm that the box's clock is right, when the last entry is so long ago that it cannot be checked. The daemon goes on within seconds.",
         "mcfd time accept",
     ),
 )

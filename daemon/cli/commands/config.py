@@ -9,7 +9,7 @@ import click
 from common.files import secret_path
 from common.language import tr
 from daemon.cli.failures import WRONG_USE
-from daemon.cli.options import config_option, described, json_option, settings_option
+from daemon.cli.options import config_option, explained, json_option, settings_option
 from daemon.cli.output import print_json
 from daemon.settings import Settings, SettingsError, check_files, load
 
@@ -21,8 +21,8 @@ command = click.Group("config")
 
 @command.command(
     "check",
-    **described(
-        tr("Check the configuration without starting, secrets and certificates included."),
+    **explained(
+        "Check the configuration without starting, secrets and certificates included.",
         "mcfd config check --config mcfd.toml",
     ),
 )

@@ -10,7 +10,7 @@ import msgspec
 
 from common.language import tr
 from daemon.cli.failures import FOUND_WRONG, Failure
-from daemon.cli.options import described
+from daemon.cli.options import explained
 from daemon.cli.output import say
 from daemon.time_sync import now_millis
 
@@ -27,10 +27,8 @@ ANSWER_SECONDS = 100.0
 
 @command.command(
     "make",
-    **described(
-        tr(
-            "Write the dossier as PDFs in French: table of conformity, test cases with the results of `run`, user's manual, control manual, brochure, checksums."
-        ),
+    **explained(
+        "Write the dossier as PDFs in French: table of conformity, test cases with the results of `run`, user's manual, control manual, brochure, checksums.",
         "mcfd homologation make --into dossier",
         "mcfd homologation make --into dossier --installer mcfd_0.8.0_amd64.deb",
     ),
@@ -55,10 +53,8 @@ def make(folder: Path, installers: tuple[Path, ...]) -> None:
 
 @command.command(
     "run",
-    **described(
-        tr(
-            "Play the test cases through the HTTP API as a till would, on a machine in test mode or on the sandbox. Exit 1 when one does not come as expected."
-        ),
+    **explained(
+        "Play the test cases through the HTTP API as a till would, on a machine in test mode or on the sandbox. Exit 1 when one does not come as expected.",
         "MCFD_KEY=ak_test_… mcfd homologation run --url http://127.0.0.1:8480/v1/mcf/EL02000015-1 --into dossier",
     ),
 )

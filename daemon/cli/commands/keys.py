@@ -5,7 +5,7 @@ from datetime import date, datetime, time, timedelta, tzinfo
 import click
 
 from common.language import tr
-from daemon.cli.options import ROW_NUMBER, described, json_option, nim_option, role_option, settings_option
+from daemon.cli.options import ROW_NUMBER, explained, json_option, nim_option, role_option, settings_option
 from daemon.cli.output import complain, moment, print_json, print_table, record_json, say
 from daemon.core.clock import DAY
 from daemon.core.keys import LANES, MOST_RATE, KeyTerms, Lane
@@ -27,8 +27,8 @@ command = click.Group("keys")
 
 @command.command(
     "create",
-    **described(
-        tr("Make a key for a NIM and print it, alone, on stdout. It is shown only once."),
+    **explained(
+        "Make a key for a NIM and print it, alone, on stdout. It is shown only once.",
         'mcfd keys create --nim EL02000015-1 --label "caisse 1"',
         "KEY=$(mcfd keys create --nim EL02000015-1 --test)",
         'mcfd keys create --nim EL02000015-1 --role reader --expires 2027-03-31 --label "comptable"',
@@ -92,7 +92,7 @@ def create(
 
 @command.command(
     "list",
-    **described(tr("List the keys; never their value."), "mcfd keys list", "mcfd keys list --all --json"),
+    **explained("List the keys; never their value.", "mcfd keys list", "mcfd keys list --all --json"),
 )
 @settings_option
 @nim_option()
@@ -125,7 +125,7 @@ def listed(settings: Settings, nim: str, revoked_too: bool, as_json: bool) -> No
 
 @command.command(
     "revoke",
-    **described(tr("Revoke the key ID: at once, also in a running daemon."), "mcfd keys list", "mcfd keys revoke 3"),
+    **explained("Revoke the key ID: at once, also in a running daemon.", "mcfd keys list", "mcfd keys revoke 3"),
 )
 @settings_option
 @click.argument("key_id", metavar="ID", type=ROW_NUMBER)

@@ -19,7 +19,7 @@ from daemon.cli.machine_output import (
     reading_pairs,
     take_over_word,
 )
-from daemon.cli.options import described, json_option, settings_option
+from daemon.cli.options import explained, json_option, settings_option
 from daemon.cli.output import complain, print_json, print_pairs, print_table, say
 from daemon.core.clock import Clocks, decide_time
 from daemon.core.ledger.book import BookState
@@ -76,8 +76,8 @@ def command() -> None:
 
 @command.command(
     "list",
-    **described(
-        tr("The machines configured: how each is now, as the running daemon has it, and what the ledger knows of it."),
+    **explained(
+        "The machines configured: how each is now, as the running daemon has it, and what the ledger knows of it.",
         "mcfd machine list",
         "mcfd machine list --json",
     ),
@@ -105,8 +105,8 @@ def list_machines(settings: Settings, as_json: bool) -> None:
 
 @command.command(
     "info",
-    **described(
-        tr("The machine as it is now: from the running daemon, which has its port; otherwise read."),
+    **explained(
+        "The machine as it is now: from the running daemon, which has its port; otherwise read.",
         "mcfd machine info",
         "mcfd machine info EL02000015-1",
     ),
@@ -150,7 +150,7 @@ def info(settings: Settings, nim: str | None, as_json: bool) -> None:
         print_pairs(reading_pairs(machine.nim, reading))
 
 
-@command.command("ports", **described(tr("The serial ports of this box; nothing is opened."), "mcfd machine ports"))
+@command.command("ports", **explained("The serial ports of this box; nothing is opened.", "mcfd machine ports"))
 @json_option
 def ports(as_json: bool) -> None:
     from bridge.ports import find_ports
@@ -168,10 +168,8 @@ def ports(as_json: bool) -> None:
 
 @command.command(
     "take-over",
-    **described(
-        tr(
-            "The spare certifies in the place of a machine that is out of order, until it is taken back; kept in the ledger with its reason."
-        ),
+    **explained(
+        "The spare certifies in the place of a machine that is out of order, until it is taken back; kept in the ledger with its reason.",
         'mcfd machine take-over EL02000015-1 --reason "panne : ne démarre plus"',
     ),
 )
@@ -198,8 +196,8 @@ def take_over(settings: Settings, nim: str, reason: str) -> None:
 
 @command.command(
     "take-back",
-    **described(
-        tr("The machine certifies for itself again: its spare has done its service."),
+    **explained(
+        "The machine certifies for itself again: its spare has done its service.",
         'mcfd machine take-back EL02000015-1 --reason "réparée"',
     ),
 )

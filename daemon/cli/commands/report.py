@@ -12,7 +12,7 @@ import msgspec
 from common.language import ambient, tr
 from daemon.cli.book import BookReader, read_book
 from daemon.cli.failures import Failure
-from daemon.cli.options import described, json_option, nim_argument_option, range_options, settings_option, test_option
+from daemon.cli.options import explained, json_option, nim_argument_option, range_options, settings_option, test_option
 from daemon.core.clock import millis_text
 from daemon.core.report.fiscal_reports import XReport, ZReport
 from daemon.core.report.ranges import read_range
@@ -46,8 +46,8 @@ def options(*, ranged: bool) -> Callable[[Callable[..., Any]], Callable[..., Any
 
 @command.command(
     "x",
-    **described(
-        tr("The open period; with --from or --to a periodic X."), "mcfd report x", "mcfd report x --from 2026-11-01"
+    **explained(
+        "The open period; with --from or --to a periodic X.", "mcfd report x", "mcfd report x --from 2026-11-01"
     ),
 )
 @options(ranged=True)
@@ -65,7 +65,7 @@ def x(
 
 @command.command(
     "z",
-    **described(tr("A stored Z by its number; otherwise the last one."), "mcfd report z", "mcfd report z 12"),
+    **explained("A stored Z by its number; otherwise the last one.", "mcfd report z", "mcfd report z 12"),
 )
 @options(ranged=False)
 @click.argument("number", type=int, required=False)
@@ -81,9 +81,7 @@ def z(settings: Settings, nim: str, number: int | None, *, test: bool, width: st
 
 
 def _add(each: RangeReport) -> None:
-    @command.command(
-        each.name, **described(tr(each.help), f"mcfd report {each.name} --from 2026-11-01 --to 2026-11-30")
-    )
+    @command.command(each.name, **explained(each.help, f"mcfd report {each.name} --from 2026-11-01 --to 2026-11-30"))
     @options(ranged=True)
     def of_range(
         settings: Settings, nim: str, *, test: bool, width: str, as_json: bool, from_: str | None, to: str | None
@@ -134,8 +132,8 @@ def show(
 
 @click.command(
     "poster",
-    **described(
-        tr("The sign that the law wants at each till, as a PDF: EXIGEZ LA FACTURE ELECTRONIQUE CERTIFIEE."),
+    **explained(
+        "The sign that the law wants at each till, as a PDF: EXIGEZ LA FACTURE ELECTRONIQUE CERTIFIEE.",
         "mcfd poster > poster.pdf",
         "mcfd poster --size A5 > poster.pdf",
     ),

@@ -9,7 +9,7 @@ import click
 
 from common.language import tr
 from daemon.cli.failures import Failure, writing
-from daemon.cli.options import described, json_option, settings_option
+from daemon.cli.options import explained, json_option, settings_option
 from daemon.cli.output import complain, print_json, print_pairs, record_json, say
 from daemon.core.errors import StorageError
 from daemon.owner import as_owner
@@ -24,8 +24,8 @@ command = click.Group("tls")
 
 @command.command(
     "init",
-    **described(
-        tr("Make the authority and the first certificate, which is renewed by itself from then on."),
+    **explained(
+        "Make the authority and the first certificate, which is renewed by itself from then on.",
         "sudo mcfd tls init",
     ),
 )
@@ -59,8 +59,8 @@ def init(settings: Settings, force: bool, as_json: bool) -> None:
 
 @command.command(
     "export-ca",
-    **described(
-        tr("The authority's certificate, to be installed on the tills; on stdout, or into FILE."),
+    **explained(
+        "The authority's certificate, to be installed on the tills; on stdout, or into FILE.",
         "mcfd tls export-ca > mcfd-ca.pem",
         "mcfd tls export-ca /media/usb/mcfd-ca.crt",
     ),
@@ -91,9 +91,7 @@ def export_ca(settings: Settings, file: Path | None) -> None:
     complain("SHA-256 fingerprint: {fingerprint}", fingerprint=fingerprint)
 
 
-@command.command(
-    "show", **described(tr("The certificate that tills are shown."), "mcfd tls show", "mcfd tls show --json")
-)
+@command.command("show", **explained("The certificate that tills are shown.", "mcfd tls show", "mcfd tls show --json"))
 @settings_option
 @json_option
 def show(settings: Settings, as_json: bool) -> None:

@@ -19,7 +19,7 @@ from common.language.reasons import from_stored
 from daemon.cli.failures import FOUND_WRONG, Failure, find_machine, writing
 from daemon.cli.options import (
     ROW_NUMBER,
-    described,
+    explained,
     file_option,
     json_option,
     nim_argument_option,
@@ -47,9 +47,7 @@ command = click.Group("upstream")
 webhook = click.Group("webhook")
 
 
-@command.command(
-    "status", **described(tr("What waits, what is parked, the last error."), "mcfd upstream status --json")
-)
+@command.command("status", **explained("What waits, what is parked, the last error.", "mcfd upstream status --json"))
 @settings_option
 @json_option
 def status(settings: Settings, as_json: bool) -> None:
@@ -90,8 +88,8 @@ def _row(name: str, backlog: Backlog, settings: Settings) -> tuple[object, ...]:
 
 @command.command(
     "replay",
-    **described(
-        tr("Send the parked closures again; with --from, all from that Z number on."),
+    **explained(
+        "Send the parked closures again; with --from, all from that Z number on.",
         "mcfd upstream replay",
         "mcfd upstream replay --nim EL02000015-1 --from 120",
         "mcfd upstream replay --to caisse.example",
@@ -120,8 +118,8 @@ def replay(settings: Settings, from_z: int | None, lane: str | None, nim: str, a
 
 @command.command(
     "test",
-    **described(
-        tr("Send headquarters one signed message that says nothing, before the first Z. Exit 1 when it is not taken."),
+    **explained(
+        "Send headquarters one signed message that says nothing, before the first Z. Exit 1 when it is not taken.",
         "mcfd upstream test",
     ),
 )
@@ -147,10 +145,8 @@ def test(settings: Settings, nim: str, as_json: bool) -> int:
 
 @command.command(
     "join",
-    **described(
-        tr(
-            "Join a headquarters by the code that it gives for this box: makes the key, fetches what is needed, closures go there."
-        ),
+    **explained(
+        "Join a headquarters by the code that it gives for this box: makes the key, fetches what is needed, closures go there.",
         "mcfd upstream join https://hq.example/join/K7QF-92XM-4HTR",
         "mcfd upstream join K7QF-92XM-4HTR --url https://hq.example",
     ),
@@ -178,7 +174,7 @@ def join(settings: Settings, code: str, url: str, ca: Path | None, as_json: bool
 
 @command.command(
     "leave",
-    **described(tr("Leave the headquarters that was joined: closures stay in the outbox."), "mcfd upstream leave"),
+    **explained("Leave the headquarters that was joined: closures stay in the outbox.", "mcfd upstream leave"),
 )
 @settings_option
 def leave(settings: Settings) -> None:
@@ -194,8 +190,8 @@ def leave(settings: Settings) -> None:
 
 @command.command(
     "keygen",
-    **described(
-        tr("Make a private key (Ed25519) in FILE and show the public one, for headquarters."),
+    **explained(
+        "Make a private key (Ed25519) in FILE and show the public one, for headquarters.",
         "mcfd upstream keygen /etc/mcfd/credentials/upstream.key",
     ),
 )
@@ -237,8 +233,8 @@ def _as_json(backlog: Backlog) -> dict[str, object]:
 
 @webhook.command(
     "test",
-    **described(
-        tr("Send each webhook, or the one of that NAME, one signed event `webhook.test`. Exit 1 when it is not taken."),
+    **explained(
+        "Send each webhook, or the one of that NAME, one signed event `webhook.test`. Exit 1 when it is not taken.",
         "mcfd webhook test",
         "mcfd webhook test caisse.example",
     ),

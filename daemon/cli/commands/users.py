@@ -9,7 +9,7 @@ import click
 from common.language import tr
 from common.passwords import fault_of_password, hash_password
 from daemon.cli.failures import Failure, require_terminal
-from daemon.cli.options import check_name, described, json_option, role_option, settings_option
+from daemon.cli.options import check_name, explained, json_option, role_option, settings_option
 from daemon.cli.output import moment, print_json, print_table, record_json, say
 from daemon.core.errors import InvalidRequest
 from daemon.core.people import Role
@@ -28,8 +28,8 @@ stdin_option = click.option(
 
 @command.command(
     "create",
-    **described(
-        tr("Make a user; the password is prompted for. One who was disabled comes back this way."),
+    **explained(
+        "Make a user; the password is prompted for. One who was disabled comes back this way.",
         "mcfd users create awa --role manager",
         "mcfd users create awa --role seller --password-stdin < file",
     ),
@@ -47,7 +47,7 @@ def create(settings: Settings, name: str, role: Role, from_stdin: bool) -> None:
     say("{name} may log in ({role})", name=name, role=role)
 
 
-@command.command("list", **described(tr("List the users."), "mcfd users list", "mcfd users list --json"))
+@command.command("list", **explained("List the users.", "mcfd users list", "mcfd users list --json"))
 @settings_option
 @json_option
 def list_users(settings: Settings, as_json: bool) -> None:
@@ -72,7 +72,7 @@ def list_users(settings: Settings, as_json: bool) -> None:
     )
 
 
-@command.command("passwd", **described(tr("Change a password; open sessions end."), "mcfd users passwd awa"))
+@command.command("passwd", **explained("Change a password; open sessions end.", "mcfd users passwd awa"))
 @settings_option
 @name_argument
 @stdin_option
@@ -82,7 +82,7 @@ def passwd(settings: Settings, name: str, from_stdin: bool) -> None:
     say("password of {name} changed", name=name)
 
 
-@command.command("disable", **described(tr("Disable a user: their sessions end at once."), "mcfd users disable awa"))
+@command.command("disable", **explained("Disable a user: their sessions end at once.", "mcfd users disable awa"))
 @settings_option
 @name_argument
 def disable(settings: Settings, name: str) -> None:

@@ -10,7 +10,7 @@ import click
 
 from common.language import tr
 from daemon.cli.failures import Failure
-from daemon.cli.options import described, json_option
+from daemon.cli.options import explained, json_option
 from daemon.cli.output import print_json
 
 SCRIPT = Path("/usr/share/mcfd/upgrade")
@@ -37,10 +37,8 @@ def command(as_json: bool) -> None:
 
 @click.command(
     "upgrade",
-    **described(
-        tr(
-            "Take the newest version of mcfd's own repository now, while no till sells. By itself the box does so at night."
-        ),
+    **explained(
+        "Take the newest version of mcfd's own repository now, while no till sells. By itself the box does so at night.",
         "sudo mcfd upgrade",
         "sudo mcfd upgrade --core",
     ),

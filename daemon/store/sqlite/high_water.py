@@ -145,11 +145,11 @@ class HighWater:
 
     def has_met(self, book: str) -> bool:
         """Whether this ledger's book is written down, and nothing of it under no taxpayer's name."""
-        nobodys = without_taxpayer(book)
+        unowned = without_taxpayer(book)
         return (
             book in self.marks.books
             and self._id in self.marks.ledgers.get(book, frozenset())
-            and (nobodys == book or nobodys not in self.marks.books)
+            and (unowned == book or unowned not in self.marks.books)
         )
 
     def reserve(self, book: str, z_number: int) -> None:
@@ -171,8 +171,8 @@ class HighWater:
         with self._lock:
             if self.has_met(book):
                 return
-            mark, nobodys = self._mark(book), without_taxpayer(book)
-            books = {name: each for name, each in self.marks.books.items() if name != nobodys}
+            mark, unowned = self._mark(book), without_taxpayer(book)
+            books = {name: each for name, each in self.marks.books.items() if name != unowned}
             months, years = self.calendar(book)
             books[book] = msgspec.structs.replace(mark, highest=self.highest(book), months=months, years=years)
             counted = self.marks.ledgers.get(book, frozenset()) | ({self._id} - {""})
@@ -215,8 +215,8 @@ def without_taxpayer(book: str) -> str:
 def names_of(marks: Marks, book: str) -> list[str]:
     """The names under which numbers of that book may stand: its own, and that without a taxpayer, for a Z that was made before the machine sent
     its taxpayer. A book whose taxpayer is not known may be any of its machine."""
-    nobodys = without_taxpayer(book)
-    return [name for name in marks.books if name in (book, nobodys) or (book == nobodys == without_taxpayer(name))]
+    unowned = without_taxpayer(book)
+    return [name for name in marks.books if name in (book, unowned) or (book == unowned == without_taxpayer(name))]
 
 
 def merged(one: Marks, other: Marks) -> Marks:

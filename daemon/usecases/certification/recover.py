@@ -270,7 +270,7 @@ async def _check_activation(worker: MachineWorker, state: MachineState) -> None:
             worker.counters, state, worker.ledger.peek(attempts.standing_of, worker.book, state.last)
         )
     else:
-        found = vanished(state, is_activated=True) if await _is_lost(worker, state) else NO_TEXT
+        found = vanished(state, is_activated=True) if _is_lost(worker, state) else NO_TEXT
     if found:
         await _attend(worker, found)
 
@@ -291,7 +291,7 @@ async def _take_over(worker: MachineWorker, state: MachineState) -> None:
     numbers may have been used that it does not know."""
     book, before = worker.book, worker.counters
     stored, last = worker.ledger.peek(book_state, book), worker.ledger.peek(attempts.standing_of, book, state.last)
-    is_lost, met = await _is_lost(worker, state), worker.attempts.met_machine
+    is_lost, met = _is_lost(worker, state), worker.attempts.met_machine
     if found := disagreement(stored, before, state, last, met=met, is_lost=is_lost):
         await _attend(worker, found)
         return
@@ -304,12 +304,12 @@ async def _take_over(worker: MachineWorker, state: MachineState) -> None:
     worker.take_state(worker.ledger.peek(book_state, book))
 
 
-async def _is_lost(worker: MachineWorker, state: MachineState) -> bool:
+def _is_lost(worker: MachineWorker, state: MachineState) -> bool:
     """Whether the ledger is empty where one has worked with this machine before."""
     book, stored = worker.book, worker.ledger.peek(book_state, worker.book)
     if stored.counters is not None or book.mode != "live":
         return False
-    return stored.is_restored or await worker.ledger.is_remembered(book, state.ifu)
+    return stored.is_restored or worker.ledger.is_remembered(book, state.ifu)
 
 
 async def _attend(worker: MachineWorker, wrong: Text) -> None:

@@ -58,7 +58,7 @@ def mcfd(tmp_path: Path) -> Command:
 
 @pytest.fixture
 def impatient(mcfd: Command) -> Command:
-    """The same, for lines on which nobody answers anyway."""
+    """The same, for lines without an answer anyway."""
     mcfd.config.write_text(f"{mcfd.config.read_text()}reply_timeout = 0.1\n")
     return mcfd
 
@@ -114,7 +114,7 @@ async def test_a_machine_that_certifies_no_more(shop: Shop, mode: str) -> None:
 
 
 async def test_a_line_that_is_lost(shop: Shop) -> None:
-    """Unplugged, and then another machine in its place: told by the daemon, with what to do about each."""
+    """Unplugged, and then another machine in its place: the daemon says so, and what to do about each."""
     machine = shop.machines[0]
     machine.order("unplug")
     wait_for(lambda: shop.http.get("/health/ready").status_code != httpx.codes.OK, "the loss")
@@ -162,7 +162,7 @@ async def test_no_configuration(mcfd: Command) -> None:
 
 
 async def test_a_line_without_its_machine(impatient: Command, tmp_path: Path) -> None:
-    """No port, nobody, somebody else, another program: each with its own words."""
+    """No port, no answer, another device, another program: each with its own words."""
     mcfd = impatient
     link = tmp_path / f"machine-{NIM}"
     checks = await doctor(mcfd)
@@ -224,7 +224,7 @@ async def test_what_the_daemons_user_may_not_use(mcfd: Command, machine: Machine
 
 
 async def test_something_else_on_the_daemons_port(mcfd: Command) -> None:
-    """Another program answers there: told apart from a daemon that is down."""
+    """Another program answers there: it is not taken for a daemon that is down."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler) as other:
         thread = threading.Thread(target=other.serve_forever, args=(0.05,))
         thread.start()

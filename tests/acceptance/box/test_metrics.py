@@ -211,7 +211,7 @@ def test_whatever_is_measured_can_be_seen(shop: Shop) -> None:
 
 
 def test_every_label_that_is_asked_for_exists(shop: Shop) -> None:
-    """A misspelt label matches nothing, and nobody would notice."""
+    """A misspelt label matches nothing, and no error says so."""
     labels = {name: dict(found).keys() for name, found in scrape(shop)}
     for where, text in expressions():
         for name, inside in re.findall(r"(mcfd_\w+)\{([^}]*)\}", text):

@@ -77,6 +77,40 @@ async def test_closures_find_a_headquarters_that_was_not_there(reloaded: Reloade
         headquarters.kill()
 
 
+async def test_what_headquarters_and_a_webhook_refused_is_offered_again_by_a_reload_without_a_change(
+    reloaded: Reloaded, tmp_path: Path
+) -> None:
+    """A closure that both refused (422) is parked; it was put right over there, and `systemctl reload mcfd` is enough. What runs goes on."""
+    for name in ("headquarters", "till"):
+        (tmp_path / name).mkdir()
+    shop, headquarters, till = (
+        reloaded.shop,
+        HttpHeadquarters(tmp_path / "headquarters"),
+        HttpHeadquarters(tmp_path / "till"),
+    )
+    for receiver in (headquarters, till):
+        await receiver.up()
+    try:
+        webhook = f'[[webhook]]\nurl = "{till.url}"\nsecret_file = "{till.keys.file}"\nevents = ["closure.created"]\nretry_max = 1'
+        reloaded.append(upstream_section(headquarters, retry_max=1) + "\n" + webhook)
+        reloaded.hup("reload.done")
+        close(shop)
+        for receiver in (headquarters, till):
+            wait_for(lambda receiver=receiver: arrived(receiver), "a first closure")
+            await receiver.script({"status": 422, "body": "unknown shop"})
+        close(shop)
+        for subject in ("closure", "event"):
+            wait_for(lambda subject=subject: shop.events(f"{subject}.parked"), f"a parked {subject}")
+        assert reloaded.hup("reload.done")["taken_up"] == []
+        for receiver in (headquarters, till):
+            (refused,) = [attempt["id"] for attempt in receiver.attempts() if attempt["status"] == 422]
+            wait_for(lambda it=receiver, event=refused: event in stored_ids(it), "what was refused")
+        assert '"parked": 0' in shop.mcfd("upstream", "status", "--json").stdout
+    finally:
+        headquarters.kill()
+        till.kill()
+
+
 def close(shop: Shop) -> int:
     """The number of the Z."""
     answer = shop.close_period()
@@ -85,9 +119,29 @@ def close(shop: Shop) -> int:
     return number
 
 
+def stored_ids(receiver: HttpHeadquarters) -> set[str]:
+    return {attempt["id"] for attempt in receiver.attempts() if attempt["kept"]}
+
+
 def arrived(headquarters: HttpHeadquarters) -> list[dict[str, Any]]:
     """What it has kept; a try that it refused is another matter."""
     return [json.loads(attempt["body"]) for attempt in headquarters.attempts() if attempt["kept"]]
+
+
+def test_the_log_speaks_as_loud_as_asked(reloaded: Reloaded) -> None:
+    """`logs.level` counts at once."""
+    reloaded.append('[logs]\nlevel = "warning"')
+    os.kill(reloaded.shop.pid, signal.SIGHUP)
+
+    def is_quiet() -> bool:
+        before = len(reloaded.shop.events("request.answered"))
+        for _ in range(2):  # a line is written just after its answer: at the second, the first one's is there
+            reloaded.shop.http.get("/health/live")
+        return len(reloaded.shop.events("request.answered")) == before
+
+    wait_for(is_quiet, "a quiet log")
+    reloaded.edit('level = "warning"', 'level = "info"')
+    assert reloaded.hup("reload.done")["changed"] == ["logs.level"]
 
 
 def test_what_needs_a_restart_is_named_each_time(reloaded: Reloaded) -> None:

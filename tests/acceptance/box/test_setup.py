@@ -33,7 +33,7 @@ UNPRIVILEGED_UID = 65534
 
 
 class Box(Command):
-    """A box without a configuration; setup is told its ports, so that it leaves those of the real box alone."""
+    """A box without a configuration; setup gets its ports, so that it leaves those of the real box alone."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -43,7 +43,7 @@ class Box(Command):
         return ["setup", "--ledger", str(self.ledger), *(word for port in ports for word in ("--port", str(port)))]
 
     def setup(self, *ports: Path, more: tuple[str, ...] = (), person: bool = False) -> subprocess.CompletedProcess[str]:
-        """Without a `person` nobody is made who may log in: the hash of a password takes longer than all the rest."""
+        """Without a `person` no one is made who may log in: the hash of a password takes longer than all the rest."""
         return self.run(*self.arguments(*ports), "--yes", *more, *(() if person else ("--person", "")))
 
     def setup_json(
@@ -101,7 +101,7 @@ def test_one_machine_unattended(box: Box, machine: Machine) -> None:
 
 
 def test_the_first_person(box: Box, machine: Machine) -> None:
-    """One technician with a password that was made, shown once, which opens the page; a second setup makes nobody; an empty name is nobody."""
+    """One technician with a password that was made, shown once, which opens the page; a second setup makes none; an empty name is none."""
     assert box.setup_json(machine.link)["person"] is None
     shop = AsItWasSetUp(box.folder, machines=(machine,))
     login = box.setup_json(machine.link, more=("--force", "--http-port", str(shop.port)), person=True)["person"]
@@ -136,7 +136,7 @@ def test_two_machines(box: Box, machine: Machine, other: Machine) -> None:
 
 
 def test_what_is_on_a_line_without_a_machine(box: Box, machine: Machine, tmp_path: Path) -> None:
-    """Nobody, somebody else, a program that has it open, no port at all: each told apart, all at once, in bounded time; the
+    """No answer, another device, a program that has it open, no port at all: each has its own words, all at once, in bounded time; the
     machine among them is found."""
     locked, paths = tmp_path / "held", (tmp_path / "silent", tmp_path / "chatty")
     with silent_line(paths[0]), chatty_line(paths[1]), silent_line(locked), locked_line(locked) as pid:
@@ -152,9 +152,11 @@ def test_what_is_on_a_line_without_a_machine(box: Box, machine: Machine, tmp_pat
 def test_no_machine_at_all(box: Box, tmp_path: Path) -> None:
     """Exit 1, what is on each port and what to do; nothing is written, neither configuration nor ledger."""
     with silent_line(tmp_path / "silent") as line:
-        done = box.setup(line)
+        done = box.setup(line, tmp_path / "missing")
     assert done.returncode == 1
     assert "no answer" in done.stdout
+    assert done.stdout.count(str(tmp_path / "missing")) == 1
+    assert "  there is no such device" in done.stdout
     assert "no machine has answered. Is it switched on" in done.stderr
     assert not box.config.exists()
     assert not box.ledger.exists()
@@ -239,7 +241,7 @@ def test_what_root_writes_the_daemon_can_use(box: Box, machine: Machine) -> None
 
 
 def test_what_a_start_would_refuse_is_not_written(box: Box, machine: Machine) -> None:
-    """Reachable from the network without encryption, and nobody said that this is meant: exit 2, nothing written."""
+    """Reachable from the network without encryption, without a word that this is meant: exit 2, nothing written."""
     done = box.setup(machine.link, more=("--host", "0.0.0.0"))  # noqa: S104  to be refused
     assert (done.returncode, "server.host" in done.stderr) == (2, True)
     assert not box.config.exists()

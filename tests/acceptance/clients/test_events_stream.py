@@ -11,7 +11,7 @@ import pytest
 from support.processor import within
 from support.shop import NIM, Shop, invoice
 from support.sse import Screen
-from support.till import certified, fresh
+from support.till import certified, fresh, invalid
 
 
 @pytest.fixture
@@ -51,6 +51,22 @@ def test_nothing_is_missed_in_between(shop: Shop) -> None:
     assert [event.data["codeSecef"] for event in events] == [receipt["codeSecef"] for receipt in missed]
     assert first["codeSecef"] not in {event.data["codeSecef"] for event in events}
     assert [event.id for event in events] == sorted({event.id for event in events})
+
+
+@pytest.mark.parametrize("last", ["x", "1-2-3"])
+def test_a_last_event_that_is_none(shop: Shop, last: str) -> None:
+    """422 that names the header."""
+    answer = shop.http.get(f"/v1/mcf/{NIM}/events", headers={**shop.headers(), "Last-Event-ID": last.encode("latin-1")})
+    assert list(invalid(answer)) == ["Last-Event-ID"]
+
+
+def test_the_headers_of_a_stream(shop: Shop) -> None:
+    """No proxy may keep it or hold it back."""
+    with shop.http.stream("GET", f"/v1/mcf/{NIM}/events", headers=shop.headers()) as answer:
+        assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["x-accel-buffering"] == "no"
+        assert next(answer.iter_lines()).startswith("retry: ")
 
 
 def test_a_machine_that_goes_and_comes_is_told(own_shop: Shop) -> None:

@@ -77,7 +77,7 @@ def test_nothing_is_lost_and_order_holds(shop: HookedShop, receiver: Receiver) -
 
 
 def test_a_receiver_that_hangs_delays_no_till(shop: HookedShop, receiver: Receiver) -> None:
-    """Certifications and the Z go on as if nobody listened."""
+    """Certifications and the Z go on as if there were no receiver."""
     shop.hooks = receiver.section()
     shop.start()
     asyncio.run(receiver.script(*({"delay": 30} for _ in range(5))))
@@ -85,6 +85,19 @@ def test_a_receiver_that_hangs_delays_no_till(shop: HookedShop, receiver: Receiv
         for _ in range(10):
             certified(shop.certify(invoice(fresh())))
         assert shop.close_period().status_code == 201
+
+
+@pytest.mark.parametrize("wanted", [False, True])
+def test_the_sandbox_is_sent_only_when_asked_for(shop: HookedShop, receiver: Receiver, wanted: bool) -> None:
+    """A trial is not taken for a sale unawares."""
+    shop.hooks = receiver.section(events=["cert.issued"], include_sandbox=wanted)
+    shop.start()
+    test = certified(shop.certify(invoice(fresh()), mode="test"))["codeSecef"]
+    live = certified(shop.certify(invoice(fresh())))["codeSecef"]
+    expected = {test, live} if wanted else {live}
+    assert set(sold(receiver, len(expected))) == expected
+    shop.stop_daemon()
+    assert {event["mode"] for event in receiver.taken()} == ({"test", "live"} if wanted else {"live"})
 
 
 def waiting(shop: Shop) -> list[float]:
@@ -124,3 +137,19 @@ def test_a_reload_brings_and_takes_webhooks(shop: HookedShop, receiver: Receiver
     certified(shop.certify(invoice(fresh())))
     shop.stop_daemon()
     assert len(receiver.of("cert.issued")) == 2
+
+
+def test_a_webhook_whose_address_changes_keeps_what_waits(shop: HookedShop, receiver: Receiver) -> None:
+    """`/x` becomes `/x/` while events wait: they go to the new address, in order, and nothing is said to be forgotten."""
+    shop.start()
+    without = shop.config_file.read_text()
+    shop.config_file.write_text(without + receiver.section(events=["cert.issued"]))
+    reload(shop)
+    receiver.kill()
+    codes = [certified(shop.certify(invoice(fresh())))["codeSecef"] for _ in range(2)]
+    shop.config_file.write_text(without + receiver.section(events=["cert.issued"], url=receiver.url + "/"))
+    reload(shop)
+    codes.append(certified(shop.certify(invoice(fresh())))["codeSecef"])
+    asyncio.run(receiver.up())
+    assert sold(receiver, 3) == codes
+    assert shop.events("webhook.forgotten") == []

@@ -46,7 +46,7 @@ def resident_kb(shop: Shop) -> int:
 
 
 class Export(threading.Thread):
-    """Reads a file to its end, or, `again` and again, until it is told that it is enough, and keeps the largest memory of the daemon
+    """Reads a file to its end, or, `again` and again, until it has to stop, and keeps the largest memory of the daemon
     meanwhile."""
 
     def __init__(self, shop: Shop, form: str, *, again: bool = False) -> None:

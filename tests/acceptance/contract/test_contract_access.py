@@ -22,7 +22,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 
 
 def call(shop: Shop, method: str, path: str, **kwargs: object) -> httpx.Response:
-    """With a good key, unless told otherwise."""
+    """With a good key, unless another is given."""
     kwargs["headers"] = {**shop.headers(), **kwargs.get("headers", {})}
     return shop.http.request(method, f"/v1/mcf/{NIM}/{path}", **kwargs)
 

@@ -37,7 +37,7 @@ def revoke(shop: Shop, key: str) -> None:
 
 
 def test_decision_22_a_screen_whose_key_is_revoked_hears_nothing_more(shop: Shop) -> None:
-    """A stream of events may have been open for days; the next event ends it instead of being told."""
+    """A stream of events may have been open for days; the next event ends it and is not sent."""
     key = another(shop)
     watching = {"Authorization": f"Bearer {key}"}
     with shop.http.stream("GET", f"/v1/mcf/{NIM}/events", headers=watching) as stream:

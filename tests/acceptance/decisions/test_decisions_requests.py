@@ -94,7 +94,7 @@ def test_decision_5_a_number_is_certified_once_per_nim(shop: Shop) -> None:
 
 
 def test_decision_5_five_tills_with_one_number(shop: Shop) -> None:
-    """At the same moment and without a key: one is certified, four are told of it."""
+    """At the same moment and without a key: one is certified, four get a 409 that names it."""
     body, before = invoice(fresh()), shop.machines[0].counters
     with ThreadPoolExecutor(5) as tills:
         answers = list(tills.map(lambda _: shop.certify(body), range(5)))

@@ -99,7 +99,7 @@ def test_the_drawer_is_counted_at_the_closing(person: People, shop: Shop, view: 
 
 @in_both_views
 def test_a_day_is_closed_once_by_two_people(person: People, shop: Shop, view: View) -> None:
-    """Both have the form open. Who sends it second, with another count, is told with which Z the day was closed and which count stands in it."""
+    """Both have the form open. Who sends it second, with another count, reads with which Z the day was closed and which count stands in it."""
     assert shop.certify(invoice(f"TWO-{view.language}", 800)).status_code == 200
     open_period(shop)
     before = zs(shop)

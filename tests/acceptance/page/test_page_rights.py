@@ -162,7 +162,7 @@ def test_a_number_in_a_path_that_no_row_has(
 
 @pytest.mark.parametrize("chunked", [False, True])
 def test_a_stranger_sends_a_name_and_a_password_and_no_more(client: httpx.Client, shop: Shop, chunked: bool) -> None:
-    """Whoever has not logged in gets 8 KiB for it: 250 of them with a megabyte each had the daemon killed for its memory."""
+    """Without a login it may have 8 KiB: 250 of them with a megabyte each had the daemon killed for its memory."""
     body = b"name=technician&password=" + b"x" * 9_000
     headers = {"Origin": str(client.base_url).rstrip("/"), "Content-Type": "application/x-www-form-urlencoded"}
     answer = client.post("/ui/login", content=iter([body]) if chunked else body, headers=headers)
@@ -207,7 +207,7 @@ def test_a_seller_is_told_why_an_invoice_is_not_shown(client: httpx.Client, as_r
 
 
 def test_a_key_ends_when_it_was_said_or_is_not_made(client: httpx.Client, as_role: BecomeRole, shop: Shop) -> None:
-    """A day that is over, and what is no day of this century, are told and make no key; without a day it has no end."""
+    """A day that is over, and what is no day of this century, are refused by name and make no key; without a day it has no end."""
     as_role("technician")
     content = {"Origin": str(client.base_url).rstrip("/"), "Accept-Language": "en"}
 
@@ -274,7 +274,7 @@ def test_the_vendored_files_are_those_of_the_table() -> None:
 
 
 def test_what_is_not_there_is_told_on_a_page(client: httpx.Client) -> None:
-    """An address that was mistyped, an invoice that there is none of: in the person's language, with the menu; to nobody, the login. A
+    """An address that was mistyped, an invoice that there is none of: in the person's language, with the menu; without a session, the login. A
     program that asks for JSON is told so in JSON."""
     assert client.get("/ui/reports").headers["location"] == "/ui/login"
     log_in(client, "reader")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 from support.processor import within
 from support.shop import NIM, Shop, invoice, wait_for
@@ -41,3 +43,22 @@ def test_a_sale_is_recorded_and_survives_a_kill(tmp_path) -> None:
         assert found.about["nim"] == NIM
         assert [event.text for event in found.events if event.kind == NOTE].count("link begins") == 2
         assert listed(folder_of(shop)) == []
+
+
+@pytest.mark.parametrize("blocked", ["file", "no room"])
+def test_a_recording_that_cannot_be_written_stops_nobody(tmp_path, blocked) -> None:
+    """The folder cannot be made, or the disk is as full as it may be for the recorder: one line in the log, and sales go on."""
+    config = {}
+    if blocked == "file":
+        (tmp_path / "recordings").write_text("")
+    else:  # the ledger's reserve is still there, twice as much is not
+        free = shutil.disk_usage(tmp_path).free // 2**20
+        config = {"storage": {"reserve_mb": free * 2 // 3}}
+    with Shop(tmp_path, config=config) as shop:
+        shop.start()
+        assert shop.certify(invoice("F-1")).status_code == 200
+        assert wait_for(lambda: shop.events("recording.stopped"), "the recorder's end")
+        assert shop.certify(invoice("F-2")).status_code == 200
+        assert len(shop.events("recording.stopped")) == 1
+        shop.stop_daemon()
+        shop.verify()

@@ -120,7 +120,7 @@ async def test_a_certified_number_is_a_duplicate(store: Store, till: Till) -> No
 
 
 async def test_a_number_under_way_is_busy(store: Store, till: Till) -> None:
-    """Two attempts never hold one number, and the second is told that nothing was sent."""
+    """Two attempts never hold one number, and the second hears that nothing was sent."""
     await till.begin(invoice())
     with pytest.raises(MachineBusy):
         await till.begin(invoice())
@@ -197,7 +197,7 @@ async def test_callers_at_the_same_moment_share_a_commit(path: Path) -> None:
 
 
 async def test_a_closed_ledger_is_an_error_of_storage(path: Path) -> None:
-    """Whoever still asks at the stop gets the 507 of a disk, not a fault of ours (seed 3101040)."""
+    """A request during the stop gets the 507 of a disk, not a fault of ours (seed 3101040)."""
     async with opened(path) as store:
         till = await Till.of(store)
     with pytest.raises(StorageFull, match="closed"):
@@ -288,7 +288,7 @@ async def test_an_empty_period_has_the_last_fvc_known(store: Store, till: Till) 
 
 
 async def test_an_attempt_of_no_book_is_no_attempt(store: Store, till: Till) -> None:
-    """A mistake of ours stays one: it is not told as an invoice that somebody else has."""
+    """A mistake of ours stays one: it is not answered as an invoice of another request."""
     with pytest.raises(sqlite3.IntegrityError):
         await store.ledger.write(
             attempts.begin, Book(99, NIM, "live"), Attempt(invoice(), till.counters, till.at, "request")
@@ -313,7 +313,7 @@ async def test_told_twice_a_failure_is_written_once(store: Store, till: Till) ->
 
 @pytest.mark.parametrize("mode", ["live", "test"])
 async def test_what_a_live_machine_was_told_is_in_the_audit_log(store: Store, mode: Mode) -> None:
-    """A Z and a line that was given up, with who asked for it; a sandbox's are nobody's business."""
+    """A Z and a line that was given up, with who asked for it; a sandbox's are not noted."""
     till = await Till.of(store, mode=mode)
     by = Actor("user:awa")
     await till.sell()

@@ -87,7 +87,7 @@ async def test_a_key_that_was_revoked_since_stays_revoked(path: Path, tmp_path: 
 
 
 async def test_a_number_that_was_only_reserved_is_given_by_the_retry(path: Path) -> None:
-    """A crash before the commit of a Z leaves no gap: its number was never told to anybody."""
+    """A crash before the commit of a Z leaves no gap: no answer had its number."""
     await shop(path, 2)
     water = HighWater(path)
     water.reserve(BOOK, 3)
@@ -96,7 +96,7 @@ async def test_a_number_that_was_only_reserved_is_given_by_the_retry(path: Path)
 
 
 async def test_a_number_that_a_newer_ledger_had_reserved_is_gone_with_it(path: Path, tmp_path: Path) -> None:
-    """An older file by hand, without `mcfd restore`: whether that Z was told to anybody is not known here."""
+    """An older file by hand, without `mcfd restore`: whether an answer had that Z is not known here."""
     await shop(path, 1)
     backup(path, tmp_path / "copy", at=START)
     await shop(path, 1)
@@ -106,7 +106,7 @@ async def test_a_number_that_a_newer_ledger_had_reserved_is_gone_with_it(path: P
 
 
 async def test_a_restore_knows_whether_a_reserved_number_was_given(path: Path, tmp_path: Path) -> None:
-    """The ledger that is replaced had reserved it and has no such Z: nobody got that number."""
+    """The ledger that is replaced had reserved it and has no such Z: no answer had that number."""
     await shop(path, 1)
     backup(path, tmp_path / "copy", at=START)
     await shop(path, 1)
@@ -116,7 +116,7 @@ async def test_a_restore_knows_whether_a_reserved_number_was_given(path: Path, t
 
 
 async def test_a_restore_asks_the_file_for_what_the_replaced_ledger_does_not_know(path: Path, tmp_path: Path) -> None:
-    """An older one that was copied there by hand: a number that was reserved after it may have been told, and other books have theirs."""
+    """An older one that was copied there by hand: a number that was reserved after it may stand in an answer, and other books have theirs."""
     other = book_name("EL02000099-1", "live", IFU)
     await shop(path, 1)
     backup(path, tmp_path / "copy", at=START)
@@ -149,7 +149,7 @@ def _full(_: int) -> None:
 async def test_what_is_said_with_the_restore_counts_beside_what_is_remembered(
     path: Path, tmp_path: Path, expected: int | None, after: int
 ) -> None:
-    """On the disk that it was on: the paper's number where somebody says it, else the one that was given last; nobody is asked."""
+    """On the disk that it was on: the paper's number where it is said, else the one that was given last; no question."""
     await shop(path, 2)
     backup(path, tmp_path / "copy", at=START)
     await shop(path, 1)

@@ -42,8 +42,8 @@ async def test_a_book_that_meets_its_machine_is_remembered(store: Store, till: T
     before = mark_path(path).stat().st_ino
     await meet(till)
     assert mark_path(path).stat().st_ino == before
-    assert await store.ledger.is_remembered(till.book, IFU)
-    assert not await store.ledger.is_remembered(till.book, OTHER_IFU)
+    assert store.ledger.is_remembered(till.book, IFU)
+    assert not store.ledger.is_remembered(till.book, OTHER_IFU)
 
 
 async def test_the_numbers_of_a_ledger_that_is_gone_come_with_the_machine(path: Path) -> None:

@@ -89,7 +89,7 @@ async def test_signed_by_the_configured_keys(nats, tmp_path):
 
 
 async def test_sent_anew_on_purpose(nats):
-    """A try repeated is held once; what was delivered and is sent anew on purpose comes again, also within a week."""
+    """A try repeated is kept once; what was delivered and is sent anew on purpose comes again, also within a week."""
     receiver = open_receiver("nats", nats.options)
     entry = make_outgoing()
     own = {"report_id": entry.report_id, "subject": "closure", "nim": NIM}

@@ -70,7 +70,7 @@ async def publish(client, subject, content=b"x", **options):
 
 
 async def is_refused(client, subject, content=b"") -> bool:
-    """Whether the server does not let this key ask that, or nobody is there whom it could reach."""
+    """Whether the server does not let this key ask that, or there is no subscriber."""
     before = len(client.complaints)
     asking = asyncio.ensure_future(client.request(subject, content, timeout=60))
     await until(lambda: asking.done() or len(client.complaints) > before)

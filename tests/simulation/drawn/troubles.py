@@ -420,11 +420,9 @@ class Troubles:
     ) -> None:
         if not (case.state.attention and decision):
             return
+        self.expected.begin_decision()  # also where the daemon dies before it says that the decision is written
         at, actor = seat.worker.now(), Actor(f"shell:{by}")
         carry_out = seat.store.decisions.carry_out(case, decision, reason="seen", at=at, by=actor, paper=paper)
-        self.expected.owed_a_question = (
-            False  # it was asked, also where the daemon dies before it says that the decision is written
-        )
         await self.world.ask(carry_out, seat)
         self.world.decided += 1
         self.world.note(f"decided by {by}: {decision}")

@@ -51,7 +51,7 @@ class AtFrame(NamedTuple):
 
 
 class AtCommit(NamedTuple):
-    """Before the `commit`-th commit from now on, with everything written; or after it, with nobody told."""
+    """Before the `commit`-th commit from now on, with everything written; or after it, before any answer."""
 
     commit: int
     when: When

@@ -22,6 +22,11 @@ def pair(connection: sqlite3.Connection, first: Book, spare: Book) -> None:
         connection.execute(_SQL["doubt_new"], (first.id, spare.id))
 
 
+def doubt(connection: sqlite3.Connection, book: Book) -> None:
+    """A machine that this ledger has not met, and one before it has."""
+    connection.execute(_SQL["doubt"], (book.id,))
+
+
 def keep_pairs(connection: sqlite3.Connection, configured: Iterable[tuple[Book, Book]]) -> None:
     """Any other is none any more, but where one has stood for the other, or an older copy of the ledger was put back: it may have, since that copy."""
     stored = {(first.id, spare.id) for first, spare in configured}

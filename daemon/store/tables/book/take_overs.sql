@@ -29,6 +29,9 @@ DELETE FROM machine_pair WHERE book_id = ? AND spare_id = ?;
 -- The copy is older than the pair: what a machine has certified that it does not know, it has certified since.
 UPDATE book SET restored_at = (SELECT max(restored_at) FROM book WHERE id IN (?1, ?2)) WHERE id IN (?1, ?2) AND tc IS NULL;
 
+-- name: doubt
+UPDATE book SET restored_at = max(restored_at, 1) WHERE id = ? AND tc IS NULL;
+
 -- name: not_compared
 SELECT book.id, nim, mode FROM shared_book JOIN book ON book.id = other_id
 WHERE shared_book.book_id = ?1 AND other_id <> ?1 AND restored_at > 0 AND lost_at = 0 AND in_use = 1 LIMIT 1;

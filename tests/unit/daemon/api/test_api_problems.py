@@ -91,7 +91,7 @@ EXAMPLES = [
 
 
 def test_every_error_of_both_trees_is_in_the_table() -> None:
-    """Whoever adds an error has to say how it is answered."""
+    """A new error needs its answer in the table."""
     expected = {*tree(errors.McfdError), *tree(refusals.Refusal)} - {refusals.Refusal}
     assert expected == set(KINDS)
 

@@ -91,22 +91,6 @@ def test_backups_with_a_date_are_thinned_out(mcfd):
         assert mcfd.run("backup", *arguments).returncode == 2
 
 
-def test_nothing_is_put_back_under_a_running_daemon(mcfd):
-    """Exit 3 while a daemon holds the ledger; a backup that is none is refused as well."""
-    copy = mcfd.folder / "copy.sqlite3"
-    mcfd.ok("backup", str(copy))
-    lock = LedgerLock.acquire(mcfd.ledger)
-    try:
-        assert "is in use by another mcfd" in mcfd.refused(3, "restore", str(copy), "--yes")
-    finally:
-        lock.release()
-    copy.write_text("no ledger")
-    before = mcfd.ledger.read_bytes()
-    assert str(copy) in mcfd.refused(3, "restore", str(copy), "--yes")
-    assert mcfd.refused(1, "restore", str(mcfd.folder / "none")).endswith("there is no such file")
-    assert mcfd.ledger.read_bytes() == before
-
-
 def test_at_a_terminal_it_asks_first(mcfd):
     """An operator who says no keeps the ledger: exit 130; one who says yes, or a script, gets it replaced."""
     copy = mcfd.folder / "copy.sqlite3"

@@ -108,7 +108,7 @@ async def test_nats_is_plain_only_on_this_box(key):
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_an_authority_that_cannot_be_read(tmp_path, key, kind):
-    """tls_ca is checked at the start: there, and certificates in it; what is wrong with it is told."""
+    """tls_ca is checked at the start: there, and certificates in it; what is wrong with it is said."""
     url = f"{KINDS[kind].schemes[-1 if kind == 'nats' else 0]}://hq.example/"
     (tmp_path / "garbage.pem").write_text("no certificate")
     for name, why in (("missing.pem", "No such file"), ("garbage.pem", r"\[")):

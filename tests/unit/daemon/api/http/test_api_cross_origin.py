@@ -62,7 +62,7 @@ async def test_a_browser_is_told_what_it_may_send_before_a_key_is_asked_for(
 
 
 async def test_a_page_of_the_internet_may_ask_a_box_of_the_shop(allowing: Served) -> None:
-    """Browsers that ask for that (private network access) are told so, and only they."""
+    """Browsers that ask for that (private network access) get the header, and only they."""
     answer = await preflight(allowing, ORIGIN, **{"Access-Control-Request-Private-Network": "true"})
     assert cors_headers(answer)["access-control-allow-private-network"] == "true"
 

@@ -94,7 +94,7 @@ def test_an_entry_of_a_certification():
 
 
 def test_an_entry_of_what_was_not_certified():
-    """No receipt, no place while it has not ended, no Z while the period is open; the port is nobody's business."""
+    """No receipt, no place while it has not ended, no Z while the period is open; the port is left out."""
     lost = record(state="abandoned", code="", machine_time="", counters=None, reason="the port /dev/ttyACM0 is gone")
     entry = as_sent(journal_record(lost, 0))
     assert (entry["receipt"], entry["zNumber"], entry["tc"]) == (None, None, None)

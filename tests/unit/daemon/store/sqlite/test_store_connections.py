@@ -1,4 +1,4 @@
-"""Who may do what with the ledger's file, and what is told where it cannot be opened, or is closed."""
+"""Who may do what with the ledger's file, and what the error says where it cannot be opened, or is closed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_a_file_that_cannot_be_opened_is_told_in_our_words(tmp_path: Path)
 
 
 async def test_a_store_that_is_closed_ends_what_it_was_given(tmp_path: Path) -> None:
-    """Also what waits behind a transaction that is under way: everybody is told before the file is let go."""
+    """Also what waits behind a transaction that is under way: each gets its error before the file is let go."""
     began, go_on = threading.Event(), threading.Event()
 
     def blocked_job(_: sqlite3.Connection) -> bool:
@@ -75,7 +75,7 @@ OF_ANOTHER = ["PRAGMA application_id = 7", "PRAGMA user_version = 1", "CREATE TA
 
 @pytest.mark.parametrize("sign", OF_ANOTHER)
 def test_whatever_another_program_has_left_in_a_file_makes_it_foreign(sign: str) -> None:
-    """A number of its own, a version or a table; an empty file is nobody's, and ours."""
+    """A number of its own, a version or a table; an empty file is taken as ours."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         connection.execute(sign)
         with pytest.raises(LedgerUnusable, match="another program"):
@@ -83,7 +83,7 @@ def test_whatever_another_program_has_left_in_a_file_makes_it_foreign(sign: str)
 
 
 def test_a_text_that_can_be_no_key_is_not_looked_up() -> None:
-    """Whoever tries texts at random does not get as far as the file."""
+    """A text tried at random does not get as far as the file."""
     nowhere: Any = None
     assert ApiKeyRing(nowhere).find("mcfd_nothing") is None
 

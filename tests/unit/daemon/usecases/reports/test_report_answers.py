@@ -56,7 +56,7 @@ async def test_a_z_is_found_by_its_number_or_its_id(tmp_path: Path) -> None:
 
 
 async def test_cash_is_moved_once_under_its_key(tmp_path: Path) -> None:
-    """The same request again gets the first answer; another one under that key, or under that of a sale, is told so; all are listed, page by page."""
+    """The same request again gets the first answer; another one under that key, or under that of a sale, is refused; all are listed, page by page."""
     async with opened(tmp_path / "ledger.sqlite3") as store:
         till = await Till.of(store)
         worker = worker_of(till)

@@ -65,7 +65,7 @@ async def test_an_operator_is_called_once(worker: MachineWorker, till: Till, pub
 
 
 async def test_a_line_that_comes_and_goes(worker: MachineWorker, till: Till, published_events: EventList) -> None:
-    """Each way is told once, with the reason; the absence began when it was first found."""
+    """One event each way, with the reason; the absence began when it was first found."""
     machine: Any = Machine()
     till.at = START
     worker.lost("no such port")
@@ -143,7 +143,7 @@ async def test_totals_that_could_not_be_stored_are_tried_again(
 
 
 async def test_work_goes_on_without_its_caller(worker: MachineWorker) -> None:
-    """To its end; only the stop of the daemon, when its patience is over, cuts it off, and its caller is told so."""
+    """To its end; only the stop of the daemon, when its patience is over, cuts it off, and its caller gets an error that says so."""
     ended = asyncio.Event()
     go_on = asyncio.Event()
 
@@ -221,3 +221,12 @@ async def test_another_taxpayer_s_book_begins_with_nothing(worker: MachineWorker
     worker.change_book(other.book)
     assert (worker.book, worker.attempts.find("in doubt"), worker.attempts.met_machine) == (other.book, None, False)
     assert (worker.aggregate, worker.time.last_at) == (None, 0)
+
+
+async def test_the_name_of_the_machine_is_that_of_its_last_certification(worker: MachineWorker) -> None:
+    """Nothing else of the book changes."""
+    before = worker.book
+    worker.take_name(before.nim)
+    assert worker.book is before
+    worker.take_name("EL02000015-2")
+    assert worker.book == msgspec.structs.replace(before, nim="EL02000015-2")

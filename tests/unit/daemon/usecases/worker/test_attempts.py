@@ -1,0 +1,38 @@
+"""The attempts of one machine: what the tests of a shop at work do not tell apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from daemon.core.errors import StorageFull
+from daemon.core.ledger.book import Book, BookState
+from daemon.core.ledger.phases import Phase, Step
+from daemon.core.machine.state import FiscalCounters
+from daemon.usecases.worker.attempts import Attempts
+
+
+async def test_an_end_leaves_the_number_to_the_attempt_that_has_it_now() -> None:
+    """A number that was given anew meanwhile is not taken from the second by the end of the first."""
+    attempts = Attempts()
+    first = attempts.intend("A")
+    first.phase = Phase.ENDING
+    second = attempts.intend("A")
+    attempts.step(first, Step.STORED)
+    assert attempts.find("A") is second
+
+
+async def test_what_the_ledger_knows_is_taken() -> None:
+    """Its counters, or none where it never heard of the machine, and its question to an operator."""
+    attempts = Attempts()
+    assert (attempts.counters, attempts.met_machine) == (FiscalCounters(0, 0, 0), False)
+    for counters in (FiscalCounters(3, 2, 1), None):
+        attempts.take(BookState(Book(1, "EL02000015-1", "live"), counters, "", 0, 0, {}, "", "look", 0, 0))
+        assert (attempts.counters, attempts.attention) == (counters or FiscalCounters(0, 0, 0), "look")
+
+
+async def test_a_disk_that_takes_nothing_is_waited_for_a_while_only() -> None:
+    """An end that does not become durable: after its patience a request is refused, as there is no room."""
+    attempts = Attempts()
+    attempts.intend("A").phase = Phase.ENDING
+    with pytest.raises(StorageFull, match="the invoice before this one"):
+        await attempts.all_durable(patience=0.02)
