@@ -89,7 +89,7 @@ def test_the_screen_of_updates_names_a_version_with_another_core(waiting: str) -
         visit=visit,
         here="/ui/box/update",
         say=Speaker("en"),
-        version="0.8.0",
+        version="0.9.0",
         waiting=waiting,
         core_version="4",
         core_digest="",
