@@ -52,15 +52,18 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
 
         def job(connection: sqlite3.Connection) -> None:
             configured = []
-            for first, spare in pairs:
-                pair = (books.open_book(connection, first, "live"), books.open_book(connection, spare, "live"))
-                ours, theirs = (books.book_state(connection, book).ifu for book in pair)
-                if ours == theirs or not (ours and theirs):
-                    take_overs.pair(connection, *pair)
-                    for book, ifu in zip(pair, (ours, theirs), strict=True):
-                        if self.is_remembered(book, ifu):
-                            take_overs.doubt(connection, book)
-                    configured.append(pair)
+            for names in pairs:
+                pair = tuple(books.book_state(connection, books.open_book(connection, nim, "live")) for nim in names)
+                first, spare = pair
+                if first.ifu == spare.ifu or not (first.ifu and spare.ifu):
+                    take_overs.pair(connection, first.book, spare.book)
+                    # A ledger that has met one of the two is not lost: a spare that is new to it need not be connected before that one sells.
+                    is_new = first.counters is None and spare.counters is None
+                    may_be_lost = self.is_remembered if is_new else self._has_worked_with
+                    for state in pair:
+                        if may_be_lost(state.book, state.ifu):
+                            take_overs.doubt(connection, state.book)
+                    configured.append((first.book, spare.book))
             take_overs.keep_pairs(connection, configured)
 
         await self.write(job)
@@ -121,7 +124,11 @@ class Ledger(CalendarAccess, DeferredAccess, OutageAccess):
         """Whether a ledger that is gone may have had this book: one worked here with it, or a copy was put back where nothing is known of the ledger
         that it stands for."""
         water = self._open.high_water
-        return water is not None and (water.marks.incomplete or water.knows(book_name(book.nim, book.mode, ifu)))
+        return water is not None and (water.marks.incomplete or self._has_worked_with(book, ifu))
+
+    def _has_worked_with(self, book: Book, ifu: str) -> bool:
+        water = self._open.high_water
+        return water is not None and water.knows(book_name(book.nim, book.mode, ifu))
 
     # -- attempts -----------------------------------------------------------------------------------------------------
 

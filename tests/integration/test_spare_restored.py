@@ -211,6 +211,25 @@ async def test_a_spare_that_this_ledger_never_met_needs_no_answer(tmp_path: Path
         assert count(shop, "A") == 1
 
 
+async def test_a_spare_that_is_bought_after_a_restore_on_another_disk_needs_no_answer(shop: Shop) -> None:
+    """The machine that sells was compared with the copy; its new spare was never connected."""
+    async with paired(shop.ledger.with_name("another")) as other_box:
+        await other_box.unplug(other_box.spare)
+    async with MemoryShop(shop.ledger, on=other_box.first.session) as alone:
+        await alone.connected()
+        await alone.certify("A")
+        shop.copy()
+    for file in shop.ledger.parent.glob("ledger*"):
+        file.unlink()
+    restore(shop.saved, shop.ledger, at=2)
+    async with MemoryShop(shop.ledger, on=alone.session) as alone:
+        await alone.connected()
+        await alone.certify("B")
+    async with paired(shop.ledger, on=other_box) as after:
+        await after.certify("C")
+        assert count(after, "C") == 1
+
+
 async def test_once_both_machines_were_asked_nothing_is_held(shop: Shop) -> None:
     """Neither has certified since the copy: no person is needed."""
     async with paired(shop.ledger) as before:
