@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -26,7 +27,7 @@ def test_closures_come_in_while_pages_wait(cluster, tmp_path):
     try:
         box.close()
         assert hq.post("/closures", box.sent(box.closures[0])).status_code == 200
-        cookies = {"hq_session": store.people.begin("Awa", 2**42)}
+        cookies = {"hq_session": store.people.begin("Awa", time.time_ns() // 1_000_000)}
         paths = ("/ui/totals", "/ui/boxes", "/ui/exports/closures.csv", "/ui/")
         with (
             ThreadPoolExecutor(TABS) as tabs,
