@@ -94,8 +94,8 @@ class Expectations:
         sales = list(self.sales.values())
         return sales[min(int(pick * len(sales)), len(sales) - 1)] if sales else None
 
-    def was_put_back(self, stored: set[str], begun: set[str], *, vanished: bool) -> None:
-        """The ledger is an older one now: which numbers it holds as certified, and as begun."""
+    def was_put_back(self, stored: set[str], begun: set[str], under_way: set[str], *, vanished: bool) -> None:
+        """The ledger is an older one now: which numbers it holds as certified, and as begun. Those `under_way` a machine may still have in hand."""
         fiscal = self.world.session.machine.fiscal
         log = fiscal.log
         settled = set(self.lost)
@@ -104,7 +104,7 @@ class Expectations:
         missing = {entry.number for entry in log if not entry.foreign} - stored - begun - settled
         # Where the ledger is gone, only what the machine still remembers tells of it.
         self.owed_a_question = bool(missing) and (not vanished or fiscal.last is not None)
-        self._put_back_at, self._under_way = self.world.box.loop.now, self.pending()
+        self._put_back_at, self._under_way = self.world.box.loop.now, under_way
         self.keys_of_z.clear()
         self.world.blame("an older ledger")
         self.world.was_restored = True

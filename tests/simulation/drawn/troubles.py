@@ -341,9 +341,10 @@ class Troubles:
     def _was_put_back(self, note: str, *, vanished: bool = False, anew: bool = False) -> None:
         """`anew`: what is there now has not met the machines on this disk."""
         self.box.note(note)
+        under_way = set[str]().union(*(expected.pending() for expected in self.everybody))
         for expected in self.everybody:
             rest, begun = (set(), set()) if vanished else stored_numbers(self.box.ledger, expected.world.nim)
-            expected.was_put_back(rest, begun, vanished=vanished)
+            expected.was_put_back(rest, begun, under_way, vanished=vanished)
             expected.world.box_was_wrong_at_first |= anew and self.box.jump != 0
 
     @contextlib.asynccontextmanager
