@@ -132,9 +132,9 @@ class History:
                     for tills in self.tills:
                         await tills.no_sale_waits()
                         await tills.close(key=f"the last Z of {tills.world.nim}", twin=False, pause=0.1, own=True)
-                    await asyncio.sleep(
-                        NOTED_WITHIN
-                    )  # an outage that is over now is so in the register at the next look
+                    # An outage that is over now is so in the register at the next look; a machine that was off may be back only now (seed 9731178).
+                    back = max((event.at + event.how.get("seconds", 0.0) for event in self.script.events), default=0.0)
+                    await asyncio.sleep(max(back - self.box.loop.now, 0.0) + NOTED_WITHIN)
             except TimeoutError:
                 raise AssertionError(
                     f"somebody waits for an answer {self._served_within:g} s after the last trouble"

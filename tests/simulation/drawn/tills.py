@@ -186,7 +186,7 @@ class Tills:
                     answered = await self.world.ask(work, seat)
             except (errors.McfdError, Unreachable, TimeoutError) as error:
                 if isinstance(error, OUT_OF_ORDER) and not isinstance(error, OF_THE_OTHER):
-                    self._refused(seat)
+                    self._refused(seat, error)
                 return self._not_certified(sale, error)
         if isinstance(answered.value, DeferredSale):
             self.world.note(f"{sale.number} is accepted")
@@ -194,11 +194,13 @@ class Tills:
         self._certified(sale, answered)
         return None
 
-    def _refused(self, seat: Seat) -> None:
-        """A machine that was never in service, and one whose spare certifies, have no outage for it."""
+    def _refused(self, seat: Seat, error: Exception) -> None:
+        """A machine that was never in service, and one whose spare certifies, have no outage for it; nor has one that was taken back, for a sale that
+        its spare refuses (seed 9730000)."""
         worker = seat.worker
         if (
             seat.keeps_register
+            and (worker.spare is None or worker.spare.book.nim not in str(error))
             and seat.life.accepts
             and worker.in_use is worker
             and (worker.ifu or worker.attempts.met_machine)
