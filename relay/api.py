@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import re
 import time
-import uuid
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final, cast
@@ -21,6 +20,7 @@ from litestar.types import HTTPScope
 
 from common.http_server import App, Receive, Scope, Send
 from common.language import Text
+from common.problems import request_id
 from common.wire.call import LATER_SECONDS, METHOD, MOST_BODY, REQUEST_HEADERS, Headers, RelayedCall, check_call
 from common.wire.closure import NIM
 from common.wire.errors import BadEvent
@@ -41,7 +41,6 @@ NOT_PASSED: Final = frozenset({"connection", "content-length", "date", "server",
 TOO_LARGE: Final = f"body: larger than {MOST_BODY} bytes"
 MOST_DIGITS: Final = 20
 BODILESS: Final = frozenset({204, 304})
-_PRINTABLE_ID: Final = re.compile(r"[ -~]{1,128}", re.ASCII)
 _PATH: Final = re.compile(r"/v1/mcf/([^/]+)/.+")
 _METHODS: Final[dict[str, METHOD]] = {"GET": "GET", "POST": "POST", "DELETE": "DELETE"}
 _KEY_ID: Final = re.compile(r'keyid="([0-9a-f]{16})"')
@@ -144,7 +143,7 @@ class RelayRequest:
             self.path += f"?{scope['query_string'].decode('latin-1')}"
         decoded = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
         self.headers = dict(decoded)
-        self.id = _request_id(self.headers)
+        self.id = request_id(scope["headers"])
         passing = (header for header in decoded if header[0] in REQUEST_HEADERS and header[0] != "x-request-id")
         self.passing: Headers = (*passing, ("x-request-id", self.id))
 
@@ -272,13 +271,8 @@ def _key_id(headers: Mapping[str, str]) -> str:
     return hashlib.sha256(token.strip().encode()).hexdigest()[:16] if scheme.lower() == "bearer" else ""
 
 
-def _request_id(headers: Mapping[str, str]) -> str:
-    value = headers.get("x-request-id", "")
-    return value if _PRINTABLE_ID.fullmatch(value) else uuid.uuid4().hex
-
-
 def _http_problem(request: AnyRequest, error: HTTPException) -> Response[bytes]:
     """Litestar's own, of paths that are not passed on."""
-    answer = answer_of(_fault(error.status_code), _request_id(request.headers), request.headers)
+    answer = answer_of(_fault(error.status_code), request_id(request.scope["headers"]), request.headers)
     own = {name.lower(): value for name, value in (error.headers or {}).items()}
     return Response(answer.body, status_code=answer.status, headers={**dict(answer.headers), **own}, media_type=PROBLEM)

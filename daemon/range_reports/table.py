@@ -41,7 +41,7 @@ RANGE_REPORTS: Final = (
         """The certifications of a range, by the time they were certified, and the Z closures created in it; by default the last 31
 days. Totals are net of credit notes; `by_type` and `by_type_and_group` are positive.""",
         Text("Totals and closures of a range; otherwise the last 31 days."),
-        read=lambda source, start, end: report.a_report(source, start, end),  # noqa: PLW0108  found when it is called
+        read=report.a_report,
         document=report_document,
         kind="A",
     ),

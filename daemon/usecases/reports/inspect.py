@@ -20,7 +20,7 @@ from daemon.core.report.report_parts import Letterhead, digest_of, letterhead_by
 from daemon.machines.adapter import ConnectedMachine
 from daemon.store.tables import audit
 from daemon.store.tables.book import calendar_closures
-from daemon.store.tables.book.attempts import keep_key
+from daemon.store.tables.book.attempts import keep_answer
 from daemon.usecases.certification.idempotency import Answered, once
 from daemon.usecases.worker.machine_worker import MachineReading, MachineWorker
 
@@ -130,9 +130,7 @@ async def _cancel(worker: MachineWorker, call: Call) -> bytes:
     message = "the open invoice was cancelled" if was_pending else "no invoice was open"
     answer = msgspec.json.encode(CancelAnswer(was_pending, message))
     if call.key:
-        await worker.ledger.write(
-            keep_key, worker.book, call.key_hash, call.fingerprint, at=worker.now(), answer=answer
-        )
+        await worker.ledger.write(keep_answer, worker.book, call, at=worker.now(), answer=answer)
     return answer
 
 
