@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import msgspec
 
 from bench import RESULTS
-from bench.siege.attacks import ATTACKS
 from bench.siege.attacked_shop import AttackedShop, open_attacked_shop, wait_until_calm, watched
+from bench.siege.attacks import ATTACKS
 from bench.siege.target import InvoiceTimes
 
 TOGETHER = "all together"

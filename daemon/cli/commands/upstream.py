@@ -103,7 +103,9 @@ def _row(name: str, backlog: Backlog, settings: Settings) -> tuple[object, ...]:
 def replay(settings: Settings, from_z: int | None, destination: str | None, nim: str, as_json: bool) -> None:
     names = [each.destination for each in settings.webhook]
     if destination not in (None, UPSTREAM, *names):
-        raise Failure("no webhook has the name {name}; there is: {known}", name=destination, known=", ".join(names) or "–")
+        raise Failure(
+            "no webhook has the name {name}; there is: {known}", name=destination, known=", ".join(names) or "–"
+        )
     outbox = destination or UPSTREAM
     again = change(settings, ReplayOutbox(outbox, nim, from_z))
     if as_json:

@@ -216,7 +216,9 @@ class Replicator(Generic[E]):
                     key = (backlog.nim, backlog.mode)
                     if key not in self._queues:
                         self._queues[key] = BookQueue(backlog.nim, backlog.mode, self._destination)
-                        queues.create_task(self._work(self._queues[key]), name=f"replicate {backlog.nim} {backlog.mode}")
+                        queues.create_task(
+                            self._work(self._queues[key]), name=f"replicate {backlog.nim} {backlog.mode}"
+                        )
                     self._queues[key].say_if_behind(backlog, self._clock(), self._subject)
                 await has_come(self._unknown_book, BOOKKEEPING)
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from support.processor import within
 
-from bench.siege.attacks import ATTACKS
 from bench.siege.attacked_shop import AttackedShop, open_attacked_shop
+from bench.siege.attacks import ATTACKS
 from bench.siege.target import InvoiceTimes
 
 pytestmark = pytest.mark.long

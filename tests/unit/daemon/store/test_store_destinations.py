@@ -16,7 +16,10 @@ from daemon.store.tables.events import events_after, find_event, last_event_at
 from daemon.store.tables.meta import read_meta, write_meta
 
 HOOK = "https://till.example/events"
-DESTINATIONS = {"upstream": frozenset({"closure.created"}), HOOK: frozenset({"cert.issued", "mcf.attention", "mcf.connected"})}
+DESTINATIONS = {
+    "upstream": frozenset({"closure.created"}),
+    HOOK: frozenset({"cert.issued", "mcf.attention", "mcf.connected"}),
+}
 
 
 @pytest.fixture
