@@ -20,6 +20,24 @@ def walk(command, context):
 
 print("=====".join(walk(root, click.Context(root, info_name="mcfd"))))
 """
+EXAMPLES = """
+import shlex
+import click
+from daemon.cli import root
+
+def walk(command, context):
+    yield from (command.epilog or "").splitlines()
+    for name in getattr(command, "list_commands", lambda _: [])(context):
+        yield from walk(command.get_command(context, name), context)
+
+for line in walk(root, click.Context(root)):
+    words = shlex.split(line.partition("mcfd ")[2].partition(" > ")[0].partition(" < ")[0].rstrip(")"))
+    command, context = root, click.Context(root)
+    while words and isinstance(command, click.Group):
+        _, command, words = command.resolve_command(context, words)
+    options = command.make_parser(click.Context(command)).parse_args(words)[0]
+    print(*(f"{line.strip()}: {each.name}" for each in command.params if each.required and not options.get(each.name)))
+"""
 HEAVY = (
     "litestar",
     "uvicorn",
@@ -71,6 +89,18 @@ def test_a_command_starts_without_the_heavy_half_of_the_house(mcfd):
     """`mcfd keys list` imports no web server, no HTTP client, no cryptography, no serial port, no log."""
     mcfd.ok("keys", "create", "--nim", "EL02000015-1")
     assert python(mcfd, LOOK, "keys", "list").stderr == "[]\n"
+
+
+def test_a_group_without_a_command_shows_its_commands(mcfd):
+    """On lines of their own, as `--help` does, and it is wrong use."""
+    done = mcfd.run("keys")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == mcfd.run("keys", "--help").stdout
+
+
+def test_the_examples_of_a_command_have_what_it_requires(mcfd):
+    """Each example of `--help` names a command that there is, with its options and arguments."""
+    assert python(mcfd, EXAMPLES).stdout.split() == []
 
 
 def test_wrong_use_is_2(mcfd):
