@@ -4,9 +4,11 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 from support.cli.command import Command
 
 from daemon.cli import COMMANDS, root
+from daemon.cli.commands import version
 
 WALK = """
 import click
@@ -140,6 +142,15 @@ def test_versions(mcfd):
     versions = mcfd.json("version")
     assert mcfd.ok("--version") == f"mcfd {versions['mcfd']}\n"
     assert f"python {versions['python']}" in mcfd.ok("version")
+
+
+def test_an_upgrade_needs_a_repository(tmp_path, monkeypatch):
+    """A package that was installed from a file has none: it is named, instead of warnings of apt."""
+    monkeypatch.setattr(version, "SCRIPT", Path(sys.executable))
+    monkeypatch.setattr(version, "SOURCES", tmp_path / "mcfd.sources")
+    done = CliRunner().invoke(version.upgrade, [])
+    assert done.exit_code == 1
+    assert str(version.SOURCES) in done.stderr
 
 
 def test_config_check(mcfd):
