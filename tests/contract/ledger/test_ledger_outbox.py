@@ -1,4 +1,4 @@
-"""The outbox rows of the ledger: written with what they are about, one lane for each destination and book."""
+"""The outbox rows of the ledger: written with what they are about, one queue for each destination and book."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ async def test_what_was_parked_waits_again_after_a_while(store: Store) -> None:
 
 
 async def test_other_destinations_get_the_events_that_they_want(tmp_path: Path) -> None:
-    """A webhook has its own lane, and its own sent and parked ones."""
+    """A webhook has its own queue, and its own sent and parked ones."""
     path, sent = tmp_path / "ledger.sqlite3", "SELECT count(*) FROM outbox WHERE state = 'sent'"
-    lanes = {"upstream": frozenset({CLOSURE}), "hook": frozenset({"cert.issued", CLOSURE})}
-    async with opened_till(tmp_path / "ledger.sqlite3", lanes=lanes) as (store, till):
+    destinations = {"upstream": frozenset({CLOSURE}), "hook": frozenset({"cert.issued", CLOSURE})}
+    async with opened_till(tmp_path / "ledger.sqlite3", destinations=destinations) as (store, till):
         sale = await till.sell()
         await till.close()
         hook = store.outbox_for("hook")
@@ -108,8 +108,8 @@ async def test_other_destinations_get_the_events_that_they_want(tmp_path: Path) 
 
 
 async def test_a_ledger_without_destinations_sends_nothing(tmp_path: Path) -> None:
-    """No lane, no rows."""
-    async with opened_till(tmp_path / "ledger.sqlite3", lanes={}) as (store, till):
+    """No destination, no rows."""
+    async with opened_till(tmp_path / "ledger.sqlite3", destinations={}) as (store, till):
         await till.close()
         assert await store.outbox.backlog() == []
 
@@ -147,7 +147,10 @@ async def test_a_proof_begins_where_the_z_before_it_ended(store: Store, till: Ti
 
 async def test_what_was_sent_to_a_receiver_that_is_gone_goes_with_it(tmp_path: Path) -> None:
     """It counts for nothing, and its rows would stay for ever."""
-    async with opened_till(tmp_path / "ledger.sqlite3", lanes={"hook": frozenset({"cert.issued"})}) as (store, till):
+    async with opened_till(tmp_path / "ledger.sqlite3", destinations={"hook": frozenset({"cert.issued"})}) as (
+        store,
+        till,
+    ):
         await till.sell()
         [sale] = await store.outbox_for("hook").waiting_events(till.book, 10)
         await store.outbox_for("hook").mark_sent(sale.id, at=START)
