@@ -1,4 +1,4 @@
-"""The outbox rows of the ledger: written with what they are about, one lane for each destination and book."""
+"""The outbox rows of the ledger: written with what they are about, one queue for each destination and book."""
 
 from __future__ import annotations
 
@@ -88,10 +88,10 @@ async def test_what_was_parked_waits_again_after_a_while(store: Store) -> None:
 
 
 async def test_other_destinations_get_the_events_that_they_want(tmp_path: Path) -> None:
-    """A webhook has its own lane, and its own sent and parked ones."""
+    """A webhook has its own queue, and its own sent and parked ones."""
     path, sent = tmp_path / "ledger.sqlite3", "SELECT count(*) FROM outbox WHERE state = 'sent'"
-    lanes = {"upstream": frozenset({CLOSURE}), "hook": frozenset({"cert.issued", CLOSURE})}
-    async with opened(tmp_path / "ledger.sqlite3", lanes=lanes) as store:
+    destinations = {"upstream": frozenset({CLOSURE}), "hook": frozenset({"cert.issued", CLOSURE})}
+    async with opened(tmp_path / "ledger.sqlite3", destinations=destinations) as store:
         till = await Till.of(store)
         sale = await till.sell()
         await till.close()
@@ -113,8 +113,8 @@ async def test_other_destinations_get_the_events_that_they_want(tmp_path: Path) 
 
 
 async def test_a_ledger_without_destinations_sends_nothing(tmp_path: Path) -> None:
-    """No lane, no rows."""
-    async with opened(tmp_path / "ledger.sqlite3", lanes={}) as store:
+    """No destination, no rows."""
+    async with opened(tmp_path / "ledger.sqlite3", destinations={}) as store:
         till = await Till.of(store)
         await till.close()
         assert await store.outbox.backlog() == []
@@ -153,7 +153,7 @@ async def test_a_proof_begins_where_the_z_before_it_ended(store: Store, till: Ti
 
 async def test_what_was_sent_to_a_receiver_that_is_gone_goes_with_it(tmp_path: Path) -> None:
     """It counts for nothing, and its rows would stay for ever."""
-    async with opened(tmp_path / "ledger.sqlite3", lanes={"hook": frozenset({"cert.issued"})}) as store:
+    async with opened(tmp_path / "ledger.sqlite3", destinations={"hook": frozenset({"cert.issued"})}) as store:
         till = await Till.of(store)
         await till.sell()
         [sale] = await store.outbox_for("hook").waiting_events(till.book, 10)

@@ -213,7 +213,7 @@ async def test_what_went_leaves_nothing_behind(tmp_path: Path, monkeypatch: pyte
     """However many are counted at a time. Its keys, events and outgoing messages go with it: a key of that time stands for nothing, its number may be used again."""
     monkeypatch.setattr(sandbox, "COUNTED", counted)
     path = tmp_path / "ledger.sqlite3"
-    async with opened(path, lanes={"hook": frozenset({"cert.issued", "closure.created"})}) as store:
+    async with opened(path, destinations={"hook": frozenset({"cert.issued", "closure.created"})}) as store:
         till = await Till.of(store, mode="test")
         for number in range(30):
             await till.certify(invoice(f"F-{number}"), key=b"key-%d" % number, body=b"body")

@@ -146,7 +146,7 @@ async def until_well(store: Store) -> None:
                 return
 
 
-async def full_then_well(small_disk: Path, fill: Callable[[], None], mend: Callable[[], None]) -> None:
+async def full_then_well(small_disk: Path, fill: Callable[[], None], make_room: Callable[[], None]) -> None:
     path = small_disk / "ledger.sqlite3"
     async with opened(path, reserve_bytes=64 * 1024) as store:
         till = await Till.of(store)
@@ -155,7 +155,7 @@ async def full_then_well(small_disk: Path, fill: Callable[[], None], mend: Calla
         fill()
         await refused(store)
         await failing_writes(till)
-        mend()
+        make_room()
         await until_well(store)
         await till.finish(attempt_id, invoice("F-1"))
         assert store.ledger.peek(attempts.find_number, till.book, record.number) == record

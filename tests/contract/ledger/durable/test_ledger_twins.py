@@ -20,7 +20,7 @@ from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.migrations import migrations
 from daemon.store.tables.book import attempts
 from daemon.store.tables.book.books import book_state
-from daemon.store.tables.events import DEFAULT_LANES, EventWriter
+from daemon.store.tables.events import DEFAULT_DESTINATIONS, EventWriter
 from daemon.store.tables.journal import find_code
 
 NUMBERS = ("A1", "a1", "É-2", "e\N{COMBINING ACUTE ACCENT}-2", "B7")
@@ -35,7 +35,7 @@ async def old_ledger(path: Path) -> None:
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         for index in ("certification_key", "certification_code"):
             connection.execute(f"DROP INDEX {index}")
-        book, events = Book(1, NIM, "live"), EventWriter(DEFAULT_LANES, ())
+        book, events = Book(1, NIM, "live"), EventWriter(DEFAULT_DESTINATIONS, ())
         for count, number in enumerate((*NUMBERS, "c9", "C9"), 2):
             sale, counters = invoice(number), FiscalCounters(count, count, 0)
             attempt = attempts.begin(connection, book, Attempt(sale, counters, 1_765_000_100_000 + count))
