@@ -71,6 +71,9 @@ def quick(factor: float = 1.0) -> Timers:
 PATIENCE = 60.0
 
 
+DEFAULTS = Defaults("1", "Caisse 1", "1")
+
+
 class MemoryShop:
     """`session` is the machine: it outlives `crash` and a new shop made `on` it."""
 
@@ -90,8 +93,10 @@ class MemoryShop:
         retry: float = 0.01,
         heartbeat: float = 0.05,
         keeps_register: bool = False,
+        defaults: Defaults = DEFAULTS,
     ) -> None:
         """`keeps_register`: of outages."""
+        self.defaults = defaults
         self.path = path
         self.keeps_register = keeps_register
         self.register: asyncio.Task[None] | None = None
@@ -130,7 +135,7 @@ class MemoryShop:
             self.store.journal,
             self.store.events,
             self.box,
-            Defaults("1", "Caisse 1", "1"),
+            self.defaults,
             self.limits,
             configured_nim=self.nim,
         )
