@@ -1,7 +1,5 @@
 """What each habit changes of what the machine answers, and that it changes nothing of what it counts."""
 
-from __future__ import annotations
-
 import pytest
 from support.simulator.simulator_till import RICE, Till
 
