@@ -1,7 +1,5 @@
 """What a machine is called (decisions 26 and 33)."""
 
-from __future__ import annotations
-
 import pytest
 
 from daemon.core.machine.state import is_named, present_nim
