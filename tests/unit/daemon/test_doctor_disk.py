@@ -1,7 +1,5 @@
 """`mcfd doctor --disk`: the disk itself, and whether it keeps what it acknowledges."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

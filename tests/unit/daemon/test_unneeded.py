@@ -1,7 +1,5 @@
 """What a daemon has no use for is not loaded into it, although it is there."""
 
-from __future__ import annotations
-
 import importlib
 import subprocess
 import sys

@@ -1,8 +1,6 @@
 """Encrypted backups are files of age: what mcfd closes `age` opens, and the other way round; what 0.1.0 closed opens; nothing that was
 changed or malformed passes."""
 
-from __future__ import annotations
-
 import io
 import resource
 import subprocess

@@ -1,7 +1,5 @@
 """People who log in: wrong passwords, sessions that end, cookies, and pages of other sites."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 
