@@ -229,9 +229,9 @@ async def test_what_is_not_decided(disputed, tmp_path):
     """A script has to give decision and reason: exit 2. `--case` names what was looked at: exit 1 when it is another one by now. With the port free the machine's
     fresh word goes before the one that was kept: this one never saw D-1. Nothing is written."""
     settling = ("machine", "settle", "--decision", "certified", "--reason", "x")
-    shown = disputed.run("machine", "settle")
-    assert "--decision is needed" in shown.stderr
-    case = re.search(r"^case: (\w+)$", shown.stdout, re.MULTILINE)[1]
+    look = disputed.run("machine", "settle")
+    assert "--decision is needed" in look.stderr
+    case = re.search(r"^case: (\w+)$", look.stdout, re.MULTILINE)[1]
     machine = Machine(tmp_path).start()
     try:
         fresh = disputed.run(*settling)

@@ -25,7 +25,7 @@ def faults(from_, to):
 
 
 @pytest.mark.parametrize(
-    ("asked", "start", "end"),
+    ("ends", "start", "end"),
     [
         (("2026-01-01", "2026-01-31"), "2026-01-01T00:00:00.000Z", "2026-02-01T00:00:00.000Z"),
         (("2026-03-29", "2026-03-29", "Europe/Paris"), "2026-03-28T23:00:00.000Z", "2026-03-29T22:00:00.000Z"),
@@ -40,10 +40,10 @@ def faults(from_, to):
         ),
     ],
 )
-def test_a_range_is_two_instants(asked, start, end):
+def test_a_range_is_two_instants(ends, start, end):
     """A date is a whole day of the configured zone, that of `to` included, also across a change of the clocks: the 29th of March 2026 has 23 hours in Paris. A timestamp is an
     instant, `from ≤ t < to`, with any offset: nothing that happened at .000 is at or after .0001. Clients forget to encode `+` in a query."""
-    assert read(*asked) == (start, end)
+    assert read(*ends) == (start, end)
 
 
 def test_left_out_means_the_last_31_days():

@@ -113,18 +113,18 @@ async def test_closing_lets_the_holder_finish_and_sends_the_others_away():
     await queue.drained()
 
 
-@pytest.mark.parametrize("is_held", [True, False])
-async def test_who_asks_what_became_of_an_invoice_goes_first(is_held: bool):
+@pytest.mark.parametrize("on_hold", [True, False])
+async def test_who_asks_what_became_of_an_invoice_goes_first(on_hold: bool):
     """Held turns, while the machine is away, are given to `join_first` alone, before all who wait; they go on in order once released. Nobody is interrupted: whoever has a turn
     finishes, then the first comes, then the others."""
     queue = MachineQueue()
-    if is_held:
+    if on_hold:
         queue.hold()
     one, two = queue.join(), queue.join()
     first = queue.join_first()
     turns = lambda: [first.turn.done(), one.turn.done(), two.turn.done()]  # noqa: E731  a look
-    assert turns() == [is_held, not is_held, False]
-    if is_held:
+    assert turns() == [on_hold, not on_hold, False]
+    if on_hold:
         queue.release()
         assert not one.turn.done()
         first.leave()
