@@ -188,7 +188,7 @@ async def test_a_server_that_refuses_the_connection(tmp_path: Path, hello: bytes
 
 
 async def test_credentials_that_are_damaged(tmp_path: Path) -> None:
-    """The start names the key of the configuration and the file. Later a closure is tried again, since the file is mended some day; whoever tries out the
+    """The start names the key of the configuration and the file. Later a closure is tried again, since the file is repaired some day; whoever tries out the
     configuration hears that it is the file."""
     file = tmp_path / "box.creds"
     file.write_text("SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY")
