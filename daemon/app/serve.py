@@ -168,9 +168,10 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         _beside(stack, history.run(), "line history")
         _beside(stack, keep_uses(deps, runtime.store), "uses")
         _settle_memory()
-        running = {"version": version("mcfd"), "core": f"{CORE_VERSION} {core_digest()}"}
-        log.info("daemon.started", **running, host=settings.server.host, port=server.port, address=address)
         notify.ready()
+        core = await asyncio.to_thread(core_digest)  # reads a few hundred files
+        running = {"version": version("mcfd"), "core": f"{CORE_VERSION} {core}"}
+        log.info("daemon.started", **running, host=settings.server.host, port=server.port, address=address)
         await server.until(signals.stop)
         notify.stopping()
         log.info("daemon.stopping")
