@@ -169,8 +169,7 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         _beside(stack, keep_uses(deps, runtime.store), "uses")
         _settle_memory()
         notify.ready()
-        core = await asyncio.to_thread(core_digest)  # reads a few hundred files
-        running = {"version": version("mcfd"), "core": f"{CORE_VERSION} {core}"}
+        running = {"version": version("mcfd"), "core": f"{CORE_VERSION} {await asyncio.to_thread(core_digest)}"}
         log.info("daemon.started", **running, host=settings.server.host, port=server.port, address=address)
         await server.until(signals.stop)
         notify.stopping()
