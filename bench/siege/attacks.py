@@ -1,4 +1,4 @@
-"""Every attack by its name. Without a key: bytes that cost more to read than to send, connections that are held, and connections and requests as
+"""Every attack by its name. Without a key: bytes that cost more to read than to send, connections that are mine, and connections and requests as
 fast as they can be made; with a key of the sandbox, whatever that lets through."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ HELLO = b"\x16\x03\x01\x02\x00\x01"
 LARGE_HEAD = 15_000
 
 
-class Held(NamedTuple):
+class AttackConnection(NamedTuple):
     """A connection of an attacker, who is `number`; `pace` is shared with the others."""
 
     target: Target
@@ -51,7 +51,7 @@ class Swarm:
     """So many connections, from so many addresses, each again and again; `rate` in bytes a second of all together. Those that `shake` says not
     stay TCP, also where TLS is spoken."""
 
-    work: Callable[[Held], Awaitable[None]]
+    work: Callable[[AttackConnection], Awaitable[None]]
     connections: int
     addresses: int = 8
     rate: float = 10 * MEGABIT
@@ -63,29 +63,29 @@ class Swarm:
 
         async def one(number: int) -> None:
             async with connected(target, source(number, self.addresses), shake=self.shake(number)) as streams:
-                await self.work(Held(target, number, pace, *streams))
+                await self.work(AttackConnection(target, number, pace, *streams))
 
         await swarm(self.connections, one, pause=self.pause)
 
 
-def chunks(chunk: bytes) -> Callable[[Held], Awaitable[None]]:
-    async def work(held: Held) -> None:
-        target = held.target
-        held.writer.write(
+def chunks(chunk: bytes) -> Callable[[AttackConnection], Awaitable[None]]:
+    async def work(mine: AttackConnection) -> None:
+        target = mine.target
+        mine.writer.write(
             target.head("POST", target.certify_path, BODY_TYPE, b"Transfer-Encoding: chunked\r\n") + b"\r\n"
         )
         while True:
-            await held.pace.send(held.writer, chunk)
+            await mine.pace.send(mine.writer, chunk)
 
     return work
 
 
-async def drops(held: Held) -> None:
+async def drops(mine: AttackConnection) -> None:
     """A blank line as often as it goes: each is an event of its own, in TLS a record of its own, or, on half of the connections, a byte of one
     record."""
-    in_crumbs = held.target.tls and not _is_even(held.number)
+    in_crumbs = mine.target.tls and not _is_even(mine.number)
     for piece in chain((LARGE_RECORD,), repeat(b"\0")) if in_crumbs else cycle((b"\r", b"\n")):
-        await held.send(piece)
+        await mine.send(piece)
         await asyncio.sleep(0)
 
 
@@ -93,16 +93,16 @@ def _is_even(number: int) -> bool:
     return number % 2 == 0
 
 
-async def header_bombs(held: Held) -> None:
+async def header_bombs(mine: AttackConnection) -> None:
     """Heads just below and far above what a head may have."""
     fits = b"".join(b"x-%d: y\r\n" % number for number in range(1_400))
-    heads = [held.target.head("GET", "/health/live", lines) + b"\r\n" for lines in (fits, fits * 20)]
-    await _heads(held, heads if _is_even(held.number) else heads[:1])
+    heads = [mine.target.head("GET", "/health/live", lines) + b"\r\n" for lines in (fits, fits * 20)]
+    await _heads(mine, heads if _is_even(mine.number) else heads[:1])
 
 
-async def costly_heads(held: Held) -> None:
+async def costly_heads(mine: AttackConnection) -> None:
     """Heads that are read quickly and looked at slowly: cookies, languages, paths and keys of 15 kB, without a key."""
-    size, target = LARGE_HEAD, held.target
+    size, target = LARGE_HEAD, mine.target
     lines = (
         b'Cookie: mcfd_session="' + b"\\" * size + b'"\r\n',
         b"Cookie: " + b";".join(b"a%d=b" % number for number in range(1_700)) + b"\r\n",
@@ -114,15 +114,15 @@ async def costly_heads(held: Held) -> None:
         target.head(*request, line) + b"\r\n" for line in lines for request in (("GET", "/ui/login"), ("GET", "/v1/x"))
     ]
     heads += [target.head("GET", path) + b"\r\n" for path in ("/a" * (size // 2), "/v1?" + "a=b&" * (size // 4))]
-    await _heads(held, heads[held.number % len(heads) :] + heads)
+    await _heads(mine, heads[mine.number % len(heads) :] + heads)
 
 
-async def _heads(held: Held, heads: Sequence[bytes]) -> None:
+async def _heads(mine: AttackConnection, heads: Sequence[bytes]) -> None:
     """The answers are read."""
-    reading = asyncio.ensure_future(_drain(held.reader))
+    reading = asyncio.ensure_future(_drain(mine.reader))
     try:
         for head in cycle(heads):
-            await held.pace.send(held.writer, head)
+            await mine.pace.send(mine.writer, head)
     finally:
         reading.cancel()
 
@@ -137,80 +137,80 @@ async def key_updates(target: Target) -> None:
     await ATTACKS["drops"](target) if not target.tls else await KEY_UPDATES(target)
 
 
-async def _updates(held: Held) -> None:
-    sender = await shaken((held.reader, held.writer))
+async def _updates(mine: AttackConnection) -> None:
+    sender = await shaken((mine.reader, mine.writer))
     while True:
-        await held.pace.send(held.writer, b"".join(sender.update(answered=True) for _ in range(200)))
+        await mine.pace.send(mine.writer, b"".join(sender.update(answered=True) for _ in range(200)))
 
 
-async def half_handshakes(held: Held) -> None:
+async def half_handshakes(mine: AttackConnection) -> None:
     """Connections that never say more than the first bytes."""
-    held.writer.write(HELLO if held.target.tls else b"G")
-    await held.reader.read()
+    mine.writer.write(HELLO if mine.target.tls else b"G")
+    await mine.reader.read()
 
 
-async def idle(held: Held) -> None:
+async def idle(mine: AttackConnection) -> None:
     """Each says nothing once it is there."""
-    await held.reader.read()
+    await mine.reader.read()
 
 
-async def slow_headers(held: Held) -> None:
-    await _drop_by_drop(held, held.target.head("GET", "/health/live"), b"x: y\r\n")
+async def slow_headers(mine: AttackConnection) -> None:
+    await _drop_by_drop(mine, mine.target.head("GET", "/health/live"), b"x: y\r\n")
 
 
-async def slow_bodies(held: Held) -> None:
+async def slow_bodies(mine: AttackConnection) -> None:
     """With a key of the sandbox: without one no body is waited for."""
-    target, length = held.target, b"Content-Length: 1000000\r\n"
+    target, length = mine.target, b"Content-Length: 1000000\r\n"
     head = target.head("POST", target.certify_path, BODY_TYPE, length, key=target.sandbox_key)
-    await _drop_by_drop(held, head + b"\r\n", b" ")
+    await _drop_by_drop(mine, head + b"\r\n", b" ")
 
 
-async def _drop_by_drop(held: Held, head: bytes, drop: bytes) -> None:
-    held.writer.write(head)
-    ended = asyncio.ensure_future(held.reader.read())
+async def _drop_by_drop(mine: AttackConnection, head: bytes, drop: bytes) -> None:
+    mine.writer.write(head)
+    ended = asyncio.ensure_future(mine.reader.read())
     try:
         while not ended.done():
-            await held.send(drop)
+            await mine.send(drop)
             await asyncio.wait([ended], timeout=1)
     finally:
         ended.cancel()
 
 
-async def large_logins(held: Held) -> None:
+async def large_logins(mine: AttackConnection) -> None:
     """A megabyte each to where people log in, who have no key yet, and never the last byte of it."""
     form = b"Content-Type: application/x-www-form-urlencoded\r\nSec-Fetch-Site: same-origin\r\n"
-    head = held.target.head("POST", "/ui/login", form, b"Content-Length: 1040000\r\n")
-    held.writer.write(head + b"\r\nname=a&password=")
+    head = mine.target.head("POST", "/ui/login", form, b"Content-Length: 1040000\r\n")
+    mine.writer.write(head + b"\r\nname=a&password=")
     for _ in range(17):
-        await held.pace.send(held.writer, b"%41" * 20_000)
-    await held.reader.read()
+        await mine.pace.send(mine.writer, b"%41" * 20_000)
+    await mine.reader.read()
 
 
-async def slow_readers(held: Held) -> None:
+async def slow_readers(mine: AttackConnection) -> None:
     """Large answers, requested again and again and never read."""
-    held.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
-    held.reader._transport.pause_reading()  # type: ignore[attr-defined]  # noqa: SLF001  # the only way not to read
-    held.writer.write((held.target.head("GET", "/schema/openapi.json") + b"\r\n") * 50)
+    mine.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+    mine.reader._transport.pause_reading()  # type: ignore[attr-defined]  # noqa: SLF001  # the only way not to read
+    mine.writer.write((mine.target.head("GET", "/schema/openapi.json") + b"\r\n") * 50)
     await asyncio.sleep(20)
 
 
-async def event_streams(held: Held) -> None:
+async def event_streams(mine: AttackConnection) -> None:
     """Streams of events as many as one gets, never read."""
-    target = held.target
-    held.writer.write(target.head("GET", f"/v1/mcf/{target.nim}/events", key=target.sandbox_key) + b"\r\n")
-    await held.reader.readuntil(b"\r\n\r\n")
+    target = mine.target
+    mine.writer.write(target.head("GET", f"/v1/mcf/{target.nim}/events", key=target.sandbox_key) + b"\r\n")
+    await mine.reader.readuntil(b"\r\n\r\n")
     await asyncio.sleep(20)
 
 
-async def resets(held: Held) -> None:
+async def resets(mine: AttackConnection) -> None:
     """Half a request, then RST."""
-    target = held.target
+    target = mine.target
     half = target.head("POST", target.certify_path, BODY_TYPE, b"Content-Length: 500\r\n") + b"\r\n{"
-    reset_on_close(held.writer)
-    await held.send(b"\x16\x03\x01" if target.tls else half)
+    reset_on_close(mine.writer)
+    await mine.send(b"\x16\x03\x01" if target.tls else half)
 
 
-async def reconnects(_: Held) -> None:
+async def reconnects(_: AttackConnection) -> None:
     """Whole connections, handshake and all, that ask nothing."""
 
 
@@ -233,21 +233,21 @@ async def eight_addresses(target: Target) -> None:
     await swarm(8, address)
 
 
-async def wrong_keys(held: Held) -> None:
+async def wrong_keys(mine: AttackConnection) -> None:
     """Keys that are well made and not ours."""
     from daemon.core.keys import generate  # noqa: PLC0415  only this attacker knows how keys are made
 
     for _ in range(100):
-        held.writer.write(held.target.post(secrets.token_hex(100).encode(), key=generate("live")))
-        await held.reader.readuntil(b"\r\n\r\n")
+        mine.writer.write(mine.target.post(secrets.token_hex(100).encode(), key=generate("live")))
+        await mine.reader.readuntil(b"\r\n\r\n")
 
 
-def posts(bodies: Callable[[], Iterator[bytes]]) -> Callable[[Held], Awaitable[None]]:
+def posts(bodies: Callable[[], Iterator[bytes]]) -> Callable[[AttackConnection], Awaitable[None]]:
     """`bodies` are shared: each is of one connection."""
 
-    async def work(held: Held) -> None:
+    async def work(mine: AttackConnection) -> None:
         while True:
-            await _ask(held, held.target.post(next(bodies()), key=held.target.sandbox_key))
+            await _ask(mine, mine.target.post(next(bodies()), key=mine.target.sandbox_key))
 
     return work
 
@@ -284,19 +284,19 @@ def invoices(items: int = 1) -> Iterator[bytes]:
     return (json.dumps(sale(f"S{os.getpid()}-{number}", items, 100)).encode() for number in itertools.count())
 
 
-async def pages(held: Held) -> None:
+async def pages(mine: AttackConnection) -> None:
     """Invoices of a thousand items, and the journal of them a thousand at a time."""
-    target = held.target
+    target = mine.target
     page = target.head("GET", f"/v1/mcf/{target.nim}/certifications?limit=1000", key=target.sandbox_key) + b"\r\n"
     while True:
-        is_reader = not _is_even(held.number)
-        await _ask(held, page if is_reader else target.post(next(invoices(1_000)), key=target.sandbox_key))
+        is_reader = not _is_even(mine.number)
+        await _ask(mine, page if is_reader else target.post(next(invoices(1_000)), key=target.sandbox_key))
 
 
-async def _ask(held: Held, request: bytes) -> None:
+async def _ask(mine: AttackConnection, request: bytes) -> None:
     """One request and the whole of its answer; EOFError when the connection is at its end."""
-    reader = held.reader
-    held.writer.write(request)
+    reader = mine.reader
+    mine.writer.write(request)
     head = (await reader.readuntil(b"\r\n\r\n")).lower()
     _, found, rest = head.partition(b"content-length: ")
     if not found:

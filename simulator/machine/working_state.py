@@ -132,5 +132,5 @@ class WorkingState:
         if invoice:
             content = {"opening": invoice.opening, "customer": invoice.customer}
             content |= {name: tuple(getattr(invoice, name)) for name in ("lines", "comments", "payments")}
-        told = (last.number, last.type, last.total, last.code, last.time)
-        fiscal.remember(CertifiedInvoice(fiscal.tc, fiscal.fvc, fiscal.frc, *told, **content))
+        figures = (last.number, last.type, last.total, last.code, last.time)
+        fiscal.remember(CertifiedInvoice(fiscal.tc, fiscal.fvc, fiscal.frc, *figures, **content))
