@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.ledgers.ledger import NIM, Till, invoice, opened, query
+from support.ledgers.ledger import NIM, Till, invoice, opened, opened_till, query
 
 from daemon.core.errors import CreditExceedsOriginal, InvalidRequest, MachineBusy
 from daemon.core.invoice.invoice import Invoice
@@ -269,8 +269,7 @@ async def test_what_an_older_mcfd_booked_on_nothing_counts(path: Path) -> None:
         await till.certify(invoice("C-9", type_="FA", amounts=(("B", 3_000),), reference="RRR"))
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE certification SET original_id = NULL")
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (store, till):
         with pytest.raises(CreditExceedsOriginal) as refused:
             await till.begin(credit("C-4", reference_to(sale), 2_000))
         assert refused.value.credited_ttc == 11_000
