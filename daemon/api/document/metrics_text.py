@@ -190,10 +190,10 @@ def _outbox(box: BoxFigures, now: int) -> Iterator[Metric]:
     oldest = GaugeMetricFamily("mcfd_outbox_oldest_seconds", "Age of the oldest that waits.", labels=labels)
     for destination, backlogs in box.outbox.items():
         for backlog in backlogs:
-            lane = [destination, backlog.nim, backlog.mode]
-            waiting.add_metric(lane, backlog.waiting)
-            parked.add_metric(lane, backlog.parked)
-            oldest.add_metric(lane, (now - backlog.oldest_at) / 1000 if backlog.waiting else 0)
+            labels = [destination, backlog.nim, backlog.mode]
+            waiting.add_metric(labels, backlog.waiting)
+            parked.add_metric(labels, backlog.parked)
+            oldest.add_metric(labels, (now - backlog.oldest_at) / 1000 if backlog.waiting else 0)
     yield waiting
     yield parked
     yield oldest

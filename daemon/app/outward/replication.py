@@ -55,10 +55,10 @@ class Sender(NamedTuple):
 
 
 class Senders:
-    """To the receivers of some lanes of the outbox."""
+    """To some destinations of the outbox."""
 
-    def __init__(self, store: Store, *lanes: str) -> None:
-        self.lanes = lanes
+    def __init__(self, store: Store, *destinations: str) -> None:
+        self.destinations = destinations
         self._store = store
         self._senders: list[Sender] = []
 
@@ -69,7 +69,7 @@ class Senders:
 
     async def send_again(self, *, at: int, by: Actor) -> int:
         """What any of them refused; how many."""
-        outboxes = [self._store.outbox_for(lane) for lane in self.lanes]
+        outboxes = [self._store.outbox_for(destination) for destination in self.destinations]
         count = sum([await outbox.replay(nim=None, from_z=None, at=at, by=by) for outbox in outboxes])
         self.wake_all()
         return count

@@ -47,8 +47,8 @@ class Webhooks(Senders):
 
         async def into_force() -> None:
             await self.stop()
-            self.lanes = tuple(webhook.lane for webhook in settings.webhook)
-            self._store.send_to(settings.lanes(), settings.live_only())
+            self.destinations = tuple(webhook.destination for webhook in settings.webhook)
+            self._store.send_to(settings.destinations(), settings.live_only())
             try:
                 await self._resettle(settings)
             finally:  # a disk that takes nothing at the moment keeps no sender from starting
@@ -61,7 +61,7 @@ class Webhooks(Senders):
         """StorageError when the disk takes nothing at the moment: it is logged, and the rest is done later."""
         try:
             done = await self._store.retention.write(
-                resettle, {webhook.lane: webhook.url for webhook in settings.webhook}
+                resettle, {webhook.destination: webhook.url for webhook in settings.webhook}
             )
         except StorageError as error:
             log.error("webhook.not_resettled", reason=str(error))  # noqa: TRY400  one line, not a traceback
@@ -73,13 +73,13 @@ class Webhooks(Senders):
 
     def _start(self, webhook: Webhook, receiver: UpstreamReceiver) -> None:
         replicator = Replicator[Posting](
-            WebhookEvents(self._store.outbox_for(webhook.lane), self._store.events, self._store.ledger),
+            WebhookEvents(self._store.outbox_for(webhook.destination), self._store.events, self._store.ledger),
             receiver,
             compose,
             clock=now_millis,
             backoff=Backoff(most=webhook.retry_max),
             subject="event",
-            destination=webhook.lane,
+            destination=webhook.destination,
             sandbox=webhook.include_sandbox,
         )
         self.begin(replicator, receiver, webhook=replicator.run())

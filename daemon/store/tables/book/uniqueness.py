@@ -38,6 +38,12 @@ def count_numbers(connection: sqlite3.Connection, book: Book, prefix: str, digit
     return count + waiting, max(int(highest[len(prefix) :] or 0), last)
 
 
+def lowest_open(connection: sqlite3.Connection, book: Book, prefix: str, digits: int) -> int:
+    """The lowest of them whose attempt has not ended, so that it may be free again; 0 without one."""
+    (number,) = connection.execute(_SQL["lowest_open"], (book.id, prefix + "[0-9]" * digits)).fetchone()
+    return int(number[len(prefix) :]) if number else 0
+
+
 def is_reserved(connection: sqlite3.Connection, book: Book, number: str) -> bool:
     """Whether an attempt has that number, or one equal to it, or a sale waits with it."""
     return bool(connection.execute(_SQL["is_reserved"], (book.id, number, number_key(number))).fetchone()[0])

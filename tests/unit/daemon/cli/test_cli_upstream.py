@@ -66,10 +66,10 @@ def test_parked_ones_again(mcfd):
 HOOK = '[[webhook]]\nurl = "https://till.example/x"\nsecret_file = "s"\nname = "till"\n'
 
 
-async def test_a_webhook_s_lane_is_one_like_the_others(mcfd):
+async def test_a_webhook_s_queue_is_one_like_the_others(mcfd):
     """Its figures stand beside those of the way upstream, and what is parked in it is sent again by its name."""
     mcfd.config.write_text(mcfd.config.read_text() + HOOK)
-    async with opened(mcfd.ledger, lanes={"till": frozenset({"cert.issued"})}) as store:
+    async with opened(mcfd.ledger, destinations={"till": frozenset({"cert.issued"})}) as store:
         till = await Till.of(store)
         await till.sell()
         (event,) = await store.outbox_for("till").waiting_events(till.book, 10)

@@ -208,10 +208,10 @@ def test_who_wants_which_events(tmp_path):
     """A webhook without a list of events wants them all; closures always go upstream."""
     hooks = '[[webhook]]\nurl = "https://a"\nsecret_file = "s"\nevents = ["cert.issued"]\n'
     hooks += '[[webhook]]\nurl = "https://x/y?z"\nsecret_file = "s"\nname = "b"\n'
-    lanes = load(write(tmp_path, MACHINE + hooks), {}).lanes()
-    assert lanes["upstream"] == {"closure.created"}
-    assert lanes["a"] == {"cert.issued"}
-    assert len(lanes["b"]) == 13
+    destinations = load(write(tmp_path, MACHINE + hooks), {}).destinations()
+    assert destinations["upstream"] == {"closure.created"}
+    assert destinations["a"] == {"cert.issued"}
+    assert len(destinations["b"]) == 13
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.5", "::1", "localhost"])

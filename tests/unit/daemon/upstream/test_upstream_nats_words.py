@@ -208,7 +208,7 @@ def test_damaged_credentials_stop_the_start(tmp_path: Path) -> None:
 
 
 async def test_credentials_that_are_damaged_later(tmp_path: Path) -> None:
-    """A closure is tried again, since the file is mended some day; whoever tries out the configuration hears that it is the file."""
+    """A closure is tried again, since the file is repaired some day; whoever tries out the configuration hears that it is the file."""
     file = tmp_path / "box.creds"
     file.write_text("SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY")
     receiver = jetstream.open_receiver(Options(url="nats://127.0.0.1:1", credentials_file=file))

@@ -104,7 +104,7 @@ def test_a_dictionary_never_changes() -> None:
 
 @pytest.mark.parametrize("payload", [b"", b"\x00abc", b"\x63abc", b"\x01", b"\x01\xff\xff\xff", b"\x01\x00"])
 def test_rubbish_is_damage(payload: bytes) -> None:
-    """A payload that cannot be unpacked is LedgerUnusable, with a way out in its text."""
+    """A payload that cannot be unpacked is LedgerUnusable, with what to do in its text."""
     with pytest.raises(LedgerUnusable, match="mcfd restore"):
         codec.unpack(payload)
 

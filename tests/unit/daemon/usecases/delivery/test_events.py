@@ -30,7 +30,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def store(path: Path) -> AsyncIterator[Store]:
-    async with opened(path, lanes={HOOK: EVERYTHING}) as store:
+    async with opened(path, destinations={HOOK: EVERYTHING}) as store:
         yield store
 
 
@@ -141,7 +141,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 async def test_whatever_is_damaged_holds_up_nobody(store: Store, till: Till, path: Path, damage: str) -> None:
-    """Of a sale and a closure one is damaged in the file: the stream and the webhook's lane tell the rest, and of the damaged
+    """Of a sale and a closure one is damaged in the file: the stream and the webhook's queue tell the rest, and of the damaged
     one why."""
     await till.sell()
     await till.close()
@@ -187,7 +187,7 @@ async def test_an_event_keeps_its_id(store: Store, till: Till, tmp_path: Path) -
     await till.sell(700)
     first, again = [await notices(store).waiting(till.book.nim, "live", 10) for _ in range(2)]
     assert first == again
-    async with opened(tmp_path / "restored.sqlite3", lanes={HOOK: EVERYTHING}) as other:
+    async with opened(tmp_path / "restored.sqlite3", destinations={HOOK: EVERYTHING}) as other:
         await (await Till.of(other)).sell(800)  # the row has the number of the first one
         (elsewhere,) = await notices(other).waiting(till.book.nim, "live", 10)
     ids = {posting.report_id for posting in (*first, elsewhere)}

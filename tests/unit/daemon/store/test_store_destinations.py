@@ -16,7 +16,10 @@ from daemon.store.tables.events import events_after, find_event, last_event_at
 from daemon.store.tables.meta import read_meta, write_meta
 
 HOOK = "https://till.example/events"
-LANES = {"upstream": frozenset({"closure.created"}), HOOK: frozenset({"cert.issued", "mcf.attention", "mcf.connected"})}
+DESTINATIONS = {
+    "upstream": frozenset({"closure.created"}),
+    HOOK: frozenset({"cert.issued", "mcf.attention", "mcf.connected"}),
+}
 
 
 @pytest.fixture
@@ -26,7 +29,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def store(path: Path) -> AsyncIterator[Store]:
-    async with opened(path, lanes=LANES, live_only=(HOOK,)) as store:
+    async with opened(path, destinations=DESTINATIONS, live_only=(HOOK,)) as store:
         yield store
 
 

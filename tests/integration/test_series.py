@@ -1,0 +1,65 @@
+"""The box gives the lowest number of a series that is free (decision 5): also one that was taken for a while, so that none is missing."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from support.memory_shop import DEFAULTS, MemoryShop
+from support.shop import invoice
+from support.spare import LAST, paired
+
+from daemon.core.audit import Actor
+from daemon.core.errors import MachineOffline
+from daemon.core.invoice.number import Series
+from daemon.store.tables.book import attempts
+from daemon.usecases.certification.certify import certify
+from daemon.usecases.deferred.accept import certify_or_defer, take_back
+from daemon.usecases.worker.machine_worker import MachineWorker
+
+pytestmark = pytest.mark.quick_timers
+
+GIVES = msgspec.structs.replace(DEFAULTS, series=Series())
+
+
+async def place(worker: MachineWorker, shop: MemoryShop, key: str = "", *, later: bool = False) -> int:
+    """Of the number that a sale gets."""
+    body, call = invoice(""), shop.call({}, key)
+    answered: Any = (
+        await certify_or_defer(worker, body, call, is_async=True) if later else await certify(worker, body, call)
+    )
+    return int(answered.value.number[-6:])
+
+
+async def test_what_a_crash_left_begun_is_given_again(tmp_path: Path) -> None:
+    """A till is back before the machine, which then says that it has certified none of them."""
+    async with MemoryShop(tmp_path / "ledger", defaults=GIVES) as shop:
+        await shop.connected()
+        assert await place(shop.worker, shop) == 1
+        lost = [asyncio.ensure_future(place(shop.worker, shop)) for _ in range(3)]
+        await shop.stop_at(LAST)
+        await shop.intents(3)
+        await shop.disk(writable=False)  # as a power cut would: nothing more is written down
+    await asyncio.gather(*lost, return_exceptions=True)
+    shop.session.cut_power(0.0, 0.5)
+    async with MemoryShop(tmp_path / "ledger", on=shop.session, defaults=GIVES) as shop:
+        assert len(shop.store.ledger.peek(attempts.unfinished, shop.worker.book)) == 3
+        with pytest.raises(MachineOffline):
+            await place(shop.worker, shop)
+        await shop.connected()
+        assert [await place(shop.worker, shop) for _ in range(4)] == [2, 3, 4, 5]
+
+
+async def test_what_is_taken_back_while_the_spare_certifies_is_given_again(tmp_path: Path) -> None:
+    """By either machine of the pair."""
+    async with paired(tmp_path / "ledger") as shop:
+        for each in (shop.first, shop.spare):
+            each.worker.defaults = GIVES
+        await shop.first_dies()
+        assert [await place(shop.in_use, shop.first, f"key {each}", later=True) for each in (1, 2)] == [1, 2]
+        await shop.take_over()
+        await take_back(shop.in_use, "key 1", by=Actor("till"))
+        await shop.take_back()
+        await shop.first_returns()
+        assert sorted([await place(shop.in_use, shop.first) for _ in range(2)]) == [1, 3]
