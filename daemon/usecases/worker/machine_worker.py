@@ -146,6 +146,8 @@ class MachineWorker(MachinePair):
     reading: MachineReading | None = None
     taxpayer: tuple[str, ...] = ()
     """I0…I5 of 2Bh, read once."""
+    stored_taxpayer: tuple[str, ...] = ()
+    """The same as the ledger has it, for paper while the machine has not been read yet."""
     server_link: ServerLink | None = None
     """C2h as last read: hourly at the least."""
     aggregate: Aggregate | None = None
@@ -232,7 +234,7 @@ class MachineWorker(MachinePair):
         self.machine_code = self.ledger_code = ""
         self.time.change_book(book)
         self.aggregate = None
-        self.taxpayer = ()
+        self.taxpayer = self.stored_taxpayer = ()
         self.series_floor.clear()
         self.defaults = msgspec.structs.replace(self.defaults, letterhead=b"")
 
