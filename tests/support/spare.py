@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from support.memory_shop import MemoryShop
+from support.memory_shop import LAST, MemoryShop
 from support.shop import NIM, invoice
 
 from daemon.core.audit import Actor
@@ -30,8 +30,6 @@ from daemon.usecases.worker.machine_worker import Limits, MachineWorker
 from daemon.usecases.worker.machine_workers import MachineWorkers
 
 SPARE = "EL02000099-1"
-LAST = 6
-"""The frame of 38h of an invoice of one item."""
 PERSON = Actor("user:awa")
 
 
@@ -72,8 +70,7 @@ class PairedShop:
         await self.unplug(self.first)
 
     async def unplug(self, machine: MemoryShop) -> None:
-        machine.session.unplug(asyncio.get_running_loop().time(), 1e9)
-        machine.port.pump()
+        machine.unplug(1e9)
         await machine.until(lambda: not machine.worker.connected, "the machine away")
 
     async def first_returns(self) -> None:

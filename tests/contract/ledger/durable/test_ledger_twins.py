@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from support.ledgers.ledger import NIM, Till, code_of, invoice, opened, query
+from support.ledgers.ledger import NIM, code_of, invoice, opened, opened_till, query
 
 from daemon.core.events import CERTIFIED
 from daemon.core.invoice.number import number_key
@@ -29,8 +29,7 @@ STEP = next(step.number for step in migrations() if step.name == "exactly_once")
 
 async def old_ledger(path: Path) -> None:
     """As 0.1.0 left it: each of these numbers certified, a1 with the code of A1 (fault X4), one more under way in two spellings."""
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (_, till):
         await till.sell()
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         for index in ("certification_key", "certification_code"):
@@ -75,8 +74,7 @@ async def path(tmp_path: Path) -> Path:
 
 async def test_each_keeps_its_place_and_none_comes_in(path: Path) -> None:
     """Each is found as it is spelled; any spelling is a duplicate, of what was certified first; a code is found once."""
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (store, till):
         for number in NUMBERS:
             record = store.ledger.peek(attempts.find_number, till.book, number)
             assert record is not None
