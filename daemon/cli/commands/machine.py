@@ -37,25 +37,14 @@ if TYPE_CHECKING:
 
 MEMBERS = {
     "last-z": Member(
-        "daemon.cli.commands.settle",
-        Text(
-            "Say the last Z on paper, after a restore onto a disk that remembers none: the next one goes on after it."
-        ),
+        "Say the last Z on paper, after a restore onto a disk that remembers none: the next one goes on after it.",
+        "settle",
         "last_z",
     ),
-    "probe": Member(
-        "daemon.cli.commands.probe",
-        Text("Read from a machine, line by line, whether it is as mcfd takes it to be; nothing is certified."),
-    ),
-    "recording": Member(
-        "daemon.cli.commands.recording",
-        Text("What moved on the line to a machine, frame by frame; names, IFU and addresses are masked."),
-    ),
+    "probe": Member("Read from a machine, line by line, whether it is as mcfd takes it to be; nothing is certified."),
+    "recording": Member("What moved on the line to a machine, frame by frame; names, IFU and addresses are masked."),
     "settle": Member(
-        "daemon.cli.commands.settle",
-        Text(
-            "Settle a machine in attention: shows what was found, asks for a decision and its reason, writes them to the ledger."
-        ),
+        "Settle a machine in attention: shows what was found, asks for a decision and its reason, writes them to the ledger."
     ),
 }
 CONDITIONS = {
