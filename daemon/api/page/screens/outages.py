@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Final
 
 from daemon.api.http.answers import Reply
-from daemon.api.page.rendering import fault_of
 from daemon.api.page.visit import Visit, name_of, redirect, render, screen
 from daemon.core.clock import DAY, millis, millis_text
 from daemon.core.errors import InvalidRequest, NotFound
@@ -21,27 +20,7 @@ SPAN: Final = 366 * DAY
 """An outage of more than a year ago is in the files."""
 
 
-@screen("/ui/outages", "report")
-async def outages(visit: Visit) -> Reply:
-    return await _screen(visit)
-
-
-@screen("/ui/outages/{outage:int}", "close", change=True)
-async def note(visit: Visit) -> Reply:
-    """Who was notified; the same again is noted once."""
-    number, form = visit.request.path_params["outage"], visit.form
-    body: dict[str, object] = {"who": form.get("who", ""), "reference": form.get("reference", "")}
-    if at := form.get("at", ""):
-        body["at"] = _instant(at, visit)
-    try:
-        await note_notified(visit.worker, number, body, visit.call())
-    except (InvalidRequest, NotFound) as error:
-        fault = fault_of(error)
-        return await _screen(visit, status=fault.status, problem=fault.message(visit.say))
-    return redirect(visit.link("/ui/outages", noted="1"))
-
-
-async def _screen(visit: Visit, *, status: int = 200, problem: str = "") -> Reply:
+async def _screen(visit: Visit) -> Reply:
     """Those of the machine, and of the one for which it stands."""
     now = visit.worker.now()
     rows = [
@@ -53,14 +32,26 @@ async def _screen(visit: Visit, *, status: int = 200, problem: str = "") -> Repl
     return await render(
         visit,
         "outages.html",
-        status=status,
-        problem=problem,
         done=visit.say("Noted.") if visit.query.get("noted") else "",
         rows=sorted(rows, key=lambda row: row[0].since, reverse=True),
         reasons=REASONS,
         recipients=RECIPIENTS,
         now=datetime.fromtimestamp(now / 1000, visit.page.zone).strftime("%Y-%m-%dT%H:%M"),
     )
+
+
+outages = screen("/ui/outages", "report")(_screen)
+
+
+@screen("/ui/outages/{outage:int}", "close", change=True, form=_screen, faults=(InvalidRequest, NotFound))
+async def note(visit: Visit) -> Reply:
+    """Who was notified; the same again is noted once."""
+    number, form = visit.request.path_params["outage"], visit.form
+    body: dict[str, object] = {"who": form.get("who", ""), "reference": form.get("reference", "")}
+    if at := form.get("at", ""):
+        body["at"] = _instant(at, visit)
+    await note_notified(visit.worker, number, body, visit.call())
+    return redirect(visit.link("/ui/outages", noted="1"))
 
 
 def _lasted(outage: Outage, visit: Visit, now: int) -> str:
