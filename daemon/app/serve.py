@@ -29,8 +29,7 @@ from daemon.api.http.middleware import CrossOrigin
 from daemon.api.service import create_api, drawn_routes
 from daemon.app.control import controlled
 from daemon.app.outward.calls import Calls, answering_calls
-from daemon.app.outward.replication import Replication, replicating
-from daemon.app.outward.webhooks import Webhooks, posting
+from daemon.app.outward.replication import Replication, Webhooks, posting, replicating
 from daemon.app.page.commands import MCFD, page_of
 from daemon.app.page.files import carry_out_order, is_ordered
 from daemon.app.paper import ZPrinting, paper_of

@@ -18,9 +18,8 @@ import sys
 import click
 
 from common.language import ambient, tell, tr
-from daemon.cli.failures import FOUND_WRONG, INTERRUPTED, UNAVAILABLE, WRONG_USE
 from daemon.cli.groups import LazyGroup, Member, install
-from daemon.cli.output import complain
+from daemon.cli.output import FOUND_WRONG, INTERRUPTED, UNAVAILABLE, WRONG_USE, complain
 from daemon.core.errors import InvalidRequest, McfdError, StorageError
 
 COMMANDS = {

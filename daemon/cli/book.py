@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from daemon.cli.failures import Failure, find_machine
+from daemon.cli.output import Failure, find_machine
 from daemon.core.ledger.book import Aggregate, Book, BookState
 from daemon.core.machine.state import same_machine
 from daemon.time_sync import now_millis

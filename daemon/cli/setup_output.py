@@ -13,7 +13,7 @@ from daemon.cli.machine_output import reading_pairs
 from daemon.cli.output import complain, print_pairs, print_table, say
 from daemon.core.clock import drift_seconds
 from daemon.core.machine.state import PortReading, Silence
-from daemon.setup.previous import differences
+from daemon.setup.plan import differences
 from daemon.setup.request import MachineAccess, SetupResult, for_till
 from daemon.time_sync import now_millis
 

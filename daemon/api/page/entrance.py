@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from litestar import Request, get, post
@@ -9,30 +10,30 @@ from litestar.exceptions import HTTPException, NotFoundException
 from litestar.types import HTTPScope, Receive, Send
 
 from common.language import LANGUAGES, Speaker
+from common.web import security
 from common.web.security import cookie_of, set_cookie
 from daemon.api.access.context import ApiDeps
-from daemon.api.access.login import DEVICE, device_cookie, session_cookie
-from daemon.api.http.answers import Reply, static_file
+from daemon.api.access.login import DEVICE, device_cookie, session_cookie, token_of
+from daemon.api.http.answers import Header, Reply, static_file
 from daemon.api.page.deps import PageDeps
 from daemon.api.page.rendering import Foreign, fault_of
 from daemon.api.page.visit import (
     LANGUAGE_COOKIE,
+    RETURN_COOKIE,
     AnyRequest,
     address_of,
     enter,
     fault_page,
     fields,
-    forget_return_url,
     html,
     is_from_here,
     language_of,
     redirect,
-    redirect_after_login,
-    token,
 )
 from daemon.api.refusals import Refusal
 from daemon.api.request.body import SMALL_BODY, read_bytes
 from daemon.core.errors import NotFound
+from daemon.core.people import Session, may
 
 STATIC: Final = {
     "tabler.css": "common.web",
@@ -83,10 +84,21 @@ async def login(request: AnyRequest) -> Reply:
     return redirect(place, session_cookie(session, tls=page.tls), forget_return_url(), cookie)
 
 
+def redirect_after_login(request: AnyRequest, session: Session | None) -> str:
+    """Where a person goes who has just logged in."""
+    if session is None:
+        return security.FIRST
+    return security.redirect_after_login(request, RETURN_COOKIE, partial(may, session.role))
+
+
+def forget_return_url() -> Header:
+    return b"set-cookie", security.return_cookie(RETURN_COOKIE, "").encode()
+
+
 @post("/ui/logout", status_code=200)
 async def logout(request: AnyRequest) -> Reply:
     deps: ApiDeps = request.app.state["deps"]
-    if is_from_here(request.scope["headers"]) and deps.logins and (session := token(request)):
+    if is_from_here(request.scope["headers"]) and deps.logins and (session := token_of(request.scope["headers"])):
         await deps.logins.log_out(session, address_of(request))
         return redirect("/ui/login", session_cookie("", tls=request.app.state["page"].tls), forget_return_url())
     return redirect("/ui/login")

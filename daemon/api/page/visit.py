@@ -6,7 +6,6 @@ import contextlib
 import re
 from collections.abc import Awaitable, Callable
 from datetime import date, datetime
-from functools import partial
 from typing import Any, Final, Protocol
 from urllib.parse import parse_qs, urlencode
 
@@ -20,7 +19,6 @@ from common.web import formats, security
 from common.web.icons import MenuItem, is_here
 from common.web.security import RIGHT, cookie_of, is_own_form
 from daemon.api.access.context import ApiDeps, check_rows
-from daemon.api.access.login import token_of
 from daemon.api.http.answers import Answer, Header, Headers, Reply
 from daemon.api.page.deps import PageDeps
 from daemon.api.page.rendering import Fault, Foreign, NotLoggedIn, Rendering, fault_of
@@ -388,24 +386,9 @@ def redirect(path: str, *headers: Header) -> Reply:
     return Answer(b"", status=303, media_type=HTML, headers=((b"location", path.encode()), *headers))
 
 
-def token(request: AnyRequest) -> str:
-    return token_of(request.scope["headers"])
-
-
 RETURN_COOKIE: Final = "mcfd_asked"
 
 
 def remember_return_url(request: Request[Any, Any, Any]) -> Header:
     """`Set-Cookie` beside the way to the login."""
     return b"set-cookie", security.return_cookie(RETURN_COOKIE, security.return_url(request)).encode()
-
-
-def redirect_after_login(request: Request[Any, Any, Any], session: Session | None) -> str:
-    """Where a person goes who has just logged in."""
-    return (
-        security.redirect_after_login(request, RETURN_COOKIE, partial(may, session.role)) if session else security.FIRST
-    )
-
-
-def forget_return_url() -> Header:
-    return b"set-cookie", security.return_cookie(RETURN_COOKIE, "").encode()

@@ -19,8 +19,7 @@ from daemon import log_words
 from daemon.api.page.deps import Finding, HeadquartersInfo, LogLine, PageDeps, Verified
 from daemon.api.page.rendering import BoxFailed, BoxRefused
 from daemon.app.outward import joining
-from daemon.app.outward.replication import Replication
-from daemon.app.outward.webhooks import Webhooks
+from daemon.app.outward.replication import Replication, Webhooks
 from daemon.app.page import files, first_start
 from daemon.app.page.files import order_restore
 from daemon.app.runtime import Runtime

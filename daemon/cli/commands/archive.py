@@ -12,9 +12,8 @@ import click
 
 from common.language import tr
 from daemon.cli.commands.backup import signing_key
-from daemon.cli.failures import Failure, writing
 from daemon.cli.options import examples, folder_option, json_option, settings_option
-from daemon.cli.output import print_json, say
+from daemon.cli.output import Failure, print_json, say, writing
 from daemon.core.certified_core import CORE_VERSION, core_digest
 from daemon.core.clock import millis_text
 from daemon.core.machine.state import same_machine

@@ -5,9 +5,8 @@ from __future__ import annotations
 import click
 
 from common.language import Speaker, ambient, tr
-from daemon.cli.failures import FOUND_WRONG
 from daemon.cli.options import examples, json_option, limit_option, settings_option
-from daemon.cli.output import complain, moment, print_json, print_table, record_json
+from daemon.cli.output import FOUND_WRONG, complain, moment, print_json, print_table, record_json
 from daemon.core.audit import deed, details, who, whom
 from daemon.ledger_access import read_rows
 from daemon.settings import Settings

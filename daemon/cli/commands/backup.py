@@ -15,9 +15,19 @@ import click
 from common.files import read_secret
 from common.language import ambient, tell, tr
 from common.language.system import reason
-from daemon.cli.failures import Failure, not_written, require_terminal, writing
 from daemon.cli.options import examples, file_option, folder_option, json_option, progress_option, settings_option
-from daemon.cli.output import Progress, complain, counts, figures, print_json, say
+from daemon.cli.output import (
+    Failure,
+    Progress,
+    complain,
+    counts,
+    figures,
+    not_written,
+    print_json,
+    require_terminal,
+    say,
+    writing,
+)
 from daemon.core.clock import millis_text
 from daemon.core.errors import StorageError
 from daemon.ledger_access import change, existing

@@ -9,9 +9,8 @@ import click
 
 from common.language import Counted, tr
 from daemon.cli.book import live_states
-from daemon.cli.failures import Failure
 from daemon.cli.options import explained, json_option, settings_option
-from daemon.cli.output import moment, print_json, print_table, say
+from daemon.cli.output import Failure, moment, print_json, print_table, say
 from daemon.core.clock import BOUND, DAY, EARLIEST, HOUR, millis_text
 from daemon.core.errors import NotFound
 from daemon.core.ledger.book import BookState

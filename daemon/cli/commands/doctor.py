@@ -13,9 +13,8 @@ import msgspec
 
 from common.language import Text, tr
 from common.language.system import reason
-from daemon.cli.failures import FOUND_WRONG, Failure
 from daemon.cli.options import config_option, examples, json_option
-from daemon.cli.output import coloured, print_json, say
+from daemon.cli.output import FOUND_WRONG, Failure, coloured, print_json, say
 
 if TYPE_CHECKING:
     from daemon.doctor.wording import CheckResult

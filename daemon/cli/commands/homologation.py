@@ -9,9 +9,8 @@ import httpx
 import msgspec
 
 from common.language import tr
-from daemon.cli.failures import FOUND_WRONG, Failure
 from daemon.cli.options import explained
-from daemon.cli.output import say
+from daemon.cli.output import FOUND_WRONG, Failure, say
 from daemon.time_sync import now_millis
 
 command = click.Group("homologation")

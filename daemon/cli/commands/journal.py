@@ -11,7 +11,6 @@ import click
 
 from common.language import Counted, Text, ambient, tr
 from daemon.cli.book import BookReader, read_book
-from daemon.cli.failures import writing
 from daemon.cli.options import (
     examples,
     file_option,
@@ -22,7 +21,7 @@ from daemon.cli.options import (
     settings_option,
     test_option,
 )
-from daemon.cli.output import Progress, moment, print_json, print_table, say
+from daemon.cli.output import Progress, moment, print_json, print_table, say, writing
 from daemon.core.errors import NotFound
 from daemon.core.invoice.number import normalised
 from daemon.core.ledger.attempt import AttemptState, Record

@@ -9,7 +9,6 @@ from msgspec.structs import asdict
 from common.language import Text, tr
 from common.language.reasons import from_stored
 from daemon.cli.book import live_states
-from daemon.cli.failures import Failure, find_machine
 from daemon.cli.groups import LazyGroup, Member
 from daemon.cli.machine_output import (
     health_pairs,
@@ -20,7 +19,7 @@ from daemon.cli.machine_output import (
     take_over_word,
 )
 from daemon.cli.options import explained, json_option, settings_option
-from daemon.cli.output import complain, print_json, print_pairs, print_table, say
+from daemon.cli.output import Failure, complain, find_machine, print_json, print_pairs, print_table, say
 from daemon.core.clock import Clocks, decide_time
 from daemon.core.ledger.book import BookState
 from daemon.core.ledger.take_over import TakeOver

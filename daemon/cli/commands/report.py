@@ -11,8 +11,8 @@ import msgspec
 
 from common.language import ambient, tr
 from daemon.cli.book import BookReader, read_book
-from daemon.cli.failures import Failure
 from daemon.cli.options import explained, json_option, nim_argument_option, range_options, settings_option, test_option
+from daemon.cli.output import Failure
 from daemon.core.clock import millis_text
 from daemon.core.report.fiscal_reports import XReport, ZReport
 from daemon.core.report.ranges import read_range

@@ -14,9 +14,20 @@ from common.language import ambient, tell, tr
 from common.language.system import reason
 from common.web.formats import visible
 from daemon.cli.commands.backup import prompt_passphrase, read_passphrase
-from daemon.cli.failures import NO_ROOM, Failure, Unavailable, not_restored, require_terminal
 from daemon.cli.options import config_option, examples, file_option, folder_option, json_option, last_z_option
-from daemon.cli.output import Progress, complain, counts, figures, print_json, say
+from daemon.cli.output import (
+    NO_ROOM,
+    Failure,
+    Progress,
+    Unavailable,
+    complain,
+    counts,
+    figures,
+    not_restored,
+    print_json,
+    require_terminal,
+    say,
+)
 from daemon.core.clock import millis_text
 from daemon.ledger_access import check_stopped, shell_user
 from daemon.owner import as_owner, for_owner, new_file, private_folder

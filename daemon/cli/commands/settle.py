@@ -18,10 +18,9 @@ from common.language import Text, tr
 from common.language.reasons import from_stored
 from daemon.cli.book import live_states, read_book
 from daemon.cli.commands.machine import read_machine
-from daemon.cli.failures import Failure, require_terminal
 from daemon.cli.machine_output import counted
 from daemon.cli.options import examples, json_option, settings_option
-from daemon.cli.output import moment, print_json, say
+from daemon.cli.output import Failure, moment, print_json, require_terminal, say
 from daemon.core.clock import Clocks, decide_time
 from daemon.core.ledger.decision import (
     CONFIRMABLE,

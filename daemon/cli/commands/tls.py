@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from common.language import tr
-from daemon.cli.failures import Failure, writing
 from daemon.cli.options import explained, json_option, settings_option
-from daemon.cli.output import complain, print_json, print_pairs, record_json, say
+from daemon.cli.output import Failure, complain, print_json, print_pairs, record_json, say, writing
 from daemon.core.errors import StorageError
 from daemon.owner import as_owner
 from daemon.settings import Settings

@@ -16,7 +16,6 @@ import msgspec
 
 from common.language import Counted, tr
 from common.language.reasons import from_stored
-from daemon.cli.failures import FOUND_WRONG, Failure, find_machine, writing
 from daemon.cli.options import (
     ROW_NUMBER,
     explained,
@@ -26,7 +25,18 @@ from daemon.cli.options import (
     nim_option,
     settings_option,
 )
-from daemon.cli.output import complain, moment, print_json, print_table, record_json, say
+from daemon.cli.output import (
+    FOUND_WRONG,
+    Failure,
+    complain,
+    find_machine,
+    moment,
+    print_json,
+    print_table,
+    record_json,
+    say,
+    writing,
+)
 from daemon.core.clock import millis_text
 from daemon.core.delivery import Backlog, Delivered, Delivery
 from daemon.core.events import TEST, Envelope, MachineEvent

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 import click
 
 from common.language import Counted, sentence, tr
-from daemon.cli.failures import FOUND_WRONG
 from daemon.cli.options import examples, json_option, progress_option, settings_option
-from daemon.cli.output import Progress, complain, counts, figures, print_json, say
+from daemon.cli.output import FOUND_WRONG, Progress, complain, counts, figures, print_json, say
 from daemon.core.errors import LedgerUnusable, StorageError
 from daemon.ledger_access import change, existing, read_ledger
 from daemon.operations import NoteVerified

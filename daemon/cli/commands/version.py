@@ -9,9 +9,8 @@ from pathlib import Path
 import click
 
 from common.language import tr
-from daemon.cli.failures import Failure
 from daemon.cli.options import explained, json_option
-from daemon.cli.output import print_json
+from daemon.cli.output import Failure, print_json
 
 SCRIPT = Path("/usr/share/mcfd/upgrade")
 QUIET_SECONDS = "10"
