@@ -10,7 +10,7 @@ import msgspec
 
 from common.language import Language, sentence, tell
 from daemon.core import errors
-from daemon.core.audit import Action, Actor, Call
+from daemon.core.audit import Actor, Call
 from daemon.core.errors import FieldError, InvalidRequest, McfdError
 from daemon.core.keys import KeyTerms
 from daemon.core.ledger.attempt import Mode
@@ -147,33 +147,25 @@ class Settle(OperationMessage, frozen=True, tag="machine.settle"):
         )
 
 
-class _SpareDecision(OperationMessage, frozen=True):
-    """`decided_at`: the time of the decision (ms)."""
+class DecideSpare(OperationMessage, frozen=True, tag="machine.spare"):
+    """The spare takes over, or the machine is taken back; `decided_at`: the time of the decision (ms)."""
 
     first: Book
     spare: Book
     reason: str
     decided_at: int
+    is_back: bool
 
-
-class TakeOverMachine(_SpareDecision, frozen=True, tag="machine.take-over"):
     @property
     def at_rest(self) -> tuple[Book, ...]:
-        return (self.first,)
+        return (self.spare if self.is_back else self.first,)
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
         del at
-        await store.decisions.take_over(self.first, self.spare, reason=self.reason, at=self.decided_at, by=by)
-
-
-class TakeBackMachine(_SpareDecision, frozen=True, tag="machine.take-back"):
-    @property
-    def at_rest(self) -> tuple[Book, ...]:
-        return (self.spare,)
-
-    async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
-        del at
-        await store.decisions.take_back(self.first, reason=self.reason, at=self.decided_at, by=by)
+        if self.is_back:
+            await store.decisions.take_back(self.first, reason=self.reason, at=self.decided_at, by=by)
+        else:
+            await store.decisions.take_over(self.first, self.spare, reason=self.reason, at=self.decided_at, by=by)
 
 
 class NoteNotified(OperationMessage, frozen=True, tag="outages.notified"):
@@ -247,11 +239,11 @@ class NoteBackup(OperationMessage, frozen=True, tag="backup.note"):
 
 
 class NoteDeed(OperationMessage, frozen=True, tag="audit.note"):
-    """What the command itself has done, for the audit log."""
+    """What the command itself has done, for the audit log. A daemon takes a headquarters up, or lets go of it, at once."""
 
-    action: Literal["archive.made", "authority.created"]
+    action: Literal["archive.made", "authority.created", "upstream.joined", "upstream.left"]
     subject: str
-    detail: dict[str, str]
+    detail: dict[str, str] = {}
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
         await store.ledger.write(audit.add, self.action, self.subject, at=at, by=by, detail=self.detail)
@@ -271,16 +263,6 @@ class NoteVerified(OperationMessage, frozen=True, tag="verify.note"):
             await store.retention.note_verified(at=at)
 
 
-class NoteJoined(OperationMessage, frozen=True, tag="upstream.note"):
-    """That the box has joined `headquarters`, or, where it is empty, has left the one that it had; a daemon takes it up at once."""
-
-    headquarters: str
-
-    async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
-        action: Action = "upstream.joined" if self.headquarters else "upstream.left"
-        await store.ledger.write(audit.add, action, self.headquarters, at=at, by=by, detail={})
-
-
 AnyOperation: TypeAlias = (
     CreateKey
     | RevokeKey
@@ -289,8 +271,7 @@ AnyOperation: TypeAlias = (
     | DisableUser
     | CreateFirstPerson
     | Settle
-    | TakeOverMachine
-    | TakeBackMachine
+    | DecideSpare
     | NoteNotified
     | SayLastZ
     | AcceptTime
@@ -299,7 +280,6 @@ AnyOperation: TypeAlias = (
     | NoteBackup
     | NoteDeed
     | NoteVerified
-    | NoteJoined
 )
 
 

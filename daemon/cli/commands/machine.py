@@ -31,7 +31,6 @@ from daemon.time_sync import now_millis
 
 if TYPE_CHECKING:
     from daemon.core.ledger.attempt import Record
-    from daemon.operations import TakeBackMachine, TakeOverMachine
     from daemon.store.store import Store
 
 MEMBERS = {
@@ -165,10 +164,8 @@ def ports(as_json: bool) -> None:
 @click.argument("nim")
 @click.option("--reason", required=True, help=tr("Why; kept in the ledger."))
 def take_over(settings: Settings, nim: str, reason: str) -> None:
-    from daemon.operations import TakeOverMachine
-
     pair = _pair(settings, nim)
-    _decide(settings, TakeOverMachine(pair.first.book, pair.spare.book, _reason(reason), pair.at))
+    _decide(settings, pair, reason, is_back=False)
     say("{spare} certifies for {nim} from now on", spare=pair.spare.book.nim, nim=pair.first.book.nim)
     health = ask(settings.server).machine(pair.spare.book.nim)
     if health is not None and not health.connected:
@@ -193,10 +190,8 @@ def take_over(settings: Settings, nim: str, reason: str) -> None:
 @click.argument("nim")
 @click.option("--reason", required=True, help=tr("Why; kept in the ledger."))
 def take_back(settings: Settings, nim: str, reason: str) -> None:
-    from daemon.operations import TakeBackMachine
-
     pair = _pair(settings, nim)
-    _decide(settings, TakeBackMachine(pair.first.book, pair.spare.book, _reason(reason), pair.at))
+    _decide(settings, pair, reason, is_back=True)
     say("{nim} certifies for itself again", nim=pair.first.book.nim)
 
 
@@ -230,18 +225,15 @@ def _pair(settings: Settings, nim: str) -> SparePair:
     return read_ledger(settings, read)
 
 
-def _reason(text: str) -> str:
-    if not text.strip():
-        raise click.UsageError(tr("a reason is needed; it is kept in the ledger"))
-    return text.strip()
-
-
-def _decide(settings: Settings, operation: TakeOverMachine | TakeBackMachine) -> None:
+def _decide(settings: Settings, pair: SparePair, reason: str, *, is_back: bool) -> None:
     from daemon.core.errors import MachineBusy
     from daemon.core.ledger.take_over import TakeOverRefused
+    from daemon.operations import DecideSpare
 
+    if not (reason := reason.strip()):
+        raise click.UsageError(tr("a reason is needed; it is kept in the ledger"))
     try:
-        change(settings, operation)
+        change(settings, DecideSpare(pair.first.book, pair.spare.book, reason, pair.at, is_back))
     except (TakeOverRefused, MachineBusy) as error:
         raise Failure(error) from None
 

@@ -41,7 +41,7 @@ from daemon.core.clock import millis_text
 from daemon.core.delivery import Backlog, Delivered, Delivery
 from daemon.core.events import TEST, Envelope, MachineEvent
 from daemon.ledger_access import change, read_ledger
-from daemon.operations import NoteJoined, ReplayOutbox
+from daemon.operations import NoteDeed, ReplayOutbox
 from daemon.owner import as_owner
 from daemon.settings import Settings
 from daemon.time_sync import now_millis
@@ -173,7 +173,7 @@ def join(settings: Settings, code: str, url: str, ca: Path | None, as_json: bool
 
     with writing(settings.joined_home):
         joined = asyncio.run(join_headquarters(settings, code, url, ca))
-    change(settings, NoteJoined(joined.headquarters), make=True)
+    change(settings, NoteDeed("upstream.joined", joined.headquarters), make=True)
     if as_json:
         print_json(
             {"headquarters": joined.headquarters, "kind": joined.kind, "url": joined.url, "box": joined.label or None}
@@ -194,7 +194,7 @@ def leave(settings: Settings) -> None:
         was_joined = leave_headquarters(settings)
     if not was_joined:
         raise Failure("this box has joined no headquarters")
-    change(settings, NoteJoined(""), make=True)
+    change(settings, NoteDeed("upstream.left", ""), make=True)
     say("left; closures stay in the outbox. Headquarters still has to revoke the key of this box")
 
 
