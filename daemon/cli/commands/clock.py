@@ -18,7 +18,8 @@ from daemon.core.machine.state import same_machine
 from daemon.ledger_access import change, read_ledger
 from daemon.operations import AcceptTime, RepairTime
 from daemon.settings import Settings
-from daemon.time_sync import now_millis
+from daemon.store.tables.book.entries import hours_ahead
+from daemon.time_sync import is_synchronised, now_millis
 
 _AHEAD = re.compile(r"([0-9]{1,5})([dh])")
 _UNITS = {"d": DAY, "h": HOUR}
@@ -33,8 +34,6 @@ command = click.Group("time")
 @settings_option
 @json_option
 def show(settings: Settings, as_json: bool) -> None:
-    from daemon.time_sync import is_synchronised
-
     states = read_ledger(settings, live_states)
     at, synchronised = now_millis(), asyncio.run(is_synchronised())
     if as_json:
@@ -76,8 +75,6 @@ def _remark(state: BookState, at: int) -> str:
 @click.option("--reason", required=True, prompt=tr("reason"), help=tr("Why; it is written into the chain."))
 @json_option
 def repair(settings: Settings, nim: str | None, ahead: str | None, reason: str, as_json: bool) -> None:
-    from daemon.store.tables.book.entries import hours_ahead
-
     right = _right_now()
     state = _one(settings, nim)
     by = _read_ahead(ahead) or hours_ahead(state.last_at, right)

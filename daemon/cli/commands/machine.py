@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import click
 from msgspec.structs import asdict
@@ -21,17 +21,19 @@ from daemon.cli.machine_output import (
 from daemon.cli.options import explained, json_option, settings_option
 from daemon.cli.output import Failure, complain, find_machine, print_json, print_pairs, print_table, say
 from daemon.core.clock import Clocks, decide_time
+from daemon.core.errors import MachineBusy
+from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import BookState
-from daemon.core.ledger.take_over import TakeOver
+from daemon.core.ledger.take_over import TakeOver, TakeOverRefused
 from daemon.core.machine.state import PortReading, Silence, same_machine
 from daemon.doctor.service import MachineHealth, ask
 from daemon.ledger_access import change, read_ledger, read_rows
+from daemon.operations import DecideSpare
 from daemon.settings import Machine, Settings
+from daemon.store.store import Store
+from daemon.store.tables.book import attempts
+from daemon.store.tables.book.take_overs import all_lasting
 from daemon.time_sync import now_millis
-
-if TYPE_CHECKING:
-    from daemon.core.ledger.attempt import Record
-    from daemon.store.store import Store
 
 MEMBERS = {
     "last-z": Member(
@@ -212,8 +214,6 @@ def _pair(settings: Settings, nim: str) -> SparePair:
     names = first.nim, spare.nim
 
     async def read(store: Store) -> SparePair:
-        from daemon.store.tables.book import attempts
-
         states = await live_states(store)
         found = [next((state for state in states if same_machine(state.book.nim, name)), None) for name in names]
         if found[0] is None or found[1] is None:
@@ -226,10 +226,6 @@ def _pair(settings: Settings, nim: str) -> SparePair:
 
 
 def _decide(settings: Settings, pair: SparePair, reason: str, *, is_back: bool) -> None:
-    from daemon.core.errors import MachineBusy
-    from daemon.core.ledger.take_over import TakeOverRefused
-    from daemon.operations import DecideSpare
-
     if not (reason := reason.strip()):
         raise click.UsageError(tr("a reason is needed; it is kept in the ledger"))
     try:
@@ -261,8 +257,6 @@ def _live_books(settings: Settings) -> Mapping[str, BookState]:
 
 def _take_overs(settings: Settings) -> Sequence[TakeOver]:
     """Those that last; nothing before the first start."""
-    from daemon.store.tables.book.take_overs import all_lasting
-
     if not settings.storage.path.exists():
         return ()
     return read_rows(settings, all_lasting)

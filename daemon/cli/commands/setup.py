@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -22,10 +22,10 @@ from daemon.cli.options import check_name, check_nim, examples, json_option
 from daemon.cli.output import FOUND_WRONG, Failure, complain, print_json
 from daemon.core.machine.state import same_machine
 from daemon.core.people import fault_of_name
-
-if TYPE_CHECKING:
-    from daemon.setup.plan import Network, SetupPlan
-    from daemon.setup.request import PortResult
+from daemon.setup.carry_out import candidates, carry_out, machines, search
+from daemon.setup.plan import NETWORKS, Network, SetupPlan, checked, machine_before, network_of, previous, tables
+from daemon.setup.request import FirstPerson, PortResult
+from daemon.tls import AuthorityError
 
 FIRST_PERSON = "admin"
 
@@ -146,11 +146,6 @@ def command(**flags: Any) -> int:
     wanted = SetupOptions(**flags)
     if page:
         return _in_page(wanted, page, folder)
-    from daemon.setup.carry_out import candidates, carry_out, machines, search
-    from daemon.setup.plan import checked, previous, tables
-    from daemon.setup.request import FirstPerson
-    from daemon.tls import AuthorityError
-
     place = check_place(wanted)
     ports = candidates(wanted.ports)
     results = asyncio.run(search(ports, wanted.baudrate))
@@ -185,7 +180,6 @@ def command(**flags: Any) -> int:
 
 def _in_page(wanted: SetupOptions, address: str, folder: Path | None) -> int:
     from daemon.cli.first_start import hand_over, serve
-    from daemon.setup.plan import SetupPlan
 
     plan = SetupPlan(
         machines=(),
@@ -234,8 +228,6 @@ def _prompt_nims(found: Sequence[PortResult]) -> tuple[str, ...]:
 
 def _plan(wanted: SetupOptions, chosen: Sequence[PortResult], before: dict[str, Any]) -> SetupPlan:
     """Where a question has an answer in the configuration before, that is what is offered."""
-    from daemon.setup.plan import SetupPlan, machine_before, network_of
-
     defaults = machine_before(before, chosen[0].nim)
     ledger = before.get("storage", {}).get("path") if _is_default("ledger") else None
     port = before.get("server", {}).get("port") if _is_default("http_port") else None
@@ -260,8 +252,6 @@ def _is_default(name: str) -> bool:
 
 
 def _prompt_network(wanted: SetupOptions, default: Network) -> Network:
-    from daemon.setup.plan import NETWORKS
-
     if not wanted.is_interactive:
         return default
     network: Network = click.prompt(
@@ -276,8 +266,6 @@ def _prompt_network(wanted: SetupOptions, default: Network) -> Network:
 
 def _confirm_loss(wanted: SetupOptions, before: dict[str, Any], plan: SetupPlan) -> None:
     """What a run removes is listed, and confirmed by a question of its own."""
-    from daemon.setup.plan import network_of
-
     was, now_is = network_of(before), plan.network
     if was in (None, "local", now_is):
         return

@@ -44,10 +44,10 @@ from daemon.ledger_access import change, read_ledger
 from daemon.operations import NoteDeed, ReplayOutbox
 from daemon.owner import as_owner
 from daemon.settings import Settings
+from daemon.store.store import Store
 from daemon.time_sync import now_millis
 
 if TYPE_CHECKING:
-    from daemon.store.store import Store
     from daemon.upstream.options import UpstreamReceiver
 
 UPSTREAM = "upstream"

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
 
 import click
 
@@ -13,9 +12,7 @@ from daemon.ledger_access import change, existing, read_ledger
 from daemon.operations import NoteVerified
 from daemon.owner import as_owner
 from daemon.settings import Settings
-
-if TYPE_CHECKING:
-    from daemon.store.maintenance.verify import VerifyResult
+from daemon.store.maintenance.verify import VerifyResult, verify
 
 
 @click.command(
@@ -26,8 +23,6 @@ if TYPE_CHECKING:
 @json_option
 @progress_option
 def command(settings: Settings, as_json: bool, telling: bool) -> int:
-    from daemon.store.maintenance.verify import VerifyResult, verify
-
     path = existing(settings)
     _bring_up_to_date(settings)
     try:
