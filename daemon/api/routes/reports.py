@@ -45,6 +45,7 @@ from daemon.usecases.reports.close_period import close_period
 from daemon.usecases.reports.report import articles_report, articles_since
 
 MAX_NUMBER = 999_999_999
+NOTIFIED_EXAMPLE: Final = {"who": "administration", "reference": "DGI-2026-118", "at": "2026-11-25T08:30:00Z"}
 _ADDED = """By article (same name, code, category and group, at one price in one mode): quantities sold and returned, amounts with VAT as they were certified. A
 credit note for a rebate (RRR) gives back money and no goods."""
 
@@ -284,7 +285,7 @@ in the audit log. The same `who` and `reference` are noted once, also without an
         status=201,
         answer_text="Noted",
         body=NotifiedBody,
-        example={"who": "administration", "reference": "DGI-2026-118", "at": "2026-11-25T08:30:00Z"},
+        example=NOTIFIED_EXAMPLE,
         parameters=(OPTIONAL_KEY, STRICT),
         problems=(*REPLAYABLE, NotFound, *STORED),
     ),
