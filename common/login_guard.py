@@ -165,7 +165,7 @@ def trusted_device(cookie: str, name: str, stored: str | None, now: float) -> st
     if stored is None or not (ends.isascii() and ends.isdecimal()) or len(ends) > len(str(DEVICE_SECONDS)) + 4:
         return ""
     is_signed = hmac.compare_digest(signature.encode(), _signed(name, stored, nonce, int(ends)).encode())
-    return nonce if is_signed and now < int(ends) else ""
+    return nonce if is_signed and 0 < int(ends) - now <= DEVICE_SECONDS else ""
 
 
 def _signed(name: str, stored: str, nonce: str, ends: int) -> str:

@@ -171,7 +171,7 @@ class CertifiedElsewhere(LineLost):
     """38h was answered by another machine than the one of this line: cables were exchanged. It has certified the invoice, with `code`."""
 
     def __init__(self, nim: str, code: str, number: str) -> None:
-        self.nim = nim
+        self.nim, self.code = nim, code
         super().__init__(CERTIFIED_ELSEWHERE(number=number, found=nim, code=code))
 
 

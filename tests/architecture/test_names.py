@@ -7,6 +7,8 @@ import runpy
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 TREE = Path(__file__).parents[2]
 PRODUCT = ("bench", "bridge", "common", "daemon", "headquarters", "packaging", "relay", "simulator")
 NAMES = runpy.run_path(str(TREE / "tests/architecture/names.py"))
@@ -24,6 +26,7 @@ def test_no_two_classes_have_one_name() -> None:
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
 
 
+@pytest.mark.long
 def test_no_name_is_a_participle() -> None:
     """Of the words that `make check` has a list of."""
     assert NAMES["faults"]() == []

@@ -9,7 +9,10 @@ from support.memory_shop import MemoryShop
 from daemon.core.clock import DAY, millis
 from daemon.core.errors import MachineAttention
 from daemon.store.maintenance.verify import verify
+from daemon.store.tables.book import entries
 from daemon.store.tables.book.books import accept_time
+from daemon.usecases.reports.acts import close_articles
+from daemon.usecases.reports.report import articles_since
 
 pytestmark = pytest.mark.quick_timers
 
@@ -65,3 +68,25 @@ async def test_an_old_key_is_not_let_go_of_by_a_clock_that_jumps(tmp_path: Path)
         await shop.store.retention.prune(now() + 10 * YEAR)
         again = await shop.close_period("z")
         assert (again.replayed, again.value.z_number) == (True, first.value.z_number)
+
+
+async def test_the_report_of_articles_goes_on_where_it_was_closed(tmp_path: Path) -> None:
+    """Also where the clock was weeks ahead then, and the time is repaired since: what is sold after it is in the next one."""
+    ahead = 20 * DAY
+    async with MemoryShop(tmp_path / "ledger") as shop:
+        shop.box_offset, shop.synchronised = ahead, True
+        await shop.connected()
+        await shop.certify("A")
+        await shop.until(lambda: shop.worker.aggregate and shop.worker.aggregate.seq == 1, "the tick")
+        await close_articles(shop.worker, shop.call({}))
+        await shop.store.decisions.write(
+            entries.repair_time, shop.worker.book, now=now(), ahead=ahead, reason="the clock was ahead"
+        )
+    async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
+        await shop.connected()
+        await shop.certify("B")
+        await shop.until(lambda: shop.worker.aggregate and shop.worker.aggregate.seq == 2, "the tick")
+        _, found = await articles_since(shop.worker)
+        assert (found.certs_count, found.total_ttc) == (1, 15000)
+        assert found.from_ < found.to
+    assert verify(tmp_path / "ledger").clean

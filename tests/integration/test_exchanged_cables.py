@@ -16,6 +16,8 @@ from simulator.line.memory_port import MemoryPort
 
 pytestmark = pytest.mark.quick_timers
 OTHER = "EL02000099-1"
+COMMANDS = 6
+"""Of a sale of one item."""
 
 
 class Cables:
@@ -64,7 +66,7 @@ def certified(*shops: MemoryShop) -> list[str]:
     return [entry.number for shop in shops for entry in shop.session.machine.fiscal.log]
 
 
-@pytest.mark.parametrize("at", range(1, 8))
+@pytest.mark.parametrize("at", range(1, COMMANDS + 2))
 @pytest.mark.parametrize("sold", [(2, 5), (5, 2), (3, 3)], ids=["more there", "fewer there", "as many"])
 async def test_cables_exchanged_between_two_commands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int, sold: tuple[int, int]
@@ -94,3 +96,20 @@ async def test_cables_exchanged_between_two_commands(
             assert sales == 1
             assert not state.attention
     assert verify(tmp_path / "ledger").clean
+
+
+async def test_a_reply_that_the_other_machine_repeats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both lines are at the same SEQ when the cables are exchanged before 38h: the other machine repeats its last reply, with the code of its
+    own invoice. Nothing was certified, nobody is asked, and the till's next try certifies."""
+    first = iter((0, COMMANDS))
+    monkeypatch.setattr("bridge.link.secrets.randbelow", lambda _: next(first, 0))
+    async with two_shops(tmp_path / "ledger", (3, 3)) as (one, two):
+        cables = Cables(one, two, monkeypatch)
+        cables.left = COMMANDS
+        with pytest.raises(McfdError):
+            await one.certify("F-1", key="k")
+        cables.exchange()
+        await one.until(lambda: one.worker.connected or one.worker.attention, "service")
+        await one.certify("F-1", key="k")
+        assert certified(one, two).count("F-1") == 1
+        assert not one.store.ledger.peek(book_state, two.worker.book).attention

@@ -22,6 +22,7 @@ from daemon.api import refusals
 from daemon.core import errors
 from daemon.core.audit import value_word
 from daemon.core.ledger.attempt import DuplicateInvoice
+from daemon.core.ledger.deferred import NotWaiting
 from daemon.core.ledger.take_over import TakeOverRefused
 
 if TYPE_CHECKING:  # loaded by the first screen, in its thread: many a box is never looked at
@@ -140,6 +141,8 @@ class Fault(msgspec.Struct, frozen=True):
         return f"{sentence} ({detail})" if detail else sentence
 
 
+IN_DOUBT: Final = Text("It is not known yet what became of it. Send it again: nothing is done twice.")
+NOT_ANY_MORE: Final = Text("This decision does not fit any more.")
 FAULTS: dict[type[Exception], tuple[int, Text]] = {
     Foreign: (403, Text("This request comes from another site.")),
     PeriodClosed: (403, Text("This invoice is of a period that is closed; your role sees the open one.")),
@@ -159,11 +162,16 @@ FAULTS: dict[type[Exception], tuple[int, Text]] = {
     errors.MachineAttention: (503, Text("The machine needs a decision first.")),
     errors.MachineOffline: (503, Text("The machine does not answer; nothing was done.")),
     errors.MachineBusy: (503, Text("The machine is busy; nothing was done. Try again.")),
+    errors.NothingDone: (503, Text("The machine does not answer; nothing was done.")),
+    errors.CertifiedElsewhere: (503, Text("The machine needs a decision first.")),
+    errors.LineLost: (503, IN_DOUBT),
+    errors.OutcomeNotStored: (507, IN_DOUBT),
     errors.MachineError: (502, Text("The machine did not do it.")),
     errors.PrinterFailed: (503, Text("The receipt printer did not print")),
     errors.StorageFull: (507, Text("The disk is full; nothing was done.")),
     DuplicateInvoice: (409, Text("This number is certified already.")),
-    TakeOverRefused: (409, Text("This decision does not fit any more.")),
+    TakeOverRefused: (409, NOT_ANY_MORE),
+    NotWaiting: (409, NOT_ANY_MORE),
 }
 UNKNOWN = Text("A fault of mcfd; it is in the log.")
 WITH_DETAIL = (
@@ -175,7 +183,7 @@ WITH_DETAIL = (
     TakeOverRefused,
 )
 
-COMPLETE_TEXTS = (errors.MachineOffline, errors.MachineBusy, errors.MachineAttention)
+COMPLETE_TEXTS = (errors.MachineOffline, errors.MachineBusy, errors.MachineAttention, errors.LineLost)
 """Whose sentence says all that there is to say to who stands in the shop."""
 
 

@@ -21,6 +21,7 @@ from daemon.api.access.context import ApiRequest, deps_of
 from daemon.api.http.answers import Headers
 from daemon.api.refusals import BodyTimeout, InvalidJson, TooLarge, UnsupportedMediaType
 from daemon.core.errors import InvalidRequest
+from daemon.core.invoice.request import MAX_ITEMS
 from daemon.core.report.ranges import read_range
 
 MAX_BODY: Final = 1024 * 1024
@@ -63,7 +64,12 @@ _MESSAGES = {
 }
 """The messages of the standard library's scanner, so that they can be translated."""
 _TOO_DEEP = Text("the body is nested deeper than {levels} levels", levels=MAX_DEPTH)
-_TOO_MANY = Text("the body holds more than {count} values")(count=MAX_VALUES)
+_TOO_MANY = Text(
+    "must hold at most {groups} objects and {values} values: an invoice has at most {items} items",
+    groups=MAX_GROUPS,
+    values=MAX_VALUES,
+    items=MAX_ITEMS,
+)
 MAX_LIMIT = 1000
 """Decision 20: of a page of the history, and its default."""
 
@@ -134,15 +140,15 @@ def parse(raw: bytes) -> dict[str, Any]:
 
 
 def _check_values(text: str) -> None:
-    """Before anything is made of it: a byte or two of JSON can become an object of a hundred."""
+    """Before anything is made of it: a byte or two of JSON can become an object of a hundred. InvalidRequest (decision 3), as below the limit of bytes."""
     groups = text.count("{"), text.count("[")
     if max(groups) > MAX_GROUPS:
         start = text[:4096]
         if start.count("{") + start.count("[") - start.count("}") - start.count("]") > MAX_DEPTH:
             raise InvalidJson(_TOO_DEEP)
-        raise TooLarge(_TOO_MANY)
+        raise InvalidRequest.at("body", _TOO_MANY)
     if text.count(",") > MAX_VALUES:
-        raise TooLarge(_TOO_MANY)
+        raise InvalidRequest.at("body", _TOO_MANY)
 
 
 def _check_type(headers: Headers) -> None:

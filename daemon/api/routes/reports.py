@@ -4,7 +4,7 @@ that were given out, as they were. The register of outages: what it holds, who w
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 from litestar import get, post

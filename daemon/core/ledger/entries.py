@@ -82,14 +82,13 @@ class CopyAct(msgspec.Struct, frozen=True, tag="copy"):
 
 
 class ReportAct(msgspec.Struct, frozen=True, tag="report"):
-    """A report was given out (SFE 2.23): `body` is its JSON as it was. `number` is that of a closed report of articles, 0 of a look; `upto_seq` and
-    `upto_at` (ms) say how far it goes."""
+    """A report was given out (SFE 2.23): `body` is its JSON as it was. `number` is that of a closed report of articles, 0 of a look; `upto_seq` says how
+    far it goes."""
 
     kind: ReportKind
     body: str
     number: int = 0
     upto_seq: int = 0
-    upto_at: int = 0
 
 
 class CalendarClosed(msgspec.Struct, frozen=True, tag="calendar"):

@@ -87,7 +87,7 @@ class Articles:
         self.certs_count = 0
         self.first_at = 0
         """Of the first certification in it, in ms."""
-        self.upto_seq = self.upto_at = 0
+        self.upto_seq = 0
         """How far the book was read."""
         self._isfs: set[str] = set()
         self._sums: dict[_Key, _Sums] = {}

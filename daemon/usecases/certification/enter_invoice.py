@@ -19,6 +19,7 @@ from common.language.reasons import (
     INVOICE_NOT_CANCELLED,
 )
 from daemon.core.errors import (
+    CertifiedElsewhere,
     LineLost,
     MachineError,
     MachineNonsense,
@@ -33,7 +34,7 @@ from daemon.core.ledger.verdict import fc_moved
 from daemon.core.machine.agreement import agree, vat_habit
 from daemon.core.machine.state import Certified, Subtotal
 from daemon.machines.adapter import ConnectedMachine
-from daemon.store.tables.book import attempts
+from daemon.store.tables.book import attempts, settlements
 from daemon.usecases.worker.attempts import LiveAttempt
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -141,10 +142,16 @@ def _was_opened(error: McfdError) -> bool:
 
 async def close(worker: MachineWorker, machine: ConnectedMachine, invoice: Invoice) -> Certified:
     """38h. Even a refusal is only believed after C1h: a machine that restarted between two tries of the same frame
-    certifies at the first and refuses the second. A machine gives no code twice: with that of another invoice, it is an answer to an earlier 38h."""
+    certifies at the first and refuses the second. A machine gives no code twice: with that of another invoice, it is an answer to an earlier 38h,
+    which a machine repeats for the same SEQ, also one whose cable was exchanged."""
     before = worker.counters
     try:
         certified = await machine.certify(invoice, invoice.total_ttc, before)
+    except CertifiedElsewhere as elsewhere:
+        with contextlib.suppress(StorageError):
+            if worker.ledger.peek(settlements.has_code, elsewhere.code):
+                raise OutcomeUnknown(LineLost(CLOSE_WITH_OLD_CODE)) from elsewhere
+        raise OutcomeUnknown(elsewhere) from elsewhere
     except MachineError as error:
         raise OutcomeUnknown(error) from error
     if certified.counters.tc <= before.tc:

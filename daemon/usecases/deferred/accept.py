@@ -21,6 +21,7 @@ from daemon.core.ledger.entries import OutageReason
 from daemon.store.tables.book import deferred, outages
 from daemon.usecases.certification import numbers
 from daemon.usecases.certification.certify import certify_body, number_decided, read_body, refuse_duplicate
+from daemon.usecases.certification.enter_invoice import check_expiry
 from daemon.usecases.certification.idempotency import Answered, FoundRequest, find_request, once
 from daemon.usecases.worker.machine_worker import MachineWorker
 from daemon.usecases.worker.machine_workers import out_of_order, registering_refusal
@@ -61,6 +62,7 @@ async def _defer(worker: MachineWorker, body: object, call: Call, reason: Outage
     if not call.key:  # of a till that sets no headers
         call = msgspec.structs.replace(call, key=f"mcfd-{secrets.token_hex(16)}")
     while True:
+        check_expiry(call.expires)
         numbered, is_ours = numbers.numbered(worker, body, credit=False)
         invoice = read_body(worker, numbered, call, credit=False)
         while other := worker.attempts.find(invoice.number):

@@ -9,13 +9,16 @@ from typing import Final
 
 import structlog
 
-from daemon.core.audit import Call
-from daemon.core.errors import MachineRefused, McfdError
+from common.language import sentence
+from daemon.core.audit import DAEMON, Call
+from daemon.core.errors import MachineNonsense, MachineRefused, McfdError
 from daemon.core.events import REFUSED
 from daemon.core.invoice.invoice import Invoice
+from daemon.core.ledger.attempt import DuplicateInvoice
 from daemon.core.ledger.deferred import AMBER, DeferredSale, NotWaiting
 from daemon.store.tables.book import deferred
 from daemon.usecases.certification.certify import certify_invoice
+from daemon.usecases.deferred.accept import withdraw
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 log = structlog.get_logger(__name__)
@@ -109,26 +112,32 @@ class SalesThatWait:
             await worker.see_through(work, "certify")
         except NotWaiting:
             return  # it was taken back in this moment
-        except MachineRefused as error:
+        except (
+            DuplicateInvoice
+        ) as error:  # the machine had certified that number already, and an older copy of the ledger was put back
+            await withdraw(worker, sale, sentence(error), by=DAEMON)
+            return
+        except (MachineRefused, MachineNonsense) as error:
             await self._refused(sale, error)
             return
         self.refused.pop(sale.id, None)
         self.pauses = 0
 
-    async def _refused(self, sale: DeferredSale, error: MachineRefused) -> None:
+    async def _refused(self, sale: DeferredSale, error: MachineRefused | MachineNonsense) -> None:
         worker, count = self.worker, self._certified_count()
-        if error.is_open or count > self.refused.get(sale.id, count):
+        is_open, why = (error.is_open, error.text) if isinstance(error, MachineRefused) else (False, sentence(error))
+        if is_open or count > self.refused.get(sale.id, count):
             self.refused.pop(sale.id, None)
             with contextlib.suppress(NotWaiting):
-                await worker.ledger.refuse_sale(worker.book, sale, error.text, at=worker.now())
+                await worker.ledger.refuse_sale(worker.book, sale, why, at=worker.now())
                 worker.publish(REFUSED)
             worker.series_floor.clear()  # its number may be given again
-            log.warning("sale.refused", **worker.names, invoice_number=sale.number, reason=error.text)
+            log.warning("sale.refused", **worker.names, invoice_number=sale.number, reason=why)
             return
         self.refused[sale.id] = count
         self.again_at = self._now() + PAUSES[min(self.pauses, len(PAUSES) - 1)]
         self.pauses += 1
-        log.warning("sale.put_off", **worker.names, invoice_number=sale.number, cause=error.text)
+        log.warning("sale.put_off", **worker.names, invoice_number=sale.number, cause=why)
 
     def _next(self, now: float) -> DeferredSale | None:
         """The oldest, but behind those that the machine has not refused since it certified something; nothing while it refuses them all."""

@@ -52,7 +52,7 @@ async def _close(worker: MachineWorker, call: Call) -> bytes:
         def answer(number: int) -> bytes:
             return _encoder.encode(msgspec.structs.replace(report, number=number))
 
-        upto = ReportAct("articles", "", upto_seq=articles.upto_seq, upto_at=articles.upto_at)
+        upto = ReportAct("articles", "", upto_seq=articles.upto_seq)
         act = await worker.ledger.write(acts.give_report, worker.book, upto, at=worker.now(), call=call, answer=answer)
         return act.body.encode()
 

@@ -186,7 +186,7 @@ async def _all(worker: JournalSource, page: Page) -> AsyncGenerator[Record, None
             yield record
         return
     passed_over = 0
-    async for record in worker.journal.iterate(worker.book, page.start, page.end):
+    async for record in worker.journal.iterate(worker.book, page.start, page.end, page.after_seq):
         if page.state in (None, record.state):
             yield record
             continue

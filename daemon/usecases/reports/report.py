@@ -136,8 +136,9 @@ async def articles_since(worker: MachineWorker) -> tuple[Articles, ArticlesRepor
     """What was certified since the last report of articles that was closed, or ever, and the totals that it is made of."""
     last = await worker.ledger.read(last_closed, worker.book)
     before = last.entry if last and isinstance(last.entry, ReportAct) else ReportAct("articles", "")
-    articles = await _add_up(worker, before.upto_at, EVER[1], before.upto_seq)
-    start = _end_of(before) if last else articles.first_at or worker.now()
+    articles = await _add_up(worker, *EVER, before.upto_seq)
+    # A time that was repaired since is that of the entry.
+    start = min(_end_of(before), last.at) if last else articles.first_at or worker.now()
     return articles, await _report(worker, articles, start, worker.now())
 
 
@@ -151,9 +152,9 @@ async def _add_up(worker: MachineWorker, start: int, end: int, after_seq: int) -
     aggregated = await worker.ledger.aggregated(worker.book)
     extent = msgspec.structs.replace(extent, seq=aggregated.seq)
     articles = Articles()
-    articles.upto_seq, articles.upto_at = aggregated.seq, aggregated.at
-    async for part in read_in_slices(worker, Page(start, end, state="certified"), extent):
-        articles.add(record for record, _ in part if record.seq > after_seq)
+    articles.upto_seq = aggregated.seq
+    async for part in read_in_slices(worker, Page(start, end, state="certified", after_seq=after_seq), extent):
+        articles.add(record for record, _ in part)
     return articles
 
 

@@ -5,6 +5,7 @@ The month is sold through the whole service (HTTP, use cases, driver, simulated 
 from __future__ import annotations
 
 import asyncio
+import csv
 import json
 import random
 import re
@@ -119,6 +120,8 @@ class Month:
             "quantity": float(quantity),
             "amountTtc": int(amount.quantize(Decimal(1), ROUND_HALF_UP)),
         }
+        if dice.random() < 0.2:
+            item["discount"] = dice.randint(1, 90)
         return self.taxed(item) if mode == "TTC" and dice.random() < 0.3 else item
 
     def taxed(self, item: dict[str, Any]) -> dict[str, Any]:
@@ -135,7 +138,9 @@ class Month:
         parts = sorted({self.dice.randint(1, total) for _ in range(self.dice.randint(0, 2))} | {total})
         amounts = [to - start for start, to in zip([0, *parts], parts, strict=False)]
         payments = [{"method": self.dice.choice("EVCMBA"), "amount": amount} for amount in amounts]
-        psvb = {"psvbGroup": self.dice.choice("ABCD")} if self.dice.random() < 0.3 else {}
+        psvb: dict[str, Any] = {"psvbGroup": self.dice.choice("ABCD")} if self.dice.random() < 0.3 else {}
+        if total > 1000 and payments[0]["method"] == "E" and payments[0]["amount"] > 1000:
+            psvb["stampDuty"] = 50
         return {"invoiceNumber": f"M-{self.number}", "items": items, "payments": payments, **psvb, **fields}
 
 
@@ -211,6 +216,51 @@ async def test_reports_are_what_the_journal_says(tmp_path: Path, seed: int) -> N
         assert figures(x) == report(still_open), seed
         assert_fvc(x, still_open, seed)
         await check_ranges(month, journal, seed)
+        await check_files(month, [(f"reports/z/{each['z_number']}", str(each["z_number"])) for each in history])
+        await check_files(month, [("reports/x", "")])
+
+
+SUMS = {
+    "total_ttc": "totalTtc",
+    "total_ht": "totalHt",
+    "total_tva": "totalTva",
+    "specific_tax": "specificTax",
+    "stamp_duty": "stampDuty",
+}
+"""What stands in a report beside the columns of the journal's file that add up to it, credit notes taken off."""
+ON_PAPER = {"total_ht": "Total HT", "total_tva": "Total TVA", "total_ttc": "TOTAL TTC (F CFA)"}
+
+
+async def check_files(month: Month, reports: list[tuple[str, str]]) -> None:
+    """The journal as CSV, both ways, and the paper say what the report says; `reports` are paths, each with the number that its rows have."""
+    query = {"format": "csv", "from": "2020-01-01"}
+    plain = list(csv.DictReader((await read(month, "certifications", **query)).text.splitlines()))
+    text = (await read(month, "certifications", **query, dialect="excel-fr")).text
+    french = [dict(zip(plain[0], row, strict=True)) for row in csv.reader(text.splitlines()[1:], delimiter=";")]
+    for path, number in reports:
+        found = (await read(month, path)).json()
+        for rows, word in ((plain, "certified"), (french, "certifiée")):
+            own = [row for row in rows if row["zNumber"] == number and row["state"] == word]
+            sums = {name: net(own, column) for name, column in SUMS.items()}
+            assert sums == {name: found[name] for name in SUMS}, path
+            assert found["certs_count"] == len(own)
+            assert sum(line["amount"] for line in found["psvb"]) == net(own, "psvbAmount")
+            rebates = [row for row in own if row["creditNoteNature"] == "RRR"]
+            assert found["reductions"] == net(own, "discount") - net(rebates, "totalTtc")
+            paid = {method: net(own, f"paid{method}") for method in "EVCMBA"}
+            assert {line["method"]: line["amount"] for line in found["by_payment"]} == {
+                m: s for m, s in paid.items() if s
+            }
+            assert found["cash"]["expected"] == paid["E"] + found["stamp_duty"]
+        paper = re.sub("[\u00a0\u202f]", " ", (await read(month, f"{path}/ticket", format="text", lang="fr")).text)
+        printed = [line for line in paper.splitlines() if re.search(r"\S {2,}\S", line)]
+        for name, words in ON_PAPER.items():
+            (line,) = (line for line in printed if line.startswith(words))
+            assert int(line.removeprefix(words).replace(" ", "")) == found[name], (path, line)
+
+
+def net(rows: list[dict[str, str]], column: str) -> int:
+    return sum((-1 if row["invoiceType"] in ("FA", "EA") else 1) * int(row[column] or 0) for row in rows)
 
 
 def assert_everything_occurs(journal: list[dict[str, Any]], seed: int) -> None:

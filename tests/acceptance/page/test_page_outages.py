@@ -97,6 +97,20 @@ def test_a_sale_that_waits_for_long_is_told_everywhere(dead: Shop, hours: int, l
     assert dead.get("outages").json()["outages"][0]["to"] is None
 
 
+def test_a_sale_that_waits_is_taken_back_in_the_page(dead: Shop) -> None:
+    """By a decision that was made, with its reason; then its number is free."""
+    with browser(dead, "manager") as client:
+        for form in ({"reason": "le client est parti"}, {"decision": "withdraw", "reason": "no"}):
+            assert client.post("/ui/waiting/1", data=form).status_code == 422
+        assert "waits" in client.get("/ui/waiting").text
+        form = {"decision": "withdraw", "reason": "le client est parti"}
+        assert client.post("/ui/waiting/1", data=form).status_code == 303
+        assert client.post("/ui/waiting/1", data=form).status_code == 409
+        assert client.post("/ui/waiting/1", data={**form, "decision": "release"}).status_code == 409
+    assert dead.get("reports/x").json()["waiting"]["count"] == 0
+    assert dead.certify(invoice("waits")).status_code == 202
+
+
 def test_a_machine_that_refuses_every_sale_is_no_green_banner(tmp_path: Path) -> None:
     """A blocked machine answers, and sells nothing: red from the outage on, also after a restart, until a sale is certified."""
     with Shop(tmp_path) as shop:
@@ -112,6 +126,7 @@ def test_a_machine_that_refuses_every_sale_is_no_green_banner(tmp_path: Path) ->
             assert 'data-level="bad"' in state, state
             assert "Ventes arrêtées depuis" in state
             assert "la machine a refusé toutes les factures" in state
+            assert "chaque vente est tentée quand même" in state
             shop.stop_daemon()
             shop.start_daemon()
         shop.machines[0].order("mode", mode="active")

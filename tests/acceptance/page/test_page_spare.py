@@ -71,6 +71,7 @@ def _replaced_for_a_day(shop: Shop, technician: Visitor) -> None:
     page = technician.look("/ui/spare")
     assert "Mettre la machine de secours en service" in page
     assert technician.send("/ui/spare", m=NIM, decision="take-over", reason="no").status_code == 422
+    assert technician.send("/ui/spare", m=NIM, reason="ne démarre plus").status_code == 422
     assert (
         technician.send("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus").headers["location"]
         == "/ui/spare"
@@ -96,7 +97,25 @@ def _replaced_for_a_day(shop: Shop, technician: Visitor) -> None:
     (of_first,) = shop.get("reports").json()["reports"]
     assert (of_first["certs_count"], of_first["total_ttc"]) == (1, 1000)
     assert "without_machine" in shop.get("reports/z/1").json()
+    _closed_by_a_form_that_is_sent_again(shop, technician)
     shop.verify()
+
+
+def _closed_by_a_form_that_is_sent_again(shop: Shop, technician: Visitor) -> None:
+    """Both books are to be closed, with what was counted in the one drawer; at first the machine does not answer, and its spare is closed alone."""
+    wait_for(lambda: "La caisse peut vendre" in technician.look("/ui/state"), "the machine's return")
+    technician.send("/ui/spare", m=NIM, decision="take-over", reason="ne démarre plus")
+    assert certified(shop.certify(invoice(fresh(), 200)))["nim"] == SPARE
+    technician.send("/ui/spare", m=NIM, decision="take-back", reason="réparée")
+    assert certified(shop.certify(invoice(fresh(), 300)))["nim"] == NIM
+    shop.machines[0].kill()
+    wait_for(lambda: "Ventes arrêtées" in technician.look("/ui/state"), "the banner")
+    form = {"key": "both", "m": NIM, "counted": "500"}
+    assert technician.send("/ui/z", **form).status_code == 503
+    shop.machines[0].start()
+    wait_for(lambda: "La caisse peut vendre" in technician.look("/ui/state"), "the machine's return")
+    assert technician.send("/ui/z", **form).headers["location"].startswith("/ui/closures/2")
+    assert shop.get("reports/z/2").json()["cash_count"] == {"counted": 300, "difference": 0}
 
 
 @pytest.mark.long
@@ -123,7 +142,7 @@ def test_a_page_that_is_open_at_a_take_over_goes_on_with_the_spare(
             expect(page.locator("#details")).to_contain_text(sold, timeout=BEAT_MS)
             register = technician.look("/ui/outages")
             assert f"<dd>{NIM}</dd>" in register
-            (form,) = set(re.findall(r'action="(/ui/outages/\d+[^"]*)"', register))
+            form, *_ = re.findall(r'action="(/ui/outages/\d+[^"]*)"', register)
             noted = technician.send(unescape(form), who="distributor", reference="DGI-9")
             assert noted.headers["location"].startswith("/ui/outages")
             assert "DGI-9" in technician.look("/ui/outages")

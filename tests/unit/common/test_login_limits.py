@@ -131,6 +131,7 @@ def test_the_cookie_of_a_device():
     device = trusted_device(cookie, "awa", "her hash", NOW + DEVICE_SECONDS - 1)
     assert device
     assert trusted_device(cookie, "awa", "her hash", NOW + DEVICE_SECONDS) == ""
+    assert trusted_device(cookie, "awa", "her hash", NOW - 1) == ""  # of a clock that was ahead
     assert trusted_device(cookie, "issa", "her hash", NOW) == ""
     assert trusted_device(cookie, "awa", "her next hash", NOW) == ""
     assert trusted_device(cookie, "awa", None, NOW) == ""

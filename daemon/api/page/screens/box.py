@@ -293,7 +293,10 @@ async def decide_spare(visit: Visit) -> Reply:
         raise InvalidRequest.at("reason", REASON.in_language(visit.language))
     reason, at, by = reason[:LONGEST_REASON], first.in_use.now(), visit.actor
     decisions, workers = visit.page.decisions, visit.deps.workers
-    if form.get("decision") == "take-back":
+    decision = form.get("decision", "")
+    if decision not in ("take-back", "take-over"):
+        raise InvalidRequest.at("decision", visit.say("has to be chosen"))
+    if decision == "take-back":
         async with workers.at_rest((first.spare.book,)):
             await decisions.take_back(first.book, reason=reason, at=at, by=by)
     else:

@@ -17,7 +17,8 @@ from daemon.api.page.screens.invoices import can_credit, record_of
 from daemon.api.page.screens.today import REASON, SHORTEST_REASON
 from daemon.api.page.visit import BLANKS, Visit, name_of, redirect, render, screen, without_thousands
 from daemon.core.errors import FieldError, InvalidRequest, McfdError, NotFound
-from daemon.core.invoice.invoice import CLIENTS, GROUPS, NATURES, PAYMENT_METHODS, REBATE, Invoice, Item
+from daemon.core.invoice.invoice import CLIENTS, GROUPS, NATURES, PAYMENT_METHODS, REBATE, Invoice, Item, Payment
+from daemon.core.invoice.taxes import PRODUCT, tax_lines
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.money import divide_half_up
 from daemon.core.report.journal import Page
@@ -121,7 +122,6 @@ def credit_body(visit: Visit, record: Record) -> dict[str, Any]:
         raise InvalidRequest.at("lines", say("choose one line at least"))
     is_all = len(parts) == len(invoice.items) and all(part == item.printed_quantity for item, part in parts)
     items = [_credited(item, part, invoice, is_all=is_all) for item, part in parts]
-    total = invoice.total_ttc if is_all else sum(item["amountTtc"] for item in items)
     assert record.counters is not None  # noqa: S101  it is certified
     body: dict[str, Any] = {
         "invoiceType": "FA" if record.type in ("FV", "FT") else "EA",
@@ -129,13 +129,27 @@ def credit_body(visit: Visit, record: Record) -> dict[str, Any]:
         "priceMode": invoice.price_mode if is_all else "TTC",
         "items": items,
         "customer": _customer_of(invoice),
-        "payments": [{"method": invoice.payments[0].method if invoice.payments else "E", "amount": total}],
+        "payments": _paid_back(invoice) if is_all else [_paid(invoice, sum(item["amountTtc"] for item in items))],
         "creditNoteRef": f"{record.nim}-{record.counters.fvc}",
         "creditNoteNature": nature,
     }
     if invoice.psvb and not any(item.psvb_group for item, _ in parts):
         body["psvbGroup"] = invoice.psvb.group
     return body
+
+
+def _paid(invoice: Invoice, amount: int) -> dict[str, Any]:
+    return {"method": invoice.payments[0].method if invoice.payments else "E", "amount": amount}
+
+
+def _paid_back(invoice: Invoice) -> list[dict[str, Any]]:
+    """As it was paid, but by what the machine's total differs from that of the prices (decision 24)."""
+    difference = sum(line.ttc for line in tax_lines(invoice.items, invoice.price_mode)) - invoice.total_ttc
+    largest, *others = sorted(invoice.payments, key=lambda payment: -payment.amount) or [
+        Payment("E", invoice.total_ttc)
+    ]
+    paid = [Payment(largest.method, largest.amount + difference), *others]
+    return [{"method": payment.method, "amount": payment.amount} for payment in paid]
 
 
 def _credited(item: Item, part: int, invoice: Invoice, *, is_all: bool) -> dict[str, Any]:
@@ -152,12 +166,26 @@ def _credited(item: Item, part: int, invoice: Invoice, *, is_all: bool) -> dict[
         "psvbGroup": item.psvb_group or None,
     }
     if item.specific_tax:
-        body |= {"specificTax": item.specific_tax * part // whole, "specificTaxDesc": item.specific_name or None}
-    if is_all and invoice.price_mode == "HT":
+        body |= {
+            "specificTax": item.specific_tax * part // whole,
+            "specificTaxRate": Decimal(item.specific_rate) / 100,
+            "specificTaxDesc": item.specific_name or None,
+        }
+    if is_all:
+        body |= {"discount": item.discount or None, "originalPrice": Decimal(item.original_price) / 100 or None}
+    is_ht, is_by_price = invoice.price_mode == "HT", _is_by_price(item)
+    if not is_ht or (is_all and (item.specific_tax or is_by_price)):
         body["unitPrice"] = Decimal(item.printed_price) / 100
-    if not (is_all and invoice.price_mode == "HT" and not item.specific_tax):
+    if not (is_ht and is_all and is_by_price and not item.specific_tax):
         body["amountTtc"] = (item.amount_ttc * part * 2 + whole) // (2 * whole)
     return {name: value for name, value in body.items() if value is not None}
+
+
+def _is_by_price(item: Item) -> bool:
+    """Of an invoice in HT mode: whether price and quantity alone give the line."""
+    step = 1 if item.line_cents else 100
+    product = item.printed_price * item.printed_quantity
+    return divide_half_up(product, PRODUCT * step // 100) * step == item.line_hundredths
 
 
 def _quantity(text: str, item: Item, wrong: str) -> int:
@@ -269,6 +297,7 @@ def _invoice(visit: Visit, worker: MachineWorker, record: Record, **query: str) 
 
 
 PER_PAGE = 100
+DECISIONS: Final = {"release": release, "withdraw": withdraw}
 
 
 @screen("/ui/waiting", "look")
@@ -295,6 +324,8 @@ async def decide_sale(visit: Visit) -> Reply:
     reason = form.get("reason", "").strip()
     if len(reason) < SHORTEST_REASON:
         raise InvalidRequest.at("reason", REASON.in_language(visit.language))
-    decide = release if form.get("decision") == "release" else withdraw
+    decide = DECISIONS.get(form.get("decision", ""))
+    if decide is None:
+        raise InvalidRequest.at("decision", visit.say("has to be chosen"))
     await decide(worker, sale, reason[:200], by=visit.actor)
     return redirect(visit.link("/ui/waiting"))

@@ -36,6 +36,7 @@ from daemon.core.money import MAX_AMOUNT
 from daemon.core.report.fiscal_reports import ZReport
 from daemon.core.report.machine_info import tax_server
 from daemon.store.tables.book.totals import tally_between
+from daemon.store.tables.book.uniqueness import find_key
 from daemon.usecases.certification.certify import certify
 from daemon.usecases.delivery.events import has_come
 from daemon.usecases.reports import report
@@ -182,7 +183,7 @@ async def close_z(visit: Visit) -> Reply:
     """Where the machine does not answer, the dialogue stays, with its key. Sent again with another count, it says which count stands."""
     key = visit.form.get("key", "")[:LONGEST_KEY] or secrets.token_urlsafe(18)
     counted = read_count(visit.form, visit.say)
-    if (other := await _closed_together(visit)) is not None:
+    if (other := await _closed_together(visit, key)) is not None:
         before = await close_period(other, _call_of_z(visit, other, key))
         drawer = msgspec.json.decode(before.value.body, type=ZReport).cash
         if counted is not None and not isinstance(drawer, msgspec.UnsetType):
@@ -197,13 +198,15 @@ def _call_of_z(visit: Visit, worker: MachineWorker, key: str) -> Call:
     return visit.call(f"page {key} {worker.book.id}", fingerprint)
 
 
-async def _closed_together(visit: Visit) -> MachineWorker | None:
-    """The other of a machine and its spare, where it has worked in this period or the take-over lasts: a day is closed in both books."""
+async def _closed_together(visit: Visit, key: str = "") -> MachineWorker | None:
+    """The other of a machine and its spare, where it has worked in this period or the take-over lasts: a day is closed in both books. Also where the form of
+    that `key` has closed its book, and comes again since it did not close the second one."""
     other = visit.worker.spare or visit.worker.first
     if other is None:
         return None
     is_lasting = other.is_replaced or other.stands_for is not None
-    return other if is_lasting or (await report.x_report(other)).certs_count else None
+    is_closed = key and other.ledger.peek(find_key, other.book, _call_of_z(visit, other, key).key_hash)
+    return other if is_lasting or is_closed or (await report.x_report(other)).certs_count else None
 
 
 @screen("/ui/{rest:path}", "look", whole=False)

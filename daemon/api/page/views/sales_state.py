@@ -99,13 +99,16 @@ def _stopped(visit: Visit, stopped: list[MachineWorker], live: int) -> SalesStat
         cause = say("a decision is needed") if first.attention else first.obstacle.in_language(visit.language)
         return SalesState("bad", words, _call(visit, cause), href)
     has_spare = any(each.spare for each in stopped) and visit.may("administer")
-    if first.connected:
-        cause = REASONS["blocked"].in_language(visit.language)
+    if first.connected:  # nothing else that it says tells whether it takes invoices again
+        causes = [
+            REASONS["blocked"].in_language(visit.language),
+            say("each sale is tried all the same: one that is certified ends this"),
+        ]
     elif has_spare:
-        cause = say("the machine does not answer, its spare can take over")
+        causes = [say("the machine does not answer, its spare can take over")]
     else:
-        cause = say("the machine does not answer")
-    return SalesState("bad", words, _call(visit, cause), SPARE if has_spare else "")
+        causes = [say("the machine does not answer")]
+    return SalesState("bad", words, _call(visit, *causes), SPARE if has_spare else "")
 
 
 async def _later(visit: Visit, live: list[MachineWorker], stopped: list[MachineWorker]) -> SalesState | None:

@@ -43,7 +43,7 @@ def give_report(
     if answer is not None:
         last = last_closed(connection, book)
         number = 1 + (last.entry.number if last and isinstance(last.entry, ReportAct) else 0)
-        act = ReportAct(report.kind, answer(number).decode(), number, report.upto_seq, report.upto_at)
+        act = ReportAct(report.kind, answer(number).decode(), number, report.upto_seq)
     placed = append(connection, book, act, at)
     if answer is not None:
         attempts.keep_answer(connection, book, call, at=placed.at, answer=act.body.encode())

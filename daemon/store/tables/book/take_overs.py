@@ -19,12 +19,12 @@ def pair(connection: sqlite3.Connection, first: Book, spare: Book) -> None:
     """From here on a number or a key of one stands in the book of the other too. Where a copy of the ledger was put back that is older than the pair, a
     machine that is new to the ledger has to be compared with it as well."""
     if connection.execute(_SQL["pair"], (first.id, spare.id)).rowcount:
-        connection.execute(_SQL["doubt_new"], (first.id, spare.id))
+        connection.execute(_SQL["doubt"], (first.id, spare.id, 0))
 
 
 def doubt(connection: sqlite3.Connection, book: Book) -> None:
     """A machine that this ledger has not met, and one before it has."""
-    connection.execute(_SQL["doubt"], (book.id,))
+    connection.execute(_SQL["doubt"], (book.id, book.id, 1))
 
 
 def keep_pairs(connection: sqlite3.Connection, configured: Iterable[tuple[Book, Book]]) -> None:

@@ -25,12 +25,9 @@ WHERE NOT EXISTS (SELECT 1 FROM take_over WHERE take_over.book_id = pair.book_id
 -- name: part
 DELETE FROM machine_pair WHERE book_id = ? AND spare_id = ?;
 
--- name: doubt_new
--- The copy is older than the pair: what a machine has certified that it does not know, it has certified since.
-UPDATE book SET restored_at = (SELECT max(restored_at) FROM book WHERE id IN (?1, ?2)) WHERE id IN (?1, ?2) AND tc IS NULL;
-
 -- name: doubt
-UPDATE book SET restored_at = max(restored_at, 1) WHERE id = ? AND tc IS NULL;
+-- Of two machines those that are new to the ledger, as of the latest restore of either, or of the moment given.
+UPDATE book SET restored_at = max(?3, (SELECT max(restored_at) FROM book WHERE id IN (?1, ?2))) WHERE id IN (?1, ?2) AND tc IS NULL;
 
 -- name: not_compared
 SELECT book.id, nim, mode FROM shared_book JOIN book ON book.id = other_id

@@ -14,6 +14,7 @@ from common.passwords import hash_password
 from daemon.api.access.login import IDLE_MS, Logins, session_cookie, token_of
 from daemon.api.page.visit import is_from_here
 from daemon.api.refusals import TooManyRequests, WrongPassword
+from daemon.core.clock import DAY
 from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.people import create_person, disable_person
 
@@ -69,6 +70,10 @@ async def test_a_session_ends_when_nobody_uses_it(tmp_path: Path) -> None:
         assert logins.is_open(cookie)
         clock.now += 1
         assert not logins.is_open(cookie)
+        assert logins.who(token) is None
+        clock.now = START + 400 * DAY  # a clock that is ahead, and is put right
+        token = await logins.log_in("awa", PASSWORD, HERE)
+        clock.now = START
         assert logins.who(token) is None
 
 

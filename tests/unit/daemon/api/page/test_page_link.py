@@ -9,13 +9,17 @@ import pytest
 
 from daemon.api.page.rendering import ShareEnded
 from daemon.api.page.screens import account
+from daemon.core.clock import DAY
 
 ENDS = 1_800_000_000_000
 
 
-@pytest.mark.parametrize(("now", "reached"), [(ENDS, True), (ENDS + 1, False)])
+@pytest.mark.parametrize(
+    ("now", "reached"), [(ENDS, True), (ENDS + 1, False), (ENDS - 2 * DAY, True), (ENDS - 2 * DAY - 1, False)]
+)
 async def test_a_link_ends_after_its_day(now: int, reached: bool) -> None:
-    """To the millisecond; until then it leads on to the machine that it names."""
+    """To the millisecond; until then it leads on to the machine that it names. Nor does it last for longer where the clock was ahead when it was
+    made, and was put right."""
     calls: list[bool] = []
 
     def machines() -> list[Any]:

@@ -13,7 +13,18 @@ from daemon.api.http.answers import Answer, Headers
 from daemon.api.page.rendering import fault_of
 from daemon.api.page.screens.invoices import journal_screen
 from daemon.api.page.screens.today import today, today_part
-from daemon.core.errors import MachineOffline, MachineRefused, ZNumberUnknown
+from daemon.core.errors import (
+    CertifiedElsewhere,
+    LineLost,
+    MachineOffline,
+    MachineRefused,
+    NothingDone,
+    OutcomeNotStored,
+    ZNumberUnknown,
+)
+from daemon.core.ledger.deferred import NotWaiting
+
+IN_DOUBT = "On ne sait pas encore ce qu'il en est : renvoyez-le, rien n'est fait deux fois."
 
 
 class NoSession:
@@ -67,8 +78,13 @@ async def answered(handler: HTTPRouteHandler, logins: NoSession, headers: dict[s
         ),
         (MachineOffline("the machine is not there"), 503, "La machine ne répond pas ; rien n'a été fait."),
         (MachineRefused("E:12"), 502, "La machine ne l'a pas fait. (la machine a refusé : E:12)"),
+        (NothingDone(LineLost("gone"), "again"), 503, "La machine ne répond pas ; rien n'a été fait."),
+        (LineLost("gone"), 503, IN_DOUBT),
+        (OutcomeNotStored(), 507, IN_DOUBT),
+        (CertifiedElsewhere("EL02000099-1", "CODE", "F-1"), 503, "La machine demande d'abord une décision."),
+        (NotWaiting(), 409, "Cette décision ne convient plus."),
     ],
-    ids=["last Z", "offline", "refused"],
+    ids=["last Z", "offline", "refused", "line lost before", "line lost", "not stored", "elsewhere", "not waiting"],
 )
 def test_a_fault_is_told_once_and_with_what_to_do(error: Exception, status: int, expected: str) -> None:
     """What only the error knows stands behind the sentence; what the sentence has said already does not."""

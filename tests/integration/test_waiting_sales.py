@@ -1,0 +1,139 @@
+"""Sales that are certified later: none of them holds up those behind it, and none is taken on for a client that has given up."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+from support.memory_shop import MemoryShop, quick
+from support.shop import invoice
+
+from daemon.core.audit import Actor, key_hash_of
+from daemon.core.errors import MachineNonsense, RequestExpired
+from daemon.core.invoice.invoice import Invoice
+from daemon.core.ledger.deferred import DeferredSale
+from daemon.core.machine.agreement import agree
+from daemon.core.machine.state import Subtotal
+from daemon.store.maintenance.backup import backup, restore
+from daemon.store.maintenance.verify import verify
+from daemon.store.tables.book import deferred, settlements
+from daemon.usecases.certification import enter_invoice
+from daemon.usecases.deferred import certify_waiting
+from daemon.usecases.deferred.accept import certify_or_defer, release, take_back
+from daemon.usecases.deferred.certify_waiting import SalesThatWait
+
+pytestmark = pytest.mark.quick_timers
+PERSON = Actor("user:awa")
+NEVER = 3600.0
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOOK", "PAUSE", "AFTER_ERROR"):
+        monkeypatch.setattr(certify_waiting, name, 0.01)
+    monkeypatch.setattr(SalesThatWait, "pause", 0.01)
+
+
+@asynccontextmanager
+async def working(path: Path, on: MemoryShop | None = None) -> AsyncIterator[MemoryShop]:
+    """A shop that certifies what waits."""
+    async with MemoryShop(path, on=on.session if on else None) as shop:
+        waiting = asyncio.ensure_future(SalesThatWait(shop.worker).run())
+        try:
+            yield shop
+        finally:
+            waiting.cancel()
+            await asyncio.wait([waiting])
+
+
+async def defer(shop: MemoryShop, number: str, *prices: int) -> DeferredSale:
+    body = invoice(number, *prices)
+    answered = await certify_or_defer(shop.worker, body, shop.call(body, number), is_async=True)
+    assert isinstance(answered.value, DeferredSale)
+    return answered.value
+
+
+async def unplug(shop: MemoryShop) -> None:
+    shop.session.unplug(asyncio.get_running_loop().time(), NEVER)
+    shop.port.pump()
+    await shop.until(lambda: not shop.worker.connected, "the machine's loss")
+
+
+def state(shop: MemoryShop, number: str) -> str:
+    sale = shop.store.ledger.peek(deferred.by_key, shop.worker.book, key_hash_of(number))
+    assert sale is not None
+    return sale.state
+
+
+async def test_one_that_the_machine_answers_with_nonsense(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not hold up those behind it, and is refused once the machine has answered it so again."""
+    answered = []
+
+    def odd(sale: Invoice, subtotal: Subtotal) -> Invoice:
+        if sale.number != "A":
+            return agree(sale, subtotal)
+        answered.append(sale.number)
+        raise MachineNonsense("the subtotal differs")
+
+    monkeypatch.setattr(enter_invoice, "agree", odd)
+    async with working(tmp_path / "ledger") as shop:
+        await shop.connected()
+        for number in "ABC":
+            await defer(shop, number)
+        await shop.until(lambda: state(shop, "C") == "certified", "those behind it certified")
+        await shop.until(lambda: state(shop, "A") == "refused", "its refusal")
+        assert len(answered) == 2
+        assert [entry.number for entry in shop.on_machine] == ["B", "C"]
+    assert verify(tmp_path / "ledger").clean
+
+
+async def test_one_whose_number_the_machine_has_certified(tmp_path: Path) -> None:
+    """The copy that was put back has a sale that was taken back since, and its number was used again. A person has it wait again all the same: it is
+    given up, and those behind it are certified."""
+    path, saved = tmp_path / "ledger", tmp_path / "saved"
+    async with working(path) as before:
+        await before.connected()
+        await unplug(before)
+        await defer(before, "A")
+        assert backup(path, saved, at=1).clean
+        await take_back(before.worker, "A", by=PERSON)
+        before.session.plug()
+        await before.connected()
+        await before.certify("A", 2000)
+    restore(saved, path, at=2)
+    async with working(path, on=before) as shop:
+        decisions, worker = shop.store.decisions, shop.worker
+        await shop.until(lambda: shop.store.ledger.peek(settlements.read_evidence, worker.book), "the machine's word")
+        await decisions.carry_out(
+            await decisions.case(worker.book), "adopt", reason="looked at", at=worker.now(), by=PERSON
+        )
+        await shop.until(lambda: not worker.attention, "the decision in force")
+        sale = shop.store.ledger.peek(deferred.by_key, worker.book, key_hash_of("A"))
+        assert sale is not None
+        await release(worker, sale, "its paper is not there", by=PERSON)
+        await defer(shop, "B")
+        await shop.until(lambda: state(shop, "B") == "certified", "the one behind it certified")
+        assert state(shop, "A") == "withdrawn"
+        assert [entry.number for entry in shop.on_machine] == ["A", "B"]
+    assert verify(path).clean
+
+
+async def test_none_is_taken_on_once_its_time_is_over(tmp_path: Path) -> None:
+    """It waits for its turn until its client has given up, and then the machine dies: nobody is left who wants it certified (decision 46)."""
+    async with MemoryShop(tmp_path / "ledger", timers=quick(20)) as shop:
+        shop.worker.defers = True
+        await shop.connected()
+        first = asyncio.ensure_future(shop.certify("A"))
+        await shop.stop_at(6)
+        body, clock = invoice("B"), asyncio.get_running_loop().time
+        call = msgspec.structs.replace(shop.call(body, "B"), expires=clock() + 0.3)
+        late = asyncio.ensure_future(certify_or_defer(shop.worker, body, call, is_async=False))
+        await shop.intents(2)
+        await shop.until(lambda: clock() > call.expires, "the end of its time")
+        first.cancel()
+        await unplug(shop)
+        with pytest.raises(RequestExpired):
+            await late
+        assert shop.store.ledger.peek(deferred.backlog, shop.worker.book).count == 0

@@ -1,0 +1,98 @@
+"""A credit note on the whole of an invoice, made in the page, leaves nothing of it in any total."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from types import SimpleNamespace
+from typing import Any, cast
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from support.core_samples import RATES, body, read, record
+
+from daemon.api.page.screens.selling import credit_body
+from daemon.core.errors import InvalidRequest
+from daemon.core.ledger.attempt import Record
+from daemon.core.ledger.tally import add, contribution
+
+ALL = {f"line{at}": "1" for at in range(3)}
+
+
+def decimals(most: int, places: int) -> st.SearchStrategy[Decimal]:
+    return st.integers(1, most * 10**places).map(lambda value: Decimal(value) / 10**places)
+
+
+def money(*, most: int = 20_000) -> st.SearchStrategy[int]:
+    return st.integers(1, most)
+
+
+PLAIN = st.fixed_dictionaries(
+    {"name": st.just("Riz"), "taxGroup": st.sampled_from("ABCL")},
+    optional={
+        "itemType": st.sampled_from(("LOCBIE", "LOCSER")),
+        "unitPrice": decimals(5000, 2),
+        "quantity": st.one_of(st.integers(1, 400), decimals(9, 3)),
+        "discount": money(most=3000),
+        "originalPrice": decimals(6000, 2),
+        "psvbGroup": st.sampled_from("ABCD"),
+    },
+)
+
+
+@st.composite
+def items(draw: st.DrawFn, mode: str) -> dict[str, Any]:
+    found = draw(PLAIN)
+    if "unitPrice" not in found or draw(st.booleans()):
+        found["amountTtc"] = draw(money())
+    if draw(st.booleans()):
+        rate, quantity, price = draw(money(most=90)), draw(st.integers(1, 9)), draw(money(most=900))
+        vat = Decimal(RATES[found["taxGroup"]]) / 10_000
+        goods, tax = price * quantity, rate * quantity
+        amount = (goods + tax) * (1 + vat) if mode == "HT" and draw(st.booleans()) else goods + tax * (1 + vat)
+        taxed = {"unitPrice": price, "quantity": quantity, "specificTax": tax, "specificTaxRate": rate}
+        found |= {**taxed, "amountTtc": int(amount) if amount == int(amount) else amount}
+    return found
+
+
+@st.composite
+def sales(draw: st.DrawFn) -> Record:
+    mode = draw(st.sampled_from(("TTC", "HT")))
+    lines = draw(st.lists(items(mode), min_size=1, max_size=3))
+    fields: dict[str, Any] = {"priceMode": mode}
+    if draw(st.booleans()):
+        fields["psvbGroup"] = draw(st.sampled_from("ABCD"))
+    try:
+        total = int(str(_total(lines, mode)))
+        first = draw(st.integers(1, total))
+        payments = [{"method": "E", "amount": first}, {"method": "M", "amount": total - first}]
+        paid = [payment for payment in payments if payment["amount"]]
+        return record(body(*lines, **fields, payments=paid))
+    except InvalidRequest:
+        assume(False)
+        raise
+
+
+def _total(lines: list[dict[str, Any]], mode: str) -> int:
+    """What the invoice comes to, as its refusal tells it."""
+    try:
+        return read(body(*lines, pay=1, priceMode=mode)).total_ttc
+    except InvalidRequest as refused:
+        found = [error.message for error in refused.errors if error.field == "payments"]
+        assume(found)
+        return int(found[0].rpartition(" ")[2])
+
+
+@given(sales())
+def test_nothing_is_left_of_an_invoice_that_is_credited_whole(sale: Record) -> None:
+    """Neither of its taxes, nor of how it was paid, the specific tax, the withholding and the reductions."""
+    visit = SimpleNamespace(form={**ALL, "nature": "RAN"}, say=str, session=SimpleNamespace(name="awa"))
+    request = {**credit_body(cast("Any", visit), sale), "invoiceNumber": "AV-1"}
+    credit = record(request, credit=True)
+    assert credit.total_ttc == sale.total_ttc
+    for tally in (contribution(credit), contribution(sale)):
+        assert tally
+    left = add(contribution(sale), contribution(credit))
+    counted = {name: value for name, value in left.items() if name.partition(".")[0] not in ("FV", "FA", "nature")}
+    assert counted == {}
+    groups = {(line.group, line.ht, line.tva) for line in sale.invoice.taxes}
+    assert {(line.group, line.ht, line.tva) for line in credit.invoice.taxes} == groups
