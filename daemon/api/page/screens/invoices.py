@@ -36,7 +36,7 @@ STATES: Final = ("certified", "refused", "abandoned", "begun", "disputed")
 
 
 @screen("/ui/journal", "look")
-async def journal_outages(visit: Visit) -> Reply:
+async def journal_screen(visit: Visit) -> Reply:
     criteria = await _search_of(visit)
     found = await search(visit.worker, criteria)
     if not found.records and found.complete and criteria.amount is None and (amount := _whole_amount(criteria.text)):
@@ -80,7 +80,7 @@ def _chips(visit: Visit) -> list[tuple[str, str, bool]]:
 
 
 @screen("/ui/journal/{seq:int}", "look")
-async def invoice_outages(visit: Visit) -> Reply:
+async def invoice_screen(visit: Visit) -> Reply:
     record = await _record(visit, int(visit.request.path_params["seq"]))
     (z_number,) = await visit.worker.journal.read(periods_of, visit.worker.book, [record])
     if z_number and not visit.may("report"):
