@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, TypeVar
 import msgspec
 
 from common.language import Text, tr
+from common.language.system import reason
 
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 _LONGEST_VALUE: Final = 80
@@ -45,6 +46,15 @@ def read_toml(content: bytes, file: Path) -> dict[str, Any]:
         return tomllib.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise SettingsError(file, "", tr("is not TOML: {why}", why=error)) from None
+
+
+def load(file: Path, kind: type[S]) -> S:
+    """SettingsError when it cannot be read, or anything in it is wrong or unknown."""
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise SettingsError(file, "", tr("cannot be read: {why}", why=reason(error))) from None
+    return convert(read_toml(content, file), kind, file)
 
 
 def convert(

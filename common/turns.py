@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter, deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from typing import Any, Final
 
 WAITING: Final = 4
@@ -86,3 +86,8 @@ async def ended(*tasks: asyncio.Task[Any]) -> None:
         for task in left:
             task.cancel()
         _, left = await asyncio.wait(left, timeout=AGAIN_SECONDS)
+
+
+def beside(stack: contextlib.AsyncExitStack, work: Coroutine[Any, Any, None], name: str) -> None:
+    """Work that goes on until the stack is left."""
+    stack.push_async_callback(ended, asyncio.get_running_loop().create_task(work, name=name))

@@ -137,7 +137,7 @@ async def _run(settings: Settings, job: Callable[[Store], Awaitable[T]], opening
         settings.storage.path,
         timezone=settings.reports.zone,
         labels=settings.payment_labels(),
-        lanes=settings.lanes(),
+        destinations=settings.destinations(),
         live_only=settings.live_only(),
         opening=opening,
     )

@@ -22,7 +22,7 @@ from common.files import read_secret
 from common.language import Counted, Language, Text
 from common.numbers import SPACE
 from common.settings import Port, Section
-from common.wire.instants import instant_text
+from common.wire.instants import instant_text, now_millis
 from common.wire.keys import signing_key
 from common.wire.signing import sign
 from headquarters.core.lateness import LOOK_BACK, Habit, from_clock, learn, overdue_day
@@ -86,7 +86,7 @@ class Watch:
         await asyncio.to_thread(self.look)
 
     def look(self, now: int | None = None) -> None:
-        now = now if now is not None else time.time_ns() // 1_000_000
+        now = now if now is not None else now_millis()
         if time.monotonic() - self._learnt > LEARN_SECONDS:
             self.learn(now)
             self._learnt = time.monotonic()
@@ -120,7 +120,7 @@ class Watch:
         """The worst first, also before those that were found earlier; until there is none left, or the receiver does not answer."""
         store, failures = self._store.findings, 0
         while failures < FAILURES:
-            now = at if at is not None else time.time_ns() // 1_000_000
+            now = at if at is not None else now_millis()
             findings: list[StoredFinding] = await asyncio.to_thread(
                 store.claim_notifications,
                 older_than=now - int(self._pace.tell_after * 1000),

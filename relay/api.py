@@ -28,7 +28,16 @@ from common.wire.instants import instant_millis
 from relay.boxes import Boxes
 from relay.connection import Connection
 from relay.later import LaterCalls, may_wait
-from relay.problems import NOT_ALLOWED, PROBLEM, BoxOffline, RelayAnswer, RelayProblem, TooManyCalls, answer_of
+from relay.problems import (
+    NOT_ALLOWED,
+    PROBLEM,
+    BoxOffline,
+    RelayAnswer,
+    RelayProblem,
+    RequestRefused,
+    TooManyCalls,
+    answer_of,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -184,7 +193,7 @@ async def _passed_on(parts: RelayParts, request: RelayRequest, receive: Receive)
         raise _fault(413 if error.field == "body" else 400, str(error)) from None
     key = request.headers.get("idempotency-key", "")
     if method == "POST" and not key:
-        raise RelayProblem(
+        raise RequestRefused(
             400,
             "IDEMPOTENCY_KEY_REQUIRED",
             Text("An Idempotency-Key is needed"),
@@ -224,7 +233,7 @@ async def _body(receive: Receive, headers: Mapping[str, str]) -> bytes:
 
 def _fault(status: int, fault: str = "") -> RelayProblem:
     code, title = _TITLES.get(status, _TITLES[400])
-    return RelayProblem(status, code, title, Text("{fault}", fault=fault) if fault else title)
+    return RequestRefused(status, code, title, Text("{fault}", fault=fault) if fault else title)
 
 
 async def _deferred(parts: RelayParts, request: RelayRequest, call: RelayedCall, key: str) -> RelayAnswer:
@@ -234,11 +243,11 @@ async def _deferred(parts: RelayParts, request: RelayRequest, call: RelayedCall,
         text = request.headers.get("mcfd-not-after")
         not_after = instant_millis(text, "Mcfd-Not-After") if text else now + LATER_SECONDS * 1000
     except BadEvent as error:
-        raise RelayProblem(
+        raise RequestRefused(
             422, "INVALID_REQUEST", Text("The request cannot be accepted"), Text("{fault}", fault=str(error))
         ) from None
     if not_after <= now:
-        raise RelayProblem(
+        raise RequestRefused(
             410,
             "REQUEST_EXPIRED",
             Text("The request came too late"),
@@ -247,7 +256,7 @@ async def _deferred(parts: RelayParts, request: RelayRequest, call: RelayedCall,
     try:
         await parts.later.keep(request.nim, call, _key_id(request.headers), key, not_after)
     except KeyError:
-        raise RelayProblem(
+        raise RequestRefused(
             409,
             "IDEMPOTENCY_KEY_REUSED",
             Text("The Idempotency-Key stands for another request"),

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from common.settings import SettingsError
-from relay.settings import DEFAULT, load
+from common.settings import SettingsError, load
+from relay.settings import DEFAULT, RelaySettings
 
 
 @click.group()
@@ -25,7 +25,7 @@ def run(config: Path) -> None:
     from relay.serve import serve  # noqa: PLC0415  # see above
 
     try:
-        settings = load(config)
+        settings = load(config, RelaySettings)
     except SettingsError as error:
         click.echo(str(error), err=True)
         sys.exit(2)

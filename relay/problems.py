@@ -18,74 +18,64 @@ NOT_ALLOWED: Final = "METHOD_NOT_ALLOWED"
 class RelayProblem(Exception):
     """One answer: a status, a code for programs, and after how many seconds it may be tried again (0: not said)."""
 
-    def __init__(self, status: int, code: str, title: Text, detail: Text, retry_after: int = 0) -> None:
-        self.status = status
-        self.code = code
-        self.title = title
-        self.detail = detail
-        self.retry_after = retry_after
+    status: int = 503
+    code: str
+    title: Text
+    detail: Text
+    retry_after: int = 2
+
+
+class RequestRefused(RelayProblem):
+    """For what is in it."""
+
+    retry_after = 0
+
+    def __init__(self, status: int, code: str, title: Text, detail: Text) -> None:
+        self.status, self.code, self.title, self.detail = status, code, title, detail
         super().__init__(str(detail))
 
 
 class BoxOffline(RelayProblem):
     """Nothing was sent, or no box was there to take it."""
 
+    code = "BRIDGE_OFFLINE"
+    title = Text("The box cannot be reached")
+    detail = Text("the box of this machine is not connected at the moment; nothing was sent")
+
     def __init__(self, retry_after: int = 5) -> None:
-        super().__init__(
-            503,
-            "BRIDGE_OFFLINE",
-            Text("The box cannot be reached"),
-            Text("the box of this machine is not connected at the moment; nothing was sent"),
-            retry_after,
-        )
+        self.retry_after = retry_after
+        super().__init__()
 
 
 class BoxAmbiguous(RelayProblem):
-    def __init__(self) -> None:
-        super().__init__(
-            503,
-            "BOX_AMBIGUOUS",
-            Text("Two boxes say that they are this one"),
-            Text("two boxes have the identity of this machine (a copied card?); neither was called"),
-            60,
-        )
+    code = "BOX_AMBIGUOUS"
+    title = Text("Two boxes say that they are this one")
+    detail = Text("two boxes have the identity of this machine (a copied card?); neither was called")
+    retry_after = 60
 
 
 class BoxSilent(RelayProblem):
     """It was sent, and no answer came."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            504,
-            "OUTCOME_UNKNOWN",
-            Text("The outcome is not known yet"),
-            Text(
-                "the box did not answer in time; send the same request again with the same Idempotency-Key, or ask for it with GET …/requests/{key}"
-            ),
-            2,
-        )
+    status = 504
+    code = "OUTCOME_UNKNOWN"
+    title = Text("The outcome is not known yet")
+    detail = Text(
+        "the box did not answer in time; send the same request again with the same Idempotency-Key, or ask for it with GET …/requests/{key}"
+    )
 
 
 class TooManyCalls(RelayProblem):
-    def __init__(self) -> None:
-        super().__init__(
-            503,
-            "MACHINE_BUSY",
-            Text("The machine is busy"),
-            Text("too many requests for this machine are under way; nothing was sent"),
-            2,
-        )
+    code = "MACHINE_BUSY"
+    title = Text("The machine is busy")
+    detail = Text("too many requests for this machine are under way; nothing was sent")
 
 
 class QueueFull(RelayProblem):
-    def __init__(self) -> None:
-        super().__init__(
-            503,
-            "MACHINE_BUSY",
-            Text("Too many sales wait for this box"),
-            Text("as many sales as may be kept wait for this box already; this one was not accepted"),
-            60,
-        )
+    code = "MACHINE_BUSY"
+    title = Text("Too many sales wait for this box")
+    detail = Text("as many sales as may be kept wait for this box already; this one was not accepted")
+    retry_after = 60
 
 
 class RelayAnswer(NamedTuple):

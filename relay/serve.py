@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from importlib.metadata import version
-from typing import Any
 
 import msgspec
 import structlog
@@ -15,7 +13,7 @@ import uvloop
 
 from common import notify
 from common.http_server import HttpServer, ServerConfig
-from common.turns import ended
+from common.turns import beside
 from common.wire.call import ANSWER_SECONDS
 from common.wire.nats_pull import NatsOptions
 from relay.api import RelayParts, create_relay
@@ -44,8 +42,8 @@ async def _serve(settings: RelaySettings) -> int:
         connection = Connection(NatsOptions(**msgspec.structs.asdict(settings.nats)))
         boxes = Boxes(connection, seconds=settings.server.answer_seconds)
         later = LaterCalls(connection, boxes)
-        _beside(stack, connection.run(), "nats")
-        _beside(stack, later.run(), "later")
+        beside(stack, connection.run(), "nats")
+        beside(stack, later.run(), "later")
         # What was sent is answered before the end: a client whose connection breaks has to ask again.
         config = ServerConfig(host=settings.server.host, port=settings.server.port, grace=ANSWER_SECONDS)
         server = HttpServer(create_relay(RelayParts(connection, boxes, later)), config)
@@ -53,15 +51,10 @@ async def _serve(settings: RelaySettings) -> int:
         stack.push_async_callback(server.stop)
         for number in (signal.SIGTERM, signal.SIGINT):  # after uvicorn, which takes them at its start
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
-        _beside(stack, notify.keep_watchdog(), "watchdog")
+        beside(stack, notify.keep_watchdog(), "watchdog")
         log.info("relay.started", version=version("mcfd"), address=f"http://{settings.server.host}:{server.port}")
         notify.ready()
         await server.until(stop)
         notify.stopping()
     log.info("relay.stopped")
     return EXIT_OK
-
-
-def _beside(stack: AsyncExitStack, work: Coroutine[Any, Any, None], name: str) -> None:
-    """Work that goes on until the stop."""
-    stack.push_async_callback(ended, asyncio.get_running_loop().create_task(work, name=name))

@@ -7,9 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from common.language import tr
-from common.language.system import reason
-from common.settings import Port, Section, SettingsError, convert, read_toml
+from common.settings import Port, Section
 from common.wire.call import ANSWER_SECONDS
 
 DEFAULT = Path("/etc/mcfd-relay/relay.toml")
@@ -35,12 +33,3 @@ class RelayNats(Section, frozen=True):
 class RelaySettings(Section, frozen=True):
     nats: RelayNats
     server: RelayServer = RelayServer()
-
-
-def load(path: Path) -> RelaySettings:
-    """SettingsError when it cannot be read, or anything in it is wrong or unknown."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise SettingsError(path, "", tr("cannot be read: {why}", why=reason(error))) from None
-    return convert(read_toml(content, path), RelaySettings, path)

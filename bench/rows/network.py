@@ -53,13 +53,13 @@ def relay() -> Iterator[Row]:
 
 async def _added(path: Path) -> Row:
     async with running(path) as site, httpx.AsyncClient(verify=PLAIN, timeout=60) as http:
-        lane, lan = ({"Authorization": f"Bearer {key}"} for key in (site.key(), site.shop.key()))
+        relay, lan = ({"Authorization": f"Bearer {key}"} for key in (site.key(), site.shop.key()))
         through = f"{site.relays[0].base}/v1/mcf/{NIM}/reports"
         beside = f"http://127.0.0.1:{site.shop.port}/v1/mcf/{NIM}/reports"
-        await until(partial(_answers, http, through, lane))
+        await until(partial(_answers, http, through, relay))
         took: dict[str, list[float]] = {through: [], beside: []}
         for _ in range(READINGS):
-            for url, headers in ((through, lane), (beside, lan)):
+            for url, headers in ((through, relay), (beside, lan)):
                 began = time.perf_counter()
                 (await http.get(url, headers=headers)).raise_for_status()
                 took[url].append(time.perf_counter() - began)

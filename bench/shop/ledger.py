@@ -35,7 +35,7 @@ from daemon.store.sqlite.file import open_file
 from daemon.store.sqlite.migrations import migrate, migrations
 from daemon.store.tables.book import attempts, books, closures, deferred, entries, totals
 from daemon.store.tables.book.codec import invoice_bytes, pack, tally_bytes
-from daemon.store.tables.events import DEFAULT_LANES, EventWriter
+from daemon.store.tables.events import DEFAULT_DESTINATIONS, EventWriter
 from simulator.machine.options import DEFAULT_RATES
 
 NIM = "EL02000001-1"
@@ -74,7 +74,7 @@ class Maker:
         self._of_day = 0
         self._dice = random.Random(f"ledger {NIM}")
         self._sales = _templates(self._dice)
-        self._teller = EventWriter(DEFAULT_LANES)
+        self._teller = EventWriter(DEFAULT_DESTINATIONS)
 
     def add(self, count: int, *, closing: bool = True) -> None:
         """So many certifications more; with `closing`, a Z at the end of each day."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import msgspec
 
 from bench import RESULTS
+from bench.siege.attacked_shop import AttackedShop, open_attacked_shop, wait_until_calm, watched
 from bench.siege.attacks import ATTACKS
-from bench.siege.fortress import Fortress, standing, wait_until_calm, watched
 from bench.siege.target import InvoiceTimes
 
 TOGETHER = "all together"
@@ -89,8 +89,8 @@ def main() -> int:
     rows: list[AttackRow] = []
     for tls in (False,) if options.alone else (False, True):
         if options.alone or both or tls == options.tls:
-            with standing(tls=tls, alone=options.alone) as fortress:
-                rows += besiege(fortress, wanted, Times(options.seconds, options.calm))
+            with open_attacked_shop(tls=tls, alone=options.alone) as site:
+                rows += run_attacks(site, wanted, Times(options.seconds, options.calm))
     (RESULTS / "siege.json").write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=1))
     lines = [HEADS, ("---", *["--:"] * 8, "---"), *(row.cells() for row in rows)]
     (RESULTS / "siege.md").write_text("".join("| " + " | ".join(cells) + " |\n" for cells in lines))
@@ -99,37 +99,37 @@ def main() -> int:
     return 1 if missed and options.strict else 0
 
 
-def besiege(fortress: Fortress, names: Sequence[str], times: Times) -> list[AttackRow]:
-    suffix = ", TLS" if fortress.target.tls else ""
+def run_attacks(site: AttackedShop, names: Sequence[str], times: Times) -> list[AttackRow]:
+    suffix = ", TLS" if site.target.tls else ""
     print(f"\n{'TLS' if suffix else 'plain'}", flush=True)
     rows = []
-    for row in attacked(fortress, names, times):
+    for row in _rows(site, names, times):
         rows.append(msgspec.structs.replace(row, attack=row.attack + suffix))
         print("  {:20} {:>8} {:>9} {:>7} {:>6} {:>7} {:>7} {:>6} {:>7}  {}".format(*rows[-1].cells()), flush=True)
     calm = max(rows[0].p99, rows[-1].p99)  # of both together, as it is the slowest of fewer than a hundred
     return [msgspec.structs.replace(row, ratio=row.p99 / calm) for row in rows]
 
 
-def attacked(fortress: Fortress, names: Sequence[str], times: Times) -> Iterator[AttackRow]:
-    fortress.till.work(WARM_UP)
-    before = _under(fortress, "calm before", (), times.calm, None)
+def _rows(site: AttackedShop, names: Sequence[str], times: Times) -> Iterator[AttackRow]:
+    site.till.work(WARM_UP)
+    before = _under(site, "calm before", (), times.calm, None)
     yield before
     for name in names:
         attacks = list(ATTACKS) if name == TOGETHER else [name]
-        yield _under(fortress, name, attacks, times.attack, before.p99)
-    yield _under(fortress, "calm after", (), times.calm, before.p99)
+        yield _under(site, name, attacks, times.attack, before.p99)
+    yield _under(site, "calm after", (), times.calm, before.p99)
 
 
-def _under(fortress: Fortress, name: str, attacks: Sequence[str], seconds: float, calm: float | None) -> AttackRow:
+def _under(site: AttackedShop, name: str, attacks: Sequence[str], seconds: float, calm: float | None) -> AttackRow:
     began = time.monotonic()
-    with watched(fortress.shop.pid) as peak:
-        attackers = fortress.attack(attacks, seconds, idle=True)
-        seen: InvoiceTimes = fortress.till.work(seconds)
+    with watched(site.shop.pid) as peak:
+        attackers = site.attack(attacks, seconds, idle=True)
+        seen: InvoiceTimes = site.till.work(seconds)
         for attacker in attackers:
             attacker.wait(GRACE + seconds)
-        gap = fortress.manager.longest_gap(began, time.monotonic())
+        gap = site.manager.longest_gap(began, time.monotonic())
         calm = calm or seen.quantile(0.99)
-        calm_after = wait_until_calm(fortress, SLOWER * calm) if attacks else 0.0
+        calm_after = wait_until_calm(site, SLOWER * calm) if attacks else 0.0
     for error in sorted(set(seen.errors))[:3]:
         print(f"      {error}", flush=True)
     return AttackRow(

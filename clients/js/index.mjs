@@ -6,7 +6,7 @@ const FOR_A_PERSON = new Set(["MACHINE_ATTENTION", "LEDGER_DAMAGED", "Z_NUMBER_U
 const LOST = new Set(["GATEWAY_TIMEOUT", "OUTCOME_UNKNOWN"]); // it may be certified
 const WAIT = 2; // seconds, where the answer does not say
 
-/** Root of all errors. Whatever a retry mends is none. */
+/** Root of all errors. What a retry solves is none. */
 export class McfError extends Error {}
 
 /** Not known yet within the client's patience. Send the same again later with the same `key`: it is certified at most once. */
@@ -193,7 +193,7 @@ export class Mcf {
   }
 
   async #send(method, path, body, key = "") {
-    await this.#signingKey; // an engine without Ed25519, or what is no key, is not mended by a retry
+    await this.#signingKey; // an engine without Ed25519, or what is no key, is not solved by a retry
     const deadline = this.#deadline();
     let onceMore = true;
     for (;;) {

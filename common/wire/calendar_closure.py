@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from common.wire.closure import Count, Id, LedgerId, Mode, Nim, Shape, Text, Whole
+from common.wire.closure import CloudEvent, Count, Id, LedgerId, Mode, Nim, Shape, Text, Whole
 from common.wire.errors import BadEvent, decoded
 from common.wire.instants import instant_millis
 
@@ -61,14 +61,7 @@ class CalendarData(Shape, frozen=True):
     key_id: Text = ""
 
 
-class CalendarEvent(Shape, frozen=True):
-    specversion: Literal["1.0"]
-    id: str
-    source: str
-    type: str
-    subject: str
-    time: str
-    datacontenttype: Literal["application/json"]
+class CalendarEvent(CloudEvent, frozen=True):
     data: CalendarData
 
     @property
@@ -92,16 +85,13 @@ def read_calendar(content: bytes) -> CalendarEvent:
     """BadEvent, naming the field, unless it is one closure and says the same of itself everywhere."""
     event = decoded(content, CalendarEvent)
     data = event.data
-    checks = {
-        "source": (event.source, f"/mcf/{data.nim}"),
-        "subject": (event.subject, str(data.number)),
-        "id": (event.id, data.report_id),
-        "type": (event.type, TYPES[data.kind, data.mode]),
-        "time": (event.time, data.created_at),
-    }
-    for field, (found, expected) in checks.items():
-        if found != expected:
-            raise BadEvent(field, f"does not agree with data ({expected})")
+    event.check(
+        source=f"/mcf/{data.nim}",
+        subject=str(data.number),
+        id=data.report_id,
+        type=TYPES[data.kind, data.mode],
+        time=data.created_at,
+    )
     if not _PERIODS[data.kind].fullmatch(data.period):
         raise BadEvent("data.period", f"is no {data.kind}")
     instant_millis(data.created_at, "data.created_at")

@@ -229,7 +229,7 @@ class ClosureData(Shape, frozen=True):
     """Of the key that signs first."""
 
 
-class ClosureEvent(Shape, frozen=True):
+class CloudEvent(Shape, frozen=True):
     specversion: Literal["1.0"]
     id: str
     source: str
@@ -237,6 +237,15 @@ class ClosureEvent(Shape, frozen=True):
     subject: str
     time: str
     datacontenttype: Literal["application/json"]
+
+    def check(self, **expected: str) -> None:
+        """BadEvent, naming the field, for what does not agree with `data`."""
+        for field, content in expected.items():
+            if getattr(self, field) != content:
+                raise BadEvent(field, f"does not agree with data ({content})")
+
+
+class ClosureEvent(CloudEvent, frozen=True):
     data: ClosureData
 
     @property
@@ -256,16 +265,13 @@ def read_closure(content: bytes) -> ClosureEvent:
 
 def _check(event: ClosureEvent) -> None:
     data = event.data
-    checks = {
-        "source": (event.source, f"/mcf/{data.nim}"),
-        "subject": (event.subject, str(data.z_number)),
-        "id": (event.id, data.report_id),
-        "type": (event.type, TYPES[data.mode]),
-        "time": (event.time, data.created_at),
-    }
-    for field, (found, expected) in checks.items():
-        if found != expected:
-            raise BadEvent(field, f"does not agree with data ({expected})")
+    event.check(
+        source=f"/mcf/{data.nim}",
+        subject=str(data.z_number),
+        id=data.report_id,
+        type=TYPES[data.mode],
+        time=data.created_at,
+    )
     if data.z_number < 1:
         raise BadEvent("data.z_number", "is below 1")
     for field in ("period_start", "period_end", "created_at"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
@@ -10,6 +11,11 @@ from common.wire.errors import BadEvent
 
 _START = datetime(1970, 1, 1, tzinfo=UTC)
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z", re.ASCII)
+
+
+def now_millis() -> int:
+    """Since 1970, UTC."""
+    return time.time_ns() // 1_000_000
 
 
 def instant_millis(text: str, field: str) -> int:

@@ -2,8 +2,8 @@
 
 Why not nats-py 2.16: it parses a message's headers in the task that reads the socket. One header block that it cannot parse ends that
 task for ever, while `is_connected` stays true, and any box may publish such a block. It loses cancellations, bounds nothing that it
-reads, and reports a missing permission to no publisher. There is no public way around any of it. Here headers are parsed by a function
-that takes any bytes, when they are read, and what a callback raises ends nothing.
+reads, and reports a missing permission to no publisher. There is no public way around any of it (nats-io/nats.py, pull request 914).
+Here headers are parsed by a function that takes any bytes, when they are read, and what a callback raises ends nothing.
 
 A connection that is lost is not opened again; it is seen by `is_closed` and by every method that then raises ConnectionLost.
 """

@@ -1,5 +1,5 @@
 """The header block of a NATS message. Any publisher may send any bytes as one: it is read without an error, and says whether it is as
-it has to be. Which nats-server is too old: eleven advisories of 2026 are mended in 2.11.15 and 2.12.6 (docs/upstream.md). The words of
+it has to be. Which nats-server is too old: eleven advisories of 2026 are fixed in 2.11.15 and 2.12.6 (docs/upstream.md). The words of
 NATS: `mcf.<NIM>.<what>`."""
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ async def build(settings: Settings) -> AsyncIterator[Runtime]:
             labels=settings.payment_labels(),
             reserve_bytes=settings.storage.reserve_mb * 1024 * 1024,
             max_pages=None if settings.storage.max_size_mb is None else settings.storage.max_size_mb * PAGES_PER_MB,
-            lanes=settings.lanes(),
+            destinations=settings.destinations(),
             live_only=settings.live_only(),
             control=control_path(settings),
         )

@@ -62,7 +62,7 @@ async def _opened(settings: Settings, owned: CheckResult, now: int) -> list[Chec
             path,
             timezone=settings.reports.zone,
             labels=settings.payment_labels(),
-            lanes=settings.lanes(),
+            destinations=settings.destinations(),
             opening="read",
         )
     except StorageError as error:

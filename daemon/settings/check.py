@@ -184,8 +184,8 @@ def _webhooks(webhooks: tuple[Webhook, ...]) -> Problems:
         yield from _address(webhook.url, ("https", "http"), f"webhook[{index}].url")
         yield from _in_clear(webhook, f"webhook[{index}]")
     yield from _unique({f"webhook[{index}].url": webhook.url for index, webhook in enumerate(webhooks)})
-    lanes = {f"webhook[{index}].name": webhook.lane for index, webhook in enumerate(webhooks)}
-    yield from _unique({"[upstream]": "upstream", **lanes})
+    destinations = {f"webhook[{index}].name": webhook.destination for index, webhook in enumerate(webhooks)}
+    yield from _unique({"[upstream]": "upstream", **destinations})
 
 
 def _address(url: str, schemes: tuple[str, ...], key: str, form: str = "…") -> Problems:

@@ -22,7 +22,7 @@ from daemon.settings.paper import LABELS, Company, Invoices, Language, Numbering
 
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 Printable = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[^\x00-\x1f\x7f]*\Z")]
-LaneName = Annotated[str, msgspec.Meta(max_length=40, pattern=r"^([A-Za-z0-9][\w.-]*)?\Z")]
+DestinationName = Annotated[str, msgspec.Meta(max_length=40, pattern=r"^([A-Za-z0-9][\w.-]*)?\Z")]
 Url = Annotated[str, msgspec.Meta(pattern=r"^https?://[^\s/]+(/\S*)?\Z")]
 Subject = Annotated[str, msgspec.Meta(min_length=1, pattern=r"^[\w-]+(\.[\w-]+)*\Z")]
 PortNumber = Annotated[int, msgspec.Meta(ge=0, le=65535)]
@@ -272,12 +272,12 @@ class Webhook(Section, frozen=True):
     """Send what happens in the sandbox too."""
     receipt: bool = False
     """An answer counts only with the receipt that proves it read the event, so that no login page passes for a delivery (docs/clients.md)."""
-    name: LaneName = ""
+    name: DestinationName = ""
     """Its name in `mcfd upstream status` and in metrics, by which its events wait for it, whatever becomes of its address; left out, the host and
     port of `url`."""
 
     @property
-    def lane(self) -> str:
+    def destination(self) -> str:
         return self.name or urlsplit(self.url).netloc
 
 
@@ -382,11 +382,11 @@ class Settings(Section, frozen=True):
         found = (each for each in self.machine if each.spare_for and same_machine(each.spare_for, machine.nim))
         return next(found, None)
 
-    def lanes(self) -> dict[str, frozenset[str]]:
+    def destinations(self) -> dict[str, frozenset[str]]:
         """Which events each destination of the outbox wants: closures upstream, and those of each webhook."""
-        webhooks = {webhook.lane: frozenset(webhook.events or get_args(EventType)) for webhook in self.webhook}
+        webhooks = {webhook.destination: frozenset(webhook.events or get_args(EventType)) for webhook in self.webhook}
         return {"upstream": frozenset({"closure.created"}), **webhooks}
 
     def live_only(self) -> frozenset[str]:
         """The destinations that get none of a sandbox. (What of it goes upstream is decided when it is sent.)"""
-        return frozenset(webhook.lane for webhook in self.webhook if not webhook.include_sandbox)
+        return frozenset(webhook.destination for webhook in self.webhook if not webhook.include_sandbox)

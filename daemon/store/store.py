@@ -34,7 +34,7 @@ from daemon.store.sqlite.free_space import RESERVE_BYTES, FreeSpace
 from daemon.store.sqlite.lock import CommitMark, LedgerLock, read_mark
 from daemon.store.sqlite.migrations import is_current, migrate, migrations
 from daemon.store.sqlite.writer import Marking, Writer, bring_in
-from daemon.store.tables.events import DEFAULT_LANES, UPSTREAM, EventWriter, Lanes
+from daemon.store.tables.events import DEFAULT_DESTINATIONS, UPSTREAM, Destinations, EventWriter
 from daemon.store.tables.keys import ApiKeyRing
 from daemon.store.tables.meta import identify
 
@@ -72,7 +72,7 @@ class Store:
         *,
         timezone: tzinfo,
         labels: Mapping[str, str] = PAYMENT_LABELS,
-        lanes: Lanes = DEFAULT_LANES,
+        destinations: Destinations = DEFAULT_DESTINATIONS,
         live_only: Collection[str] = (),
         reserve_bytes: int = RESERVE_BYTES,
         max_pages: int | None = None,
@@ -81,7 +81,7 @@ class Store:
     ) -> Store:
         """A new file is made, an older one migrated, unless it is to be read alone. `control` is the socket at which a daemon answers.
 
-        `lanes` says which events each destination of the outbox wants, `live_only` which get none of a sandbox; `max_pages` limits the file, in pages of 4 KiB.
+        `destinations` says which events each receiver of the outbox wants, `live_only` which get none of a sandbox; `max_pages` limits the file, in pages of 4 KiB.
         LedgerUnusable or StorageFull, naming the file and what to do, when it cannot be worked with."""
         async with AsyncExitStack() as stack:
             reads_only = opening == "read"
@@ -110,13 +110,13 @@ class Store:
             )
             writer.on_fault = free_space.note
             high_water = await writes.run(partial(bring_back, ledger=path)) if opening == "daemon" else None
-            event_writer = EventWriter(lanes, live_only)
+            event_writer = EventWriter(destinations, live_only)
             parts = OpenLedger(writer, reads, snapshot, free_space, event_writer, timezone, labels, high_water)
             return cls(parts, stack.pop_all())
 
-    def send_to(self, lanes: Lanes, live_only: Collection[str]) -> None:
+    def send_to(self, destinations: Destinations, live_only: Collection[str]) -> None:
         """Other destinations, from the next event on (see `open`)."""
-        self._open.event_writer.take(lanes, live_only)
+        self._open.event_writer.take(destinations, live_only)
 
     def outbox_for(self, destination: str) -> Outbox:
         return Outbox(self._open.writer, self._open.reads, destination)

@@ -4,8 +4,9 @@ By systemd-timesyncd's file, or, for chrony and others, the state of the kernel 
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
+
+from common.wire.instants import now_millis as now_millis
 
 BOOTED = Path("/run/systemd/system")
 """There where systemd runs the box (sd_booted(3))."""
@@ -13,11 +14,6 @@ SYNCHRONISED = Path("/run/systemd/timesync/synchronized")
 ASK = ("timedatectl", "show", "--property=NTPSynchronized", "--value")
 PATIENCE = 2.0
 """Seconds."""
-
-
-def now_millis() -> int:
-    """Since 1970, UTC."""
-    return time.time_ns() // 1_000_000
 
 
 async def is_synchronised() -> bool:

@@ -1,8 +1,8 @@
 """What a receiver is opened with: values and paths only; secrets stay in their files until an adapter reads them.
 
-The files that keys stand in; what they sign, and how, is `common.wire.signing`'s, the same for every way out.
+The files that keys stand in; what they sign, and how, is `common.wire.signing`'s, the same for every receiver.
 
-What becomes of one try: the one table of what is delivered, what is parked and what is tried again, for every way out.
+What becomes of one try: the one table of what is delivered, what is parked and what is tried again, for every receiver.
 
 Parked is only what is wrong in the event itself, and would be as wrong at the next try. What is wrong at the other side (a key, an
 address, a full disk, a page of a hotel's network) is set right there, and then everything comes by itself, without anyone

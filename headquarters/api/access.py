@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import time
 from typing import Any
 
 from litestar import Request
+from litestar.connection import ASGIConnection
 from litestar.exceptions import NotAuthorizedException, PermissionDeniedException
 
 from common.http_server import KEY_ACCEPTED
 from common.web.security import cookie_of
+from common.wire.instants import now_millis
 from headquarters.intake.gather import Threads
 from headquarters.store.people import ROLES
 from headquarters.store.store import HqStore
 
+AnyConnection = ASGIConnection[Any, Any, Any, Any]
 COOKIE = "hq_session"
 _WITH_PORT = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]+)?|([0-9.]+):[0-9]+")
 
@@ -31,7 +33,7 @@ class Caller:
         return ROLES.index(self.role) >= ROLES.index(role)
 
 
-def mark_key_accepted(request: Request[Any, Any, Any]) -> None:
+def mark_key_accepted(request: AnyConnection) -> None:
     """Its client has shown a key, or is logged in: HAProxy gives its address the larger limits."""
     request.scope["state"][KEY_ACCEPTED] = True
 
@@ -47,7 +49,7 @@ async def caller_of(request: Request[Any, Any, Any], store: HqStore, threads: Th
     return await person_of(request, store, threads)
 
 
-async def person_of(request: Request[Any, Any, Any], store: HqStore, threads: Threads) -> Caller | None:
+async def person_of(request: AnyConnection, store: HqStore, threads: Threads) -> Caller | None:
     token = cookie_of(request.scope["headers"], COOKIE)
     caller = await person_of_token(token, store, threads) if token else None
     if caller is not None:
@@ -57,7 +59,7 @@ async def person_of(request: Request[Any, Any, Any], store: HqStore, threads: Th
 
 async def person_of_token(token: str, store: HqStore, threads: Threads) -> Caller | None:
     """`token`: what the cookie of a session holds."""
-    person = await threads.run(store.people.of_session, token, time.time_ns() // 1_000_000)
+    person = await threads.run(store.people.of_session, token, now_millis())
     return Caller(person.name, person.role) if person else None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Any
 
@@ -10,14 +9,15 @@ import msgspec
 from litestar import Request, get, post
 from litestar.exceptions import ClientException, NotFoundException
 
+from common.numbers import whole_number
 from common.wire.errors import BadEvent, decoded
-from common.wire.instants import instant_text
+from common.wire.instants import instant_text, now_millis
 from headquarters.api.access import authenticate
 from headquarters.core.closure_record import machine_of
 from headquarters.core.reception import DAY_BEGINS
 from headquarters.intake.gather import Threads
 from headquarters.store.figures import ClosureLine, CursorPlace, Order
-from headquarters.store.findings import StoredFinding, for_programs
+from headquarters.store.findings import MOST_ID, StoredFinding, for_programs
 from headquarters.store.store import HqStore
 
 AnyRequest = Request[Any, Any, Any]
@@ -84,19 +84,23 @@ def _named(nim: str) -> str:
 
 @get("/v1/findings")
 async def findings(request: AnyRequest, store: HqStore, threads: Threads) -> dict[str, object]:
-    """`open=true` or `open=false`, `nim`; newest first."""
+    """`open=true` or `open=false`, `nim`; newest first. At most 1 000; `next` is the `before` that goes on."""
     await authenticate(request, store, threads)
     query = request.query_params
     is_open = {"true": True, "false": False}.get(query.get("open", ""))
-    nim = query.get("nim")
-    found = await threads.run(store.findings.listed, is_open=is_open, machine=machine_of(_named(nim)) if nim else None)
-    return {"findings": [_finding(one) for one in found]}
+    nim, before = query.get("nim"), whole_number(query.get("before") or str(MOST_ID), 10)
+    if before is None:
+        raise ClientException(detail="before: not what an answer has given", status_code=422)
+    machine = machine_of(_named(nim)) if nim else None
+    found = await threads.run(store.findings.listed, is_open=is_open, machine=machine, before=before, limit=MOST)
+    content: dict[str, object] = {"findings": [_finding(one) for one in found]}
+    return content | ({"next": found[-1].id} if len(found) == MOST else {})
 
 
 @post("/v1/findings/{id_:int}/seen", status_code=200)
 async def see(request: AnyRequest, store: HqStore, threads: Threads, id_: int) -> dict[str, bool]:
     caller = await authenticate(request, store, threads, "accountant")
-    if not await threads.run(store.findings.see, id_, caller.name, time.time_ns() // 1_000_000):
+    if not await threads.run(store.findings.see, id_, caller.name, now_millis()):
         raise NotFoundException(detail="no new open finding of that id")
     return {"seen": True}
 
@@ -108,7 +112,7 @@ async def solve(request: AnyRequest, store: HqStore, threads: Threads, id_: int)
         note = decoded(await request.body(), Note).note
     except BadEvent as error:
         raise ClientException(str(error)) from None
-    if not await threads.run(store.findings.solve, id_, caller.name, note, time.time_ns() // 1_000_000):
+    if not await threads.run(store.findings.solve, id_, caller.name, note, now_millis()):
         raise NotFoundException(detail="no open finding of that id")
     return {"solved": True}
 

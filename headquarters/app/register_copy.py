@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import msgspec
 import structlog
 
 from common.files import replacing
+from common.wire.instants import now_millis
 from headquarters.intake.gather import Threads
 from headquarters.store.database import BadContent, StoreError
 from headquarters.store.register import Register, RegisterContent
@@ -66,7 +66,7 @@ class RegisterCopy:
     def _restored(self, copy: RegisterContent) -> bool:
         """Whether the database lacked anything of it."""
         try:
-            return self._register.from_copy(copy, time.time_ns() // 1_000_000)
+            return self._register.from_copy(copy, now_millis())
         except (BadContent, ValueError, TypeError, LookupError) as error:
             self._put_aside(error)
             return False

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import structlog
 import uvloop
@@ -19,7 +17,7 @@ from common.front import BadCertificate, FrontError, FrontLimits, FrontServer, c
 from common.http_server import HttpServer, ServerConfig
 from common.login_guard import LoginGuard
 from common.settings import SettingsError
-from common.turns import ended
+from common.turns import beside
 from common.wire.nats_pull import NatsOptions
 from headquarters.app.register_copy import RegisterCopy
 from headquarters.app.service import create_service
@@ -83,12 +81,12 @@ async def _serve(settings: HqSettings, terms: JoinTerms, folder: Path | None) ->
         await stack.enter_async_context(reception.running())
         if settings.nats is not None:
             options = _nats_options(settings.nats)
-            _beside(stack, JetStreamIntake(options, store, threads, reception).run(), "jetstream")
+            beside(stack, JetStreamIntake(options, store, threads, reception).run(), "jetstream")
             if terms.issuer is not None:
-                _beside(stack, NatsRevocations(readers, reading, options, terms.issuer).run(), "revocations")
+                beside(stack, NatsRevocations(readers, reading, options, terms.issuer).run(), "revocations")
         watch = settings.findings
         pace = WatchPace(every=watch.look_every, tell_after=watch.tell_after, silent_after=watch.silent_after)
-        _beside(stack, Watch(readers, settings.zone, pace, _tellers(settings)).run(), "watch")
+        beside(stack, Watch(readers, settings.zone, pace, _tellers(settings)).run(), "watch")
         is_secure = settings.server.tls_cert is not None
         screens = Screens(readers, reading, LoginGuard(RULES), settings.zone, settings.reports.language, is_secure)
         front = await _front(settings, folder)
@@ -103,9 +101,9 @@ async def _serve(settings: HqSettings, terms: JoinTerms, folder: Path | None) ->
         _listen(stop)  # again: uvicorn takes the signals at its start
         scheme = "https" if is_secure else "http"
         if front is not None:
-            _beside(stack, _keep_certificate(front, settings), "certificate")
-        _beside(stack, copy.keep(threads), "register")
-        _beside(stack, notify.keep_watchdog(), "watchdog")
+            beside(stack, _keep_certificate(front, settings), "certificate")
+        beside(stack, copy.keep(threads), "register")
+        beside(stack, notify.keep_watchdog(), "watchdog")
         log.info(
             "headquarters.started", version=version("mcfd"), address=f"{scheme}://{settings.server.host}:{server.port}"
         )
@@ -178,9 +176,3 @@ async def _opened(store: HqStore, threads: Threads, copy: RegisterCopy, stop: as
         else:
             return True
     return False
-
-
-def _beside(stack: AsyncExitStack, work: Coroutine[Any, Any, None], name: str) -> None:
-    """Work that goes on until the stop."""
-    task = asyncio.get_running_loop().create_task(work, name=name)
-    stack.push_async_callback(ended, task)

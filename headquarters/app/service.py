@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import structlog
-from litestar import Litestar, Request, Response, get
+from litestar import Litestar, Request, Response, Router, get
 from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.response import Redirect
@@ -23,15 +23,16 @@ from headquarters.intake.gather import Threads
 from headquarters.intake.joining import JoinService, JoinTerms
 from headquarters.intake.reception import Reception
 from headquarters.page import entrance, findings, totals
-from headquarters.page.shared import RETURN_COOKIE, NoSession, Screens
+from headquarters.page.shared import RETURN_COOKIE, NoSession, Screens, admit
 from headquarters.store.database import StoreError
 from headquarters.store.store import HqStore
 
 log = structlog.get_logger(__name__)
 
 AnyRequest = Request[Any, Any, Any]
-PAGE = (
-    *(entrance.login_form, entrance.login, entrance.logout, entrance.choose_language, entrance.static),
+ENTRANCE = (entrance.login_form, entrance.login, entrance.choose_language, entrance.static)
+SCREENS = (
+    entrance.logout,
     *(totals.calendar, totals.shop, totals.closure),
     *(findings.ledger, findings.accept),
     *(totals.totals, totals.exports, totals.closures_csv),
@@ -91,7 +92,8 @@ def drawn_routes() -> Litestar:
             *(incoming.take_closure, incoming.take_presence, incoming.join),
             *(questions.closures, questions.findings, questions.see, questions.solve),
             *(root, live, ready, metrics),
-            *PAGE,
+            *ENTRANCE,
+            Router("/", route_handlers=SCREENS, guards=[admit]),
         ],
         dependencies={
             name: _dependency(name) for name in ("store", "threads", "reception", "screens", "zone", "joining")

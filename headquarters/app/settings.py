@@ -10,10 +10,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
+import common.settings
 from common.files import read_secret
 from common.language import tr
 from common.language.system import reason
-from common.settings import Port, Section, SettingsError, convert, read_toml
+from common.settings import Port, Section, SettingsError
 from headquarters.core.nats_accounts import NatsIssuer
 from headquarters.findings import Mail, WebhookNotifier
 from headquarters.intake.joining import JoinTerms
@@ -90,12 +91,8 @@ class HqSettings(Section, frozen=True):
 
 
 def load(path: Path) -> HqSettings:
-    """SettingsError when it cannot be read, or anything in it is wrong or unknown."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise SettingsError(path, "", tr("cannot be read: {why}", why=reason(error))) from None
-    settings = convert(read_toml(content, path), HqSettings, path)
+    """SettingsError as for any configuration, and for what does not go together."""
+    settings = common.settings.load(path, HqSettings)
     try:
         ZoneInfo(settings.reports.timezone)
     except (ZoneInfoNotFoundError, ValueError):

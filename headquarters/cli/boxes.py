@@ -10,9 +10,10 @@ from pathlib import Path
 import click
 
 from common.settings import SettingsError
+from common.wire.instants import now_millis
 from common.wire.keys import PRIVATE, SHARED, BadKey
 from headquarters.app.settings import HqSettings, join_terms
-from headquarters.cli.shared import configured, now, opened, print_row, refusal
+from headquarters.cli.shared import configured, opened, print_row, refusal
 from headquarters.core.closure_record import machine_of
 from headquarters.intake.joining import MINUTES, MOST_MINUTES
 from headquarters.store.register import is_nim
@@ -44,7 +45,7 @@ def add(
         raise refusal("--public-key: that is the private key; it stays on the box")
     with opened(settings) as store:
         try:
-            click.echo(store.register.add(nim, line, now=now(), label=label, region=region))
+            click.echo(store.register.add(nim, line, now=now_millis(), label=label, region=region))
         except BadKey as error:
             raise refusal(f"{'--public-key' if public_key else '--secret-file'}: {error}") from None
         except ValueError as error:
@@ -70,7 +71,7 @@ def code(settings: HqSettings, nims: tuple[str, ...], *, label: str, region: str
         if not is_nim(nim):
             raise refusal(f"{nim} is not a NIM")
     try:
-        terms, at = join_terms(settings), now()
+        terms, at = join_terms(settings), now_millis()
     except SettingsError as error:
         raise refusal(str(error)) from None
     with opened(settings) as store:
@@ -122,12 +123,12 @@ def revoke(settings: HqSettings, nim: str, key_id: str | None, *, stolen_since: 
         if key_id is None:
             _revoke_box(store, nim, since)
             return
-        is_done = store.register.revoke(machine, key_id, now())
+        is_done = store.register.revoke(machine, key_id, now_millis())
         if since is None:
             if not is_done:
                 raise refusal(f"{nim} has no valid key {key_id}")
             return
-        withdrawn = store.register.withdraw(machine, key_id, since, now())
+        withdrawn = store.register.withdraw(machine, key_id, since, now_millis())
         if withdrawn is None:
             raise refusal(f"{nim} has no key {key_id}")
         click.echo(withdrawn)
@@ -136,7 +137,7 @@ def revoke(settings: HqSettings, nim: str, key_id: str | None, *, stolen_since: 
 def _revoke_box(store: HqStore, nim: str, since: int | None) -> None:
     if since is not None:
         raise refusal("--stolen-since: name the key that was stolen (`mcfd-hq boxes list`)")
-    ids = store.register.revoke_box(machine_of(nim), now())
+    ids = store.register.revoke_box(machine_of(nim), now_millis())
     if not ids:
         raise refusal(f"{nim} has no valid key")
     for key_id in ids:
@@ -150,7 +151,7 @@ def retire(settings: HqSettings, nim: str) -> None:
     """The shop is closed for good: its keys are revoked, its closures are not missed, and it is in no list. What it has sent stays. `boxes add`
     opens it again."""
     with opened(settings) as store:
-        if not store.register.retire(machine_of(nim), now()):
+        if not store.register.retire(machine_of(nim), now_millis()):
             raise refusal(f"no open box {nim}")
 
 
@@ -179,7 +180,7 @@ def accept(settings: HqSettings, nim: str, *, ledger: str | None) -> None:
             raise refusal(f"{nim} has not said which ledger it has; name it with --ledger")
         ledger = ledger or words[machine].presence.ledger
         try:
-            if not store.register.accept_ledger(machine, ledger, getpass.getuser(), now()):
+            if not store.register.accept_ledger(machine, ledger, getpass.getuser(), now_millis()):
                 raise refusal(f"no box {nim}")
         except ValueError as error:
             raise refusal(f"--ledger: {error}") from None
@@ -197,5 +198,5 @@ def closing(settings: HqSettings, nim: str, at: str) -> None:
     if (match is None and at != "learn") or (minute is not None and minute >= MINUTES_A_DAY):
         raise refusal(f"{at} is neither a time (HH:MM) nor `learn`")
     with opened(settings) as store:
-        if not store.register.set_closing(machine_of(nim), minute, now()):
+        if not store.register.set_closing(machine_of(nim), minute, now_millis()):
             raise refusal(f"no box {nim}")

@@ -8,8 +8,9 @@ import click
 
 from common.language import tr
 from common.passwords import fault_of_password, hash_password
+from common.wire.instants import now_millis
 from headquarters.app.settings import HqSettings
-from headquarters.cli.shared import configured, now, opened, print_row, refusal
+from headquarters.cli.shared import configured, opened, print_row, refusal
 from headquarters.store.people import ROLES
 
 ROLE = click.Choice(ROLES)
@@ -32,7 +33,7 @@ def create(settings: HqSettings, name: str, role: str, password_stdin: bool) -> 
         raise refusal(f"NAME: 1 to {MOST_NAME} characters that can be seen")
     hashed = _prompt_hash(name, password_stdin)
     with opened(settings) as store:
-        if not store.people.create(name, hashed, role, now()):
+        if not store.people.create(name, hashed, role, now_millis()):
             raise refusal(f"{name} exists already")
 
 
@@ -53,7 +54,7 @@ def passwd(settings: HqSettings, name: str, password_stdin: bool) -> None:
     """Give a person another password; ends the sessions."""
     hashed = _prompt_hash(name, password_stdin)
     with opened(settings) as store:
-        if not store.people.change(name, now(), password=hashed):
+        if not store.people.change(name, now_millis(), password=hashed):
             raise refusal(f"no person is called {name}")
 
 
@@ -63,7 +64,7 @@ def passwd(settings: HqSettings, name: str, password_stdin: bool) -> None:
 def disable(settings: HqSettings, name: str) -> None:
     """At once, in every session."""
     with opened(settings) as store:
-        if not store.people.change(name, now(), disabled=True):
+        if not store.people.change(name, now_millis(), disabled=True):
             raise refusal(f"no person is called {name}")
 
 
@@ -89,7 +90,7 @@ def keys() -> None:
 def create_key(settings: HqSettings, role: str, label: str) -> None:
     """Prints the key alone; it is not shown again."""
     with opened(settings) as store:
-        click.echo(store.people.create_key(role, label, now()))
+        click.echo(store.people.create_key(role, label, now_millis()))
 
 
 @keys.command("list")
@@ -107,5 +108,5 @@ def list_keys(settings: HqSettings) -> None:
 def revoke_key(settings: HqSettings, id_: str) -> None:
     """At once."""
     with opened(settings) as store:
-        if not store.people.revoke_key(id_, now()):
+        if not store.people.revoke_key(id_, now_millis()):
             raise refusal(f"no valid key {id_}")

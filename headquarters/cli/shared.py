@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -60,7 +59,3 @@ def opened(settings: HqSettings) -> Iterator[HqStore]:
 def print_row(*cells: object) -> None:
     """One line, tabs between; strangers fill some cells, and what they say commands no terminal."""
     click.echo("\t".join(visible(str(cell)) for cell in cells))
-
-
-def now() -> int:
-    return time.time_ns() // 1_000_000

@@ -13,6 +13,7 @@ import structlog
 
 from common.login_guard import Budget, LoginLimits, LoginPlace, LoginRules, network_of
 from common.wire.errors import BadEvent
+from common.wire.instants import now_millis
 from common.wire.joining import JoinAnswer, JoinLink, JoinRequest, read_code, read_request
 from common.wire.keys import BadKey, PublicKey, verifying_key
 from common.wire.signing import verify
@@ -82,7 +83,7 @@ class JoinService:
         self.is_direct = is_direct
 
     async def make_code(self, nims: Sequence[str], *, by: str, label: str = "", region: str = "") -> JoinLink:
-        now = time.time_ns() // 1_000_000
+        now = now_millis()
         make = self._store.joining.make_code
         ends_at = now + MINUTES * 60_000
         code = await self._threads.run(make, nims, now=now, ends_at=ends_at, by=by, label=label, region=region)
@@ -94,7 +95,7 @@ class JoinService:
         if wait := self._limits.begin(_GUESS, place, exists=False):
             raise TooManyGuesses(wait)
         request, code = _read(headers, body)
-        now = time.time_ns() // 1_000_000
+        now = now_millis()
         try:
             joined = await self._threads.run(self._store.joining.join, code, request.key, request.nims, now)
         except JoinRefused as refused:

@@ -16,6 +16,7 @@ from msgspec import UNSET
 from common.turns import ended
 from common.wire.closure import Trial
 from common.wire.errors import BadEvent
+from common.wire.instants import now_millis
 from common.wire.presence import MOST_BYTES, PresenceAnswer, WantedClosures, read_presence
 from headquarters.core.closure_record import machine_of
 from headquarters.core.reception import (
@@ -239,7 +240,7 @@ class Reception:
     async def _take(
         self, batch: Sequence[Received | ReceivedCalendar], revision: int, taken: Taken | None = None
     ) -> list[TakeOutcome]:
-        now = time.time_ns() // 1_000_000
+        now = now_millis()
         take = self._store.closures.take
         return await self._threads.run(take, batch, now=now, revision=revision, taken=taken)
 
@@ -251,7 +252,7 @@ class Reception:
         return await self._threads.run(
             self._store.presences.take,
             [word for word, _ in batch],
-            now=time.time_ns() // 1_000_000,
+            now=now_millis(),
             newest_version=self._newest,
             revision=min(revision for _, revision in batch),
         )
@@ -260,7 +261,7 @@ class Reception:
         for message, why in refusals:
             self.counted[why.reason] += 1
             log.warning("message.refused", via=message.via, reason=why.reason, nim=why.nim[:32], detail=str(why)[:200])
-        await self._threads.run(self._store.evidence.refuse, refusals, time.time_ns() // 1_000_000)
+        await self._threads.run(self._store.evidence.refuse, refusals, now_millis())
         return refusals
 
 

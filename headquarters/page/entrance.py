@@ -15,7 +15,8 @@ from common.language import LANGUAGES, Text
 from common.login_guard import DEVICE_SECONDS, Attempted, TooManyTries, new_device
 from common.passwords import is_of_today
 from common.turns import Busy
-from common.web.security import HEADERS, cookie_of, is_own_origin, name_of, redirect_after_login, return_cookie
+from common.web.security import HEADERS, RIGHT, cookie_of, is_own_origin, name_of, redirect_after_login, return_cookie
+from common.wire.instants import now_millis
 from headquarters.api.access import COOKIE, address_of_request, person_of_token
 from headquarters.page.shared import FOREIGN, LANGUAGE_COOKIE, RETURN_COOKIE, THROTTLED, AnyRequest, Screens, form_of
 
@@ -43,7 +44,7 @@ async def login(request: AnyRequest, screens: Screens) -> Response[bytes] | Redi
         if wait:
             answer.headers["retry-after"] = str(wait)
         return answer
-    token = await screens.run(screens.store.people.begin, name, time.time_ns() // 1_000_000)
+    token = await screens.run(screens.store.people.begin, name, now_millis())
     caller = await person_of_token(token, screens.store, screens.threads)
     place = redirect_after_login(request, RETURN_COOKIE, caller.may) if caller else "/ui/"
     stored = await screens.run(screens.store.people.password, name)
@@ -73,9 +74,8 @@ async def _problem(request: AnyRequest, screens: Screens, name: str, password: s
     return None, 0
 
 
-@post("/ui/logout", status_code=303)
+@post("/ui/logout", status_code=303, opt={RIGHT: "reader"})
 async def logout(request: AnyRequest, screens: Screens) -> Redirect:
-    await screens.caller(request)
     await screens.run(screens.store.people.end, cookie_of(request.scope["headers"], COOKIE))
     return Redirect("/ui/login", status_code=303, cookies=[_cookie(screens, COOKIE, "", 0)])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import timedelta
 from typing import Any
 from urllib.parse import quote
@@ -15,10 +14,11 @@ from common.language import Text
 from common.passwords import fault_of_password
 from common.turns import Busy
 from common.web.security import RIGHT
+from common.wire.instants import now_millis
 from common.wire.joining import MOST_MACHINES
 from headquarters.core.closure_record import machine_of
 from headquarters.intake.joining import JoinService
-from headquarters.page.shared import THROTTLED, AnyRequest, Screens, form_of, page_of, text_of
+from headquarters.page.shared import THROTTLED, AnyRequest, Screens, form_of, name_of_caller, page_of, text_of
 from headquarters.store.people import ROLES
 from headquarters.store.register import is_nim
 from headquarters.store.store import HqStore
@@ -33,29 +33,26 @@ CHANGED = Text("The box has named another ledger meanwhile: look again.")
 
 @get("/ui/findings", opt={RIGHT: "reader"})
 async def findings(request: AnyRequest, screens: Screens) -> Response[bytes]:
-    caller = await screens.caller(request)
     everything = text_of(request, "all") == "1"
     found = await screens.run(screens.store.findings.listed, is_open=None if everything else True, limit=MOST)
-    return screens.render(request, "findings.html", caller, findings=found, everything=everything)
+    return screens.render(request, "findings.html", findings=found, everything=everything)
 
 
-@post("/ui/findings/{id_:int}/{what:str}", status_code=303)
+@post("/ui/findings/{id_:int}/{what:str}", status_code=303, opt={RIGHT: "accountant"})
 async def say(request: AnyRequest, screens: Screens, id_: int, what: str) -> Redirect:
     """`see`, or `solve` with a note."""
-    caller = await screens.caller(request, "accountant")
-    now = time.time_ns() // 1_000_000
+    now = now_millis()
     form = await form_of(request)
     if what == "see":
-        await screens.run(screens.store.findings.see, id_, caller.name, now)
+        await screens.run(screens.store.findings.see, id_, name_of_caller(request), now)
     elif what == "solve":
         note = str(form.get("note", ""))[:500].replace("\0", "")
-        await screens.run(screens.store.findings.solve, id_, caller.name, note, now)
+        await screens.run(screens.store.findings.solve, id_, name_of_caller(request), note, now)
     return Redirect("/ui/findings", status_code=303)
 
 
 @get("/ui/boxes", opt={RIGHT: "reader"})
 async def boxes(request: AnyRequest, screens: Screens) -> Response[bytes]:
-    caller = await screens.caller(request)
     some, count, page = await screens.run(screens.store.register.some, None, page_of(request), SHOPS)
     words = await screens.run(screens.store.presences.last_words, [box.machine for box in some])
     since = (screens.today() - timedelta(days=7)).isoformat()
@@ -63,14 +60,13 @@ async def boxes(request: AnyRequest, screens: Screens) -> Response[bytes]:
     return screens.render(
         request,
         "boxes.html",
-        caller,
         boxes=some,
         count=count,
         page=page,
         is_last=(page + 1) * SHOPS >= count,
         words=words,
         refused=refused,
-        silent=time.time_ns() // 1_000_000 - SILENT_MILLIS,
+        silent=now_millis() - SILENT_MILLIS,
         amber=AMBER_DAYS,
         red=RED_DAYS,
     )
@@ -78,14 +74,12 @@ async def boxes(request: AnyRequest, screens: Screens) -> Response[bytes]:
 
 @get("/ui/join", opt={RIGHT: "admin"})
 async def join_form(request: AnyRequest, screens: Screens) -> Response[bytes]:
-    caller = await screens.caller(request, "admin")
-    return screens.render(request, "join.html", caller, **await _codes(screens))
+    return screens.render(request, "join.html", **await _codes(screens))
 
 
-@post("/ui/join", status_code=200)
+@post("/ui/join", status_code=200, opt={RIGHT: "admin"})
 async def make_code(request: AnyRequest, screens: Screens, joining: JoinService) -> Response[bytes]:
     """The one time that the code is seen."""
-    caller = await screens.caller(request, "admin")
     form = await form_of(request)
     nims = tuple(dict.fromkeys(str(form.get("nims", "")).upper().replace(",", " ").split()))
     label, region = (str(form.get(name, "")).strip() for name in ("label", "region"))
@@ -95,38 +89,33 @@ async def make_code(request: AnyRequest, screens: Screens, joining: JoinService)
     elif not all(text.isprintable() and len(text) <= MOST_NAME for text in (label, region)):
         problem = Text("A name has at most 64 characters that can be seen.")
     if problem is not None:
-        return screens.render(request, "join.html", caller, 422, **await _codes(screens), problem=problem)
-    link = await joining.make_code(nims, by=caller.name, label=label, region=region)
-    return screens.render(request, "join.html", caller, **{**await _codes(screens), "link": str(link), "nims": nims})
+        return screens.render(request, "join.html", 422, **await _codes(screens), problem=problem)
+    link = await joining.make_code(nims, by=name_of_caller(request), label=label, region=region)
+    return screens.render(request, "join.html", **{**await _codes(screens), "link": str(link), "nims": nims})
 
 
 async def _codes(screens: Screens) -> dict[str, Any]:
-    now = time.time_ns() // 1_000_000
+    now = now_millis()
     return {"link": "", "waiting": await screens.run(screens.store.joining.waiting, now), "nims": ()}
 
 
-@post("/ui/shops/{nim:str}/revoke", status_code=303)
-async def revoke(request: AnyRequest, screens: Screens, nim: str) -> Redirect:
+@post("/ui/shops/{nim:str}/revoke", status_code=303, opt={RIGHT: "admin"})
+async def revoke(screens: Screens, nim: str) -> Redirect:
     """The box is cut off, with all its machines."""
-    await screens.caller(request, "admin")
-    await screens.run(screens.store.register.revoke_box, machine_of(nim), time.time_ns() // 1_000_000)
+    await screens.run(screens.store.register.revoke_box, machine_of(nim), now_millis())
     return Redirect(f"/ui/shops/{quote(nim)}", status_code=303)
 
 
 @get("/ui/people", opt={RIGHT: "admin"})
 async def people(request: AnyRequest, screens: Screens) -> Response[bytes]:
-    caller = await screens.caller(request, "admin")
-    return screens.render(
-        request, "people.html", caller, people=await screens.run(screens.store.people.listed), roles=ROLES
-    )
+    return screens.render(request, "people.html", people=await screens.run(screens.store.people.listed), roles=ROLES)
 
 
-@post("/ui/people", status_code=303)
+@post("/ui/people", status_code=303, opt={RIGHT: "admin"})
 async def add_person(request: AnyRequest, screens: Screens) -> Response[bytes] | Redirect:
-    caller = await screens.caller(request, "admin")
     form = await form_of(request)
     name, role = str(form.get("name", "")).strip(), str(form.get("role", ""))
-    password, now = str(form.get("password", "")), time.time_ns() // 1_000_000
+    password, now = str(form.get("password", "")), now_millis()
     problem = _fault(name, role, password)
     if problem is None:
         try:
@@ -139,7 +128,7 @@ async def add_person(request: AnyRequest, screens: Screens) -> Response[bytes] |
     if problem is None:
         return Redirect("/ui/people", status_code=303)
     listed = await screens.run(screens.store.people.listed)
-    return screens.render(request, "people.html", caller, 422, people=listed, roles=ROLES, problem=problem)
+    return screens.render(request, "people.html", 422, people=listed, roles=ROLES, problem=problem)
 
 
 def _fault(name: str, role: str, password: str) -> Text | None:
@@ -152,33 +141,30 @@ def _fault(name: str, role: str, password: str) -> Text | None:
     return Text("Password: {fault}", fault=fault) if fault else None
 
 
-@post("/ui/people/disable", status_code=303)
+@post("/ui/people/disable", status_code=303, opt={RIGHT: "admin"})
 async def disable(request: AnyRequest, screens: Screens) -> Redirect:
     """The name is in the form: one with a slash, or of two points, leads elsewhere in a path."""
-    await screens.caller(request, "admin")
     name = str((await form_of(request)).get("name", ""))
-    await screens.run(screens.store.people.change, name, time.time_ns() // 1_000_000, disabled=True)
+    await screens.run(screens.store.people.change, name, now_millis(), disabled=True)
     return Redirect("/ui/people", status_code=303)
 
 
 @get("/ui/shops/{nim:str}/ledger", opt={RIGHT: "admin"})
 async def ledger(request: AnyRequest, screens: Screens, nim: str) -> Response[bytes]:
     """What is accepted by whom says yes."""
-    caller = await screens.caller(request, "admin")
-    return screens.render(request, "ledger.html", caller, **await screens.run(_seen, screens.store, machine_of(nim)))
+    return screens.render(request, "ledger.html", **await screens.run(_seen, screens.store, machine_of(nim)))
 
 
-@post("/ui/shops/{nim:str}/ledger", status_code=303)
+@post("/ui/shops/{nim:str}/ledger", status_code=303, opt={RIGHT: "admin"})
 async def accept(request: AnyRequest, screens: Screens, nim: str) -> Response[bytes] | Redirect:
     """The very ledger that the person has seen; when the box has named another one since, nothing is accepted."""
-    caller = await screens.caller(request, "admin")
     machine = machine_of(nim)
     values = await screens.run(_seen, screens.store, machine)
     ledger = (await form_of(request)).get("ledger")
     if not values["is_new"] or ledger != values["word"].presence.ledger:
-        return screens.render(request, "ledger.html", caller, 409, **values, problem=CHANGED)
-    now = time.time_ns() // 1_000_000
-    await screens.run(screens.store.register.accept_ledger, machine, str(ledger), caller.name, now)
+        return screens.render(request, "ledger.html", 409, **values, problem=CHANGED)
+    now = now_millis()
+    await screens.run(screens.store.register.accept_ledger, machine, str(ledger), name_of_caller(request), now)
     return Redirect(f"/ui/shops/{values['box'].nim}", status_code=303)
 
 

@@ -15,14 +15,15 @@ from jinja2.loaders import ChoiceLoader
 from litestar import Request, Response
 from litestar.datastructures import FormMultiDict
 from litestar.exceptions import ClientException, HTTPException, NotFoundException
+from litestar.handlers import BaseRouteHandler
 
 from common import numbers
 from common.language import Counted, Language, Speaker, Text, chosen
 from common.login_guard import Budget, LoginGuard, LoginRules
 from common.web import charts, formats
 from common.web.icons import MenuItem, icon, is_here
-from common.web.security import HEADERS, cookie_of, is_own_form
-from headquarters.api.access import Caller, person_of
+from common.web.security import HEADERS, RIGHT, cookie_of, is_own_form
+from headquarters.api.access import AnyConnection, Caller, person_of
 from headquarters.core.reception import day_of
 from headquarters.core.wording import KIND, sentence
 from headquarters.intake.gather import Threads
@@ -32,6 +33,9 @@ AnyRequest = Request[Any, Any, Any]
 T = TypeVar("T")
 LANGUAGE_COOKIE = "hq_language"
 RETURN_COOKIE = "hq_asked"
+CALLER = "caller"
+ROLE = "role"
+"""In the `opt` of a handler that is no screen, as `RIGHT` is of one."""
 MOST_DIGITS = 9
 LONG_AT_ONCE = 2
 RULES = LoginRules(account=Budget(5, 600), address=Budget(20, 12))
@@ -70,17 +74,6 @@ class Screens:
     is_secure: bool
     long_ones: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LONG_AT_ONCE))
 
-    async def caller(self, request: AnyRequest, role: str = "reader") -> Caller:
-        """Who looks; NotLoggedIn, or 403 when the role does not permit it, or when a change comes from another site."""
-        if request.method == "POST" and not is_own_form(request.headers):
-            raise HTTPException(status_code=HTTPStatus.FORBIDDEN, detail=FOREIGN)
-        caller = await person_of(request, self.store, self.threads)
-        if caller is None:
-            raise NoSession
-        if not caller.may(role):
-            raise HTTPException(status_code=HTTPStatus.FORBIDDEN, detail=NOT_PERMITTED)
-        return caller
-
     async def run(self, work: Callable[..., T], *arguments: Any, **named: Any) -> T:
         return await self.threads.run(work, *arguments, **named)
 
@@ -101,13 +94,12 @@ class Screens:
         self,
         request: AnyRequest,
         template: str,
-        caller: Caller | None = None,
         status: int = 200,
         *,
         problem: Text | None = None,
         **values: Any,
     ) -> Response[bytes]:
-        language = self.language_of(request)
+        language, caller = self.language_of(request), request.scope["state"].get(CALLER)
         say = Speaker(language)
         context = {
             "language": language,
@@ -130,6 +122,26 @@ class Screens:
         }
         html = environment().get_template(template).render(**{**context, **values})
         return Response(html.encode(), status_code=status, media_type="text/html; charset=utf-8", headers=dict(HEADERS))
+
+
+async def admit(connection: AnyConnection, handler: BaseRouteHandler) -> None:
+    """The guard of all screens but those of the entrance: who looks is in the request from here on. NoSession, or 403 when the role does not permit it, or when a change
+    comes from another site."""
+    role: str = handler.opt.get(RIGHT) or handler.opt[ROLE]
+    if connection.scope.get("method") == "POST" and not is_own_form(connection.headers):
+        raise HTTPException(status_code=HTTPStatus.FORBIDDEN, detail=FOREIGN)
+    screens: Screens = connection.app.state["screens"]
+    caller = await person_of(connection, screens.store, screens.threads)
+    if caller is None:
+        raise NoSession
+    if not caller.may(role):
+        raise HTTPException(status_code=HTTPStatus.FORBIDDEN, detail=NOT_PERMITTED)
+    connection.scope["state"][CALLER] = caller
+
+
+def name_of_caller(request: AnyRequest) -> str:
+    caller: Caller = request.scope["state"][CALLER]
+    return caller.name
 
 
 @functools.cache

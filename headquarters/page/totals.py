@@ -22,7 +22,7 @@ from common.web.formats import day, depth, moment
 from common.web.security import HEADERS, RIGHT
 from common.wire.closure import read_closure
 from headquarters.core.closure_record import machine_of
-from headquarters.page.shared import AnyRequest, Screens, days_of, month_of, page_of, text_of, with_those_beside
+from headquarters.page.shared import ROLE, AnyRequest, Screens, days_of, month_of, page_of, text_of, with_those_beside
 from headquarters.store.figures import Cell, ClosureLine
 from headquarters.store.register import RegisteredBox
 from headquarters.store.store import HqStore
@@ -42,13 +42,11 @@ SHOPS = 50
 
 @get("/ui/totals", opt={RIGHT: "reader"})
 async def totals(request: AnyRequest, screens: Screens) -> Response[bytes]:
-    caller = await screens.caller(request)
     month, region = month_of(request, screens.today()), text_of(request, "region")
     values = await screens.run_long(_month, screens.store, days_of(month), region)
     return screens.render(
         request,
         "totals.html",
-        caller,
         **values,
         **with_those_beside(month),
         region=region,
@@ -84,16 +82,14 @@ def _add(to: list[int], *values: int) -> None:
 
 @get("/ui/exports", opt={RIGHT: "accountant"})
 async def exports(request: AnyRequest, screens: Screens) -> Response[bytes]:
-    caller = await screens.caller(request, "accountant")
     month = date.fromisoformat(f"{screens.today():%Y-%m}-15")
     months = [f"{month - timedelta(days=30 * back):%Y-%m}" for back in range(MONTHS)]
-    return screens.render(request, "exports.html", caller, months=list(dict.fromkeys(months)))
+    return screens.render(request, "exports.html", months=list(dict.fromkeys(months)))
 
 
-@get("/ui/exports/closures.csv")
+@get("/ui/exports/closures.csv", opt={ROLE: "accountant"})
 async def closures_csv(request: AnyRequest, screens: Screens) -> Stream:
     """Written to a file first, so that a slow line holds no transaction of the database."""
-    await screens.caller(request, "accountant")
     month = month_of(request, screens.today())
     file: IO[bytes] = await screens.run_long(_written, screens, month)
     headers = HEADERS | {"content-disposition": f'attachment; filename="clotures-{month}.csv"'}
@@ -175,7 +171,6 @@ def _sums(named: Iterable[tuple[Any, ...]]) -> dict[str, tuple[int, ...]]:
 
 @get("/ui/", opt={RIGHT: "reader"})
 async def calendar(request: AnyRequest, screens: Screens) -> Response[bytes]:
-    caller = await screens.caller(request)
     today = screens.today()
     month, region = month_of(request, today), text_of(request, "region")
     since = datetime.fromisoformat(f"{month}-01").replace(tzinfo=screens.zone).timestamp()
@@ -186,7 +181,6 @@ async def calendar(request: AnyRequest, screens: Screens) -> Response[bytes]:
     return screens.render(
         request,
         "calendar.html",
-        caller,
         **values,
         **with_those_beside(month),
         region=region,
@@ -232,7 +226,6 @@ def _depths(cells: Sequence[Cell]) -> dict[tuple[str, str], int]:
 
 @get("/ui/shops/{nim:str}", opt={RIGHT: "reader"})
 async def shop(request: AnyRequest, screens: Screens, nim: str) -> Response[bytes]:
-    caller = await screens.caller(request)
     machine, month = machine_of(nim), month_of(request, screens.today())
     box = await screens.run(screens.store.register.box, machine)
     if box is None:
@@ -246,7 +239,6 @@ async def shop(request: AnyRequest, screens: Screens, nim: str) -> Response[byte
     return screens.render(
         request,
         "shop.html",
-        caller,
         box=box,
         lines=lines,
         days=days,
@@ -262,10 +254,9 @@ async def shop(request: AnyRequest, screens: Screens, nim: str) -> Response[byte
 
 @get("/ui/closures/{machine:str}/{id_:str}", opt={RIGHT: "reader"})
 async def closure(request: AnyRequest, screens: Screens, machine: str, id_: str) -> Response[bytes]:
-    caller = await screens.caller(request)
     whole = await screens.run(screens.store.figures.whole, machine, id_)
     if whole is None:
         raise NotFoundException
     box = await screens.run(screens.store.register.box, machine)
     count = read_closure(whole.body).data.cash_count
-    return screens.render(request, "closure.html", caller, whole=whole, line=whole.line, box=box, count=count)
+    return screens.render(request, "closure.html", whole=whole, line=whole.line, box=box, count=count)

@@ -124,15 +124,17 @@ def nim_of(connection: Connection, machine: str) -> str:
 
 class FindingStore(Part):
     def listed(
-        self, *, is_open: bool | None = None, machine: str | None = None, limit: int = 1000
+        self, *, is_open: bool | None = None, machine: str | None = None, before: int = MOST_ID, limit: int = 1000
     ) -> list[StoredFinding]:
-        """Newest first."""
+        """Newest first, those that were found before that one."""
         table = tables.finding.c
         query = _with_label().order_by(table.id.desc()).limit(limit)
         if is_open is not None:
             query = query.where(table.solved_at.is_(None) if is_open else table.solved_at.is_not(None))
         if machine is not None:
             query = query.where(table.machine == machine)
+        if before < MOST_ID:
+            query = query.where(table.id < before)
         return self._database.rows(_finding, query)
 
     def open_by_machine(self, machines: Sequence[str]) -> dict[str, int]:

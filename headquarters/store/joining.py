@@ -13,9 +13,8 @@ from common.wire.keys import verifying_key
 from headquarters.core.closure_record import machine_of
 from headquarters.core.nats_accounts import user_of
 from headquarters.store import tables
-from headquarters.store.database import Database
 from headquarters.store.register import add_key, revoke_keys
-from headquarters.store.revision import Settled, changing
+from headquarters.store.revision import RegisterPart, changing
 
 RETENTION_MILLIS = 30 * 86_400_000
 """How long a code that has ended is known as one that has ended, or as one that was used."""
@@ -50,11 +49,7 @@ class NatsUsers(NamedTuple):
     revoked: frozenset[str]
 
 
-class Joining:
-    def __init__(self, database: Database, settled: Settled) -> None:
-        self._database = database
-        self._settled = settled
-
+class Joining(RegisterPart):
     def make_code(
         self, nims: Sequence[str], *, now: int, ends_at: int, by: str, label: str = "", region: str = ""
     ) -> str:
@@ -76,7 +71,7 @@ class Joining:
         valid: dict[str, set[str]] = {}
         revoked: dict[str, set[str]] = {}
         table = tables.box_key.c
-        with self._settled.reading() as connection:
+        with self.settled.reading() as connection:
             rows = connection.execute(select(table.machine, table.line, table.revoked_at)).all()
         for machine, line, revoked_at in rows:
             if user := user_of(line):
@@ -93,7 +88,7 @@ class Joining:
     def join(self, code: str, line: str, nims: Sequence[str], now: int) -> JoinCode:
         """The box with the public key `line` (`whpk_…`) has these machines from now on, and no other key is valid for them. The same again by
         the same box changes nothing. JoinRefused."""
-        with self._settled.reading() as connection:  # a guess changes nothing, and costs no revision
+        with self.settled.reading() as connection:  # a guess changes nothing, and costs no revision
             found = _find(connection, code)
             if _is_joined(connection, found, line, nims, now):
                 return found

@@ -9,8 +9,7 @@ from typing import NamedTuple
 from sqlalchemy import delete, select, update
 
 from headquarters.store import tables
-from headquarters.store.database import Database
-from headquarters.store.revision import Settled, after, changing
+from headquarters.store.revision import RegisterPart, after, changing
 
 ROLES = ("reader", "accountant", "admin")
 """Each may what those before it may."""
@@ -37,11 +36,7 @@ def hashed(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-class HqPeople:
-    def __init__(self, database: Database, settled: Settled | None = None) -> None:
-        self._database = database
-        self._settled = settled or Settled(database)
-
+class HqPeople(RegisterPart):
     def create(self, name: str, password: str, role: str, now: int) -> bool:
         """`password` as `common.passwords` hashes it. False when the name is taken."""
         if role not in ROLES:
@@ -76,7 +71,7 @@ class HqPeople:
     def password(self, name: str) -> str | None:
         """The hash; None for an unknown name, and for a disabled person."""
         table = tables.person.c
-        with self._settled.reading() as connection:
+        with self.settled.reading() as connection:
             one = select(table.password).where(table.name == name, table.disabled.is_(False))
             return connection.scalar(one)
 
@@ -102,7 +97,7 @@ class HqPeople:
             person.disabled.is_(False),
             table.used_at.between(now - IDLE, now + IDLE),  # one of a wrong clock ends with it
         )
-        with self._settled.reading() as connection:
+        with self.settled.reading() as connection:
             found = connection.execute(query).one_or_none()
         if found is None:
             return None
@@ -132,7 +127,7 @@ class HqPeople:
 
     def role_of_key(self, key: str) -> str | None:
         table = tables.api_key.c
-        with self._settled.reading() as connection:
+        with self.settled.reading() as connection:
             return connection.scalar(select(table.role).where(table.hash == hashed(key), table.revoked_at.is_(None)))
 
     def api_keys(self) -> list[ProgramKey]:

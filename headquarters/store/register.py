@@ -21,8 +21,8 @@ from headquarters.core.wording import Kind
 from headquarters.store import tables
 from headquarters.store.book.books import ask_anew, withdraw_statements
 from headquarters.store.book.closures import withdraw
-from headquarters.store.database import READ_AT_ONCE, Database, insert_new, upsert
-from headquarters.store.revision import Settled, after, be_alone, changing, check_descent, count_up, revision_of
+from headquarters.store.database import READ_AT_ONCE, insert_new, upsert
+from headquarters.store.revision import RegisterPart, after, be_alone, changing, check_descent, count_up, revision_of
 
 COPIED: tuple[Table, ...] = tuple(tables.metadata.tables[name] for name in MERGED)
 OF_A_LEDGER = ("gap", "fork", "chain")
@@ -64,11 +64,7 @@ class RegisterContent(msgspec.Struct, frozen=True):
     rows: dict[str, list[msgspec.Raw]]
 
 
-class Register:
-    def __init__(self, database: Database, settled: Settled | None = None) -> None:
-        self._database = database
-        self.settled = settled or Settled(database)
-
+class Register(RegisterPart):
     def revision(self) -> int:
         with self.settled.reading() as connection:
             return revision_of(connection)

@@ -16,7 +16,7 @@ from sqlalchemy import Text as SqlText
 from sqlalchemy.sql.dml import ReturningInsert
 
 from headquarters.store import tables
-from headquarters.store.database import Database, InsertOf, StoreError, insert_new, insert_of, is_sqlite
+from headquarters.store.database import Database, InsertOf, Part, StoreError, insert_new, insert_of, is_sqlite
 
 REVISION, TRAIL = "revision", "trail"
 MOST_TRAIL = 100
@@ -145,6 +145,14 @@ class Settled:
                 is_settled = revision_of(connection) == self.state.revision
             if not is_settled:  # by the first
                 self.state.revision = look()
+
+
+class RegisterPart(Part):
+    """What is asked of the register."""
+
+    def __init__(self, database: Database, settled: Settled | None = None) -> None:
+        super().__init__(database)
+        self.settled = settled or Settled(database)
 
 
 class _RevisionState:

@@ -1,27 +1,67 @@
-"""What a test may tell a running simulator: one JSON object per line, one JSON object back, over a socket for any number of clients, inside
-the simulator's one loop (docs/simulator.md)."""
+"""What a test may tell a running simulator, each order with what it does: one JSON object per line, one JSON object back (docs/simulator.md)."""
 
 from __future__ import annotations
 
-import contextlib
-import socket
-from collections.abc import Callable, Iterable
-from pathlib import Path
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property, reduce
 from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from simulator.line.session import Direction, When
-from simulator.machine import options
-from simulator.machine.options import CreditStyle
+from simulator.line.faults import FaultPlan
+from simulator.line.session import Direction, LineSession, Point, When
+from simulator.machine.machine import SimulatedMachine
+from simulator.machine.options import MachineClock, SimulatorOptions
+from simulator.machine.working_state import Mode
 
-_CHUNK = 65_536
-_LINE_MOST = 65_536
+Answer = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operator:
+    """`now` is the session's time; `keep` makes the fiscal memory durable, before the answer to an order that changed it;
+    `stop` ends the simulator."""
+
+    session: LineSession
+    clock: MachineClock
+    now: Callable[[], float]
+    keep: Callable[[], None]
+    stop: Callable[[], None]
+
+    @property
+    def machine(self) -> SimulatedMachine:
+        return self.session.machine
+
+    @cached_property
+    def _decoder(self) -> msgspec.json.Decoder[_Order]:
+        return msgspec.json.Decoder(Order)
+
+    def obey(self, line: bytes) -> bytes:
+        """One order, one answer, both as a line of JSON; never an exception for what is in the line."""
+        answer: Answer
+        try:
+            answer = {"ok": True} | (self._decoder.decode(line).carry_out(self) or {})
+            self.keep()
+        except (ValueError, msgspec.MsgspecError) as error:
+            answer = {"ok": False, "error": str(error)}
+        return msgspec.json.encode(answer) + b"\n"
+
+    def set_memory(self, changes: dict[str, Any]) -> None:
+        fiscal = self.machine.fiscal
+        fiscal.restore(msgspec.structs.replace(fiscal.snapshot(), **changes))
 
 
 class _Order(msgspec.Struct, tag_field="do", forbid_unknown_fields=True, kw_only=True):
-    pass
+    def carry_out(self, on: Operator) -> Answer | None:
+        """What the answer says beside `ok`."""
+        raise NotImplementedError
+
+    def _changes(self) -> dict[str, Any]:
+        return {name: value for name, value in msgspec.structs.asdict(self).items() if value is not UNSET}
 
 
 class Unplug(_Order, tag="unplug"):
@@ -29,9 +69,13 @@ class Unplug(_Order, tag="unplug"):
 
     seconds: float | None = None
 
+    def carry_out(self, on: Operator) -> None:
+        on.session.unplug(on.now(), _or_ever(self.seconds))
+
 
 class Plug(_Order, tag="plug"):
-    pass
+    def carry_out(self, on: Operator) -> None:
+        on.session.plug()
 
 
 class Reboot(_Order, tag="reboot"):
@@ -40,19 +84,29 @@ class Reboot(_Order, tag="reboot"):
     seconds: float = 0.3
     nim: str = ""
 
+    def carry_out(self, on: Operator) -> None:
+        on.session.cut_power(on.now(), self.seconds, self.nim)
+
 
 class ForeignInvoice(_Order, tag="foreign-invoice"):
     total: int = 1000
     type: Literal["FV", "FT", "EV", "ET", "FA", "EA"] = "FV"
     number: str = ""
 
+    def carry_out(self, on: Operator) -> Answer:
+        return {"last": on.machine.certify_foreign(number=self.number, invoice_type=self.type, total=self.total)}
+
 
 class LoseInvoice(_Order, tag="lose-invoice"):
-    pass
+    def carry_out(self, on: Operator) -> None:
+        on.machine.lose_invoice()
 
 
 class LeaveOpen(_Order, tag="leave-open"):
     """Another program begins an invoice, and goes away."""
+
+    def carry_out(self, on: Operator) -> None:
+        on.machine.leave_open()
 
 
 class SilenceOrder(_Order, tag="silence"):
@@ -60,13 +114,20 @@ class SilenceOrder(_Order, tag="silence"):
 
     seconds: float | None = None
 
+    def carry_out(self, on: Operator) -> None:
+        on.session.silence(on.now(), _or_ever(self.seconds))
+
 
 class Speak(_Order, tag="speak"):
-    pass
+    def carry_out(self, on: Operator) -> None:
+        on.session.silence(on.now(), 0.0)
 
 
 class AddFault(_Order, tag="fault"):
     spec: str
+
+    def carry_out(self, on: Operator) -> None:
+        on.session.plan.add(self.spec)
 
 
 class SetFaults(_Order, tag="faults"):
@@ -75,9 +136,15 @@ class SetFaults(_Order, tag="faults"):
     spec: str = ""
     seed: int = 0
 
+    def carry_out(self, on: Operator) -> None:
+        on.session.plan = FaultPlan(self.spec, self.seed)
+
 
 class SetMode(_Order, tag="mode"):
-    mode: Literal["active", "not activated", "blocked", "deactivated"]
+    mode: Mode
+
+    def carry_out(self, on: Operator) -> None:
+        on.machine.mode = self.mode
 
 
 class TaxServerOrder(_Order, tag="tax-server"):
@@ -89,6 +156,12 @@ class TaxServerOrder(_Order, tag="tax-server"):
     state: Literal["CON", "TRA", "DIS"] | UnsetType = UNSET
     error: str | UnsetType = UNSET
 
+    def carry_out(self, on: Operator) -> None:
+        changes, fiscal = self._changes(), on.machine.fiscal
+        fiscal.reachable = changes.pop("reachable", fiscal.reachable)
+        fiscal.server_state = changes.pop("state", fiscal.server_state)
+        on.set_memory({"server_error" if name == "error" else name: value for name, value in changes.items()})
+
 
 class SetClock(_Order, tag="clock"):
     """`now` in 14 digits, or `offset` in seconds from the true time."""
@@ -96,46 +169,39 @@ class SetClock(_Order, tag="clock"):
     now: str = ""
     offset: float = 0.0
 
+    def carry_out(self, on: Operator) -> None:
+        if self.now:
+            on.clock.set(datetime.strptime(self.now, "%Y%m%d%H%M%S").replace(tzinfo=UTC))
+        else:
+            on.clock.offset = timedelta(seconds=self.offset)
+
 
 class Think(_Order, tag="think"):
     ms: float
 
+    def carry_out(self, on: Operator) -> None:
+        on.session.think = self.ms / 1000
 
-class SetOptions(_Order, tag="options"):
-    """See `options.Options` and `habits.Habits`; `rates` in hundredths of a percent for the groups that change."""
 
-    ifu: str | UnsetType = UNSET
-    test_mode: bool | UnsetType = UNSET
-    credit_check: float | UnsetType = UNSET
-    credit_style: CreditStyle | UnsetType = UNSET
-    short_nim: bool | UnsetType = UNSET
-    dashed_codes: bool | UnsetType = UNSET
-    close_prefix: bool | UnsetType = UNSET
-    close_number: bool | UnsetType = UNSET
-    plain_taxpayer: bool | UnsetType = UNSET
-    fc_per_type: bool | UnsetType = UNSET
-    fvc_local: bool | UnsetType = UNSET
-    odd_types: bool | UnsetType = UNSET
-    no_codes: bool | UnsetType = UNSET
-    vat: options.Vat | UnsetType = UNSET
-    vat_per_line: bool | UnsetType = UNSET
-    groups_without_vat: bool | UnsetType = UNSET
-    untaxed_specific: bool | UnsetType = UNSET
-    line_decimals: bool | UnsetType = UNSET
-    untold_specific: bool | UnsetType = UNSET
-    numbers: options.Numbers | UnsetType = UNSET
-    texts: options.Texts | UnsetType = UNSET
-    times: options.Times | UnsetType = UNSET
-    fields: options.Fields | UnsetType = UNSET
-    code_page: options.CodePage | UnsetType = UNSET
-    full_customer: bool | UnsetType = UNSET
-    whole_close: bool | UnsetType = UNSET
-    name_most: int | UnsetType = UNSET
-    echo: bool | UnsetType = UNSET
-    halves: float | UnsetType = UNSET
-    wake: float | UnsetType = UNSET
-    clock_offset: float | UnsetType = UNSET
-    rates: dict[str, int] | UnsetType = UNSET
+def _set_options(self: _Order, on: Operator) -> None:
+    changes = self._changes()
+    if "rates" in changes:
+        changes["rates"] = {**on.machine.options.rates, **changes["rates"]}
+    on.machine.change(**changes)
+
+
+SetOptions = msgspec.defstruct(
+    "SetOptions",
+    [
+        (each.name, each.type | UnsetType, UNSET)
+        for each in msgspec.structs.fields(SimulatorOptions)
+        if each.name not in ("nim", "taxpayer", "server_interval", "log_limit")
+    ],
+    bases=(_Order,),
+    tag="options",
+    namespace={"carry_out": _set_options},
+)
+"""See `options.SimulatorOptions`; `rates` in hundredths of a percent for the groups that change."""
 
 
 class SetCounters(_Order, tag="counters"):
@@ -143,12 +209,33 @@ class SetCounters(_Order, tag="counters"):
     fvc: int | UnsetType = UNSET
     frc: int | UnsetType = UNSET
 
+    def carry_out(self, on: Operator) -> None:
+        on.set_memory(self._changes())
+
 
 class TakeSnapshot(_Order, tag="snapshot"):
     """`log`: with the certified invoices whose TC is above `since`."""
 
     log: bool = True
     since: int = 0
+
+    def carry_out(self, on: Operator) -> Answer:
+        session, machine = on.session, on.machine
+        answer: Answer = {
+            "state": machine.snapshot(),
+            "nim": machine.options.nim,
+            "mode": machine.mode.value,
+            "stage": machine.stage.value,
+            "held": session.stop_point,
+            "frames": {"in": session.frames_in, "out": session.frames_out},
+            "bytes": {"in": session.bytes_in, "out": session.bytes_out},
+            "naks": session.naks,
+            "syns": session.syns,
+            "struck": dict(session.plan.struck),
+        }
+        if self.log:
+            answer["log"] = [entry for entry in machine.fiscal.log if entry.tc > self.since]
+        return answer
 
 
 class PauseAt(_Order, tag="pause-at"):
@@ -159,122 +246,28 @@ class PauseAt(_Order, tag="pause-at"):
     frame: int = 0
     next: int = 0
 
+    def carry_out(self, on: Operator) -> Answer:
+        passed = on.session.frames_in if self.direction == "in" else on.session.frames_out
+        frame = passed + self.next if self.next else self.frame
+        if frame <= 0:
+            raise ValueError("frame or next is needed, counted from 1")
+        on.session.pause_at(Point(frame, self.when, self.direction))
+        return {"frame": frame}
+
 
 class Resume(_Order, tag="resume"):
-    pass
+    def carry_out(self, on: Operator) -> None:
+        on.session.resume()
 
 
 class Stop(_Order, tag="stop"):
-    pass
+    def carry_out(self, on: Operator) -> None:
+        on.stop()
 
 
-Order = (
-    Unplug
-    | Plug
-    | Reboot
-    | ForeignInvoice
-    | LoseInvoice
-    | LeaveOpen
-    | SilenceOrder
-    | Speak
-    | AddFault
-    | SetFaults
-    | SetMode
-    | TaxServerOrder
-    | SetClock
-    | Think
-    | SetOptions
-    | SetCounters
-    | TakeSnapshot
-    | PauseAt
-    | Resume
-    | Stop
-)
+def _or_ever(seconds: float | None) -> float:
+    return float("inf") if seconds is None else seconds
 
 
-class _ControlClient:
-    def __init__(self, connection: socket.socket) -> None:
-        self.connection = connection
-        self.received = bytearray()
-        self.waiting = bytearray()
-
-
-class Control:
-    """`obey` answers one line. Events go to every client. The host asks which sockets to select on, and hands back those
-    that are ready."""
-
-    def __init__(self, path: Path, obey: Callable[[bytes], bytes]) -> None:
-        self._path = path
-        self._obey = obey
-        self._clients: dict[socket.socket, _ControlClient] = {}
-        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._listener.setblocking(False)
-        path.unlink(missing_ok=True)
-        self._listener.bind(str(path))
-        path.chmod(0o600)
-        self._listener.listen()
-
-    def readers(self) -> list[socket.socket]:
-        return [self._listener, *self._clients]
-
-    def writers(self) -> list[socket.socket]:
-        return [connection for connection, client in self._clients.items() if client.waiting]
-
-    def serve(self, readable: Iterable[Any], writable: Iterable[Any]) -> None:
-        """What `select` found ready; entries that are not ours are passed over."""
-        for ready in readable:
-            if ready is self._listener:
-                self._accept()
-            elif client := self._clients.get(ready):
-                self._take(client)
-        for ready in writable:
-            if client := self._clients.get(ready):
-                self._flush(client)
-
-    def tell(self, event: bytes) -> None:
-        for client in list(self._clients.values()):
-            client.waiting += event
-            self._flush(client)
-
-    def close(self) -> None:
-        for client in list(self._clients.values()):
-            self._drop(client)
-        self._listener.close()
-        self._path.unlink(missing_ok=True)
-
-    def _accept(self) -> None:
-        with contextlib.suppress(BlockingIOError):
-            connection, _ = self._listener.accept()
-            connection.setblocking(False)
-            self._clients[connection] = _ControlClient(connection)
-
-    def _take(self, client: _ControlClient) -> None:
-        try:
-            data = client.connection.recv(_CHUNK)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        client.received += data
-        while (end := client.received.find(b"\n")) >= 0:
-            line = bytes(client.received[:end])
-            del client.received[: end + 1]
-            client.waiting += self._obey(line)
-        if data and len(client.received) <= _LINE_MOST:
-            self._flush(client)
-        else:
-            self._drop(client)
-
-    def _flush(self, client: _ControlClient) -> None:
-        try:
-            sent = client.connection.send(client.waiting) if client.waiting else 0
-        except BlockingIOError:
-            return
-        except OSError:
-            self._drop(client)
-            return
-        del client.waiting[:sent]
-
-    def _drop(self, client: _ControlClient) -> None:
-        self._clients.pop(client.connection, None)
-        client.connection.close()
+Order: Any = reduce(operator.or_, _Order.__subclasses__())
+"""Any of them."""

@@ -41,7 +41,7 @@ class Piece(NamedTuple):
     data: bytes
 
 
-def mended(data: bytes, line: int, tell: Callable[[str], None]) -> bytes:
+def corrected(data: bytes, line: int, tell: Callable[[str], None]) -> bytes:
     """With the right length and checksum in each frame that was edited by hand."""
 
     def whole(found: re.Match[bytes]) -> bytes:
@@ -284,7 +284,7 @@ def exchanges_of(recording: Recording, tell: Callable[[str], None]) -> Iterator[
                 [],
             )
         elif event.kind != NOTE and request is not None:
-            data = event.data if _is_spoiled(recording, at) else mended(event.data, line, tell)
+            data = event.data if _is_spoiled(recording, at) else corrected(event.data, line, tell)
             pieces.append(Piece(max(0, event.at - began) / 1e6, data))
     if request is not None:
         yield Exchange(request, tuple(pieces))
@@ -306,7 +306,7 @@ def _is_refused(recording: Recording, at: int) -> bool:
 
 def _request(raw: bytes, line: int, tell: Callable[[str], None], *, is_spoiled: bool) -> Request | None:
     decoder = Decoder()
-    decoder.receive(raw if is_spoiled else mended(raw, line, tell))
+    decoder.receive(raw if is_spoiled else corrected(raw, line, tell))
     event = decoder.next_event()
     if isinstance(event, Request):
         return event

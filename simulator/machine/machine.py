@@ -9,9 +9,9 @@ import msgspec
 
 from simulator.machine import commands
 from simulator.machine.command_data import GENERAL_ERROR, MachineRefusal, status
-from simulator.machine.fiscal_memory import FiscalMemory, RememberedInvoice, Snapshot
+from simulator.machine.fiscal_memory import RememberedInvoice, Snapshot
 from simulator.machine.options import Clock, MachineClock, SimulatorOptions
-from simulator.machine.working_state import Mode, Stage, WorkingState
+from simulator.machine.working_state import Stage, WorkingState
 
 
 class MachineAnswer(NamedTuple):
@@ -29,56 +29,35 @@ class Delay(NamedTuple):
 _NO_DELAY = Delay(0.0, silent=False)
 
 
-class SimulatedMachine:
+class SimulatedMachine(WorkingState):
     def __init__(self, options: SimulatorOptions | None = None, clock: Clock | None = None) -> None:
+        super().__init__(options or SimulatorOptions())
         self.clock = clock or MachineClock()
-        self._state = WorkingState(options or SimulatorOptions())
-
-    @property
-    def options(self) -> SimulatorOptions:
-        return self._state.options
-
-    @property
-    def fiscal(self) -> FiscalMemory:
-        return self._state.fiscal
-
-    @property
-    def stage(self) -> Stage:
-        return self._state.stage
-
-    @property
-    def mode(self) -> Mode:
-        return self._state.mode
-
-    @mode.setter
-    def mode(self, mode: Mode) -> None:
-        self._state.mode = mode
 
     def execute(self, command: int, data: bytes) -> MachineAnswer:
         now = self._tick()
-        state = self._state
         if self.options.code_page != "utf-8":
             data = data.decode(self.options.code_page, "replace").encode()
         byte0 = byte1 = 0
         try:
-            answer = commands.run(state, command, data, now)
+            answer = commands.run(self, command, data, now)
         except MachineRefusal as refusal:
             answer, byte0, byte1 = f"E:{refusal.text}", refusal.byte0, refusal.byte1
         return MachineAnswer(
-            answer.encode(self.options.code_page, "replace"), status(byte0, byte1, state.stage is not Stage.IDLE)
+            answer.encode(self.options.code_page, "replace"), status(byte0, byte1, self.stage is not Stage.IDLE)
         )
 
     def refuse(self, text: str) -> MachineAnswer:
         """A refusal in these words, whatever the command was; nothing is executed."""
-        is_open = self._state.stage is not Stage.IDLE
+        is_open = self.stage is not Stage.IDLE
         return MachineAnswer(f"E:{text}".encode(self.options.code_page, "replace"), status(GENERAL_ERROR, 0, is_open))
 
     def delay(self, command: int, data: bytes) -> Delay:
         """What the tax server's check of a credit note adds, unless the machine answers `P:` meanwhile."""
-        options, state = self.options, self._state
+        options = self.options
         if command != commands.CLOSE or data == commands.CANCEL_DATA or options.credit_style == "pending":
             return _NO_DELAY
-        if state.stage is not Stage.PAID or not state.opened.opening.is_credit:
+        if self.stage is not Stage.PAID or not self.opened.opening.is_credit:
             return _NO_DELAY
         return Delay(options.credit_check, silent=options.credit_style == "silent")
 
@@ -88,20 +67,17 @@ class SimulatedMachine:
     def restore(self, snapshot: Snapshot) -> None:
         """Counters and last invoice as of `snapshot`; an open invoice is gone."""
         self.fiscal.restore(snapshot)
-        self._state.forget()
+        self.lose_invoice()
 
     def change(self, **changes: Any) -> None:
         """Other options from now on."""
-        self._state.options = self.fiscal.options = msgspec.structs.replace(self.options, **changes)
+        self.options = self.fiscal.options = msgspec.structs.replace(self.options, **changes)
 
     def reboot(self, nim: str = "") -> None:
         """Only the fiscal memory stays; with `nim`, another machine stands there with the same counters."""
-        self._state.forget()
+        self.lose_invoice()
         if nim:
             self.change(nim=nim)
-
-    def lose_invoice(self) -> None:
-        self._state.forget()
 
     def leave_open(self) -> None:
         """Another program begins an invoice, and goes away."""
@@ -110,11 +86,12 @@ class SimulatedMachine:
     def certify_foreign(self, *, number: str = "", invoice_type: str = "FV", total: int = 1000) -> RememberedInvoice:
         """Another program uses the machine: an open invoice is gone, the counters move, the last invoice is theirs."""
         now = self._tick()
-        self._state.forget()
-        number = number or f"FOREIGN-{self.fiscal.tc + 1}"
-        return self._state.certify_foreign(number, invoice_type, total, now)
+        self.lose_invoice()
+        last = self.fiscal.certify(number or f"FOREIGN-{self.fiscal.tc + 1}", invoice_type, total, now)
+        self.log(last, None)
+        return last
 
     def _tick(self) -> datetime:
         now = self.clock() + timedelta(seconds=self.options.clock_offset)
-        self._state.tick(now)
+        self.tick(now)
         return now

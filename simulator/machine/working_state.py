@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import NamedTuple
-
-import msgspec
+from typing import Any, NamedTuple
 
 from simulator.machine import command_data
 from simulator.machine.command_data import not_now
@@ -100,7 +98,7 @@ class WorkingState:
         last = self.fiscal.certify(opening.number, opening.type, invoice.total, now)
         if opening.is_credit:
             self.fiscal.contact(now)
-        self._log(last, invoice)
+        self.log(last, invoice)
         self.to_idle()
         return self._closed(last)
 
@@ -114,38 +112,25 @@ class WorkingState:
         answer = ",".join(values) if self.options.fields == "fewer" else form.fields(values)
         return f"R:{answer}" if self.options.close_prefix else answer
 
-    def certify_foreign(self, number: str, invoice_type: str, total: int, now: datetime) -> RememberedInvoice:
-        last = self.fiscal.certify(number, invoice_type, total, now)
-        self._log(last, None)
-        return last
-
     def to_idle(self) -> None:
         self.invoice = None
         self._check_ends = None
         self.stage = Stage.IDLE
 
-    def forget(self) -> None:
-        """All that is not in the fiscal memory."""
+    def lose_invoice(self) -> None:
+        """All that is not in the fiscal memory is gone."""
         self.to_idle()
         self.customer = command_data.CustomerData()
         self.checked = None
 
-    def _log(self, last: RememberedInvoice, invoice: InvoiceUnderway | None) -> None:
+    def log(self, last: RememberedInvoice, invoice: InvoiceUnderway | None) -> None:
+        """None for one of another program."""
         fiscal = self.fiscal
         if not fiscal.keeps_log:
             return
-        entry = CertifiedInvoice(
-            fiscal.tc, fiscal.fvc, fiscal.frc, last.number, last.type, last.total, last.code, last.time
-        )
-        fiscal.remember(
-            msgspec.structs.replace(
-                entry,
-                opening=invoice.opening,
-                customer=invoice.customer,
-                lines=tuple(invoice.lines),
-                comments=tuple(invoice.comments),
-                payments=tuple(invoice.payments),
-            )
-            if invoice
-            else msgspec.structs.replace(entry, foreign=True)
-        )
+        content: dict[str, Any] = {"foreign": True}
+        if invoice:
+            content = {"opening": invoice.opening, "customer": invoice.customer}
+            content |= {name: tuple(getattr(invoice, name)) for name in ("lines", "comments", "payments")}
+        figures = (last.number, last.type, last.total, last.code, last.time)
+        fiscal.remember(CertifiedInvoice(fiscal.tc, fiscal.fvc, fiscal.frc, *figures, **content))

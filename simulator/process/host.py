@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from simulator.control.control_orders import Control
+from simulator.control.control_socket import Control
 from simulator.line.replay import Replay
 from simulator.line.session import LineSession, Output, Paused, Sent
 from simulator.machine.fiscal_memory import CertifiedInvoice, Snapshot

@@ -16,8 +16,8 @@ import msgspec
 from msgspec import inspect
 
 from bridge.recording.recording import read
-from simulator.control.control_operator import Operator
-from simulator.control.control_orders import Control
+from simulator.control.control_orders import Operator
+from simulator.control.control_socket import Control
 from simulator.line.faults import KINDS, FaultPlan
 from simulator.line.replay import Replay
 from simulator.line.session import LineSession
@@ -60,7 +60,7 @@ def _serve(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
 
     plan = FaultPlan(options.faults, options.seed)
     session = LineSession(machine, plan=plan, think=options.think_ms / 1000, keep=keep)
-    operator = Operator(session, clock, now=time.monotonic, keep=keep, stop=_stop)
+    operator = Operator(session=session, clock=clock, now=time.monotonic, keep=keep, stop=_stop)
     control = Control(options.control, operator.obey) if options.control else None
     if control:
         stack.callback(control.close)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from support.sale_path import OUTPUT, ROOT
 
-HANDS, ROOMS, FUNCTIONS, MODULES = 60, 32, 370, 86
+HANDS, HAND_MODULES, FUNCTIONS, MODULES = 60, 32, 370, 86
 
 
 def test_a_sale_goes_through_few_hands(tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ def test_a_sale_goes_through_few_hands(tmp_path: Path) -> None:
         [*hands, f"{len(hands)} hands in {len(_modules(hands))} modules, {len(found)} in {len(_modules(found))}"]
     )
     assert len(hands) <= HANDS, result
-    assert len(_modules(hands)) <= ROOMS, result
+    assert len(_modules(hands)) <= HAND_MODULES, result
     assert len(found) <= FUNCTIONS, result
     assert len(_modules(found)) <= MODULES, result
 

@@ -9,6 +9,8 @@ from support.hq.in_process import log_in, pages
 from support.hq.paper_box import DAY, EVENING, PaperBox
 from support.hq.store import NOW, received, take
 
+from headquarters.core.wording import Fact
+from headquarters.store.findings import keep_fact
 from headquarters.store.revision import next_arrival
 
 
@@ -110,6 +112,7 @@ async def test_who_ends_later_counts_later(store, box):
         ("/v1/closures?from=yesterday", 422),
         ("/v1/closures?nim=%00", 422),
         ("/v1/findings?nim=%00", 422),
+        ("/v1/findings?before=x", 422),
         (f"/ui/?page={'9' * 20}", 200),
         (f"/ui/boxes?page={'9' * 5000}", 200),
         ("/ui/?region=%00", 200),
@@ -120,6 +123,26 @@ async def test_questions_that_are_none(store, box, path, status):
     async with pages(store) as client:
         log_in(client, store)
         assert (await client.get(path)).status_code == status
+
+
+async def test_more_findings_than_an_answer_has(store):
+    """The newest first, and `next` as long as there are more."""
+    with store.database.write() as connection:
+        for z in range(1, 1006):
+            keep_fact(
+                connection,
+                ("EL02000015", "live"),
+                "EL02000015-1",
+                Fact("gap", f"{z}-{z}", {"first": z, "last": z}),
+                NOW,
+            )
+    async with pages(store) as client:
+        log_in(client, store)
+        first = (await client.get("/v1/findings")).json()
+        rest = (await client.get("/v1/findings", params={"before": first["next"]})).json()
+    assert [one["facts"]["first"] for one in first["findings"] + rest["findings"]] == list(range(1005, 0, -1))
+    assert len(first["findings"]) == 1000
+    assert "next" not in rest
 
 
 @pytest.mark.parametrize("number", ["2147483648", "9" * 20])

@@ -5,7 +5,7 @@ import contextlib
 from pathlib import Path
 
 import pytest
-from support.memory_shop import PATIENCE, MemoryShop
+from support.memory_shop import PATIENCE, MemoryShop, in_service
 
 from daemon.core.errors import CreditExceedsOriginal, MachineAttention, NothingDone
 from daemon.core.ledger.attempt import DuplicateInvoice
@@ -39,8 +39,7 @@ def activated(session: LineSession, *, reset: bool, ifu: str = "", nim: str = SE
 
 async def first_activation(path: Path) -> LineSession:
     """Two sales, a Z, a sale."""
-    async with MemoryShop(path) as shop:
-        await shop.connected()
+    async with in_service(path) as shop:
         await shop.certify("A", 1000)
         await shop.certify("B", 2000)
         await shop.close_period()
@@ -53,16 +52,14 @@ async def test_a_new_suffix_does_not_begin_another_book(tmp_path: Path, reset: b
     """A number of before is a duplicate, Z numbers go on, the book has the machine's name of now, and `verify` finds nothing."""
     session = await first_activation(tmp_path / "ledger")
     activated(session, reset=reset)
-    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", on=session) as shop:
         assert (shop.worker.attention, shop.worker.book.nim) == ("", SECOND)
         with pytest.raises(DuplicateInvoice):
             await shop.certify("A", 1000)
         await shop.certify("D", 4000)
         closure = (await shop.close_period()).value
         assert (closure.z_number, closure.certs_count, closure.unexplained) == (2, 2, 0)
-    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", on=session) as shop:
         assert (shop.store.ledger.peek(book_state, shop.worker.book)).epoch == 2
         assert not shop.worker.attention
     assert verify(tmp_path / "ledger").problems == ()
@@ -72,8 +69,7 @@ async def test_a_credit_note_finds_its_original_in_its_own_epoch(tmp_path: Path)
     """FVC 1 of the first activation was 1000, that of the second 4000: each name has its own, and each sale shows its own notes."""
     session = await first_activation(tmp_path / "ledger")
     activated(session, reset=True)
-    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", on=session) as shop:
         await shop.certify("D", 4000)
         await shop.certify("K-1", 4000, credit=True, invoiceType="FA", creditNoteRef=f"{SECOND}-1")
         with pytest.raises(CreditExceedsOriginal, match="4001"):
@@ -92,8 +88,7 @@ async def test_a_credit_note_on_a_name_that_this_book_never_had_is_not_checked_a
     tmp_path: Path,
 ) -> None:
     """The machine worked as -1 before mcfd came, and began to count again as -2: what -1 called FVC 1 is no sale of this ledger."""
-    async with MemoryShop(tmp_path / "ledger", options=SimulatorOptions(nim=SECOND)) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", options=SimulatorOptions(nim=SECOND)) as shop:
         await shop.certify("A", 1000)
         answered = await shop.certify("K-1", 1500, credit=True, invoiceType="FA", creditNoteRef="EL02000015-1-1")
         assert "ORIGINAL_NOT_CHECKED" in [warn.code for warn in answered.value.invoice.warnings]
@@ -103,8 +98,7 @@ async def test_a_credit_note_on_a_name_that_this_book_never_had_is_not_checked_a
 
 async def test_an_intent_that_waited_through_an_activation_belongs_to_its_outcome(tmp_path: Path) -> None:
     """Written down under -1, certified under -2: receipt and look-up have it under -2."""
-    async with MemoryShop(tmp_path / "ledger", limits=Limits(patience=PATIENCE, aggregation_delay=0.01)) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", limits=Limits(patience=PATIENCE, aggregation_delay=0.01)) as shop:
         await shop.certify("A", 1000)
         shop.session.pause_at(Point(shop.session.frames_in + 1, "before", "in"))
         first = asyncio.ensure_future(shop.certify("B", 2000))
@@ -135,8 +129,7 @@ async def test_another_taxpayer_begins_another_book(tmp_path: Path) -> None:
         assert shop.store.key_ring.find(key) is None
         new = await shop.store.ledger.write(create_key, SECOND, "live", "till", at=1)
         assert shop.store.key_ring.find(new) is not None
-    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", on=session) as shop:
         assert shop.worker.book.id != old.id
         assert (shop.store.ledger.peek(book_state, old)).last_seq == 3
     assert verify(tmp_path / "ledger").problems == ()
@@ -153,8 +146,7 @@ async def test_an_answer_lost_before_another_taxpayer_is_settled_in_the_first_on
     """Its last invoice says what became of it; where the memory is gone, an operator is asked about the first one's book, and the second one's is in
     service."""
     session = await first_activation(tmp_path / "ledger")
-    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", on=session) as shop:
         old = shop.worker.book
         sale = asyncio.ensure_future(shop.certify("D", 4000, key="d"))
         await shop.stop_at(6, "after" if executed else "before")
@@ -174,8 +166,7 @@ async def test_an_answer_lost_before_another_taxpayer_is_settled_in_the_first_on
     if is_restarted:
         activated(session, reset=reset, ifu="00099999X")
         shop.resume()
-    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", on=session) as shop:
         assert (shop.worker.book.id == old.id, shop.worker.attention) == (False, "")
         record = shop.store.ledger.peek(attempts.find_record, old, attempt.id)
         assert record.state == state
@@ -203,31 +194,27 @@ async def test_the_open_period_of_a_taxpayer_is_closed_when_the_machine_has_anot
 
     ledger = tmp_path / "ledger"
     session = await first_activation(ledger)
-    async with MemoryShop(ledger, on=session) as shop:
-        await shop.connected()
+    async with in_service(ledger, on=session) as shop:
         old = shop.worker.book
         sale = asyncio.ensure_future(shop.certify("D", 4000))
         await shop.stop_at(6, "after")
     await asyncio.gather(sale, return_exceptions=True)
     shop.resume()
     activated(session, reset=True, ifu="00099999X")
-    async with MemoryShop(ledger, on=session) as shop:
-        await shop.connected()
+    async with in_service(ledger, on=session) as shop:
         assert await closed(shop) == [(1, 2, False), (2, 1, True)]
         case = await shop.store.decisions.case(old)
         paper = PaperInvoice("AAAABBBBCCCCDDDDEEEEFFFF", shop.on_machine[-1].time, (4, 4))
         await shop.store.decisions.carry_out(case, "certified", reason="on paper", at=shop.worker.now(), paper=paper)
         await shop.certify("E", 500)
     for _ in range(2):
-        async with MemoryShop(ledger, on=session) as shop:
-            await shop.connected()
+        async with in_service(ledger, on=session) as shop:
             assert await closed(shop) == [(1, 2, False), (2, 1, True), (3, 1, True)]
             assert not await shop.store.ledger.read(
                 closures_between, shop.worker.book, start=0, end=1 << 60, limit=None
             )
     activated(session, reset=True, ifu="00084440Y", nim="EL02000015-3")
-    async with MemoryShop(ledger, on=session) as shop:
-        await shop.connected()
+    async with in_service(ledger, on=session) as shop:
         assert shop.worker.book.id == old.id
         await shop.certify("F", 600)
         assert (await shop.close_period()).value.z_number == 4
@@ -246,17 +233,15 @@ async def test_a_machine_between_two_taxpayers_empties_no_book(
     backup(ledger, copy, at=1)
     session.cut_power(0.0, 0.0)
     session.machine.change(ifu=expected)
-    async with MemoryShop(ledger, on=session) as shop:
-        await shop.connected()
+    async with in_service(ledger, on=session) as shop:
         old = shop.worker.book
         assert shop.worker.ifu == "00084440Y"
         assert (await shop.close_period()).value.z_number == 2
     if is_restarted:
-        async with MemoryShop(ledger, on=session) as shop:
-            await shop.connected()
+        async with in_service(ledger, on=session) as shop:
+            pass
     activated(session, reset=True, ifu="00099999X")
-    async with MemoryShop(ledger, on=session) as shop:
-        await shop.connected()
+    async with in_service(ledger, on=session) as shop:
         assert (shop.worker.book.id != old.id, shop.worker.ifu) == (True, "00099999X")
         await shop.certify("A", 500)
         assert (await shop.close_period()).value.z_number == 1
@@ -269,13 +254,11 @@ async def test_a_machine_between_two_taxpayers_empties_no_book(
     assert verify(ledger).problems == ()
 
 
-async def test_another_taxpayer_is_noticed_while_the_machine_stays_connected(tmp_path: Path) -> None:
+async def test_another_taxpayer_is_noticed_while_the_machine_stays_connected(shop: MemoryShop) -> None:
     """Also where its name stays the same: the next look ends the connection, and the other taxpayer's book is taken."""
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
-        old = shop.worker.book
-        shop.session.machine.change(ifu="00099999X")
-        await shop.until(lambda: shop.worker.book.id != old.id and shop.worker.connected, "the other book")
+    old = shop.worker.book
+    shop.session.machine.change(ifu="00099999X")
+    await shop.until(lambda: shop.worker.book.id != old.id and shop.worker.connected, "the other book")
 
 
 async def test_a_machine_that_does_not_tell_its_suffix_has_the_configured_one(tmp_path: Path) -> None:
@@ -295,8 +278,7 @@ async def test_an_older_ledger_asks_before_it_believes_another_activation(tmp_pa
     """A copy from before a sale, put back after the machine was activated anew: its counters tell nothing of that sale any more, so
     an operator is asked, once; then the new activation goes on in the same book."""
     ledger, saved = tmp_path / "ledger", tmp_path / "saved"
-    async with MemoryShop(ledger) as shop:
-        await shop.connected()
+    async with in_service(ledger) as shop:
         backup(ledger, saved, at=1)
         await shop.certify("A", 1000)
     activated(shop.session, reset=reset)
@@ -311,27 +293,23 @@ async def test_an_older_ledger_asks_before_it_believes_another_activation(tmp_pa
         await shop.until(lambda: not shop.worker.attention and shop.worker.book.nim == SECOND, "service")
         await shop.connected()
         await shop.certify("B", 2000)
-    async with MemoryShop(ledger, on=shop.session) as shop:
-        await shop.connected()
+    async with in_service(ledger, on=shop.session) as shop:
         assert not shop.worker.attention
     assert verify(ledger).problems == ()
 
 
-async def test_an_activation_that_the_line_does_not_notice_is_noticed_by_a_look(tmp_path: Path) -> None:
+async def test_an_activation_that_the_line_does_not_notice_is_noticed_by_a_look(shop: MemoryShop) -> None:
     """A serial cable is not unplugged by it: the next heartbeat sees another suffix, and a new epoch begins."""
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
-        await shop.certify("A", 1000)
-        shop.session.machine.change(nim=SECOND)
-        await shop.until(lambda: shop.worker.book.nim == SECOND and shop.worker.connected, "the new epoch")
-        assert not shop.worker.attention
-        await shop.certify("B", 2000)
+    await shop.certify("A", 1000)
+    shop.session.machine.change(nim=SECOND)
+    await shop.until(lambda: shop.worker.book.nim == SECOND and shop.worker.connected, "the new epoch")
+    assert not shop.worker.attention
+    await shop.certify("B", 2000)
 
 
 async def test_a_closure_right_after_an_activation_waits_for_its_epoch(tmp_path: Path) -> None:
     """Found by the simulation: made in the second before a look noticed it, a Z carried the name of before and what was certified under the new one."""
-    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", heartbeat=3600.0) as shop:
         await shop.certify("A", 1000)
         shop.session.machine.change(nim=SECOND)
         with pytest.raises(NothingDone):
@@ -344,8 +322,7 @@ async def test_a_closure_right_after_an_activation_waits_for_its_epoch(tmp_path:
 
 async def test_an_invoice_right_after_an_activation_names_it(tmp_path: Path) -> None:
     """The suffix goes up between two looks and the counters go on: 38h says it, so the receipt does too, and for ever."""
-    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", heartbeat=3600.0) as shop:
         await shop.certify("A", 1000, key="a")
         shop.session.machine.change(nim=SECOND)
         for number in ("B", "C"):
@@ -362,8 +339,7 @@ async def test_an_invoice_right_after_a_reset_that_nobody_noticed_is_certified_o
 ) -> None:
     """The memory is erased and the suffix goes up between two looks: the counters of 38h are where they were before it, and yet
     the machine's last invoice is ours, of the new activation; what somebody else certified before it is counted."""
-    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", heartbeat=3600.0) as shop:
         for number in ("A", "A-2")[: 1 + foreign]:
             await shop.certify(number, 1000)
         shop.session.machine.change(nim=SECOND)

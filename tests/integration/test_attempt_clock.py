@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from support.memory_shop import MemoryShop
+from support.memory_shop import MemoryShop, in_service
 
 from daemon.core.clock import DAY, millis
 from daemon.core.errors import MachineAttention
@@ -34,8 +34,7 @@ async def test_a_machine_with_a_wrong_clock_does_not_move_the_book(tmp_path: Pat
         closure = (await shop.close_period()).value
         assert abs(record.ended_at - now()) < MINUTE
         assert abs(closure.created_at - now()) < MINUTE
-    async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", on=shop.session) as shop:
         assert abs((await shop.certify("B")).value.ended_at - now()) < MINUTE
     assert verify(tmp_path / "ledger").clean
 
@@ -43,8 +42,7 @@ async def test_a_machine_with_a_wrong_clock_does_not_move_the_book(tmp_path: Pat
 async def test_time_that_nobody_vouches_for_is_asked_about(tmp_path: Path) -> None:
     """Box and machine two years after the book: nothing is certified until an operator has said that this is right, and then it goes on
     by itself."""
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger") as shop:
         await shop.certify("A")
     async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
         shop.box_offset = 2 * YEAR
@@ -59,15 +57,13 @@ async def test_time_that_nobody_vouches_for_is_asked_about(tmp_path: Path) -> No
         assert len(shop.on_machine) == 2
 
 
-async def test_an_old_key_is_not_let_go_of_by_a_clock_that_jumps(tmp_path: Path) -> None:
+async def test_an_old_key_is_not_let_go_of_by_a_clock_that_jumps(shop: MemoryShop) -> None:
     """Retention goes by the book's time: a jump of ten years drops no key that is minutes old, and the same Z is not closed twice."""
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
-        await shop.certify("A")
-        first = await shop.close_period("z")
-        await shop.store.retention.prune(now() + 10 * YEAR)
-        again = await shop.close_period("z")
-        assert (again.replayed, again.value.z_number) == (True, first.value.z_number)
+    await shop.certify("A")
+    first = await shop.close_period("z")
+    await shop.store.retention.prune(now() + 10 * YEAR)
+    again = await shop.close_period("z")
+    assert (again.replayed, again.value.z_number) == (True, first.value.z_number)
 
 
 async def test_the_report_of_articles_goes_on_where_it_was_closed(tmp_path: Path) -> None:
@@ -82,8 +78,7 @@ async def test_the_report_of_articles_goes_on_where_it_was_closed(tmp_path: Path
         await shop.store.decisions.write(
             entries.repair_time, shop.worker.book, now=now(), ahead=ahead, reason="the clock was ahead"
         )
-    async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", on=shop.session) as shop:
         await shop.certify("B")
         await shop.until(lambda: shop.worker.aggregate and shop.worker.aggregate.seq == 2, "the tick")
         _, found = await articles_since(shop.worker)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from support.memory_shop import MemoryShop, quick
+from support.memory_shop import MemoryShop, in_service, quick
 from support.shop import invoice
 
 from daemon.core.errors import RequestExpired
@@ -24,8 +24,7 @@ SOON = 0.3
 
 async def test_expired_at_its_turn(tmp_path: Path) -> None:
     """It waits behind another one until its time is over: nothing of it reaches the machine, and its key and number are free again."""
-    async with MemoryShop(tmp_path / "ledger", timers=quick(20)) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", timers=quick(20)) as shop:
         first = asyncio.ensure_future(shop.certify("A", key="a"))
         await shop.stop_at(LAST)
         late, is_over = expiring(shop, "B")
@@ -42,8 +41,7 @@ async def test_expired_at_its_turn(tmp_path: Path) -> None:
 
 async def test_expired_before_38h(tmp_path: Path) -> None:
     """Its time is over while it is being entered: it is cancelled on the machine, and the next one is certified."""
-    async with MemoryShop(tmp_path / "ledger", timers=quick(20)) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", timers=quick(20)) as shop:
         late, is_over = expiring(shop, "A")
         await shop.stop_at(LAST - 1)
         await shop.until(is_over, "the end of its time")

@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from support.memory_shop import MemoryShop
+from support.memory_shop import in_service
 
 from daemon.core.ledger.phases import Phase, Step
 from daemon.core.machine.state import FiscalCounters
@@ -21,8 +21,7 @@ NO_TICK = Limits(aggregation_delay=3600.0)
 async def test_what_the_machine_says_at_a_z_is_known_from_then_on(tmp_path: Path) -> None:
     """Its counters, with an invoice of somebody else in them, and its clock; X shows the empty period at once."""
     messages: list[int] = []
-    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0, limits=NO_TICK) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", heartbeat=3600.0, limits=NO_TICK) as shop:
         await shop.certify("A", 1000)
         shop.session.machine.certify_foreign(total=500)
         shop.clock.offset = timedelta(hours=1)
@@ -41,8 +40,7 @@ async def test_what_the_machine_says_at_a_z_is_known_from_then_on(tmp_path: Path
 
 async def test_a_z_waits_for_an_end_that_is_on_its_way_to_the_disk(tmp_path: Path) -> None:
     """That attempt belongs to the period: the machine is asked once it is stored."""
-    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0, limits=NO_TICK) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", heartbeat=3600.0, limits=NO_TICK) as shop:
         live = shop.worker.attempts.intend("A")
         live.phase = Phase.ENDING
         frames = shop.session.frames_in

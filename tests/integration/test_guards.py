@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.memory_shop import MemoryShop, around_write
+from support.memory_shop import MemoryShop, around_write, in_service
 
 from daemon.core.errors import (
     CreditExceedsOriginal,
@@ -57,8 +57,7 @@ async def test_an_end_that_cannot_be_stored_is_tried_until_it_can(
         return await write()
 
     around_write(monkeypatch, "end", end)
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger") as shop:
         shop.session.plan.add("nonsense@33#1")
         sale = asyncio.ensure_future(shop.certify("A"))
         await shop.stop_at(3)
@@ -76,12 +75,10 @@ async def test_an_end_that_cannot_be_stored_is_tried_until_it_can(
 async def test_nothing_is_judged_before_the_operator_has_decided(tmp_path: Path) -> None:
     """A book in attention with an attempt that has no end yet, after a restart: the attempt is as it was until somebody has decided,
     although the machine could tell what became of it."""
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger") as shop:
         sale = asyncio.ensure_future(shop.certify("A"))
         await shop.stop_at(LAST, "after")
-        shop.session.unplug(asyncio.get_running_loop().time(), 3600)
-        shop.port.pump()
+        shop.unplug(3600)
         await shop.until(lambda: not shop.worker.connected, "the outage")
         await shop.worker.close(0)
         with pytest.raises(LineLost):
@@ -89,33 +86,28 @@ async def test_nothing_is_judged_before_the_operator_has_decided(tmp_path: Path)
         await shop.store.ledger.set_attention(shop.worker.book, "somebody has to look", at=shop.worker.now())
     shop.session.resume()
     shop.session.plug()
-    async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", on=shop.session) as shop:
         assert "somebody has to look" in shop.worker.attention
         assert [record.number for record in shop.store.ledger.peek(attempts.unfinished, shop.worker.book)] == ["A"]
 
 
-async def test_somebody_else_s_invoice_during_an_outage_is_counted(tmp_path: Path) -> None:
+async def test_somebody_else_s_invoice_during_an_outage_is_counted(shop: MemoryShop) -> None:
     """A line that comes back with more than was known before: while this process has met the machine, that is no attention."""
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
-        await shop.certify("A")
-        shop.session.unplug(asyncio.get_running_loop().time(), 0.02)
-        shop.port.pump()
-        await shop.until(lambda: not shop.worker.connected, "the outage")
-        shop.session.machine.certify_foreign(total=500)
-        await shop.connected()
-        assert not shop.worker.attention
-        await shop.certify("B")
-        assert (await shop.close_period()).value.unexplained == 1
+    await shop.certify("A")
+    shop.unplug(0.02)
+    await shop.until(lambda: not shop.worker.connected, "the outage")
+    shop.session.machine.certify_foreign(total=500)
+    await shop.connected()
+    assert not shop.worker.attention
+    await shop.certify("B")
+    assert (await shop.close_period()).value.unexplained == 1
 
 
 async def test_the_last_sale_before_a_stop_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is put off until the answers are out is done at the stop, however soon it comes: the event of the last sale is not lost."""
     monkeypatch.setattr("daemon.usecases.worker.machine_worker.ANSWERS_FIRST", 3600.0)
     messages: list[str] = []
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger") as shop:
         shop.worker.on_event = lambda event: messages.append(event.type)
         await shop.certify("A")
         assert messages == []
@@ -123,43 +115,38 @@ async def test_the_last_sale_before_a_stop_is_told(tmp_path: Path, monkeypatch: 
         assert messages == ["cert.issued"]
 
 
-async def test_two_credit_notes_of_one_invoice_while_the_disk_refuses(tmp_path: Path) -> None:
+async def test_two_credit_notes_of_one_invoice_while_the_disk_refuses(shop: MemoryShop) -> None:
     """The machine has certified the first one, and it is not in the ledger yet: the second waits for it to be there before it is compared with
     what is left of the original, and is refused."""
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
-        await shop.certify("A", 1000)
-        credit = {"credit": True, "invoiceType": "FA", "creditNoteRef": "EL02000015-1-1"}
-        notes = [asyncio.ensure_future(shop.certify(number, 1000, **credit)) for number in ("K-1", "K-2")]
-        await shop.stop_at(LAST)
-        await shop.intents(2)
-        await shop.disk(writable=False)
-        shop.resume()
-        await shop.until(lambda: len(shop.on_machine) == 2 and len(shop.worker.queue) == 1, "the second one's turn")
-        await asyncio.sleep(0.05)  # for what it must not do meanwhile
-        await shop.disk(writable=True)
-        assert (await notes[0]).value.state == "certified"
-        with pytest.raises(CreditExceedsOriginal):
-            await notes[1]
-        assert len(shop.on_machine) == 2
+    await shop.certify("A", 1000)
+    credit = {"credit": True, "invoiceType": "FA", "creditNoteRef": "EL02000015-1-1"}
+    notes = [asyncio.ensure_future(shop.certify(number, 1000, **credit)) for number in ("K-1", "K-2")]
+    await shop.stop_at(LAST)
+    await shop.intents(2)
+    await shop.disk(writable=False)
+    shop.resume()
+    await shop.until(lambda: len(shop.on_machine) == 2 and len(shop.worker.queue) == 1, "the second one's turn")
+    await asyncio.sleep(0.05)  # for what it must not do meanwhile
+    await shop.disk(writable=True)
+    assert (await notes[0]).value.state == "certified"
+    with pytest.raises(CreditExceedsOriginal):
+        await notes[1]
+    assert len(shop.on_machine) == 2
 
 
-async def test_only_a_credit_note_of_one_invoice_is_compared_with_it(tmp_path: Path) -> None:
+async def test_only_a_credit_note_of_one_invoice_is_compared_with_it(shop: MemoryShop) -> None:
     """Neither a sale nor a rebate on no single invoice is warned about an original; a credit note of an unknown one is."""
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
-        sale = (await shop.certify("A", 1000)).value
-        credit = {"credit": True, "invoiceType": "FA", "creditNoteNature": "COR"}
-        rebate = (await shop.certify("K-1", 500, creditNoteRef="RRR", **{**credit, "creditNoteNature": "RRR"})).value
-        unknown = (await shop.certify("K-2", 500, creditNoteRef="EL02000099-1-1", **credit)).value
-        rows = [[warning.code for warning in record.invoice.warnings] for record in (sale, rebate, unknown)]
-        assert rows == [[], [], ["ORIGINAL_NOT_CHECKED"]]
+    sale = (await shop.certify("A", 1000)).value
+    credit = {"credit": True, "invoiceType": "FA", "creditNoteNature": "COR"}
+    rebate = (await shop.certify("K-1", 500, creditNoteRef="RRR", **{**credit, "creditNoteNature": "RRR"})).value
+    unknown = (await shop.certify("K-2", 500, creditNoteRef="EL02000099-1-1", **credit)).value
+    rows = [[warning.code for warning in record.invoice.warnings] for record in (sale, rebate, unknown)]
+    assert rows == [[], [], ["ORIGINAL_NOT_CHECKED"]]
 
 
 async def test_an_intent_that_was_refused_while_it_waited_is_nothing_to_the_machine(tmp_path: Path) -> None:
     """The disk refuses it before its turn has come: the till hears so, and no frame is sent for it."""
-    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", heartbeat=3600.0) as shop:
         with shop.worker.queue.join():
             await shop.disk(writable=False)
             sale = asyncio.ensure_future(shop.certify("A"))

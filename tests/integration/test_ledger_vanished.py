@@ -5,16 +5,14 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from support.memory_shop import MemoryShop
+from support.memory_shop import MemoryShop, in_service
 from support.shop import NIM
 
 from daemon.core.errors import MachineAttention, StorageFull, ZNumberUnknown
 from daemon.core.ledger.attempt import DuplicateInvoice
-from daemon.store.decisions import DecisionNote
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book.books import book_state
-from daemon.store.tables.book.settlements import read_evidence
 from simulator.line.session import LineSession
 from simulator.machine.fiscal_memory import Snapshot
 
@@ -23,8 +21,7 @@ pytestmark = pytest.mark.quick_timers
 
 async def three_days(path: Path) -> LineSession:
     """Three sales and three Z, and a sale in the fourth period; then the ledger vanishes, and what SQLite keeps beside it."""
-    async with MemoryShop(path) as shop:
-        await shop.connected()
+    async with in_service(path) as shop:
         for day in range(1, 4):
             await shop.certify(f"F-{day}")
             assert (await shop.close_period()).value.z_number == day
@@ -38,34 +35,18 @@ def vanish(path: Path) -> None:
         left.unlink(missing_ok=True)
 
 
-async def adopt(shop: MemoryShop) -> None:
-    """What `mcfd machine settle --decision adopt` writes; the worker takes it up by itself."""
-    book = shop.worker.book
-    evidence = await shop.store.decisions.read(read_evidence, book)
-    assert evidence is not None
-    await shop.store.decisions.write(
-        shop.store.decisions.adopt,
-        book,
-        evidence.state,
-        unexplained=0,
-        note=DecisionNote("the disk was lost", evidence.at),
-    )
-    await shop.until(lambda: not shop.worker.attention and shop.worker.connected, "service")
-
-
 async def test_a_vanished_ledger_waits_for_an_operator_and_goes_on_after_its_numbers(tmp_path: Path) -> None:
     """In the process that first meets the machine: nothing is certified or closed before somebody has looked; then the machine's last
     invoice is a duplicate, the next Z is 4, and `verify` finds nothing."""
     session = await three_days(tmp_path / "ledger")
-    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", on=session) as shop:
         assert "restore" in shop.worker.attention
         assert "'F-4'" in shop.worker.attention
         with pytest.raises(MachineAttention):
             await shop.certify("F-5")
         with pytest.raises(MachineAttention):
             await shop.close_period()
-        await adopt(shop)
+        await shop.adopt()
         with pytest.raises(DuplicateInvoice):
             await shop.certify("F-4")
         await shop.certify("F-5")
@@ -80,12 +61,11 @@ async def test_a_ledger_that_vanished_before_its_machine_was_activated_anew(tmp_
     session = await three_days(tmp_path / "ledger")
     session.machine.change(nim=f"{NIM.partition('-')[0]}-2")
     session.machine.restore(Snapshot())
-    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", on=session) as shop:
         assert "restore" in shop.worker.attention
         with pytest.raises(MachineAttention):
             await shop.certify("F-4")
-        await adopt(shop)
+        await shop.adopt()
         await shop.certify("F-5")
         assert (await shop.close_period()).value.z_number == 4
     assert verify(tmp_path / "ledger").problems == ()
@@ -100,9 +80,8 @@ async def test_the_attention_of_a_vanished_ledger_is_there_after_a_restart(tmp_p
     for _ in range(2):
         async with MemoryShop(tmp_path / "ledger", on=session) as shop:
             await shop.until(lambda: shop.worker.attention, "attention")
-    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
-        await shop.connected()
-        await adopt(shop)
+    async with in_service(tmp_path / "ledger", on=session) as shop:
+        await shop.adopt()
         assert (await shop.close_period()).value.z_number == 4
 
 
@@ -111,8 +90,7 @@ async def test_a_machine_with_nothing_on_it_goes_on_after_the_numbers_without_a_
     how many were is known from the first meeting on."""
     session = await three_days(tmp_path / "ledger")
     session.machine.restore(Snapshot())
-    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", on=session) as shop:
         assert not shop.worker.attention
         assert (shop.store.ledger.peek(book_state, shop.worker.book)).z_number == 3
         assert (await shop.close_period()).value.z_number == 4
@@ -121,8 +99,7 @@ async def test_a_machine_with_nothing_on_it_goes_on_after_the_numbers_without_a_
 
 async def test_a_ledger_that_vanished_before_its_first_z_is_noticed(tmp_path: Path) -> None:
     """The first process that met the machine has left its name, durable."""
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger") as shop:
         await shop.certify("F-1")
     vanish(tmp_path / "ledger")
     async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
@@ -136,8 +113,7 @@ async def test_a_new_installation_on_a_used_machine_works(tmp_path: Path) -> Non
     session = await three_days(tmp_path / "elsewhere")
     async with MemoryShop(tmp_path / "ledger") as shop:
         shop.line.cancel()
-    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", on=session) as shop:
         assert not shop.worker.attention
         await shop.certify("F-5")
         assert (await shop.close_period()).value.z_number == 1
@@ -152,12 +128,11 @@ async def test_a_backup_from_before_the_machine_was_met_waits_for_an_operator_on
     backup(tmp_path / "ledger", tmp_path / "copy", at=1)
     session = await three_days(tmp_path / "ledger")
     restore(tmp_path / "copy", tmp_path / "new" / "ledger", at=2)
-    async with MemoryShop(tmp_path / "new" / "ledger", on=session) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "new" / "ledger", on=session) as shop:
         assert "'F-4'" in shop.worker.attention
         with pytest.raises(MachineAttention):
             await shop.certify("F-4")
-        await adopt(shop)
+        await shop.adopt()
         with pytest.raises(DuplicateInvoice):
             await shop.certify("F-4")
         assert (shop.store.ledger.peek(book_state, shop.worker.book)).needs_last_z
@@ -183,15 +158,13 @@ async def test_a_power_cut_at_the_first_meeting_is_no_vanished_ledger(
         async with MemoryShop(tmp_path / "ledger", on=session) as shop:
             await shop.until(tried.is_set, "a try")
             assert not shop.worker.connected
-    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", on=session) as shop:
         assert not shop.worker.attention
 
 
 async def test_the_second_taxpayer_of_a_vanished_ledger_has_its_own_numbers(tmp_path: Path) -> None:
     """After the loss each taxpayer's book goes on after its own last Z, at whichever moment the machine becomes its own again."""
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger") as shop:
         first = shop.worker.ifu
         await shop.certify("F-1")
         await shop.close_period()
@@ -199,13 +172,11 @@ async def test_the_second_taxpayer_of_a_vanished_ledger_has_its_own_numbers(tmp_
     session.cut_power(0.0, 0.0)
     session.machine.change(ifu="00099999X")
     session.machine.restore(Snapshot())
-    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", on=session) as shop:
         assert (await shop.close_period()).value.z_number == 1
         assert (await shop.close_period()).value.z_number == 2
     vanish(tmp_path / "ledger")
-    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", on=session) as shop:
         assert (await shop.close_period()).value.z_number == 3
         session.machine.change(ifu=first)
         session.machine.restore(Snapshot())

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.memory_shop import MemoryShop
+from support.memory_shop import MemoryShop, in_service
 
 from daemon.core.clock import DAY, HOUR
 from daemon.core.errors import LineLost
@@ -27,6 +28,13 @@ LAST = 6
 """38h, of the frames of a sale of one item."""
 
 pytestmark = pytest.mark.quick_timers
+
+
+@pytest.fixture
+async def shop(tmp_path: Path) -> AsyncIterator[MemoryShop]:
+    """Looked at when a test says so."""
+    async with in_service(tmp_path / "ledger", heartbeat=3600.0) as shop:
+        yield shop
 
 
 def silent_for(shop: MemoryShop, days: int) -> None:
@@ -75,46 +83,40 @@ async def test_a_tax_server_s_silence_is_told_once_a_day(tmp_path: Path, monkeyp
     assert messages == ["9", "10"]
 
 
-async def test_a_tax_server_is_asked_about_hourly(tmp_path: Path) -> None:
+async def test_a_tax_server_is_asked_about_hourly(shop: MemoryShop) -> None:
     """At the connection, and not at each look at the machine."""
-    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
-        await shop.connected()
-        link = shop.worker.server_link
-        assert link is not None
-        silent_for(shop, 9)
-        await looked_at(shop)
-        assert shop.worker.server_link is link
+    link = shop.worker.server_link
+    assert link is not None
+    silent_for(shop, 9)
+    await looked_at(shop)
+    assert shop.worker.server_link is link
 
 
-async def test_what_a_machine_did_alone_is_known_after_a_look(tmp_path: Path) -> None:
+async def test_what_a_machine_did_alone_is_known_after_a_look(shop: MemoryShop) -> None:
     """Its own reports move TC, which explains itself; an invoice of somebody else is counted; other rates are taken."""
-    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
-        await shop.connected()
-        await shop.certify("A", 1000)
-        await shop.certify("K", 500, credit=True, invoiceType="FA", creditNoteRef=f"{shop.nim}-1")
-        fiscal = shop.session.machine.fiscal
-        fiscal.tc += 1
-        await looked_at(shop)
-        assert shop.worker.counters == FiscalCounters(*shop.counters)
-        assert (shop.store.ledger.peek(book_state, shop.worker.book)).unexplained == 0
-        shop.session.machine.certify_foreign(total=500)
-        await looked_at(shop)
-        assert shop.worker.counters == FiscalCounters(*shop.counters)
-        assert (shop.store.ledger.peek(book_state, shop.worker.book)).unexplained == 1
-        assert not shop.worker.attention
+    await shop.certify("A", 1000)
+    await shop.certify("K", 500, credit=True, invoiceType="FA", creditNoteRef=f"{shop.nim}-1")
+    fiscal = shop.session.machine.fiscal
+    fiscal.tc += 1
+    await looked_at(shop)
+    assert shop.worker.counters == FiscalCounters(*shop.counters)
+    assert (shop.store.ledger.peek(book_state, shop.worker.book)).unexplained == 0
+    shop.session.machine.certify_foreign(total=500)
+    await looked_at(shop)
+    assert shop.worker.counters == FiscalCounters(*shop.counters)
+    assert (shop.store.ledger.peek(book_state, shop.worker.book)).unexplained == 1
+    assert not shop.worker.attention
 
 
-async def test_rates_and_a_clock_of_now_are_taken_at_a_look(tmp_path: Path) -> None:
+async def test_rates_and_a_clock_of_now_are_taken_at_a_look(shop: MemoryShop) -> None:
     """Also where nothing was counted since the last one."""
-    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
-        await shop.connected()
-        shop.worker.rates = {}
-        shop.clock.offset = timedelta(hours=1)
-        assert abs(shop.worker.drift_seconds or 0.0) < 60
-        await looked_at(shop)
-        assert shop.worker.rates["B"] == 1800
-        assert shop.worker.drift_seconds is not None
-        assert abs(shop.worker.drift_seconds + 3600) < 60
+    shop.worker.rates = {}
+    shop.clock.offset = timedelta(hours=1)
+    assert abs(shop.worker.drift_seconds or 0.0) < 60
+    await looked_at(shop)
+    assert shop.worker.rates["B"] == 1800
+    assert shop.worker.drift_seconds is not None
+    assert abs(shop.worker.drift_seconds + 3600) < 60
 
 
 async def test_what_was_settled_is_taken_up_at_its_turn(tmp_path: Path) -> None:
@@ -153,13 +155,11 @@ async def test_who_comes_while_a_machine_tells_what_became_of_an_invoice_waits(
         await calls[-1]
         return await real(*arguments, **named)
 
-    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", heartbeat=3600.0) as shop:
         first = asyncio.ensure_future(shop.certify("A"))
         await shop.stop_at(LAST, "after")
         monkeypatch.setattr(Ledger, "reconcile", blocked_call)
-        shop.session.unplug(asyncio.get_running_loop().time(), 0.02)
-        shop.resume()
+        shop.unplug(0.02)
         await shop.until(lambda: len(calls) == 1, "the machine is asked")
         tills = [
             asyncio.ensure_future(work) for work in (shop.certify("A"), shop.certify("B"), shop.close_period("Z-1"))
@@ -183,8 +183,7 @@ async def test_a_till_that_asks_again_after_a_start_hides_nothing_from_who_asks_
 ) -> None:
     """The daemon that sent 38h is gone, and the till sends its invoice again, without a key, while the machine is asked what became of it: it waits
     for that, and the attempt before it is the one that is judged, and found certified."""
-    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", heartbeat=3600.0) as shop:
         gone = asyncio.ensure_future(shop.certify("A"))
         await shop.stop_at(LAST, "after")
         session = shop.session
@@ -218,8 +217,7 @@ async def test_a_till_that_asks_again_after_a_start_hides_nothing_from_who_asks_
 async def test_a_busy_machine_is_not_looked_at(tmp_path: Path) -> None:
     """Its work looks at it: the look does not wait for its turn, whose end is not known."""
     limits = Limits(patience=24 * 3600.0)
-    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0, limits=limits) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", heartbeat=3600.0, limits=limits) as shop:
         frames = shop.session.frames_in
         with shop.worker.queue.join():
             await looked_at(shop)

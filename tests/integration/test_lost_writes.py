@@ -4,14 +4,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from support.memory_shop import MemoryShop
+from support.memory_shop import in_service
 
 from daemon.core.errors import MachineAttention
 from daemon.core.ledger.entries import CashMove
-from daemon.store.decisions import DecisionNote
 from daemon.store.maintenance.verify import verify
 from daemon.store.tables.book import acts
-from daemon.store.tables.book.settlements import read_evidence
 
 pytestmark = pytest.mark.quick_timers
 
@@ -20,8 +18,7 @@ async def test_lost_withdrawals_wait_for_an_operator(tmp_path: Path) -> None:
     """The machine's counters agree, so nothing but the mark tells; after adopt the shop goes on, and the finding is gone."""
     path, left = tmp_path / "ledger", tmp_path / "left"
     left.mkdir()
-    async with MemoryShop(path) as shop:
-        await shop.connected()
+    async with in_service(path) as shop:
         await shop.certify("F-1")
         begin = path.with_name("ledger-wal").stat().st_size
         for _ in range(3):
@@ -36,21 +33,13 @@ async def test_lost_withdrawals_wait_for_an_operator(tmp_path: Path) -> None:
     damaged = bytearray((left / "ledger-wal").read_bytes())
     damaged[begin + 24 + 100] ^= 1
     (left / "ledger-wal").write_bytes(damaged)
-    async with MemoryShop(left / "ledger", on=session) as shop:
-        await shop.connected()
+    async with in_service(left / "ledger", on=session) as shop:
         assert "acknowledged writes are missing from the ledger" in shop.worker.attention
         with pytest.raises(MachineAttention):
             await shop.certify("F-2")
         assert not verify(left / "ledger").clean
-        book = shop.worker.book
-        evidence = await shop.store.decisions.read(read_evidence, book)
-        assert evidence is not None
-        await shop.store.decisions.write(
-            shop.store.decisions.adopt, book, evidence.state, unexplained=0, note=DecisionNote("looked", evidence.at)
-        )
-        await shop.until(lambda: not shop.worker.attention and shop.worker.connected, "service")
+        await shop.adopt()
         await shop.certify("F-2")
     assert verify(left / "ledger").clean
-    async with MemoryShop(left / "ledger", on=session) as shop:
-        await shop.connected()
+    async with in_service(left / "ledger", on=session) as shop:
         assert not shop.worker.attention

@@ -35,8 +35,7 @@ def shop_of(path: Path, after: float = NEVER, **options: object) -> MemoryShop:
 
 
 async def unplug(shop: MemoryShop) -> None:
-    shop.session.unplug(asyncio.get_running_loop().time(), NEVER)
-    shop.port.pump()
+    shop.unplug(NEVER)
     await shop.until(lambda: not shop.worker.connected, "the machine's loss")
 
 
@@ -46,6 +45,20 @@ def register(shop: MemoryShop) -> list[Outage]:
 
 def lasting(shop: MemoryShop) -> Outage | None:
     return shop.store.ledger.peek(outages.open_outage, shop.worker.book)
+
+
+async def begun(shop: MemoryShop) -> Outage:
+    await shop.until(lambda: lasting(shop), "the outage")
+    outage = lasting(shop)
+    assert outage is not None
+    return outage
+
+
+async def over(shop: MemoryShop) -> Outage:
+    """The only one of the register."""
+    await shop.until(lambda: lasting(shop) is None, "the end of the outage")
+    (only,) = register(shop)
+    return only
 
 
 async def signed(shop: MemoryShop) -> None:
@@ -65,12 +78,10 @@ async def test_a_till_that_is_refused_begins_an_outage(tmp_path: Path) -> None:
         assert register(shop) == []
         with pytest.raises(MachineOffline):
             await shop.certify("B")
-        await shop.until(lambda: lasting(shop), "the outage")
-        outage = lasting(shop)
-        assert outage is not None
+        outage = await begun(shop)
         assert (outage.reason, outage.since, outage.refused) == ("line_lost", lost_at, True)
         shop.session.plug()
-        await shop.until(lambda: lasting(shop) is None, "the end of the outage")
+        await over(shop)
         assert shop.worker.connected
         (only,) = register(shop)
         assert only.until > only.since
@@ -89,7 +100,7 @@ async def test_a_machine_that_certifies_before_the_next_look_has_one_outage(
         await unplug(shop)
         with pytest.raises(MachineOffline):
             await shop.certify("B")
-        await shop.until(lambda: lasting(shop), "the outage")
+        await begun(shop)
         await asyncio.sleep(0.05)
         monkeypatch.setattr(watch, "LOOK", 0.5)
         await asyncio.sleep(0.02)
@@ -112,9 +123,7 @@ async def test_an_outage_begins_when_the_machine_was_lost_last(tmp_path: Path, m
             await unplug(shop)
             with pytest.raises(MachineOffline):
                 await shop.certify("C")
-            await shop.until(lambda: lasting(shop), "the outage")
-            outage = lasting(shop)
-            assert outage is not None
+            outage = await begun(shop)
             assert outage.since == shop.worker.offline_since
             shop.session.plug()
             await shop.connected()
@@ -125,9 +134,7 @@ async def test_an_outage_that_nobody_notices_begins_after_its_time(tmp_path: Pat
     async with shop_of(tmp_path, SOON) as shop:
         await shop.connected()
         await unplug(shop)
-        await shop.until(lambda: lasting(shop), "the outage")
-        outage = lasting(shop)
-        assert outage is not None
+        outage = await begun(shop)
         assert (outage.since, outage.refused) == (shop.worker.offline_since, False)
         assert shop.worker.now() - outage.since >= SOON * 1000
 
@@ -158,15 +165,12 @@ async def test_a_restart_goes_on_with_the_outage(tmp_path: Path) -> None:
     async with shop_of(tmp_path, SOON) as shop:
         await shop.connected()
         await unplug(shop)
-        await shop.until(lambda: lasting(shop), "the outage")
-        began = lasting(shop)
-    assert began is not None
+        began = await begun(shop)
     async with shop_of(tmp_path, SOON, on=shop.session) as shop:
         await asyncio.sleep(0.1)
         assert lasting(shop) == began
         shop.session.plug()
-        await shop.until(lambda: lasting(shop) is None, "the end of the outage")
-        (only,) = register(shop)
+        only = await over(shop)
         assert (only.number, only.since) == (1, began.since)
     assert verify(tmp_path / "ledger").clean
 
@@ -187,8 +191,7 @@ async def test_a_box_that_was_off_is_seen_at_its_next_start(tmp_path: Path) -> N
     async with shop_of(tmp_path, 600.0, on=shop.session) as shop:
         shop.box_offset = 8 * 3_600_000
         await shop.until(lambda: register(shop), "the outage")
-        await shop.until(lambda: lasting(shop) is None, "its end")
-        (only,) = register(shop)
+        only = await over(shop)
         assert (only.reason, only.since, only.refused) == ("box_off", alive, False)
         assert only.until > alive + 7 * 3_600_000
     assert verify(tmp_path / "ledger").clean
@@ -214,9 +217,7 @@ async def test_an_outage_does_not_begin_before_what_was_certified(
         await unplug(shop)
         with pytest.raises(MachineOffline):
             await shop.certify("C")
-        await shop.until(lambda: lasting(shop), "the outage")
-        outage = lasting(shop)
-        assert outage is not None
+        outage = await begun(shop)
         assert (outage.reason, outage.since) == ("line_lost", shop.worker.offline_since)
 
 
@@ -234,8 +235,7 @@ async def test_a_disk_that_is_full_is_an_outage(tmp_path: Path) -> None:
         await asyncio.sleep(0.05)
         await shop.disk(writable=True)
         await shop.until(lambda: register(shop), "the outage")
-        await shop.until(lambda: lasting(shop) is None, "its end")
-        (only,) = register(shop)
+        only = await over(shop)
         assert (only.reason, only.refused) == ("disk", True)
         assert only.since - before < 2_000
         await shop.certify("B")
@@ -248,9 +248,7 @@ async def test_attention_is_an_outage(tmp_path: Path) -> None:
         await shop.connected()
         await shop.store.ledger.set_attention(shop.worker.book, "somebody has to look", at=shop.worker.now())
         shop.worker.take_state(shop.store.ledger.peek(book_state, shop.worker.book))
-        await shop.until(lambda: lasting(shop), "the outage")
-        outage = lasting(shop)
-        assert outage is not None
+        outage = await begun(shop)
         assert outage.reason == "attention"
 
 
@@ -261,20 +259,16 @@ async def test_what_was_open_in_a_copy_is_over_with_it(tmp_path: Path) -> None:
         await shop.connected()
         await shop.certify("A")
         await unplug(shop)
-        await shop.until(lambda: lasting(shop), "the outage")
-        began = lasting(shop)
+        began = await begun(shop)
         backup(path, tmp_path / "copy", at=shop.worker.now())
         shop.session.plug()
-        await shop.until(lambda: lasting(shop) is None, "its end")
+        await over(shop)
         await unplug(shop)
-    assert began is not None
     restore(tmp_path / "copy", path, at=time.time_ns() // 1_000_000)
     async with shop_of(tmp_path, SOON, on=shop.session) as shop:
         (first,) = register(shop)
         assert (first.since, first.is_open) == (began.since, False)
-        await shop.until(lambda: lasting(shop), "the outage of now")
-        second = lasting(shop)
-        assert second is not None
+        second = await begun(shop)
         assert second.number == 2
         assert second.since >= first.until
     assert verify(path).clean
@@ -288,10 +282,9 @@ async def test_a_clock_that_goes_back_makes_no_outage_end_before_it_began(tmp_pa
         await unplug(shop)
         with pytest.raises(MachineOffline):
             await shop.certify("B")
-        await shop.until(lambda: lasting(shop), "the outage")
+        await begun(shop)
         shop.box_offset = -3_600_000
         shop.session.plug()
-        await shop.until(lambda: lasting(shop) is None, "the end of the outage")
-        (only,) = register(shop)
+        only = await over(shop)
         assert only.until >= only.since
     assert verify(tmp_path / "ledger").clean

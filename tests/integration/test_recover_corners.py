@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
-from support.memory_shop import MemoryShop, broken_once
+from support.memory_shop import MemoryShop, broken_once, in_service
 from support.shop import NIM
 
 from daemon.core.errors import LineLost, MachineAttention, MachineRefused, StorageFull
@@ -27,15 +27,13 @@ ROUNDS_DOWN = SimulatorOptions(nim=NIM, vat="down")
 
 async def test_a_credit_note_that_is_certified_while_we_ask_is_found(tmp_path: Path) -> None:
     """The line is lost while the tax server checks; the check ends after the C1h of the new connection and before our cancellation."""
-    async with MemoryShop(tmp_path / "ledger", options=SimulatorOptions(nim=NIM, credit_check=30.0)) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", options=SimulatorOptions(nim=NIM, credit_check=30.0)) as shop:
         await shop.certify("F-1")
         credit = asyncio.ensure_future(
             shop.certify("A-1", credit=True, invoiceType="FA", creditNoteRef=f"{NIM}-1", key="k")
         )
         await shop.stop_at(LAST, "after", "out")
-        shop.session.unplug(asyncio.get_running_loop().time(), 0.05)
-        shop.resume()
+        shop.unplug(0.05)
         await shop.stop_at(3)
         shop.clock.offset += timedelta(seconds=31)
         shop.resume()
@@ -50,15 +48,13 @@ async def test_an_invoice_of_which_the_machine_made_another_total_is_recognised(
     a box whose clock stands."""
     now = time.time_ns() // 1_000_000
     box = BoxClock(lambda: now, lambda: True)
-    async with MemoryShop(tmp_path / "ledger", options=ROUNDS_DOWN, box=box) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", options=ROUNDS_DOWN, box=box) as shop:
         item = {"name": "Riz", "taxGroup": "B", "unitPrice": 103, "quantity": 1}
         sale = asyncio.ensure_future(
             shop.certify("H", items=[item], priceMode="HT", payments=[{"method": "E", "amount": 122}])
         )
         await shop.stop_at(LAST, "after")
-        shop.session.unplug(asyncio.get_running_loop().time(), 0.05)
-        shop.resume()
+        shop.unplug(0.05)
         record = (await sale).value
         assert (record.code, record.total_ttc, record.duration_ms) == (shop.on_machine[0].code, 121, 0)
         assert [(line.ht, line.tva, line.ttc) for line in record.invoice.taxes] == [(103, 18, 121)]
@@ -69,8 +65,7 @@ async def test_how_a_machine_rounds_is_told_once(tmp_path: Path) -> None:
     """At its first invoice with another VAT than ours, and not at one with the same."""
     item = {"name": "Riz", "taxGroup": "B", "unitPrice": 103, "quantity": 1}
     rounded = {"items": [item], "priceMode": "HT", "payments": [{"method": "E", "amount": 122}]}
-    async with MemoryShop(tmp_path / "ledger", options=ROUNDS_DOWN) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", options=ROUNDS_DOWN) as shop:
         messages = []
         for number, body in (("A", {}), ("B", rounded), ("C", rounded)):
             with capture_logs() as logs:
@@ -79,31 +74,28 @@ async def test_how_a_machine_rounds_is_told_once(tmp_path: Path) -> None:
     assert messages == [[], [True], []]
 
 
-async def test_nothing_is_certified_over_an_end_that_is_not_stored(tmp_path: Path) -> None:
+async def test_nothing_is_certified_over_an_end_that_is_not_stored(shop: MemoryShop) -> None:
     """A refusal cannot be stored: the next invoice, begun before, is not closed on the machine until it is."""
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
-        shop.session.plan.add("lose-invoice@31#1")
-        refused = asyncio.ensure_future(shop.certify("A"))
-        task = asyncio.ensure_future(shop.stop_at(3))
-        second = asyncio.ensure_future(shop.certify("B"))
-        await task
-        await shop.disk(writable=False)
-        shop.resume()
-        with pytest.raises(LineLost):
-            await refused
-        await asyncio.sleep(0.3)
-        assert not shop.on_machine
-        await shop.disk(writable=True)
-        assert (await second).value.code == shop.on_machine[0].code
-        ended = [record.state async for record in shop.store.journal.iterate(shop.worker.book, 0, 1 << 60)]
-        assert ended == ["abandoned", "certified"]
+    shop.session.plan.add("lose-invoice@31#1")
+    refused = asyncio.ensure_future(shop.certify("A"))
+    task = asyncio.ensure_future(shop.stop_at(3))
+    second = asyncio.ensure_future(shop.certify("B"))
+    await task
+    await shop.disk(writable=False)
+    shop.resume()
+    with pytest.raises(LineLost):
+        await refused
+    await asyncio.sleep(0.3)
+    assert not shop.on_machine
+    await shop.disk(writable=True)
+    assert (await second).value.code == shop.on_machine[0].code
+    ended = [record.state async for record in shop.store.journal.iterate(shop.worker.book, 0, 1 << 60)]
+    assert ended == ["abandoned", "certified"]
 
 
 async def test_a_key_whose_attempt_waits_for_an_operator_is_told_so(tmp_path: Path) -> None:
     """Attempts left unfinished by a machine in attention are never answered as if they were certified."""
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger") as shop:
         sales = [asyncio.ensure_future(shop.certify(number, key=number)) for number in ("A", "B")]
         await shop.stop_at(LAST, "after")
         await shop.intents(2)
@@ -125,31 +117,27 @@ async def test_a_key_whose_attempt_waits_for_an_operator_is_told_so(tmp_path: Pa
 
 async def test_what_was_never_sent_goes_before_what_is_judged(tmp_path: Path) -> None:
     """A recovery that breaks off in the middle leaves the one that may be on the machine, so the next one judges the right one."""
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger") as shop:
         sales = [asyncio.ensure_future(shop.certify(number)) for number in ("A", "B", "C")]
         await shop.stop_at(LAST, "after")
         await shop.intents(3)
     await asyncio.gather(*sales, return_exceptions=True)
     shop.session.resume()
-    async with MemoryShop(tmp_path / "ledger", on=shop.session) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", on=shop.session) as shop:
         ended = [
             (record.number, record.state) async for record in shop.store.journal.iterate(shop.worker.book, 0, 1 << 60)
         ]
         assert ended == [("B", "abandoned"), ("C", "abandoned"), ("A", "certified")]
 
 
-async def test_a_z_over_counters_that_went_down_closes_nothing(tmp_path: Path) -> None:
+async def test_a_z_over_counters_that_went_down_closes_nothing(shop: MemoryShop) -> None:
     """The same found by the Z itself."""
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
-        await shop.certify("A")
-        shop.session.machine.fiscal.fvc -= 1
-        with pytest.raises(LineLost):
-            await shop.close_period()
-        await shop.until(lambda: "went down" in shop.worker.attention, "attention")
-        assert (shop.store.ledger.peek(book_state, shop.worker.book)).z_number == 0
+    await shop.certify("A")
+    shop.session.machine.fiscal.fvc -= 1
+    with pytest.raises(LineLost):
+        await shop.close_period()
+    await shop.until(lambda: "went down" in shop.worker.attention, "attention")
+    assert (shop.store.ledger.peek(book_state, shop.worker.book)).z_number == 0
 
 
 async def test_a_ledger_that_is_behind_stays_in_attention_after_its_unfinished_attempt_is_settled(
@@ -157,8 +145,7 @@ async def test_a_ledger_that_is_behind_stays_in_attention_after_its_unfinished_a
 ) -> None:
     """A backup with an attempt in it, put back after that attempt and another invoice were certified: settling the attempt does not
     hide that the machine has an invoice whose number the ledger does not know."""
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger") as shop:
         await shop.certify("F-0")
         sale = asyncio.ensure_future(shop.certify("F-1"))
         await shop.stop_at(LAST)
@@ -178,16 +165,14 @@ async def test_a_ledger_that_is_behind_stays_in_attention_after_its_unfinished_a
 
 async def test_a_machine_that_says_nothing_of_its_server_is_put_into_service(tmp_path: Path) -> None:
     """C2h answered with rubbish is a warning, not a reason to leave a machine out of service."""
-    async with MemoryShop(tmp_path / "ledger", faults="nonsense@C2") as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", faults="nonsense@C2") as shop:
         assert (await shop.certify("A")).value.state == "certified"
 
 
 async def test_a_mistake_of_ours_does_not_end_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unexpected exception during the recovery is logged, and the line is tried again."""
     breaks = broken_once(monkeypatch, "reconcile")
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger") as shop:
         assert not breaks
         assert (await shop.certify("A")).value.state == "certified"
 
@@ -200,8 +185,7 @@ async def test_a_mistake_of_ours_in_an_attempt_leaves_it_to_recovery(
     broken_once(monkeypatch, step)
     item = {"name": "Riz", "taxGroup": "B", "unitPrice": 103, "quantity": 1}
     sale = {"items": [item], "priceMode": "HT", "payments": [{"method": "E", "amount": 122}]}
-    async with MemoryShop(tmp_path / "ledger", options=ROUNDS_DOWN) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", options=ROUNDS_DOWN) as shop:
         if step == "end":
             shop.session.plan.add("lose-invoice@31#1")
         with pytest.raises(ZeroDivisionError):
@@ -219,8 +203,7 @@ async def test_a_certification_that_cannot_be_stored_is_found_under_its_key_late
 ) -> None:
     """The till hears that the machine certified and what to do; once the disk takes it, the same request gets the certification."""
     monkeypatch.setattr("daemon.usecases.certification.attempt.STORE_PATIENCE", 0.1)
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger") as shop:
         sale = asyncio.ensure_future(shop.certify("A", key="k"))
         await shop.disk_lost_at(LAST)
         with pytest.raises(StorageFull, match="certified the invoice"):
@@ -234,22 +217,19 @@ async def test_a_certification_that_cannot_be_stored_is_found_under_its_key_late
 
 
 @pytest.mark.parametrize("faults", ["lose-invoice@38#1", "lose-invoice@33#1,unplug:0.02@38#1"])
-async def test_a_machine_that_lost_the_invoice_has_nothing_against_it(tmp_path: Path, faults: str) -> None:
+async def test_a_machine_that_lost_the_invoice_has_nothing_against_it(shop: MemoryShop, faults: str) -> None:
     """It says E: to 38h, or to 33h with the cable pulled before it can be asked whether an invoice is open, but only because it
     restarted: the till is told to come again, not that it was refused."""
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
-        shop.session.plan.add(faults)
-        with pytest.raises(LineLost):
-            await shop.certify("A", key="k")
-        await shop.connected()
-        assert (await shop.certify("A", key="k")).value.code == shop.on_machine[0].code
+    shop.session.plan.add(faults)
+    with pytest.raises(LineLost):
+        await shop.certify("A", key="k")
+    await shop.connected()
+    assert (await shop.certify("A", key="k")).value.code == shop.on_machine[0].code
 
 
 async def test_a_refusal_of_38h_is_told_in_the_machines_words(tmp_path: Path) -> None:
     """A credit note that the tax server cannot check: refused, cancelled, and its number free. What the machine counted meanwhile is known."""
-    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", heartbeat=3600.0) as shop:
         await shop.certify("F-1")
         fiscal = shop.session.machine.fiscal
         fiscal.reachable = False
@@ -262,16 +242,14 @@ async def test_a_refusal_of_38h_is_told_in_the_machines_words(tmp_path: Path) ->
         assert [entry.number for entry in shop.on_machine] == ["F-1", "A-1"]
 
 
-async def test_counters_that_went_down_are_noticed_before_the_next_invoice(tmp_path: Path) -> None:
+async def test_counters_that_went_down_are_noticed_before_the_next_invoice(shop: MemoryShop) -> None:
     """An idle machine was reset or exchanged under the same NIM: attention at the next look, and nothing is certified on it."""
-    async with MemoryShop(tmp_path / "ledger") as shop:
-        await shop.connected()
-        before = shop.session.machine.snapshot()
-        await shop.certify("F-1")
-        shop.session.machine.restore(before)
-        await shop.until(lambda: shop.worker.attention, "attention")
-        assert "went down" in shop.worker.attention
-        await shop.connected()
-        with pytest.raises(MachineAttention):
-            await shop.certify("F-2")
-        assert [entry.number for entry in shop.on_machine] == ["F-1"]
+    before = shop.session.machine.snapshot()
+    await shop.certify("F-1")
+    shop.session.machine.restore(before)
+    await shop.until(lambda: shop.worker.attention, "attention")
+    assert "went down" in shop.worker.attention
+    await shop.connected()
+    with pytest.raises(MachineAttention):
+        await shop.certify("F-2")
+    assert [entry.number for entry in shop.on_machine] == ["F-1"]

@@ -1,6 +1,7 @@
 """A spare machine stands for one that is out of order (arrêté 2025-0049, article 6): each number once, on one machine or the other."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import msgspec
@@ -27,6 +28,13 @@ from daemon.usecases.reports.close_period import close_period
 pytestmark = pytest.mark.quick_timers
 
 
+@pytest.fixture
+async def shop(tmp_path: Path) -> AsyncIterator[PairedShop]:
+    async with paired(tmp_path / "ledger") as shop:
+        yield shop
+    assert verify(tmp_path / "ledger").clean
+
+
 def decided(shop: PairedShop, at: MemoryShop) -> list[SpareDecided]:
     """What the chain of that machine's book has of the spare."""
     placed = shop.store.ledger.peek(entries.entries, at.worker.book)
@@ -46,41 +54,37 @@ async def certified_later(shop: PairedShop, key: str) -> Record:
             await asyncio.sleep(0.01)
 
 
-async def test_a_spare_certifies_nothing_until_it_has_taken_over(tmp_path: Path) -> None:
-    async with paired(tmp_path / "ledger") as shop:
-        with pytest.raises(MachineOffline, match="is the spare of"):
-            await shop.spare.certify("A")
-        await shop.certify("A")
-        assert (numbers(shop.first), numbers(shop.spare)) == (["A"], [])
+async def test_a_spare_certifies_nothing_until_it_has_taken_over(shop: PairedShop) -> None:
+    with pytest.raises(MachineOffline, match="is the spare of"):
+        await shop.spare.certify("A")
+    await shop.certify("A")
+    assert (numbers(shop.first), numbers(shop.spare)) == (["A"], [])
 
 
-async def test_while_a_take_over_lasts_the_spare_certifies_under_its_own_name(tmp_path: Path) -> None:
-    async with paired(tmp_path / "ledger") as shop:
-        await shop.first_dies()
-        await shop.take_over()
-        record = (await shop.certify("A")).value
-        assert (record.nim, record.code) == (SPARE, shop.spare.on_machine[0].code)
-        await shop.first_returns()
-        assert (await shop.certify("B")).value.nim == SPARE  # until a person takes it back
-        await shop.take_back()
-        assert (await shop.certify("C")).value.nim == NIM
-        with pytest.raises(MachineOffline):
-            await shop.spare.certify("D")
+async def test_while_a_take_over_lasts_the_spare_certifies_under_its_own_name(shop: PairedShop) -> None:
+    await shop.first_dies()
+    await shop.take_over()
+    record = (await shop.certify("A")).value
+    assert (record.nim, record.code) == (SPARE, shop.spare.on_machine[0].code)
+    await shop.first_returns()
+    assert (await shop.certify("B")).value.nim == SPARE  # until a person takes it back
+    await shop.take_back()
+    assert (await shop.certify("C")).value.nim == NIM
+    with pytest.raises(MachineOffline):
+        await shop.spare.certify("D")
 
 
-async def test_a_take_over_is_kept_in_both_chains_and_in_the_audit_log(tmp_path: Path) -> None:
-    async with paired(tmp_path / "ledger") as shop:
-        await shop.take_over("burnt")
-        await shop.take_back("repaired")
-        steps = [("taken over", "burnt"), ("taken back", "repaired")]
-        for at in (shop.first, shop.spare):
-            assert [(each.step, each.reason) for each in decided(shop, at)] == steps
-        newest = await shop.store.ledger.read(newest_entries, 2)
-        assert [(entry.action, entry.actor) for entry in newest] == [
-            ("machine.taken_back", "user:awa"),
-            ("machine.taken_over", "user:awa"),
-        ]
-    assert verify(tmp_path / "ledger").clean
+async def test_a_take_over_is_kept_in_both_chains_and_in_the_audit_log(shop: PairedShop) -> None:
+    await shop.take_over("burnt")
+    await shop.take_back("repaired")
+    steps = [("taken over", "burnt"), ("taken back", "repaired")]
+    for at in (shop.first, shop.spare):
+        assert [(each.step, each.reason) for each in decided(shop, at)] == steps
+    newest = await shop.store.ledger.read(newest_entries, 2)
+    assert [(entry.action, entry.actor) for entry in newest] == [
+        ("machine.taken_back", "user:awa"),
+        ("machine.taken_over", "user:awa"),
+    ]
 
 
 async def test_a_take_over_lasts_over_a_restart(tmp_path: Path) -> None:
@@ -90,237 +94,212 @@ async def test_a_take_over_lasts_over_a_restart(tmp_path: Path) -> None:
         assert (await shop.certify("A")).value.nim == SPARE
 
 
-async def test_a_machine_has_one_take_over_at_a_time(tmp_path: Path) -> None:
-    async with paired(tmp_path / "ledger") as shop:
-        with pytest.raises(TakeOverRefused):
-            await shop.take_back()
+async def test_a_machine_has_one_take_over_at_a_time(shop: PairedShop) -> None:
+    with pytest.raises(TakeOverRefused):
+        await shop.take_back()
+    await shop.take_over()
+    with pytest.raises(TakeOverRefused):
         await shop.take_over()
-        with pytest.raises(TakeOverRefused):
-            await shop.take_over()
 
 
 @pytest.mark.parametrize("at_spare", [False, True])
 async def test_a_number_that_either_machine_has_certified_is_a_duplicate_at_the_other(
-    tmp_path: Path, at_spare: bool
+    shop: PairedShop, at_spare: bool
 ) -> None:
     """Also where it is spelled in another way that is equal."""
-    async with paired(tmp_path / "ledger") as shop:
-        if at_spare:
-            await shop.take_over()
-        before = (await shop.certify("F-a")).value
-        await (shop.take_back() if at_spare else shop.take_over())
-        with pytest.raises(DuplicateInvoice) as refused:
-            await shop.certify("f-A")
-        assert (refused.value.record.code, refused.value.record.nim) == (before.code, before.nim)
+    if at_spare:
+        await shop.take_over()
+    before = (await shop.certify("F-a")).value
+    await (shop.take_back() if at_spare else shop.take_over())
+    with pytest.raises(DuplicateInvoice) as refused:
+        await shop.certify("f-A")
+    assert (refused.value.record.code, refused.value.record.nim) == (before.code, before.nim)
 
 
 @pytest.mark.parametrize("at_spare", [False, True])
-async def test_a_key_is_replayed_by_whichever_machine_is_in_use(tmp_path: Path, at_spare: bool) -> None:
-    async with paired(tmp_path / "ledger") as shop:
-        if at_spare:
-            await shop.take_over()
-        before = (await shop.certify("A", key="k")).value
-        await (shop.take_back() if at_spare else shop.take_over())
-        again = await shop.certify("A", key="k")
-        assert (again.replayed, again.value.code) == (True, before.code)
-        assert len(shop.first.on_machine) + len(shop.spare.on_machine) == 1
-        found = await find_request(shop.in_use, "k")
-        assert found is not None
-        assert found.record is not None
-        assert (found.status, found.record.code) == ("certified", before.code)
+async def test_a_key_is_replayed_by_whichever_machine_is_in_use(shop: PairedShop, at_spare: bool) -> None:
+    if at_spare:
+        await shop.take_over()
+    before = (await shop.certify("A", key="k")).value
+    await (shop.take_back() if at_spare else shop.take_over())
+    again = await shop.certify("A", key="k")
+    assert (again.replayed, again.value.code) == (True, before.code)
+    assert len(shop.first.on_machine) + len(shop.spare.on_machine) == 1
+    found = await find_request(shop.in_use, "k")
+    assert found is not None
+    assert found.record is not None
+    assert (found.status, found.record.code) == ("certified", before.code)
 
 
 @pytest.mark.parametrize("was_certified", [True, False])
 async def test_what_is_in_doubt_at_the_dead_machine_stays_so_until_it_answers_again(
-    tmp_path: Path, was_certified: bool
+    shop: PairedShop, was_certified: bool
 ) -> None:
     """Its key answers in doubt, its number is free for nobody; then the machine says what became of it."""
-    async with paired(tmp_path / "ledger") as shop:
-        sale = await shop.dies_in_doubt("A", "k", certified=was_certified)
-        with pytest.raises(LineLost):
-            await sale
-        await shop.take_over()
-        with pytest.raises(LineLost):
-            await shop.certify("A", key="k")
-        with pytest.raises(MachineAttention, match="not known yet whether EL02000015-1 has certified"):
-            await shop.certify("A")
-        found = await find_request(shop.in_use, "k")
-        assert found is not None
-        assert found.status == "in_doubt"
-        assert (await shop.certify("B")).value.nim == SPARE  # it holds up nothing else
-        await shop.first_returns()
-        answered = await shop.certify("A", key="k")
-        assert answered.replayed is was_certified
-        assert (answered.value.nim == NIM) is was_certified
-        assert [*numbers(shop.first), *numbers(shop.spare)].count("A") == 1
-    assert verify(tmp_path / "ledger").clean
-
-
-async def test_a_person_may_say_that_the_dead_machine_has_not_certified(tmp_path: Path) -> None:
-    """With a reason, which both chains keep; the number is free again."""
-    async with paired(tmp_path / "ledger") as shop:
-        sale = await shop.dies_in_doubt("A", certified=False)
-        with pytest.raises(LineLost):
-            await sale
-        decisions = shop.store.decisions
-        with pytest.raises(DecisionRefused):  # not while its own machine has to answer for it
-            await decisions.carry_out(
-                await decisions.case(shop.first.worker.book), "not-certified", reason="no paper", at=shop.in_use.now()
-            )
-        await shop.take_over()
-        case = await decisions.case(shop.first.worker.book)
-        assert case.attempt is not None
-        assert case.attempt.number == "A"
-        await decisions.carry_out(case, "not-certified", reason="no paper came out", at=shop.in_use.now())
-        for at in (shop.first, shop.spare):
-            decision = decided(shop, at)[-1]
-            assert (decision.step, decision.number, decision.reason) == ("not certified", "A", "no paper came out")
-        assert (await shop.certify("A")).value.nim == SPARE
-        assert not (await decisions.case(shop.first.worker.book)).is_open
-    assert verify(tmp_path / "ledger").clean
-
-
-async def test_what_waits_for_the_dead_machine_is_sent_to_the_spare_at_its_next_request(tmp_path: Path) -> None:
-    async with paired(tmp_path / "ledger") as shop:
-        task = asyncio.ensure_future(shop.certify("A"))
-        await shop.first.stop_at(2)
-        waits = asyncio.ensure_future(shop.certify("B", key="b"))
-        await shop.first.until(lambda: shop.first.worker.waiting == 2, "two at the machine")
-        shop.first.session.unplug(asyncio.get_running_loop().time(), 1e9)
-        shop.first.resume()
-        await asyncio.wait([task])
-        await shop.take_over()
-        with pytest.raises((MachineBusy, MachineOffline)):
-            await waits
-        assert (await shop.certify("B", key="b")).value.nim == SPARE
-        task.exception()
-
-
-async def test_taking_back_waits_for_what_is_on_the_line_of_the_spare(tmp_path: Path) -> None:
-    async with paired(tmp_path / "ledger") as shop:
-        await shop.take_over()
-        sale = asyncio.ensure_future(shop.certify("A"))
-        await shop.spare.stop_at(4)
-        back = asyncio.ensure_future(shop.take_back())
-        await asyncio.sleep(0.05)
-        assert not back.done()
-        shop.spare.resume()
-        assert (await sale).value.nim == SPARE
-        await back
-        assert (await shop.certify("B")).value.nim == NIM
-
-
-async def test_a_credit_note_finds_its_sale_in_either_book(tmp_path: Path) -> None:
-    async with paired(tmp_path / "ledger") as shop:
-        sale = (await shop.certify("A")).value
-        assert sale.counters is not None
-        await shop.take_over()
-        note = await shop.certify(
-            "N", credit=True, invoiceType="FA", creditNoteRef=f"{NIM}-{sale.counters.fvc}", creditNoteNature="RAM"
-        )
-        assert note.value.nim == SPARE
-        assert "ORIGINAL_NOT_CHECKED" not in [warn.code for warn in note.value.invoice.warnings]
-        assert await shop.store.journal.read(taken_of, [sale.id for sale in [sale]]) == [note.value.total_ttc]
-
-
-async def test_reports_answer_for_the_book_in_use_and_say_for_whom_it_stands(tmp_path: Path) -> None:
-    async with paired(tmp_path / "ledger") as shop:
-        await shop.certify("A", 1000)
-        await shop.take_over()
-        await shop.certify("B", 500)
-        await shop.first.until(lambda: shop.in_use.aggregate and shop.in_use.aggregate.seq, "the tick")
-        x = await report.x_report(shop.in_use)
-        assert (x.nim, x.stands_for, x.total_ttc) == (SPARE, NIM, 500)
-        a = await report.a_report(shop.in_use, 0, shop.in_use.now() + 1)
-        assert (a.nim, a.stands_for, a.total_ttc) == (SPARE, NIM, 500)
-        z = msgspec.json.decode((await close_period(shop.in_use, shop.first.call({}))).value.body, type=ZReport)
-        assert (z.nim, z.stands_for, z.total_ttc) == (SPARE, NIM, 500)
-        assert (await report.x_report(shop.first.worker)).stands_for is msgspec.UNSET
-        (record,) = await shop.first.certified()
-        assert (await journal.find(shop.in_use, record.code)).number == "A"
-    assert verify(tmp_path / "ledger").clean
-
-
-async def test_the_period_of_a_dead_machine_is_closed_by_the_counters_known_last(tmp_path: Path) -> None:
-    async with paired(tmp_path / "ledger") as shop:
+    sale = await shop.dies_in_doubt("A", "k", certified=was_certified)
+    with pytest.raises(LineLost):
+        await sale
+    await shop.take_over()
+    with pytest.raises(LineLost):
+        await shop.certify("A", key="k")
+    with pytest.raises(MachineAttention, match="not known yet whether EL02000015-1 has certified"):
         await shop.certify("A")
-        await shop.first_dies()
-        with pytest.raises(MachineOffline):
-            await shop.first.close_period()
-        await shop.take_over()
-        z = msgspec.json.decode((await shop.first.close_period()).value.body, type=ZReport)
-        assert (z.nim, z.certs_count, z.without_machine) == (NIM, 1, True)
-        await shop.first_returns()
-        z = msgspec.json.decode((await shop.first.close_period()).value.body, type=ZReport)
-        assert (z.certs_count, z.without_machine, z.unexplained) == (0, msgspec.UNSET, 0)
+    found = await find_request(shop.in_use, "k")
+    assert found is not None
+    assert found.status == "in_doubt"
+    assert (await shop.certify("B")).value.nim == SPARE  # it holds up nothing else
+    await shop.first_returns()
+    answered = await shop.certify("A", key="k")
+    assert answered.replayed is was_certified
+    assert (answered.value.nim == NIM) is was_certified
+    assert [*numbers(shop.first), *numbers(shop.spare)].count("A") == 1
 
 
-async def test_a_key_that_has_closed_a_period_does_so_once_on_either_machine(tmp_path: Path) -> None:
-    async with paired(tmp_path / "ledger") as shop:
-        closed = await close_period(shop.in_use, shop.first.call({}, "z"))
-        await shop.take_over()
-        again = await close_period(shop.in_use, shop.first.call({}, "z"))
-        assert (again.replayed, again.value.report_id) == (True, closed.value.report_id)
+async def test_a_person_may_say_that_the_dead_machine_has_not_certified(shop: PairedShop) -> None:
+    """With a reason, which both chains keep; the number is free again."""
+    sale = await shop.dies_in_doubt("A", certified=False)
+    with pytest.raises(LineLost):
+        await sale
+    decisions = shop.store.decisions
+    with pytest.raises(DecisionRefused):  # not while its own machine has to answer for it
+        await decisions.carry_out(
+            await decisions.case(shop.first.worker.book), "not-certified", reason="no paper", at=shop.in_use.now()
+        )
+    await shop.take_over()
+    case = await decisions.case(shop.first.worker.book)
+    assert case.attempt is not None
+    assert case.attempt.number == "A"
+    await decisions.carry_out(case, "not-certified", reason="no paper came out", at=shop.in_use.now())
+    for at in (shop.first, shop.spare):
+        decision = decided(shop, at)[-1]
+        assert (decision.step, decision.number, decision.reason) == ("not certified", "A", "no paper came out")
+    assert (await shop.certify("A")).value.nim == SPARE
+    assert not (await decisions.case(shop.first.worker.book)).is_open
 
 
-async def test_a_sale_that_waits_is_certified_by_the_machine_in_use_alone(tmp_path: Path) -> None:
+async def test_what_waits_for_the_dead_machine_is_sent_to_the_spare_at_its_next_request(shop: PairedShop) -> None:
+    task = asyncio.ensure_future(shop.certify("A"))
+    await shop.first.stop_at(2)
+    waits = asyncio.ensure_future(shop.certify("B", key="b"))
+    await shop.first.until(lambda: shop.first.worker.waiting == 2, "two at the machine")
+    shop.first.unplug(1e9)
+    await asyncio.wait([task])
+    await shop.take_over()
+    with pytest.raises((MachineBusy, MachineOffline)):
+        await waits
+    assert (await shop.certify("B", key="b")).value.nim == SPARE
+    task.exception()
+
+
+async def test_taking_back_waits_for_what_is_on_the_line_of_the_spare(shop: PairedShop) -> None:
+    await shop.take_over()
+    sale = asyncio.ensure_future(shop.certify("A"))
+    await shop.spare.stop_at(4)
+    back = asyncio.ensure_future(shop.take_back())
+    await asyncio.sleep(0.05)
+    assert not back.done()
+    shop.spare.resume()
+    assert (await sale).value.nim == SPARE
+    await back
+    assert (await shop.certify("B")).value.nim == NIM
+
+
+async def test_a_credit_note_finds_its_sale_in_either_book(shop: PairedShop) -> None:
+    sale = (await shop.certify("A")).value
+    assert sale.counters is not None
+    await shop.take_over()
+    note = await shop.certify(
+        "N", credit=True, invoiceType="FA", creditNoteRef=f"{NIM}-{sale.counters.fvc}", creditNoteNature="RAM"
+    )
+    assert note.value.nim == SPARE
+    assert "ORIGINAL_NOT_CHECKED" not in [warn.code for warn in note.value.invoice.warnings]
+    assert await shop.store.journal.read(taken_of, [sale.id for sale in [sale]]) == [note.value.total_ttc]
+
+
+async def test_reports_answer_for_the_book_in_use_and_say_for_whom_it_stands(shop: PairedShop) -> None:
+    await shop.certify("A", 1000)
+    await shop.take_over()
+    await shop.certify("B", 500)
+    await shop.first.until(lambda: shop.in_use.aggregate and shop.in_use.aggregate.seq, "the tick")
+    x = await report.x_report(shop.in_use)
+    assert (x.nim, x.stands_for, x.total_ttc) == (SPARE, NIM, 500)
+    a = await report.a_report(shop.in_use, 0, shop.in_use.now() + 1)
+    assert (a.nim, a.stands_for, a.total_ttc) == (SPARE, NIM, 500)
+    z = msgspec.json.decode((await close_period(shop.in_use, shop.first.call({}))).value.body, type=ZReport)
+    assert (z.nim, z.stands_for, z.total_ttc) == (SPARE, NIM, 500)
+    assert (await report.x_report(shop.first.worker)).stands_for is msgspec.UNSET
+    (record,) = await shop.first.certified()
+    assert (await journal.find(shop.in_use, record.code)).number == "A"
+
+
+async def test_the_period_of_a_dead_machine_is_closed_by_the_counters_known_last(shop: PairedShop) -> None:
+    await shop.certify("A")
+    await shop.first_dies()
+    with pytest.raises(MachineOffline):
+        await shop.first.close_period()
+    await shop.take_over()
+    z = msgspec.json.decode((await shop.first.close_period()).value.body, type=ZReport)
+    assert (z.nim, z.certs_count, z.without_machine) == (NIM, 1, True)
+    await shop.first_returns()
+    z = msgspec.json.decode((await shop.first.close_period()).value.body, type=ZReport)
+    assert (z.certs_count, z.without_machine, z.unexplained) == (0, msgspec.UNSET, 0)
+
+
+async def test_a_key_that_has_closed_a_period_does_so_once_on_either_machine(shop: PairedShop) -> None:
+    closed = await close_period(shop.in_use, shop.first.call({}, "z"))
+    await shop.take_over()
+    again = await close_period(shop.in_use, shop.first.call({}, "z"))
+    assert (again.replayed, again.value.report_id) == (True, closed.value.report_id)
+
+
+async def test_a_sale_that_waits_is_certified_by_the_machine_in_use_alone(shop: PairedShop) -> None:
     """Accepted while its machine was out of order, certified by the spare; accepted by the spare, certified by the machine that is back."""
-    async with paired(tmp_path / "ledger") as shop:
-        await shop.first_dies()
-        await shop.defer("A", "a")
-        await shop.take_over()
-        record = await certified_later(shop, "a")
-        assert (record.nim, numbers(shop.spare)) == (SPARE, ["A"])
-        shop.spare.session.unplug(asyncio.get_running_loop().time(), 1e9)
-        shop.spare.port.pump()
-        await shop.spare.until(lambda: not shop.spare.worker.connected, "the spare away")
-        await shop.defer("B", "b")
-        await shop.first_returns()
-        with pytest.raises((DuplicateInvoice, MachineBusy)):
-            await shop.defer("A", "c")
-        await shop.take_back()
-        assert (await certified_later(shop, "b")).nim == NIM
-        assert (numbers(shop.first), numbers(shop.spare)) == (["B"], ["A"])
-    assert verify(tmp_path / "ledger").clean
+    await shop.first_dies()
+    await shop.defer("A", "a")
+    await shop.take_over()
+    record = await certified_later(shop, "a")
+    assert (record.nim, numbers(shop.spare)) == (SPARE, ["A"])
+    await shop.unplug(shop.spare)
+    await shop.defer("B", "b")
+    await shop.first_returns()
+    with pytest.raises((DuplicateInvoice, MachineBusy)):
+        await shop.defer("A", "c")
+    await shop.take_back()
+    assert (await certified_later(shop, "b")).nim == NIM
+    assert (numbers(shop.first), numbers(shop.spare)) == (["B"], ["A"])
 
 
 async def test_a_sale_is_taken_on_while_a_spare_that_was_never_plugged_in_stands_for_the_machine(
-    tmp_path: Path,
+    shop: PairedShop,
 ) -> None:
     """Validated by the rates of the machine, which is of the same taxpayer; certified once the spare is there."""
-    async with paired(tmp_path / "ledger") as shop:
-        await shop.first_dies()
-        await shop.unplug(shop.spare)
-        shop.spare.worker.rates = {}
-        await shop.take_over()
-        sale = await shop.defer("A", "key")
-        shop.spare.session.plug()
-        await shop.spare.connected()
-        await shop.spare.until(
-            lambda: shop.store.ledger.peek(deferred.by_id, shop.in_use.book, sale.id).state == "certified", "certified"
-        )
+    await shop.first_dies()
+    await shop.unplug(shop.spare)
+    shop.spare.worker.rates = {}
+    await shop.take_over()
+    sale = await shop.defer("A", "key")
+    shop.spare.session.plug()
+    await shop.spare.connected()
+    await shop.spare.until(
+        lambda: shop.store.ledger.peek(deferred.by_id, shop.in_use.book, sale.id).state == "certified", "certified"
+    )
 
 
-async def test_a_spare_of_another_taxpayer_certifies_nothing(tmp_path: Path) -> None:
-    async with paired(tmp_path / "ledger") as shop:
-        shop.spare.worker.ifu = "00099999Z"
-        assert "another taxpayer" in shop.spare.worker.obstacle
-        await shop.take_over()
-        with pytest.raises(MachineAttention, match="another taxpayer"):
-            await shop.certify("A")
+async def test_a_spare_of_another_taxpayer_certifies_nothing(shop: PairedShop) -> None:
+    shop.spare.worker.ifu = "00099999Z"
+    assert "another taxpayer" in shop.spare.worker.obstacle
+    await shop.take_over()
+    with pytest.raises(MachineAttention, match="another taxpayer"):
+        await shop.certify("A")
 
 
-async def test_a_sale_that_waits_is_taken_back_at_whichever_machine_is_in_use(tmp_path: Path) -> None:
+async def test_a_sale_that_waits_is_taken_back_at_whichever_machine_is_in_use(shop: PairedShop) -> None:
     """Accepted by the machine that is dead now, taken back while its spare is away too: both chains can be read, and its number is free."""
-    async with paired(tmp_path / "ledger") as shop:
-        await shop.first_dies()
-        shop.spare.session.unplug(asyncio.get_running_loop().time(), 1e9)
-        shop.spare.port.pump()
-        await shop.spare.until(lambda: not shop.spare.worker.connected, "the spare away")
-        await shop.defer("A", "a")
-        await shop.take_over()
-        found = await take_back(shop.in_use, "a", by=PERSON)
-        assert found is not None
-        assert found.status == "abandoned"
-        await shop.defer("A", "b")
-    assert verify(tmp_path / "ledger").clean
+    await shop.first_dies()
+    await shop.unplug(shop.spare)
+    await shop.defer("A", "a")
+    await shop.take_over()
+    found = await take_back(shop.in_use, "a", by=PERSON)
+    assert found is not None
+    assert found.status == "abandoned"
+    await shop.defer("A", "b")

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from support.ledgers.ledger import IFU, NIM, Till, invoice, opened
-from support.memory_shop import MemoryShop
+from support.memory_shop import MemoryShop, in_service
 from support.spare import PERSON, SPARE, PairedShop, paired
 
 from daemon.core.ledger.attempt import DuplicateInvoice
@@ -159,8 +159,7 @@ async def test_taken_back_since_the_copy(shop: Shop) -> None:
 
 async def test_a_copy_that_is_older_than_the_spare(shop: Shop) -> None:
     """Nothing in it says that there is one; what it has certified counts all the same."""
-    async with MemoryShop(shop.ledger) as alone:
-        await alone.connected()
+    async with in_service(shop.ledger) as alone:
         await alone.certify("A")
         shop.copy()
     async with paired(shop.ledger, on=alone) as before:
@@ -215,15 +214,13 @@ async def test_a_spare_that_is_bought_after_a_restore_on_another_disk_needs_no_a
     """The machine that sells was compared with the copy; its new spare was never connected."""
     async with paired(shop.ledger.with_name("another")) as other_box:
         await other_box.unplug(other_box.spare)
-    async with MemoryShop(shop.ledger, on=other_box.first.session) as alone:
-        await alone.connected()
+    async with in_service(shop.ledger, on=other_box.first.session) as alone:
         await alone.certify("A")
         shop.copy()
     for file in shop.ledger.parent.glob("ledger*"):
         file.unlink()
     restore(shop.saved, shop.ledger, at=2)
-    async with MemoryShop(shop.ledger, on=alone.session) as alone:
-        await alone.connected()
+    async with in_service(shop.ledger, on=alone.session) as alone:
         await alone.certify("B")
     async with paired(shop.ledger, on=other_box) as after:
         await after.certify("C")

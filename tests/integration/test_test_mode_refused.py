@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from support.memory_shop import MemoryShop
+from support.memory_shop import MemoryShop, in_service
 
 from daemon.core.errors import MachineAttention
 from daemon.core.report.fiscal_reports import x_report
@@ -50,8 +50,7 @@ async def test_the_first_test_code_is_told_and_the_next_invoice_refused(tmp_path
         with pytest.raises(MachineAttention, match="TESTFACT"):
             await shop.certify("F-2")
     assert [entry.number for entry in session.machine.fiscal.log] == ["F-1"]
-    async with MemoryShop(tmp_path / "another", on=session) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "another", on=session) as shop:
         with pytest.raises(MachineAttention, match="TESTFACT"):
             await shop.certify("F-2")
     assert len(session.machine.fiscal.log) == 1
@@ -75,8 +74,7 @@ async def test_a_machine_that_was_activated_since_is_in_service(
             assert not (await shop.certify("F-2")).value.code.startswith("TESTFACT")
     if is_restarted:
         activate(shop, ifu, is_reset=is_reset)
-    async with MemoryShop(tmp_path / "ledger", on=session) as shop:
-        await shop.connected()
+    async with in_service(tmp_path / "ledger", on=session) as shop:
         assert not (await shop.certify("F-3")).value.code.startswith("TESTFACT")
     assert verify(tmp_path / "ledger").clean
 

@@ -15,16 +15,18 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+import msgspec
 from simulation.drawn.events import Script
 from simulation.lane import Lane
 from simulation.storage.disk import Disk, Process
 from simulation.virtual_loop import PROCESS, VirtualLoop
-from support.memory_shop import MemoryShop
+from support.memory_shop import DEFAULTS, MemoryShop
 
 from bridge.link import Timers
 from daemon.app.outward.calls import Calls
 from daemon.core.clock import zone
 from daemon.core.errors import StorageError
+from daemon.core.invoice.number import NumberScope, Series
 from daemon.core.ledger.book import BookState
 from daemon.store.sqlite.disk_failure import ending_on_failure
 from daemon.store.store import Store
@@ -42,6 +44,7 @@ SYNCS_SOON = 3.0
 STOP_GRACE = 10.0
 OUTAGE_AFTER = 10.0
 """Seconds without a machine after which that is in the register of outages."""
+NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 STOP_PATIENCE = 90.0
 """Seconds until systemd kills what does not stop."""
 
@@ -71,6 +74,7 @@ class Seat(MemoryShop):
             timers=Timers(),
             limits=Limits(outage=OUTAGE_AFTER),
             keeps_register=life.box.defers,
+            defaults=life.box.defaults,
             box=life.box.clock,
             retry=1.0,
             heartbeat=1.5,
@@ -158,6 +162,12 @@ class Box:
         self.ledger = folder / "ledger"
         self.machines: Sequence[AtTheBox] = ()
         self.began = datetime(2026, 3, 4, *draw.choice(((9, 30, 0), (23, 59, 50), (12, 0, 0))), tzinfo=UTC)
+        self.defaults = DEFAULTS
+        if script.is_new_year:
+            self.began = NEW_YEAR - timedelta(seconds=draw.uniform(1.0, 20.0))
+        if script.gives_numbers:
+            numbers = NumberScope(UTC) if script.is_new_year else NumberScope()
+            self.defaults = msgspec.structs.replace(DEFAULTS, series=Series(), numbers=numbers)
         self._looked_at, self._true_time = 0.0, self.began
         self.jump = 0.0
         """Seconds by which its clock is wrong."""

@@ -131,6 +131,8 @@ class History:
                     await self._nothing_is_under_way()
                     for tills in self.tills:
                         await tills.no_sale_waits()
+                        if self.script.gives_numbers:
+                            await tills.fill_series()
                         await tills.close(key=f"the last Z of {tills.world.nim}", twin=False, pause=0.1, own=True)
                     # An outage that is over now is so in the register at the next look; a machine that was off may be back only now (seed 9731178).
                     back = max((event.at + event.how.get("seconds", 0.0) for event in self.script.events), default=0.0)

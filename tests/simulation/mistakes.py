@@ -23,6 +23,7 @@ DEFERRED = "daemon.store.tables.book.deferred"
 CALLS = "daemon.app.outward.calls"
 BOXES = "relay.boxes"
 RENEWAL = "daemon.store.maintenance.renewal"
+NUMBERS = "daemon.usecases.certification.numbers"
 
 MISTAKES = (
     Mistake(
@@ -482,6 +483,20 @@ MISTAKES = (
         "daemon.usecases.certification.idempotency",
         "    owner = worker.worker_of(attempt_id)\n",
         "    owner: MachineWorker | None = worker\n",
+    ),
+    Mistake(
+        385,
+        "a number that is free again after a crash is passed over",
+        NUMBERS,
+        "    lowest_open, adopted = worker.ledger.peek(uniqueness.bounds, worker.book, prefix, series.digits)\n",
+        "    lowest_open = adopted = 0\n",
+    ),
+    Mistake(
+        21,
+        "a number is free as soon as its year is over",
+        "daemon.core.invoice.number",
+        "        return TakenFrom(year, start, at - DAY)\n",
+        "        return TakenFrom(year, start)\n",
     ),
     Mistake(
         58,

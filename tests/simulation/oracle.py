@@ -11,6 +11,7 @@ from itertools import pairwise
 import msgspec
 from simulation import exemptions as exempt
 from simulation.box import Box
+from simulation.drawn.events import by_total
 from simulation.exemptions import MOMENT
 from simulation.world import HALF, World
 
@@ -55,6 +56,8 @@ class Expectations:
         """A till outside was told at the end that its number was not certified, and will not be."""
         self.other: World | None = None
         """The spare of its machine, or the machine of the spare: what counts is both together."""
+        self.unnumbered: set[str] = set()
+        """What stands for the numbers of sales that the box gives them to (`by_total`)."""
         self._asking: Counter[str] = Counter()
         self._unknown: set[str] = set()
 
@@ -64,7 +67,11 @@ class Expectations:
         return max((z_number for nim, z_number in self.z if nim == own), default=0)
 
     def on_machine(self, number: str) -> list[CertifiedInvoice]:
-        return [entry for world in self.worlds for entry in _ours(world) if entry.number == number]
+        return [e for world in self.worlds for e in _ours(world) if number in (e.number, by_total(e.total))]
+
+    def name_of(self, number: str, total: int) -> str:
+        """Of a sale whose till sent no number, the one that stands for it."""
+        return by_total(total) if by_total(total) in self.unnumbered else number
 
     @property
     def worlds(self) -> list[World]:
@@ -135,7 +142,7 @@ class Expectations:
 
     def certified(self, record: Record) -> None:
         """A till is told a certification, whether it is its own or that of an earlier request for the number."""
-        number = record.number
+        number = self.name_of(record.number, record.total_ttc)
         self._unknown.discard(number)
         if self.is_abandoned(number):
             return
@@ -190,7 +197,9 @@ def _ours(world: World) -> list[CertifiedInvoice]:
 
 def nothing_twice(expected: Expectations) -> None:
     """Asked after each history, and of what the machine has alone: no number of ours was certified twice."""
-    numbers = Counter(entry.number for world in expected.worlds for entry in _ours(world))
+    entries = [entry for world in expected.worlds for entry in _ours(world)]
+    numbers = Counter(entry.number for entry in entries)
+    numbers += Counter(by_total(entry.total) for entry in entries if by_total(entry.total) in expected.unnumbered)
     twice = [number for number, count in numbers.items() if count > 1 and not expected.is_abandoned(number)]
     assert not twice, f"certified twice: {', '.join(twice)}"
 

@@ -100,11 +100,14 @@ def test_periods_are_mixed() -> None:
 
 
 def test_export_may_be_a_report() -> None:
-    """An export on a machine that counts it in TC alone and tells no last invoice, or the report of the day."""
+    """An export on a machine that counts it in TC alone and tells no last invoice, or the report of the day; one of ours and somebody else's under the
+    number before it, or two reports, where codes are not told."""
     last = slice(6, 10)
     export, report = after("EV F-1", fvc_local=True), after("report", fvc_local=True)
     assert export[3:6] == report[3:6]
     assert not any(report[last])  # as a machine tells it that never tells one
+    habits = {"fvc_local": True, "no_codes": True}
+    assert after("EV F-1", "EV F-2", "EV F-1", **habits) == after("EV F-1", "report", "report", **habits)
 
 
 def test_reset_has_no_name() -> None:

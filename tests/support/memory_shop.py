@@ -1,7 +1,7 @@
 """The use cases, the driver, the store and the simulator in one loop: a shop without processes, for what needs big numbers
 or a hand on everything. What only a kill can show is in tests/acceptance.
 
-async with MemoryShop(tmp_path / "ledger") as shop:
+async with in_service(tmp_path / "ledger") as shop:
     answered = await shop.certify("F-1")
 """
 
@@ -12,7 +12,8 @@ import hashlib
 import inspect
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -29,10 +30,12 @@ from daemon.core.invoice.intake import Defaults
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import Closure
 from daemon.machines.line import LineSettings, keep_line
+from daemon.store.decisions import DecisionNote
 from daemon.store.ledger import Ledger
 from daemon.store.store import Store
 from daemon.store.tables.book import attempts
 from daemon.store.tables.book.books import open_book
+from daemon.store.tables.book.settlements import read_evidence
 from daemon.usecases.certification.certify import certify
 from daemon.usecases.certification.idempotency import Answered
 from daemon.usecases.line_events import LineEvents
@@ -68,6 +71,9 @@ def quick(factor: float = 1.0) -> Timers:
 PATIENCE = 60.0
 
 
+DEFAULTS = Defaults("1", "Caisse 1", "1")
+
+
 class MemoryShop:
     """`session` is the machine: it outlives `crash` and a new shop made `on` it."""
 
@@ -87,8 +93,10 @@ class MemoryShop:
         retry: float = 0.01,
         heartbeat: float = 0.05,
         keeps_register: bool = False,
+        defaults: Defaults = DEFAULTS,
     ) -> None:
         """`keeps_register`: of outages."""
+        self.defaults = defaults
         self.path = path
         self.keeps_register = keeps_register
         self.register: asyncio.Task[None] | None = None
@@ -127,7 +135,7 @@ class MemoryShop:
             self.store.journal,
             self.store.events,
             self.box,
-            Defaults("1", "Caisse 1", "1"),
+            self.defaults,
             self.limits,
             configured_nim=self.nim,
         )
@@ -232,9 +240,23 @@ class MemoryShop:
         """Writing takes that long, once."""
         await self.store._open.writer._connection.run(lambda _: time.sleep(seconds))
 
+    async def adopt(self, *, unexplained: int = 0) -> None:
+        """As `mcfd machine settle --decision adopt`; the worker serves again."""
+        book, decisions = self.worker.book, self.store.decisions
+        evidence = await decisions.read(read_evidence, book)
+        assert evidence is not None
+        note = DecisionNote("looked", evidence.at)
+        await decisions.write(decisions.adopt, book, evidence.state, unexplained=unexplained, note=note)
+        await self.until(lambda: not self.worker.attention and self.worker.connected, "service")
+
     def resume(self) -> None:
         self.session.resume()
         self.port.pump()
+
+    def unplug(self, seconds: float) -> None:
+        """Also a machine that stands at a point."""
+        self.session.unplug(asyncio.get_running_loop().time(), seconds)
+        self.resume()
 
     async def until(
         self, condition: Callable[[], Any], what: str = "the condition", patience: float = PATIENCE
@@ -260,6 +282,14 @@ class MemoryShop:
             async for record in self.store.journal.iterate(self.worker.book, 0, 1 << 60)
             if record.state == "certified"
         ]
+
+
+@asynccontextmanager
+async def in_service(path: Path, **options: Any) -> AsyncIterator[MemoryShop]:
+    """A shop whose machine is connected."""
+    async with MemoryShop(path, **options) as shop:
+        await shop.connected()
+        yield shop
 
 
 def broken_once(monkeypatch: pytest.MonkeyPatch, step: str) -> list[str]:

@@ -72,8 +72,7 @@ class PairedShop:
         await self.unplug(self.first)
 
     async def unplug(self, machine: MemoryShop) -> None:
-        machine.session.unplug(asyncio.get_running_loop().time(), 1e9)
-        machine.port.pump()
+        machine.unplug(1e9)
         await machine.until(lambda: not machine.worker.connected, "the machine away")
 
     async def first_returns(self) -> None:

@@ -162,8 +162,8 @@ class Mcf:
                     return answer
                 problem = _problem(answer)
                 is_lost = problem.code in UNKNOWN
-                mended = answer.status_code in AGAIN and problem.code not in FOR_A_PERSON
-                if not mended and not (once_more and problem.code in ONCE_MORE):
+                may_pass = answer.status_code in AGAIN and problem.code not in FOR_A_PERSON
+                if not may_pass and not (once_more and problem.code in ONCE_MORE):
                     raise error_of(problem, answer.status_code)
                 once_more = once_more and problem.code not in ONCE_MORE
                 wait, last = _retry_after(answer), problem.code

@@ -1,4 +1,4 @@
-"""What may go wrong, by what the till has to do. Whatever a retry mends is no error: the client repeats it by itself."""
+"""What may go wrong, by what the till has to do. What a retry solves is no error: the client repeats it by itself."""
 
 from __future__ import annotations
 

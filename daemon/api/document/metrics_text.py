@@ -108,11 +108,14 @@ LINE_COUNTERS: Final = {
 }
 
 OUTBOX_GAUGES: Final[Mapping[str, tuple[str, Callable[[Backlog, int], float]]]] = {
-    "mcfd_outbox_waiting": ("Closures and events still to be delivered.", lambda lane, _: lane.waiting),
-    "mcfd_outbox_parked": ("Refused for good by the receiver (mcfd upstream replay).", lambda lane, _: lane.parked),
+    "mcfd_outbox_waiting": ("Closures and events still to be delivered.", lambda backlog, _: backlog.waiting),
+    "mcfd_outbox_parked": (
+        "Refused for good by the receiver (mcfd upstream replay).",
+        lambda backlog, _: backlog.parked,
+    ),
     "mcfd_outbox_oldest_seconds": (
         "Age of the oldest that waits.",
-        lambda lane, now: (now - lane.oldest_at) / 1000 if lane.waiting else 0,
+        lambda backlog, now: (now - backlog.oldest_at) / 1000 if backlog.waiting else 0,
     ),
 }
 
@@ -182,8 +185,8 @@ def _outbox(box: BoxFigures, now: int) -> Iterator[Metric]:
     for name, (text, value) in OUTBOX_GAUGES.items():
         gauge = GaugeMetricFamily(name, text, labels=["destination", *BOOK])
         for destination, backlogs in box.outbox.items():
-            for lane in backlogs:
-                gauge.add_metric([destination, lane.nim, lane.mode], value(lane, now))
+            for backlog in backlogs:
+                gauge.add_metric([destination, backlog.nim, backlog.mode], value(backlog, now))
         yield gauge
 
 

@@ -268,7 +268,7 @@ def _for(owner: ApiKey | None, figures: BoxFigures) -> BoxFigures:
     if owner is None:
         return figures
     its_own = {
-        destination: tuple(lane for lane in lanes if _is_its_own(owner, lane.nim, lane.mode))
-        for destination, lanes in figures.outbox.items()
+        destination: tuple(backlog for backlog in backlogs if _is_its_own(owner, backlog.nim, backlog.mode))
+        for destination, backlogs in figures.outbox.items()
     }
     return msgspec.structs.replace(figures, outbox=its_own)

@@ -65,10 +65,10 @@ class Sender(NamedTuple):
 
 
 class Senders:
-    """To the receivers of some lanes of the outbox."""
+    """To some destinations of the outbox."""
 
-    def __init__(self, store: Store, *lanes: str) -> None:
-        self.lanes = lanes
+    def __init__(self, store: Store, *destinations: str) -> None:
+        self.destinations = destinations
         self._store = store
         self._senders: list[Sender] = []
 
@@ -79,7 +79,7 @@ class Senders:
 
     async def send_again(self, *, at: int, by: Actor) -> int:
         """What any of them refused; how many."""
-        outboxes = [self._store.outbox_for(lane) for lane in self.lanes]
+        outboxes = [self._store.outbox_for(destination) for destination in self.destinations]
         count = sum([await outbox.replay(nim=None, from_z=None, at=at, by=by) for outbox in outboxes])
         self.wake_all()
         return count
@@ -247,8 +247,8 @@ class Webhooks(Senders):
 
         async def into_force() -> None:
             await self.stop()
-            self.lanes = tuple(webhook.lane for webhook in settings.webhook)
-            self._store.send_to(settings.lanes(), settings.live_only())
+            self.destinations = tuple(webhook.destination for webhook in settings.webhook)
+            self._store.send_to(settings.destinations(), settings.live_only())
             try:
                 await self._resettle(settings)
             finally:  # a disk that takes nothing at the moment keeps no sender from starting
@@ -261,7 +261,7 @@ class Webhooks(Senders):
         """StorageError when the disk takes nothing at the moment: it is logged, and the rest is done later."""
         try:
             done = await self._store.retention.write(
-                resettle, {webhook.lane: webhook.url for webhook in settings.webhook}
+                resettle, {webhook.destination: webhook.url for webhook in settings.webhook}
             )
         except StorageError as error:
             log.error("webhook.not_resettled", reason=str(error))  # noqa: TRY400  one line, not a traceback
@@ -273,13 +273,13 @@ class Webhooks(Senders):
 
     def _start(self, webhook: Webhook, receiver: UpstreamReceiver) -> None:
         replicator = Replicator[Posting](
-            WebhookEvents(self._store.outbox_for(webhook.lane), self._store.events, self._store.ledger),
+            WebhookEvents(self._store.outbox_for(webhook.destination), self._store.events, self._store.ledger),
             receiver,
             compose_event,
             clock=now_millis,
             backoff=Backoff(most=webhook.retry_max),
             subject="event",
-            destination=webhook.lane,
+            destination=webhook.destination,
             sandbox=webhook.include_sandbox,
         )
         self.begin(replicator, receiver, webhook=replicator.run())

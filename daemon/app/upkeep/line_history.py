@@ -82,7 +82,7 @@ def _slot_of(at: int) -> int:
 def box(runtime: Runtime, replication: Replication, webhooks: Webhooks, history: LineHistory) -> Box:
     def destinations() -> list[str]:
         """By their names: a URL may be a secret."""
-        return [*([UPSTREAM] if replication.configured else []), *webhooks.lanes]
+        return [*([UPSTREAM] if replication.configured else []), *webhooks.destinations]
 
     async def figures() -> BoxFigures:
         path = runtime.settings.storage.path

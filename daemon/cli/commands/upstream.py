@@ -61,24 +61,24 @@ webhook = click.Group("webhook")
 @settings_option
 @json_option
 def status(settings: Settings, as_json: bool) -> None:
-    lanes = read_ledger(settings, partial(_lanes, settings=settings))
-    backlogs = _to_send(settings, lanes.pop(UPSTREAM))
+    backlogs_of = read_ledger(settings, partial(_backlogs, settings=settings))
+    backlogs = _to_send(settings, backlogs_of.pop(UPSTREAM))
     if as_json:
         kind = settings.upstream.kind if settings.upstream else None
-        webhooks = {name: [_as_json(backlog) for backlog in found] for name, found in lanes.items()}
+        webhooks = {name: [_as_json(backlog) for backlog in found] for name, found in backlogs_of.items()}
         print_json({"kind": kind, "machines": [_as_json(backlog) for backlog in backlogs], "webhooks": webhooks})
         return
     if settings.upstream is None:
         complain("no [upstream] section: closures stay in the ledger")
     heads = (tr("TO"), "NIM", tr("MODE"), tr("WAITING"), tr("PARKED"), tr("OLDEST"), tr("LAST SENT"), tr("LAST ERROR"))
     rows = [_row(UPSTREAM, backlog, settings) for backlog in backlogs]
-    rows += [_row(name, backlog, settings) for name, found in lanes.items() for backlog in found]
+    rows += [_row(name, backlog, settings) for name, found in backlogs_of.items() for backlog in found]
     print_table(heads, rows)
 
 
-async def _lanes(store: Store, settings: Settings) -> dict[str, Sequence[Backlog]]:
-    """By name; the way upstream first."""
-    names = [UPSTREAM, *(each.lane for each in settings.webhook)]
+async def _backlogs(store: Store, settings: Settings) -> dict[str, Sequence[Backlog]]:
+    """By name; upstream first."""
+    names = [UPSTREAM, *(each.destination for each in settings.webhook)]
     return {name: await store.outbox_for(name).backlog() for name in names}
 
 
@@ -107,14 +107,16 @@ def _row(name: str, backlog: Backlog, settings: Settings) -> tuple[object, ...]:
 )
 @settings_option
 @click.option("--from", "from_z", type=ROW_NUMBER, metavar="Z", help=tr("The first Z number to send again."))
-@click.option("--to", "lane", metavar="NAME", help=tr("To a webhook, by its name; left out, upstream."))
+@click.option("--to", "destination", metavar="NAME", help=tr("To a webhook, by its name; left out, upstream."))
 @nim_option()
 @json_option
-def replay(settings: Settings, from_z: int | None, lane: str | None, nim: str, as_json: bool) -> None:
-    names = [each.lane for each in settings.webhook]
-    if lane not in (None, UPSTREAM, *names):
-        raise Failure("no webhook has the name {name}; there is: {known}", name=lane, known=", ".join(names) or "–")
-    outbox = lane or UPSTREAM
+def replay(settings: Settings, from_z: int | None, destination: str | None, nim: str, as_json: bool) -> None:
+    names = [each.destination for each in settings.webhook]
+    if destination not in (None, UPSTREAM, *names):
+        raise Failure(
+            "no webhook has the name {name}; there is: {known}", name=destination, known=", ".join(names) or "–"
+        )
+    outbox = destination or UPSTREAM
     again = change(settings, ReplayOutbox(outbox, nim, from_z))
     if as_json:
         print_json({"replayed": again})
@@ -253,7 +255,7 @@ def _as_json(backlog: Backlog) -> dict[str, object]:
 @click.argument("name", required=False)
 @json_option
 def test_webhooks(settings: Settings, name: str | None, as_json: bool) -> int:
-    names = [each.lane for each in settings.webhook]
+    names = [each.destination for each in settings.webhook]
     if not names:
         raise Failure("no [[webhook]] section: events are sent nowhere")
     if name not in (None, *names):
@@ -266,12 +268,12 @@ def test_webhooks(settings: Settings, name: str | None, as_json: bool) -> int:
     event = msgspec.json.encode(Envelope(type=TEST, timestamp=at, nim=nim, mode="live", data=data))
     found = []
     for number, each in enumerate(settings.webhook):
-        if name in (None, each.lane):
+        if name in (None, each.destination):
             try:
                 receiver = webhook_receiver(number, each)
             except BadOptions as error:
                 raise Failure(error) from None
-            found.append((each.lane, each.url, _send(receiver, event, str(uuid.uuid4()), nim)))
+            found.append((each.destination, each.url, _send(receiver, event, str(uuid.uuid4()), nim)))
     return _print_results(found, as_json=as_json)
 
 

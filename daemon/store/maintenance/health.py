@@ -1,7 +1,7 @@
 """Is this file fit to work with? Checked at every start, in bounded time also for a ledger of gigabytes: SQLite's own check, which
 compares indexes with their tables, of all tables in a small file and of the small ones in a large file; that the newest numbers
 are found by their index, so that none is certified twice; and the end of each book's chain. The whole is the business of `mcfd verify`,
-every night: what it finds in the file itself stops a start, and certification, until it is mended.
+every night: what it finds in the file itself stops a start, and certification, until it is repaired.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class VerifyResult(msgspec.Struct, frozen=True):
     records: int
     closures: int
     of_file: int = 0
-    """The first of them are of the file itself: with it nothing is certified until it is mended."""
+    """The first of them are of the file itself: with it nothing is certified until it is repaired."""
     notes: tuple[str, ...] = ()
 
     @property

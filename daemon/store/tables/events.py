@@ -1,6 +1,6 @@
 """What happened, in the order it became durable: small rows that point at the record, there for a week for screens that come back.
 
-Events that some destination wants are put into its outbox lane in the same transaction."""
+Events that some destination wants are put into its outbox in the same transaction."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from daemon.store.tables.meta import read_lineage
 _SQL = load(__name__)
 _OUTBOX = load(OUTBOX)
 
-Lanes = Mapping[str, frozenset[str]]
+Destinations = Mapping[str, frozenset[str]]
 """Which event types each destination wants."""
 
 UPSTREAM = "upstream"
-DEFAULT_LANES: Lanes = {UPSTREAM: frozenset({CLOSURE})}
+DEFAULT_DESTINATIONS: Destinations = {UPSTREAM: frozenset({CLOSURE})}
 
 CALENDAR = "calendar.closed"
 """Of a row of the outbox that goes to headquarters alone."""
@@ -32,27 +32,27 @@ OF_A_RECORD = frozenset({CERTIFIED, CLOSURE})
 class EventWriter:
     """Writes events, and their outbox rows; the destinations in `live_only` get none of a sandbox."""
 
-    def __init__(self, lanes: Lanes, live_only: Collection[str] = ()) -> None:
-        self.take(lanes, live_only)
+    def __init__(self, destinations: Destinations, live_only: Collection[str] = ()) -> None:
+        self.take(destinations, live_only)
 
-    def take(self, lanes: Lanes, live_only: Collection[str]) -> None:
+    def take(self, destinations: Destinations, live_only: Collection[str]) -> None:
         """From the next event on."""
         self._live_only = frozenset(live_only)
-        types = {type_ for wanted in lanes.values() for type_ in wanted}
-        self._lanes = {type_: [lane for lane in lanes if type_ in lanes[lane]] for type_ in types}
+        types = {type_ for wanted in destinations.values() for type_ in wanted}
+        self._destinations = {type_: [name for name in destinations if type_ in destinations[name]] for type_ in types}
 
     def write(
         self, connection: sqlite3.Connection, book: Book, type_: str, at: int, *, ref: int = 0, detail: str = ""
     ) -> None:
         (event_id,) = connection.execute(_SQL["insert"], (book.id, type_, ref, at, to_stored(detail))).fetchone()
         about = ref if type_ in OF_A_RECORD else event_id
-        for lane in self._lanes.get(type_, ()):
-            if book.mode == "live" or lane not in self._live_only:
-                connection.execute(_OUTBOX["insert"], (lane, book.id, type_, about, at))
+        for destination in self._destinations.get(type_, ()):
+            if book.mode == "live" or destination not in self._live_only:
+                connection.execute(_OUTBOX["insert"], (destination, book.id, type_, about, at))
 
     def send_upstream(self, connection: sqlite3.Connection, book: Book, entry_id: int, at: int) -> None:
         """The closure of a month or year (the entry of that id) goes where Zs go, and is no event of its own."""
-        if UPSTREAM in self._lanes.get(CLOSURE, ()) and (book.mode == "live" or UPSTREAM not in self._live_only):
+        if UPSTREAM in self._destinations.get(CLOSURE, ()) and (book.mode == "live" or UPSTREAM not in self._live_only):
             connection.execute(_OUTBOX["insert"], (UPSTREAM, book.id, CALENDAR, entry_id, at))
 
 

@@ -6,7 +6,7 @@ became of it. Each book (one NIM in one mode) has a task of its own: one machine
 A crash between the delivery and its note in the outbox sends the closure once more; the receiver knows it by
 its report_id.
 
-Events go to webhooks the same way (`usecases.delivery.webhook_events`), each webhook from a lane of its own.
+Events go to webhooks the same way (`usecases.delivery.webhook_events`), each webhook from a queue of its own.
 
 What a receiver has refused is parked; those behind it go on. It is offered again after a start or a reload, and after later
 deliveries: so nothing has to be typed at the box once the other side has been put right.
@@ -70,7 +70,7 @@ class Backoff:
         return minimum + self._dice() * max(min(minimum, WIDEST_SPREAD), ceiling)
 
 
-class Lane:
+class BookQueue:
     """What wakes it, its failures in a row, and how far behind it is by the log."""
 
     def __init__(self, nim: str, mode: Mode, destination: str) -> None:
@@ -188,36 +188,38 @@ class Replicator(Generic[E]):
         self._sandbox = sandbox
         self._poll = poll
         self._sleep = sleep
-        self._lanes: dict[tuple[str, Mode], Lane] = {}
+        self._queues: dict[tuple[str, Mode], BookQueue] = {}
         self._unknown_book = asyncio.Event()
 
     def wake(self, nim: str, mode: Mode) -> None:
-        lane = self._lanes.get((nim, mode))
-        (lane.news if lane else self._unknown_book).set()
+        queue = self._queues.get((nim, mode))
+        (queue.news if queue else self._unknown_book).set()
 
     def wake_all(self) -> None:
-        for lane in self._lanes.values():
-            lane.news.set()
+        for queue in self._queues.values():
+            queue.news.set()
         self._unknown_book.set()
 
     def offer_parked(self) -> None:
         """What the receiver has refused is offered again at the next turn of each book, as after a start."""
-        for lane in self._lanes.values():
-            lane.has_begun = False
-            lane.news.set()
+        for queue in self._queues.values():
+            queue.has_begun = False
+            queue.news.set()
 
     async def run(self) -> None:
-        """Give every book that has an outbox its lane, and say in the logs when one falls behind."""
-        self._lanes = {}
-        async with asyncio.TaskGroup() as lanes:
+        """Give every book that has an outbox its queue, and say in the logs when one falls behind."""
+        self._queues = {}
+        async with asyncio.TaskGroup() as queues:
             while True:
                 self._unknown_book.clear()
                 for backlog in await self._read_backlog():
                     key = (backlog.nim, backlog.mode)
-                    if key not in self._lanes:
-                        self._lanes[key] = Lane(backlog.nim, backlog.mode, self._destination)
-                        lanes.create_task(self._work(self._lanes[key]), name=f"replicate {backlog.nim} {backlog.mode}")
-                    self._lanes[key].say_if_behind(backlog, self._clock(), self._subject)
+                    if key not in self._queues:
+                        self._queues[key] = BookQueue(backlog.nim, backlog.mode, self._destination)
+                        queues.create_task(
+                            self._work(self._queues[key]), name=f"replicate {backlog.nim} {backlog.mode}"
+                        )
+                    self._queues[key].say_if_behind(backlog, self._clock(), self._subject)
                 await has_come(self._unknown_book, BOOKKEEPING)
 
     async def _read_backlog(self) -> Sequence[Backlog]:
@@ -228,45 +230,45 @@ class Replicator(Generic[E]):
             return []
         return [b for b in backlogs if b.mode == "live" or self._sandbox]
 
-    async def _work(self, lane: Lane) -> None:
+    async def _work(self, queue: BookQueue) -> None:
         while True:
-            lane.news.clear()
+            queue.news.clear()
             try:
-                sent_all = await self._drain(lane)
+                sent_all = await self._drain(queue)
             except Exception:  # noqa: BLE001  # logged and retried: the closure is safe in the outbox
-                _log.exception("replication.failed", **lane.names)
-                lane.tries += 1
-                await self._sleep(self._backoff.wait(lane.tries))
+                _log.exception("replication.failed", **queue.names)
+                queue.tries += 1
+                await self._sleep(self._backoff.wait(queue.tries))
                 continue
             heed_cancellation()
             if sent_all:
-                await has_come(lane.news, self._poll)
+                await has_come(queue.news, self._poll)
 
-    async def _drain(self, lane: Lane) -> bool:
+    async def _drain(self, queue: BookQueue) -> bool:
         """Send what waits, in order, until one has to be tried again; True when nothing is left."""
-        if not lane.has_begun:
-            await self._offer_again(lane, FOR_EVER)
-            lane.has_begun = True
-        entries = await self._outbox.waiting(lane.nim, lane.mode, BATCH)
+        if not queue.has_begun:
+            await self._offer_again(queue, FOR_EVER)
+            queue.has_begun = True
+        entries = await self._outbox.waiting(queue.nim, queue.mode, BATCH)
         for entry in entries:
             delivery = await self._deliver(entry)
             if isinstance(delivery, Again):
                 heed_cancellation()
-                await self._postpone(lane, entry, delivery)
+                await self._postpone(queue, entry, delivery)
                 return False
-            await self._settle(lane, entry, delivery)
+            await self._settle(queue, entry, delivery)
             heed_cancellation()
-        if not entries and lane.has_delivered:
-            lane.has_delivered = False
-            return not await self._offer_again(lane, self._clock() - REST_MS)
+        if not entries and queue.has_delivered:
+            queue.has_delivered = False
+            return not await self._offer_again(queue, self._clock() - REST_MS)
         return not entries
 
-    async def _offer_again(self, lane: Lane, before: int) -> int:
+    async def _offer_again(self, queue: BookQueue, before: int) -> int:
         """What was refused before then. After a start or a reload that is all of it: a person has looked at it. After deliveries what
         has rested: what was wrong over there may be right again."""
-        offered = await self._outbox.offer_again(lane.nim, lane.mode, before=before)
+        offered = await self._outbox.offer_again(queue.nim, queue.mode, before=before)
         if offered:
-            _log.info(f"{self._subject}.offered_again", **lane.names, count=offered)
+            _log.info(f"{self._subject}.offered_again", **queue.names, count=offered)
         return offered
 
     async def _deliver(self, entry: E) -> Delivery:
@@ -283,21 +285,21 @@ class Replicator(Generic[E]):
             last_sent=entry.last_sent,
         )
 
-    async def _settle(self, lane: Lane, entry: E, delivery: Delivered | DeliveryRefused) -> None:
+    async def _settle(self, queue: BookQueue, entry: E, delivery: Delivered | DeliveryRefused) -> None:
         if isinstance(delivery, DeliveryRefused):
             await self._outbox.park(entry.id, delivery.error, at=self._clock())
             _log.error(f"{self._subject}.parked", **entry.names, destination=self._destination, error=delivery.error)
         else:
             await self._outbox.mark_sent(entry.id, at=self._clock())
-            lane.has_delivered = True
-            _log.info(f"{self._subject}.delivered", **entry.names, tries=lane.tries + 1)
-        lane.tries = 0
+            queue.has_delivered = True
+            _log.info(f"{self._subject}.delivered", **entry.names, tries=queue.tries + 1)
+        queue.tries = 0
 
-    async def _postpone(self, lane: Lane, entry: E, delivery: Again) -> None:
-        lane.tries += 1
-        seconds = self._backoff.wait(lane.tries, delivery.retry_after)
+    async def _postpone(self, queue: BookQueue, entry: E, delivery: Again) -> None:
+        queue.tries += 1
+        seconds = self._backoff.wait(queue.tries, delivery.retry_after)
         now = self._clock()
-        if lane.tries == 1:  # once per trouble: an hour of it, and then a day, are logged by the bookkeeping
+        if queue.tries == 1:  # once per trouble: an hour of it, and then a day, are logged by the bookkeeping
             _log.warning(
                 f"{self._subject}.postponed", **entry.names, destination=self._destination, error=delivery.error
             )

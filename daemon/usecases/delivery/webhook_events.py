@@ -1,4 +1,4 @@
-"""Events on their way to one webhook: its lane of the ledger's outbox, with each row made into what is posted."""
+"""Events on their way to one webhook: its part of the ledger's outbox, with each row made into what is posted."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ class WebhookOutbox(Protocol):
 
 
 class WebhookEvents:
-    """The `OutboxPort` of `usecases.replicate` over a lane."""
+    """The `OutboxPort` of `usecases.replicate` over its outbox."""
 
     def __init__(
         self,
-        lane: WebhookOutbox,
+        outbox: WebhookOutbox,
         events: EventLog,
         receipts: Ledger,
     ) -> None:
-        self._lane = lane
+        self._outbox = outbox
         self._events = events
         self._receipts = receipts
-        self.backlog = lane.backlog
-        self.mark_sent = lane.mark_sent
-        self.mark_failed = lane.mark_failed
-        self.park = lane.park
-        self.offer_again = lane.offer_again
+        self.backlog = outbox.backlog
+        self.mark_sent = outbox.mark_sent
+        self.mark_failed = outbox.mark_failed
+        self.park = outbox.park
+        self.offer_again = outbox.offer_again
 
     async def waiting(self, nim: str, mode: Mode, limit: int) -> Sequence[Posting]:
         book = next(book for book in await self._events.read(all_books) if (book.nim, book.mode) == (nim, mode))
-        return [await self._posting(book, event) for event in await self._lane.waiting_events(book, limit)]
+        return [await self._posting(book, event) for event in await self._outbox.waiting_events(book, limit)]
 
     async def _posting(self, book: Book, event: WaitingEvent) -> Posting:
         data = body = b""

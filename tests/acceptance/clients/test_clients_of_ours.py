@@ -69,7 +69,7 @@ def in_python(url: str, key: str, nim: str, cases: dict[str, str]) -> dict[str, 
 
 
 def test_each_case_of_the_page_with_each_client(tmp_path: Path) -> None:
-    """What a wait mends is certified, once and without a word; what needs a person is an error of its own."""
+    """What a wait solves is certified, once and without a word; what needs a person is an error of its own."""
     cases = {case: f"{case}:1" if expected.most else case for case, expected in CASES.items() if case != "late"}
     script = """for (const [name, test] of Object.entries(cases))
         found[name] = await outcome(() => till({ test }).certify(sale(`JS-${name}`)));"""

@@ -92,6 +92,3 @@ def test_the_sandbox(shop: Shop, client: Published) -> None:
     assert receipt.sig.startswith("TESTFACT")
     assert client("info", key=key).mode == "test"
     assert client("credit_note", key=key, from_=receipt, **sale()).invoice_type == "FA"
-
-
-# -- webhooks -----------------------------------------------------------------------------------------------------------

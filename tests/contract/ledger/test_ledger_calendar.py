@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from support.ledgers.ledger import Till, invoice, opened, tamper
+from support.ledgers.ledger import Till, invoice, opened_till, tamper
 
 from daemon.core.audit import INTERNAL
 from daemon.core.clock import DAY, millis
@@ -79,8 +79,7 @@ async def live_a_year(path: Path, saved: Path, draw: random.Random) -> None:
     restores = {draw.randrange(50, 55): 3, draw.randrange(208, 211): 6}
     today, until = 0, 0
     while today < 365:
-        async with opened(path) as store:
-            till = await Till.of(store)
+        async with opened_till(path) as (store, till):
             till.sold = 1000 * today
             while today < 365:
                 till.at = at(1, 3) + today * DAY
@@ -105,8 +104,7 @@ async def live_a_year(path: Path, saved: Path, draw: random.Random) -> None:
 async def test_a_year_of_a_shop_adds_up_to_the_franc(path: Path, tmp_path: Path, seed: int) -> None:
     """Months, year, Z, A and journal, and the grand total goes on from month to month."""
     await live_a_year(path, tmp_path / "saved", random.Random(seed))
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (store, till):
         till.at = at(1, 4, year=2027)
         await till.close()
         months, (year,) = await reports(store, till), await reports(store, till, "year")
@@ -181,8 +179,7 @@ async def test_a_month_that_was_closed_after_the_backup_keeps_its_number(
 ) -> None:
     """On a disk that remembers the number, and on one where nothing does: there as many are left out as can have been given."""
     saved = tmp_path / "saved"
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (store, till):
         till.at = at(2, 27)
         await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=till.at)
         await till.sell(5000)
@@ -197,8 +194,7 @@ async def test_a_month_that_was_closed_after_the_backup_keeps_its_number(
     if not is_listed:
         forget(path)
     restore(saved, path, at=at(3, 2), last_z=None if is_listed else 3)
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (store, till):
         till.at = at(3, 2)
         await till.close()
         (february,) = await reports(store, till)
@@ -207,37 +203,35 @@ async def test_a_month_that_was_closed_after_the_backup_keeps_its_number(
 
 
 @pytest.mark.parametrize("ahead", [20, 400])
-async def test_months_that_a_wrong_clock_closed_stay_and_those_that_come_are_closed(path: Path, ahead: int) -> None:
+async def test_months_that_a_wrong_clock_closed_stay_and_those_that_come_are_closed(
+    store: Store, till: Till, path: Path, ahead: int
+) -> None:
     """A clock that is days or a year ahead, and is set right: every Z is in one month, none is left out until that far day comes."""
-    async with opened(path) as store:
-        till = await Till.of(store)
-        till.at = at(11, 14)
-        await till.sell(1000)
+    till.at = at(11, 14)
+    await till.sell(1000)
+    await till.close()
+    till.at += ahead * DAY
+    await till.sell(2000)
+    await till.close()
+    await store.decisions.write(repair_time, till.book, now=at(11, 15), ahead=ahead * DAY, reason="wrong day")
+    for month, day_, amount in ((11, 28, 4000), (12, 28, 8000)):
+        till.at = at(month, day_)
+        await till.sell(amount)
         await till.close()
-        till.at += ahead * DAY
-        await till.sell(2000)
-        await till.close()
-        await store.decisions.write(repair_time, till.book, now=at(11, 15), ahead=ahead * DAY, reason="wrong day")
-        for month, day_, amount in ((11, 28, 4000), (12, 28, 8000)):
-            till.at = at(month, day_)
-            await till.sell(amount)
-            await till.close()
-        till.at = at(1, 2, year=2027)
-        await till.close()
-        months, years = await reports(store, till), await reports(store, till, "year")
-        assert months[-1].period == "2026-12"
-        assert sum(month.total_ttc for month in months) == sum(year.total_ttc for year in years) == 15000
-        assert months[-1].grand_total.total_ttc == 15000
+    till.at = at(1, 2, year=2027)
+    await till.close()
+    months, years = await reports(store, till), await reports(store, till, "year")
+    assert months[-1].period == "2026-12"
+    assert sum(month.total_ttc for month in months) == sum(year.total_ttc for year in years) == 15000
+    assert months[-1].grand_total.total_ttc == 15000
     assert verify(path).problems == ()
 
 
-async def test_verify_finds_a_month_with_other_figures(path: Path) -> None:
-    async with opened(path) as store:
-        till = await Till.of(store)
-        till.at = at(1, 10)
-        await till.sell(5000)
-        await till.close()
-        till.at = at(2, 10)
-        await till.close()
+async def test_verify_finds_a_month_with_other_figures(till: Till, path: Path) -> None:
+    till.at = at(1, 10)
+    await till.sell(5000)
+    await till.close()
+    till.at = at(2, 10)
+    await till.close()
     tamper(path, r"""UPDATE entry SET body = CAST(replace(CAST(body AS TEXT), 'ttc\":5000', 'ttc\":6000') AS BLOB)""")
     assert any("2026-01 reports another" in str(problem) for problem in verify(path).problems)

@@ -3,13 +3,14 @@
 import json
 from pathlib import Path
 
-from support.ledgers.ledger import MINUTE, Till, opened, query, tamper
+from support.ledgers.ledger import MINUTE, Till, opened, opened_till, query, tamper
 
 from daemon.core.audit import Actor, Call
 from daemon.core.clock import DAY
 from daemon.core.errors import TooManyCashMoves
 from daemon.core.ledger.entries import CashMove, CashTotal, Placed
 from daemon.store.maintenance.verify import verify
+from daemon.store.store import Store
 from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.book import acts, uniqueness
 from daemon.store.tables.book.acts import cash_between, cash_moves, cash_of_period
@@ -41,22 +42,20 @@ async def drawer_of_open_period(till: Till) -> CashTotal:
     return till.store.ledger.peek(cash_of_period, till.book, aggregate.period_start)
 
 
-async def test_each_movement_is_in_exactly_one_z(path: Path) -> None:
+async def test_each_movement_is_in_exactly_one_z(till: Till, path: Path) -> None:
     """Before anything was certified, between sales, in the very millisecond before a Z and in the one after it."""
-    async with opened(path) as store:
-        till = await Till.of(store)
-        await move(till, deposit(20_000))
-        assert await drawer_of_open_period(till) == CashTotal(20_000, 0)
-        await till.sell(15_000)
-        await move(till, withdrawal(5_000))
-        till.at += MINUTE
-        await move(till, deposit(1), later=0)
-        till.at -= MINUTE  # `close` adds it again: the same millisecond
-        first = await till.close()
-        await move(till, deposit(7), later=0)
-        assert await drawer_of_open_period(till) == CashTotal(7, 0)
-        second = await till.close()
-        third = await till.close()
+    await move(till, deposit(20_000))
+    assert await drawer_of_open_period(till) == CashTotal(20_000, 0)
+    await till.sell(15_000)
+    await move(till, withdrawal(5_000))
+    till.at += MINUTE
+    await move(till, deposit(1), later=0)
+    till.at -= MINUTE  # `close` adds it again: the same millisecond
+    first = await till.close()
+    await move(till, deposit(7), later=0)
+    assert await drawer_of_open_period(till) == CashTotal(7, 0)
+    second = await till.close()
+    third = await till.close()
     cash = [json.loads(closure.body)["cash"] for closure in (first, second, third)]
     assert cash == [
         {"deposits": 20_001, "withdrawals": 5_000, "expected": 30_001},
@@ -66,16 +65,14 @@ async def test_each_movement_is_in_exactly_one_z(path: Path) -> None:
     assert verify(path).problems == ()
 
 
-async def test_movements_are_listed_by_time(path: Path) -> None:
+async def test_movements_are_listed_by_time(store: Store, till: Till) -> None:
     """A range counts what lies in it; a page goes on where the last one ended."""
-    async with opened(path) as store:
-        till = await Till.of(store)
-        for amount in (1, 2, 3):
-            await move(till, deposit(amount))
-        start, end = till.at - MINUTE, till.at + 1
-        assert await store.ledger.read(cash_between, till.book, start, end) == CashTotal(5, 0)
-        listed = await store.ledger.read(cash_moves, till.book, start=0, end=end, after=0, limit=2)
-        rest = await store.ledger.read(cash_moves, till.book, start=0, end=end, after=listed[-1].id, limit=2)
+    for amount in (1, 2, 3):
+        await move(till, deposit(amount))
+    start, end = till.at - MINUTE, till.at + 1
+    assert await store.ledger.read(cash_between, till.book, start, end) == CashTotal(5, 0)
+    listed = await store.ledger.read(cash_moves, till.book, start=0, end=end, after=0, limit=2)
+    rest = await store.ledger.read(cash_moves, till.book, start=0, end=end, after=listed[-1].id, limit=2)
     assert [_amount(placed) for placed in (*listed, *rest)] == [1, 2, 3]
 
 
@@ -86,8 +83,7 @@ def _amount(placed: Placed) -> int:
 
 async def test_the_key_stands_for_the_answer_in_the_same_transaction(path: Path) -> None:
     """After a crash the retry finds what was told, and the movement once; the audit log has it."""
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (_, till):
         result = await move(till, deposit(5), key="k")
     async with opened(path) as store:
         use = store.ledger.peek(uniqueness.find_key, till.book, Call(key="k").key_hash)
@@ -97,30 +93,26 @@ async def test_the_key_stands_for_the_answer_in_the_same_transaction(path: Path)
     assert (entry.action, entry.detail) == ("cash.moved", {"kind": "deposit", "amount": "5", "reason": "float"})
 
 
-async def test_a_movement_that_was_changed_is_found(path: Path) -> None:
+async def test_a_movement_that_was_changed_is_found(till: Till, path: Path) -> None:
     """It is in the chain, and a Z that says another sum than its movements is found too."""
-    async with opened(path) as store:
-        till = await Till.of(store)
-        await move(till, deposit(20_000))
-        await till.close()
+    await move(till, deposit(20_000))
+    await till.close()
     tamper(path, "UPDATE entry SET body = CAST(replace(CAST(body AS TEXT), '20000', '10000') AS BLOB)")
     problems = verify(path).problems
     assert any("entry 1 does not continue the chain" in problem for problem in problems), problems
     assert any("cash" in problem for problem in problems), problems
 
 
-async def test_a_movement_of_a_wrong_clock_is_set_right_with_its_book(path: Path) -> None:
+async def test_a_movement_of_a_wrong_clock_is_set_right_with_its_book(store: Store, till: Till, path: Path) -> None:
     """It counts at the repaired time, and the chain still holds what was written."""
-    async with opened(path) as store:
-        till = await Till.of(store)
-        await till.sell()
-        till.at += 3653 * DAY
-        await move(till, deposit(9))
-        await till.sell()
-        await store.ledger.aggregate(till.book)
-        right = till.at - 3653 * DAY + MINUTE
-        await store.decisions.write(repair_time, till.book, now=right, ahead=3653 * DAY, reason="wrong year")
-        assert await store.ledger.read(cash_between, till.book, 0, right + 1) == CashTotal(9, 0)
+    await till.sell()
+    till.at += 3653 * DAY
+    await move(till, deposit(9))
+    await till.sell()
+    await store.ledger.aggregate(till.book)
+    right = till.at - 3653 * DAY + MINUTE
+    await store.decisions.write(repair_time, till.book, now=right, ahead=3653 * DAY, reason="wrong year")
+    assert await store.ledger.read(cash_between, till.book, 0, right + 1) == CashTotal(9, 0)
     assert query(path, "SELECT count(*) FROM entry WHERE chained_at IS NOT NULL") == [(1,)]
     assert verify(path).problems == ()
 
@@ -134,8 +126,7 @@ class Noting:
 
     async def note(self, count: int, by: str = "key:3", *, key: str = "") -> int:
         """How long the first of them that was refused has to wait, in seconds; 0 when all were taken."""
-        async with opened(self.path) as store:
-            till = await Till.of(store)
+        async with opened_till(self.path) as (store, till):
             for at in range(count):
                 call = Call(key=key and f"{key}{at}", fingerprint=b"same", by=Actor(by))
                 try:

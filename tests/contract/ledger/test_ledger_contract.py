@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from support.ledgers.ledger import IFU, NIM, RATES, START, Till, code_of, invoice, opened
+from support.ledgers.ledger import IFU, NIM, RATES, START, Till, code_of, invoice, opened, opened_till
 
 from daemon.core.audit import Actor, Call
 from daemon.core.errors import MachineBusy, NotFound, StorageFull
@@ -183,23 +183,22 @@ async def test_attempts_end_in_the_order_of_their_ends(store: Store, till: Till)
     assert (await till.finish(first, one)).seq == 2
 
 
-async def test_callers_at_the_same_moment_share_a_commit(path: Path) -> None:
+async def test_callers_at_the_same_moment_share_a_commit(store: Store) -> None:
     """64 intents that wait together cost far fewer than 64 fsyncs, and one that fails does not spoil the others."""
-    async with opened(path) as store:
-        tills = [await Till.of(store, f"EL02{at:06d}-1") for at in range(64)]
-        await tills[7].begin(invoice("F-7"))
-        before = store.retention.commits
-        outcomes = await asyncio.gather(
-            *(till.begin(invoice(f"F-{at}")) for at, till in enumerate(tills)), return_exceptions=True
-        )
-        assert store.retention.commits - before <= 8
+    tills = [await Till.of(store, f"EL02{at:06d}-1") for at in range(64)]
+    await tills[7].begin(invoice("F-7"))
+    before = store.retention.commits
+    outcomes = await asyncio.gather(
+        *(till.begin(invoice(f"F-{at}")) for at, till in enumerate(tills)), return_exceptions=True
+    )
+    assert store.retention.commits - before <= 8
     assert [at for at, outcome in enumerate(outcomes) if isinstance(outcome, Exception)] == [7]
 
 
 async def test_a_closed_ledger_is_an_error_of_storage(path: Path) -> None:
     """A request during the stop gets the 507 of a disk, not a fault of ours (seed 3101040)."""
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (store, till):
+        pass
     with pytest.raises(StorageFull, match="closed"):
         store.ledger.peek(attempts.unfinished, till.book)
 

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.ledgers.ledger import Till, invoice, opened
+from support.ledgers.ledger import Till, invoice, opened_till
 
 from daemon.core.ledger.attempt import UNTOLD, Outcome, Record
 from daemon.core.machine.state import Certified, FiscalCounters
@@ -82,16 +82,14 @@ def test_what_stands_on_paper_is_the_machine_s_counter_or_a_question_mark(
 
 async def _is_right(path: Path, machine: Counting, history: list[tuple[str, str]], older: int) -> None:
     right: dict[str, tuple[int, bool]] = {}
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (_, till):
         for at, (type_, how) in enumerate(history):
             counters, fc = machine.certify(type_)
             if how != "stranger":
                 with by_an_older_mcfd() if at < older else contextlib.nullcontext():
                     record = await certified(till, type_, counters, fc if how == "told" else None)
                 right[record.code] = fc, how == "told" and at >= older
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (store, till):
         for code, (fc, is_reported) in right.items():
             stored = await store.journal.read(find_code, till.book, code)
             assert stored

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.ledgers.ledger import IFU, NIM, START, Till, opened, query
+from support.ledgers.ledger import IFU, NIM, START, Till, opened, opened_till, query
 
 from daemon.core.errors import InvalidRequest, ZNumberUnknown
 from daemon.core.machine.state import FiscalCounters
@@ -102,8 +102,7 @@ async def test_an_empty_ledger_on_a_new_disk_knows_no_number(
     assert restore(copies[0], path, at=START).asks == (NIM,)
     assert await asks(path) == [True]
     assert await asks(path) == [True]
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (store, till):
         await store.decisions.say_last_z(till.book, 4)
         assert (await till.close()).z_number == 5
     assert verify(path).problems == ()
@@ -291,9 +290,8 @@ async def test_a_z_before_the_taxpayer_is_known_is_given_once(path: Path, tmp_pa
         assert (await (await meet(store, ifu="")).close()).z_number == 4
 
 
-async def test_a_taxpayer_that_0_1_0_has_emptied_is_known_from_the_last_certification(path: Path) -> None:
-    async with opened(path) as store:
-        till = await meet(store)
-        await till.sell()
-        await store.ledger.write(lambda connection: connection.execute("UPDATE book SET ifu = ''"))
-        assert (store.ledger.peek(book_state, till.book)).ifu == IFU
+async def test_a_taxpayer_that_0_1_0_has_emptied_is_known_from_the_last_certification(store: Store) -> None:
+    till = await meet(store)
+    await till.sell()
+    await store.ledger.write(lambda connection: connection.execute("UPDATE book SET ifu = ''"))
+    assert (store.ledger.peek(book_state, till.book)).ifu == IFU

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from support.ledgers.ledger import IFU, NIM, START, Till, opened
+from support.ledgers.ledger import IFU, NIM, START, Till, opened, opened_till
 
 from daemon.core.ledger.entries import Gap, Placed
 from daemon.store.maintenance.backup import backup, restore
@@ -20,8 +20,7 @@ BOOK = book_name(NIM, "live", IFU)
 
 async def shop(path: Path, closures: int) -> Till:
     """That many days, each with a sale and a Z."""
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (store, till):
         await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=till.at)
         for _ in range(closures):
             await till.sell()
@@ -34,8 +33,7 @@ async def gaps(store: Store, till: Till) -> list[Placed]:
 
 
 async def next_z(path: Path) -> int:
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (_, till):
         return (await till.close()).z_number
 
 
@@ -53,8 +51,7 @@ async def test_a_restore_over_a_newer_ledger_goes_on_after_its_numbers(
     restore(copy, path, at=START)
     assert await next_z(path) == 6
     assert verify(path).problems == ()
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (store, till):
         (placed,) = await gaps(store, till)
         assert placed.entry == Gap(3, 5, "ledger.high-water")
 
@@ -65,8 +62,7 @@ async def test_an_older_file_put_in_the_place_of_the_ledger_is_noticed(path: Pat
     backup(path, tmp_path / "copy", at=START)
     await shop(path, 2)
     shutil.copy(tmp_path / "copy", path)
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (store, till):
         assert (store.ledger.peek(book_state, till.book)).z_number == 3
         assert [gap.entry for gap in await gaps(store, till)] == [Gap(2, 3, "ledger.high-water")]
     assert await next_z(path) == 4
@@ -129,16 +125,14 @@ async def test_a_restore_asks_the_file_for_what_the_replaced_ledger_does_not_kno
     assert HighWater(path).highest(other) == 4
 
 
-async def test_the_number_is_durable_before_its_z(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_number_is_durable_before_its_z(till: Till, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that cannot be written: no Z, and no number used."""
-    async with opened(path) as store:
-        till = await Till.of(store)
-        await till.sell()
-        with monkeypatch.context() as patch:
-            patch.setattr("os.fsync", _full)
-            with pytest.raises(Exception, match="high-water"):
-                await till.close()
-        assert (await till.close()).z_number == 1
+    await till.sell()
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", _full)
+        with pytest.raises(Exception, match="high-water"):
+            await till.close()
+    assert (await till.close()).z_number == 1
 
 
 def _full(_: int) -> None:

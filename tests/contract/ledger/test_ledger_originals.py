@@ -13,12 +13,12 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.ledgers.ledger import NIM, Till, invoice, opened, query
+from support.ledgers.ledger import NIM, Till, invoice, opened, opened_till, query
 
 from daemon.core.errors import CreditExceedsOriginal, InvalidRequest, MachineBusy
 from daemon.core.invoice.invoice import Invoice
 from daemon.core.invoice.number import read_reference
-from daemon.core.ledger.attempt import Outcome, Record
+from daemon.core.ledger.attempt import Attempt, Outcome, Record
 from daemon.core.machine.state import FiscalCounters
 from daemon.store.maintenance.verify import verify
 from daemon.store.store import Store
@@ -210,6 +210,36 @@ async def test_a_credit_note_before_its_sale_counts_once_that_is_sold(store: Sto
     assert [note.number for note in await store.journal.read(credits_on, sale.id)] == ["C-1", "C-5"]
 
 
+@pytest.mark.parametrize("is_disputed", [False, True])
+async def test_a_credit_note_under_way_before_its_sale_counts_once_that_is_sold(
+    store: Store, till: Till, is_disputed: bool
+) -> None:
+    """The machine that has it is silent, or an operator is asked about it, and the sale is entered late: no second one takes what it may have taken."""
+    other = await Till.of(store, OTHER)
+    note = credit("C-1", f"{NIM}-1", 6_000)
+    attempt_id = await other.begin(note)
+    if is_disputed:
+        await store.ledger.dispute(other.book, attempt_id, "unknown", at=other.at)
+    sale = await till.sell(10_000)
+    with pytest.raises(CreditExceedsOriginal if is_disputed else MachineBusy):
+        await till.begin(credit("C-2", reference_to(sale), 6_000))
+    await other.finish(attempt_id, note)
+    with pytest.raises(CreditExceedsOriginal) as refused:
+        await till.begin(credit("C-3", reference_to(sale), 6_000))
+    assert refused.value.credited_ttc == 12_000
+
+
+async def test_a_credit_note_that_has_not_had_its_turn_takes_nothing(store: Store, till: Till) -> None:
+    """It is looked at when it has; which of two is first is decided at the machines."""
+    other = await Till.of(store, OTHER)
+    sale = await till.sell(10_000)
+    note = credit("C-1", reference_to(sale), 6_000)
+    waiting = await store.ledger.write(attempts.begin, other.book, Attempt(note, other.counters, other.at, "request"))
+    await till.certify(credit("C-2", reference_to(sale), 6_000))
+    with pytest.raises(CreditExceedsOriginal):
+        await store.ledger.write(originals.claim, other.book, waiting, note)
+
+
 async def test_a_sandbox_and_the_live_machine_know_nothing_of_each_other(store: Store, till: Till) -> None:
     """The same NIM, two modes: a credit note is booked in its own."""
     sandbox = await Till.of(store, NIM, "test")
@@ -239,8 +269,7 @@ async def test_what_an_older_mcfd_booked_on_nothing_counts(path: Path) -> None:
         await till.certify(invoice("C-9", type_="FA", amounts=(("B", 3_000),), reference="RRR"))
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE certification SET original_id = NULL")
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (store, till):
         with pytest.raises(CreditExceedsOriginal) as refused:
             await till.begin(credit("C-4", reference_to(sale), 2_000))
         assert refused.value.credited_ttc == 11_000

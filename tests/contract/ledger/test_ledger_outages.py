@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from support.ledgers.ledger import MINUTE, START, Till, invoice, opened, query, tamper
+from support.ledgers.ledger import MINUTE, START, Till, invoice, opened, opened_till, query, tamper
 
 from daemon.core.audit import Actor, Call
 from daemon.core.clock import DAY, HOUR
@@ -14,6 +14,7 @@ from daemon.core.ledger.deferred import DeferredSale
 from daemon.core.ledger.outage import Notice, Outage
 from daemon.store.maintenance.backup import backup, restore
 from daemon.store.maintenance.verify import verify
+from daemon.store.store import Store
 from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.book import deferred, outages
 from daemon.store.tables.book.entries import repair_time
@@ -51,21 +52,19 @@ async def listed(till: Till, start: int = 0, end: int = 1 << 60, *, after: int =
     return [outage.number for outage in found]
 
 
-async def test_an_outage_from_its_beginning_to_its_end(path: Path) -> None:
+async def test_an_outage_from_its_beginning_to_its_end(till: Till, path: Path) -> None:
     """It began before it was written down and ended before that was; everything about it is in the chain, and in the list of events."""
-    async with opened(path) as store:
-        till = await Till.of(store)
-        await till.sell()
-        till.at += HOUR
-        began = till.at - 5 * MINUTE
-        await begin(till)
-        assert lasting(till) == Outage(1, till.book.nim, "line_lost", began, incident="20251206T100000Z")
-        till.at += HOUR
-        ended = await end(till, ago=MINUTE)
-        assert ended is not None
-        assert (ended.since, ended.until) == (began, till.at - MINUTE)
-        assert lasting(till) is None
-        assert await end(till) is None
+    await till.sell()
+    till.at += HOUR
+    began = till.at - 5 * MINUTE
+    await begin(till)
+    assert lasting(till) == Outage(1, till.book.nim, "line_lost", began, incident="20251206T100000Z")
+    till.at += HOUR
+    ended = await end(till, ago=MINUTE)
+    assert ended is not None
+    assert (ended.since, ended.until) == (began, till.at - MINUTE)
+    assert lasting(till) is None
+    assert await end(till) is None
     assert query(path, "SELECT type, ref_id FROM event WHERE type LIKE 'machine.%'") == [
         ("machine.outage", 1),
         ("machine.back", 1),
@@ -73,62 +72,56 @@ async def test_an_outage_from_its_beginning_to_its_end(path: Path) -> None:
     assert verify(path).problems == ()
 
 
-async def test_a_book_has_one_outage_open_at_the_most(path: Path) -> None:
+async def test_a_book_has_one_outage_open_at_the_most(till: Till, path: Path) -> None:
     """A second beginning is none, and writes nothing; the next outage has the next number and does not begin before the end of the one before."""
-    async with opened(path) as store:
-        till = await Till.of(store)
-        assert await begin(till) is not None
-        till.at += MINUTE
-        assert await begin(till, reason="attention") is None
-        till.at += MINUTE
-        await end(till)
-        over = till.at
-        till.at += 2
-        second = await begin(till, lasted=HOUR)
-        assert second is not None
-        assert (second.number, second.since) == (2, over)
+    assert await begin(till) is not None
+    till.at += MINUTE
+    assert await begin(till, reason="attention") is None
+    till.at += MINUTE
+    await end(till)
+    over = till.at
+    till.at += 2
+    second = await begin(till, lasted=HOUR)
+    assert second is not None
+    assert (second.number, second.since) == (2, over)
     assert query(path, "SELECT count(*) FROM event WHERE type = 'machine.outage'") == [(2,)]
     assert verify(path).problems == ()
 
 
-async def test_what_certifies_is_not_out_of_order(path: Path) -> None:
+async def test_what_certifies_is_not_out_of_order(store: Store, till: Till, path: Path) -> None:
     """The transaction of a certification ends an outage when the machine took the invoice up; the end of an attempt that was begun before the outage
     says nothing."""
-    async with opened(path) as store:
-        till = await Till.of(store)
-        sale = invoice("in doubt")
-        doubtful = await till.begin(sale)
-        till.at += MINUTE
-        await begin(till, lasted=0)
-        till.at += HOUR
-        await till.finish(doubtful, sale)
-        assert lasting(till) is not None
-        record = await till.sell()
-        assert lasting(till) is None
-        (only,) = await store.ledger.read(outages_between, till.book, start=0, end=1 << 60, after=0, limit=9)
-        assert only.until == record.ended_at - record.line_ms
+    sale = invoice("in doubt")
+    doubtful = await till.begin(sale)
+    till.at += MINUTE
+    await begin(till, lasted=0)
+    till.at += HOUR
+    await till.finish(doubtful, sale)
+    assert lasting(till) is not None
+    record = await till.sell()
+    assert lasting(till) is None
+    (only,) = await store.ledger.read(outages_between, till.book, start=0, end=1 << 60, after=0, limit=9)
+    assert only.until == record.ended_at - record.line_ms
     assert query(path, "SELECT count(*) FROM event WHERE type = 'machine.back'") == [(1,)]
     assert verify(path).problems == ()
 
 
-async def test_who_was_notified_is_noted_once(path: Path) -> None:
+async def test_who_was_notified_is_noted_once(store: Store, till: Till, path: Path) -> None:
     """In the chain and in the audit log; the same reference again is no second notice, and there is none of an outage that is not there."""
-    async with opened(path) as store:
-        till = await Till.of(store)
-        await begin(till)
-        assert await notify(till, 1) == b"1"
-        till.at += MINUTE
-        assert await notify(till, 1) == b"1"
-        assert await notify(till, 1, "distributor") == b"2"
-        with pytest.raises(NotFound):
-            await notify(till, 2)
-        await end(till)
-        (only,) = await store.ledger.read(outages_between, till.book, start=0, end=1 << 60, after=0, limit=9)
-        assert only.notices == (
-            Notice("administration", "A-1", till.at - MINUTE),
-            Notice("distributor", "A-1", till.at),
-        )
-        entries = await store.ledger.read(newest_entries, 2)
+    await begin(till)
+    assert await notify(till, 1) == b"1"
+    till.at += MINUTE
+    assert await notify(till, 1) == b"1"
+    assert await notify(till, 1, "distributor") == b"2"
+    with pytest.raises(NotFound):
+        await notify(till, 2)
+    await end(till)
+    (only,) = await store.ledger.read(outages_between, till.book, start=0, end=1 << 60, after=0, limit=9)
+    assert only.notices == (
+        Notice("administration", "A-1", till.at - MINUTE),
+        Notice("distributor", "A-1", till.at),
+    )
+    entries = await store.ledger.read(newest_entries, 2)
     assert [(entry.action, entry.actor, entry.detail["who"]) for entry in entries] == [
         ("outage.notified", "user:awa", "distributor"),
         ("outage.notified", "user:awa", "administration"),
@@ -136,24 +129,22 @@ async def test_who_was_notified_is_noted_once(path: Path) -> None:
     assert verify(path).problems == ()
 
 
-async def test_outages_are_listed_by_time(path: Path) -> None:
+async def test_outages_are_listed_by_time(till: Till) -> None:
     """Those that lasted within a range, also one that began before it or lasts still; a page goes on after the last number."""
-    async with opened(path) as store:
-        till = await Till.of(store)
-        for _ in range(4):
-            till.at += HOUR
-            await begin(till, lasted=0)
-            till.at += HOUR
-            await end(till)
+    for _ in range(4):
         till.at += HOUR
         await begin(till, lasted=0)
-        assert await listed(till) == [1, 2, 3, 4, 5]
-        assert await listed(till, limit=2) == [1, 2]
-        assert await listed(till, limit=2, after=2) == [3, 4]
-        assert await listed(till, START + 3 * HOUR + 1, START + 5 * HOUR) == [2]
-        assert await listed(till, START + 4 * HOUR, START + 5 * HOUR) == []
-        assert await listed(till, START + 5 * HOUR + MINUTE, START + 5 * HOUR + 2 * MINUTE) == [3]
-        assert await listed(till, till.at + DAY) == [5]
+        till.at += HOUR
+        await end(till)
+    till.at += HOUR
+    await begin(till, lasted=0)
+    assert await listed(till) == [1, 2, 3, 4, 5]
+    assert await listed(till, limit=2) == [1, 2]
+    assert await listed(till, limit=2, after=2) == [3, 4]
+    assert await listed(till, START + 3 * HOUR + 1, START + 5 * HOUR) == [2]
+    assert await listed(till, START + 4 * HOUR, START + 5 * HOUR) == []
+    assert await listed(till, START + 5 * HOUR + MINUTE, START + 5 * HOUR + 2 * MINUTE) == [3]
+    assert await listed(till, till.at + DAY) == [5]
 
 
 def waiting(number: str, total: int, outage: int) -> DeferredSale:
@@ -161,35 +152,31 @@ def waiting(number: str, total: int, outage: int) -> DeferredSale:
     return DeferredSale(0, number, b"", "r", number, "FV", total, START, number, outage=outage, invoice=sale)
 
 
-async def test_what_was_sold_meanwhile_is_counted(path: Path) -> None:
+async def test_what_was_sold_meanwhile_is_counted(store: Store, till: Till, path: Path) -> None:
     """Sales that are certified later and name the outage, whatever became of them, but not those that were taken back."""
-    async with opened(path) as store:
-        till = await Till.of(store)
-        await begin(till)
-        for number, total, outage in (("A", 500, 1), ("B", 70, 1), ("C", 9, 0)):
-            await store.ledger.defer(till.book, waiting(number, total, outage), "line_lost", TakenFrom())
-        found = lasting(till)
-        assert found is not None
-        assert (found.sales, found.sales_total) == (2, 570)
-        sale = msgspec.structs.replace(waiting("A", 500, 1), id=1)
-        await store.ledger.write(deferred.withdraw, till.book, sale, "he came back", at=till.at, by=Actor("user:awa"))
-        found = lasting(till)
-        assert found is not None
-        assert (found.sales, found.sales_total) == (1, 70)
+    await begin(till)
+    for number, total, outage in (("A", 500, 1), ("B", 70, 1), ("C", 9, 0)):
+        await store.ledger.defer(till.book, waiting(number, total, outage), "line_lost", TakenFrom())
+    found = lasting(till)
+    assert found is not None
+    assert (found.sales, found.sales_total) == (2, 570)
+    sale = msgspec.structs.replace(waiting("A", 500, 1), id=1)
+    await store.ledger.write(deferred.withdraw, till.book, sale, "he came back", at=till.at, by=Actor("user:awa"))
+    found = lasting(till)
+    assert found is not None
+    assert (found.sales, found.sales_total) == (1, 70)
     assert verify(path).problems == ()
 
 
-async def test_a_repair_of_the_time_holds_for_outages(path: Path) -> None:
+async def test_a_repair_of_the_time_holds_for_outages(store: Store, till: Till, path: Path) -> None:
     """An outage of a clock that was ahead is as much earlier as the book."""
-    async with opened(path) as store:
-        till = await Till.of(store)
-        await till.sell()
-        till.at += 100 * DAY + HOUR
-        await begin(till)
-        till.at += HOUR
-        await end(till)
-        await store.decisions.write(repair_time, till.book, now=START + DAY, ahead=100 * DAY, reason="wrong month")
-        (only,) = await store.ledger.read(outages_between, till.book, start=0, end=1 << 60, after=0, limit=9)
+    await till.sell()
+    till.at += 100 * DAY + HOUR
+    await begin(till)
+    till.at += HOUR
+    await end(till)
+    await store.decisions.write(repair_time, till.book, now=START + DAY, ahead=100 * DAY, reason="wrong month")
+    (only,) = await store.ledger.read(outages_between, till.book, start=0, end=1 << 60, after=0, limit=9)
     assert only.until - only.since == HOUR + 5 * MINUTE
     assert only.until < START + DAY
     assert verify(path).problems == ()
@@ -207,13 +194,11 @@ async def test_a_repair_of_the_time_holds_for_outages(path: Path) -> None:
         ("UPDATE entry SET body = CAST(replace(CAST(body AS TEXT), ':2', ':3') AS BLOB) WHERE id = 3", "number"),
     ],
 )
-async def test_a_register_that_was_changed_is_found(path: Path, change: str, found: str) -> None:
+async def test_a_register_that_was_changed_is_found(till: Till, path: Path, change: str, found: str) -> None:
     """A reason that was changed, an end or a beginning that is gone, a number that is another one."""
-    async with opened(path) as store:
-        till = await Till.of(store)
-        await begin(till)
-        await end(till)
-        await begin(till)
+    await begin(till)
+    await end(till)
+    await begin(till)
     assert verify(path).clean
     tamper(path, change)
     assert any(found in problem for problem in verify(path).problems), verify(path).problems
@@ -222,8 +207,7 @@ async def test_a_register_that_was_changed_is_found(path: Path, change: str, fou
 async def test_a_copy_brings_back_the_register_and_no_sign_of_life(path: Path, tmp_path: Path) -> None:
     """An outage that was open in it is open again; when the box was alive last is of the ledger that is gone."""
     copy = tmp_path / "copy"
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (store, till):
         await begin(till)
         await store.ledger.write(outages.give_sign_of_life, till.book, till.at)
     backup(path, copy, at=START)

@@ -1,10 +1,10 @@
-"""The outbox rows of the ledger: written with what they are about, one lane for each destination and book."""
+"""The outbox rows of the ledger: written with what they are about, one queue for each destination and book."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from support.ledgers.ledger import NIM, START, Till, invoice, opened, query
+from support.ledgers.ledger import NIM, START, Till, invoice, opened_till, query
 
 from daemon.core.audit import Actor
 from daemon.core.ledger.chain import GENESIS
@@ -16,56 +16,52 @@ from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.events import CLOSURE
 
 
-async def test_a_closure_waits_from_the_moment_it_exists(tmp_path: Path) -> None:
+async def test_a_closure_waits_from_the_moment_it_exists(store: Store, till: Till) -> None:
     """In order, with the body that the till got; sent, failed and parked ones are told apart."""
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        till = await Till.of(store)
-        closures = [await till.close() for _ in range(4)]
-        waiting = await store.outbox.waiting(NIM, "live", 10)
-        assert [(o.z_number, o.report_id, o.body, o.chain) for o in waiting] == [
-            (c.z_number, c.report_id, c.body, c.hash) for c in closures
-        ]
-        await store.outbox.mark_sent(waiting[0].id, at=START + 1)
-        await store.outbox.park(waiting[1].id, "400 no", at=START + 2)
-        await store.outbox.mark_failed(waiting[2].id, "503 later", at=START + 3, next_at=START + 9)
-        assert [o.z_number for o in await store.outbox.waiting(NIM, "live", 10)] == [3, 4]
-        [backlog] = await store.outbox.backlog()
-        assert (backlog.waiting, backlog.parked, backlog.oldest_at) == (2, 1, closures[2].created_at)
-        assert (backlog.last_error, backlog.last_error_at, backlog.last_sent_at) == ("503 later", START + 3, START + 1)
+    closures = [await till.close() for _ in range(4)]
+    waiting = await store.outbox.waiting(NIM, "live", 10)
+    assert [(o.z_number, o.report_id, o.body, o.chain) for o in waiting] == [
+        (c.z_number, c.report_id, c.body, c.hash) for c in closures
+    ]
+    await store.outbox.mark_sent(waiting[0].id, at=START + 1)
+    await store.outbox.park(waiting[1].id, "400 no", at=START + 2)
+    await store.outbox.mark_failed(waiting[2].id, "503 later", at=START + 3, next_at=START + 9)
+    assert [o.z_number for o in await store.outbox.waiting(NIM, "live", 10)] == [3, 4]
+    [backlog] = await store.outbox.backlog()
+    assert (backlog.waiting, backlog.parked, backlog.oldest_at) == (2, 1, closures[2].created_at)
+    assert (backlog.last_error, backlog.last_error_at, backlog.last_sent_at) == ("503 later", START + 3, START + 1)
 
 
-async def test_replaying(tmp_path: Path) -> None:
+async def test_replaying(store: Store) -> None:
     """Parked ones again, or everything from a Z number on; of one NIM or of all."""
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        tills = [await Till.of(store), await Till.of(store, "EL02000099-1")]
-        for till in tills:
-            for _ in range(3):
-                await till.close()
-            entries = await store.outbox.waiting(till.book.nim, "live", 10)
-            await store.outbox.mark_sent(entries[0].id, at=START)
-            await store.outbox.mark_sent(entries[1].id, at=START)
-            await store.outbox.park(entries[2].id, "no", at=START)
-        assert await store.outbox.replay(nim=NIM, from_z=None, at=1) == 1
-        assert await store.outbox.replay(nim=NIM, from_z=2, at=1) == 1
-        assert [o.z_number for o in await store.outbox.waiting(NIM, "live", 10)] == [2, 3]
-        assert await store.outbox.replay(nim=None, from_z=1, at=1) == 4
-        assert [o.z_number for o in await store.outbox.waiting("EL02000099-1", "live", 10)] == [1, 2, 3]
+    tills = [await Till.of(store), await Till.of(store, "EL02000099-1")]
+    for till in tills:
+        for _ in range(3):
+            await till.close()
+        entries = await store.outbox.waiting(till.book.nim, "live", 10)
+        await store.outbox.mark_sent(entries[0].id, at=START)
+        await store.outbox.mark_sent(entries[1].id, at=START)
+        await store.outbox.park(entries[2].id, "no", at=START)
+    assert await store.outbox.replay(nim=NIM, from_z=None, at=1) == 1
+    assert await store.outbox.replay(nim=NIM, from_z=2, at=1) == 1
+    assert [o.z_number for o in await store.outbox.waiting(NIM, "live", 10)] == [2, 3]
+    assert await store.outbox.replay(nim=None, from_z=1, at=1) == 4
+    assert [o.z_number for o in await store.outbox.waiting("EL02000099-1", "live", 10)] == [1, 2, 3]
 
 
-async def test_headquarters_asks_for_closures_again(tmp_path: Path) -> None:
+async def test_headquarters_asks_for_closures_again(store: Store) -> None:
     """From one Z number to another, of one book: how many is told, and the other book's stay as they are."""
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        tills = [await Till.of(store), await Till.of(store, "EL02000099-1")]
-        for till in tills:
-            for _ in range(3):
-                await till.close()
-            for entry in await store.outbox.waiting(till.book.nim, "live", 10):
-                await store.outbox.mark_sent(entry.id, at=START)
-        assert await store.outbox.resend(NIM, "live", 2, 2) == 1
-        assert [o.z_number for o in await store.outbox.waiting(NIM, "live", 10)] == [2]
-        assert await store.outbox.resend(NIM, "live", 2, 2**53 - 1) == 1
-        assert [o.z_number for o in await store.outbox.waiting(NIM, "live", 10)] == [2, 3]
-        assert not await store.outbox.waiting("EL02000099-1", "live", 10)
+    tills = [await Till.of(store), await Till.of(store, "EL02000099-1")]
+    for till in tills:
+        for _ in range(3):
+            await till.close()
+        for entry in await store.outbox.waiting(till.book.nim, "live", 10):
+            await store.outbox.mark_sent(entry.id, at=START)
+    assert await store.outbox.resend(NIM, "live", 2, 2) == 1
+    assert [o.z_number for o in await store.outbox.waiting(NIM, "live", 10)] == [2]
+    assert await store.outbox.resend(NIM, "live", 2, 2**53 - 1) == 1
+    assert [o.z_number for o in await store.outbox.waiting(NIM, "live", 10)] == [2, 3]
+    assert not await store.outbox.waiting("EL02000099-1", "live", 10)
 
 
 async def test_what_was_parked_waits_again_after_a_while(store: Store) -> None:
@@ -88,11 +84,10 @@ async def test_what_was_parked_waits_again_after_a_while(store: Store) -> None:
 
 
 async def test_other_destinations_get_the_events_that_they_want(tmp_path: Path) -> None:
-    """A webhook has its own lane, and its own sent and parked ones."""
+    """A webhook has its own queue, and its own sent and parked ones."""
     path, sent = tmp_path / "ledger.sqlite3", "SELECT count(*) FROM outbox WHERE state = 'sent'"
-    lanes = {"upstream": frozenset({CLOSURE}), "hook": frozenset({"cert.issued", CLOSURE})}
-    async with opened(tmp_path / "ledger.sqlite3", lanes=lanes) as store:
-        till = await Till.of(store)
+    destinations = {"upstream": frozenset({CLOSURE}), "hook": frozenset({"cert.issued", CLOSURE})}
+    async with opened_till(tmp_path / "ledger.sqlite3", destinations=destinations) as (store, till):
         sale = await till.sell()
         await till.close()
         hook = store.outbox_for("hook")
@@ -113,9 +108,8 @@ async def test_other_destinations_get_the_events_that_they_want(tmp_path: Path) 
 
 
 async def test_a_ledger_without_destinations_sends_nothing(tmp_path: Path) -> None:
-    """No lane, no rows."""
-    async with opened(tmp_path / "ledger.sqlite3", lanes={}) as store:
-        till = await Till.of(store)
+    """No destination, no rows."""
+    async with opened_till(tmp_path / "ledger.sqlite3", destinations={}) as (store, till):
         await till.close()
         assert await store.outbox.backlog() == []
 
@@ -153,8 +147,10 @@ async def test_a_proof_begins_where_the_z_before_it_ended(store: Store, till: Ti
 
 async def test_what_was_sent_to_a_receiver_that_is_gone_goes_with_it(tmp_path: Path) -> None:
     """It counts for nothing, and its rows would stay for ever."""
-    async with opened(tmp_path / "ledger.sqlite3", lanes={"hook": frozenset({"cert.issued"})}) as store:
-        till = await Till.of(store)
+    async with opened_till(tmp_path / "ledger.sqlite3", destinations={"hook": frozenset({"cert.issued"})}) as (
+        store,
+        till,
+    ):
         await till.sell()
         [sale] = await store.outbox_for("hook").waiting_events(till.book, 10)
         await store.outbox_for("hook").mark_sent(sale.id, at=START)

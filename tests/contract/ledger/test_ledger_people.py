@@ -13,6 +13,7 @@ from daemon.core.audit import Actor
 from daemon.core.errors import InvalidRequest, NotFound
 from daemon.core.keys import KeyTerms
 from daemon.store.maintenance.verify import verify
+from daemon.store.store import Store
 from daemon.store.tables.audit import broken_entry, newest_entries
 from daemon.store.tables.keys import create_key, note_uses, revoke_key
 from daemon.store.tables.people import (
@@ -32,101 +33,94 @@ SHOP = Actor("user:awa", "192.168.1.7")
 DIGEST = b"\x01" * 32
 
 
-async def test_a_person_and_their_session(tmp_path: Path) -> None:
+async def test_a_person_and_their_session(store: Store) -> None:
     """Found by name with the hash; a name is taken once; a session is its digest's, with the role of its person."""
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        await store.ledger.write(create_person, "awa", "manager", "scrypt$…", at=START, by=SHELL)
-        with pytest.raises(InvalidRequest):
-            await store.ledger.write(create_person, "awa", "seller", "scrypt$other", at=START, by=SHELL)
-        found = store.ledger.peek(find_person, "awa")
-        assert found is not None
-        person, password = found
-        assert (person.role, password) == ("manager", "scrypt$…")
-        await store.ledger.write(open_session, person.id, person.name, DIGEST, at=START + 1, by=SHOP)
-        session = store.ledger.peek(find_session, DIGEST)
-        assert session is not None
-        assert (session.name, session.role, session.used_at) == ("awa", "manager", START + 1)
-        assert store.ledger.peek(find_session, b"\x02" * 32) is None
-        for _ in range(2):  # the second time there is nobody
-            await store.ledger.write(end_session, DIGEST, at=START + 2, by=SHOP)
-        assert store.ledger.peek(find_session, DIGEST) is None
-        entries = [(entry.action, entry.subject, entry.at) for entry in await store.ledger.read(newest_entries, 2)]
+    await store.ledger.write(create_person, "awa", "manager", "scrypt$…", at=START, by=SHELL)
+    with pytest.raises(InvalidRequest):
+        await store.ledger.write(create_person, "awa", "seller", "scrypt$other", at=START, by=SHELL)
+    found = store.ledger.peek(find_person, "awa")
+    assert found is not None
+    person, password = found
+    assert (person.role, password) == ("manager", "scrypt$…")
+    await store.ledger.write(open_session, person.id, person.name, DIGEST, at=START + 1, by=SHOP)
+    session = store.ledger.peek(find_session, DIGEST)
+    assert session is not None
+    assert (session.name, session.role, session.used_at) == ("awa", "manager", START + 1)
+    assert store.ledger.peek(find_session, b"\x02" * 32) is None
+    for _ in range(2):  # the second time there is nobody
+        await store.ledger.write(end_session, DIGEST, at=START + 2, by=SHOP)
+    assert store.ledger.peek(find_session, DIGEST) is None
+    entries = [(entry.action, entry.subject, entry.at) for entry in await store.ledger.read(newest_entries, 2)]
     assert entries == [("user.logged_out", "user awa", START + 2), ("user.logged_in", "user awa", START + 1)]
 
 
 @pytest.mark.parametrize("change", ["disable", "set_password"])
-async def test_sessions_end_at_once(tmp_path: Path, change: str) -> None:
+async def test_sessions_end_at_once(store: Store, change: str) -> None:
     """The very next request is nobody's."""
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        await store.ledger.write(create_person, "awa", "manager", "old", at=START)
-        await store.ledger.write(open_session, 1, "awa", DIGEST, at=START, by=SHOP)
-        if change == "disable":
-            await store.ledger.write(disable_person, "awa", at=START + 1)
-            with pytest.raises(NotFound):
-                await store.ledger.write(disable_person, "awa", at=START + 1)
-            with pytest.raises(NotFound):
-                await store.ledger.write(set_password, "awa", "new", at=START + 1)
-        else:
-            await store.ledger.write(set_password, "awa", "new", at=START + 1)
-        assert store.ledger.peek(find_session, DIGEST) is None
-
-
-async def test_one_who_was_disabled_comes_back(tmp_path: Path) -> None:
-    """By `create`, with the new role and password, and the same entry in the list."""
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        await store.ledger.write(create_person, "awa", "manager", "old", at=START)
+    await store.ledger.write(create_person, "awa", "manager", "old", at=START)
+    await store.ledger.write(open_session, 1, "awa", DIGEST, at=START, by=SHOP)
+    if change == "disable":
         await store.ledger.write(disable_person, "awa", at=START + 1)
-        gone, _ = store.ledger.peek(find_person, "awa") or pytest.fail("nobody")
-        assert gone.disabled_at == START + 1
-        await store.ledger.write(create_person, "awa", "seller", "new", at=START + 2)
-        (person,) = await store.ledger.read(list_people)
-        assert store.ledger.peek(find_person, "awa") == (person, "new")
-        assert (person.role, person.disabled_at, person.created_at) == ("seller", 0, START)
+        with pytest.raises(NotFound):
+            await store.ledger.write(disable_person, "awa", at=START + 1)
+        with pytest.raises(NotFound):
+            await store.ledger.write(set_password, "awa", "new", at=START + 1)
+    else:
+        await store.ledger.write(set_password, "awa", "new", at=START + 1)
+    assert store.ledger.peek(find_session, DIGEST) is None
 
 
-async def test_idle_sessions_end(tmp_path: Path) -> None:
+async def test_one_who_was_disabled_comes_back(store: Store) -> None:
+    """By `create`, with the new role and password, and the same entry in the list."""
+    await store.ledger.write(create_person, "awa", "manager", "old", at=START)
+    await store.ledger.write(disable_person, "awa", at=START + 1)
+    gone, _ = store.ledger.peek(find_person, "awa") or pytest.fail("nobody")
+    assert gone.disabled_at == START + 1
+    await store.ledger.write(create_person, "awa", "seller", "new", at=START + 2)
+    (person,) = await store.ledger.read(list_people)
+    assert store.ledger.peek(find_person, "awa") == (person, "new")
+    assert (person.role, person.disabled_at, person.created_at) == ("seller", 0, START)
+
+
+async def test_idle_sessions_end(store: Store) -> None:
     """Those that were used since are kept, however old they are."""
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        await store.ledger.write(create_person, "awa", "manager", "x", at=START)
-        for digest in (DIGEST, b"\x02" * 32):
-            await store.ledger.write(open_session, 1, "awa", digest, at=START, by=SHOP)
-        await store.ledger.write(note_session_uses, {DIGEST: START + 5000}, idle_before=START + 1000)
-        assert store.ledger.peek(find_session, DIGEST) is not None
-        assert store.ledger.peek(find_session, b"\x02" * 32) is None
+    await store.ledger.write(create_person, "awa", "manager", "x", at=START)
+    for digest in (DIGEST, b"\x02" * 32):
+        await store.ledger.write(open_session, 1, "awa", digest, at=START, by=SHOP)
+    await store.ledger.write(note_session_uses, {DIGEST: START + 5000}, idle_before=START + 1000)
+    assert store.ledger.peek(find_session, DIGEST) is not None
+    assert store.ledger.peek(find_session, b"\x02" * 32) is None
 
 
-async def test_a_key_has_a_role_an_end_and_a_last_use(tmp_path: Path) -> None:
+async def test_a_key_has_a_role_an_end_and_a_last_use(store: Store) -> None:
     """A key without a role is a manager's, as keys were; a use that is told late does not go back."""
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        plain = await store.ledger.write(create_key, NIM, "live", "", at=START)
-        reader = await store.ledger.write(create_key, NIM, "live", "", at=START, terms=KeyTerms("reader", START + 10))
-        await store.ledger.write(note_uses, {1: START + 7})
-        await store.ledger.write(note_uses, {1: START + 3})
-        found, other = store.key_ring.find(plain), store.key_ring.find(reader)
-        assert found is not None
-        assert other is not None
-        assert (found.role, found.expires_at, found.used_at) == ("manager", 0, START + 7)
-        assert (other.role, other.expires_at, other.used_at) == ("reader", START + 10, 0)
+    plain = await store.ledger.write(create_key, NIM, "live", "", at=START)
+    reader = await store.ledger.write(create_key, NIM, "live", "", at=START, terms=KeyTerms("reader", START + 10))
+    await store.ledger.write(note_uses, {1: START + 7})
+    await store.ledger.write(note_uses, {1: START + 3})
+    found, other = store.key_ring.find(plain), store.key_ring.find(reader)
+    assert found is not None
+    assert other is not None
+    assert (found.role, found.expires_at, found.used_at) == ("manager", 0, START + 7)
+    assert (other.role, other.expires_at, other.used_at) == ("reader", START + 10, 0)
 
 
-async def test_everything_is_in_the_audit_log(tmp_path: Path) -> None:
+async def test_everything_is_in_the_audit_log(store: Store, path: Path) -> None:
     """Who, from where, what, on what; newest first; and `mcfd verify` finds it whole."""
-    path = tmp_path / "ledger.sqlite3"
-    async with opened(path) as store:
-        await store.ledger.write(create_key, NIM, "live", "caisse 1", at=START, by=SHELL)
-        await store.ledger.write(revoke_key, 1, at=START + 1, by=SHOP)
-        await store.ledger.write(create_person, "awa", "manager", "x", at=START + 2, by=SHELL)
-        await store.ledger.write(disable_person, "awa", at=START + 3, by=SHELL)
-        entries = await store.ledger.read(newest_entries)
-        assert [(entry.action, entry.subject, entry.actor, entry.address) for entry in entries] == [
-            ("user.disabled", "user awa", "shell:root", ""),
-            ("user.created", "user awa", "shell:root", ""),
-            ("key.revoked", "key 1", "user:awa", "192.168.1.7"),
-            ("key.created", "key 1", "shell:root", ""),
-        ]
-        assert entries[-1].detail == {"nim": NIM, "mode": "live", "label": "caisse 1", "role": "manager", "lane": "lan"}
-        assert [entry.id for entry in await store.ledger.read(newest_entries, limit=2, before=3)] == [2, 1]
-        assert await store.ledger.read(broken_entry) is None
+    await store.ledger.write(create_key, NIM, "live", "caisse 1", at=START, by=SHELL)
+    await store.ledger.write(revoke_key, 1, at=START + 1, by=SHOP)
+    await store.ledger.write(create_person, "awa", "manager", "x", at=START + 2, by=SHELL)
+    await store.ledger.write(disable_person, "awa", at=START + 3, by=SHELL)
+    entries = await store.ledger.read(newest_entries)
+    assert [(entry.action, entry.subject, entry.actor, entry.address) for entry in entries] == [
+        ("user.disabled", "user awa", "shell:root", ""),
+        ("user.created", "user awa", "shell:root", ""),
+        ("key.revoked", "key 1", "user:awa", "192.168.1.7"),
+        ("key.created", "key 1", "shell:root", ""),
+    ]
+    assert entries[-1].detail == {"nim": NIM, "mode": "live", "label": "caisse 1", "role": "manager", "lane": "lan"}
+    assert [entry.id for entry in await store.ledger.read(newest_entries, limit=2, before=3)] == [2, 1]
+    assert await store.ledger.read(broken_entry) is None
     assert verify(path).clean
 
 
@@ -153,12 +147,11 @@ async def test_an_audit_log_that_was_changed(tmp_path: Path, damage: str) -> Non
     assert problems[0].startswith("audit log: entry ")
 
 
-async def test_a_change_that_fails_leaves_no_entry(tmp_path: Path) -> None:
+async def test_a_change_that_fails_leaves_no_entry(store: Store) -> None:
     """What was not done is not told."""
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        with pytest.raises(NotFound):
-            await store.ledger.write(revoke_key, 1, at=START, by=SHELL)
-        assert list(await store.ledger.read(newest_entries)) == []
+    with pytest.raises(NotFound):
+        await store.ledger.write(revoke_key, 1, at=START, by=SHELL)
+    assert list(await store.ledger.read(newest_entries)) == []
 
 
 @pytest.mark.parametrize("batch", [1, 2, 3, 5])

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from support.ledgers.ledger import IFU, NIM, Till, opened
+from support.ledgers.ledger import IFU, NIM, Till, opened, opened_till
 
 from daemon.core.errors import StorageFull, ZNumberUnknown
 from daemon.core.ledger.book import Book
@@ -49,8 +49,7 @@ async def test_a_book_that_meets_its_machine_is_remembered(store: Store, till: T
 async def test_the_numbers_of_a_ledger_that_is_gone_come_with_the_machine(path: Path) -> None:
     """Whose book it is is known from the machine alone: its Z numbers go on after those that were given."""
     HighWater(path).give(BOOK, 5)
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (store, till):
         assert (store.ledger.peek(book_state, till.book)).z_number == 0
         await meet(till)
         assert (store.ledger.peek(book_state, till.book)).z_number == 5
@@ -107,8 +106,7 @@ def require_z_number(connection: sqlite3.Connection, book: Book) -> None:
 @pytest.mark.parametrize("closures", [0, 2])
 async def test_no_z_while_nobody_remembers_the_last(path: Path, closures: int) -> None:
     """Nothing is reserved for it either; a restart, which finds the ledger's own numbers beside it, is no answer."""
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (store, till):
         await meet(till)
         for _ in range(closures):
             await till.close()
@@ -135,8 +133,7 @@ async def test_a_start_writes_down_what_a_ledger_from_before_that_file_knows(
     path: Path, is_met: bool, closures: int, expected: int, remembered: dict[str, Mark]
 ) -> None:
     """Books that have met their machine, and any that has a Z; one that is only a name is left out."""
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (store, till):
         if is_met:
             await meet(till)
         for _ in range(closures):

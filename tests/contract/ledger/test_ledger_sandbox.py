@@ -112,63 +112,57 @@ async def sell(till: Till, times: int) -> None:
         await till.sell()
 
 
-async def test_it_keeps_to_its_budget_and_to_its_time(tmp_path: Path) -> None:
+async def test_it_keeps_to_its_budget_and_to_its_time(store: Store, path: Path) -> None:
     """Within the budget nothing goes but what is older than ninety days; beyond it the oldest go until it fits."""
-    path = tmp_path / "ledger.sqlite3"
-    async with opened(path) as store:
-        till = await Till.of(store, mode="test")
-        await sell(till, 40)
-        old = till.at
-        till.at += sandbox.DAYS * sandbox.DAY
-        await sell(till, 40)
-        await store.ledger.aggregate(till.book)
-        await trimmed(store, NO_LIMIT, now=old)
-        assert row_counts(path) == (1, 80)
-        await trimmed(store, NO_LIMIT)
-        first, last = row_counts(path)
-        assert (first, last) == (41, 80)
-        await trimmed(store, 20 * sandbox.ROW_BYTES)
-        first, last = row_counts(path)
-        assert 60 < first <= 80 - NEWEST + 1
-        assert last == 80
-        assert (await trimmed(store, 20 * sandbox.ROW_BYTES), row_counts(path)) == (0, (first, last))
+    till = await Till.of(store, mode="test")
+    await sell(till, 40)
+    old = till.at
+    till.at += sandbox.DAYS * sandbox.DAY
+    await sell(till, 40)
+    await store.ledger.aggregate(till.book)
+    await trimmed(store, NO_LIMIT, now=old)
+    assert row_counts(path) == (1, 80)
+    await trimmed(store, NO_LIMIT)
+    first, last = row_counts(path)
+    assert (first, last) == (41, 80)
+    await trimmed(store, 20 * sandbox.ROW_BYTES)
+    first, last = row_counts(path)
+    assert 60 < first <= 80 - NEWEST + 1
+    assert last == 80
+    assert (await trimmed(store, 20 * sandbox.ROW_BYTES), row_counts(path)) == (0, (first, last))
     assert verify(path).clean
 
 
-async def test_what_is_ninety_days_old_stays_and_what_is_older_goes(tmp_path: Path) -> None:
+async def test_what_is_ninety_days_old_stays_and_what_is_older_goes(store: Store, path: Path) -> None:
     """To the millisecond, by the time of the book; what an operator decided on one that went is kept without it."""
-    path = tmp_path / "ledger.sqlite3"
-    async with opened(path) as store:
-        till = await Till.of(store, mode="test")
-        attempt_id = await till.begin(invoice("D-1"))
-        await store.ledger.dispute(till.book, attempt_id, "unknown", at=till.at)
-        settled = await store.decisions.write(
-            store.decisions.abandon, till.book, attempt_id, note=DecisionNote("seen", till.at)
-        )
-        at = settled.ended_at + 1
-        till.at = at - MINUTE - 50
-        await sell(till, 1)
-        till.at = at + 90 * sandbox.DAY - NEWEST * (MINUTE + 50)
-        await sell(till, NEWEST)
-        assert till.at == at + 90 * sandbox.DAY
-        await store.ledger.aggregate(till.book)
-        await trimmed(store, NO_LIMIT)
+    till = await Till.of(store, mode="test")
+    attempt_id = await till.begin(invoice("D-1"))
+    await store.ledger.dispute(till.book, attempt_id, "unknown", at=till.at)
+    settled = await store.decisions.write(
+        store.decisions.abandon, till.book, attempt_id, note=DecisionNote("seen", till.at)
+    )
+    at = settled.ended_at + 1
+    till.at = at - MINUTE - 50
+    await sell(till, 1)
+    till.at = at + 90 * sandbox.DAY - NEWEST * (MINUTE + 50)
+    await sell(till, NEWEST)
+    assert till.at == at + 90 * sandbox.DAY
+    await store.ledger.aggregate(till.book)
+    await trimmed(store, NO_LIMIT)
     assert row_counts(path) == (2, NEWEST + 2)
     assert query(path, "SELECT decision, attempt_id FROM settlement") == [("abandoned", None)]
     assert verify(path).clean
 
 
-async def test_a_live_book_loses_nothing(tmp_path: Path) -> None:
+async def test_a_live_book_loses_nothing(store: Store, path: Path) -> None:
     """No budget, no age: what was certified on a machine stays, beside a sandbox that goes."""
-    path = tmp_path / "ledger.sqlite3"
-    async with opened(path) as store:
-        shop, till = await Till.of(store), await Till.of(store, mode="test")
-        for each in (shop, till):
-            await sell(each, 30)
-            await each.close()
-        await trimmed(store)
-        count = "SELECT count(*) FROM certification WHERE book_id = ?"
-        assert (query(path, count, shop.book.id), query(path, count, till.book.id)) == ([(30,)], [(NEWEST - 1,)])
+    shop, till = await Till.of(store), await Till.of(store, mode="test")
+    for each in (shop, till):
+        await sell(each, 30)
+        await each.close()
+    await trimmed(store)
+    count = "SELECT count(*) FROM certification WHERE book_id = ?"
+    assert (query(path, count, shop.book.id), query(path, count, till.book.id)) == ([(30,)], [(NEWEST - 1,)])
     assert verify(path).clean
 
 
@@ -213,7 +207,7 @@ async def test_what_went_leaves_nothing_behind(tmp_path: Path, monkeypatch: pyte
     """However many are counted at a time. Its keys, events and outgoing messages go with it: a key of that time stands for nothing, its number may be used again."""
     monkeypatch.setattr(sandbox, "COUNTED", counted)
     path = tmp_path / "ledger.sqlite3"
-    async with opened(path, lanes={"hook": frozenset({"cert.issued", "closure.created"})}) as store:
+    async with opened(path, destinations={"hook": frozenset({"cert.issued", "closure.created"})}) as store:
         till = await Till.of(store, mode="test")
         for number in range(30):
             await till.certify(invoice(f"F-{number}"), key=b"key-%d" % number, body=b"body")

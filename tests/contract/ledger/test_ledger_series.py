@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.ledgers.ledger import Till, invoice, opened
+from support.ledgers.ledger import invoice, opened_till
 
 from daemon.store.maintenance.verify import verify
 from daemon.store.maintenance.verify_notes import gaps_of
@@ -13,8 +13,7 @@ from daemon.store.maintenance.verify_notes import gaps_of
 
 async def test_verify_names_the_numbers_that_are_missing(path: Path) -> None:
     """Of a series that can be recognised; a refused number is missing, one that was certified later is not; no damage."""
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (_, till):
         for number in (*range(1, 12), *range(13, 30)):
             await till.certify(invoice(f"T1-2026-{number:05}"))
         await till.fail(invoice("T1-2026-00012"))
@@ -24,8 +23,7 @@ async def test_verify_names_the_numbers_that_are_missing(path: Path) -> None:
     assert found.problems == ()
     (note,) = found.notes
     assert "'T1-2026-': 12" in str(note)
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (_, till):
         await till.certify(invoice("T1-2026-00012"))
     assert verify(path).notes == ()
 

@@ -11,9 +11,9 @@ from support.ledgers.ledger import IFU, Till, code_of, invoice
 
 from daemon.core.audit import Actor
 from daemon.core.errors import NotFound
-from daemon.core.ledger.attempt import DuplicateInvoice
+from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.decision import Decision
-from daemon.core.machine.state import Certified, FiscalCounters
+from daemon.core.machine.state import Certified, FiscalCounters, MachineState
 from daemon.store.decisions import DecisionNote
 from daemon.store.maintenance.housekeeping import mark_restored
 from daemon.store.maintenance.verify import verify
@@ -33,14 +33,27 @@ async def disputed(till: Till, number: str = "F-1") -> int:
     return attempt_id
 
 
+async def abandon(till: Till, attempt_id: int, reason: str = "x") -> Record:
+    decisions, note = till.store.decisions, DecisionNote(reason, till.at)
+    return await decisions.write(decisions.abandon, till.book, attempt_id, note=note)
+
+
+async def certify(till: Till, attempt_id: int, word: Certified, reason: str = "x") -> Record:
+    decisions, note = till.store.decisions, DecisionNote(reason, till.at)
+    return await decisions.write(decisions.certify, till.book, attempt_id, word, note=note)
+
+
+async def adopt(till: Till, state: MachineState, unexplained: int = 0, reason: str = "x") -> Record | None:
+    decisions, note = till.store.decisions, DecisionNote(reason, till.at)
+    return await decisions.write(decisions.adopt, till.book, state, unexplained=unexplained, note=note)
+
+
 async def test_settled_as_certified(store: Store, till: Till, path: Path) -> None:
     """The machine's evidence becomes the outcome: a record like any other, in the totals, found under its key."""
     attempt_id = await disputed(till)
     assert [record.id for record in await store.decisions.read(unfinished, till.book, "disputed")] == [attempt_id]
     word = Certified(code_of("F-1"), "20251206100000", IFU, FiscalCounters(1, 1, 0))
-    record = await store.decisions.write(
-        store.decisions.certify, till.book, attempt_id, word, note=DecisionNote("seen on the receipt", till.at)
-    )
+    record = await certify(till, attempt_id, word, "seen on the receipt")
     assert (record.state, record.seq, record.reason) == ("certified", 1, "seen on the receipt")
     state = store.ledger.peek(book_state, till.book)
     assert (state.attention, state.counters, state.last_number) == ("", FiscalCounters(1, 1, 0), "F-1")
@@ -65,9 +78,7 @@ async def test_the_event_of_a_doubt_says_ever_the_same(store: Store, till: Till)
     event, *_ = store.events.peek(events_after, till.book, 0)
     before = await data_of(store.ledger, till.book, event)
     assert json.loads(before)["reason"] == "F-1 is unknown"
-    await store.decisions.write(
-        store.decisions.abandon, till.book, attempt_id, note=DecisionNote("seen on the receipt", till.at)
-    )
+    await abandon(till, attempt_id, "seen on the receipt")
     assert await data_of(store.ledger, till.book, event) == before
 
 
@@ -76,9 +87,7 @@ async def test_what_else_the_machine_certified_is_not_forgotten_over_a_settlemen
     attempt_id = await disputed(till)
     till.counters = FiscalCounters(3, 3, 0)
     word = Certified(code_of("F-1"), "20251206100000", IFU, till.counters)
-    await store.decisions.write(
-        store.decisions.certify, till.book, attempt_id, word, note=DecisionNote("seen on the receipt", till.at)
-    )
+    await certify(till, attempt_id, word, "seen on the receipt")
     closure = await till.close()
     assert (closure.certs_count, closure.unexplained) == (1, 2)
 
@@ -86,21 +95,13 @@ async def test_what_else_the_machine_certified_is_not_forgotten_over_a_settlemen
 async def test_settled_as_abandoned(store: Store, till: Till, path: Path) -> None:
     """The number and the key are free again."""
     attempt_id = await disputed(till)
-    record = await store.decisions.write(
-        store.decisions.abandon, till.book, attempt_id, note=DecisionNote("no receipt came out", till.at)
-    )
+    record = await abandon(till, attempt_id, "no receipt came out")
     assert (record.state, record.seq, record.reason) == ("abandoned", 1, "no receipt came out")
     assert (store.ledger.peek(book_state, till.book)).attention == ""
     assert store.ledger.peek(uniqueness.find_key, till.book, b"F-1".rjust(16)) is None
     assert (await till.certify(invoice("F-1"))).seq == 2
     with pytest.raises(NotFound):
-        await store.decisions.write(
-            store.decisions.certify,
-            till.book,
-            attempt_id,
-            Certified("X", "20251206100000", IFU, till.counters),
-            note=DecisionNote("late", till.at),
-        )
+        await certify(till, attempt_id, Certified("X", "20251206100000", IFU, till.counters), "late")
     assert len(await store.decisions.read(settlements, till.book)) == 1
     assert verify(path).clean
 
@@ -108,9 +109,9 @@ async def test_settled_as_abandoned(store: Store, till: Till, path: Path) -> Non
 async def test_attention_stays_while_another_attempt_is_disputed(store: Store, till: Till) -> None:
     """Two unknown outcomes are two decisions."""
     first, second = await disputed(till, "F-1"), await disputed(till, "F-2")
-    await store.decisions.write(store.decisions.abandon, till.book, second, note=DecisionNote("no", till.at))
+    await abandon(till, second, "no")
     assert (store.ledger.peek(book_state, till.book)).attention == "F-1 is unknown"
-    await store.decisions.write(store.decisions.abandon, till.book, first, note=DecisionNote("no", till.at))
+    await abandon(till, first, "no")
     assert (store.ledger.peek(book_state, till.book)).attention == ""
 
 
@@ -121,9 +122,7 @@ async def test_a_ledger_behind_its_machine_adopts_the_last_invoice(store: Store,
     await store.ledger.set_attention(till.book, "the ledger is behind", at=till.at)
     till.counters = FiscalCounters(5, 4, 0)
     lost = invoice("F-77", amounts=(("B", 900),))
-    record = await store.decisions.write(
-        store.decisions.adopt, till.book, till.state(lost), unexplained=3, note=DecisionNote("restored backup", till.at)
-    )
+    record = await adopt(till, till.state(lost), 3, "restored backup")
     assert record is not None
     assert (record.state, record.number, record.total_ttc, record.code) == ("certified", "F-77", 900, code_of("F-77"))
     assert (record.invoice.items, record.reason) == ((), "restored backup")
@@ -148,18 +147,8 @@ async def test_adopting_what_is_known_enters_nothing_twice(store: Store, till: T
     await till.sell()
     last = invoice("S-1")
     till.counters = FiscalCounters(9, 1, 0)
-    assert (
-        await store.decisions.write(
-            store.decisions.adopt, till.book, till.state(last), unexplained=0, note=DecisionNote("reports", till.at)
-        )
-        is None
-    )
-    assert (
-        await store.decisions.write(
-            store.decisions.adopt, till.book, till.state(), unexplained=0, note=DecisionNote("none", till.at)
-        )
-        is None
-    )
+    assert await adopt(till, till.state(last), 0, "reports") is None
+    assert await adopt(till, till.state(), 0, "none") is None
     state = store.ledger.peek(book_state, till.book)
     assert (state.counters, state.last_seq) == (FiscalCounters(9, 1, 0), 1)
     assert verify(path).clean
@@ -220,9 +209,7 @@ async def test_a_machine_that_began_again_is_adopted_with_a_new_epoch(store: Sto
         await till.sell()
     till.counters = FiscalCounters(2, 1, 1)
     lost = invoice("F-77")
-    await store.decisions.write(
-        store.decisions.adopt, till.book, till.state(lost), unexplained=9, note=DecisionNote("another board", till.at)
-    )
+    await adopt(till, till.state(lost), 9, "another board")
     state = store.ledger.peek(book_state, till.book)
     assert (state.epoch, state.counters, state.unexplained, state.last_number) == (
         2,
@@ -240,12 +227,7 @@ async def test_a_number_under_way_is_not_entered_beside_its_attempt(store: Store
     attempt_id = await till.begin(invoice("F-1"))
     till.word(invoice("F-1"))
     state = till.state(invoice("F-1"))
-    assert (
-        await store.decisions.write(
-            store.decisions.adopt, till.book, state, unexplained=0, note=DecisionNote("x", till.at)
-        )
-        is None
-    )
+    assert await adopt(till, state, 0) is None
     assert [record.id for record in store.ledger.peek(attempts.unfinished, till.book)] == [attempt_id]
 
 
@@ -256,12 +238,7 @@ async def test_what_is_begun_in_a_ledger_that_was_put_back_is_settled_by_adopt(s
     till.word(invoice("F-1"))
     state = till.state(invoice("F-1"))
     await store._open.writer._connection.run(partial(mark_restored, at=1))
-    assert (
-        await store.decisions.write(
-            store.decisions.adopt, till.book, state, unexplained=1, note=DecisionNote("x", till.at)
-        )
-        is None
-    )
+    assert await adopt(till, state, 1) is None
     record = store.ledger.peek(attempts.find_record, till.book, attempt_id)
     assert (record.state, record.code, record.reason) == ("certified", code_of("F-1"), "x")
     assert (store.ledger.peek(book_state, till.book)).unexplained == 0
@@ -276,7 +253,7 @@ async def test_adopt_leaves_a_till_s_attempt_to_the_process_that_has_it(store: S
     state = till.state(invoice("F-1"))
     await store._open.writer._connection.run(partial(mark_restored, at=1))
     store.ledger.leave_to(till.book, lambda record: record.id == waiting)
-    await store.decisions.write(store.decisions.adopt, till.book, state, unexplained=1, note=DecisionNote("x", till.at))
+    await adopt(till, state, 1)
     assert store.ledger.peek(attempts.find_record, till.book, doubtful).state == "certified"
     assert [record.id for record in store.ledger.peek(attempts.unfinished, till.book)] == [waiting]
 
@@ -288,8 +265,6 @@ async def test_a_machine_s_invoice_has_the_type_that_it_tells(
     """Some tell it in words of their own: these are kept in the record, whose invoice is a sale."""
     till.word(invoice("F-77"))
     state = till.state(invoice("F-77", type_=expected))
-    record = await store.decisions.write(
-        store.decisions.adopt, till.book, state, unexplained=0, note=DecisionNote("x", till.at)
-    )
+    record = await adopt(till, state, 0)
     assert record is not None
     assert (record.type, record.invoice.type) == (expected, taken)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support.ledgers.ledger import MINUTE, START, Till, opened, query, tamper
+from support.ledgers.ledger import MINUTE, START, Till, opened, opened_till, query, tamper
 
 from daemon.core.clock import DAY, HOUR
 from daemon.core.errors import NotFound
@@ -22,8 +22,7 @@ YEARS = 3653 * DAY
 
 async def poison(path: Path, ahead: int = YEARS) -> Till:
     """Three sales and a Z with the right clock, then sales, a Z and sales with one that is ahead; `at` is the right time."""
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (store, till):
         for _ in range(3):
             await till.sell()
         await till.close()
@@ -79,15 +78,13 @@ async def test_a_receipt_keeps_the_time_that_was_told(path: Path) -> None:
         assert [receipt(store.ledger.peek(attempts.find_record, till.book, at)) for at in (1, 4, 74)] == first
 
 
-async def test_a_book_that_is_right_is_left_alone(path: Path) -> None:
+async def test_a_book_that_is_right_is_left_alone(store: Store, till: Till) -> None:
     """NotFound, and nothing written."""
-    async with opened(path) as store:
-        till = await Till.of(store)
-        await till.sell()
-        for later in (0, 1):
-            with pytest.raises(NotFound):
-                await store.decisions.write(repair_time, till.book, now=till.at + later, ahead=HOUR, reason="x")
-        assert (store.ledger.peek(book_state, till.book)).time_repairs == 0
+    await till.sell()
+    for later in (0, 1):
+        with pytest.raises(NotFound):
+            await store.decisions.write(repair_time, till.book, now=till.at + later, ahead=HOUR, reason="x")
+    assert (store.ledger.peek(book_state, till.book)).time_repairs == 0
 
 
 async def test_two_repairs_one_after_the_other(path: Path) -> None:

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.ledgers.ledger import MINUTE, START, ZONE, Till, invoice, opened, query
+from support.ledgers.ledger import MINUTE, START, ZONE, Till, invoice, opened, opened_till, query
 
 from daemon.core.invoice.invoice import Psvb
 from daemon.core.ledger.attempt import NOT_SENT, Record
@@ -177,25 +177,22 @@ async def test_a_long_history_with_checkpoints(tmp_path: Path, seed: int) -> Non
     assert least > 1000 // 64
 
 
-async def test_the_order_decides_what_a_z_holds_not_the_clock(tmp_path: Path) -> None:
+async def test_the_order_decides_what_a_z_holds_not_the_clock(till: Till) -> None:
     """An invoice in the same millisecond as a Z is in the period that it was certified in (decision 14)."""
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        till = await Till.of(store)
-        await till.sell(100)
-        till.at -= MINUTE
-        closure = await till.close()
-        till.at = closure.created_at - MINUTE - 50
-        late = await till.sell(7)
-        assert late.ended_at == closure.created_at
-        second = await till.close()
+    await till.sell(100)
+    till.at -= MINUTE
+    closure = await till.close()
+    till.at = closure.created_at - MINUTE - 50
+    late = await till.sell(7)
+    assert late.ended_at == closure.created_at
+    second = await till.close()
     assert (closure.certs_count, closure.total_ttc) == (1, 100)
     assert (second.certs_count, second.total_ttc) == (1, 7)
 
 
 async def test_a_day_that_ends_where_a_checkpoint_is_has_that_one(tmp_path: Path) -> None:
     """Every 64 records and at the end of each local day, one and not two where both meet; a day that has just begun has none."""
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        till = await Till.of(store)
+    async with opened_till(tmp_path / "ledger.sqlite3") as (store, till):
         till.at = day_end(START, ZONE) - HOUR
         assert till.at == START + HOUR * 17 + 800_000
         for count in (64, 2, 1):
@@ -210,8 +207,7 @@ async def test_a_day_that_ends_where_a_checkpoint_is_has_that_one(tmp_path: Path
 
 async def test_a_sale_at_midnight_sharp_is_of_the_new_day(tmp_path: Path) -> None:
     """The day before ends with the sale before it, and its checkpoint lies there."""
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        till = await Till.of(store)
+    async with opened_till(tmp_path / "ledger.sqlite3") as (store, till):
         first = await till.sell()
         midnight = day_end(first.ended_at, ZONE)
         for later in (0, HOUR):
@@ -221,57 +217,50 @@ async def test_a_sale_at_midnight_sharp_is_of_the_new_day(tmp_path: Path) -> Non
     assert query(tmp_path / "ledger.sqlite3", "SELECT seq, at FROM checkpoint") == [(1, first.ended_at)]
 
 
-async def test_the_last_fvc_is_the_machine_s_also_without_a_sale_of_ours(tmp_path: Path) -> None:
+async def test_the_last_fvc_is_the_machine_s_also_without_a_sale_of_ours(store: Store, till: Till) -> None:
     """Somebody else's sale counts on the machine; the tick after what ended next, a refusal, says up to where FVC has come."""
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        till = await Till.of(store)
-        await till.sell()
-        till.word(invoice("somebody else's"))
-        await store.ledger.reconcile(till.book, till.state(), unexplained=1, at=till.at)
-        await till.fail(invoice("N-1"))
-        aggregate = await store.ledger.aggregate(till.book)
-        assert (aggregate.fvc_start, aggregate.fvc_end) == (1, 2)
+    await till.sell()
+    till.word(invoice("somebody else's"))
+    await store.ledger.reconcile(till.book, till.state(), unexplained=1, at=till.at)
+    await till.fail(invoice("N-1"))
+    aggregate = await store.ledger.aggregate(till.book)
+    assert (aggregate.fvc_start, aggregate.fvc_end) == (1, 2)
 
 
-async def test_a_range_without_a_sale_has_the_last_fvc_before_its_end(tmp_path: Path) -> None:
+async def test_a_range_without_a_sale_has_the_last_fvc_before_its_end(store: Store, till: Till) -> None:
     """That of a sale or of a Z, whichever is later; what comes at its very end is of the next range."""
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        till = await Till.of(store)
-        till.counters = FiscalCounters(40, 30, 2)
-        closure = await till.close()
-        first = await till.sell()
-        credit = await till.certify(invoice("C-1", type_="FA", reference=f"{till.book.nim}-31"))
-        second = await till.sell()
-        await store.ledger.aggregate(till.book)
-        for start, end, fvc_end in (
-            (START, closure.created_at, 0),
-            (START, closure.created_at + 1, 30),
-            (closure.created_at, first.ended_at, 30),
-            (closure.created_at, first.ended_at + 1, 31),
-            (credit.ended_at, credit.ended_at + 1, 31),
-            (credit.ended_at, second.ended_at, 31),
-            (credit.ended_at, second.ended_at + 1, 32),
-            (second.ended_at + 1, second.ended_at + 2, 32),
-        ):
-            found = await store.ledger.read(aggregate_between, till.book, start, end)
-            assert found.fvc_end == fvc_end, (start - START, end - START)
+    till.counters = FiscalCounters(40, 30, 2)
+    closure = await till.close()
+    first = await till.sell()
+    credit = await till.certify(invoice("C-1", type_="FA", reference=f"{till.book.nim}-31"))
+    second = await till.sell()
+    await store.ledger.aggregate(till.book)
+    for start, end, fvc_end in (
+        (START, closure.created_at, 0),
+        (START, closure.created_at + 1, 30),
+        (closure.created_at, first.ended_at, 30),
+        (closure.created_at, first.ended_at + 1, 31),
+        (credit.ended_at, credit.ended_at + 1, 31),
+        (credit.ended_at, second.ended_at, 31),
+        (credit.ended_at, second.ended_at + 1, 32),
+        (second.ended_at + 1, second.ended_at + 2, 32),
+    ):
+        found = await store.ledger.read(aggregate_between, till.book, start, end)
+        assert found.fvc_end == fvc_end, (start - START, end - START)
 
 
-async def test_a_withholding_stays_as_it_was_certified(tmp_path: Path) -> None:
+async def test_a_withholding_stays_as_it_was_certified(store: Store, till: Till, path: Path) -> None:
     """0.1.0 computed it without VAT (12 712 of 15 000), and took a rebate off: such records, and a period that holds them beside newer ones, are the
     sums of what each was certified with, and so is every total made of them."""
-    path = tmp_path / "ledger.sqlite3"
-    async with opened(path) as store:
-        till = await Till.of(store)
-        for number, kind, psvb in (
-            ("old sale", "FV", Psvb("A", 12_712, 200, 254)),
-            ("old rebate", "FA", Psvb("A", 1_000, 200, 20)),
-            ("new sale", "FV", Psvb("A", 15_000, 200, 300)),
-        ):
-            await till.certify(msgspec.structs.replace(invoice(number, type_=kind), psvb=psvb))
-        aggregate = await store.ledger.aggregate(till.book)
-        report = x_report(till.book, aggregate, till.at)
-        assert report.psvb == (Withholding("A", 12_712 - 1_000 + 15_000, 2, 254 - 20 + 300),)
-        closure = await till.close()
-        assert msgspec.json.decode(closure.body)["psvb"] == msgspec.to_builtins([*report.psvb])
+    for number, kind, psvb in (
+        ("old sale", "FV", Psvb("A", 12_712, 200, 254)),
+        ("old rebate", "FA", Psvb("A", 1_000, 200, 20)),
+        ("new sale", "FV", Psvb("A", 15_000, 200, 300)),
+    ):
+        await till.certify(msgspec.structs.replace(invoice(number, type_=kind), psvb=psvb))
+    aggregate = await store.ledger.aggregate(till.book)
+    report = x_report(till.book, aggregate, till.at)
+    assert report.psvb == (Withholding("A", 12_712 - 1_000 + 15_000, 2, 254 - 20 + 300),)
+    closure = await till.close()
+    assert msgspec.json.decode(closure.body)["psvb"] == msgspec.to_builtins([*report.psvb])
     assert verify(path).clean

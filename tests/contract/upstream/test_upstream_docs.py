@@ -149,7 +149,7 @@ class TestTheReceiver:
         assert rows(folder) == [(NIM, z) for z in (1, 2, 3, 4)] + [(OTHER, z) for z in (1, 2)]
 
     async def test_what_a_box_sends(self, folder, tmp_path):
-        """The daemon's own way out delivers to it, with the receipt asked for, and a stranger's is tried again."""
+        """The daemon's own delivery reaches it, with the receipt asked for, and a stranger's is tried again."""
         port = free_port()
         key = tmp_path / "key"
         key.write_text(private_line(b"1" * 32))

@@ -42,7 +42,7 @@ async def answering(hello, then=b""):
     ids=["endless line", "list", "text", "size", "web server"],
 )
 async def test_a_greeting_that_is_none_is_tried_again(tmp_path, hello):
-    """As any other server that does not answer: the closure waits, and the lane goes on."""
+    """As any other server that does not answer: the closure waits, and the queue goes on."""
     async with answering(hello) as (url, _):
         options = Options(url=url, key_files=write_key(tmp_path), timeout=30.0)
         assert await send(options) == [NO_SERVER]

@@ -68,7 +68,7 @@ async def test_a_reload_on_a_full_disk(settings, receiver):
                 with pytest.raises(StorageFull):
                     await webhooks.take(msgspec.structs.replace(settings, webhook=(renamed,)))()
             assert "webhook.not_resettled" in [line["event"] for line in logs]
-            assert webhooks.lanes == ("other",)
+            assert webhooks.destinations == ("other",)
             await receiver.up()
             await webhooks.take(msgspec.structs.replace(settings, webhook=(renamed,)))()
             await until(lambda: [a for a in receiver.attempts() if a["kept"]])

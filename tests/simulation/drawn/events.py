@@ -7,6 +7,13 @@ from typing import NamedTuple
 
 from simulator.machine.options import SimulatorOptions
 
+UNNUMBERED = "that of "
+
+
+def by_total(total: int) -> str:
+    """Stands for the number of a sale to which the box gives it: no other one has its total."""
+    return f"{UNNUMBERED}{total}"
+
 
 class Event(NamedTuple):
     """`at` in seconds of the history; `what` is a method of `History`, `how` its arguments."""
@@ -39,7 +46,8 @@ class LanePart(NamedTuple):
 
 class Script(NamedTuple):
     """`pace`: seconds an access to the disk takes at the most, usually. `is_late`: a day of late answers; `has_spare`: the second machine is
-    the spare of the first; `lane`: there are tills outside, which sell through relays."""
+    the spare of the first; `lane`: there are tills outside, which sell through relays; `gives_numbers`: the box does where a till sends none;
+    `is_new_year`: the year begins in the first seconds, and a number is taken for a year."""
 
     seed: int
     machines: tuple[MachinePart, ...]
@@ -49,6 +57,8 @@ class Script(NamedTuple):
     is_late: bool = False
     has_spare: bool = False
     lane: LanePart | None = None
+    gives_numbers: bool = False
+    is_new_year: bool = False
 
     @property
     def cuts_power(self) -> bool:

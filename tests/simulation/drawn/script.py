@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from simulation.drawn.events import Event, LanePart, MachinePart, Script
+from simulation.drawn.events import Event, LanePart, MachinePart, Script, by_total
 from simulation.drawn.kinds import DAY, LASTING, MORE, TROUBLES, WEIGHTS
 from support.hostile import FAMILY, slow_down
 
@@ -253,7 +253,8 @@ def _with_spare(draw: random.Random, script: Script, length: float) -> Script:
     placed = tuple(event._replace(at=round(max(0.0, event.at), 3)) for event in events)
     part = script.machines[0]
     spare = part._replace(options=msgspec.structs.replace(part.options, nim=SPARE))
-    return script._replace(machines=(part, spare), events=placed, has_spare=True)
+    paired = script._replace(machines=(part, spare), events=placed, has_spare=True)
+    return _with_numbers(random.Random(f"the box gives numbers {script.seed}"), paired, length)
 
 
 def _put_back_before_a_take_over(draw: random.Random, sales: Sequence[Event]) -> list[Event]:
@@ -279,7 +280,8 @@ def _with_lane(draw: random.Random, script: Script, length: float) -> Script:
     """Half of their sales meet an end of a relay, of the connections, of the daemon or of the line, or a disk that stands still; some are sent by two
     tills at once, or are sold in the shop as well. With limits so short that waiting matters."""
     if draw.random() >= LANE_DAYS or any(event.what == "fail_job" for event in script.events):
-        return script  # what shares its commit with a failed job is rare enough
+        # What shares its commit with a failed job is rare enough.
+        return _with_numbers(random.Random(f"unnumbered {script.seed}"), script, length)
     part = LanePart(draw.choice((0.0, 0.05, 0.2)), draw.choice((0.0, 0.1, 0.4)), draw.choice((0.0, 0.05, 0.2)))
     more = []
     for each in range(draw.randint(2, 8)):
@@ -308,6 +310,41 @@ def _with_lane(draw: random.Random, script: Script, length: float) -> Script:
             more.append(_end_beside(draw, at + draw.choice((-2.0, 0.1, 0.5, 3.0)) * draw.random(), machine))
     placed = (event._replace(at=round(max(0.0, event.at), 3)) for event in more)
     return script._replace(events=tuple(sorted((*script.events, *placed), key=lambda event: event.at)), lane=part)
+
+
+NUMBERED_DAYS = 0.25
+"""On how many of the days that are left, and of those with a spare, the box gives the numbers of most sales."""
+NOT_OF_NUMBERED_DAYS = ("restore", "new_disk")
+"""An older ledger gives numbers again."""
+FIRST_TOTAL = 100_000
+
+
+def _with_numbers(draw: random.Random, script: Script, length: float) -> Script:
+    """Half of them over the end of a year, where no clock is wrong by days."""
+    if draw.random() >= NUMBERED_DAYS:
+        return script
+    if not script.has_spare and draw.random() < 0.5:
+        script = _with_deferred_sales(draw, script, length)
+    is_new_year = draw.random() < 0.5
+    events, names = [], dict[tuple[int, object], int]()
+    for event in script.events:
+        how = event.how
+        jump = how.get("jump", 0.0)
+        if event.what in NOT_OF_NUMBERED_DAYS or (is_new_year and isinstance(jump, float) and abs(jump) > DAY):
+            continue
+        if event.what in ("sell", "defer") and (how["kind"], how["mode"]) == ("FV", "TTC"):
+            total = FIRST_TOTAL + names.setdefault((event.machine, how["number"]), len(names))
+            if total % 4:
+                # Its key alone says which sale it is: no till takes another one for it.
+                after = "leave" if how["after"] == "leave" else "again"
+                how = {**how, "number": by_total(total), "prices": (total,), "keyed": True, "after": after}
+        events.append(event._replace(how=how))
+    machines = script.machines
+    if is_new_year:
+        machines = tuple(
+            part._replace(options=msgspec.structs.replace(part.options, clock_offset=0.0)) for part in machines
+        )
+    return script._replace(machines=machines, events=tuple(events), gives_numbers=True, is_new_year=is_new_year)
 
 
 def _end_beside(draw: random.Random, at: float, machine: int) -> Event:

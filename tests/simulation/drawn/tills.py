@@ -9,15 +9,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from simulation.box import Seat, Unreachable, state_of
+from simulation.drawn.events import UNNUMBERED, by_total
 from simulation.oracle import Expectations
 from support.shop import invoice
 
 from daemon.core import errors
 from daemon.core.audit import Actor
+from daemon.core.invoice.number import DIGITS, Series
 from daemon.core.ledger.attempt import DuplicateInvoice, Record
 from daemon.core.ledger.deferred import DeferredSale, NotWaiting
 from daemon.core.ledger.take_over import NotInUse, NumberReserved, UnknownElsewhere
 from daemon.store.tables.book.deferred import open_sales
+from daemon.store.tables.book.uniqueness import count_numbers
 from daemon.usecases.certification.certify import certify
 from daemon.usecases.certification.idempotency import Answered, FoundRequest, find_request
 from daemon.usecases.deferred.accept import certify_or_defer, take_back
@@ -25,6 +28,8 @@ from daemon.usecases.reports.close_period import close_period
 
 REFUSALS = 3
 """After which a till gives up what the machine does not want."""
+FILLING = 200_000
+"""The total of the first sale that fills a series."""
 VAT = 118
 OF_THE_OTHER = (NotInUse, NumberReserved, UnknownElsewhere)
 """It is the other machine of a pair that is out of order, or in use now."""
@@ -76,8 +81,15 @@ class Sale:
         """All in which two of its requests can differ."""
         return self.number, self.prices, self.reference
 
+    @property
+    def is_numbered(self) -> bool:
+        """Else the box gives it its number."""
+        return not self.number.startswith(UNNUMBERED)
+
     def body(self) -> dict[str, Any]:
         changes: dict[str, Any] = {"invoiceType": self.kind, "priceMode": self.mode}
+        if not self.is_numbered:
+            changes["invoiceNumber"] = ""
         if self.is_credit:
             changes["creditNoteRef"] = self.reference
         return invoice(self.number, *self.prices, **changes, payments=[{"method": "E", "amount": self.total}])
@@ -92,7 +104,7 @@ class Tills:
         self.over = False
 
     async def sell(self, **how: Any) -> None:
-        sale = Sale(**how)
+        sale = self._sale(how)
         if sale.is_credit and not self._refer(sale):
             return
         tries = refusals = 0
@@ -112,7 +124,7 @@ class Tills:
 
     async def defer(self, takes_back: float, **how: Any) -> None:
         """A till that does not wait: once its sale is accepted, it looks what became of it, or takes it back after so many seconds."""
-        sale = Sale(**how)
+        sale = self._sale(how)
         tries = 0
         while True:
             tries += 1
@@ -138,6 +150,12 @@ class Tills:
             await asyncio.sleep(0.5)
         if sale.number in self.expected.codes:
             await self._post(sale, 0.0, later=True)  # its key replays it
+
+    def _sale(self, how: dict[str, Any]) -> Sale:
+        sale = Sale(**how)
+        if not sale.is_numbered:
+            self.expected.unnumbered.add(sale.number)
+        return sale
 
     def _is_over(self, sale: Sale, found: FoundRequest | None) -> bool:
         assert found is not None or self.expected.is_abandoned(sale.number), (
@@ -222,6 +240,7 @@ class Tills:
     def _not_certified(self, sale: Sale, error: Exception) -> Exception | None:
         self.world.note(f"{sale.number} {type(error).__name__}: {error}")
         if isinstance(error, DuplicateInvoice):
+            assert sale.is_numbered, f"{sale.number}: the box gave it the number {error.record.number}, which is taken"
             is_its_own = sale.key and self.expected.keys.get(sale.number) == sale.key and not sale.is_twin
             assert not is_its_own or sale.number in self.expected.lost, (
                 f"{sale.number}: the same key got another answer"
@@ -245,6 +264,24 @@ class Tills:
                 seat = self.world.serving()
                 if not await self.world.ask(seat.worker.ledger.read(open_sales, seat.worker.book, 0, 1), seat):
                     return
+            await asyncio.sleep(0.5)
+
+    async def fill_series(self) -> None:
+        """What was refused, abandoned or taken back has left its number to the next sale: after as many sales as numbers are missing, none is."""
+        for total in range(FILLING, FILLING + await self._missing_numbers()):
+            sale = {"prices": (total,), "kind": "FV", "mode": "TTC", "keyed": True, "after": "again", "pause": 0.1}
+            await self.sell(number=by_total(total), hangs_up=0.0, pick=0.0, **sale)
+        assert not await self._missing_numbers(), "a number of the series is missing"
+
+    async def _missing_numbers(self) -> int:
+        while True:
+            with contextlib.suppress(errors.MachineError, errors.StorageError, Unreachable):
+                seat = self.world.serving()
+                worker = seat.worker.in_use
+                prefix = Series().prefix("FV", "", worker.now())
+                counting = worker.ledger.read(count_numbers, worker.book, prefix, DIGITS)
+                count, highest = await self.world.ask(counting, seat)
+                return highest - count
             await asyncio.sleep(0.5)
 
     async def close(self, *, key: str, twin: bool, pause: float, own: bool = False) -> None:

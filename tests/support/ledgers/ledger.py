@@ -151,6 +151,12 @@ class Till:
         return MachineState(NIM, IFU, "20251206100000", self.counters, RATES, result)
 
 
+@contextlib.asynccontextmanager
+async def opened_till(path: Path, **options: object) -> AsyncIterator[tuple[Store, Till]]:
+    async with opened(path, **options) as store:
+        yield store, await Till.of(store)
+
+
 def query(path: Path, sql: str, *values: object) -> list[tuple]:
     """What is in the file, seen from outside."""
     with contextlib.closing(sqlite3.connect(path)) as connection:

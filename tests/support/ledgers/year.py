@@ -16,7 +16,7 @@ from daemon.core.ledger.book import Book
 from daemon.core.machine.state import Certified, FiscalCounters, MachineState
 from daemon.store.tables.book import attempts, books, closures
 from daemon.store.tables.book.books import open_book
-from daemon.store.tables.events import DEFAULT_LANES, EventWriter
+from daemon.store.tables.events import DEFAULT_DESTINATIONS, EventWriter
 
 DAY = 86_400_000
 SHOPPING = 8 * 3_600_000
@@ -71,4 +71,4 @@ def _close(connection: sqlite3.Connection, book: Book, counters: FiscalCounters,
     closure = closures.close_period(
         connection, book, counters=counters, unexplained=0, at=at, zone=ZONE, labels=PAYMENT_LABELS
     )
-    EventWriter(DEFAULT_LANES).write(connection, book, CLOSURE, closure.created_at, ref=closure.z_number)
+    EventWriter(DEFAULT_DESTINATIONS).write(connection, book, CLOSURE, closure.created_at, ref=closure.z_number)

@@ -1,7 +1,5 @@
 """The typed face: one invoice from customer to certification, `P:` answers, cancelling, and the handshake."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 

@@ -1,7 +1,5 @@
 """Work that strangers can ask for and that costs much is done one after the other."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 

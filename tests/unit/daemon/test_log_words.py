@@ -1,7 +1,5 @@
 """The log in words."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +15,9 @@ LINE_METHODS = {"_log", "_log_odd"}
 
 def test_every_event_of_the_log_has_words() -> None:
     """Whatever a module of the daemon or of the line logs, the page and `mcfd logs` say in words, not by the event's own name."""
-    modules = [path for room in ("bridge", "common/wire", "daemon") for path in (ROOT.parent / room).rglob("*.py")]
+    modules = [
+        path for package in ("bridge", "common/wire", "daemon") for path in (ROOT.parent / package).rglob("*.py")
+    ]
     found = {name for path in modules for name in _events(path)}
     assert len(found) > 50
     assert found - set(EVENTS) == set()

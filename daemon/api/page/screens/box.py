@@ -53,7 +53,7 @@ async def box(visit: Visit) -> Reply:
         figures=figures,
         lines=lines,
         headquarters=visit.page.headquarters(),
-        parked=sum(backlog.parked for lane in figures.outbox.values() for backlog in lane) if figures else 0,
+        parked=sum(backlog.parked for backlogs in figures.outbox.values() for backlog in backlogs) if figures else 0,
         done=_done(visit),
     )
 

@@ -148,8 +148,8 @@ async def _waiting(visit: Visit) -> list[str]:
         found.append(say("invoices that the machine has still to send to the tax server: {count}", count=unsent))
     headquarters = visit.page.headquarters()
     sends = headquarters.is_configured or headquarters.address
-    lanes = await visit.deps.upstream() if visit.deps.upstream and sends else ()
-    if unsent := sum(lane.waiting for lane in lanes):
+    backlogs = await visit.deps.upstream() if visit.deps.upstream and sends else ()
+    if unsent := sum(backlog.waiting for backlog in backlogs):
         found.append(say("closures that headquarters has not had yet: {count}", count=unsent))
     return found
 

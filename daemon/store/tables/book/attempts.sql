@@ -22,7 +22,7 @@ UPDATE certification SET total_ttc = ?, payload = ? WHERE id = ? AND book_id = ?
 UPDATE certification
 SET seq = ?, state = ?, total_ttc = ?, ended_at = ?, tc = ?, fvc = ?, frc = ?, line_ms = ?, duration_ms = ?,
     code = ?, machine_time = ?, ifu = ?, reason = ?, hash = ?, tally = ?, payload = coalesce(?, payload),
-    epoch = coalesce(?, epoch), fc = ?
+    epoch = coalesce(?, epoch), fc = ?, original_id = nullif(original_id, -1)
 WHERE id = ?;
 
 -- name: dispute

@@ -137,7 +137,7 @@ def backlog(connection: sqlite3.Connection, book: Book) -> DeferredBacklog:
 
 
 def numbers_in_use(connection: sqlite3.Connection, book: Book, prefix: str, digits: int) -> tuple[int, int]:
-    """As `series.count_numbers`, of those that have no attempt under way."""
+    """As `uniqueness.count_numbers`, of those that have no attempt under way."""
     count, highest = connection.execute(_SQL["highest_number"], (book.id, prefix, prefix + "[0-9]" * digits)).fetchone()
     return count, int(highest[len(prefix) :] or 0)
 

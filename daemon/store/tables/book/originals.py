@@ -19,6 +19,8 @@ _SQL = load(__name__)
 
 NONE = 0
 """A credit note on no sale of this ledger."""
+TO_COME = -1
+"""One under way, on a counter that its machine has not come to: the sale is found once it is there."""
 AT_ONCE = 1000
 """Credit notes booked on nothing yet that are looked at in one go."""
 
@@ -98,22 +100,22 @@ def _taken(connection: sqlite3.Connection, original_id: int, attempt_id: int) ->
     return taken
 
 
-def _none(connection: sqlite3.Connection, mode: Mode, invoice: Invoice) -> int | None:
-    """What stands for no sale of this ledger; null where the machine has not come to that counter, so that the sale is found once it is there."""
+def _none(connection: sqlite3.Connection, mode: Mode, invoice: Invoice) -> int:
+    """What stands for no sale of this ledger."""
     if (reference := read_reference(invoice.reference)) is None:
         return NONE
     found = places(connection, mode, reference)
     is_to_come = any(connection.execute(_SQL["to_come"], (*place, reference.counter)).fetchone() for place in found)
-    return None if is_to_come else NONE
+    return TO_COME if is_to_come else NONE
 
 
 def _resolve(connection: sqlite3.Connection, mode: Mode) -> None:
-    """Credit notes that were before their sale, and those that 0.1.0 had booked on nothing, since their reference was written in another way or names
+    """Credit notes that were before their sale, under way or ended, and those that 0.1.0 had booked on nothing, since their reference was written in another way or names
     another machine of this box."""
     last = 0
     while rows := connection.execute(_SQL["unresolved"], (mode, last, AT_ONCE)).fetchall():
         for last, credit_type, total, payload in rows:
-            booked: int | None = NONE
+            booked = NONE
             # 0.1.0 took an activation that its machine never had; and a damaged row is reported by `mcfd verify`.
             with contextlib.suppress(InvalidRequest, LedgerUnusable):
                 invoice = read_invoice(unpack(payload))

@@ -23,7 +23,8 @@ WHERE original_id = ? AND original_id > 0 AND id <> ? AND state IN ('begun', 'ce
 SELECT 1 FROM book WHERE id = ? AND epoch = ? AND coalesce(fvc, 0) < ?;
 
 -- name: claim
-UPDATE certification SET original_id = ? WHERE id = ?;
+-- -1, for a sale that is still to come, stands only in what has not ended: from its end on it is null (`seal`).
+UPDATE certification SET original_id = CASE WHEN seq IS NULL THEN ?1 ELSE nullif(?1, -1) END WHERE id = ?2;
 
 -- name: claimed
 -- The sale that a credit note under way is booked on, with its total.
@@ -31,7 +32,11 @@ SELECT sale.id, sale.total_ttc FROM certification AS credit JOIN certification A
 WHERE credit.id = ?;
 
 -- name: unresolved
+-- One under way that was not claimed yet is none of them: it takes nothing from anybody.
 SELECT certification.id, type, total_ttc, payload FROM certification
-WHERE book_id IN (SELECT book.id FROM book WHERE mode = ?)
-    AND original_id IS NULL AND type IN ('FA', 'EA') AND state IN ('certified', 'disputed') AND certification.id > ?
-ORDER BY certification.id LIMIT ?;
+WHERE book_id IN (SELECT book.id FROM book WHERE mode = ?1)
+    AND original_id IS NULL AND type IN ('FA', 'EA') AND state IN ('certified', 'disputed') AND certification.id > ?2
+UNION ALL
+SELECT certification.id, type, total_ttc, payload FROM certification
+WHERE book_id IN (SELECT book.id FROM book WHERE mode = ?1) AND seq IS NULL AND original_id = -1 AND certification.id > ?2
+ORDER BY 1 LIMIT ?3;

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.ledgers.disk_steps import disk_steps
-from support.ledgers.ledger import START, Till, opened, query, tamper
+from support.ledgers.ledger import START, Till, opened_till, query, tamper
 
 from daemon.core.errors import LedgerUnusable
 from daemon.core.machine.state import FiscalCounters
@@ -34,8 +34,7 @@ def folder(copy: Path) -> None:
 
 def sell_one(path: Path) -> Till:
     async def sell() -> Till:
-        async with opened(path) as store:
-            till = await Till.of(store)
+        async with opened_till(path) as (_, till):
             await till.sell()
             return till
 
@@ -47,17 +46,15 @@ def others(path: Path) -> set[str]:
     return {entry.name for entry in path.parent.iterdir()} - {path.name}
 
 
-async def test_a_backup_while_the_daemon_works(path: Path, copy: Path) -> None:
+async def test_a_backup_while_the_daemon_works(till: Till, path: Path, copy: Path) -> None:
     """One consistent, verified file, also while tills certify; it says when it was made."""
-    async with opened(path) as store:
-        till = await Till.of(store)
-        for _ in range(30):
-            await till.sell()
-        await till.close()
-        saving = asyncio.ensure_future(asyncio.to_thread(backup, path, copy, at=START))
-        while not saving.done():
-            await till.sell()
-        findings = await saving
+    for _ in range(30):
+        await till.sell()
+    await till.close()
+    saving = asyncio.ensure_future(asyncio.to_thread(backup, path, copy, at=START))
+    while not saving.done():
+        await till.sell()
+    findings = await saving
     assert findings.clean
     assert 30 <= findings.records <= till.sold
     assert others(copy) == set()
@@ -113,20 +110,17 @@ def restored_at(path: Path) -> int:
 
 async def test_a_restored_ledger_knows_that_it_is_one(path: Path, copy: Path) -> None:
     """Every book is to be compared with its machine first; the ledger that was replaced is kept aside, with all it had."""
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (_, till):
         await till.sell()
         assert restored_at(path) == 0
     backup(path, copy, at=START)
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (_, till):
         await till.sell()
     done = restore(copy, path, at=START + 5)
     assert done.findings.clean
     assert done.aside is not None
     assert verify(done.aside).records == 2
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (store, till):
         assert (store.ledger.peek(book_state, till.book)).counters == FiscalCounters(1, 1, 0)
         assert restored_at(path) == START + 5
         assert store.retention.peek(read_meta, "restored_at") == str(START + 5)
@@ -135,15 +129,13 @@ async def test_a_restored_ledger_knows_that_it_is_one(path: Path, copy: Path) ->
         assert restored_at(path) == 0
 
 
-async def test_no_restore_under_a_running_daemon(path: Path, copy: Path) -> None:
+async def test_no_restore_under_a_running_daemon(till: Till, path: Path, copy: Path) -> None:
     """The ledger that is in use is not touched."""
-    async with opened(path) as store:
-        till = await Till.of(store)
-        await till.sell()
-        backup(path, copy, at=START)
-        with pytest.raises(LedgerUnusable, match="in use"):
-            restore(copy, path, at=START)
-        await till.sell()
+    await till.sell()
+    backup(path, copy, at=START)
+    with pytest.raises(LedgerUnusable, match="in use"):
+        restore(copy, path, at=START)
+    await till.sell()
     assert verify(path).records == 2
 
 

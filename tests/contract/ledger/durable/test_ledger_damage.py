@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from support.ledgers.ledger import NIM, Till, code_of, invoice, opened, query, tamper
+from support.ledgers.ledger import NIM, Till, code_of, invoice, opened, opened_till, query, tamper
 from support.ledgers.worker import worker_of
 
 from common.language.reasons import from_stored
@@ -43,8 +43,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 async def fill(path: Path) -> None:
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (store, till):
         for number in range(SALES):
             await till.sell(1000 + number)
             if number in (10, 20):
@@ -126,8 +125,7 @@ def spoil(path: Path, page: int) -> None:
 async def test_a_damaged_row_is_named_and_the_rest_of_the_journal_is_served(path: Path, statement: str) -> None:
     """On pages, as files, in a search; the damage is known to whoever asks for it."""
     tamper(path, statement)
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (store, till):
         worker = worker_of(till)
         page = await journal.read_page(worker, Page(0, EVER, limit=1000))
         assert [entry.invoice_number for entry in page.certifications].count("S-12") == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from support.ledgers.ledger import NIM, Till, invoice, opened, query, tamper
+from support.ledgers.ledger import NIM, Till, invoice, opened_till, query, tamper
 
 from daemon.core.audit import Actor
 from daemon.core.clock import DAY, HOUR
@@ -35,8 +35,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 async def fill(path: Path) -> None:
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (store, till):
         sales = {number: await defer(till, number) for number in ("C-1", "R-1", "B-1", "W-1", "W-2", "W-3")}
         await till.finish(await begin(till, sales["C-1"]), sales["C-1"].invoice or invoice())
         for number in ("R-1", "W-2"):
@@ -105,8 +104,7 @@ def test_what_waits_is_compared_byte_for_byte(path: Path, change: str) -> None:
 
 async def test_a_repair_of_the_time_moves_what_waits(path: Path) -> None:
     """A sale that waits has the right day after `mcfd time repair`, in its row, in the invoice that the machine is sent and for its number's year."""
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (store, till):
         right = till.at + HOUR
         till.at = right + 3653 * DAY
         await defer(till, "F-1")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.ledgers.ledger import NIM, Till, invoice, opened
+from support.ledgers.ledger import NIM, Till, invoice, opened, opened_till
 
 from daemon.core.errors import LedgerUnusable, StorageFull
 from daemon.core.ledger.book import Book
@@ -52,8 +52,7 @@ async def sell_on(till: Till, *, check: bool) -> None:
 async def test_a_file_at_its_largest_size_is_noticed_before_the_machine_is_asked(tmp_path: Path) -> None:
     """The reserve is left for what has begun: it can still be ended, and the period be closed."""
     path = tmp_path / "ledger.sqlite3"
-    async with opened(path, max_pages=PAGES_MIB, reserve_bytes=1 << 19) as store:
-        till = await Till.of(store)
+    async with opened_till(path, max_pages=PAGES_MIB, reserve_bytes=1 << 19) as (store, till):
         attempt_id = await till.begin(invoice("F-1"))
         await fill_up(till)
         assert "size" in await refused(store)
@@ -67,8 +66,7 @@ async def test_a_file_at_its_largest_size_is_noticed_before_the_machine_is_asked
 async def test_a_write_that_does_not_fit_is_undone_and_told(tmp_path: Path) -> None:
     """Without a reserve the file fills up to the last page: StorageFull, nothing half written, and well again with free_space."""
     path = tmp_path / "ledger.sqlite3"
-    async with opened(path, max_pages=100) as store:
-        till = await Till.of(store)
+    async with opened_till(path, max_pages=100) as (store, till):
         with pytest.raises(StorageFull):
             await sell_on(till, check=False)
         sold = (store.ledger.peek(book_state, till.book)).last_seq
@@ -76,8 +74,7 @@ async def test_a_write_that_does_not_fit_is_undone_and_told(tmp_path: Path) -> N
         for _ in range(3):
             with pytest.raises(StorageFull):
                 await till.begin(big)
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (store, till):
         for record in store.ledger.peek(attempts.unfinished, till.book):
             await store.ledger.write(attempts.end, till.book, record.id, "abandoned", "full", at=till.at)
         await till.certify(big)
@@ -146,16 +143,15 @@ async def until_well(store: Store) -> None:
                 return
 
 
-async def full_then_well(small_disk: Path, fill: Callable[[], None], mend: Callable[[], None]) -> None:
+async def full_then_well(small_disk: Path, fill: Callable[[], None], make_room: Callable[[], None]) -> None:
     path = small_disk / "ledger.sqlite3"
-    async with opened(path, reserve_bytes=64 * 1024) as store:
-        till = await Till.of(store)
+    async with opened_till(path, reserve_bytes=64 * 1024) as (store, till):
         record = await till.sell()
         attempt_id = await till.begin(invoice("F-1"))
         fill()
         await refused(store)
         await failing_writes(till)
-        mend()
+        make_room()
         await until_well(store)
         await till.finish(attempt_id, invoice("F-1"))
         assert store.ledger.peek(attempts.find_number, till.book, record.number) == record
@@ -186,8 +182,7 @@ async def test_a_disk_that_turns_read_only(small_disk: Path) -> None:
     def remount(mode: str) -> None:
         subprocess.run(["mount", "-o", f"remount,{mode}", small_disk], check=True)
 
-    async with opened(small_disk / "ledger.sqlite3") as store:
-        till = await Till.of(store)
+    async with opened_till(small_disk / "ledger.sqlite3") as (_, till):
         await till.sell()
     path = small_disk / "ledger.sqlite3"
     remount("ro")
@@ -201,16 +196,14 @@ async def test_a_disk_that_turns_read_only(small_disk: Path) -> None:
         await (await Till.of(store)).sell()
 
 
-async def test_a_failed_write_is_asked_about_until_one_succeeds(tmp_path: Path) -> None:
+async def test_a_failed_write_is_asked_about_until_one_succeeds(store: Store, till: Till) -> None:
     """After a fault the ledger is not believed to be well before a small write has succeeded."""
-    async with opened(tmp_path / "ledger.sqlite3") as store:
-        till = await Till.of(store)
-        await store.ledger.check_free_space(LIVE)
-        checker = store._open.free_space
-        checker.note(StorageFull("the disk does not take what is written"))
-        commits = store.retention.commits
-        await store.ledger.check_free_space(LIVE)
-        assert store.retention.commits == commits + 1
-        await store.ledger.check_free_space(LIVE)
-        assert store.retention.commits == commits + 1
-        await till.sell()
+    await store.ledger.check_free_space(LIVE)
+    checker = store._open.free_space
+    checker.note(StorageFull("the disk does not take what is written"))
+    commits = store.retention.commits
+    await store.ledger.check_free_space(LIVE)
+    assert store.retention.commits == commits + 1
+    await store.ledger.check_free_space(LIVE)
+    assert store.retention.commits == commits + 1
+    await till.sell()

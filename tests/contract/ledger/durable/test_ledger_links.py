@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from support.ledgers.ledger import NIM, START, Till, opened
+from support.ledgers.ledger import NIM, START, Till, opened, opened_till
 
 from daemon.core.errors import LedgerUnusable
 from daemon.store.maintenance.backup import backup, restore
@@ -73,8 +73,7 @@ async def test_numbers_are_remembered_beside_the_ledger_itself(path: Path, tmp_p
 
 async def test_what_was_remembered_beside_a_link_counts(path: Path, tmp_path: Path) -> None:
     """Version 0.1.0 kept its high-water file beside the name in the configuration."""
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (store, till):
         await store.ledger.reconcile(till.book, till.state(), unexplained=0, at=till.at)
         await till.close()
     backup(path, tmp_path / "copy", at=START)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from support.ledgers.ledger import NIM, Till, opened, query
+from support.ledgers.ledger import NIM, Till, opened, opened_till, query
 
 from common.language.reasons import from_stored
 from daemon.core.ledger.book import BookState
@@ -54,8 +54,7 @@ async def _work(folder: Path) -> None:
     path = folder / "ledger.sqlite3"
     async with opened(path) as store:
         await (await Till.of(store)).sell()
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (_, till):
         for _ in range(SALES):
             await till.sell()
         copy(folder)

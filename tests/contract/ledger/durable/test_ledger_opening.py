@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.ledgers.ledger import NIM, Till, invoice, opened, query, tamper
+from support.ledgers.ledger import NIM, Till, invoice, opened, opened_till, query, tamper
 
 from daemon.core.errors import LedgerUnusable, StorageError, StorageFull
 from daemon.store.maintenance import health
@@ -26,8 +26,7 @@ from daemon.store.tables.meta import Damage
 
 
 async def fill(path: Path, count: int = 3) -> None:
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (_, till):
         for _ in range(count):
             await till.sell()
         await till.close()
@@ -304,8 +303,7 @@ async def test_damage_found_at_work_is_told_as_such(path: Path) -> None:
 async def test_a_locked_ledger_is_waited_for_then_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another program that writes for too long fails the write, and the next one succeeds when it is gone."""
     monkeypatch.setattr("daemon.store.sqlite.file.BUSY_SECONDS", 0.05)
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (_, till):
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             with pytest.raises(StorageFull, match="another program"):
@@ -363,8 +361,7 @@ def test_every_constraint_of_the_schema_is_one_that_verify_reads() -> None:
 
 async def test_an_entry_at_the_end_is_looked_at_too(path: Path) -> None:
     """An activation, cash, a gap: whatever was written last."""
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (store, till):
         await till.sell()
         await store.decisions.say_last_z(till.book, 3)
     tamper(path, "UPDATE entry SET body = CAST(replace(CAST(body AS TEXT), '3', '2') AS BLOB)")

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from support.ledgers.ledger import Till, opened
+from support.ledgers.ledger import Till, opened, opened_till
 
 from daemon.core.clock import DAY, HOUR
 from daemon.core.errors import LedgerUnusable, StorageFull
@@ -41,8 +41,7 @@ def ledger(tmp_path: Path) -> Path:
     source, path = tmp_path / "made" / "ledger.sqlite3", tmp_path / "ledger.sqlite3"
 
     async def sell() -> None:
-        async with opened(source) as store:
-            till = await Till.of(store)
+        async with opened_till(source) as (_, till):
             for _ in range(SOLD):
                 await till.sell()
             for file in ("ledger.sqlite3", "ledger.sqlite3-wal", "ledger.sqlite3.commits"):

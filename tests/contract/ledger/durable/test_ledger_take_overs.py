@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from support.ledgers.ledger import MINUTE, NIM, Till, invoice, opened, query, tamper
+from support.ledgers.ledger import MINUTE, NIM, Till, invoice, opened, opened_till, query, tamper
 
 from daemon.core.clock import HOUR
 from daemon.store.maintenance.verify import verify
@@ -126,8 +126,7 @@ async def test_the_year_of_a_number_of_before_is_not_before_its_sale(tmp_path: P
 
 async def test_the_year_of_an_attempt_that_has_not_ended(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite3"
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (_, till):
         await till.begin(msgspec.structs.replace(invoice("F-1"), number_year=2025))
     assert verify(path).clean
     tamper(path, YEARS.format(year=0))

@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from support.ledgers.ledger import NIM, Till, code_of, invoice, opened, query
+from support.ledgers.ledger import NIM, code_of, invoice, opened, opened_till, query
 
 from daemon.core.events import CERTIFIED
 from daemon.core.invoice.number import number_key
@@ -20,7 +20,7 @@ from daemon.store.maintenance.verify import verify
 from daemon.store.sqlite.migrations import migrations
 from daemon.store.tables.book import attempts
 from daemon.store.tables.book.books import book_state
-from daemon.store.tables.events import DEFAULT_LANES, EventWriter
+from daemon.store.tables.events import DEFAULT_DESTINATIONS, EventWriter
 from daemon.store.tables.journal import find_code
 
 NUMBERS = ("A1", "a1", "É-2", "e\N{COMBINING ACUTE ACCENT}-2", "B7")
@@ -29,13 +29,12 @@ STEP = next(step.number for step in migrations() if step.name == "exactly_once")
 
 async def old_ledger(path: Path) -> None:
     """As 0.1.0 left it: each of these numbers certified, a1 with the code of A1 (fault X4), one more under way in two spellings."""
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (_, till):
         await till.sell()
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         for index in ("certification_key", "certification_code"):
             connection.execute(f"DROP INDEX {index}")
-        book, events = Book(1, NIM, "live"), EventWriter(DEFAULT_LANES, ())
+        book, events = Book(1, NIM, "live"), EventWriter(DEFAULT_DESTINATIONS, ())
         for count, number in enumerate((*NUMBERS, "c9", "C9"), 2):
             sale, counters = invoice(number), FiscalCounters(count, count, 0)
             attempt = attempts.begin(connection, book, Attempt(sale, counters, 1_765_000_100_000 + count))
@@ -75,8 +74,7 @@ async def path(tmp_path: Path) -> Path:
 
 async def test_each_keeps_its_place_and_none_comes_in(path: Path) -> None:
     """Each is found as it is spelled; any spelling is a duplicate, of what was certified first; a code is found once."""
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (store, till):
         for number in NUMBERS:
             record = store.ledger.peek(attempts.find_number, till.book, number)
             assert record is not None

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from support.ledgers.ledger import MINUTE, NIM, START, Till, invoice, opened, query, tamper
+from support.ledgers.ledger import MINUTE, NIM, START, Till, invoice, opened, opened_till, query, tamper
 
 from daemon.core.audit import INTERNAL
 from daemon.core.errors import LedgerUnusable
@@ -31,8 +31,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 async def fill(path: Path) -> None:
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (store, till):
         for number in range(RECORDS - 2):
             await till.sell(1000 + number)
             if number in (40, 80):
@@ -237,8 +236,7 @@ def test_what_follows_from_nothing_is_not_covered(path: Path, change: str) -> No
 async def test_a_sound_ledger_is_clean_in_whatever_order_it_was_written(tmp_path: Path, stands: bool) -> None:
     """Sales, movements of cash and Z, each after each two of them, with whatever of them comes last; also where the clock stands between them."""
     path = tmp_path / "ledger.sqlite3"
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (_, till):
         steps = {"sale": till.sell, "cash": partial(put_in, till), "z": till.close}
         for step in EACH_AFTER_EACH_TWO:
             till.at = START if stands else till.at
@@ -306,8 +304,7 @@ async def test_verify_beside_a_working_daemon(tmp_path: Path) -> None:
     """It reads one state of the ledger while others are written, and leaves the file alone."""
     path = tmp_path / "ledger.sqlite3"
     messages: list[int] = []
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (_, till):
         for _ in range(20):
             await till.sell()
             assert verify(path, messages.append).clean
@@ -319,8 +316,7 @@ async def test_verify_beside_a_working_daemon(tmp_path: Path) -> None:
 async def test_a_period_that_begins_with_a_credit_note_is_sound(tmp_path: Path) -> None:
     """The first FVC of a period is that of its first sale, also where a credit note came before it."""
     path = tmp_path / "ledger.sqlite3"
-    async with opened(path) as store:
-        till = await Till.of(store)
+    async with opened_till(path) as (_, till):
         await till.sell()
         await till.close()
         await till.certify(invoice("C-1", type_="FA", amounts=(("B", 500),), reference=f"{NIM}-1"))

@@ -1,7 +1,5 @@
 """What a masked recording still says: everything about the line, nothing about people."""
 
-from __future__ import annotations
-
 import unicodedata
 
 import pytest

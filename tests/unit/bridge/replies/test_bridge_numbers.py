@@ -1,7 +1,5 @@
 """Numbers, times, codes and NIM of a reply, in each spelling of a machine in good order."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """What each habit changes of what the machine answers, and that it changes nothing of what it counts."""
 
-from __future__ import annotations
-
 import pytest
 from support.simulator.simulator_till import RICE, Till
 
@@ -99,7 +97,7 @@ def test_names_in_another_code_page_come_back_as_they_went():
     assert "Kwamé".encode("cp1252") in machine.execute(0x2B, b"I2").data
     request = "1,Zoé,00084440Y,FV,TTC,1,F-é".encode("cp1252")
     assert not machine.execute(0xC0, request).data.startswith(b"E:")
-    assert machine._state.opened.opening.number == "F-é"
+    assert machine.opened.opening.number == "F-é"
 
 
 def test_what_a_machine_may_insist_on():

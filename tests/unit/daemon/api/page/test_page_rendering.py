@@ -1,7 +1,5 @@
 """A screen lets others at the loop between its pieces."""
 
-from __future__ import annotations
-
 import re
 from datetime import date
 from pathlib import Path

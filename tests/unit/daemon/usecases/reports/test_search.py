@@ -1,7 +1,5 @@
 """A search of the journal goes back piece by piece, and what it finds does not depend on the pieces."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

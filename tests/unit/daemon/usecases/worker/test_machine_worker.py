@@ -1,7 +1,5 @@
 """One book at work, without a line: what it knows, what it tells screens of, and what it sees through to the end."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import gc

@@ -102,7 +102,7 @@ def watched(pid: int) -> Iterator[Peak]:
 
 
 @dataclass(frozen=True)
-class Fortress:
+class AttackedShop:
     shop: Shop
     target: Target
     till: SiegeTill
@@ -138,7 +138,7 @@ class Fortress:
 
 
 @contextlib.contextmanager
-def standing(*, tls: bool, alone: bool = False, baud: int = 115_200) -> Iterator[Fortress]:
+def open_attacked_shop(*, tls: bool, alone: bool = False, baud: int = 115_200) -> Iterator[AttackedShop]:
     """On the network, behind HAProxy; `alone`, on loopback without it. It ends with `mcfd verify`."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="siege-", dir=RESULTS))
@@ -159,7 +159,7 @@ def standing(*, tls: bool, alone: bool = False, baud: int = 115_200) -> Iterator
             _, hard = resource.prlimit(shop.pid, resource.RLIMIT_NOFILE)
             resource.prlimit(shop.pid, resource.RLIMIT_NOFILE, (min(descriptors(), hard), hard))
             target = Target(shop.port, tls, NIM, shop.key("test"))
-            yield Fortress(shop, target, SiegeTill(target, shop.key("live")), manager)
+            yield AttackedShop(shop, target, SiegeTill(target, shop.key("live")), manager)
             shop.http.close()  # a connection over TLS that rests is given 5 s for its goodbye
             shop.stop_daemon()
             shop.verify()
@@ -181,12 +181,12 @@ def _make_authority(shop: Shop) -> None:
     shop.http = httpx.Client(base_url=f"https://127.0.0.1:{shop.port}", timeout=60, verify=False)  # noqa: S501  our own
 
 
-def wait_until_calm(fortress: Fortress, bound: float, patience: float = 30.0) -> float:
+def wait_until_calm(site: AttackedShop, bound: float, patience: float = 30.0) -> float:
     """Seconds until three invoices in a row were answered within `bound` seconds each; `patience` when that never was."""
     began, since, good = time.monotonic(), 0.0, 0
     while time.monotonic() - began < patience:
         seen, start = InvoiceTimes(), time.monotonic()
-        took = fortress.till.certify(seen)
+        took = site.till.certify(seen)
         good = good + 1 if not seen.errors and took <= bound else 0
         if good == 1:
             since = start

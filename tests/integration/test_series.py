@@ -1,0 +1,89 @@
+"""The box gives the lowest number of a series that is free (decision 5): also one that was taken for a while, so that none is missing."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from support.memory_shop import DEFAULTS, MemoryShop
+from support.shop import invoice
+from support.spare import LAST, paired
+
+from daemon.core.audit import Actor
+from daemon.core.errors import MachineAttention, MachineOffline
+from daemon.core.invoice.number import Series
+from daemon.store.maintenance.backup import backup, restore
+from daemon.store.tables.book import attempts
+from daemon.usecases.certification.certify import certify
+from daemon.usecases.deferred.accept import certify_or_defer, take_back
+from daemon.usecases.worker.machine_worker import MachineWorker
+
+pytestmark = pytest.mark.quick_timers
+
+GIVES = msgspec.structs.replace(DEFAULTS, series=Series())
+
+
+async def place(worker: MachineWorker, shop: MemoryShop, key: str = "", *, later: bool = False) -> int:
+    """Of the number that a sale gets."""
+    body, call = invoice(""), shop.call({}, key)
+    answered: Any = (
+        await certify_or_defer(worker, body, call, is_async=True) if later else await certify(worker, body, call)
+    )
+    return int(answered.value.number[-6:])
+
+
+async def test_what_a_crash_left_begun_is_given_again(tmp_path: Path) -> None:
+    """A till is back before the machine, which then says that it has certified none of them."""
+    async with MemoryShop(tmp_path / "ledger", defaults=GIVES) as shop:
+        await shop.connected()
+        assert await place(shop.worker, shop) == 1
+        lost = [asyncio.ensure_future(place(shop.worker, shop)) for _ in range(3)]
+        await shop.stop_at(LAST)
+        await shop.intents(3)
+        await shop.disk(writable=False)  # as a power cut would: nothing more is written down
+    await asyncio.gather(*lost, return_exceptions=True)
+    shop.session.cut_power(0.0, 0.5)
+    async with MemoryShop(tmp_path / "ledger", on=shop.session, defaults=GIVES) as shop:
+        assert len(shop.store.ledger.peek(attempts.unfinished, shop.worker.book)) == 3
+        with pytest.raises(MachineOffline):
+            await place(shop.worker, shop)
+        await shop.connected()
+        assert [await place(shop.worker, shop) for _ in range(4)] == [2, 3, 4, 5]
+
+
+async def test_what_is_taken_back_while_the_spare_certifies_is_given_again(tmp_path: Path) -> None:
+    """By either machine of the pair."""
+    async with paired(tmp_path / "ledger") as shop:
+        for each in (shop.first, shop.spare):
+            each.worker.defaults = GIVES
+        await shop.first_dies()
+        assert [await place(shop.in_use, shop.first, f"key {each}", later=True) for each in (1, 2)] == [1, 2]
+        await shop.take_over()
+        await take_back(shop.in_use, "key 1", by=Actor("till"))
+        await shop.take_back()
+        await shop.first_returns()
+        assert sorted([await place(shop.in_use, shop.first) for _ in range(2)]) == [1, 3]
+
+
+async def test_an_older_ledger_gives_no_number_again_that_its_machine_may_have_used(tmp_path: Path) -> None:
+    """The machine names its last invoice alone: those before it are of the same series."""
+    path, copy = tmp_path / "ledger", tmp_path / "copy"
+    async with MemoryShop(path, defaults=GIVES) as shop:
+        await shop.connected()
+        assert await place(shop.worker, shop) == 1
+        backup(path, copy, at=1)
+        assert [await place(shop.worker, shop) for _ in range(3)] == [2, 3, 4]
+    restore(copy, path, at=2)
+    async with MemoryShop(path, on=shop.session, defaults=GIVES) as shop:
+        await shop.until(lambda: shop.worker.attention, "a question")
+        with pytest.raises(MachineAttention):
+            await place(shop.worker, shop)
+        decisions = shop.store.decisions
+        while (case := await decisions.case(shop.worker.book)).evidence is None:  # noqa: ASYNC110  read, not told
+            await asyncio.sleep(0.002)
+        await decisions.carry_out(case, "adopt", reason="seen", at=3)
+        await shop.until(lambda: not shop.worker.attention, "service")
+        await shop.connected()
+        assert [await place(shop.worker, shop) for _ in range(2)] == [5, 6]
+    assert len({entry.number for entry in shop.on_machine}) == 6
