@@ -1,7 +1,5 @@
 """A credit note on the whole of an invoice, made in the page, leaves nothing of it in any total."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any, cast
