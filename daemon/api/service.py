@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from copy import copy
 from functools import cache
 from types import ModuleType
 from typing import Any, Final, Self
 
-from litestar import Litestar, Router
+from litestar import Litestar, Request, Response, Router, route
 from litestar.datastructures import State
 from litestar.handlers import HTTPRouteHandler
-from litestar.types.internal_types import RouteHandlerMapItem
+from litestar.types import BeforeRequestHookHandler
 
 from daemon.api.access.auth import admit
 from daemon.api.access.context import ApiDeps
@@ -57,14 +57,18 @@ class OwnRouter(Router):
         return self
 
 
-class WholeRouter(OwnRouter):
-    """Litestar's keeps, for a second handler of a path, the answer to OPTIONS of the first, which names only the first's methods.
-    Without it among the handlers, it is made anew."""
+def _router(path: str, handlers: Sequence[HTTPRouteHandler], before: BeforeRequestHookHandler | None = None) -> Router:
+    """With one answer to OPTIONS for all its paths: Litestar's own are one for each, and half of what drawing the routes takes."""
+    paths = sorted({each for handler in handlers for each in handler.paths})
+    options = route(paths, http_method="OPTIONS", include_in_schema=False)(allowed)
+    return OwnRouter(path, route_handlers=[options, *handlers], before_request=before)
 
-    @property
-    def route_handler_method_map(self) -> dict[str, RouteHandlerMapItem]:
-        found = super().route_handler_method_map
-        return {path: {name: each for name, each in by.items() if name != "OPTIONS"} for path, by in found.items()}
+
+async def allowed(request: Request[Any, Any, Any]) -> Response[None]:
+    """The methods of an address."""
+    template = request.scope["path_template"]
+    methods = next(each.methods for each in request.app.routes if each.path_format == template)
+    return Response(None, status_code=204, headers={"Allow": ", ".join(sorted(methods))}, media_type="text/plain")
 
 
 def create_first_start(first: FirstStart, allowed_hosts: tuple[str, ...] = ()) -> Litestar:
@@ -91,9 +95,9 @@ def create_api(deps: ApiDeps, page: PageDeps | None = None) -> Litestar:
 
 def api_routers() -> list[Router]:
     return [
-        WholeRouter("/v1/mcf/{nim:str}", route_handlers=routes_by("machine"), before_request=admit),
-        WholeRouter("/", route_handlers=routes_by("key"), before_request=admit),
-        WholeRouter("/", route_handlers=routes_by("open")),
+        _router("/v1/mcf/{nim:str}", routes_by("machine"), admit),
+        _router("/", routes_by("key"), admit),
+        _router("/", routes_by("open")),
     ]
 
 
@@ -105,8 +109,8 @@ def drawn_routes(*, with_page: bool) -> Litestar:
         return Litestar(
             route_handlers=[
                 *api_routers(),
-                WholeRouter("/", route_handlers=handlers_in(openapi)),
-                *([OwnRouter("/", route_handlers=PAGE_ROUTES)] if with_page else []),
+                _router("/", handlers_in(openapi)),
+                *([_router("/", PAGE_ROUTES)] if with_page else []),
             ],
             openapi_config=None,
             logging_config=None,

@@ -40,7 +40,8 @@ def paper_of(settings: Settings) -> Paper:
 
 
 def _shop(settings: Settings, worker: MachineWorker, language: Language, letterhead: Letterhead | None = None) -> Shop:
-    return shop_of(settings, worker.book, worker.ifu, worker.taxpayer, language, letterhead=letterhead)
+    taxpayer = worker.taxpayer or worker.stored_taxpayer
+    return shop_of(settings, worker.book, worker.ifu, taxpayer, language, letterhead=letterhead)
 
 
 class ZPrinting:

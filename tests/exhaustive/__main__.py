@@ -1,7 +1,5 @@
 """`make simulate EVERY=1`: every history, with so many events more than within the suite, and what cannot be decided."""
 
-from __future__ import annotations
-
 import argparse
 import multiprocessing
 import os

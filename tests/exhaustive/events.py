@@ -1,7 +1,5 @@
 """What can happen, one event at a time. Each makes the next world of one, or None where it cannot happen or changes nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

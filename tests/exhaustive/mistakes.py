@@ -1,7 +1,5 @@
 """Deliberate mistakes, in the product's functions and in the model's steps, each of which the search has to find: faults of 0.1.0 put back, and others."""
 
-from __future__ import annotations
-
 from simulation.patched import Mistake
 
 VERDICT, DECISION, NUMBER = "daemon.core.ledger.verdict", "daemon.core.ledger.decision", "daemon.core.invoice.number"

@@ -1,7 +1,5 @@
 """What has to hold after every event: the books, and what tills are told, against what the machine did."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from exhaustive import real, work

@@ -1,7 +1,5 @@
 """The pieces: events that belong together, each small enough to be enumerated to its bound."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from exhaustive.events import Event

@@ -1,7 +1,5 @@
 """The decisions themselves: the product's own pure functions, asked with the model's tuples. Each answer is computed once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """A history of the model on the real use cases: the same events in a shop in memory, and what there is to compare."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from contextlib import closing, suppress

@@ -1,7 +1,5 @@
 """All histories of a piece up to its bound: breadth first, each world once."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """What the store's transactions do to a book (`daemon/store/tables/book`): transcribed, since they are SQL; what they decide is asked of the product."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from exhaustive import real, water

@@ -1,7 +1,5 @@
 """Every history of a few days with a clock that was wrong once: which rows (keys, events) housekeeping lets go (X8)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 from typing import NamedTuple

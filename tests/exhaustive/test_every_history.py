@@ -1,7 +1,5 @@
 """Every history up to a bound, with the product's own decisions (docs/reliability.md); one event more: `make simulate EVERY=1`."""
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 

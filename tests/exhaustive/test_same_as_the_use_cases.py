@@ -1,7 +1,5 @@
 """The model does what the product does: drawn histories of it, on the real use cases, store, line and simulated machine."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Where two truths give the same evidence: the list is an output of the search, and stands in docs/reliability.md."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from exhaustive.events import Event

@@ -1,8 +1,6 @@
 """The high-water file: the product's own class, kept in memory, and what a start, a meeting and a restore make of it (`daemon/store/maintenance/numbers.py`,
 which is SQL): transcribed; what is asked is decided by the product."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from functools import cache
 

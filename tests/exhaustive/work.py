@@ -1,8 +1,6 @@
 """What a daemon does at its machine: `recover`, the heartbeat, a sale, a Z, an operator's decision. The order of the steps is transcribed from
 `daemon/usecases`; what is decided in them is asked of the product."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from exhaustive import real, store, water

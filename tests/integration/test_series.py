@@ -6,13 +6,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from support.memory_shop import DEFAULTS, MemoryShop
+from support.memory_shop import DEFAULTS, LAST, MemoryShop
 from support.shop import invoice
-from support.spare import LAST, paired
+from support.spare import paired
 
 from daemon.core.audit import Actor
-from daemon.core.errors import MachineOffline
+from daemon.core.errors import MachineAttention, MachineOffline
 from daemon.core.invoice.number import Series
+from daemon.store.maintenance.backup import backup, restore
 from daemon.store.tables.book import attempts
 from daemon.usecases.certification.certify import certify
 from daemon.usecases.deferred.accept import certify_or_defer, take_back
@@ -63,3 +64,26 @@ async def test_what_is_taken_back_while_the_spare_certifies_is_given_again(tmp_p
         await shop.take_back()
         await shop.first_returns()
         assert sorted([await place(shop.in_use, shop.first) for _ in range(2)]) == [1, 3]
+
+
+async def test_an_older_ledger_gives_no_number_again_that_its_machine_may_have_used(tmp_path: Path) -> None:
+    """The machine names its last invoice alone: those before it are of the same series."""
+    path, copy = tmp_path / "ledger", tmp_path / "copy"
+    async with MemoryShop(path, defaults=GIVES) as shop:
+        await shop.connected()
+        assert await place(shop.worker, shop) == 1
+        backup(path, copy, at=1)
+        assert [await place(shop.worker, shop) for _ in range(3)] == [2, 3, 4]
+    restore(copy, path, at=2)
+    async with MemoryShop(path, on=shop.session, defaults=GIVES) as shop:
+        await shop.until(lambda: shop.worker.attention, "a question")
+        with pytest.raises(MachineAttention):
+            await place(shop.worker, shop)
+        decisions = shop.store.decisions
+        while (case := await decisions.case(shop.worker.book)).evidence is None:  # noqa: ASYNC110  read, not told
+            await asyncio.sleep(0.002)
+        await decisions.carry_out(case, "adopt", reason="seen", at=3)
+        await shop.until(lambda: not shop.worker.attention, "service")
+        await shop.connected()
+        assert [await place(shop.worker, shop) for _ in range(2)] == [5, 6]
+    assert len({entry.number for entry in shop.on_machine}) == 6

@@ -488,8 +488,8 @@ MISTAKES = (
         385,
         "a number that is free again after a crash is passed over",
         NUMBERS,
-        "    lowest_open = worker.ledger.peek(uniqueness.lowest_open, worker.book, prefix, series.digits)\n",
-        "    lowest_open = 0\n",
+        "    lowest_open, adopted = worker.ledger.peek(uniqueness.bounds, worker.book, prefix, series.digits)\n",
+        "    lowest_open = adopted = 0\n",
     ),
     Mistake(
         21,

@@ -4,8 +4,6 @@ A round draws everything from its seed: `make torture SEED=n ROUNDS=1` does roun
 decided by the real time, so a round that failed may need a few more tries.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import random

@@ -1,7 +1,5 @@
 """One round of kills: a real daemon over a hostile line, several tills at once, SIGKILL at a random moment or commit, again and again."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable

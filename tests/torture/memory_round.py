@@ -1,8 +1,6 @@
 """One round in one loop: a machine that does everything wrong, a disk that comes and goes, a daemon that is thrown away and made
 again in the middle, tills that sell, credit and close meanwhile. Everything is drawn from the round's seed."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The bench's arithmetic: what it sums up, what counts as reached, what it prints and records."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What the package's postinst does with byte code: complete, and taken over from the version before where that is the same."""
 
-from __future__ import annotations
-
 import importlib.util
 import shutil
 import subprocess

@@ -20,15 +20,14 @@ from common.web.security import cookie_of, set_cookie
 from daemon.api.http.answers import Header, Headers
 from daemon.api.refusals import TooManyRequests, WrongPassword
 from daemon.core.audit import Actor
-from daemon.core.clock import HOUR, Clock
+from daemon.core.clock import Clock
 from daemon.core.people import Person, Session
 from daemon.store.access import LedgerAccess
-from daemon.store.tables.people import end_session, find_person, find_session, open_session, set_password
+from daemon.store.tables.people import IDLE_MS, end_session, find_person, find_session, open_session, set_password
 
 log = structlog.get_logger(__name__)
 
 COOKIE: Final = "mcfd_session"
-IDLE_MS: Final = 12 * HOUR
 DEVICE: Final = "mcfd_device"
 """The cookie of a session."""
 RULES: Final = LoginRules(account=Budget(10, 600), address=Budget(5, 12))

@@ -329,12 +329,9 @@ def is_within(path: str, here: str) -> bool:
 
 
 async def _brand(visit: Visit) -> str:
-    """The shop's name from the machine; while that is away, from the newest letterhead."""
-    worker, paper = visit.worker, visit.deps.paper
-    await inspect.learn_taxpayer(worker)
-    if worker.taxpayer:
-        return paper.shop(worker, visit.language).name or "mcfd"
-    return (await paper.shop_by_letterhead(worker, visit.language, worker.defaults.letterhead)).name or "mcfd"
+    """The shop's name from the machine; while that is away, as it was known last."""
+    await inspect.learn_taxpayer(visit.worker)
+    return visit.deps.paper.shop(visit.worker, visit.language).name or "mcfd"
 
 
 class Configured(Protocol):

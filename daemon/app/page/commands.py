@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -22,7 +21,7 @@ from daemon.app.outward import joining
 from daemon.app.outward.replication import Replication
 from daemon.app.outward.webhooks import Webhooks
 from daemon.app.page import files, first_start
-from daemon.app.page.files import order_restore
+from daemon.app.page.files import MCFD, order_restore
 from daemon.app.runtime import Runtime
 from daemon.app.upkeep.housekeeping import Certificate
 from daemon.core.audit import Actor
@@ -36,8 +35,6 @@ from daemon.time_sync import now_millis
 
 log = structlog.get_logger(__name__)
 
-MCFD = (sys.executable, "-c", "import sys; from daemon.cli import main; sys.exit(main())")
-"""The command of this very program, whatever it is called where it is installed."""
 DOCTOR_SECONDS = 30.0
 FRESH_SECONDS = 5.0
 """How long a result is reused: less than any repair takes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
@@ -31,6 +32,8 @@ from daemon.usecases.worker.machine_worker import MachineWorker
 
 log = structlog.get_logger(__name__)
 
+MCFD: Final = (sys.executable, "-c", "import sys; from daemon.cli import main; sys.exit(main())")
+"""The command of this very program, whatever it is called where it is installed."""
 PIECE: Final = 256 * 1024
 EXPORT: Final = re.compile(r"journal-[A-Z]{2}[0-9]{8}(-[0-9]+)?(-test)?-[0-9]{4}\.(csv|jsonl)")
 EXPORT_SECONDS: Final = 86_400

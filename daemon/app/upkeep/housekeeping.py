@@ -9,6 +9,7 @@ import hashlib
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import structlog
@@ -18,8 +19,6 @@ from common.front import BadCertificate, FrontError, FrontServer, check_pair
 from common.language import Text
 from common.language.system import reason
 from common.sockets import box_names
-from daemon.api.access.context import ApiDeps
-from daemon.api.access.login import IDLE_MS
 from daemon.app.reload import BringIntoForce, Take
 from daemon.core.audit import DAEMON
 from daemon.core.errors import StorageError
@@ -29,9 +28,12 @@ from daemon.store.tables import audit
 from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.keys import note_uses
 from daemon.store.tables.meta import read_meta, write_meta
-from daemon.store.tables.people import note_session_uses
+from daemon.store.tables.people import IDLE_MS, note_session_uses
 from daemon.time_sync import is_synchronised, now_millis
 from daemon.tls import SERVER_PAIR, AuthorityError
+
+if TYPE_CHECKING:  # it is imported beside all this
+    from daemon.api.access.context import ApiDeps
 
 log = structlog.get_logger(__name__)
 

@@ -10,10 +10,8 @@ import click
 from common.language import tr
 from daemon.cli.failures import Failure
 from daemon.cli.options import config_option, examples
-from daemon.unneeded import later, without
+from daemon.unneeded import OTHERS, later, without
 
-OTHERS = ("rich", "pygments", "greenlet", "annotated_types")
-"""Of other programs in the same environment, or only for tracebacks in colour; structlog and Litestar load them where they find them."""
 UNUSED = ("yaml",)
 """Litestar imports it for a document that it never makes here."""
 
@@ -48,8 +46,7 @@ def _run(config: Path | None, front: Path | None) -> int:
     check_files(settings)
     logs.configure(settings.logs.level, settings.logs.format)
     later(*UNUSED)
-    with without(*OTHERS):
-        from daemon.app.serve import serve
+    from daemon.app.serve import serve
 
     return serve(settings, front)
 

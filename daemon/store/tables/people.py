@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping
+from typing import Final
 
 from common.language import Text
 from daemon.core.audit import DAEMON, Actor
+from daemon.core.clock import HOUR
 from daemon.core.errors import InvalidRequest, NotFound
 from daemon.core.people import Person, Role, Session
 from daemon.store.sqlite.file import load, read_as
 from daemon.store.tables import audit
+
+IDLE_MS: Final = 12 * HOUR
+"""Without a request, after which a session is over."""
 
 _SQL = load(__name__)
 

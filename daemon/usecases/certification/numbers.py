@@ -78,9 +78,10 @@ def numbered(worker: MachineWorker, body: object, *, credit: bool) -> tuple[obje
     if floor is None:
         count, highest = worker.ledger.peek(uniqueness.count_numbers, worker.book, prefix, series.digits)
         floor = highest if count == highest else 0
-    lowest_open = worker.ledger.peek(uniqueness.lowest_open, worker.book, prefix, series.digits)
+    lowest_open, adopted = worker.ledger.peek(uniqueness.bounds, worker.book, prefix, series.digits)
     if lowest_open:
         floor = min(floor, lowest_open - 1)
+    floor = max(floor, adopted)
     place, is_first = floor + 1, True
     while True:
         number = series.number(prefix, place)

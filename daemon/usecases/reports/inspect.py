@@ -140,8 +140,8 @@ async def take_letterhead(worker: MachineWorker) -> None:
         return
     with contextlib.suppress(StorageError):
         newest = await worker.ledger.read(calendar_closures.newest_letterhead, worker.book)
-        taxpayer = worker.taxpayer or (read_letterhead(newest[1]).taxpayer if newest else ())
-        content = letterhead_bytes(worker.compose_letterhead(taxpayer))
+        worker.stored_taxpayer = worker.taxpayer or (read_letterhead(newest[1]).taxpayer if newest else ())
+        content = letterhead_bytes(worker.compose_letterhead(worker.stored_taxpayer))
         digest = digest_of(content)
         if newest is None or newest[0] != digest:
             await worker.ledger.write(

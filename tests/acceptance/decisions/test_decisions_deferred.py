@@ -142,6 +142,22 @@ def test_the_paper_of_a_sale_that_waits(dead: Shop) -> None:
     assert code[:4] in shop.http.get(body["customerPage"]).text
 
 
+def test_paper_names_the_shop_while_the_machine_is_dead(own_shop: Shop) -> None:
+    """Also after a start without it: the slip, its page, the declaration of the outage, and a duplicate."""
+    shop, base = own_shop, f"/v1/mcf/{NIM}"
+    code = certified(shop.certify(invoice(fresh())))["codeSecef"]
+    name = shop.get("info").json()["merchant"]["commercialName"]
+    shop.stop_daemon()
+    shop.machines[0].kill()
+    shop.start_daemon(ready=False)
+    body = taken(defer(shop, invoice(fresh()), key=fresh()))
+    papers = f"{base}/outages/1/declaration", f"{base}/certifications/{code}/ticket", f"{base}/reports/x/ticket"
+    for path in (body["ticket"], body["customerPage"], *papers):
+        paper = shop.http.get(path, headers=shop.headers())
+        assert paper.status_code == 200, paper.text
+        assert name in paper.text, path
+
+
 def test_a_machine_out_of_order_defers_where_the_shop_wants_it(tmp_path: Path) -> None:
     """`when_out_of_order = "defer"`: 202 for a till that sends no header at all; with the machine there it waits as ever."""
     with Shop(tmp_path, per_machine={"when_out_of_order": "defer"}) as shop:

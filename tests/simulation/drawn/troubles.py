@@ -33,7 +33,7 @@ from daemon.store.store import Store
 from daemon.store.tables.book.books import book_state, open_book
 from daemon.store.tables.book.deferred import open_sales
 from daemon.store.tables.book.entries import hours_ahead, repair_time
-from daemon.store.tables.events import DEFAULT_LANES
+from daemon.store.tables.events import DEFAULT_DESTINATIONS
 from daemon.store.tables.meta import write_meta
 from daemon.usecases.deferred.accept import release, withdraw
 from daemon.usecases.reports import inspect
@@ -133,7 +133,7 @@ class Troubles:
 
     async def reload(self) -> None:
         with contextlib.suppress(Unreachable):
-            self.box.serving().store.send_to(DEFAULT_LANES, ())
+            self.box.serving().store.send_to(DEFAULT_DESTINATIONS, ())
 
     # -- the way by the relay ---------------------------------------------------------------------------------------------
 

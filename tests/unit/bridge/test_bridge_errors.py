@@ -1,7 +1,5 @@
 """The error tree is what its docstring draws, and nothing else leaves this package."""
 
-from __future__ import annotations
-
 import pytest
 from support.line.scripted_line import QUICK, Journal, ScriptedPort, answer, replies_of
 

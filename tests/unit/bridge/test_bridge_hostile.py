@@ -1,7 +1,5 @@
 """The same conversation over a family of hostile lines: each command executed once, each answer its own."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Callable

@@ -1,9 +1,7 @@
 """One exchange at a time over a line that misbehaves in every way of the protocol page."""
 
-from __future__ import annotations
-
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import msgspec
 import pytest
@@ -45,22 +43,16 @@ async def test_a_command_is_answered_and_counted() -> None:
     assert link.counters.bytes_received == len(reply(0x30, 0xC0, b"7,12"))
 
 
-async def test_each_command_has_the_next_seq_and_7f_is_followed_by_20() -> None:
-    """SEQ goes up by one for each new command and wraps."""
+async def test_the_seq_of_each_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a restart the machine's last SEQ is not met on purpose: the first is drawn from all 96, by what cannot be foretold. It goes up by one for each new
+    command, and 7Fh is followed by 20h."""
+    drawn: list[int] = []
+    monkeypatch.setattr("bridge.link.secrets.randbelow", lambda limit: drawn.append(limit) or limit - 2)
     port = ScriptedPort(*[answer()] * 3)
-    link = Link(port, QUICK, Journal(), first_seq=0x7E)
+    link = Link(port, QUICK, Journal())
     for _ in range(3):
         await link.exchange(0xC1)
-    assert [seq for seq, _, _ in port.requests] == [0x7E, 0x7F, 0x20]
-
-
-async def test_the_first_seq_is_any_that_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a restart the machine's last SEQ is not met on purpose: drawn from all 96, by what cannot be foretold."""
-    drawn: list[int] = []
-    monkeypatch.setattr("bridge.link.secrets.randbelow", lambda limit: drawn.append(limit) or limit - 1)
-    port = ScriptedPort(answer())
-    await Link(port, QUICK, Journal()).exchange(0xC1)
-    assert (drawn, port.requests[0][0]) == ([0x60], 0x7F)
+    assert (drawn, [seq for seq, _, _ in port.requests]) == ([0x60], [0x7E, 0x7F, 0x20])
 
 
 @pytest.mark.parametrize(
@@ -174,11 +166,15 @@ async def test_a_sign_of_life_extends_the_response_timer(sign: bytes) -> None:
     assert len(port.written) == 1
 
 
-async def test_a_syn_does_not_shorten_a_long_wait() -> None:
-    """A 38h may be answered by a SYN and then by honest silence: its own timer still holds."""
-    port = ScriptedPort(lambda seq, cmd, _: [SYN, (0.2, reply(seq, cmd))])
-    assert (await link_over(port).exchange(0x38, b"1.00", first_byte=5.0)).data == b"OK"
-    assert len(port.written) == 1
+async def test_a_timer_is_never_shortened() -> None:
+    """A 38h may be answered by a SYN and then by honest silence: its own timer still holds. The timer is for the first byte: a slow frame counts as long as
+    its bytes keep coming."""
+    slow_bytes = lambda seq, cmd, _: [(0.01, bytes([byte])) for byte in reply(seq, cmd)]  # noqa: E731  # a step
+    port = ScriptedPort(lambda seq, cmd, _: [SYN, (0.2, reply(seq, cmd))], slow_bytes)
+    link = link_over(port)
+    assert (await link.exchange(0x38, b"1.00", first_byte=5.0)).data == b"OK"
+    assert (await link.exchange(0xC1)).data == b"OK"
+    assert len(port.written) == 2
 
 
 @pytest.mark.parametrize("storm", [SYN, reply(0x55, 0x38), NOISE])
@@ -213,13 +209,6 @@ async def test_a_doubled_reply_is_dropped() -> None:
     assert (await link.exchange(0xC1)).data == b"2"
     assert link.counters.stale == 2
     assert len(port.written) == 2
-
-
-async def test_a_reply_that_has_begun_is_waited_for_byte_by_byte() -> None:
-    """The response timer is for the first byte; a slow frame counts as long as its bytes keep coming."""
-    port = ScriptedPort(lambda seq, cmd, _: [(0.01, bytes([byte])) for byte in reply(seq, cmd)])
-    assert (await link_over(port).exchange(0xC1)).data == b"OK"
-    assert len(port.written) == 1
 
 
 async def test_noise_echo_and_stray_bytes_between_commands_do_no_harm() -> None:
@@ -279,23 +268,22 @@ async def test_callers_take_turns() -> None:
     assert len(port.written) == 3
 
 
-async def lost_on_the_line(link: Link, lose: Callable[[], object], error: type[LinkEnded], match: str) -> LinkEnded:
-    """What a command that is on the line ends with."""
-    asyncio.get_running_loop().call_later(0.01, lose)
-    with pytest.raises(error, match=match) as lost:
-        await link.exchange(0xC1)
-    return lost.value
-
-
-async def test_a_vanished_port_ends_the_command_and_the_link() -> None:
-    """PortVanished at once, with `sent` for the command on the line and without for those after it."""
+@pytest.mark.parametrize(("is_closed", "error"), [(False, PortVanished), (True, LineDown)])
+async def test_what_ends_the_link_ends_the_command_on_it(is_closed: bool, error: type[LinkEnded]) -> None:
+    """A port that vanishes, or `close`, which is final and repeatable: at once, with `sent` for the command on the line and without for those after it. A dead
+    link is not the same as a silent machine."""
     port = ScriptedPort()
     link = link_over(port, PATIENT)
-    assert (await lost_on_the_line(link, port.vanish, PortVanished, "unplugged")).sent
-    with pytest.raises(PortVanished) as again:
+    asyncio.get_running_loop().call_later(0.01, link.close if is_closed else port.vanish)
+    with pytest.raises(error, match="closed" if is_closed else "unplugged") as lost:
         await link.exchange(0xC1)
-    assert not again.value.sent
+    assert lost.value.sent
+    link.close()
     assert port.is_closed
+    for again in (link.exchange, link.probe):
+        with pytest.raises(error) as after:
+            await again(0xC1)
+        assert not after.value.sent
 
 
 async def test_a_port_that_vanishes_right_behind_an_answer_takes_nothing_of_it_back() -> None:
@@ -348,15 +336,6 @@ async def test_a_command_given_up_while_it_waits_its_turn_does_no_harm() -> None
     assert [cmd for _, cmd, _ in port.requests] == [0xC1, 0x2B]
 
 
-async def test_closing_the_link_ends_what_is_on_it() -> None:
-    """`close` is final, repeatable, and tells the caller on the line."""
-    port = ScriptedPort()
-    link = link_over(port, PATIENT)
-    assert (await lost_on_the_line(link, link.close, LineDown, "closed")).sent
-    link.close()
-    assert port.is_closed
-
-
 async def test_a_probe_tries_once_and_its_silence_is_no_harm() -> None:
     """None, and the late answer to it is not taken for the answer to the next command."""
     port = ScriptedPort([(0.08, reply(0x30, 0xC1, b"old"))], [(0.045, reply(0x31, 0xC1, b"new"))])
@@ -368,11 +347,3 @@ async def test_a_probe_tries_once_and_its_silence_is_no_harm() -> None:
     got = await link_over(port).probe(0xC1)
     assert got is not None
     assert got.data == b"yes"
-
-
-async def test_a_probe_on_a_link_that_is_over_says_so() -> None:
-    """A dead link is not the same as a silent machine."""
-    link = link_over(ScriptedPort())
-    link.close()
-    with pytest.raises(LineDown):
-        await link.probe(0xC1)

@@ -1,7 +1,5 @@
 """Bytes over a descriptor without waiting, whatever device stands behind it: here one end of a pair of sockets."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import socket

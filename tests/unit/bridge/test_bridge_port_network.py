@@ -178,15 +178,13 @@ async def test_a_server_that_hangs_up_is_a_loss(server, monkeypatch):
 
 @pytest.mark.parametrize("scheme", ["tcp", "rfc2217"])
 async def test_nobody_listens(scheme):
+    """Or nobody knows the name; what is a path is no place of the network."""
     with pytest.raises(PortUnavailable, match="connection refused") as caught:
         await open_line(f"{scheme}://127.0.0.1:{free_port()}")
     assert caught.value.why == "missing"
-
-
-@pytest.mark.parametrize("scheme", ["tcp", "rfc2217"])
-async def test_a_name_that_nobody_knows(scheme):
     with pytest.raises(PortUnavailable, match="unknown host name"):
         await open_line(f"{scheme}://no-such-machine.invalid:4001")
+    assert [is_network(place) for place in (f"{scheme}://a:1", "/dev/ttyS0", "http://a:1")] == [True, False, False]
 
 
 async def test_a_server_that_never_takes_us(monkeypatch):
@@ -232,12 +230,3 @@ async def test_a_connection_that_comes_when_nobody_waits_for_it_any_more_is_clos
     await asyncio.sleep(0.01)
     assert closed.is_set() is is_taken
     assert broken == []
-
-
-def test_which_places_are_of_the_network():
-    assert [is_network(place) for place in ("tcp://a:1", "rfc2217://a:1", "/dev/ttyS0", "http://a:1")] == [
-        True,
-        True,
-        False,
-        False,
-    ]

@@ -1,7 +1,5 @@
 """A server that ends by itself ends its program with an error, so that systemd starts it again."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

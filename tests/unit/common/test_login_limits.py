@@ -1,7 +1,5 @@
 """How often a password may be tried: one account guessed from everywhere is slowed, and nobody is locked out. On a clock of its own."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

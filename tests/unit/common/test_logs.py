@@ -42,44 +42,26 @@ def lines(stream: io.StringIO) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("form", ["json", "console"])
 def test_keys_and_secrets_do_not_get_through(out, form):
-    """Whatever carries one – a value, a nested one, bytes, a header, an exception, a library's line – loses it."""
+    """Whatever carries one – a value, a nested one, bytes, a header, an exception, a library's line – loses it. A record given to the log by mistake is named by its class
+    only, and tracebacks show no local variables."""
     logs.configure("info", form, out)
     log = structlog.get_logger()
     log.info(
         "x", key=KEY, deep={"a": [SECRET, {"b": KEY.encode()}]}, headers=[(b"authorization", f"Bearer {KEY}".encode())]
     )
     log.info(KEY, authorization="Basic Zm9v", cookie="s=1", more={"cookie": "s=1"})
+    customer = Customer("Awa Ouedraogo")
     try:
         int(f"no such key {KEY}, secret {SECRET}, Bearer abc.def")
     except ValueError:
-        log.exception("failed")
+        log.exception("failed", given=customer, body=b"Awa", customer="Awa", path=Path("/x"))
         logging.getLogger("uvicorn.error").exception("failed with %s", KEY)
     result = out.getvalue()
-    for secret in (KEY, KEY[8:], SECRET, SECRET[6:], "Zm9v", "s=1", "abc.def"):
+    for secret in (KEY, KEY[8:], SECRET, SECRET[6:], "Zm9v", "s=1", "abc.def", "Awa"):
         assert secret not in result
     assert result.count(logs.WITHHELD) >= 12
-    assert "ak_live_" in result
-
-
-@pytest.mark.parametrize("form", ["json", "console"])
-def test_a_customer_does_not_get_through_in_an_object(out, form):
-    """A record given to the log by mistake is named by its class only, and tracebacks show no local variables."""
-    logs.configure("info", form, out)
-    customer = Customer("Awa Ouedraogo")
-    try:
-        customer.name.index("x")
-    except ValueError:
-        structlog.get_logger().exception("failed", given=customer, body=b"Awa", customer="Awa", path=Path("/x"))
-    assert "Awa" not in out.getvalue()
-    assert "<Customer>" in out.getvalue()
-    assert "/x" in out.getvalue()
-
-
-def test_a_text_for_people_is_a_text_in_the_log(out):
-    """In English, whoever passes it on as a reason; nothing that is logged may stop what logs it: the line to a machine ended so."""
-    structlog.get_logger().warning("line.down", reason=Text("{port} hung up", port="/dev/mcf"), number=2**70)
-    structlog.get_logger().warning("line.down", reason=Text("the machine's counters went down"))
-    assert [line["reason"] for line in lines(out)] == ["/dev/mcf hung up", "the machine's counters went down"]
+    for visible in ("ak_live_", "<Customer>", "/x"):
+        assert visible in result
 
 
 def test_the_standard_library_comes_out_of_the_same_door(out):
@@ -108,11 +90,16 @@ def test_the_level_changes_at_once(out):
 
 
 def test_a_log_that_is_gone_stops_nobody(out):
-    """A closed stderr loses the line and raises nothing; neither does a value that JSON cannot carry."""
-    structlog.get_logger().info("odd", half="\udc80", many=2**70, number=float("nan"))
-    assert lines(out)[0]["many"] == 2**70
+    """A closed stderr loses the line and raises nothing; neither does a value that JSON cannot carry: the line to a machine ended so. A text for people is English."""
+    log = structlog.get_logger()
+    log.info("odd", half="\udc80", many=2**70, number=float("nan"))
+    log.warning("line.down", reason=Text("{port} hung up", port="/dev/mcf"))
+    log.warning("line.down", reason=Text("the machine's counters went down"))
+    odd, *others = lines(out)
+    assert odd["many"] == 2**70
+    assert [line["reason"] for line in others] == ["/dev/mcf hung up", "the machine's counters went down"]
     out.close()
-    structlog.get_logger().info("lost")
+    log.info("lost")
 
 
 def test_the_page_remembers_what_went_out_without_its_secrets(out):

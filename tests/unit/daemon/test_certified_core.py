@@ -1,7 +1,5 @@
 """The certified core: its digest is of the files that run, and a change of it is made on purpose."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

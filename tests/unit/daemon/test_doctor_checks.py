@@ -1,7 +1,5 @@
 """The checks of `mcfd doctor` that need no machine, one by one; with one: tests/acceptance/box/test_doctor.py."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -41,22 +39,6 @@ def settings(folder: Path, text: str = "") -> Settings:
     return load(file, {})
 
 
-def test_the_daemon_that_answers() -> None:
-    """Ours, an older one, nobody, somebody else."""
-    here = "http://127.0.0.1:8480"
-    assert check_service(Service(here, version="2"), "2").state == "ok"
-    assert check_service(Service(here, version="1"), "2").state == "warn"
-    assert check_service(Service(here, problem="Connection refused"), "2").state == "fail"
-    stranger = check_service(Service(here, problem="no HTTP", stranger=True), "2")
-    assert (stranger.state, "ss -ltnp" in stranger.todo) == ("fail", True)
-
-
-def test_a_box_without_a_clock_battery() -> None:
-    """1970 is a failure: signatures, certificates and reports would carry it."""
-    assert check_box_clock(datetime(1970, 1, 1, tzinfo=UTC)).state == "fail"
-    assert check_box_clock(datetime(2026, 1, 1, tzinfo=UTC)).state == "ok"
-
-
 def test_room_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Less than the reserve fails, less than ten times that warns; a disk that went read-only fails whatever its room."""
     box = settings(tmp_path)
@@ -71,8 +53,20 @@ def test_room_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert check_disk(gone).state == "fail"
 
 
+def test_the_daemon_that_answers() -> None:
+    """Ours, an older one, nobody, somebody else. 1970 is a failure: signatures, certificates and reports would carry it."""
+    here = "http://127.0.0.1:8480"
+    assert check_service(Service(here, version="2"), "2").state == "ok"
+    assert check_service(Service(here, version="1"), "2").state == "warn"
+    assert check_service(Service(here, problem="Connection refused"), "2").state == "fail"
+    stranger = check_service(Service(here, problem="no HTTP", stranger=True), "2")
+    assert (stranger.state, "ss -ltnp" in stranger.todo) == ("fail", True)
+    assert [check_box_clock(datetime(year, 1, 1, tzinfo=UTC)).state for year in (1970, 2026)] == ["fail", "ok"]
+
+
 def test_what_tills_are_shown(tmp_path: Path) -> None:
-    """Not needed on loopback, in clear on the network: a warning; a certificate by its dates; none: a failure."""
+    """Not needed on loopback, in clear on the network: a warning; a certificate by its dates; none: a failure. Of the operator's own, a month is left to have it renewed;
+    then it is too late."""
     plain = settings(tmp_path, '[server]\nhost = "0.0.0.0"\nallow_plain_lan = true')
     assert check_certificate(settings(tmp_path)).state == "ok"
     assert check_certificate(plain).state == "warn"
@@ -82,6 +76,10 @@ def test_what_tills_are_shown(tmp_path: Path) -> None:
     create(tmp_path / "tls", ("localhost",), now)
     days = {0: "ok", 368: "ok", 375: "warn", 398: "fail", -400: "fail"}
     assert {day: check_certificate(internal, now + timedelta(days=day)).state for day in days} == days
+    for expired, state in ((False, "warn"), (True, "fail")):
+        pem = Authority(tmp_path).issue(expired=expired)  # three days, or none
+        server = f'[server]\ntls_cert = "{pem}"\ntls_key = "{pem}"'
+        assert check_certificate(settings(tmp_path, server)).state == state
 
 
 def test_haproxy_is_looked_for_where_it_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,14 +100,6 @@ def test_every_check_has_a_name_for_people() -> None:
         name for file in checks for name in re.findall(r'\b(?:ok|warn|fail|found|judge)\(\s*"(\w+)"', file.read_text())
     }
     assert found == set(NAMES)
-
-
-def test_a_certificate_of_the_operators(tmp_path: Path) -> None:
-    """A month is left to have it renewed; then it is too late."""
-    for expired, state in ((False, "warn"), (True, "fail")):
-        pem = Authority(tmp_path).issue(expired=expired)  # three days, or none
-        server = f'[server]\ntls_cert = "{pem}"\ntls_key = "{pem}"'
-        assert check_certificate(settings(tmp_path, server)).state == state
 
 
 def test_secrets(tmp_path: Path) -> None:

@@ -24,20 +24,17 @@ def settings(isf="ISF-77", address=""):
     return Settings(machine=(machine,), printer=Printer(address=address) if address else None)
 
 
-async def test_a_printer_that_could_print(printer):
-    """Its state is asked for and nothing is printed; without `[printer]` there is nothing to find."""
+async def test_a_printer(printer, monkeypatch):
+    """Its state is asked for and nothing is printed; without `[printer]` there is nothing to find. Out of paper, or gone: a failure in the language of the terminal, with
+    what to do."""
+    monkeypatch.setenv("LC_ALL", "fr_BF.UTF-8")
+    assert await check_printer(settings()) == []
     (found,) = await check_printer(settings(address=printer.address))
     assert (found.check, found.state) == ("printer", "ok")
-    assert printer.jobs == []
-    assert await check_printer(settings()) == []
-
-
-async def test_a_printer_that_could_not(printer, monkeypatch):
-    """Out of paper, or gone: a failure in the language of the terminal, with what to do."""
-    monkeypatch.setenv("LC_ALL", "fr_BF.UTF-8")
     printer.offline = NO_PAPER
     (empty,) = await check_printer(settings(address=printer.address))
     assert (empty.state, empty.found) == ("fail", "l'imprimante n'a plus de papier")
+    assert printer.jobs == []
     (gone,) = await check_printer(settings(address="tcp://127.0.0.1:1"))
     assert gone.state == "fail"
     assert gone.todo

@@ -1,7 +1,5 @@
 """What root does with the daemon's files it does as the daemon's user: links that are planted there lead nowhere."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import stat
@@ -108,18 +106,13 @@ def test_links_lead_nowhere(
         mcfd.run(*command)
 
 
-def test_what_root_makes_is_the_owners(mcfd: Command) -> None:
-    """Ledger, authority and backups can be read and written by the daemon afterwards."""
+def test_what_root_makes_is_the_owners_and_so_is_what_it_is_led_to(mcfd: Command, etc: Path) -> None:
+    """Ledger, authority and backups can be read and written by the daemon afterwards. A "backup" in its folder is a link to what is root's alone: `sudo mcfd restore` of it
+    reads nothing."""
     mcfd.ok("keys", "create", "--nim", NIM)
     mcfd.ok("tls", "init")
     mcfd.ok("backup", "--into", str(mcfd.ledger.parent / "backups"))
-    found = {path.stat().st_uid for path in mcfd.ledger.parent.rglob("*")}
-    assert found == {UNPRIVILEGED_UID}
-
-
-def test_what_root_is_led_to_is_read_as_the_owner_of_the_folder(mcfd: Command, etc: Path) -> None:
-    """A "backup" in the daemon's folder is a link to what is root's alone: `sudo mcfd restore` of it reads nothing."""
-    mcfd.ok("keys", "create", "--nim", NIM)
+    assert {path.stat().st_uid for path in mcfd.ledger.parent.rglob("*")} == {UNPRIVILEGED_UID}
     link = mcfd.ledger.parent / "copy.sqlite3"
     link.symlink_to(etc / "shadow")
     done = mcfd.run("restore", "--yes", str(link))

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,18 +11,12 @@ _TIMES = st.lists(st.integers(0, 1_000_000).map(lambda minutes: _FIRST + timedel
 
 
 def test_a_year_of_nights_becomes_fourteen_days_and_twelve_months() -> None:
-    """After 400 nights there are the last 14 and the last of each of the last 12 months, the present one among both."""
+    """After 400 nights there are the last 14 and the last of each of the last 12 months, the present one among both. Of several backups of a day the newest stays."""
     nights = [backup_name(_FIRST + timedelta(days=day)) for day in range(400)]
     rest = sorted(set(nights) - set(to_delete(nights, keep_daily=14, keep_monthly=12)))
     assert rest[-14:] == nights[-14:]
-    assert [timestamp_of(name).strftime("%Y-%m-%d") for name in rest[:-14]] == [  # type: ignore[union-attr]  # all are backups
-        "2025-03-31", "2025-04-30", "2025-05-31", "2025-06-30", "2025-07-31", "2025-08-31",
-        "2025-09-30", "2025-10-31", "2025-11-30", "2025-12-31",
-    ]  # fmt: skip
-
-
-def test_of_several_backups_of_a_day_the_newest_stays() -> None:
-    """A second backup on one day replaces the first."""
+    ends = ("03-31", "04-30", "05-31", "06-30", "07-31", "08-31", "09-30", "10-31", "11-30", "12-31")
+    assert [f"{timestamp_of(name):%Y-%m-%d}" for name in rest[:-14]] == [f"2025-{end}" for end in ends]
     morning, evening = (backup_name(_FIRST + timedelta(hours=hour)) for hour in (0, 9))
     assert to_delete([evening, morning], keep_daily=14, keep_monthly=12) == [morning]
 

@@ -1,7 +1,5 @@
 """Who is asked whether the box's clock is right."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

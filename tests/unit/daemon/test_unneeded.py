@@ -1,7 +1,5 @@
 """What a daemon has no use for is not loaded into it, although it is there."""
 
-from __future__ import annotations
-
 import importlib
 import subprocess
 import sys
@@ -13,12 +11,14 @@ from daemon.unneeded import later
 START = """
 import sys
 from pathlib import Path
-from daemon.cli.commands.run import OTHERS, UNUSED
-from daemon.unneeded import later, without
+from daemon.cli.commands.run import UNUSED
+from daemon.unneeded import OTHERS, later, without
 later(*UNUSED)
 with without(*OTHERS):
     from common import logs
-    from daemon.app.serve import serve
+from daemon.app.serve import _load_application
+assert "litestar" not in sys.modules  # it is loaded beside the ledger's check
+_load_application()
 from daemon.app.upkeep.housekeeping import Certificate
 from daemon.api.access.context import ApiDeps
 from daemon.api.service import create_api

@@ -1,7 +1,5 @@
 """docs/simulator.md and `mcf-simulator --help` say what there is."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import get_args

@@ -38,10 +38,12 @@ def count_numbers(connection: sqlite3.Connection, book: Book, prefix: str, digit
     return count + waiting, max(int(highest[len(prefix) :] or 0), last)
 
 
-def lowest_open(connection: sqlite3.Connection, book: Book, prefix: str, digits: int) -> int:
-    """The lowest of them whose attempt has not ended, so that it may be free again; 0 without one."""
-    (number,) = connection.execute(_SQL["lowest_open"], (book.id, prefix + "[0-9]" * digits)).fetchone()
-    return int(number[len(prefix) :]) if number else 0
+def bounds(connection: sqlite3.Connection, book: Book, prefix: str, digits: int) -> tuple[int, int]:
+    """The lowest of them whose attempt has not ended, so that it may be free again, and the highest that an older ledger has taken over from its machine,
+    which may have used all before it; 0 without one."""
+    found = connection.execute(_SQL["bounds"], (book.id, prefix + "[0-9]" * digits)).fetchone()
+    lowest, highest = (int(number[len(prefix) :]) if number else 0 for number in found)
+    return lowest, highest
 
 
 def is_reserved(connection: sqlite3.Connection, book: Book, number: str) -> bool:

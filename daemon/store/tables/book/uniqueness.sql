@@ -16,9 +16,11 @@ SELECT count(*), coalesce(max(coalesce(number_key, number)), '') FROM certificat
 WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND coalesce(number_key, number) >= ?2 AND coalesce(number_key, number) < ?2 || ':' AND coalesce(number_key, number) GLOB ?3
     AND state IN ('begun', 'certified', 'disputed') AND twin & 1 = 0;
 
--- name: lowest_open
-SELECT min(coalesce(number_key, number)) FROM certification
-WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND seq IS NULL AND coalesce(number_key, number) GLOB ?2;
+-- name: bounds
+SELECT (SELECT min(coalesce(number_key, number)) FROM certification
+        WHERE book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND seq IS NULL AND coalesce(number_key, number) GLOB ?2),
+    (SELECT max(coalesce(number_key, number)) FROM settlement JOIN certification ON certification.id = attempt_id
+        WHERE settlement.book_id IN (SELECT other_id FROM shared_book WHERE book_id = ?1) AND decision = 'adopted' AND coalesce(number_key, number) GLOB ?2);
 
 -- name: is_reserved
 -- Spelled so, or equal to it, or by a sale that waits.

@@ -1,7 +1,5 @@
 """What is noted of a line while it works: every byte, when, and why the driver did what it did."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Awaitable, Callable
 

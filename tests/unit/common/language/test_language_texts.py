@@ -45,13 +45,16 @@ def test_every_text_is_in_french(texts, code):
 
 
 def test_a_text_is_told_in_either_language():
-    """A text is English until it is told; texts inside it are told in its language too."""
+    """A text is English until it is told; texts inside it are told in its language too. Braces in a value are characters. One without a translation stops nothing."""
     text = Text("No. {number}", number=Text("Customer"))
     assert text == "No. Customer"
     assert text.in_language("fr") == "N° Client"
     assert text.in_language("en") == "No. Customer"
     assert text(number=7).in_language("fr") == "N° 7"
+    assert text(number="{0.__class__}").in_language("fr") == "N° {0.__class__}"
     assert Speaker("fr")("No. {number}", number="{x}") == "N° {x}"
+    assert (translated("nobody says this", "fr"), translated("", "fr")) == ("nobody says this", "")
+    assert catalogue("en").gettext("Customer") == "Customer"
 
 
 @pytest.mark.parametrize(
@@ -86,11 +89,6 @@ def test_no_text_leaves_the_plural_to_the_reader(texts, code):
     assert [text for text in rows if re.search(r"\w\((s|es|e|x)\)", text)] == []
 
 
-def test_a_value_is_never_a_format():
-    """Braces in a value are characters, in the English and in a told sentence."""
-    assert Text("No. {number}", number="{0.__class__}").in_language("fr") == "N° {0.__class__}"
-
-
 @pytest.mark.parametrize(
     ("environ", "expected"),
     [
@@ -104,10 +102,3 @@ def test_a_value_is_never_a_format():
 def test_the_terminal_is_french_unless_it_says_english(environ, expected):
     """French is the default of the shop; an English locale gets English."""
     assert ambient(environ) == expected
-
-
-def test_an_unknown_text_stays_english():
-    """A text without a translation, or a catalogue that is not there, stops nothing."""
-    assert translated("nobody says this", "fr") == "nobody says this"
-    assert translated("", "fr") == ""
-    assert catalogue("en").gettext("Customer") == "Customer"

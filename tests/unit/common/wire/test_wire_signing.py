@@ -1,7 +1,5 @@
 """Signatures at a rotation, at another time, and damaged in every way."""
 
-from __future__ import annotations
-
 import base64
 
 import pytest
@@ -21,16 +19,13 @@ def public(key: PrivateKey):
 
 @pytest.mark.parametrize("signers", [[OLD, NEW], [NEW, OLD], [STRANGER, SECRET, NEW], [NEW]])
 def test_any_of_several_signatures(signers):
-    """While a key is replaced, the one that the receiver knows is found wherever it stands."""
+    """While a key is replaced, the one that the receiver knows is found wherever it stands. One that holds the old key and the new one takes either, and says which it
+    was."""
     headers = sign(signers, "id", NOW, BODY)
     assert verify([public(NEW)], headers, BODY, now=NOW).id == NEW.id
-
-
-def test_any_of_several_keys():
-    """A receiver that holds the old key and the new one takes either, and says which it was."""
-    keys = [public(OLD), SECRET, public(NEW)]
     for key in (OLD, NEW, SECRET):
-        assert verify(keys, sign([key], "id", NOW, BODY), BODY, now=NOW).id == key.id
+        headers = sign([key], "id", NOW, BODY)
+        assert verify([public(OLD), SECRET, public(NEW)], headers, BODY, now=NOW).id == key.id
 
 
 @pytest.mark.parametrize("off", [-86_400, -301, 301, 10**9])
@@ -44,37 +39,21 @@ def test_another_time(off):
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("name", "value"),
     [
-        {"webhook-id": "other"},
-        {"webhook-timestamp": str(NOW + 1)},
-        {"webhook-timestamp": "-1"},
-        {"webhook-timestamp": "²"},
-        {"webhook-timestamp": ""},
-        {"webhook-timestamp": "9" * 5000},
-        {"webhook-signature": ""},
-        {"webhook-signature": "v1a"},
-        {"webhook-signature": "v1a,"},
-        {"webhook-signature": "v1a,Zm9v"},
-        {"webhook-signature": "v1a,é"},
-        {"webhook-signature": "v1,é"},
-        {"webhook-signature": "v2,Zm9v , ,"},
+        ("webhook-id", "other"),
+        *(("webhook-timestamp", text) for text in (str(NOW + 1), "-1", "²", "", "9" * 5000)),
+        *(("webhook-signature", text) for text in ("", "v1a", "v1a,", "v1a,Zm9v", "v1a,é", "v1,é", "v2,Zm9v , ,")),
+        *((name, None) for name in ("webhook-id", "webhook-timestamp", "webhook-signature")),
     ],
 )
-def test_damaged(change):
-    """Whatever is wrong in a header, it is not signed; nothing else is raised."""
-    headers = sign([NEW, SECRET], "id", NOW, BODY) | change
-    with pytest.raises(NotSigned):
+def test_damaged(name, value):
+    """Whatever is wrong in a header, it is not signed; nothing else is raised. Without one of the three nothing is verified, and the error names it."""
+    headers = sign([NEW, SECRET], "id", NOW, BODY) | {name: value}
+    if value is None:
+        del headers[name]
+    with pytest.raises(NotSigned, match=name if value is None else None):
         verify([public(NEW), SECRET], headers, BODY, now=NOW)
-
-
-@pytest.mark.parametrize("missing", ["webhook-id", "webhook-timestamp", "webhook-signature"])
-def test_a_header_is_missing(missing):
-    """Without one of the three headers nothing is verified, and the error names it."""
-    headers = sign([NEW], "id", NOW, BODY)
-    del headers[missing]
-    with pytest.raises(NotSigned, match=missing):
-        verify([public(NEW)], headers, BODY, now=NOW)
 
 
 def test_a_flood_of_signatures():
@@ -95,16 +74,16 @@ def test_a_flood_of_signatures():
     assert len(tried) == MOST_SIGNATURES
 
 
-@pytest.mark.parametrize(("size", "holds"), [(1, False), (16, False), (23, False), (24, True), (64, True), (65, False)])
-def test_a_short_secret(size, holds):
+def secret(size):
+    return "whsec_" + base64.b64encode(b"x" * size).decode()
+
+
+@pytest.mark.parametrize("size", [1, 16, 23, 65])
+def test_a_short_secret(size):
     """A secret of one byte is no secret: 24 to 64 bytes, as Standard Webhooks asks; the secret is not shown."""
-    line = "whsec_" + base64.b64encode(b"x" * size).decode()
-    if holds:
-        assert signing_key(line).id == verifying_key(line).id
-        return
     for parse in (signing_key, verifying_key):
         with pytest.raises(BadKey, match="24 to 64") as caught:
-            parse(line)
+            parse(secret(size))
         assert "eHh4" not in str(caught.value)
 
 
@@ -116,3 +95,5 @@ def test_no_key(line):
     """What is no key for verifying is told, and nothing else is raised."""
     with pytest.raises(BadKey):
         verifying_key(line)
+    for size in (24, 64):
+        assert signing_key(secret(size)).id == verifying_key(secret(size)).id

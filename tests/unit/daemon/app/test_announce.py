@@ -1,11 +1,7 @@
 """What Avahi is to tell the shop's network: where the box serves it, and nothing otherwise."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from xml.etree import ElementTree as ET
-
-import pytest
 
 from daemon.app.status import FILE, announce
 from daemon.settings import Server
@@ -21,18 +17,13 @@ def records(folder: Path) -> dict[str, str]:
 
 
 def test_a_box_of_the_network_is_announced(tmp_path: Path) -> None:
-    """Type, port, and whether it is HTTPS; without a folder of the unit nothing is written."""
+    """Type, port, and whether it is HTTPS; without a folder of the unit nothing is written. A box that serves itself alone, and one that was told not to, is withdrawn."""
     announce(LAN, tmp_path)
     assert records(tmp_path) == {"type": "_mcfd._tcp", "port": "8443", "path": "/v1", "schema": "/schema", "tls": "1"}
-    announce(Server(host="192.168.1.4", port=8480, allow_plain_lan=True), tmp_path)
-    assert records(tmp_path)["tls"] == "0"
     announce(LAN, None)
-
-
-@pytest.mark.parametrize("server", [Server(), Server(host="0.0.0.0", tls="internal", announce=False)])  # noqa: S104
-def test_what_is_not_to_be_found_is_withdrawn(tmp_path: Path, server: Server) -> None:
-    """A box that serves itself alone, and one that was told not to."""
-    announce(LAN, tmp_path)
-    announce(server, tmp_path)
-    announce(server, tmp_path)
-    assert list(tmp_path.iterdir()) == []
+    for server in (Server(), Server(host="0.0.0.0", tls="internal", announce=False)):  # noqa: S104
+        announce(Server(host="192.168.1.4", port=8480, allow_plain_lan=True), tmp_path)
+        assert records(tmp_path)["tls"] == "0"
+        for _ in range(2):
+            announce(server, tmp_path)
+            assert list(tmp_path.iterdir()) == []

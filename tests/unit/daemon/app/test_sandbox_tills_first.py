@@ -1,7 +1,5 @@
 """Tills go before the sandbox: at its machine, at the ledger's one writer, and at the door; and it is open before anybody comes."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 from support.cli.command import Command
 
 from daemon.cli import COMMANDS, root
+from daemon.cli.commands import version
 
 WALK = """
 import click
@@ -20,18 +22,27 @@ def walk(command, context):
 
 print("=====".join(walk(root, click.Context(root, info_name="mcfd"))))
 """
+EXAMPLES = """
+import shlex
+import click
+from daemon.cli import root
+
+def walk(command, context):
+    yield from (command.epilog or "").splitlines()
+    for name in getattr(command, "list_commands", lambda _: [])(context):
+        yield from walk(command.get_command(context, name), context)
+
+for line in walk(root, click.Context(root)):
+    words = shlex.split(line.partition("mcfd ")[2].partition(" > ")[0].partition(" < ")[0].rstrip(")"))
+    command, context = root, click.Context(root)
+    while words and isinstance(command, click.Group):
+        _, command, words = command.resolve_command(context, words)
+    options = command.make_parser(click.Context(command)).parse_args(words)[0]
+    print(*(f"{line.strip()}: {each.name}" for each in command.params if each.required and not options.get(each.name)))
+"""
 HEAVY = (
-    "litestar",
-    "uvicorn",
-    "h11",
-    "httptools",
-    "httpx",
-    "nats",
-    "cryptography",
-    "serial",
-    "prometheus_client",
-    "segno",
-    "structlog",
+    *("litestar", "uvicorn", "h11", "httptools", "httpx", "nats", "cryptography", "serial", "prometheus_client"),
+    *("segno", "structlog"),
 )
 LOOK = f"""
 import sys
@@ -73,12 +84,29 @@ def test_a_command_starts_without_the_heavy_half_of_the_house(mcfd):
     assert python(mcfd, LOOK, "keys", "list").stderr == "[]\n"
 
 
+def test_a_group_without_a_command_shows_its_commands(mcfd):
+    """On lines of their own, as `--help` does, and it is wrong use."""
+    done = mcfd.run("keys")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == mcfd.run("keys", "--help").stdout
+
+
+def test_the_examples_of_a_command_have_what_it_requires(mcfd):
+    """Each example of `--help` names a command that there is, with its options and arguments."""
+    assert python(mcfd, EXAMPLES).stdout.split() == []
+
+
 def test_wrong_use_is_2(mcfd):
-    """A command, option or argument that does not exist ends with 2 and a word on how it is used."""
+    """A command, option or argument that does not exist ends with 2 and a word on how it is used. So does a number that no row has, also beyond what SQLite
+    can look for: it was a traceback."""
     for arguments in (["nonsense"], ["keys", "list", "--nonsense"], ["keys", "revoke"], ["keys", "revoke", "x"], []):
         done = mcfd.run(*arguments)
         assert done.returncode == 2, arguments
         assert "Usage: mcfd" in done.stderr + done.stdout
+    for words in ("keys revoke", "outages", "upstream replay --from"):
+        done = mcfd.run(*words.split(), "9" * 30)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.endswith("is not in the range 1<=x<=999999999.\n")
 
 
 def test_a_wrong_configuration_is_2(mcfd):
@@ -112,6 +140,15 @@ def test_versions(mcfd):
     assert f"python {versions['python']}" in mcfd.ok("version")
 
 
+def test_an_upgrade_needs_a_repository(tmp_path, monkeypatch):
+    """A package that was installed from a file has none: it is named, instead of warnings of apt."""
+    monkeypatch.setattr(version, "SCRIPT", Path(sys.executable))
+    monkeypatch.setattr(version, "SOURCES", tmp_path / "mcfd.sources")
+    done = CliRunner().invoke(version.upgrade, [])
+    assert done.exit_code == 1
+    assert str(version.SOURCES) in done.stderr
+
+
 def test_config_check(mcfd):
     """What a start would refuse is told without starting: also a secret that cannot be read, or is none."""
     assert mcfd.json("config", "check") == {"ok": True, "file": str(mcfd.config), "machines": ["EL02000015-1"]}
@@ -141,11 +178,3 @@ def test_the_page_of_commands_names_them_all():
         below = command.commands if isinstance(command, click.Group) else {"": command}
         for verb in below:
             assert f"| `mcfd {name} {verb}".rstrip() in page
-
-
-@pytest.mark.parametrize("words", ["keys revoke", "outages", "upstream replay --from"])
-def test_a_number_that_no_row_has_is_a_line(mcfd: Command, words: str) -> None:
-    """Also beyond what SQLite can look for: it was a traceback."""
-    done = mcfd.run(*words.split(), "9" * 30)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.endswith("is not in the range 1<=x<=999999999.\n")

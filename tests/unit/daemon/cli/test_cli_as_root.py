@@ -1,7 +1,5 @@
 """What root types, it does with files that are not root's only as their owner: not one is opened, moved or given away as root."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path

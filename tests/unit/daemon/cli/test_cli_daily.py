@@ -117,7 +117,7 @@ SEQUENCES = "\x1b]0;x\x07\x1b[2J\x9b31m\nmcfd: all is well\u202e"
 
 
 def test_a_stranger_writes_nothing_on_the_terminal_of_root(mcfd):
-    """A name at the login, or a line of another program, is shown with its control characters spelt out: no escape sequence, no line of
+    """A name at the login, a line of another program, or a key's label in a table is shown with its control characters spelt out: no escape sequence, no line of
     its own, no change of direction."""
     log = mcfd.folder / "mcfd.log"
     failed = {"time": "2025-12-03T08:00:00.123Z", "level": "warning", "event": "login.failed", "name": SEQUENCES}
@@ -126,9 +126,5 @@ def test_a_stranger_writes_nothing_on_the_terminal_of_root(mcfd):
     assert output.count("\n") == 2
     assert "\\x1b[2J\\x9b31m\\nmcfd: all is well\\u202e" in output
     assert re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", output) is None
-
-
-def test_a_label_is_shown_as_what_it_is(mcfd):
-    """Also in tables: whoever may make a key in the page does not write on the terminal of whoever lists them."""
     mcfd.ok("keys", "create", "--nim", NIM, "--label", "till \x1b[2J")
     assert "till \\x1b[2J" in mcfd.ok("keys", "list")

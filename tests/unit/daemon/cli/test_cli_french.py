@@ -1,8 +1,6 @@
 """No English word of ours or of click's on a French terminal: the help of every command, and what each says when it is used wrongly or
 there is nothing yet."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
@@ -10,7 +8,6 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-import pytest
 from support.cli.command import CONFIG
 from support.nursery import environment
 
@@ -92,14 +89,6 @@ NOT_WORDS = re.compile(r"'\w+'|\(\w+Error: [^)]*\)|`[^`]*`|--[\w-]+|/\S+|\S+\.\w
 """Options, paths, what stands in code, choices and what a library says of a network are the same in every language."""
 
 
-@pytest.fixture(scope="module")
-def usage_texts(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str]]:
-    """Each use of the command line and what it says."""
-    folder = tmp_path_factory.mktemp("french")
-    (folder / "mcfd.toml").write_text(CONFIG)
-    return output_of(folder, USES, "walk")
-
-
 def output_of(folder: Path, uses: Iterable[tuple[str, ...]], *arguments: str) -> list[tuple[str, str]]:
     """In one process."""
     variables = {name: value for name, value in environment().items() if not name.startswith(("MCFD_", "LC_", "LANG"))}
@@ -122,15 +111,13 @@ def english(text: str) -> list[str]:
     return [line for line in plain.splitlines() if OURS.search(NOT_WORDS.sub(" ", line))]
 
 
-def test_every_command_speaks_french(usage_texts: list[tuple[str, str]]) -> None:
-    """Help, wrong use, and a box that knows nothing yet."""
+def test_every_command_speaks_french(tmp_path: Path) -> None:
+    """Help, wrong use, and a box that knows nothing yet. `mcfd:` stands in front of each complaint, and none is silent."""
+    (tmp_path / "mcfd.toml").write_text(CONFIG)
+    usage_texts = output_of(tmp_path, USES, "walk")
     assert len(usage_texts) > 100
     wrong = {use: lines for use, text in usage_texts if (lines := english(text))}
     assert wrong == {}
-
-
-def test_every_complaint_says_whose_it_is(usage_texts: list[tuple[str, str]]) -> None:
-    """`mcfd:` stands in front of each, and none is silent."""
     for use, text in usage_texts:
         if use.endswith("--nothing") or use.split()[0] == "frobnicate":
             assert re.search(r"^mcfd: ", text, re.MULTILINE), (use, text)

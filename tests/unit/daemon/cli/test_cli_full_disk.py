@@ -1,7 +1,5 @@
 """Commands about the ledger on a disk that is full, or nearly: what they say is what became of it."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 

@@ -28,13 +28,14 @@ def machine(tmp_path):
 
 
 async def test_the_machines_and_what_the_ledger_knows(mcfd):
-    """One line for each: configured or only in the ledger, its counters and number of Z."""
+    """One line for each: configured or only in the ledger, its counters and number of Z. Of a machine in attention, what was found and the command that
+    settles it stand below the list."""
     async with opened(mcfd.ledger) as store:
         till = await Till.of(store)
         await till.sell()
         await till.close()
-        await store.ledger.write(open_book, OTHER, "live")
-    ours, other = mcfd.json("machine", "list")
+        other = await store.ledger.write(open_book, OTHER, "live")
+    ours, second = mcfd.json("machine", "list")
     assert ours == {
         "nim": NIM,
         "port": str(mcfd.folder / f"machine-{NIM}"),
@@ -48,18 +49,14 @@ async def test_the_machines_and_what_the_ledger_knows(mcfd):
         "z_number": 1,
         "unexplained": 0,
     }
-    assert (other["nim"], other["port"], other["condition"]) == (OTHER, None, "not configured")
+    assert (second["nim"], second["port"], second["condition"]) == (OTHER, None, "not configured")
     head, line, _ = mcfd.ok("machine", "list").splitlines()
     assert head.split() == ["NIM", "PORT", "STATE", "Z", "TC", "FVC", "FRC", "LAST", "INVOICE"]
     assert line.split() == [NIM, str(mcfd.folder / f"machine-{NIM}"), "known", "1", "1", "1", "0", "S-1"]
-
-
-async def test_a_machine_in_attention_stands_out(mcfd):
-    """What was found and the command that settles it stand below the list."""
     async with opened(mcfd.ledger) as store:
-        await store.ledger.set_attention(await store.ledger.write(open_book, NIM, "live"), "found this", at=1)
-    assert mcfd.json("machine", "list")[0]["attention"] == "found this"
-    assert f"{NIM}: found this\n  → mcfd machine settle {NIM}\n" in mcfd.ok("machine", "list")
+        await store.ledger.set_attention(other, "found this", at=1)
+    assert mcfd.json("machine", "list")[1]["attention"] == "found this"
+    assert f"{OTHER}: found this\n  → mcfd machine settle {OTHER}\n" in mcfd.ok("machine", "list")
 
 
 async def test_a_spare_and_a_take_over_are_named(mcfd):
@@ -110,16 +107,12 @@ async def test_a_line_that_is_held_is_left_alone(mcfd, machine):
     assert "TC 1  FVC 1  FRC 0" in text.stdout
 
 
-def test_no_machine_there(mcfd):
-    """A port that does not exist is told, and is no crash; a NIM that is not configured is refused."""
+def test_no_machine_or_another_one_there(mcfd, tmp_path):
+    """A port that does not exist is told, and is no crash; a NIM that is not configured is refused. A cable in the wrong machine is seen at once."""
     content = mcfd.json("machine", "info")
     assert content["source"] == "ledger"
     assert "no such device" in content["problem"]
     assert mcfd.refused(1, "machine", "info", OTHER) == f"{OTHER} is not in the configuration; there is {NIM}"
-
-
-def test_another_machine_on_the_port(mcfd, tmp_path):
-    """A cable in the wrong machine is seen at once."""
     machine = Machine(tmp_path, OTHER).start()
     try:
         (tmp_path / f"machine-{NIM}").symlink_to(machine.link)
@@ -232,29 +225,27 @@ async def test_a_time_that_cannot_be_is_entered_once_it_is_confirmed(mcfd, is_pr
     mcfd.ok("verify")
 
 
-async def test_a_case_that_is_not_the_one_that_was_shown_is_not_decided(disputed):
-    """`--case` names what was looked at: exit 1, nothing written, when it is another one by now."""
-    output = re.search(r"^case: (\w+)$", disputed.run("machine", "settle").stdout, re.MULTILINE)[1]
-    settling = ("machine", "settle", "--decision", "certified", "--reason", "x", "--case")
-    other = disputed.run(*settling, "0123456789ab")
-    assert (other.returncode, "not the one that was shown" in other.stderr) == (1, True)
-    disputed.ok(*settling, output)
-
-
-async def test_the_machine_itself_is_asked_when_it_can_be(disputed, machine):
-    """With the port free the machine's fresh word goes before the one that was kept: this one never saw D-1."""
-    done = disputed.run("machine", "settle", "--decision", "certified", "--reason", "x")
-    assert done.returncode == 1
-    assert "the machine's last invoice is not D-1" in done.stderr
-    assert machine.counters == (0, 0, 0)
-
-
-def test_without_a_terminal_nothing_is_asked(disputed):
-    """A script has to give decision and reason: exit 2, nothing written."""
-    assert "--decision is needed" in disputed.run("machine", "settle").stderr
-    done = disputed.run("machine", "settle", "--decision", "certified", "--reason", " ")
-    assert (done.returncode, "--reason is needed" in done.stderr) == (2, True)
+async def test_what_is_not_decided(disputed, tmp_path):
+    """A script has to give decision and reason: exit 2. `--case` names what was looked at: exit 1 when it is another one by now. With the port free the machine's
+    fresh word goes before the one that was kept: this one never saw D-1. Nothing is written."""
+    settling = ("machine", "settle", "--decision", "certified", "--reason", "x")
+    look = disputed.run("machine", "settle")
+    assert "--decision is needed" in look.stderr
+    case = re.search(r"^case: (\w+)$", look.stdout, re.MULTILINE)[1]
+    machine = Machine(tmp_path).start()
+    try:
+        fresh = disputed.run(*settling)
+        assert machine.counters == (0, 0, 0)
+    finally:
+        machine.kill()
+    for done, code, expected in (
+        (disputed.run("machine", "settle", "--decision", "certified", "--reason", " "), 2, "--reason is needed"),
+        (disputed.run(*settling, "--case", "0123456789ab"), 1, "not the one that was shown"),
+        (fresh, 1, "the machine's last invoice is not D-1"),
+    ):
+        assert (done.returncode, expected in done.stderr) == (code, True), done.stderr
     assert disputed.json("machine", "list")[0]["condition"] == "attention"
+    disputed.ok(*settling, "--case", case)
 
 
 async def test_at_a_terminal_it_is_asked(disputed):

@@ -1,7 +1,5 @@
 """One process writes the ledger: the daemon that runs, which commands ask. Without one, a command has its lock (test_cli_as_root.py)."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 from collections.abc import Iterator

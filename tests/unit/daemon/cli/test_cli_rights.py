@@ -1,7 +1,5 @@
 """Every command against who types it: what a person without a right to the box's files may do, and what root's and the daemon's user may."""
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile

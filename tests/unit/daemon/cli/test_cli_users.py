@@ -1,7 +1,5 @@
 """`mcfd users`, `mcfd audit`, and what `mcfd keys` says of roles and ends."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 
@@ -11,6 +9,7 @@ from support.ledgers.ledger import opened
 from support.shop import BIN
 
 from common.passwords import fits
+from daemon.core.keys import inspect
 from daemon.store.tables.people import find_person
 
 
@@ -77,35 +76,53 @@ def typed(mcfd, lines, *arguments):
         os.close(leader)
 
 
+PERSON = ("users", "create")
+KEY = ("keys", "create", "--nim", NIM)
+
+
 @pytest.mark.parametrize(
     ("arguments", "stdin"),
     [
-        (("Awa", "--role", "seller", "--password-stdin"), "mil et sorgho\n"),
-        (("awa", "--role", "owner", "--password-stdin"), "mil et sorgho\n"),
-        (("awa", "--password-stdin"), "mil et sorgho\n"),
-        (("awa", "--role", "seller", "--password-stdin"), "short\n"),
-        (("awa", "--role", "seller", "--password-stdin"), ""),
-        (("awa", "--role", "seller"), "mil et sorgho\n"),
+        ((*PERSON, "Awa", "--role", "seller", "--password-stdin"), "mil et sorgho\n"),
+        ((*PERSON, "awa", "--role", "owner", "--password-stdin"), "mil et sorgho\n"),
+        ((*PERSON, "awa", "--password-stdin"), "mil et sorgho\n"),
+        ((*PERSON, "awa", "--role", "seller", "--password-stdin"), "short\n"),
+        ((*PERSON, "awa", "--role", "seller", "--password-stdin"), ""),
+        ((*PERSON, "awa", "--role", "seller"), "mil et sorgho\n"),
+        (("keys", "create", "--nim", "XX"), ""),
+        *(
+            ((*KEY, f"--expires={end}"), "")
+            for end in ("2020-01-01", "31.12.2090", "0d", "-3d", "d", "99999999999999d", "2200-01-01")
+        ),
     ],
 )
-def test_what_is_no_person(mcfd, arguments, stdin):
-    """A name, role or password that cannot be, or no way to ask for one: exit 2, nothing made."""
-    assert mcfd.run("users", "create", *arguments, stdin=stdin).returncode == 2
+def test_what_is_no_person_or_no_key(mcfd, arguments, stdin):
+    """A name, role, password or NIM that cannot be, no way to ask for one, an end that is past, unreadable or beyond all reason: exit 2, nothing made."""
+    done = mcfd.run(*arguments, stdin=stdin)
+    assert (done.returncode, done.stdout) == (2, "")
     assert not mcfd.ledger.exists()
+
+
+async def test_revoked_at_once(mcfd):
+    """A revoked key is no longer found by an open ledger, is listed only with --all, and cannot be revoked again."""
+    key = mcfd.ok(*KEY).strip()
+    async with opened(mcfd.ledger, opening="read") as store:
+        assert store.key_ring.find(key).nim == NIM
+        mcfd.ok("keys", "revoke", "1")
+        assert store.key_ring.find(key) is None
+    assert mcfd.json("keys", "list") == []
+    assert mcfd.json("keys", "list", "--all")[0]["revoked_at"].endswith("Z")
+    assert "1" in mcfd.refused(1, "keys", "revoke", "1")
+    assert "99" in mcfd.refused(1, "keys", "revoke", "99")
 
 
 def test_keys_with_a_role_and_an_end(mcfd):
-    """As asked: a date counts to the end of that day in the shop's time zone."""
-    mcfd.ok("keys", "create", "--nim", NIM, "--role", "reader", "--expires", "2090-03-31")
-    mcfd.ok("keys", "create", "--nim", NIM)
-    first, second = mcfd.json("keys", "list")
+    """As asked: a date counts to the end of that day in the shop's time zone. For a NIM that is not configured the key is made, with a note beside it."""
+    mcfd.ok(*KEY, "--role", "reader", "--expires", "2090-03-31")
+    mcfd.ok(*KEY)
+    other = mcfd.run("keys", "create", "--nim", "EL02000099-1")
+    assert inspect(other.stdout.strip()) == "live"
+    assert "EL02000099-1 is not in the configuration" in other.stderr
+    first, second = mcfd.json("keys", "list", "--nim", NIM)
     assert (first["role"], first["expires_at"], first["used_at"]) == ("reader", "2090-04-01T00:00:00.000Z", None)
     assert (second["role"], second["expires_at"]) == ("manager", None)
-
-
-@pytest.mark.parametrize("end", ["2020-01-01", "31.12.2090", "0d", "-3d", "d", "99999999999999d", "2200-01-01"])
-def test_ends_that_are_none(mcfd, end):
-    """Past, unreadable or beyond all reason: exit 2, no key made."""
-    done = mcfd.run("keys", "create", "--nim", NIM, f"--expires={end}")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert not mcfd.ledger.exists()

@@ -49,44 +49,28 @@ async def box(tmp_path: Path) -> Command:
 
 def test_the_whole_box_comes_back(box: Command, tmp_path: Path) -> None:
     """Ledger, people, configuration, secrets and the authority, so that no till has to trust anew; the last Z is asked, since the dead
-    disk may have given more numbers than the backup has."""
-    file = tmp_path / "stick.age"
-    content = box.json("backup", "--all", str(file), "--passphrase-file", str(box.folder / "passphrase"))
+    disk may have given more numbers than the backup has. On a box in use `--yes` is needed; the configuration and the ledger that were there stand aside."""
+    file, phrase = tmp_path / "stick.age", ("--passphrase-file", str(box.folder / "passphrase"))
+    content = box.json("backup", "--all", str(file), *phrase)
     assert (content["records"], content["closures"]) == (2, 2)
     assert SECRET.encode() not in file.read_bytes()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     (tmp_path / "new").mkdir()
     new = Command(tmp_path / "new")
     new.config.unlink()
-    content = new.json(
-        *("restore", "--all", str(file), "--config", str(new.config)),
-        *("--passphrase-file", str(box.folder / "passphrase"), "--yes"),
-    )
+    content = new.json("restore", "--all", str(file), "--config", str(new.config), *phrase, "--yes")
     assert (content["records"], content["aside"]) == (2, None)
-    for name in (
-        "mcfd.toml",
-        "credentials/upstream.secret",
-        "tls/ca.pem",
-        "tls/ca.key",
-        "tls/server.pem",
-        "backup.key",
-    ):
+    tls = ("tls/ca.pem", "tls/ca.key", "tls/server.pem")
+    for name in ("mcfd.toml", "credentials/upstream.secret", *tls, "backup.key"):
         assert (new.folder / name).read_bytes() == (box.folder / name).read_bytes(), name
     assert stat.S_IMODE((new.folder / "tls/ca.key").stat().st_mode) == 0o600
     assert new.ok("verify")
     assert [person["name"] for person in new.json("users", "list")] == ["awa"]
     assert len(audited(new, "ledger.restored")) == 1
     assert len(audited(box, "backup.taken")) == 1
-
-
-def test_nothing_is_replaced_unasked_and_what_was_there_is_kept(box: Command, tmp_path: Path) -> None:
-    """On a box in use `--yes` is needed; the configuration and the ledger that were there stand aside."""
-    file, phrase = tmp_path / "stick.age", ("--passphrase-file", str(box.folder / "passphrase"))
-    box.ok("backup", "--all", str(file), *phrase)
     refused = box.run("restore", "--all", str(file), *phrase)
     assert (refused.returncode, "--yes" in refused.stderr) == (2, True)
-    content = box.json("restore", "--all", str(file), *phrase, "--yes")
-    assert Path(content["aside"]).exists()
+    assert Path(box.json("restore", "--all", str(file), *phrase, "--yes")["aside"]).exists()
     assert len(list(box.folder.glob("mcfd.toml.replaced-*"))) == 1
 
 

@@ -1,7 +1,5 @@
 """The audit log as people read it."""
 
-from __future__ import annotations
-
 from typing import get_args
 
 import pytest
@@ -41,9 +39,13 @@ def test_what_it_was_done_to(subject: str, expected: str) -> None:
 
 
 def test_what_was_done_has_words() -> None:
-    """Every action there is, and one of another version as it is written."""
+    """Every action, role and movement there is; one of another version as it is written."""
+    say = Speaker("fr")
     assert set(DEEDS) == set(get_args(Action))
-    assert (deed("user.logged_in", Speaker("fr")), deed("box.painted", Speaker("fr"))) == ("connexion", "box.painted")
+    assert (deed("user.logged_in", say), deed("box.painted", say)) == ("connexion", "box.painted")
+    assert all(value_word("role", role, say) != role for role in ROLES)
+    assert all(value_word("kind", kind, say) != kind for kind in get_args(CashKind))
+    assert value_word("role", "painter", say) == "painter"
 
 
 def test_the_facts_beside_it() -> None:
@@ -53,11 +55,3 @@ def test_the_facts_beside_it() -> None:
     assert result == "NIM : EL02000015 · Mode : essai · Caisse : role · Rôle : gérant · PAINT : red"
     moved = details({"amount": "20000", "kind": "withdrawal"}, Speaker("en"), lambda francs: f"{francs:,} F")
     assert moved == "Amount: 20,000 F · Movement: taken out"
-
-
-def test_roles_and_movements_have_words() -> None:
-    """All of them, the same on every screen; what is none of ours stands as it is."""
-    say = Speaker("fr")
-    assert all(value_word("role", role, say) != role for role in ROLES)
-    assert all(value_word("kind", kind, say) != kind for kind in get_args(CashKind))
-    assert value_word("role", "painter", say) == "painter"

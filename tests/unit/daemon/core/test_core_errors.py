@@ -1,7 +1,5 @@
 """What each error says of itself: a person reads it in an answer, in a log or under a command."""
 
-from __future__ import annotations
-
 import pytest
 from support.core_samples import record
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 
@@ -50,34 +48,32 @@ async def read(link: bytes | None, taxpayer: bytes | None) -> tuple[PortReading,
     return found, set(machine.commands)
 
 
-async def test_only_what_reads_is_sent() -> None:
-    """C1h, C2h and 2Bh, and nothing else; all of it is told."""
-    found, query = await read(b"6,7,20260114120000,DIS", b"MAISON FASO")
+NO_LINES = ("",) * 6
+
+
+@pytest.mark.parametrize(
+    ("link", "taxpayer", "error", "lines"),
+    [
+        (b"6,7,20260114120000,DIS", b"MAISON FASO", "", ("MAISON FASO",) * 6),
+        (b"no session", b"MAISON FASO", "no session", ("MAISON FASO",) * 6),
+        (b"E:Not activated", b"E:Not activated", "Not activated", NO_LINES),
+        (None, None, "C2h", NO_LINES),
+    ],
+    ids=["all", "a server link that cannot be read", "not activated", "silence"],
+)
+async def test_only_what_reads_is_sent(
+    link: bytes | None, taxpayer: bytes | None, error: str, lines: tuple[str, ...]
+) -> None:
+    """C1h, C2h and 2Bh, and nothing else; all of it is told. C1h was a machine's: what C2h says in a way of its own is told in its stead, one that is not activated may refuse C2h
+    and 2Bh, or be silent, which ended the line, so that setup took the port for one where nobody answers."""
+    found, query = await read(link, taxpayer)
     assert query == READS
-    assert (found.state.nim, found.link.documents, found.taxpayer[0]) == ("EL02000015-1", 7, "MAISON FASO")
-
-
-async def test_a_server_link_that_cannot_be_read_makes_no_stranger_of_a_machine() -> None:
-    """C1h was a machine's: what C2h says in a way of its own is told in its stead."""
-    found, _ = await read(b"no session", b"MAISON FASO")
-    assert "no session" in found.link.error
-    assert found.link == ServerLink(0, 0, "", "", found.link.error)
-    assert found.taxpayer[0] == "MAISON FASO"
-
-
-async def test_a_machine_that_knows_neither_server_nor_taxpayer() -> None:
-    """One that is not activated may refuse C2h and 2Bh: it is a machine all the same, and its own words are kept."""
-    found, _ = await read(b"E:Not activated", b"E:Not activated")
-    assert found.link == ServerLink(0, 0, "", "", "Not activated")
-    assert found.taxpayer == ("",) * 6
-
-
-async def test_a_machine_that_is_silent_at_what_it_does_not_know() -> None:
-    """Setup took the port for one where nobody answers: the silence at C2h or 2Bh ended the line."""
-    found, _ = await read(None, None)
-    assert found.state.nim == "EL02000015-1"
-    assert "C2h" in found.link.error
-    assert found.taxpayer == ("",) * 6
+    assert (found.state.nim, found.taxpayer) == ("EL02000015-1", lines)
+    if error:
+        assert error in found.link.error
+        assert found.link == ServerLink(0, 0, "", "", found.link.error)
+    else:
+        assert (found.link.documents, found.link.state) == (7, "DIS")
 
 
 async def test_nobody_and_somebody_else(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """One line kept alive: on a machine in memory, with a listener that only notes what it is told."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
@@ -108,14 +106,6 @@ async def running_line(cable: Cable, notes: Notes, *, heartbeat: float = 0.02) -
             await task
 
 
-async def test_it_connects_and_looks_at_the_machine() -> None:
-    """The listener gets the machine and its state, then a beat again and again."""
-    notes = Notes()
-    async with running_line(Cable(standing()), notes):
-        await notes.until(lambda: notes.beats > 3)
-    assert notes.reasons == [f"up {NIM}"]
-
-
 async def test_a_pulled_cable_is_noticed_and_the_machine_found_again() -> None:
     """Lost once, tried until it is there, and connected anew: another connection, the same machine."""
     cable, notes = Cable(standing()), Notes()
@@ -137,10 +127,12 @@ async def test_a_pulled_cable_is_noticed_and_the_machine_found_again() -> None:
 
 
 async def test_a_silent_machine_is_found_out_by_the_heartbeat() -> None:
-    """Nobody certifies, the machine stops answering: the line is down after its tries, and up when it speaks again."""
+    """The listener gets the machine and its state, then a beat again and again. Nobody certifies, the machine stops answering: the line is down after its tries, and up when it
+    speaks again."""
     session, notes = standing(), Notes()
     async with running_line(Cable(session), notes):
-        await notes.until(lambda: notes.beats)
+        await notes.until(lambda: notes.beats > 3)
+        assert notes.reasons == [f"up {NIM}"]
         session.silence(asyncio.get_running_loop().time(), 0.6)
         await notes.until(lambda: len(notes.reasons) == 2)
         await notes.until(lambda: notes.reasons[-1] == f"up {NIM}")

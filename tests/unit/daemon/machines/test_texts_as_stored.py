@@ -26,14 +26,6 @@ def cut(invoice):
     return [(warn.field, warn.item) for warn in invoice.warnings if warn.code == "TEXT_CUT"]
 
 
-def test_texts_that_fit_are_kept():
-    """Whatever they hold, also what the line escapes."""
-    request = body(item(name="Crème <brûlée>, 2 & 3", code="A,1"), customer=FITTING, comments=["Merci, à bientôt"])
-    invoice = read(request)
-    assert cut(invoice) == []
-    assert (invoice.items[0].name, invoice.comments[0].text) == ("Crème <brûlée>, 2 & 3", "Merci, à bientôt")
-
-
 def test_what_does_not_fit_is_cut_for_paper_too():
     """Item, address and comment: the invoice has what the machine gets, and a second look cuts no more."""
     request = body(item(), item(name="é" * 200), customer={**FITTING, "address": "é" * 200}, comments=["ok", "&" * 200])
@@ -59,6 +51,10 @@ def test_the_name_of_a_company_is_not_cut(kind):
 
 
 def test_a_machine_that_takes_short_names_only():
-    """`name_bytes` of its habits."""
+    """`name_bytes` of its habits. Texts that fit are kept, whatever they hold, also what the line escapes."""
     invoice = read(body(item(name="Huile de palme 5 L")), habits=MachineHabits(name_bytes=10))
     assert (invoice.items[0].name, cut(invoice)) == ("Huile de p", [("items[0].name", 0)])
+    request = body(item(name="Crème <brûlée>, 2 & 3", code="A,1"), customer=FITTING, comments=["Merci, à bientôt"])
+    invoice = read(request)
+    assert cut(invoice) == []
+    assert (invoice.items[0].name, invoice.comments[0].text) == ("Crème <brûlée>, 2 & 3", "Merci, à bientôt")

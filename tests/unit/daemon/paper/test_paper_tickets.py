@@ -86,30 +86,20 @@ def test_html_says_what_the_text_says(name, language):
     assert squeezed(html.unescape(re.sub(r"<[^>]+>", "", without_code))) == text.replace("-" * 48, "")
 
 
-def test_the_printer_draws_the_code_of_the_receipt():
-    """The QR code is the receipt's `qrContent`, with error correction M, in modules of six dots."""
-    (code,) = printed(as_escpos(documents("fr")["sale"], 32)).codes
-    assert code == ("BFSECEF01;EL02000015;7C0MWH2RQJ4T9XK3VZ5B8NDP;00084440Y;20261120101530", 6, "M")
-
-
-def test_a_duplicate_differs_only_in_saying_so():
-    """A copy has the number, code and amounts of its original, and DUPLICATA above them."""
-    original, copy = (as_text(documents("fr")[name], 42).splitlines() for name in ("sale", "duplicate"))
-    assert [line for line in copy if line not in original] == ["DUPLICATA".center(42).rstrip()]
-    assert len(copy) == len(original) + 1
-
-
 def test_text_has_the_code_in_blocks():
-    """SFE 2.30: a module wide and two high, with its margin; paper of 32 columns is too narrow for it, and no text of it is broken there."""
+    """SFE 2.30: a module wide and two high, with its margin; paper of 32 columns is too narrow for it, and no text of it is broken there. The printer draws it with error correction M,
+    in modules of six dots. It is the receipt's `qrContent`."""
     segno = pytest.importorskip("segno")
     content = "BFSECEF01;EL02000015;7C0MWH2RQJ4T9XK3VZ5B8NDP;00084440Y;20261120101530"
     modules = [list(row) for row in segno.make_qr(content, error="m").matrix]
-    lines = [line[5:] for line in as_text(documents("fr")["sale"], 48).splitlines() if re.search("[▀▄█]", line)]
+    sale = documents("fr")["sale"]
+    lines = [line[5:] for line in as_text(sale, 48).splitlines() if re.search("[▀▄█]", line)]
     read = [[int(char in upper) for char in line.ljust(len(modules))] for line in lines for upper in ("▀█", "▄█")]
     assert read[: len(modules)] == modules
-    narrow = as_text(documents("fr")["sale"], 32)
+    narrow = as_text(sale, 32)
     assert "BFSECEF01" not in narrow
     assert not re.search("[▀▄█]", narrow)
+    assert printed(as_escpos(sale, 32)).codes == [(content, 6, "M")]
 
 
 def test_the_law_s_words_stand_in_french_on_each_document():
@@ -138,16 +128,24 @@ def test_a_machine_s_cents_are_printed_as_it_told_them():
 
 
 def test_a_sandbox_ticket_is_no_invoice():
-    """What a simulated machine certified says twice that it has no fiscal value; what a real one certified never does."""
-    assert as_text(documents("fr")["test"], 42).count("SANS VALEUR FISCALE") == 2
-    assert "SANS VALEUR" not in as_text(documents("fr")["credit-note"], 42)
+    """What a simulated machine certified says twice that it has no fiscal value; what a real one certified never does. A copy has the number, code and amounts of its original, and
+    DUPLICATA above them."""
+    tickets = {name: as_text(document, 42) for name, document in documents("fr").items()}
+    assert tickets["test"].count("SANS VALEUR FISCALE") == 2
+    assert "SANS VALEUR" not in tickets["credit-note"]
+    original, copy = tickets["sale"].splitlines(), tickets["duplicate"].splitlines()
+    assert [line for line in copy if line not in original] == ["DUPLICATA".center(42).rstrip()]
+    assert len(copy) == len(original) + 1
 
 
 def test_names_on_an_invoice_command_no_printer():
-    """Whatever characters a name holds, the printer gets text: no command, no control character, no lost line."""
-    document = Document("x", "fr", (TextLine("a\x1b@b\x1dV\x00\x07é\x9bœ’ɛ€∞"),))
-    (line,) = [text for text, _, _ in printed(as_escpos(document, 48, "cp858")).lines if text]
+    """Whatever characters a name holds, the printer gets text: no command, no control character, no lost line; nor is it ever part of the page's markup."""
+    document = Document("x", "fr", (TextLine("a\x1b@b\x1dV\x00\x07é\x9bœ’ɛ€∞"), TextLine("<script>x</script>&")))
+    line, _ = [text for text, _, _ in printed(as_escpos(document, 48, "cp858")).lines if text]
     assert line == "a @b V  é oe'e€?"
+    page = as_html(document, 48)
+    assert "<script>" not in page
+    assert "&lt;script&gt;x&lt;/script&gt;&amp;" in page
 
 
 @pytest.mark.parametrize("page", CODE_PAGES)
@@ -160,18 +158,6 @@ def test_what_a_printer_lacks_is_replaced_before_lines_are_broken(page):
         plain = ("Œufs, la douzaine…", "BŒUF", "cœur – ½ l, 1/3 l", *plain[3:])
     lines = [line for line, _, _ in printed(as_escpos(document, 32, page)).lines]
     assert lines == [name + "1 500".rjust(32 - len(name)) for name in plain]
-
-
-def test_markup_in_a_name_is_text():
-    """A name is never part of the page's markup."""
-    body = {
-        **SALE,
-        "items": [{"name": "<script>x</script>&", "taxGroup": "B", "amountTtc": 111_518}],
-        "psvbGroup": None,
-    }
-    page = as_html(invoice_document(record(body), shop(), Style("fr")), 48)
-    assert "<script>" not in page
-    assert "&lt;script&gt;x&lt;/script&gt;&amp;" in page
 
 
 def test_what_the_shop_has_not_said_is_not_printed():

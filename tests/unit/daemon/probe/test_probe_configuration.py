@@ -1,7 +1,5 @@
 """What a probe found goes into the configuration file, and what was there stays."""
 
-from __future__ import annotations
-
 import pytest
 
 from daemon.probe.run import SectionNotFound, changed, write

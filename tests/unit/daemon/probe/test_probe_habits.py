@@ -1,7 +1,5 @@
 """The probe against a simulated machine of every habit: its table says what was set, and nothing else."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Recordings on disk: a ring that keeps its size, incidents with what was before and after them, and disks that are full."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import subprocess
@@ -79,23 +77,16 @@ def test_an_incident_has_the_minute_before_it_and_what_follows(tmp_path) -> None
 
 
 def test_the_last_fifty_incidents_are_kept(tmp_path) -> None:
-    """The oldest go."""
-    files = LineFiles(place(tmp_path))
+    """The oldest go. Customers are in them: the files are for their owner alone."""
+    folder = tmp_path / "line"
+    files = LineFiles(place(folder))
     for number in range(MOST_INCIDENTS + 3):
         files.write(events(1), f"20261121T{number:06d}Z")
     files.close()
-    assert len(listed(tmp_path)) == MOST_INCIDENTS
-    assert listed(tmp_path)[0] == "20261121T000003Z"
-
-
-def test_the_files_are_for_their_owner_alone(tmp_path) -> None:
-    """Customers are in them."""
-    files = LineFiles(place(tmp_path / "line"))
-    files.write(events(1), "A")
-    files.close()
-    modes = {oct(path.stat().st_mode & 0o777) for path in (tmp_path / "line").iterdir()}
-    assert modes == {"0o600"}
-    assert oct((tmp_path / "line").stat().st_mode & 0o777) == "0o700"
+    assert len(listed(folder)) == MOST_INCIDENTS
+    assert listed(folder)[0] == "20261121T000003Z"
+    assert {oct(path.stat().st_mode & 0o777) for path in folder.iterdir()} == {"0o600"}
+    assert oct(folder.stat().st_mode & 0o777) == "0o700"
 
 
 def test_room_that_others_need_is_left_to_them(tmp_path) -> None:

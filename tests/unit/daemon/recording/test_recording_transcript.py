@@ -1,7 +1,5 @@
 """A recording as people read it."""
 
-from __future__ import annotations
-
 import pytest
 from support.line.naive_frames import naive_encode
 from support.line.scripted_line import IDLE

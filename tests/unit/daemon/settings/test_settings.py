@@ -2,19 +2,43 @@ import os
 from pathlib import Path
 
 import pytest
-from settings_files import MACHINE, SECOND, UPSTREAM, refusal, write
 
 from common.files import read_secret
 from daemon.settings import SettingsError, check_files, load
 from daemon.settings.source import find
 
+PORT = "/dev/mcf-EL02000015"
+MACHINE = f'[[machine]]\nnim = "EL02000015-1"\nport = "{PORT}"\n'
+SECOND = '[[machine]]\nnim = "EL02000016-1"\nport = "/dev/mcf-EL02000016"\n'
+UPSTREAM = '[upstream]\nkind = "https"\nurl = "https://hq.example/z"\nsecret_file = "s"\n'
+WEBHOOK = '[[webhook]]\nurl = "https://x"\nsecret_file = "s"\n'
 
-def test_the_example_of_the_interfaces_page(tmp_path):
-    """The TOML that scripts rely on is read as it stands, whole numbers where a number of seconds may be one."""
-    settings = load(
-        write(
-            tmp_path,
-            """
+
+def spare(first="EL02000015-1", nim="EL02000099-1"):
+    return f'[[machine]]\nnim = "{nim}"\nport = "/dev/{nim}"\nspare_for = "{first}"\n'
+
+
+def write(folder, text):
+    file = folder / "mcfd.toml"
+    file.write_text(text)
+    return file
+
+
+def refusal(folder, text, environ=None):
+    file = write(folder, text)
+    with pytest.raises(SettingsError) as caught:
+        load(file, environ or {})
+    result = str(caught.value)
+    assert "\n" not in result
+    return result.removeprefix(f"{file}: ")
+
+
+@pytest.fixture(autouse=True)
+def in_english(monkeypatch):
+    monkeypatch.setenv("LC_ALL", "en_GB.UTF-8")
+
+
+EXAMPLE = """
 [server]
 host = "127.0.0.1"
 port = 8480
@@ -35,28 +59,22 @@ kind = "https"
 url = "https://hq.example/closures"
 secret_file = "/etc/mcfd/credentials/upstream.secret"
 retry_max = 300.0
-""",
-        ),
-        {},
-    )
-    assert settings.server.port == 8480
-    assert settings.reports.aggregation_delay == 2.0
-    assert str(settings.reports.zone) == "UTC"
-    assert settings.machine[0].nim == "EL02000015-1"
-    assert settings.upstream is not None
+"""
+
+
+def test_the_example_of_the_interfaces_page(tmp_path):
+    """The TOML that scripts rely on is read as it stands, whole numbers where a number of seconds may be one. NIM and port are all that must be said:
+    the rest has those defaults."""
+    settings = load(write(tmp_path, EXAMPLE), {})
+    assert (settings.reports.aggregation_delay, str(settings.reports.zone)) == (2.0, "UTC")
+    assert (settings.machine[0].nim, settings.file) == ("EL02000015-1", tmp_path / "mcfd.toml")
     assert settings.upstream.secret_file == Path("/etc/mcfd/credentials/upstream.secret")
     assert settings.upstream.box == ""
-    assert settings.file == tmp_path / "mcfd.toml"
-
-
-def test_a_machine_alone_is_a_configuration(tmp_path):
-    """NIM and port are all that must be said; the rest has the defaults of the interfaces page."""
-    settings = load(write(tmp_path, MACHINE), {})
-    assert (settings.server.host, settings.server.port) == ("127.0.0.1", 8480)
-    assert settings.upstream is None
-    assert settings.sandbox.enabled
-    assert settings.storage.path == Path("/var/lib/mcfd/mcfd.sqlite3")
-    assert settings.payment_labels()["B"] == "Chèque"
+    alone = load(write(tmp_path, MACHINE), {})
+    assert (alone.server, alone.storage) == (settings.server, settings.storage)
+    assert (alone.server.host, alone.server.port) == ("127.0.0.1", 8480)
+    assert alone.storage.path == Path("/var/lib/mcfd/mcfd.sqlite3")
+    assert (alone.upstream, alone.sandbox.enabled, alone.payment_labels()["B"]) == (None, True, "Chèque")
 
 
 def test_labels_of_payments(tmp_path):
@@ -84,112 +102,105 @@ def test_relative_paths_start_at_the_file(tmp_path, monkeypatch):
     assert settings.upstream.secret_file == tmp_path / "s"
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("[server]\nprot = 1\n" + MACHINE, "server.prot: unknown key (did you mean port?)"),
-        ("[servre]\nport = 1\n" + MACHINE, "servre: unknown section (did you mean server?)"),
-        ('file = "x"\n' + MACHINE, "file: unknown section"),
-        ('[server]\nport = "8480"\n' + MACHINE, 'server.port: "8480" is not allowed: it must be a whole number'),
-        (
-            "[server]\nport = true\n" + MACHINE,
-            "server.port: true is not allowed: it must be a whole number from 0 to 65535",
-        ),
-        (
-            "[server]\nport = 70000\n" + MACHINE,
-            "server.port: 70000 is not allowed: it must be a whole number from 0 to",
-        ),
-        ("[reports]\naggregation_delay = nan\n" + MACHINE, "reports.aggregation_delay: null is not allowed"),
-        ('[server]\nlanguage = "de"\n' + MACHINE, 'server.language: "de" is not allowed: it must be en or fr'),
-        ("server = 3\n" + MACHINE, "server: must be a section […]"),
-        ('[machine]\nnim = "EL02000015-1"\n', "machine: must be sections [[…]]"),
-        ('[[machine]]\nport = "/dev/x"\n', "machine[0].nim: is missing"),
-        (MACHINE + '[[machine]]\nnim = "XX"\nport = "/dev/x"\n', 'machine[1].nim: "XX" is not a NIM'),
-        (MACHINE.replace("-1", "-1\\n"), "machine[0].nim: "),
-        (MACHINE + 'operator_name = "a\\u0007b"\n', "machine[0].operator_name: "),
-        (
-            MACHINE + SECOND.replace("16-1", "15-2", 1),
-            'machine[1].nim: "EL02000015-2" is the same as machine[0].nim',
-        ),
-        (MACHINE + SECOND.replace("mcf-EL02000016", "../dev/mcf-EL02000015"), "machine[1].port: "),
-        ("", "machine: no [[machine]] section"),
-        (
-            '[reports]\ntimezone = "Africa/Ouaga"\n' + MACHINE,
-            'reports.timezone: "Africa/Ouaga" is not a known time zone',
-        ),
-        ('[reports]\ntimezone = "../../etc/passwd"\n' + MACHINE, "reports.timezone: "),
-        (
-            '[reports.payment_labels]\nZ = "Troc"\n' + MACHINE,
-            'reports.payment_labels.Z: "Z" is not a method of payment',
-        ),
-        ("[reports.payment_labels]\nE = 3\n" + MACHINE, "reports.payment_labels[...]: "),
-        ('[server]\nhost = "0.0.0.0"\n' + MACHINE, 'server.host: "0.0.0.0" can be reached from the network'),
-        *(
-            (f'[server]\nallow_plain_lan = true\nhost = "{host}"\n' + MACHINE, f'server.host: "{host}" is neither')
-            for host in ("0.0.0.0 ssl", "box..lan", "x" * 64, "bo\u00eete.lan")
-        ),
-        ('[server]\nhost = "box.lan"\n' + MACHINE, 'server.host: "box.lan" can be reached from the network'),
-        ('[server]\ntls_cert = "c"\n' + MACHINE, "server.tls_cert: goes with tls_key, which is missing"),
-        ('[server]\ntls_key = "c"\n' + MACHINE, "server.tls_key: goes with tls_cert, which is missing"),
-        (
-            '[server]\ntls = "internal"\ntls_cert = "c"\ntls_key = "k"\n' + MACHINE,
-            "server.tls: excludes tls_cert: one or the other",
-        ),
-        (
-            '[server]\ntls_folder = "t"\n' + MACHINE,
-            'server.tls_folder: means something only with tls = "internal"',
-        ),
-        *(
-            (f"[server]\nallowed_origins = [{config}]\n{MACHINE}", f"server.allowed_origins: {fault}")
-            for config, fault in (
-                ('"*"', '"*" is not an origin as browsers write it, such as "https://till.example"'),
-                ('"https://ok.example", "null"', '"null" is not an origin as browsers write it, such as '),
-                ('"till.example"', '"till.example" is not an origin as browsers write it, such as '),
-                ('"ftp://till.example"', '"ftp://till.example" is not an origin as browsers write it, such as '),
-                ('"https://*.example"', '"https://*.example" is not an origin as browsers write it, such as '),
-                ('"https://é.example"', '"https://é.example" is not an origin as browsers write it, such as '),
-                ('"http://[::1"', '"http://[::1" is not an origin as browsers write it, such as '),
-                ('"http://a:0"', '"http://a:0" is not an origin as browsers write it, such as '),
-                ('"https://Till.example/"', '"https://Till.example/" is not an origin as browsers write it, such as '),
-                ('"https://till.example:443"', '"https://till.example:443" is not an origin as browsers write it, '),
-                ('"http://u@till.example/x"', '"http://u@till.example/x" is not an origin as browsers write it, '),
-            )
-        ),
-        ("[server]\nallowed_origins = [3]\n" + MACHINE, "server.allowed_origins[0]: 3 is not allowed: it must be "),
-        ('[server]\nallowed_origins = [""]\n' + MACHINE, 'server.allowed_origins[0]: "" is not allowed: it must be '),
-        ("[upstream]\n" + MACHINE, "upstream.kind: is missing"),
-        (
-            MACHINE + UPSTREAM.replace('secret_file = "s"\n', ""),
-            "upstream.secret_file: secret_file or key_file is needed",
-        ),
-        (MACHINE + UPSTREAM.replace("https://hq", "ftp://hq"), 'upstream.url: "ftp://hq.example/z" is not an address'),
-        (
-            MACHINE + UPSTREAM.replace("https://hq", "http://hq"),
-            'upstream.url: "http://hq.example/z" would send in clear',
-        ),
-        (
-            MACHINE + UPSTREAM + 'credentials_file = "c"\n',
-            'upstream.credentials_file: means something only with kind = "nats"',
-        ),
-        (MACHINE + UPSTREAM.replace('"https"', '"nats"'), "upstream.url: "),
-        (
-            MACHINE
-            + UPSTREAM.replace('"https"', '"nats"').replace("https:", "nats:").replace('secret_file = "s"\n', ""),
-            "upstream.credentials_file: credentials_file or key_file is needed",
-        ),
-        (MACHINE + UPSTREAM + 'subject_prefix = "mcf.>"\n', "upstream.subject_prefix: "),
-        (MACHINE + '[[webhook]]\nurl = "http://x.example"\nsecret_file = "s"\n', "webhook[0].url: "),
-        (MACHINE + '[[webhook]]\nurl = "https://x"\nsecret_file = "s"\nevents = ["z"]\n', "webhook[0].events[0]: "),
-        (MACHINE + 2 * '[[webhook]]\nurl = "https://x"\nsecret_file = "s"\n', "webhook[1].url: "),
-        (
-            MACHINE + "".join(f'[[webhook]]\nurl = "https://x/{n}"\nsecret_file = "s"\n' for n in (1, 2)),
-            'webhook[1].name: "x" is the same as webhook[0].name',
-        ),
-        (MACHINE + '[[webhook]]\nurl = "https://x"\nsecret_file = "s"\nname = "upstream"\n', "webhook[0].name: "),
-        (MACHINE + '[[webhook]]\nurl = "https://x"\nsecret_file = "s"\nname = "a b"\n', "webhook[0].name: "),
-        ("[server\n", "is not TOML: "),
-    ],
-)
+ORIGIN = " is not an origin as browsers write it, "
+NO_ADDRESS = "is not an address"
+IN_A_SECTION = [
+    ("server", "prot = 1", "prot: unknown key (did you mean port?)"),
+    ("server", 'port = "8480"', 'port: "8480" is not allowed: it must be a whole number'),
+    ("server", "port = true", "port: true is not allowed: it must be a whole number from 0 to 65535"),
+    ("server", "port = 70000", "port: 70000 is not allowed: it must be a whole number from 0 to"),
+    ("server", 'language = "de"', 'language: "de" is not allowed: it must be en or fr'),
+    *(
+        ("server", f'host = "{host}"', f'host: "{host}" can be reached from the network')
+        for host in ("0.0.0.0", "box.lan")  # noqa: S104  the case under test
+    ),
+    *(
+        ("server", f'allow_plain_lan = true\nhost = "{host}"', f'host: "{host}" is neither')
+        for host in ("0.0.0.0 ssl", "box..lan", "x" * 64, "bo\u00eete.lan")
+    ),
+    ("server", 'tls_cert = "c"', "tls_cert: goes with tls_key, which is missing"),
+    ("server", 'tls_key = "c"', "tls_key: goes with tls_cert, which is missing"),
+    ("server", 'tls = "internal"\ntls_cert = "c"\ntls_key = "k"', "tls: excludes tls_cert: one or the other"),
+    ("server", 'tls_folder = "t"', 'tls_folder: means something only with tls = "internal"'),
+    ("server", 'proxy = "never"\ntls = "internal"', "proxy: "),  # HTTPS needs it
+    ("server", 'allowed_origins = ["*"]', f'allowed_origins: "*"{ORIGIN}such as "https://till.example"'),
+    ("server", 'allowed_origins = ["https://ok.example", "null"]', f'allowed_origins: "null"{ORIGIN}'),
+    *(
+        ("server", f'allowed_origins = ["{origin}"]', f'allowed_origins: "{origin}"{ORIGIN}')
+        for origin in (
+            *("till.example", "ftp://till.example", "https://*.example", "https://é.example", "http://[::1"),
+            *("http://a:0", "https://Till.example/", "https://till.example:443", "http://u@till.example/x"),
+        )
+    ),
+    ("server", "allowed_origins = [3]", "allowed_origins[0]: 3 is not allowed: it must be "),
+    ("server", 'allowed_origins = [""]', 'allowed_origins[0]: "" is not allowed: it must be '),
+    ("reports", "aggregation_delay = nan", "aggregation_delay: null is not allowed"),
+    ("reports", 'timezone = "Africa/Ouaga"', 'timezone: "Africa/Ouaga" is not a known time zone'),
+    ("reports", 'timezone = "../../etc/passwd"', "timezone: "),
+    ("reports", 'payment_labels.Z = "Troc"', 'payment_labels.Z: "Z" is not a method of payment'),
+    ("reports", "payment_labels.E = 3", "payment_labels[...]: "),
+    ("upstream", "", "kind: is missing"),
+]
+WITH_A_MACHINE = [
+    ('[[machine]]\nnim = "XX"\nport = "/dev/x"\n', 'machine[1].nim: "XX" is not a NIM'),
+    ('operator_name = "a\\u0007b"\n', "machine[0].operator_name: "),
+    (SECOND.replace("16-1", "15-2", 1), 'machine[1].nim: "EL02000015-2" is the same as machine[0].nim'),
+    (SECOND.replace("mcf-EL02000016", "../dev/mcf-EL02000015"), "machine[1].port: "),
+    ("habits = 1\n", "machine[0].habits: must be a section […]"),
+    *(
+        (f"[machine.habits]\n{line}\n", f"machine[0].habits.{fault}")
+        for line, fault in (
+            ("code_pag = 1", "code_pag: unknown key (did you mean code_page?)"),
+            ('code_page = "latin"', 'code_page: "latin" is not allowed: it must be cp1252 or utf-8'),
+            ("name_bytes = 201", "name_bytes: 201 is not allowed: it must be a whole number from 0 to 200"),
+        )
+    ),
+    (spare("EL02000099-2"), 'machine[1].spare_for: "EL02000099-2" is this machine itself'),
+    (spare("EL02000077-1"), 'machine[1].spare_for: "EL02000077-1" is no machine of this configuration'),
+    (spare("the other"), 'machine[1].spare_for: "the other" is not a NIM'),
+    (spare() + spare(nim="EL02000098-1"), 'machine[2].spare_for: "EL02000015-1" has a spare already'),
+    (spare() + spare("EL02000099-1", "EL02000098-1"), 'machine[2].spare_for: "EL02000099-1" is a spare itself'),
+    (UPSTREAM.replace('secret_file = "s"\n', ""), "upstream.secret_file: secret_file or key_file is needed"),
+    (UPSTREAM.replace("https://hq", "ftp://hq"), f'upstream.url: "ftp://hq.example/z" {NO_ADDRESS}'),
+    (UPSTREAM.replace("https://hq", "http://hq"), 'upstream.url: "http://hq.example/z" would send in clear'),
+    (f'{UPSTREAM}credentials_file = "c"\n', 'upstream.credentials_file: means something only with kind = "nats"'),
+    (UPSTREAM.replace('"https"', '"nats"'), "upstream.url: "),
+    (
+        UPSTREAM.replace('"https"', '"nats"').replace("https:", "nats:").replace('secret_file = "s"\n', ""),
+        "upstream.credentials_file: credentials_file or key_file is needed",
+    ),
+    (f'{UPSTREAM}subject_prefix = "mcf.>"\n', "upstream.subject_prefix: "),
+    (WEBHOOK.replace("https:", "http:"), "webhook[0].url: "),
+    (f'{WEBHOOK}events = ["z"]\n', "webhook[0].events[0]: "),
+    (2 * WEBHOOK, "webhook[1].url: "),
+    (WEBHOOK + WEBHOOK.replace("//x", "//x/2"), 'webhook[1].name: "x" is the same as webhook[0].name'),
+    *((f'{WEBHOOK}name = "{name}"\n', "webhook[0].name: ") for name in ("upstream", "a b")),
+]
+OF_A_FILE = [
+    ("", "machine: no [[machine]] section"),
+    ("[server\n", "is not TOML: "),
+    (f"[servre]\nport = 1\n{MACHINE}", "servre: unknown section (did you mean server?)"),
+    (f'file = "x"\n{MACHINE}', "file: unknown section"),
+    (f"server = 3\n{MACHINE}", "server: must be a section […]"),
+    ('[machine]\nnim = "EL02000015-1"\n', "machine: must be sections [[…]]"),
+    ('[[machine]]\nport = "/dev/x"\n', "machine[0].nim: is missing"),
+    (MACHINE.replace("-1", "-1\\n"), "machine[0].nim: "),
+    *(
+        (MACHINE.replace(PORT, port), f'machine[0].port: "{port}" {NO_ADDRESS} {port[: port.index(":")]}://host:port')
+        for port in ("tcp://10.0.0.1", "tcp://10.0.0.1:99999", "rfc2217://10.0.0.1:4001?logging=debug")
+    ),
+    (MACHINE.replace(PORT, "http://10.0.0.1:4001"), f'machine[0].port: "http://10.0.0.1:4001" {NO_ADDRESS} tcp://'),
+    (MACHINE.replace(PORT, "tcp://me:secret@10.0.0.1:4001"), "machine[0].port: must not carry a password"),
+    (
+        MACHINE.replace(PORT, "tcp://10.0.0.1:4001") + SECOND.replace("/dev/mcf-EL02000016", "rfc2217://10.0.0.1:4001"),
+        'machine[1].port: "rfc2217://10.0.0.1:4001" is the same as machine[0].port',
+    ),
+    *((f"[{section}]\n{lines}\n{MACHINE}", f"{section}.{fault}") for section, lines, fault in IN_A_SECTION),
+    *((MACHINE + more, fault) for more, fault in WITH_A_MACHINE),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), OF_A_FILE)
 def test_what_is_wrong_is_named(tmp_path, text, expected):
     """Every fault is one line with the file, the key as it stands there, and why."""
     assert refusal(tmp_path, text).startswith(expected)
@@ -214,16 +225,20 @@ def test_who_wants_which_events(tmp_path):
     assert len(destinations["b"]) == 13
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.5", "::1", "localhost"])
-def test_loopback_needs_nothing(tmp_path, host):
-    """An address of loopback may be listened on without TLS."""
-    assert load(write(tmp_path, f'[server]\nhost = "{host}"\n' + MACHINE), {}).server.host == host
+LAN = 'host = "0.0.0.0"\n'
 
 
-@pytest.mark.parametrize("more", ["allow_plain_lan = true", 'tls = "internal"', 'tls_cert = "c"\ntls_key = "k"'])
-def test_the_network_needs_tls_or_a_word(tmp_path, more):
+@pytest.mark.parametrize(
+    "lines",
+    [
+        *(f'host = "{host}"' for host in ("127.0.0.1", "127.0.0.5", "::1", "localhost")),
+        *(LAN + more for more in ("allow_plain_lan = true", 'tls = "internal"', 'tls_cert = "c"\ntls_key = "k"')),
+    ],
+)
+def test_loopback_needs_nothing_and_the_network_tls_or_a_word(tmp_path, lines):
     """Beyond loopback, TLS or an explicit `allow_plain_lan` lets the daemon start."""
-    assert load(write(tmp_path, f'[server]\nhost = "0.0.0.0"\n{more}\n' + MACHINE), {}).server.host == "0.0.0.0"  # noqa: S104  the case under test
+    settings = load(write(tmp_path, f"[server]\n{lines}\n{MACHINE}"), {})
+    assert f'host = "{settings.server.host}"' in lines
 
 
 def test_a_machine_that_is_switched_off_does_not_hold_its_port(tmp_path):
@@ -353,7 +368,24 @@ def test_a_place_that_cannot_be_looked_at(monkeypatch):
         load(None, {})
 
 
-def test_https_needs_the_proxy(tmp_path):
-    """`proxy = "never"` goes with plain HTTP alone: the start is refused, and says which key."""
-    text = f'[server]\nproxy = "never"\ntls = "internal"\n{MACHINE}'
-    assert refusal(tmp_path, text).startswith("server.proxy: ")
+@pytest.mark.parametrize("port", ["tcp://192.168.1.50:4001", "rfc2217://device-server.local:4001", "tcp:10.0.0.1:4001"])
+def test_a_machine_on_the_network(tmp_path, port):
+    """An address of the network is kept as it was written; what has no `://` is a relative path."""
+    expected = port if "://" in port else str(tmp_path / port)
+    assert load(write(tmp_path, MACHINE.replace(PORT, port)), {}).machine[0].port == expected
+
+
+def test_the_habits_of_a_machine(tmp_path):
+    """A table behind the keys of its `[[machine]]`; what is left out suits what is known of machines."""
+    habits = '[machine.habits]\ncode_page = "cp1252"\nreply_gap = 1\n'
+    first, second = load(write(tmp_path, MACHINE + habits + SECOND), {}).machine
+    assert (first.habits.code_page, first.habits.reply_gap, first.habits.walk_in) == ("cp1252", 1.0, "nothing")
+    assert (second.habits.code_page, second.habits.close_total) == ("utf-8", "decimals")
+
+
+def test_a_spare_and_its_machine_are_found_by_each_other(tmp_path):
+    """With another activation counter too."""
+    settings = load(write(tmp_path, MACHINE + spare("EL02000015")), {})
+    first, other = settings.machine
+    assert (settings.first_of(other), settings.spare_of(first)) == (first, other)
+    assert (settings.first_of(first), settings.spare_of(other)) == (None, None)

@@ -45,13 +45,6 @@ def test_two_books_are_written_by_two_threads(tmp_path: Path) -> None:
     assert read_marks(tmp_path / "ledger") == Marks({BOOK: Mark(40), other: Mark(40)})
 
 
-def test_a_damaged_file_is_told_with_what_to_do(tmp_path: Path) -> None:
-    """It is not taken for an empty one."""
-    mark_path(tmp_path / "ledger").write_bytes(b"{")
-    with pytest.raises(LedgerUnusable, match="last-z"):
-        HighWater(tmp_path / "ledger")
-
-
 def test_a_disk_that_takes_nothing_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """StorageFull, and no half of a file."""
     ledger = tmp_path / "ledger"
@@ -69,11 +62,14 @@ def test_a_disk_that_takes_nothing_leaves_the_file_as_it_was(tmp_path: Path, mon
     assert [entry.name for entry in tmp_path.iterdir()] == ["ledger.high-water"]
 
 
-def test_two_memories_make_one_with_the_higher_numbers() -> None:
-    """The replaced ledger's and the file's: nothing that one of them knows is lost."""
+def test_two_memories_make_one_with_the_higher_numbers(tmp_path: Path) -> None:
+    """The replaced ledger's and the file's: nothing that one of them knows is lost. A damaged file is told with what to do, and not taken for an empty one."""
     one = Marks({"a": Mark(3, 4), "b": Mark(9)}, frozenset({"01"}))
     other = Marks({"a": Mark(4), "c": Mark(1, 2)}, frozenset({"02"}))
     assert merged(one, other) == Marks({"a": Mark(4), "b": Mark(9), "c": Mark(1, 2)}, frozenset({"01", "02"}))
+    mark_path(tmp_path / "ledger").write_bytes(b"{")
+    with pytest.raises(LedgerUnusable, match="last-z"):
+        HighWater(tmp_path / "ledger")
 
 
 def test_the_file_is_on_the_disk_when_a_number_is_reserved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

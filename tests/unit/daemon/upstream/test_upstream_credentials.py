@@ -1,7 +1,5 @@
 """NATS credentials files."""
 
-from __future__ import annotations
-
 import base64
 
 import pytest
@@ -38,16 +36,8 @@ def test_a_creds_file(tmp_path):
 @pytest.mark.parametrize(
     "content",
     [
-        "",
-        "hunter2",
-        SEED[:-1],
-        SEED[:-1] + "A",
-        SEED.replace("SUA", "SAA"),
-        SEED.lower(),
-        PUBLIC,
-        "S" * 58,
-        "SU======",
-        "SUé",
+        *("", "hunter2", SEED[:-1], SEED[:-1] + "A", SEED.replace("SUA", "SAA"), SEED.lower(), PUBLIC),
+        *("S" * 58, "SU======", "SUé"),
     ],
 )
 def test_damaged_credentials_are_named_but_not_shown(tmp_path, content):

@@ -1,7 +1,5 @@
 """How an answer over HTTPS is read, and what becomes of its connection."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from pathlib import Path

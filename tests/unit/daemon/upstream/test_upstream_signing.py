@@ -1,7 +1,5 @@
 """Signatures that the reference library accepts, and keys that never show themselves."""
 
-from __future__ import annotations
-
 import base64
 import time
 
@@ -27,18 +25,13 @@ def verify_v1a(public, headers, body):
 
 
 def test_v1_by_the_reference_library():
-    """The reference library verifies a shared secret's signature, and refuses it for any other body."""
+    """The reference library verifies a shared secret's signature, and refuses it for any other body; the specification's own example comes out to the letter."""
     headers = sign([parse_key(SECRET, "here")], "msg_1", int(time.time()), BODY)
     Webhook(SECRET).verify(BODY, headers, json_parse=False)
     with pytest.raises(WebhookVerificationError):
         Webhook(SECRET).verify(BODY + b" ", headers, json_parse=False)
-
-
-def test_v1_published_vector():
-    """The specification's own example comes out to the letter."""
-    body = b'{"test": 2432232314}'
-    headers = sign([parse_key(SECRET, "here")], "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body)
-    assert headers["webhook-signature"] == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+    published = sign([parse_key(SECRET, "")], "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}')
+    assert published["webhook-signature"] == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
 def test_v1a_by_the_public_key(tmp_path):
@@ -89,6 +82,7 @@ def test_keygen_keeps_to_itself(tmp_path):
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
+        (None, "No such file"),
         ("", "empty"),
         ("\n", "empty"),
         ("hunter2secret", "neither whsec_… nor whsk_…"),
@@ -105,12 +99,12 @@ def test_keygen_keeps_to_itself(tmp_path):
 def test_a_damaged_key_is_named_but_not_shown(tmp_path, content, complaint):
     """The error names the file and what is wrong, and shows nothing of what is in it."""
     path = tmp_path / "upstream.secret"
-    path.write_bytes(content.encode("latin-1"))
+    if content is not None:
+        path.write_bytes(content.encode("latin-1"))
     with pytest.raises(BadOptions, match=complaint) as caught:
         read_keys([path])
     assert str(path) in str(caught.value)
-    assert "hunter2" not in str(caught.value)
-    assert "aHVudGVy" not in str(caught.value)
+    assert not any(secret in str(caught.value) for secret in ("hunter2", "aHVudGVy"))
     assert caught.value.__cause__ is None
 
 
@@ -138,9 +132,3 @@ def test_keys_do_not_show_in_a_repr():
         numbers = str(list(secret[:6]))[1:-1]
         for form in (repr(secret[:6])[2:-1], secret[:6].hex(), base64.b64encode(secret[:6]).decode(), numbers):
             assert form not in result
-
-
-def test_a_missing_key_file(tmp_path):
-    """A file that is not there is named."""
-    with pytest.raises(BadOptions, match="No such file"):
-        read_keys([tmp_path / "upstream.secret"])

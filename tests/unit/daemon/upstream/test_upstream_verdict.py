@@ -1,7 +1,5 @@
 """What becomes of one try to deliver: the whole table."""
 
-from __future__ import annotations
-
 import pytest
 
 from daemon.core.delivery import Again, Delivered, DeliveryRefused

@@ -1,8 +1,6 @@
 """Encrypted backups are files of age: what mcfd closes `age` opens, and the other way round; what 0.1.0 closed opens; nothing that was
 changed or malformed passes."""
 
-from __future__ import annotations
-
 import io
 import resource
 import subprocess
@@ -63,18 +61,14 @@ def test_what_is_closed_opens_again(length: int, pair: Pair) -> None:
     assert open_again(close(content, pair[1]), pair[0]) == content
 
 
-def test_a_passphrase_opens_and_another_does_not() -> None:
-    """The wrong one is told as such."""
+def test_a_passphrase_opens_and_another_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wrong one is told as such. It works in memory: more than its limit is refused, and not a byte is written."""
     target = io.BytesIO()
     with sealed(target, passphrase=WORDS) as file:
         file.write(b"ledger")
     assert by_words(target.getvalue()) == b"ledger"
     with pytest.raises(NotOpened, match="passphrase is wrong"):
         by_words(target.getvalue(), WORDS + "x")
-
-
-def test_a_passphrase_takes_no_large_box(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It works in memory: more than its limit is refused, and not a byte is written."""
     monkeypatch.setattr("daemon.whole_box.sealed.MOST_BY_PASSPHRASE", 1000)
     target = io.BytesIO()
     with pytest.raises(TooMuchToSeal), sealed(target, passphrase=WORDS) as file:
@@ -145,7 +139,8 @@ def test_a_costly_passphrase_is_refused_before_it_costs(work: int) -> None:
 
 
 def test_every_changed_byte_and_every_missing_end_is_noticed(pair: Pair) -> None:
-    """In header, code, nonce and payload; a file that ends between two chunks too."""
+    """In header, code, nonce and payload; a file that ends between two chunks too. A reader that stops early still learns of a changed end: what was read counts only when all of it was what
+    was sealed."""
     closed = close(b"x" * 70_000, pair[1])
     places = [*range(0, 250, 7), len(closed) - 70_000, len(closed) - 1]
     damaged = [closed[:at] + bytes([closed[at] ^ 1]) + closed[at + 1 :] for at in places]
@@ -154,10 +149,6 @@ def test_every_changed_byte_and_every_missing_end_is_noticed(pair: Pair) -> None
     for broken in damaged:
         with pytest.raises(NotOpened):
             open_again(broken, pair[0])
-
-
-def test_a_reader_that_stops_early_still_learns_of_a_changed_end(pair: Pair) -> None:
-    """What was read counts only when all of it was what was sealed."""
     closed = close(b"x" * 300_000, pair[1])
     source = io.BytesIO(closed[:-1] + bytes([closed[-1] ^ 1]))
     with pytest.raises(NotOpened), opened(source, identity=pair[0]) as file:

@@ -1,7 +1,5 @@
 """The port in memory: what the sandbox and the driver's tests stand on."""
 
-from __future__ import annotations
-
 import asyncio
 
 from support.simulator.simulator_till import FakeClock, events

@@ -1,7 +1,5 @@
 """Ten bits a byte in both directions, in invented time."""
 
-from __future__ import annotations
-
 import pytest
 from support.simulator.simulator_till import certification
 
@@ -19,15 +17,11 @@ def left(line: PacedLine, now: float) -> list[float]:
 
 
 def test_a_reply_is_there_with_its_last_byte():
-    """Counted from the time the machine was ready, not from the time the host came to it."""
+    """Counted from the time the machine was ready, not from the time the host came to it; --baud 0: all is there at once."""
     line = PacedLine(115_200)
     line.leave(Sent(10.0, b"x" * 200))
     assert left(line, 10.0 + 199 * BYTE) == []
     assert left(line, 11.0) == pytest.approx([10.0 + 200 * BYTE])
-
-
-def test_without_pace_all_is_at_once():
-    """--baud 0."""
     line = PacedLine(0)
     line.enter(b"x" * 100, 10.0)
     assert list(line.arrived(10.0)) == [(10.0, b"x" * 100)]

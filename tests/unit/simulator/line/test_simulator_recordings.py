@@ -1,7 +1,5 @@
 """Every recording that we have, through the driver, which must understand it, and through the simulator, which must answer alike."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

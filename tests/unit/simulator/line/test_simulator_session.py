@@ -1,7 +1,5 @@
 """The machine's end of the line: repetition, NAK, SYN, pauses, power and plug."""
 
-from __future__ import annotations
-
 import pytest
 from support.simulator.simulator_till import FakeClock, Wire, events, is_nak, is_syn
 
@@ -16,7 +14,8 @@ def tc_of(wire: Wire) -> int:
 
 
 def test_an_equal_seq_is_repeated_and_not_executed():
-    """Protocol 1: the base of exactly-once. The same bytes again, and the counters stay."""
+    """Protocol 1: the base of exactly-once. The same bytes again, and the counters stay. The machine looks at the SEQ alone: a till that reuses one gets the old
+    answer, with the old CMD. Only the last one is remembered: two SEQ in turn are new commands each time."""
     wire = Wire()
     wire.certify("F-1")
     (first,) = wire.send(0x25, 0x38, "15000.00")
@@ -24,23 +23,12 @@ def test_an_equal_seq_is_repeated_and_not_executed():
     assert first == again
     assert first.data.startswith(b"1,1,FV,")
     assert tc_of(wire) == 1
-
-
-def test_an_equal_seq_repeats_even_when_the_command_differs():
-    """The machine looks at the SEQ alone: a till that reuses one gets the old answer, with the old CMD."""
-    wire = Wire()
-    wire.send(0x20, 0xC1)
-    (reply,) = wire.send(0x20, 0xC2)
-    assert reply.cmd == 0xC1
-
-
-def test_only_the_last_seq_is_remembered():
-    """Two SEQ in turn are new commands each time."""
-    wire = Wire()
-    first = wire.text(0x20, 0xC1)
+    (old,) = wire.send(0x25, 0xC2)
+    assert old == first
+    before = wire.text(0x20, 0xC1)
     wire.session.machine.certify_foreign()
     wire.text(0x21, 0xC2)
-    assert wire.text(0x20, 0xC1) != first
+    assert wire.text(0x20, 0xC1) != before
 
 
 @pytest.mark.parametrize("position", range(1, 11))
@@ -84,15 +72,8 @@ def test_seq_is_taken_up_to_ffh():
         assert (type(reply), reply.seq) == (MachineReply, seq)
 
 
-def test_a_line_may_send_back_what_it_is_sent():
-    """The echo comes first, the answer behind it."""
-    wire = Wire(habitual(echo=True))
-    request, reply = wire.send(0x20, 0xC1)
-    assert (type(request), type(reply)) == (Request, MachineReply)
-
-
-def test_a_reply_may_come_in_two_halves():
-    """400 ms apart; together they are the reply."""
+def test_a_reply_may_come_in_two_halves_or_behind_an_echo():
+    """400 ms apart; together they are the reply. A line may send back what it is sent: first."""
     wire = Wire(habitual(halves=0.4))
     assert [type(event) for event in wire.send(0x20, 0xC1)] != [MachineReply]
     first = b"".join(output.data for output in wire.outputs)
@@ -101,6 +82,7 @@ def test_a_reply_may_come_in_two_halves():
     whole = b"".join(output.data for output in wire.outputs)
     assert (wire.outputs[-1].data, whole[: len(first)]) == (whole[len(first) :], first)
     assert [type(event) for event in events(whole)] == [MachineReply]
+    assert [type(event) for event in Wire(habitual(echo=True)).send(0x20, 0xC1)] == [Request, MachineReply]
 
 
 def test_a_machine_may_doze():

@@ -1,7 +1,5 @@
 """The command as it runs: pseudo-terminal, state file, signals, control socket, pace."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """People who log in: wrong passwords, sessions that end, cookies, and pages of other sites."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 
@@ -11,12 +9,12 @@ from support.ledgers.ledger import START, opened
 
 from common import login_guard
 from common.passwords import hash_password
-from daemon.api.access.login import IDLE_MS, Logins, session_cookie, token_of
+from daemon.api.access.login import Logins, session_cookie, token_of
 from daemon.api.page.visit import is_from_here
 from daemon.api.refusals import TooManyRequests, WrongPassword
 from daemon.core.clock import DAY
 from daemon.store.tables.audit import newest_entries
-from daemon.store.tables.people import create_person, disable_person
+from daemon.store.tables.people import IDLE_MS, create_person, disable_person
 
 pytestmark = pytest.mark.usefixtures("cheap_passwords")
 

@@ -1,7 +1,5 @@
 """Every role against every endpoint (decision 28): this table is what the API does."""
 
-from __future__ import annotations
-
 import re
 
 import msgspec
@@ -106,9 +104,3 @@ async def test_a_key_that_has_come_to_its_end(
     assert (answer.status_code, answer.json()["code"]) == (401, "UNAUTHENTICATED")
     assert "come to its end" in answer.json()["detail"]
     assert usecases.calls == []
-
-
-async def test_a_key_knows_its_role(served: Served) -> None:
-    """`/v1/me` tells a till what it may."""
-    me = (await served.get("/v1/me", key=ROLE_KEYS["reader"])).json()
-    assert (me["role"], me["expiresAt"]) == ("reader", None)

@@ -1,7 +1,5 @@
 """The sandbox beside live tills: a share of the time, a few requests at once, and everything while nobody sells."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """What a client can count on of a connection, without HAProxy: uvicorn's, with our deadline for a body."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

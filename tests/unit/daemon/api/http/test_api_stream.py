@@ -1,7 +1,5 @@
 """Answers that go on: their end, whoever brings it about, and how many there may be."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
@@ -73,33 +71,32 @@ def stream(source: Source, stopping: asyncio.Event | None = None, **options: Any
 
 
 async def test_half_an_answer_does_not_pass_for_a_whole_one() -> None:
-    """A ledger that fails in the middle leaves the answer without its end; the log says why."""
-    peer, source = Peer(), Source(b"a", trouble=StorageFull("gone"))
+    """A ledger that fails in the middle leaves the answer without its end, and the log says why. Before the first piece nothing was sent, so it can still be a
+    problem with its status. The place is given back whatever happens."""
+    places = ConcurrencyLimit(1)
+    whole, half, none = [Peer() for _ in range(3)]
+    await stream(Source(b"a"), place=places.take("a"))(SCOPE, whole.receive, whole.send)
     with capture_logs() as logs:
-        await stream(source)(SCOPE, peer.receive, peer.send)
-    assert (peer.body, peer.ended) == (b"a", False)
+        source = Source(b"a", trouble=StorageFull("gone"))
+        await stream(source, place=places.take("a"))(SCOPE, half.receive, half.send)
     assert logs == [{"event": "stream.broken_off", "reason": "gone", "log_level": "error"}]
+    with pytest.raises(NotFound):
+        await stream(Source(trouble=NotFound("x")), place=places.take("a"))(SCOPE, none.receive, none.send)
+    with places.take("a"):
+        assert (whole.body, whole.ended) == (b"a", True)
+        assert (half.body, half.ended) == (b"a", False)
+        assert none.sent == []
 
 
-@pytest.mark.parametrize("endless", [True, False])
-async def test_the_stop_ends_what_would_go_on(endless: bool) -> None:
-    """A stream of events properly, a file that is not whole by breaking it off."""
+@pytest.mark.parametrize(("by_client", "endless"), [(False, True), (False, False), (True, False)])
+async def test_the_stop_or_the_client_ends_what_would_go_on(by_client: bool, endless: bool) -> None:
+    """At the stop a stream of events ends properly, a file that is not whole by breaking it off; a client that goes away leaves nobody working for it."""
     peer, source, stopping = Peer(), Source(b"a", endless=True), asyncio.Event()
     answer = asyncio.create_task(stream(source, stopping, endless=endless)(SCOPE, peer.receive, peer.send))
     await until(lambda: peer.body)
-    stopping.set()
+    (peer.gone if by_client else stopping).set()
     await answer
     assert (peer.ended, source.closed) == (endless, True)
-
-
-async def test_work_ends_with_the_client() -> None:
-    """Whoever goes away leaves nobody working for it."""
-    peer, source = Peer(), Source(b"a", endless=True)
-    answer = asyncio.create_task(stream(source)(SCOPE, peer.receive, peer.send))
-    await until(lambda: peer.body)
-    peer.gone.set()
-    await answer
-    assert source.closed
 
 
 async def test_a_key_has_so_many_places() -> None:
@@ -110,22 +107,4 @@ async def test_a_key_has_so_many_places() -> None:
             pass
         assert caught.value.retry_after > 0
     with places.take("a"), places.take("a"):
-        pass
-
-
-async def test_trouble_before_the_first_piece_is_an_answer() -> None:
-    """Nothing was sent yet, so it can still be a problem with its status."""
-    peer, source = Peer(), Source(trouble=NotFound("x"))
-    with pytest.raises(NotFound):
-        await stream(source)(SCOPE, peer.receive, peer.send)
-    assert peer.sent == []
-
-
-async def test_the_place_is_given_back_whatever_happens() -> None:
-    """After trouble as after an end."""
-    places, peer = ConcurrencyLimit(1), Peer()
-    for source in (Source(trouble=StorageFull("x")), Source(b"a", trouble=StorageFull("x")), Source(b"a")):
-        with contextlib.suppress(StorageFull):
-            await stream(source, place=places.take("a"))(SCOPE, peer.receive, peer.send)
-    with places.take("a"):
         pass

@@ -1,7 +1,5 @@
 """Which screen a login leads to."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote

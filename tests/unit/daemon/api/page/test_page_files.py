@@ -1,7 +1,5 @@
 """Files for accountants, as the page hands them out."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The end of a link to a shared invoice."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any, cast
 

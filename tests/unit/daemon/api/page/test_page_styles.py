@@ -1,7 +1,5 @@
 """The stylesheet that is vendored has every class of Tabler's that a template uses."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

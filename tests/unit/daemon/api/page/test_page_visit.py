@@ -1,7 +1,5 @@
 """Who asks for a screen: a person, or the screen itself."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

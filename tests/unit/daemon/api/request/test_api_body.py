@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import contextlib
 import random
 import time
@@ -43,39 +41,35 @@ def feed(*chunks: bytes, cut: bool = False) -> Any:
     return receive
 
 
+LONG = ("1" * (MOST_DIGITS + 1), "0." + "1" * (MOST_DIGITS - 1), "1e" + "1" * (MAX_EXPONENT_DIGITS + 1))
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("15000", 15000),
-        ("-0", 0),
-        ("15000.0", Decimal("15000.0")),
-        ("2.5", Decimal("2.5")),
-        ("1e2", Decimal("1e2")),
-        ("9007199254740993", 9007199254740993),
-        ("0.1", Decimal("0.1")),
+        *(
+            ("15000", 15000),
+            ("-0", 0),
+            ("9007199254740993", 9007199254740993),
+            ("1" * MAX_DIGITS, int("1" * MAX_DIGITS)),
+        ),
+        *((text, Decimal(text)) for text in ("15000.0", "2.5", "1e2", "0.1", "1e400", "-1e400")),
+        *((text, Decimal(text)) for text in ("1" * (MAX_DIGITS + 1), "1" * MOST_DIGITS)),
+        *((text, Decimal(text)) for text in ("0." + "1" * (MOST_DIGITS - 2), "1e" + "1" * MAX_EXPONENT_DIGITS)),
+        *((text, BEYOND) for text in (*LONG, "1e999999999", "1e-999999999", "0." + "1" * 9000, "9" * 5000)),
+        *((text, BEYOND) for text in ("1E+0" + "9" * 4000, "1e99999999999999999999")),
     ],
 )
 def test_numbers_are_exact(text: str, value: object) -> None:
-    """A number arrives as it was written, never as a binary float."""
-    found = parse(f'{{"a": {text}}}'.encode())["a"]
-    assert found == value
-    assert type(found) is type(value)
-
-
-@pytest.mark.parametrize(
-    "text", ["1e400", "-1e400", "1e999999999", "1e-999999999", "0." + "1" * 9000, "9" * 5000, "1E+0" + "9" * 4000]
-)
-def test_a_number_nobody_can_mean_costs_nothing(text: str) -> None:
-    """It reaches the core as a number out of every bound, at once: refused where it counts, folded in a specific tax."""
+    """A number arrives as it was written, never as a binary float. One that nobody can mean reaches the core as a stand-in far beyond any amount, at once, whole, with decimals or in its
+    exponent: refused where it counts, folded in a specific tax."""
     began = time.process_time()
     found = parse(f'{{"a": {text}}}'.encode())["a"]
-    assert isinstance(found, Decimal)
     assert time.process_time() - began < 0.1
-
-
-def test_an_absurd_exponent_is_out_of_every_bound() -> None:
-    """The stand-in is far beyond any amount, so that no rule can take it for one."""
-    assert parse(b'{"a": 1e99999999999999999999}')["a"] == BEYOND > 10**100
+    assert found == value
+    assert type(found) is type(value)
+    assert (found is BEYOND) == (value is BEYOND)
+    assert BEYOND > 10**100
 
 
 @pytest.mark.parametrize(
@@ -132,9 +126,9 @@ def test_the_key_that_occurs_twice_is_named() -> None:
 def test_deep_nesting_is_refused(pair: str) -> None:
     """At any depth beyond the limit, whether or not Python's own recursion limit is met."""
     opening = pair[0] if pair == "[]" else '{"a":'
-    for depth in (MAX_DEPTH, 200, 900, 5_000, 100_000):
+    for depth in (MAX_DEPTH - 1, MAX_DEPTH, 200, 900, 5_000, 100_000):
         raw = '{"x": ' + opening * depth + ("1" if pair == "{}" else "") + pair[1] * depth + "}"
-        with pytest.raises(InvalidJson, match="deep"):
+        with contextlib.nullcontext() if depth < MAX_DEPTH else pytest.raises(InvalidJson, match="deep"):
             parse(raw.encode())
 
 
@@ -148,38 +142,6 @@ def test_as_many_values_as_are_taken_and_one_more(unit: str, most: int) -> None:
     assert len(parse(f'{{"a": [{",".join([unit] * most)}]}}'.encode())["a"]) == most
     with pytest.raises(InvalidRequest):
         parse(f'{{"a": [{",".join([unit] * (most + 1))}]}}'.encode())
-
-
-def test_as_deep_as_is_taken_and_one_deeper() -> None:
-    """Also where half of a surrogate pair has it looked at."""
-    assert parse(('{"a":' + "[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1) + "}").encode())
-    with pytest.raises(InvalidJson, match="deep"):
-        parse(('{"a":' + "[" * MAX_DEPTH + "]" * MAX_DEPTH + "}").encode())
-
-
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("1" * MAX_DIGITS, int),
-        ("1" * (MAX_DIGITS + 1), Decimal),
-        ("1" * MOST_DIGITS, Decimal),
-        ("0." + "1" * (MOST_DIGITS - 2), Decimal),
-        ("1e" + "1" * MAX_EXPONENT_DIGITS, Decimal),
-    ],
-)
-def test_the_longest_number_of_its_kind_is_exact(text: str, kind: type) -> None:
-    """One digit more, and it is out of every bound."""
-    found = parse(f'{{"a": {text}}}'.encode())["a"]
-    assert type(found) is kind
-    assert found == Decimal(text)
-
-
-@pytest.mark.parametrize(
-    "text", ["1" * (MOST_DIGITS + 1), "0." + "1" * (MOST_DIGITS - 1), "1e" + "1" * (MAX_EXPONENT_DIGITS + 1)]
-)
-def test_a_digit_more_is_out_of_every_bound(text: str) -> None:
-    """Whole, with decimals, or in its exponent."""
-    assert parse(f'{{"a": {text}}}'.encode())["a"] is BEYOND
 
 
 def test_a_byte_order_mark_and_emoji_pass() -> None:
@@ -202,13 +164,9 @@ def test_any_bytes_give_an_object_or_a_refusal() -> None:
 
 
 async def test_a_body_in_pieces_is_put_together() -> None:
-    """However it was cut on its way."""
+    """However it was cut on its way. One that stops half way is refused, even when what came would be whole by itself."""
     raw = await read_bytes(JSON, feed(b'{"a"', b": ", b"1}"))
     assert (raw, json_of(JSON, raw)) == (b'{"a": 1}', {"a": 1})
-
-
-async def test_a_body_that_stops_half_way_is_refused() -> None:
-    """Even when what came would be whole by itself."""
     with pytest.raises(InvalidJson):
         await read_bytes(JSON, feed(b'{"a": 1}', cut=True))
 
@@ -223,42 +181,33 @@ async def test_a_body_over_the_limit_is_refused_by_its_word_and_by_count() -> No
     assert len(await read_bytes([], feed(*[b" " * 65536] * 16))) == MAX_BODY
 
 
+KINDS = {
+    **dict.fromkeys((b"application/json", b"Application/JSON"), True),
+    **dict.fromkeys((b"application/json; charset=utf-8", b'application/json;charset="UTF-8"'), True),
+    **dict.fromkeys((b"text/plain", b"application/x-www-form-urlencoded", b"application/jsonp"), False),
+    b"application/json; charset=latin-1": False,
+}
+
+
 @pytest.mark.parametrize(
-    "headers",
+    ("headers", "is_json"),
     [
-        [],
-        [(b"content-type", b"text/plain")],
-        [(b"content-type", b"application/x-www-form-urlencoded")],
-        [(b"content-type", b"application/jsonp")],
-        [(b"content-type", b"application/json; charset=latin-1")],
-        [*JSON, (b"content-encoding", b"gzip")],
+        *(([(b"content-type", kind)], is_json) for kind, is_json in KINDS.items()),
+        ([], False),
+        ([*JSON, (b"content-encoding", b"gzip")], False),
     ],
 )
-def test_what_does_not_say_that_it_is_json_is_refused(headers: list[tuple[bytes, bytes]]) -> None:
-    """415 before a byte of the body is looked at."""
-    with pytest.raises(UnsupportedMediaType):
-        json_of(headers, b"{")
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [b"application/json", b"Application/JSON", b"application/json; charset=utf-8", b'application/json;charset="UTF-8"'],
-)
-def test_json_may_say_its_charset(kind: bytes) -> None:
-    """Parameters and case do not matter."""
-    assert json_of([(b"content-type", kind)], b"{}") == {}
-
-
-@pytest.mark.parametrize("headers", [[], JSON, [(b"content-type", b"text/plain")]])
-async def test_an_empty_body_may_stand_where_none_is_needed(headers: list[tuple[bytes, bytes]]) -> None:
-    """For Z and cancel-pending, whatever the content type says."""
+async def test_what_does_not_say_that_it_is_json_is_refused(headers: list[tuple[bytes, bytes]], is_json: bool) -> None:
+    """415 before a byte of the body is looked at; parameters and case do not matter. An empty body may stand where none is needed, for Z and cancel-pending, whatever the content type says;
+    one that is not empty is still JSON."""
     assert await read_empty(headers, feed(b"")) == b""
-
-
-async def test_a_body_where_none_is_needed_is_still_json() -> None:
-    """An object is fine; anything else is not."""
-    assert await read_empty(JSON, feed(b"{}")) == b"{}"
-    with pytest.raises(InvalidJson):
-        await read_empty(JSON, feed(b"[]"))
-    with pytest.raises(UnsupportedMediaType):
-        await read_empty([], feed(b"{}"))
+    if is_json:
+        assert json_of(headers, b"{}") == {}
+        assert await read_empty(headers, feed(b"{}")) == b"{}"
+        with pytest.raises(InvalidJson):
+            await read_empty(headers, feed(b"[]"))
+    else:
+        with pytest.raises(UnsupportedMediaType):
+            json_of(headers, b"{")
+        with pytest.raises(UnsupportedMediaType):
+            await read_empty(headers, feed(b"{}"))

@@ -1,7 +1,5 @@
 """What a body may cost before anything is made of it (attack 4)."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 

@@ -1,7 +1,5 @@
 """What a POST's headers and body are to the use cases."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any, cast
 

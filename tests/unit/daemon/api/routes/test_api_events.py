@@ -1,7 +1,5 @@
 """The stream of events over a real socket and a real ledger: its beat, and readers that do not read."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

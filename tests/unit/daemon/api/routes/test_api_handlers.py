@@ -1,7 +1,5 @@
 """Readiness as strangers and tills see it, and what a path takes."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a seller sees of the journal."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """Which machines are in the metrics."""
 
-from __future__ import annotations
-
 import pytest
 from support.api import NIM, Serve
 

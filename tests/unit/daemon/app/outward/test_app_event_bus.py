@@ -1,7 +1,5 @@
 """What is heard at the workers is in the ledger before anybody is woken for it."""
 
-from __future__ import annotations
-
 import asyncio
 
 from structlog.testing import capture_logs

@@ -89,23 +89,14 @@ def test_a_quantity_too_large_for_any_price_goes_as_one_piece(amount, quantity):
 
 
 def test_in_ht_mode_vat_comes_on_the_groups_total():
-    """Prices and line amounts without VAT, VAT on the group, the certified total is the machine's (decision 24)."""
+    """Prices and line amounts without VAT, VAT on the group, the certified total is the machine's (decision 24). Where the amount is left out it is `unitPrice × quantity` with
+    VAT, rounded half up: 1 250 and 18 % is 1 475. Where the price is: 1 180 with VAT is 1 000 without, at two pieces 500 each."""
     three = [item(unitPrice=Decimal("33.33"), quantity=1, amountTtc=39) for _ in range(3)]
     invoice = read(body(*three, priceMode="HT", pay=117))
-    assert [each.line_amount for each in invoice.items] == [33, 33, 33]
-    assert [each.price for each in invoice.items] == [3333, 3333, 3333]
-    assert invoice.taxes == (TaxLine("B", 1800, 99, 18, 117),)
-    assert invoice.total_ttc == 117
-
-
-def test_in_ht_mode_vat_is_added_when_the_amount_is_left_out():
-    """`unitPrice × quantity` with VAT, rounded half up: 1 250 and 18 % is 1 475."""
+    assert [(each.line_amount, each.price) for each in invoice.items] == [(33, 3333)] * 3
+    assert (invoice.taxes, invoice.total_ttc) == ((TaxLine("B", 1800, 99, 18, 117),), 117)
     result, invoice = line(pay=1475, mode="HT", amountTtc=None, unitPrice=Decimal("12.5"), quantity=100)
     assert (result.amount_ttc, result.line_amount, invoice.total_ttc) == (1475, 1250, 1475)
-
-
-def test_in_ht_mode_the_price_is_derived_without_vat_when_left_out():
-    """1 180 with VAT is 1 000 without, at two pieces 500 each."""
     result, invoice = line(mode="HT", amountTtc=1180, quantity=2)
     assert (result.line_amount, result.price, result.quantity, invoice.total_ttc) == (1000, 50_000, 2000, 1180)
 
@@ -198,21 +189,13 @@ def test_what_is_allowed_is_allowed(fields):
     line(**fields)
 
 
-def test_neither_price_nor_amount_is_refused():
-    """An item needs one of the two."""
-    assert faults(item(amountTtc=None)) == ["items[0].amountTtc"]
-
-
-def test_a_group_the_machine_has_no_rate_for_is_refused():
-    """The machine holds the rates in force, not this program."""
-    with pytest.raises(InvalidRequest, match=r"items\[0\].taxGroup"):
-        read(body(), rates={"A": 0})
-
-
 def test_the_bounds_themselves_are_fine():
-    """A thousand milliards, and a thousandth of a piece."""
+    """A thousand milliards, and a thousandth of a piece. An item needs a price or an amount, and a group that the machine has a rate for: it holds the rates in force."""
     assert line(amountTtc=10**12)[0].line_amount == 10**12
     result, _ = line(amountTtc=10**12, unitPrice=10**12, quantity=Decimal("0.001"))
     assert abs(result.price * result.quantity - 10**12 * PRODUCT) < PRODUCT
     assert faults(item(amountTtc=None, unitPrice=10**12, quantity=2)) == ["items[0].amountTtc"]
     assert faults(item(amountTtc=10**12), item(amountTtc=1), pay=10**12) == ["items", "payments"]
+    assert faults(item(amountTtc=None)) == ["items[0].amountTtc"]
+    with pytest.raises(InvalidRequest, match=r"items\[0\].taxGroup"):
+        read(body(), rates={"A": 0})

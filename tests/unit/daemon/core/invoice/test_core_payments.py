@@ -1,7 +1,5 @@
 """Payments and the total that they have to come to."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

@@ -157,25 +157,16 @@ def test_a_tax_of_nothing_is_no_tax(fields):
     ],
 )
 def test_an_amount_with_a_tax_that_is_not_whole_is_rounded_half_up(amount, certified, paid):
-    """The item is folded, the payments may be off by the rounding, and the largest is adjusted."""
+    """The item is folded, the payments may be off by the rounding, and the largest is adjusted. Without `amountTtc` it is `unitPrice × quantity`; 3 × 0.50 is 1.5, certified
+    as 2."""
     tax = {"specificTax": 100, "specificTaxRate": 50}
     invoice = read(body(item(amountTtc=amount, quantity=2, **tax), pay=paid))
     assert (invoice.total_ttc, only(invoice).amount_ttc) == (certified, certified)
     assert sum(payment.amount for payment in invoice.payments) == certified
     codes = [(warn.code, warn.item) for warn in invoice.warnings]
     assert codes == [("AMOUNT_ROUNDED", 0)] + [("PAYMENT_ADJUSTED", -1)] * (paid != certified)
-
-
-def test_a_product_that_is_not_whole_is_rounded_too_when_a_tax_is_carried():
-    """Without `amountTtc` it is `unitPrice × quantity`; 3 × 0.50 is 1.5, certified as 2."""
-    request = item(amountTtc=None, unitPrice=Decimal("0.5"), quantity=3, specificTax="?")
-    assert read(body(request, pay=2)).total_ttc == 2
-
-
-def test_the_name_of_the_tax_goes_with_it():
-    """`specificTaxDesc`, only where there is a tax to name."""
-    named = {**HOLDS, "specificTaxDesc": "Taxe boisson"}
-    assert only(read(body(item(**named)))).specific_name == "Taxe boisson"
+    product = item(amountTtc=None, unitPrice=Decimal("0.5"), quantity=3, specificTax="?")
+    assert read(body(product, pay=2)).total_ttc == 2
 
 
 def test_in_ht_mode_the_line_excludes_vat_altogether():
@@ -207,19 +198,16 @@ def test_in_ht_mode_a_large_quantity_goes_as_one_piece_with_its_whole_tax():
 
 @pytest.mark.parametrize("amount", [2478, None])
 def test_in_ht_mode_a_tax_on_top_of_the_price_holds(amount):
-    """SFE 6.9, decision 41: 2 × 1 000 and 2 × 50 of tax, with 18 % on both, are 2 478; the price stays the till's, also where it leaves the amount out."""
+    """SFE 6.9, decision 41: 2 × 1 000 and 2 × 50 of tax, with 18 % on both, are 2 478; the price stays the till's, also where it leaves the amount out. In TTC mode 2 × 1 050 and
+    100 of tax with 18 % on it are 2 218. The name of the tax goes with it."""
     request = item(unitPrice=1000, quantity=2, amountTtc=amount, specificTax=100, specificTaxRate=50)
     invoice = read(body(request, priceMode="HT", pay=2478))
     line = only(invoice)
     assert (line.specific_tax, line.price, line.quantity, line.line_amount) == (100, 100_000, 2000, 2100)
     assert (invoice.total_ttc, invoice.taxes[0].ht, invoice.warnings) == (2478, 2100, ())
-
-
-def test_in_ttc_mode_an_amount_that_is_left_out_has_the_tax_in_it():
-    """2 × 1 050 and 100 of tax with 18 % on it are 2 218."""
-    request = item(unitPrice=1050, quantity=2, amountTtc=None, specificTax=100, specificTaxRate=50)
-    invoice = read(body(request, pay=2218))
+    invoice = read(body(item(**{**HOLDS, "amountTtc": amount and 2218, "specificTaxDesc": "Taxe"}), pay=2218))
     assert (only(invoice).specific_tax, invoice.total_ttc, invoice.warnings) == (100, 2218, ())
+    assert only(invoice).specific_name == "Taxe"
 
 
 @pytest.mark.parametrize(

@@ -52,15 +52,13 @@ def case(last, *, doubt=True):
     ],
 )
 def test_a_doubt_is_decided_by_what_the_machine_said(last, decision, obstacle):
-    """A number that the machine certified is never set free, and a code is only taken from the invoice itself."""
+    """A number that the machine certified is never set free, and a code is only taken from the invoice itself. Without a doubt the machine is taken over: only that, and only when it is
+    known what it says. An invoice that the ledger has, under another number, is not this one: this one may be set free, and gets no code from it."""
     assert case(last).obstacle(decision) == obstacle
-
-
-@pytest.mark.parametrize(("last", "obstacle"), [(OTHER, None), (None, None), ("unknown", "machine unknown")])
-def test_without_a_doubt_the_machine_is_taken_over(last, obstacle):
-    """Only that, and only when it is known what it says."""
     assert case(last, doubt=False).choices == ("adopt",)
-    assert case(last, doubt=False).obstacle("adopt") == obstacle
+    assert case(last, doubt=False).obstacle("adopt") == ("machine unknown" if last == "unknown" else None)
+    stranger = msgspec.structs.replace(doubtful(OURS), last="known")
+    assert [stranger.obstacle(each) for each in ("not-certified", "certified")] == [None, "not its last"]
 
 
 def test_what_is_entered_is_the_machines_word():
@@ -139,7 +137,8 @@ def test_paper_belongs_to_certified_alone():
 
 
 def test_what_is_entered_from_paper_moves_what_is_known_by_that_one():
-    """What came after it is still to be taken over, and counted as somebody else's."""
+    """What came after it is still to be taken over, and counted as somebody else's. Where the counters were taken over with it before, what was taken for somebody else's is not any more:
+    it comes off those that nobody explains."""
     doubt = doubtful(OTHER)
     word = doubt.certified(PAPER)
     assert word == Certified(PAPER.code, PAPER.time, "00084440Y", FiscalCounters(11, 9, 1), fc=UNTOLD)
@@ -147,13 +146,9 @@ def test_what_is_entered_from_paper_moves_what_is_known_by_that_one():
     assert (after.state.counters, after.state.seen.last.code, after.others) == (word.counters, PAPER.code, 0)
     later = doubt.after(PaperInvoice(PAPER.code, PAPER.time, (10, 12)))
     assert (later.state.counters, later.others) == (FiscalCounters(12, 10, 1), 1)
-
-
-def test_what_was_taken_for_somebody_else_s_is_not_any_more():
-    """The counters were taken over with it before: it comes off those that nobody explains."""
-    doubt = doubtful(OTHER, state=msgspec.structs.replace(BOOK, counters=NOW))
-    assert doubt.certified(PAPER).counters == FiscalCounters(11, 9, 1)
-    assert (doubt.after(PAPER).state.counters, doubt.after(PAPER).others) == (NOW, -1)
+    taken = doubtful(OTHER, state=msgspec.structs.replace(BOOK, counters=NOW))
+    assert taken.certified(PAPER).counters == FiscalCounters(11, 9, 1)
+    assert (taken.after(PAPER).state.counters, taken.after(PAPER).others) == (NOW, -1)
 
 
 BEFORE, SINCE = FiscalCounters(8, 8, 0), FiscalCounters(2, 2, 0)
@@ -186,13 +181,6 @@ def test_a_machine_that_counts_anew_bounds_no_paper(nim):
     state = msgspec.structs.replace(doubt.evidence.state, nim=nim, counters=FiscalCounters(1, 1, 0))
     doubt = msgspec.structs.replace(doubt, evidence=msgspec.structs.replace(doubt.evidence, state=state))
     assert doubt.certified(PAPER).counters == FiscalCounters(11, 9, 1)
-
-
-def test_an_invoice_that_the_ledger_has_is_not_this_one():
-    """Its code stands under another number: this one may be set free, and gets no code from it."""
-    doubt = msgspec.structs.replace(doubtful(OURS), last="known")
-    assert doubt.obstacle("not-certified") is None
-    assert doubt.obstacle("certified") == "not its last"
 
 
 @pytest.mark.parametrize(

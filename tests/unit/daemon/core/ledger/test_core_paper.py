@@ -91,20 +91,14 @@ def test_a_time_lies_between_the_intent_and_the_evidence(time, evidence, may_be)
     ],
 )
 def test_the_counters_of_an_invoice_that_is_not_the_last_any_more(kind, before, now, printed, expected):
-    """Those that are printed, else the next after those known, as far as the machine has counted."""
+    """Those that are printed, else the next after those known, as far as the machine has counted. Where they fit nothing, those that are printed; the other one, which the paper does not
+    tell, as far as there is room for it."""
     assert on_paper(PaperInvoice(CODE, "20260105120001", printed), attempt(kind), before, now) == expected
-
-
-@pytest.mark.parametrize(
-    ("kind", "printed", "expected"),
-    [
+    for type_, typed, counters in (
         ("FV", (7, 9), FiscalCounters(9, 7, 1)),
         ("FV", (9, 9), FiscalCounters(9, 9, 0)),
         ("FA", (1, 12), FiscalCounters(12, 8, 1)),
         ("FA", (1, 3), FiscalCounters(3, 2, 1)),
         ("FV", None, None),
-    ],
-)
-def test_counters_that_fit_nothing_are_those_that_are_printed(kind, printed, expected):
-    """The other one, which the paper does not tell, as far as there is room for it."""
-    assert as_printed(PaperInvoice(CODE, "20260105120001", printed), attempt(kind)) == expected
+    ):
+        assert as_printed(PaperInvoice(CODE, "20260105120001", typed), attempt(type_)) == counters

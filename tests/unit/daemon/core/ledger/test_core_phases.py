@@ -15,37 +15,21 @@ def ways_from(phase: Phase, seen: frozenset[Phase] = frozenset()) -> set[Phase]:
     return reached
 
 
-@pytest.mark.parametrize("phase", list(Phase))
-def test_the_end_can_be_reached_from_everywhere(phase: Phase) -> None:
-    """No attempt is left for ever in a place that it cannot leave."""
-    assert Phase.ENDED in ways_from(phase)
-
-
-def test_whatever_may_have_been_certified_and_is_not_stored_blocks_the_next_38h() -> None:
-    """From 38h to the durable end the machine's last invoice is the only witness."""
+def test_the_end_can_be_reached_from_everywhere() -> None:
+    """No attempt is left for ever in a place that it cannot leave. 38h is sent by one with a durable intent alone (decision 29); from then to the durable end the machine's last invoice
+    is the only witness, and whatever may have been certified blocks the next 38h. What this process brings to its end itself is left alone by `recover`."""
+    assert all(Phase.ENDED in ways_from(phase) for phase in Phase)
+    assert [phase for phase in Phase if Step.CLOSING in TABLE[phase].then] == [Phase.PREPARED]
     after_38h = ways_from(Phase.ON_THE_LINE) - {Phase.ENDED}
     assert {phase for phase in Phase if TABLE[phase].blocks} == after_38h
-
-
-def test_only_what_nobody_here_knows_is_judged_by_recover() -> None:
-    """What this process brings to its end itself is left alone."""
     assert {phase for phase in Phase if not TABLE[phase].ours} == {Phase.IN_DOUBT, Phase.ENDED}
 
 
-def test_38h_is_sent_by_an_attempt_with_a_durable_intent_alone() -> None:
-    """No other phase has that step (decision 29)."""
-    assert [phase for phase in Phase if Step.CLOSING in TABLE[phase].then] == [Phase.PREPARED]
-
-
 def test_an_end_is_not_taken_back() -> None:
-    """What has ended takes no step any more."""
+    """What has ended takes no step any more. An answer without 38h is a mistake, told before anything comes of it."""
     for step in Step:
         with pytest.raises(NotInTheTable, match=f"^an attempt that is 'ended' cannot take the step '{step.value}'$"):
             after(Phase.ENDED, step)
-
-
-def test_an_answer_without_38h_is_a_mistake() -> None:
-    """A step that has no meaning there is told before anything comes of it."""
     with pytest.raises(NotInTheTable, match="prepared"):
         after(Phase.PREPARED, Step.ANSWERED)
 

@@ -1,10 +1,8 @@
 """What a machine is called (decisions 26 and 33)."""
 
-from __future__ import annotations
-
 import pytest
 
-from daemon.core.machine.state import is_named, present_nim
+from daemon.core.machine.state import is_named, present_nim, same_machine, short_nim
 
 BARE, FIRST, SECOND = "EL02000015", "EL02000015-1", "EL02000015-2"
 
@@ -30,5 +28,8 @@ def test_what_a_machine_is_called_now(reported: str, configured: str, earlier: s
     [(FIRST, True), (SECOND, True), (BARE, True), (f"{BARE}-x", False), (f"{BARE}-", False), ("", False)],
 )
 def test_which_paths_name_a_machine(nim: str, named: bool) -> None:
-    """With any activation counter, or with none."""
+    """With any activation counter, or with none: some firmware answers without it, and machines are compared up to the dash."""
     assert is_named(nim, FIRST) is named
+    assert short_nim(FIRST) == short_nim(BARE) == BARE
+    assert same_machine(FIRST, BARE)
+    assert not same_machine(FIRST, "EL02000016-1")

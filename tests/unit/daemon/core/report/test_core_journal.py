@@ -58,27 +58,22 @@ def test_each_text_that_is_kept_as_it_comes_stands_in_the_journal():
     of_invoice, of_customer, of_item = sent
     assert {*of_customer, *of_item} > {"email", "unit", "category"}
     request = as_sent(certify_request(read(body({**item(), **of_item}, customer=of_customer, **of_invoice))))
-    assert [request | sent[0], request["customer"] | sent[1], request["items"][0] | sent[2]] == [
-        request,
-        request["customer"],
-        request["items"][0],
-    ]
+    for place, texts in zip((request, request["customer"], request["items"][0]), sent, strict=True):
+        assert place.items() >= texts.items()
 
 
 def test_what_was_not_given_is_left_out():
     """A plain sale is as short in the journal as it was on its way."""
     request = as_sent(certify_request(read(body())))
-    assert request["items"] == [
-        {
-            "name": "Riz 25kg",
-            "itemType": "LOCBIE",
-            "taxGroup": "B",
-            "taxRate": 18,
-            "unitPrice": 15000,
-            "quantity": 1,
-            "amountTtc": 15000,
-        }
-    ]
+    plain = {
+        "name": "Riz 25kg",
+        "itemType": "LOCBIE",
+        "taxGroup": "B",
+        "taxRate": 18,
+        "unitPrice": 15000,
+        "quantity": 1,
+    }
+    assert request["items"] == [{**plain, "amountTtc": 15000}]
     assert request["customer"] == {"clientType": "CC"}
     assert request.keys().isdisjoint({"comments", "creditNoteRef", "psvbGroup"})
 
@@ -222,18 +217,12 @@ def test_articles_come_to_what_was_certified():
 
 
 def test_a_report_holds_so_many_articles_and_no_more(monkeypatch):
-    """A sandbox can sell a new article in each line for ever: one report is refused in words before it fills the box's memory."""
+    """A sandbox can sell a new article in each line for ever: one report is refused in words before it fills the box's memory. What was refused or abandoned was not sold."""
     monkeypatch.setattr(sums, "MOST", 3)
     found = Articles()
+    found.add([record(state="refused", counters=None), record(state="abandoned", counters=None)])
+    assert (found.report(BOOK, 0, AT).articles, found.certs_count) == ((), 0)
     found.add([record(body(*(item(name=f"A{number}", amountTtc=10) for number in range(3))))])
     assert len(found.report(BOOK, 0, AT).articles) == 3
     with pytest.raises(InvalidRequest, match="from: more than 3 different articles"):
         found.add([record(body(item(name="A3", amountTtc=10)))])
-
-
-def test_only_certifications_are_sales():
-    """What was refused or abandoned was not sold."""
-    articles = Articles()
-    articles.add([record(state="refused", counters=None), record(state="abandoned", counters=None)])
-    assert articles.report(BOOK, 0, AT).articles == ()
-    assert articles.certs_count == 0

@@ -1,7 +1,5 @@
 """What `info` says of a machine."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -34,13 +32,9 @@ def test_more_than_seven_days_without_contact_is_an_alert(silence: timedelta, da
 
 @pytest.mark.parametrize(("acknowledged", "stored", "waiting"), [(40, 45, 5), (45, 45, 0), (46, 45, 0)])
 def test_what_waits_is_held_and_not_acknowledged(acknowledged: int, stored: int, waiting: int) -> None:
-    """`DC - EC` (protocol 3), and never below zero."""
-    assert tax_server(ServerLink(acknowledged, stored, "", "DIS", ""), 0).waiting == waiting
-
-
-def test_before_the_first_contact_there_is_no_number_of_days() -> None:
-    """And no alert: the machine was only just put into service."""
-    server = tax_server(ServerLink(0, 0, "", "DIS", ""), millis(CONTACT))
+    """`DC - EC` (protocol 3), and never below zero. Before the first contact there is no number of days, and no alert: the machine was only just put into service."""
+    server = tax_server(ServerLink(acknowledged, stored, "", "DIS", ""), millis(CONTACT))
+    assert server.waiting == waiting
     assert (server.days_since_contact, server.alert, server.last_contact) == (None, False, "")
 
 

@@ -24,43 +24,26 @@ def faults(from_, to):
     return [error.field for error in caught.value.errors]
 
 
-def test_a_date_is_the_whole_day_to_included():
-    """From the first midnight to the one after the last day."""
-    assert read("2026-01-01", "2026-01-31") == ("2026-01-01T00:00:00.000Z", "2026-02-01T00:00:00.000Z")
-
-
-def test_a_day_is_a_day_of_the_configured_zone():
-    """Also across a change of the clocks: the 29th of March 2026 has 23 hours in Paris."""
-    assert read("2026-03-29", "2026-03-29", "Europe/Paris") == (
-        "2026-03-28T23:00:00.000Z",
-        "2026-03-29T22:00:00.000Z",
-    )
-
-
-def test_a_timestamp_is_an_instant():
-    """`from ≤ t < to`, with any offset."""
-    assert read("2026-01-01T01:30:00+01:00", "2026-01-01T00:00:00.5-01:00") == (
-        "2026-01-01T00:30:00.000Z",
-        "2026-01-01T01:00:00.500Z",
-    )
-    assert read("2026-01-01t01:30:00z", "2026-01-02")[0] == "2026-01-01T01:30:00.000Z"
-    assert read("2026-01-01T05:45:00+05:45", "2026-01-01T00:00:00-03:30") == (
-        "2026-01-01T00:00:00.000Z",
-        "2026-01-01T03:30:00.000Z",
-    )
-
-
-def test_a_finer_instant_keeps_its_meaning_for_milliseconds():
-    """Nothing that happened at .000 is at or after .0001."""
-    assert read("2026-01-01T00:00:00.0001Z", "2026-01-01T00:00:01.000000001Z") == (
-        "2026-01-01T00:00:00.001Z",
-        "2026-01-01T00:00:01.001Z",
-    )
-
-
-def test_a_plus_that_became_a_space_is_understood():
-    """Clients forget to encode `+` in a query."""
-    assert read("2026-01-01T01:00:00 01:00", None)[0] == "2026-01-01T00:00:00.000Z"
+@pytest.mark.parametrize(
+    ("ends", "start", "end"),
+    [
+        (("2026-01-01", "2026-01-31"), "2026-01-01T00:00:00.000Z", "2026-02-01T00:00:00.000Z"),
+        (("2026-03-29", "2026-03-29", "Europe/Paris"), "2026-03-28T23:00:00.000Z", "2026-03-29T22:00:00.000Z"),
+        *(
+            ((f"2026-01-01T{start}", f"2026-01-01T{end}"), *(f"2026-01-01T{at}Z" for at in found))
+            for start, end, *found in (
+                ("01:30:00+01:00", "00:00:00.5-01:00", "00:30:00.000", "01:00:00.500"),
+                ("05:45:00+05:45", "00:00:00-03:30", "00:00:00.000", "03:30:00.000"),
+                ("00:00:00.0001Z", "00:00:01.000000001Z", "00:00:00.001", "00:00:01.001"),
+                ("01:00:00 01:00", "01:30:00z", "00:00:00.000", "01:30:00.000"),
+            )
+        ),
+    ],
+)
+def test_a_range_is_two_instants(ends, start, end):
+    """A date is a whole day of the configured zone, that of `to` included, also across a change of the clocks: the 29th of March 2026 has 23 hours in Paris. A timestamp is an
+    instant, `from ≤ t < to`, with any offset: nothing that happened at .000 is at or after .0001. Clients forget to encode `+` in a query."""
+    assert read(*ends) == (start, end)
 
 
 def test_left_out_means_the_last_31_days():

@@ -7,7 +7,7 @@ import pytest
 from support.core_samples import as_json, body, item, record
 
 from daemon.core.invoice.invoice import Warn
-from daemon.core.machine.state import FiscalCounters, short_nim
+from daemon.core.machine.state import FiscalCounters
 from daemon.core.report.receipt import adjustments, receipt
 
 
@@ -53,13 +53,14 @@ def test_a_receipt_has_every_field_of_the_service():
 
 
 def test_a_warning_says_which_item_it_is_about():
-    """The first one too, which is 0; one about the whole invoice says none."""
+    """The first one too, which is 0; one about the whole invoice says none. An unknown field of an old ledger is named: 0.1 kept the path in its words alone, and a retry after
+    the upgrade gets the first answer again, byte for byte."""
     warnings = adjustments([Warn("ROUNDED", "so", 0), Warn("ROUNDED", "so", 1), Warn("CODE_NOT_TOLD", "so")])
     assert [each.item for each in warnings] == [0, 1, None]
-
-
-def test_the_same_record_gives_the_same_bytes():
-    """So a replayed answer is the first one."""
+    words = "items[0].prix: is not a known field; did you mean items[0].unitPrice?"
+    more = "there are more fields that are not known"
+    found = adjustments([Warn("UNKNOWN_FIELD", words, 0), Warn("UNKNOWN_FIELD", more)])
+    assert [each.field for each in found] == ["items[0].prix", ""]
     first, second = (msgspec.json.encode(receipt(record())) for _ in range(2))
     assert first == second
 
@@ -81,16 +82,3 @@ def test_only_what_is_certified_has_a_receipt(state, counters):
     """With its counters. Asking otherwise is a mistake of the caller."""
     with pytest.raises(ValueError, match=state):
         receipt(record(state=state, counters=counters))
-
-
-def test_the_short_nim_is_before_the_dash():
-    """Some firmware never says the suffix."""
-    assert short_nim("EL02000015-1") == short_nim("EL02000015") == "EL02000015"
-
-
-def test_an_unknown_field_of_an_old_ledger_is_named() -> None:
-    """0.1 kept the path in its words alone; a retry after the upgrade gets the first answer again."""
-    words = "items[0].prix: is not a known field; did you mean items[0].unitPrice?"
-    more = "there are more fields that are not known"
-    found = adjustments([Warn("UNKNOWN_FIELD", words, 0), Warn("UNKNOWN_FIELD", more)])
-    assert [each.field for each in found] == ["items[0].prix", ""]

@@ -1,7 +1,5 @@
 """A migration is made statement by statement."""
 
-from __future__ import annotations
-
 import pytest
 
 from daemon.store.sqlite.migrations import statements

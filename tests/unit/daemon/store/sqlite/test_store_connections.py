@@ -1,7 +1,5 @@
 """Who may do what with the ledger's file, and what the error says where it cannot be opened, or is closed."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 import threading
@@ -34,7 +32,8 @@ def path(tmp_path: Path) -> Path:
 
 
 async def test_only_the_writer_writes(path: Path) -> None:
-    """A look-up on the loop's thread and a long reading are refused by SQLite itself."""
+    """A look-up on the loop's thread and a long reading are refused by SQLite itself. A file that cannot be opened is told in our words, and its thread is gone by then, which the
+    suite watches."""
     writer, reader, snapshot = await connect_writer(path), await connect_reader(path), connect_snapshot(path)
     with pytest.raises(StorageFull, match="read-only"):
         await reader.run(lambda each: each.execute(INSERT))
@@ -45,12 +44,8 @@ async def test_only_the_writer_writes(path: Path) -> None:
     for each in (reader, writer):
         await each.close()
     snapshot.close()
-
-
-async def test_a_file_that_cannot_be_opened_is_told_in_our_words(tmp_path: Path) -> None:
-    """And its thread is gone by then, which the suite watches."""
     with pytest.raises(StorageFull, match="cannot be opened"):
-        await connect_reader(tmp_path / "nothing")
+        await connect_reader(path.parent / "nothing")
 
 
 async def test_a_store_that_is_closed_ends_what_it_was_given(tmp_path: Path) -> None:
@@ -82,20 +77,15 @@ def test_whatever_another_program_has_left_in_a_file_makes_it_foreign(sign: str)
             migrate(connection, migrations())
 
 
-def test_a_text_that_can_be_no_key_is_not_looked_up() -> None:
-    """A text tried at random does not get as far as the file."""
-    nowhere: Any = None
-    assert ApiKeyRing(nowhere).find("mcfd_nothing") is None
-
-
 def test_a_key_in_a_file_that_cannot_be_read_is_not_an_unknown_one(tmp_path: Path) -> None:
-    """A damaged ledger says so; a mistake of ours stays one."""
+    """A damaged ledger says so; a mistake of ours stays one. A text tried at random, which can be no key, does not get as far as the file."""
     (tmp_path / "rubbish").write_bytes(b"rubbish" * 1000)
     key = generate("live")
     with closing(sqlite3.connect(tmp_path / "rubbish")) as connection, pytest.raises(LedgerUnusable):
         ApiKeyRing(connection).find(key)
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         ApiKeyRing(connection).find(key)
+    assert ApiKeyRing(connection).find("mcfd_nothing") is None
 
 
 def look(path: Path, *, limit: int = 0, reserve: int = 0, connection: Any = None) -> FreeSpace:

@@ -1,7 +1,5 @@
 """The writer: one commit for those who wait together, its own trouble for each, none lost."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 import threading
@@ -49,34 +47,19 @@ async def words(connection: SqliteConnection) -> list[str]:
 
 
 async def test_a_failing_job_fails_alone(writer: Writer, connection: SqliteConnection) -> None:
-    """What it had written is undone, those before and after it are kept."""
+    """What it had written is undone, those before and after it are kept. Alone it has no savepoint; the transaction itself is undone."""
 
     def half(c: sqlite3.Connection) -> None:
         put("half")(c)
         raise ValueError("not mine to keep")
 
-    results = await asyncio.gather(
-        writer.submit(put("a")),
-        writer.submit(half),
-        writer.submit(put("a")),
-        writer.submit(put("b")),
-        return_exceptions=True,
-    )
+    with pytest.raises(ValueError, match="not mine"):
+        await writer.submit(half)
+    assert (await words(connection), writer.commits) == ([], 0)
+    jobs = (put("a"), half, put("a"), put("b"))
+    results = await asyncio.gather(*(writer.submit(job) for job in jobs), return_exceptions=True)
     assert [type(result) for result in results] == [int, ValueError, sqlite3.IntegrityError, int]
     assert await words(connection) == ["a", "b"]
-
-
-async def test_a_lone_failing_job_leaves_nothing(writer: Writer, connection: SqliteConnection) -> None:
-    """Alone it has no savepoint; the transaction itself is undone."""
-
-    def half(c: sqlite3.Connection) -> None:
-        put("half")(c)
-        raise ValueError("no")
-
-    with pytest.raises(ValueError, match="no"):
-        await writer.submit(half)
-    assert await words(connection) == []
-    assert writer.commits == 0
 
 
 async def test_a_failed_commit_fails_everyone_and_is_told(writer: Writer, connection: SqliteConnection) -> None:

@@ -1,7 +1,5 @@
 """SQL is in named blocks, every one of which the schema understands and some code uses."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import re

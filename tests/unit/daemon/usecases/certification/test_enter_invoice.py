@@ -1,7 +1,5 @@
 """What is believed of the answer to 38h."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any

@@ -1,10 +1,8 @@
 """How long a 38h is waited for before somebody is told."""
 
-from __future__ import annotations
-
 import asyncio
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -71,17 +69,12 @@ async def test_what_takes_too_long_is_told_once_with_its_number(monkeypatch: pyt
     assert watched.odd == ["38h is slow"]
 
 
-def test_the_watch_is_over_with_the_answer() -> None:
+async def test_the_watch_is_over_with_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """A timer that is left would tell of an invoice that was certified long ago."""
-
-    async def watch() -> list[Any]:
-        watched = Watched()
-        loop = asyncio.get_running_loop()
-        timers: list[asyncio.TimerHandle] = []
-        later = loop.call_later
-        loop.call_later = lambda *call: timers.append(later(*call)) or timers[-1]  # type: ignore[method-assign, assignment]
-        with watching(watched.worker, "F-1", is_credit=False):
-            pass
-        return [timer.cancelled() for timer in timers]
-
-    assert asyncio.run(watch()) == [True]
+    loop = asyncio.get_running_loop()
+    timers: list[asyncio.TimerHandle] = []
+    later = loop.call_later
+    monkeypatch.setattr(loop, "call_later", lambda *call: timers.append(later(*call)) or timers[-1], raising=False)
+    with watching(Watched().worker, "F-1", is_credit=False):
+        pass
+    assert [timer.cancelled() for timer in timers] == [True]

@@ -1,7 +1,5 @@
 """Sales that wait go one by one between the tills: of a hundred tills' sales, one at the most finds one of them at the machine."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """When a box speaks, and what it does with the answer; with sleeps of the test's own."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 
@@ -81,24 +79,6 @@ async def test_trouble_ends_nothing():
     assert len(rig.presences) == 2 * (ENOUGH - 1 - 3)
 
 
-async def test_what_headquarters_misses_is_sent_again():
-    """The Z that it names, once, however often it asks within the hour while the closures are on their way; from one on where it names no
-    end, as 0.1.0 does."""
-    wanted = PresenceAnswer((WantedClosures("live", 7, 9),))
-    rig = Rig([wanted, PresenceAnswer()] * 5 + [PresenceAnswer((WantedClosures("live", 3),))])
-    logs = await rig.run()
-    assert rig.resent == [(NIM, "live", 7, 9), (NIM, "live", 3, LAST_Z)]
-    assert logs == ["closure.requested"] * 2
-
-
-async def test_what_was_still_on_its_way_is_asked_for_again_at_once():
-    """Nothing was sent again for that request: the next one, five minutes later, is looked at anew."""
-    rig = Rig([PresenceAnswer((WantedClosures("live", 7, 9),)), PresenceAnswer()] * 5, again=(0, 2))
-    logs = await rig.run()
-    assert rig.resent == [(NIM, "live", 7, 9)] * 2
-    assert logs == ["closure.requested"]
-
-
 @pytest.mark.parametrize("with_end", [True, False])
 async def test_what_is_asked_for_each_hour_ends(monkeypatch, with_end):
     """Headquarters refuses a closure for good and asks for it each hour, as 0.1.0 does, with a new last Z each time: sent at once, after one
@@ -133,9 +113,24 @@ async def test_what_is_asked_for_each_hour_ends(monkeypatch, with_end):
     assert sent == [0, 1, 3, 7, 15, 31, 900]
 
 
-@pytest.mark.parametrize(("modes", "resent"), [({"live"}, []), ({"live", "test"}, [(NIM, "test", 1, 2)])])
-async def test_the_sandbox_is_sent_only_where_it_is_sent_anyway(modes, resent):
-    """Headquarters asks for closures of the sandbox in vain where `include_sandbox` is off."""
-    rig = Rig([PresenceAnswer((WantedClosures("test", 1, 2),))], modes=frozenset(modes))
-    await rig.run()
+WANTED = PresenceAnswer((WantedClosures("live", 7, 9),))
+OPEN_END = PresenceAnswer((WantedClosures("live", 3),))
+SANDBOX = PresenceAnswer((WantedClosures("test", 1, 2),))
+
+
+@pytest.mark.parametrize(
+    ("answers", "more", "resent", "requests"),
+    [
+        ([WANTED, PresenceAnswer()] * 5 + [OPEN_END], {}, [(NIM, "live", 7, 9), (NIM, "live", 3, LAST_Z)], 2),
+        ([WANTED, PresenceAnswer()] * 5, {"again": (0, 2)}, [(NIM, "live", 7, 9)] * 2, 1),
+        ([SANDBOX], {}, [], 0),
+        ([SANDBOX], {"modes": {"live", "test"}}, [(NIM, "test", 1, 2)], 1),
+    ],
+    ids=["within the hour", "nothing was sent for it", "sandbox", "with include_sandbox"],
+)
+async def test_what_headquarters_misses_is_sent_again(answers, more, resent, requests):
+    """The Z that it names, once, however often it asks within the hour while the closures are on their way; from one on where it names no end, as 0.1.0 does. Where nothing was
+    sent again for a request, the next one, five minutes later, is looked at anew. Closures of the sandbox are asked for in vain where `include_sandbox` is off."""
+    rig = Rig(answers, **more)
+    assert await rig.run() == ["closure.requested"] * requests
     assert rig.resent == resent

@@ -34,9 +34,14 @@ async def test_a_machine_that_says_nothing_sensible_of_the_tax_server_is_shown_a
 
 
 async def test_what_a_machine_said_within_the_last_second_is_not_asked_again(tmp_path: Path) -> None:
-    """Polling screens do not take the line from tills; what is older is, and whose it is only once."""
+    """Polling screens do not take the line from tills; what is older is, and whose it is only once. A look waits for its turn: whoever is at the machine finishes first."""
     async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
         await shop.connected()
+        with shop.worker.queue.join():
+            look = asyncio.ensure_future(info(shop.worker))
+            await shop.until(lambda: shop.worker.waiting == 2 or look.done(), "the look in the line")
+            assert not look.done()
+        assert (await look).merchant.commercial_name == "MAISON FASO"
         first = await read(shop.worker)
         taxpayer = shop.worker.taxpayer
         assert await read(shop.worker) is first
@@ -80,14 +85,3 @@ async def test_a_machine_is_freed_whatever_the_disk_says(tmp_path: Path, monkeyp
         shop.worker.book = msgspec.structs.replace(shop.worker.book, mode="test")
         with pytest.raises(StorageFull):
             await cancel_pending(shop.worker, shop.call({}))
-
-
-async def test_a_look_waits_for_its_turn(tmp_path: Path) -> None:
-    """Whoever is at the machine finishes first."""
-    async with MemoryShop(tmp_path / "ledger", heartbeat=3600.0) as shop:
-        await shop.connected()
-        with shop.worker.queue.join():
-            look = asyncio.ensure_future(info(shop.worker))
-            await shop.until(lambda: shop.worker.waiting == 2 or look.done(), "the look in the line")
-            assert not look.done()
-        assert (await look).merchant.commercial_name == "MAISON FASO"

@@ -1,7 +1,5 @@
 """The journal is read in pieces, page by page and as a file, and what comes of it does not depend on the pieces."""
 
-from __future__ import annotations
-
 import asyncio
 import csv
 import io
@@ -111,18 +109,6 @@ async def test_all_pages_are_the_journal(ledger: Filled) -> None:
             assert found == ledger.attempts[::-1]
 
 
-async def test_what_has_not_ended_comes_on_one_page(ledger: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many there are, each once: they have no places yet by which a page could go on."""
-    monkeypatch.setattr(journal, "BATCH", 1)
-    async with opened(ledger.path) as store:
-        till = await Till.of(store)
-        for number in ("O-2", "O-3"):
-            await till.begin(invoice(number))
-        page = await read_page(worker_of(till), Page(0, EVER, state="begun"))
-        assert [entry.invoice_number for entry in page.certifications] == ["O-3", "O-2", "O-1"]
-        assert page.next is None
-
-
 async def file_of(worker: MachineWorker, form: str, page: Page) -> list[bytes]:
     source = {
         "csv": lambda: journal_files.as_csv(worker, page),
@@ -197,8 +183,9 @@ async def test_pages_show_the_journal_as_the_first_of_them(ledger: Filled) -> No
     assert found == ledger.attempts[::-1]
 
 
-async def test_a_file_of_one_number_or_state_has_no_cash(ledger: Filled) -> None:
-    """Only attempts have those; a range has the movements that lie in it."""
+async def test_a_file_of_one_number_or_state_has_no_cash(ledger: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only attempts have those; a range has the movements that lie in it. Credit notes are of the sale that they name: one has none itself, nor has what was not certified. What
+    has not ended comes on one page, however much there is, each once: it has no place yet by which a page could go on."""
     async with opened(ledger.path) as store:
         till = await Till.of(store)
         worker = worker_of(till)
@@ -210,14 +197,12 @@ async def test_a_file_of_one_number_or_state_has_no_cash(ledger: Filled) -> None
         ):
             parts = await file_of(worker, "jsonl", page)
             assert b"".join(parts).count(b"\n") == lines, page
-
-
-async def test_the_credit_notes_of_a_sale(ledger: Filled) -> None:
-    """Those that name it; a credit note has none itself, nor has what was not certified."""
-    async with opened(ledger.path) as store:
-        till = await Till.of(store)
-        worker = worker_of(till)
-        page = await worker.journal.page(till.book, Page(0, EVER, limit=100))
-        notes = {record.number: [note.number for note in await credits_of(worker, record)] for record in page}
+        records = await worker.journal.page(till.book, Page(0, EVER, limit=100))
+        notes = {record.number: [note.number for note in await credits_of(worker, record)] for record in records}
         assert {number: found for number, found in notes.items() if found} == {"S-0": ["C-1"]}
         assert notes["C-1"] == notes["X-1"] == []
+        monkeypatch.setattr(journal, "BATCH", 1)
+        for number in ("O-2", "O-3"):
+            await till.begin(invoice(number))
+        begun = await read_page(worker, Page(0, EVER, state="begun"))
+        assert ([entry.invoice_number for entry in begun.certifications], begun.next) == (["O-3", "O-2", "O-1"], None)

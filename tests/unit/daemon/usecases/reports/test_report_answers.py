@@ -1,7 +1,5 @@
 """X, A, Z, sales by article and cash, from a real ledger: what each of them counts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

@@ -1,7 +1,5 @@
 """Sales as a screen shows them, from a real ledger."""
 
-from __future__ import annotations
-
 import sqlite3
 from pathlib import Path
 

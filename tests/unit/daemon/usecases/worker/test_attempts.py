@@ -1,7 +1,5 @@
 """The attempts of one machine: what the tests of a shop at work do not tell apart."""
 
-from __future__ import annotations
-
 import pytest
 
 from daemon.core.errors import StorageFull

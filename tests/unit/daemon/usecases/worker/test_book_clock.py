@@ -1,7 +1,5 @@
 """The time of one book while it runs, with clocks of the test's own (which clock is believed: `test_core_credible_time.py`)."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import UTC, datetime, timedelta
 
@@ -51,7 +49,8 @@ async def test_two_clocks_that_drift_apart_are_told_of_once(times: Times) -> Non
 
 
 async def test_a_book_keeps_its_youngest_time_until_an_operator_sets_it_back(times: Times) -> None:
-    """What the ledger says later is older than what is known here; after `mcfd time repair` it is what counts, once."""
+    """What the ledger says later is older than what is known here; after `mcfd time repair` it is what counts, once. Of a new taxpayer nothing is known, and its ledger is believed
+    whatever it says. A clock beyond the bound is asked about, and is believed as far as the operator has said."""
     later, earlier = (msgspec.structs.replace(STATE, last_at=STATE.last_at + by) for by in (DAY, -DAY))
     for state in (later, STATE):
         times.clock.take_book(state)
@@ -62,11 +61,10 @@ async def test_a_book_keeps_its_youngest_time_until_an_operator_sets_it_back(tim
     times.clock.last_at = STATE.last_at
     times.clock.take_book(repaired)
     assert times.clock.last_at == STATE.last_at
-
-
-async def test_another_book_has_another_time(times: Times) -> None:
-    """Of a new taxpayer nothing is known, and its ledger is believed whatever it says."""
-    times.clock.take_book(STATE)
+    times.box += BOUND + DAY
+    assert "mcfd time accept" in times.clock.question()
+    times.clock.take_book(msgspec.structs.replace(repaired, accepted_to=times.box))
+    assert times.clock.question() == ""
     times.clock.change_book(Book(2, BOOK.nim, "live"))
     assert times.clock.last_at == 0
     times.clock.last_at = STATE.last_at
@@ -112,12 +110,3 @@ async def test_a_book_ahead_of_a_clock_that_is_right_is_told_once(times: Times) 
     assert [(line["event"], line["seconds"]) for line in logs] == [
         ("clock.book_ahead", DAY // 1000), ("clock.book_ahead", 2 * DAY // 1000),
     ]  # fmt: skip
-
-
-async def test_a_question_stands_until_an_operator_has_answered(times: Times) -> None:
-    """A clock beyond the bound is asked about, and is believed as far as the operator has said."""
-    times.clock.take_book(STATE)
-    times.box += BOUND + DAY
-    assert "mcfd time accept" in times.clock.question()
-    times.clock.take_book(msgspec.structs.replace(STATE, accepted_to=times.box))
-    assert times.clock.question() == ""

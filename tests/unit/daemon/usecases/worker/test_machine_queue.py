@@ -30,12 +30,19 @@ async def test_turns_come_in_the_order_of_joining():
 
 
 async def test_a_full_line_refuses_at_once():
-    """Beyond the limit nobody waits: MachineBusy, and the line is as it was."""
+    """Beyond the limit nobody waits: MachineBusy, and the line is as it was. It is empty when the last has left: a stop waits for the one at the machine and for those who
+    wait."""
     queue = MachineQueue(limit=1)
-    with queue.join(), queue.join():
-        with pytest.raises(MachineBusy):
-            queue.join()
-        assert len(queue) == 2
+    entries = [queue.join(), queue.join()]
+    with pytest.raises(MachineBusy):
+        queue.join()
+    assert len(queue) == 2
+    empty = asyncio.ensure_future(queue.drained())
+    for entry in entries:
+        await asyncio.sleep(0)
+        assert not empty.done()
+        entry.leave()
+    await empty
 
 
 async def test_patience_ends_and_the_place_is_given_up():
@@ -106,33 +113,29 @@ async def test_closing_lets_the_holder_finish_and_sends_the_others_away():
     await queue.drained()
 
 
-async def test_nobody_gets_a_turn_while_the_machine_is_away_but_who_asks_what_became_of_it():
-    """Held turns are given to `join_first` alone, before all who wait; they go on in order once released."""
+@pytest.mark.parametrize("on_hold", [True, False])
+async def test_who_asks_what_became_of_an_invoice_goes_first(on_hold: bool):
+    """Held turns, while the machine is away, are given to `join_first` alone, before all who wait; they go on in order once released. Nobody is interrupted: whoever has a turn
+    finishes, then the first comes, then the others."""
     queue = MachineQueue()
-    queue.hold()
+    if on_hold:
+        queue.hold()
     one, two = queue.join(), queue.join()
-    assert not one.turn.done()
     first = queue.join_first()
-    assert first.turn.done()
-    queue.release()
-    assert not one.turn.done()
-    first.leave()
-    assert [one.turn.done(), two.turn.done()] == [True, False]
-    one.leave()
+    turns = lambda: [first.turn.done(), one.turn.done(), two.turn.done()]  # noqa: E731  a look
+    assert turns() == [on_hold, not on_hold, False]
+    if on_hold:
+        queue.release()
+        assert not one.turn.done()
+        first.leave()
+        assert turns()[1:] == [True, False]
+        one.leave()
+    else:
+        one.leave()
+        assert (first.turn.done(), two.turn.done()) == (True, False)
+        first.leave()
+    assert two.turn.done()
     two.leave()
-
-
-async def test_who_is_first_waits_for_the_one_at_the_machine():
-    """Nobody is interrupted: whoever has a turn finishes, then the first comes, then the others."""
-    queue = MachineQueue()
-    holder, waiter = queue.join(), queue.join()
-    first = queue.join_first()
-    assert not first.turn.done()
-    holder.leave()
-    assert [first.turn.done(), waiter.turn.done()] == [True, False]
-    first.leave()
-    assert waiter.turn.done()
-    waiter.leave()
 
 
 async def test_a_turn_that_cannot_be_used_is_given_back():
@@ -149,15 +152,3 @@ async def test_a_turn_that_cannot_be_used_is_given_back():
     with pytest.raises(MachineBusy, match="stopping"):
         await one.wait_turn(_soon())
     one.leave()
-
-
-async def test_a_queue_is_empty_when_the_last_has_left():
-    """A stop waits for the one at the machine and for those who wait."""
-    queue = MachineQueue()
-    entries = [queue.join(), queue.join()]
-    empty = asyncio.ensure_future(queue.drained())
-    for entry in entries:
-        await asyncio.sleep(0)
-        assert not empty.done()
-        entry.leave()
-    await empty

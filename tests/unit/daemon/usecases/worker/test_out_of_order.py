@@ -1,7 +1,5 @@
 """Why a machine certifies nothing: the code of the register of outages, from the code that the loss of the line has."""
 
-from __future__ import annotations
-
 from typing import get_args
 
 import pytest

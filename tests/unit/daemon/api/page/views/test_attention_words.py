@@ -1,7 +1,5 @@
 """What a machine in attention is told about in plain words."""
 
-from __future__ import annotations
-
 from support.core_samples import record
 
 from common.language import LANGUAGES, Text

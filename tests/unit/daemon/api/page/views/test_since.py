@@ -1,7 +1,5 @@
 """Since when a machine does not answer, in the banner and beside the machine."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
