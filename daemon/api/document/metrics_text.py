@@ -42,11 +42,12 @@ class SeenMachine(msgspec.Struct, frozen=True):
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """One scrape: what the key may see. `now` in ms."""
+    """One scrape: what the key may see. `now` in ms; of the `retired` machines, no longer in the configuration, the sales that wait."""
 
     now: int
     version: str
     machines: Sequence[SeenMachine]
+    retired: Sequence[SeenMachine]
     box: BoxFigures | None
 
 
@@ -97,6 +98,7 @@ GAUGES: Final[Mapping[str, tuple[str, Callable[[SeenMachine, int], float | None]
     ),
 }
 """Of each book, without those whose value is not known."""
+OF_RETIRED: Final = "mcfd_deferred_oldest_seconds"
 
 LINE_COUNTERS: Final = {
     "exchanges": "Commands sent to the machine.",
@@ -140,7 +142,7 @@ class _Collector(Collector):
         yield from _certifications(seen.machines)
         for name, (text, value) in GAUGES.items():
             gauge = GaugeMetricFamily(name, text, labels=BOOK)
-            for each in seen.machines:
+            for each in (*seen.machines, *seen.retired) if name == OF_RETIRED else seen.machines:
                 if (figure := value(each, seen.now)) is not None:
                     gauge.add_metric(each.book, figure)
             yield gauge

@@ -228,17 +228,21 @@ async def metrics(request: ApiRequest) -> Answer:
     deps = deps_of(request)
     owner = _may_look(deps, request)
     box = deps.box
-    machines = [
-        SeenMachine(
-            worker,
-            await worker.ledger.read(deferred.backlog, worker.book),
-            worker.ledger.peek(out_since, worker.book),
-            box.line(worker) if box else None,
-        )
-        for worker in deps.workers.all()
-        if _is_visible(worker, owner, deps)
+    machines, retired = [
+        [
+            SeenMachine(
+                worker,
+                await worker.ledger.read(deferred.backlog, worker.book),
+                worker.ledger.peek(out_since, worker.book),
+                box.line(worker) if box else None,
+            )
+            for worker in workers
+            if _is_visible(worker, owner, deps)
+        ]
+        for workers in (deps.workers.all(), deps.workers.retired())
     ]
-    seen = Seen(deps.clock(), deps.version, machines, None if box is None else _for(owner, await box.figures()))
+    figures = None if box is None else _for(owner, await box.figures())
+    seen = Seen(deps.clock(), deps.version, machines, retired, figures)
     return Answer(exposition(seen), media_type=MEDIA_TYPE)
 
 

@@ -65,7 +65,7 @@ def init(settings: Settings, force: bool, as_json: bool) -> None:
     ),
 )
 @settings_option
-@click.argument("file", required=False, type=click.Path(path_type=Path), metavar=tr("FILE"))
+@click.argument("file", required=False, type=click.Path(path_type=Path), metavar=f"[{tr('FILE')}]")
 def export_ca(settings: Settings, file: Path | None) -> None:
     from daemon.tls.authority import describe, read
 

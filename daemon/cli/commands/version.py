@@ -15,6 +15,7 @@ from daemon.cli.output import Failure, print_json
 from daemon.core.certified_core import CORE_VERSION, core_digest
 
 SCRIPT = Path("/usr/share/mcfd/upgrade")
+SOURCES = Path("/etc/apt/sources.list.d/mcfd.sources")
 QUIET_SECONDS = "10"
 """Without a sale, where a person waits; the timer's job waits for five minutes."""
 
@@ -51,5 +52,9 @@ def command(as_json: bool) -> None:
 def upgrade(core: bool) -> None:
     if not SCRIPT.is_file():
         raise Failure("mcfd was not installed from a package")
+    if not SOURCES.is_file():
+        raise Failure(
+            "no repository of mcfd is configured ({sources}); sudo apt install ./mcfd_VERSION.deb", sources=SOURCES
+        )
     os.environ.setdefault("MCFD_UPGRADE_QUIET_SECONDS", QUIET_SECONDS)
     os.execv(SCRIPT, [str(SCRIPT), *(["--core"] if core else [])])  # noqa: S606  the package's own script, as the caller
