@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from support.memory_shop import MemoryShop, in_service, quick
+from support.memory_shop import LAST, MemoryShop, in_service, quick
 from support.shop import invoice
 
 from daemon.core.errors import RequestExpired
@@ -15,9 +15,6 @@ from daemon.usecases.certification.certify import certify
 from daemon.usecases.certification.idempotency import Answered
 
 pytestmark = pytest.mark.quick_timers
-
-LAST = 6
-"""38h of an invoice with one item, counted from C3h."""
 SOON = 0.3
 """Seconds: enough for what is before 38h."""
 

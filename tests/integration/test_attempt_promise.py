@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from support.memory_shop import MemoryShop, around_write, in_service
+from support.memory_shop import LAST, MemoryShop, around_write, in_service
 from support.shop import NIM
 
 from bridge.machine import LinkedMachine
@@ -20,9 +20,6 @@ from simulator.machine.options import SimulatorOptions
 from simulator.machine.working_state import Stage
 
 pytestmark = pytest.mark.quick_timers
-
-LAST = 6
-"""38h of an invoice with one item, counted from C3h."""
 
 
 async def test_a_stop_during_disk_trouble_lets_nothing_past_an_outcome_that_is_not_durable(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.memory_shop import MemoryShop, around_write, in_service
+from support.memory_shop import LAST, MemoryShop, around_write, in_service
 
 from daemon.core.errors import (
     CreditExceedsOriginal,
@@ -19,9 +19,6 @@ from daemon.store.ledger import Ledger
 from daemon.store.tables.book import attempts
 
 pytestmark = pytest.mark.quick_timers
-
-LAST = 6
-"""38h of an invoice with one item, counted from C3h."""
 
 
 async def test_a_z_without_its_machine_is_refused_before_anything_is_asked(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.memory_shop import MemoryShop, in_service
+from support.memory_shop import LAST, MemoryShop, in_service
 
 from daemon.core.clock import DAY, HOUR
 from daemon.core.errors import LineLost
@@ -23,9 +23,6 @@ from daemon.usecases import line_events
 from daemon.usecases.line_events import ALERT_EVERY
 from daemon.usecases.worker.attempts import Attempts
 from daemon.usecases.worker.machine_worker import Limits
-
-LAST = 6
-"""38h, of the frames of a sale of one item."""
 
 pytestmark = pytest.mark.quick_timers
 

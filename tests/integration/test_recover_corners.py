@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
-from support.memory_shop import MemoryShop, broken_once, in_service
+from support.memory_shop import LAST, MemoryShop, broken_once, in_service
 from support.shop import NIM
 
 from daemon.core.errors import LineLost, MachineAttention, MachineRefused, StorageFull
@@ -19,8 +19,6 @@ from daemon.usecases.worker.book_clock import BoxClock
 from simulator.machine.options import SimulatorOptions
 
 pytestmark = pytest.mark.quick_timers
-
-LAST = 6
 ROUNDS_DOWN = SimulatorOptions(nim=NIM, vat="down")
 """38h of an invoice with one item, counted from C3h."""
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
-from support.memory_shop import MemoryShop, in_service
+from support.memory_shop import LAST, MemoryShop, in_service
 
 from daemon.core.errors import LineLost, MachineAttention
 from daemon.core.ledger.attempt import Record
@@ -15,9 +15,6 @@ from daemon.usecases.certification.idempotency import Answered
 from simulator.machine.working_state import Stage
 
 pytestmark = pytest.mark.quick_timers
-
-LAST = 6
-"""Of an invoice with one item: C3h, C0h, 31h, 33h, 35h, 38h."""
 
 
 async def test_nothing_is_certified_over_a_doubt_that_the_machine_answers_with_rubbish(shop: MemoryShop) -> None:

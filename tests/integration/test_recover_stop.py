@@ -4,15 +4,13 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from support.memory_shop import MemoryShop, in_service
+from support.memory_shop import LAST, MemoryShop, in_service
 
 from daemon.core.errors import LineLost, MachineBusy
 from daemon.store.tables.book import attempts
 from daemon.usecases.worker.machine_worker import Limits
 
 pytestmark = pytest.mark.quick_timers
-
-LAST = 6
 
 
 async def stopped(shop: MemoryShop) -> None:

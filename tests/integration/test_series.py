@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from support.memory_shop import DEFAULTS, MemoryShop
+from support.memory_shop import DEFAULTS, LAST, MemoryShop
 from support.shop import invoice
-from support.spare import LAST, paired
+from support.spare import paired
 
 from daemon.core.audit import Actor
 from daemon.core.errors import MachineAttention, MachineOffline

@@ -69,6 +69,8 @@ def quick(factor: float = 1.0) -> Timers:
 
 
 PATIENCE = 60.0
+LAST = 6
+"""38h of an invoice with one item, counted from C3h."""
 
 
 DEFAULTS = Defaults("1", "Caisse 1", "1")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from support.memory_shop import MemoryShop
+from support.memory_shop import LAST, MemoryShop
 from support.shop import NIM, invoice
 
 from daemon.core.audit import Actor
@@ -30,8 +30,6 @@ from daemon.usecases.worker.machine_worker import Limits, MachineWorker
 from daemon.usecases.worker.machine_workers import MachineWorkers
 
 SPARE = "EL02000099-1"
-LAST = 6
-"""The frame of 38h of an invoice of one item."""
 PERSON = Actor("user:awa")
 
 

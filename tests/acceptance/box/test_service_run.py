@@ -88,31 +88,29 @@ def run(folder: Path, **environ: str) -> subprocess.CompletedProcess[str]:
 # -- start and stop -----------------------------------------------------------------------------------------------------
 
 
-def test_sigterm_finishes_what_is_on_the_line(tmp_path: Path) -> None:
+def test_sigterm_finishes_what_is_on_the_line(own_shop: Shop) -> None:
     """The invoice at the machine gets its answer, those behind it hear that nothing was sent, exit 0; the ledger is sound and
     a retry after the next start goes on where it was."""
-    with Shop(tmp_path) as shop:
-        shop.start()
-        machine, bodies = shop.machines[0], [invoice(fresh()) for _ in range(3)]
-        machine.order("think", ms=90)
-        with ThreadPoolExecutor(3) as tills:
-            sent = []
-            for at, body in enumerate(bodies, 1):
-                sent.append(tills.submit(shop.certify, body, key=body["invoiceNumber"]))
-                wait_for(lambda at=at: waiting(shop) == at)
-            assert shop.stop_daemon() == 0
-            first, *others = [answer.result() for answer in sent]
-        receipt = certified(first)
-        for answer in others:
-            assert "nothing was sent" in problem(answer, 503, "MACHINE_BUSY")["detail"]
-        assert [entry["code"] for entry in machine.certified()] == [receipt["codeSecef"]]
-        assert [line["event"] for line in log_lines(shop)][-1] == "daemon.stopped"
-        shop.verify()
-        machine.order("think", ms=0)
-        shop.start_daemon()
-        again = [shop.certify(body, key=body["invoiceNumber"]) for body in bodies]
-        assert again[0].content == first.content
-        assert [certified(answer)["fvc"] for answer in again] == [1, 2, 3]
+    machine, bodies = own_shop.machines[0], [invoice(fresh()) for _ in range(3)]
+    machine.order("think", ms=90)
+    with ThreadPoolExecutor(3) as tills:
+        sent = []
+        for at, body in enumerate(bodies, 1):
+            sent.append(tills.submit(own_shop.certify, body, key=body["invoiceNumber"]))
+            wait_for(lambda at=at: waiting(own_shop) == at)
+        assert own_shop.stop_daemon() == 0
+        first, *others = [answer.result() for answer in sent]
+    receipt = certified(first)
+    for answer in others:
+        assert "nothing was sent" in problem(answer, 503, "MACHINE_BUSY")["detail"]
+    assert [entry["code"] for entry in machine.certified()] == [receipt["codeSecef"]]
+    assert [line["event"] for line in log_lines(own_shop)][-1] == "daemon.stopped"
+    own_shop.verify()
+    machine.order("think", ms=0)
+    own_shop.start_daemon()
+    again = [own_shop.certify(body, key=body["invoiceNumber"]) for body in bodies]
+    assert again[0].content == first.content
+    assert [certified(answer)["fvc"] for answer in again] == [1, 2, 3]
 
 
 def waiting(shop: Shop) -> int:
@@ -148,13 +146,11 @@ def test_a_second_signal_ends_the_stop_at_once(tmp_path: Path) -> None:
         assert [entry["code"] for entry in shop.machines[0].certified()] == [receipt["codeSecef"]]
 
 
-def test_an_idle_daemon_stops_at_once(tmp_path: Path) -> None:
+def test_an_idle_daemon_stops_at_once(own_shop: Shop) -> None:
     """Exit 0, also with keep-alive connections open, and no line worse than `info`."""
-    with Shop(tmp_path) as shop:
-        shop.start()
-        certified(shop.certify(invoice(fresh())))
-        assert shop.stop_daemon(signal.SIGINT) == 0
-        assert {line["level"] for line in log_lines(shop)} == {"info"}
+    certified(own_shop.certify(invoice(fresh())))
+    assert own_shop.stop_daemon(signal.SIGINT) == 0
+    assert {line["level"] for line in log_lines(own_shop)} == {"info"}
 
 
 def test_it_starts_without_its_machine_and_finds_it_later(tmp_path: Path) -> None:

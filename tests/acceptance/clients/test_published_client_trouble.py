@@ -7,19 +7,16 @@ from collections.abc import Iterator
 import pytest
 from support import hurried
 from support.published import Published, sale
-from support.shop import Machine, Shop, wait_for
+from support.shop import Shop, wait_for
 
 pytestmark = pytest.mark.long
 
-OTHER = "EL02000077-1"
 TIMERS = {"reply_timeout": 0.4, "certify_timeout": 1.0}
 
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    folder = tmp_path_factory.mktemp("shop")
-    machines = (Machine(folder), Machine(folder, OTHER))
-    with Shop(folder, machines=machines, per_machine=TIMERS, launch=hurried.launch) as shop:
+    with Shop(tmp_path_factory.mktemp("shop"), per_machine=TIMERS, launch=hurried.launch) as shop:
         yield shop.start()
 
 

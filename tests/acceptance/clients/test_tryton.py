@@ -149,23 +149,21 @@ def line() -> Iterator[list[LossyLine]]:
         each.close()
 
 
-def test_in_the_shop(tmp_path: Path, tryton: Path) -> None:
+def test_in_the_shop(own_shop: Shop, tryton: Path) -> None:
     """Straight to the box: the code and the QR code stand on the sale and on its receipt; what mcfd refuses stands on the sale, and a sale that is certified
     is not opened again."""
-    with Shop(tmp_path) as shop:
-        shop.start()
-        found = sold(tryton, f"http://127.0.0.1:{shop.port}", shop.key(), wrong=True)
-        state, error = found["wrong"]
-        assert state == "refused"
-        assert error.startswith("INVALID_REQUEST")
-        assert "items[0].name" in error
-        assert "certified" in found["opened"]
-        assert found["state"] == "done"
-        kind, ticket = found["ticket"]
-        assert kind == "html"
-        assert "<svg" in ticket
-        assert all(qr.startswith("BFSECEF01;") for *_, qr in found["sales"])
-        check(shop, found)
+    found = sold(tryton, f"http://127.0.0.1:{own_shop.port}", own_shop.key(), wrong=True)
+    state, error = found["wrong"]
+    assert state == "refused"
+    assert error.startswith("INVALID_REQUEST")
+    assert "items[0].name" in error
+    assert "certified" in found["opened"]
+    assert found["state"] == "done"
+    kind, ticket = found["ticket"]
+    assert kind == "html"
+    assert "<svg" in ticket
+    assert all(qr.startswith("BFSECEF01;") for *_, qr in found["sales"])
+    check(own_shop, found)
 
 
 def test_from_anywhere(tmp_path: Path, tryton: Path, line: list[LossyLine]) -> None:

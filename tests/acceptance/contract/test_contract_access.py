@@ -1,9 +1,10 @@
-"""The service contract, "Authentication", "Errors", "Versioning", and every error code of decision 11, over HTTP."""
+"""The service contract, "Authentication", "Errors", "Versioning", and every error code of decision 11, over HTTP; two machines in one daemon."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
@@ -86,6 +87,22 @@ def test_503_when_the_machine_is_away(shop: Shop) -> None:
         machine.order("plug")
     wait_for(lambda: not offline(shop, NIM))
     certified(shop.certify(invoice(fresh())))
+
+
+def test_a_slow_machine_does_not_hold_up_the_others(shop: Shop) -> None:
+    """While one takes seconds for an invoice of twenty items, another certifies ten."""
+    slow = shop.machines[0]
+    slow.order("think", ms=90)
+    try:
+        with ThreadPoolExecutor(1) as till:
+            waiting = till.submit(shop.certify, invoice(fresh(), *[100] * 20), nim=NIM)
+            wait_for(lambda: shop.http.get("/health/ready").json()["machines"][0]["waiting"])
+            for _ in range(10):
+                certified(shop.certify(invoice(fresh()), nim=OTHER))
+            assert not waiting.done()
+            certified(waiting.result())
+    finally:
+        slow.order("think", ms=0)
 
 
 def test_503_when_an_operator_has_to_settle(shop: Shop) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
+import pytest
 from support.shop import IFU, NIM, Shop, invoice
-from support.till import certified, fresh, on_machine
+from support.till import certified, fresh, on_machine, problem, untouched
+
+from daemon.api.service import API_ROUTES
 
 FULL = {
     "invoiceType": "FV",
@@ -121,3 +125,26 @@ def test_a_machine_that_does_not_tell_the_specific_tax_certifies_no_sale_with_on
     assert (refused.status_code, refused.json()["code"]) == (502, "BRIDGE_ERROR")
     assert body["invoiceNumber"] not in {entry["number"] for entry in machine.certified()}
     assert certified(shop.certify(body))["specificTax"] == 100
+
+
+NOTIFIED = json.dumps({"who": "distributor", "reference": "1"}).encode()
+
+
+def post(shop: Shop, content: bytes, path: str = "certify") -> Any:
+    headers = {**shop.headers(), "Content-Type": "application/json"}
+    return shop.http.post(f"/v1/mcf/{NIM}/{path}", content=content, headers=headers)
+
+
+@pytest.mark.parametrize("path", sorted(path for route in API_ROUTES for path in route.paths if ":int}" in path))
+def test_a_number_in_a_path_that_no_row_has(shop: Shop, path: str) -> None:
+    """404, also beyond 64 bits: nothing of that number is there."""
+    methods = next(route.http_methods for route in API_ROUTES if path in route.paths)
+    path = re.sub(r"\{\w+:int\}", "9" * 30, path)
+    with untouched(shop):
+        problem(post(shop, NOTIFIED, path) if "POST" in methods else shop.get(path), 404, "NOT_FOUND")
+
+
+def test_a_z_with_a_bad_body_closes_nothing(shop: Shop) -> None:
+    """400, and no number is used."""
+    with untouched(shop):
+        problem(post(shop, b"[]", "reports/z"), 400, "INVALID_JSON")

@@ -9,13 +9,6 @@ from support.shop import IFU, NIM, Machine, Shop, invoice
 LOCAL = "EL02000016-3"
 
 
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    folder = tmp_path_factory.mktemp("credit")
-    with Shop(folder, machines=(Machine(folder),)) as shop:
-        yield shop.start()
-
-
 def credit(number: str, reference: str, *prices: int, **changes: Any) -> dict[str, Any]:
     return {**invoice(number, *prices), "invoiceType": "FA", "creditNoteRef": reference, **changes}
 

@@ -57,42 +57,38 @@ def test_a_duplicate_is_numbered_and_on_record(tmp_path: Path) -> None:
         shop.verify()
 
 
-def test_a_report_on_paper_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_a_report_on_paper_comes_back_as_it_was(own_shop: Shop) -> None:
     """SFE 2.23: X and A that were given out are entries of the journal, whatever was sold since."""
-    with Shop(tmp_path) as shop:
-        shop.start()
-        certified(shop.certify(invoice("R-1", 5000)))
-        wait_for(lambda: shop.get("reports/x").json()["certs_count"] == 1, "the tick")
-        for report in ("x", "a", "articles"):
-            assert shop.get(f"reports/{report}/ticket").status_code == 200
-        certified(shop.certify(invoice("R-2", 7000)))
-        reports = lines(shop, "report")
-        assert [line["kind"] for line in reports] == ["X", "A", "articles"]
-        for line in reports:
-            assert line["report"]["total_ttc"] == 5000
-            assert shop.get(f"reports/given/{line['id']}").json() == line["report"]
-        problem(shop.get("reports/given/999"), 404, "NOT_FOUND")
+    certified(own_shop.certify(invoice("R-1", 5000)))
+    wait_for(lambda: own_shop.get("reports/x").json()["certs_count"] == 1, "the tick")
+    for report in ("x", "a", "articles"):
+        assert own_shop.get(f"reports/{report}/ticket").status_code == 200
+    certified(own_shop.certify(invoice("R-2", 7000)))
+    reports = lines(own_shop, "report")
+    assert [line["kind"] for line in reports] == ["X", "A", "articles"]
+    for line in reports:
+        assert line["report"]["total_ttc"] == 5000
+        assert own_shop.get(f"reports/given/{line['id']}").json() == line["report"]
+    problem(own_shop.get("reports/given/999"), 404, "NOT_FOUND")
 
 
-def test_the_report_of_articles_goes_on_after_the_one_before(tmp_path: Path) -> None:
+def test_the_report_of_articles_goes_on_after_the_one_before(own_shop: Shop) -> None:
     """SFE 5.1: numbered, kept, each certification in one of them, also after a restart; a retry closes none."""
-    with Shop(tmp_path) as shop:
-        shop.start()
-        certified(shop.certify(invoice("A-1", 5000)))
-        wait_for(lambda: shop.get("reports/x").json()["certs_count"] == 1, "the tick")
-        first = closed(shop, "a-1")
-        assert (first.status_code, first.json()["number"], first.json()["total_ttc"]) == (201, 1, 5000)
-        assert closed(shop, "a-1").content == first.content
-        certified(shop.certify(invoice("A-2", 700)))
-        wait_for(lambda: shop.get("reports/x").json()["certs_count"] == 2, "the tick")
-        assert shop.get("reports/articles").json()["total_ttc"] == 700
-        shop.stop_daemon()
-        shop.start_daemon()
-        second = closed(shop, "a-2").json()
-        assert (second["number"], second["total_ttc"], second["from"]) == (2, 700, first.json()["to"])
-        assert closed(shop, "a-3").json()["certs_count"] == 0
-        assert shop.get("reports/articles/1").json() == first.json()
-        assert "N° 1" in shop.get("reports/articles/1/ticket").text
-        problem(shop.get("reports/articles/9"), 404, "NOT_FOUND")
-        shop.stop_daemon()
-        shop.verify()
+    certified(own_shop.certify(invoice("A-1", 5000)))
+    wait_for(lambda: own_shop.get("reports/x").json()["certs_count"] == 1, "the tick")
+    first = closed(own_shop, "a-1")
+    assert (first.status_code, first.json()["number"], first.json()["total_ttc"]) == (201, 1, 5000)
+    assert closed(own_shop, "a-1").content == first.content
+    certified(own_shop.certify(invoice("A-2", 700)))
+    wait_for(lambda: own_shop.get("reports/x").json()["certs_count"] == 2, "the tick")
+    assert own_shop.get("reports/articles").json()["total_ttc"] == 700
+    own_shop.stop_daemon()
+    own_shop.start_daemon()
+    second = closed(own_shop, "a-2").json()
+    assert (second["number"], second["total_ttc"], second["from"]) == (2, 700, first.json()["to"])
+    assert closed(own_shop, "a-3").json()["certs_count"] == 0
+    assert own_shop.get("reports/articles/1").json() == first.json()
+    assert "N° 1" in own_shop.get("reports/articles/1/ticket").text
+    problem(own_shop.get("reports/articles/9"), 404, "NOT_FOUND")
+    own_shop.stop_daemon()
+    own_shop.verify()

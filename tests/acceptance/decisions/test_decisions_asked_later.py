@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 import pytest
-from support.shop import NIM, Machine, Shop, invoice, wait_for
+from support.shop import NIM, Shop, invoice, wait_for
 from support.till import certified, fresh, invalid, problem, untouched
-
-
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    folder = tmp_path_factory.mktemp("shop")
-    with Shop(folder, machines=(Machine(folder),)) as shop:
-        yield shop.start()
 
 
 def found(shop: Shop, key: str) -> dict[str, Any]:

@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import httpx
-import pytest
-from support.shop import NIM, Machine, Shop, invoice, wait_for
+from support.shop import NIM, Shop, invoice, wait_for
 from support.till import certified, fresh, problem
 
 from daemon.operations import CreateKey
-
-OTHER = "EL02000077-1"
-
-
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    folder = tmp_path_factory.mktemp("shop")
-    with Shop(folder, machines=(Machine(folder), Machine(folder, OTHER, "00099999Z"))) as shop:
-        yield shop.start()
 
 
 def another(shop: Shop) -> str:

@@ -1,4 +1,4 @@
-"""What the law asks of a request (decisions 35 and 41, SFE 2 and 6), as a till and the machine see it."""
+"""What the law asks of a request (decisions 24, 35 and 41, SFE 2 and 6), as a till and the machine see it."""
 
 from __future__ import annotations
 
@@ -73,6 +73,18 @@ def test_decision_41_a_specific_tax_on_a_price_without_tax(shop: Shop) -> None:
     assert (receipt["totalTtc"], receipt["specificTax"], receipt["warnings"]) == (2478, 100, [])
     (line,) = on_machine(shop.machines[0], receipt)["lines"]
     assert (line["price"], line["amount"], line["tax"]) == (100_000, 2100, 10_000)
+
+
+def test_decision_24_the_machine_gets_prices_and_amounts_without_vat(shop: Shop) -> None:
+    """PMODE HT; VAT is computed on the group's total: 3 × 333 HT are 999, with 18 % 1 178.82 → 1 179."""
+    item = {"name": "Boisson", "taxGroup": "B", "unitPrice": 333, "quantity": 1}
+    pay = [{"method": "E", "amount": 1179}]
+    receipt = certified(shop.certify(invoice(fresh(), items=[item] * 3, payments=pay, priceMode="HT")))
+    machine_data = on_machine(shop.machines[0], receipt)
+    assert machine_data["opening"]["price_mode"] == "HT"
+    assert [(line["price"], line["amount"]) for line in machine_data["lines"]] == [(33_300, 333)] * 3
+    assert [(t["group"], t["ht"], t["tva"], t["ttc"]) for t in receipt["taxDetails"]] == [("B", 999, 180, 1179)]
+    assert receipt["totalTtc"] == machine_data["total"] == 1179
 
 
 def test_what_is_certified_otherwise_than_it_was_sent_is_said(shop: Shop) -> None:

@@ -6,7 +6,6 @@ import io
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -57,12 +56,6 @@ def test_each_case_answers_clauses_that_there_are() -> None:
     cases = read_cases()
     assert len({case.id for case in cases}) == len(cases)
     assert {number for case in cases for number in case.clauses} <= numbers
-
-
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    with Shop(tmp_path_factory.mktemp("homologation")) as shop:
-        yield shop.start()
 
 
 def _client(shop: Shop, key: str) -> httpx.Client:

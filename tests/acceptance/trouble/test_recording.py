@@ -26,23 +26,21 @@ def has(shop: Shop, text: bytes) -> bool:
     return any(text in event.data for event in ring(shop).events)
 
 
-def test_a_sale_is_recorded_and_survives_a_kill(tmp_path) -> None:
+def test_a_sale_is_recorded_and_survives_a_kill(own_shop: Shop) -> None:
     """Within a second it is on the disk, where a kill -9 cannot reach it; the next run goes on in the same files."""
-    with Shop(tmp_path) as shop:
-        shop.start()
-        assert shop.certify(invoice("F-1")).status_code == 200
-        with within(2, *shop.pids):
-            wait_for(lambda: has(shop, b"F-1"), "the recording of the sale")
-        shop.kill_daemon()
-        shop.start_daemon()
-        assert shop.certify(invoice("F-2")).status_code == 200
-        shop.stop_daemon()
-        found = ring(shop)
-        assert has(shop, b"F-1")
-        assert has(shop, b"F-2")  # what was held at the stop is written at the stop
-        assert found.about["nim"] == NIM
-        assert [event.text for event in found.events if event.kind == NOTE].count("link begins") == 2
-        assert listed(folder_of(shop)) == []
+    assert own_shop.certify(invoice("F-1")).status_code == 200
+    with within(2, *own_shop.pids):
+        wait_for(lambda: has(own_shop, b"F-1"), "the recording of the sale")
+    own_shop.kill_daemon()
+    own_shop.start_daemon()
+    assert own_shop.certify(invoice("F-2")).status_code == 200
+    own_shop.stop_daemon()
+    found = ring(own_shop)
+    assert has(own_shop, b"F-1")
+    assert has(own_shop, b"F-2")  # what was held at the stop is written at the stop
+    assert found.about["nim"] == NIM
+    assert [event.text for event in found.events if event.kind == NOTE].count("link begins") == 2
+    assert listed(folder_of(own_shop)) == []
 
 
 @pytest.mark.parametrize("blocked", ["file", "no room"])
