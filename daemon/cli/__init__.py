@@ -12,9 +12,6 @@ Exit codes, the same everywhere:
 
 from __future__ import annotations
 
-import os
-import sys
-
 import click
 
 from common.language import Text, ambient, tell, tr
@@ -135,9 +132,6 @@ def main() -> int:
         return int(root.main(prog_name="mcfd", standalone_mode=False) or 0)
     except (click.ClickException, click.Abort, KeyboardInterrupt, McfdError) as error:
         return _report_error(error)
-    except BrokenPipeError:  # `mcfd keys list | head`: who read it has enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except Exception as error:
         from common.settings import SettingsError  # its raiser has loaded them; the others need not
 
@@ -149,6 +143,9 @@ def main() -> int:
 
 def _report_error(error: BaseException) -> int:
     """What stopped the command, in one line on stderr, and the exit code for it."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message(), err=True)
+        return WRONG_USE
     if isinstance(error, click.UsageError):
         if error.ctx is not None:
             click.echo(error.ctx.get_usage(), err=True)

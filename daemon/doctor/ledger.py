@@ -128,8 +128,11 @@ async def _look_in(store: Store, settings: Settings, now: int) -> list[CheckResu
     for machine in settings.machine:
         if not machine.spare_for:  # it certifies with the keys of its machine
             found.append(check_keys(machine.nim, has_key=short_nim(machine.nim) in keys))
-        if short_nim(machine.nim) in books:
-            found += await _look_in_book(store, books[short_nim(machine.nim)], now)
+        if book := books.pop(short_nim(machine.nim), None):
+            found += await _look_in_book(store, book, now)
+    for book in books.values():
+        if (waiting := await store.ledger.read(deferred.backlog, book)).count:
+            found.append(check_deferred(book.nim, waiting, now, is_gone=True))
     in_use_since = min((key.created_at for key in await store.ledger.read(list_keys)), default=now)
     found.append(check_away(await store.retention.away_at(), in_use_since, now))
     return [*found, *check_upstream(settings, await store.outbox.backlog(), now)]
@@ -155,7 +158,8 @@ def check_away(away_at: int, in_use_since: int, now: int) -> CheckResult:
     return warn("backup", tr("the whole box was never copied to another disk"), todo)
 
 
-def check_deferred(nim: str, waiting: DeferredBacklog, now: int) -> CheckResult:
+def check_deferred(nim: str, waiting: DeferredBacklog, now: int, *, is_gone: bool = False) -> CheckResult:
+    """`is_gone`: its machine is no longer in the configuration."""
     found = tr(
         Counted(
             "{count} sale waits for its certification, for {hours} hours of the 48 that the law leaves",
@@ -165,6 +169,12 @@ def check_deferred(nim: str, waiting: DeferredBacklog, now: int) -> CheckResult:
         )
     )
     todo = tr("they are certified by themselves once the machine can; page, Sales that wait for certification")
+    if is_gone:
+        todo = tr(
+            "put {nim} back into the configuration, with the new machine as its spare (spare_for), and then: sudo mcfd machine take-over {nim} --reason …",
+            nim=nim,
+        )
+        return fail("deferred", found, todo, nim=nim)
     if waiting.doubtful or waiting.urgency(now) == "red":
         return fail("deferred", found, todo, nim=nim)
     return warn("deferred", found, todo, nim=nim) if waiting.urgency(now) else ok("deferred", found, nim=nim)

@@ -36,8 +36,8 @@ static class Till
     const string Fixed = "https://mcfd.local:8480"; // where no box announces itself
     static readonly string Base = (Environment.GetEnvironmentVariable("MCFD_URL") ?? FindBox()) + "/v1/mcf/" + Environment.GetEnvironmentVariable("MCFD_NIM");
     static readonly string Rehearsed = Environment.GetEnvironmentVariable("MCFD_TEST"); // with a test key: docs/testing-your-till.md
-    static readonly int[] Again = { 408, 429, 503, 504, 507 };
-    static readonly string[] ForAPerson = { "MACHINE_ATTENTION", "LEDGER_DAMAGED" }; // 503 too, but waiting does not help
+    static readonly int[] Again = { 408, 429, 502, 503, 504, 507 };
+    static readonly string[] ForAPerson = { "MACHINE_ATTENTION", "LEDGER_DAMAGED", "BRIDGE_ERROR" }; // 502 and 503, but waiting does not help
     static readonly HttpClient Http = new HttpClient { Timeout = TimeSpan.FromSeconds(Patience) };
 
     // The address of the box that announces itself as _mcfd._tcp (docs/network.md): one question by multicast DNS. Its certificate proves that it

@@ -6,8 +6,8 @@
 const { MCFD_URL, MCFD_KEY, MCFD_NIM, MCFD_TEST } = process.env;
 const FIXED = "https://mcfd.local:8480"; // where no box announces itself
 const PATIENCE = 120_000; // milliseconds that the customer waits at the most
-const AGAIN = [408, 429, 503, 504, 507];
-const FOR_A_PERSON = ["MACHINE_ATTENTION", "LEDGER_DAMAGED"]; // 503 too, but waiting does not help
+const AGAIN = [408, 429, 502, 503, 504, 507];
+const FOR_A_PERSON = ["MACHINE_ATTENTION", "LEDGER_DAMAGED", "BRIDGE_ERROR"]; // 502 and 503, but waiting does not help
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 // The address of the box that announces itself as _mcfd._tcp (docs/network.md): one question by multicast DNS. Its certificate proves that it is

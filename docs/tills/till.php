@@ -9,8 +9,8 @@ declare(strict_types=1);
 const FIXED = 'https://mcfd.local:8480'; // where no box announces itself
 const PATIENCE = 120; // seconds that the customer waits at the most
 
-const AGAIN = [408, 429, 503, 504, 507];
-const FOR_A_PERSON = ['MACHINE_ATTENTION', 'LEDGER_DAMAGED']; // 503 too, but waiting does not help
+const AGAIN = [408, 429, 502, 503, 504, 507];
+const FOR_A_PERSON = ['MACHINE_ATTENTION', 'LEDGER_DAMAGED', 'BRIDGE_ERROR']; // 502 and 503, but waiting does not help
 
 // The address of the box that announces itself as _mcfd._tcp (docs/network.md): one question by multicast DNS. Its certificate proves that it is
 // the shop's, so that only https is of use here.

@@ -18,8 +18,8 @@ FIXED = "https://mcfd.local:8480"  # where no box announces itself
 CA = os.environ.get("MCFD_CA")  # the box's own authority: mcfd tls export-ca
 TLS = ssl.create_default_context(cafile=CA) if CA else None
 PATIENCE = 120  # seconds that the customer waits at the most
-AGAIN = (408, 429, 503, 504, 507)
-FOR_A_PERSON = ("MACHINE_ATTENTION", "LEDGER_DAMAGED")  # 503 too, but waiting does not help
+AGAIN = (408, 429, 502, 503, 504, 507)
+FOR_A_PERSON = ("MACHINE_ATTENTION", "LEDGER_DAMAGED", "BRIDGE_ERROR")  # 502 and 503, but waiting does not help
 
 
 def find_box():

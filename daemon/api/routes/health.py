@@ -228,12 +228,12 @@ async def metrics(request: ApiRequest) -> Answer:
     deps = deps_of(request)
     owner = _may_look(deps, request)
     workers = [worker for worker in deps.workers.all() if _is_visible(worker, owner, deps)]
-    box = deps.box
+    box, retired = deps.box, [worker for worker in deps.workers.retired() if _is_visible(worker, owner, deps)]
     seen = Seen(
         now=deps.clock(),
         version=deps.version,
         workers=workers,
-        deferred=[(worker, await worker.ledger.read(deferred.backlog, worker.book)) for worker in workers],
+        deferred=[(worker, await worker.ledger.read(deferred.backlog, worker.book)) for worker in (*workers, *retired)],
         outages=[(worker, worker.ledger.peek(out_since, worker.book)) for worker in workers],
         lines=[(worker, line) for worker in workers if box is not None and (line := box.line(worker)) is not None],
         box=None if box is None else _for(owner, await box.figures()),

@@ -43,7 +43,7 @@ NEW_KEY = "mcfd backup --new-key"
     ),
 )
 @settings_option
-@click.argument("file", required=False, type=click.Path(path_type=Path), metavar=tr("FILE"))
+@click.argument("file", required=False, type=click.Path(path_type=Path), metavar=f"[{tr('FILE')}]")
 @folder_option("--into", text=tr("The directory to put a dated copy in."))
 @click.option(
     "--keep-daily", type=click.IntRange(min=1), metavar="N", help=tr("With --into: keep the newest of so many days.")

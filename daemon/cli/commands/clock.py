@@ -62,7 +62,7 @@ def _remark(state: BookState, at: int) -> str:
         "Set a book right whose time a wrong clock has moved ahead. The daemon has to be stopped, and the box's clock has to be right. "
         "What was written keeps its hash; an entry of the chain says what it is taken for.",
         'mcfd time repair EL02000015-1 --reason "année fausse sur la machine"',
-        "mcfd time repair --ahead 3653d",
+        'mcfd time repair --ahead 3653d --reason "année fausse sur la machine"',
     ),
 )
 @settings_option

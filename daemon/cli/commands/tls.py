@@ -66,7 +66,7 @@ def init(settings: Settings, force: bool, as_json: bool) -> None:
     ),
 )
 @settings_option
-@click.argument("file", required=False, type=click.Path(path_type=Path), metavar=tr("FILE"))
+@click.argument("file", required=False, type=click.Path(path_type=Path), metavar=f"[{tr('FILE')}]")
 def export_ca(settings: Settings, file: Path | None) -> None:
     from daemon.settings.check import AUTHORITY
     from daemon.tls import AuthorityError

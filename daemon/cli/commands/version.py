@@ -14,6 +14,7 @@ from daemon.cli.options import explained, json_option
 from daemon.cli.output import print_json
 
 SCRIPT = Path("/usr/share/mcfd/upgrade")
+SOURCES = Path("/etc/apt/sources.list.d/mcfd.sources")
 QUIET_SECONDS = "10"
 """Without a sale, where a person waits; the timer's job waits for five minutes."""
 
@@ -53,5 +54,9 @@ def command(as_json: bool) -> None:
 def upgrade(core: bool) -> None:
     if not SCRIPT.is_file():
         raise Failure("mcfd was not installed from a package")
+    if not SOURCES.is_file():
+        raise Failure(
+            "no repository of mcfd is configured ({sources}); sudo apt install ./mcfd_VERSION.deb", sources=SOURCES
+        )
     os.environ.setdefault("MCFD_UPGRADE_QUIET_SECONDS", QUIET_SECONDS)
     os.execv(SCRIPT, [str(SCRIPT), *(["--core"] if core else [])])  # noqa: S606  the package's own script, as the caller

@@ -8,8 +8,11 @@ import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
+import httpx
 import pytest
 from support.shop import NIM, Machine, Shop
 from support.tools import need
@@ -66,6 +69,49 @@ def test_a_whole_till(shop: Shop, language: str) -> None:
     assert "FACTURE DE VENTE" in out
     assert re.fullmatch(r"credited [A-Z0-9]{24}", credited)
     assert re.fullmatch(r"closed Z \d+ 30000", closed)
+    assert [entry["number"] for entry in shop.machines[0].certified(before)] == [number, f"{number}-A"]
+
+
+class LosesTheFirstAnswer(BaseHTTPRequestHandler):
+    """HAProxy where mcfd ends before its answer: the first POST is carried out, and answered 502."""
+
+    shop: Shop
+    lost: set[str]
+
+    def pass_on(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        names = ("Authorization", "Idempotency-Key", "Content-Type")
+        headers = {name: self.headers[name] for name in names if self.headers[name]}
+        url = f"http://127.0.0.1:{self.shop.port}{self.path}"
+        answer = httpx.request(self.command, url, content=body, headers=headers, timeout=60, trust_env=False)
+        status, content = answer.status_code, answer.content
+        if self.command == "POST" and not self.lost:
+            self.lost.add(self.path)
+            status, content = 502, json.dumps({"code": "BAD_GATEWAY", "detail": "again"}).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", answer.headers["Content-Type"])
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    do_GET = do_POST = pass_on  # noqa: N815  http.server's names
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.mark.parametrize("language", TILLS)
+def test_a_lost_answer_behind_haproxy_is_fetched_again(shop: Shop, language: str) -> None:
+    """502 `BAD_GATEWAY`: the same request again with the same key, and the sale is certified once."""
+    number = f"L-{language}"
+    before = shop.machines[0].counters[0]
+    handler = type("Handler", (LosesTheFirstAnswer,), {"shop": shop, "lost": set()})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        out, errors = till(shop, language, number, MCFD_URL=url).communicate(timeout=120)
+        server.shutdown()
+    assert errors == ""
+    assert out.startswith(f"certified {number} ")
     assert [entry["number"] for entry in shop.machines[0].certified(before)] == [number, f"{number}-A"]
 
 

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 from support.cli.command import Command
 
 from daemon.cli import COMMANDS, root
+from daemon.cli.commands import version
 
 WALK = """
 import click
@@ -19,6 +21,24 @@ def walk(command, context):
         yield from walk(below, click.Context(below, info_name=name, parent=context))
 
 print("=====".join(walk(root, click.Context(root, info_name="mcfd"))))
+"""
+EXAMPLES = """
+import shlex
+import click
+from daemon.cli import root
+
+def walk(command, context):
+    yield from (command.epilog or "").splitlines()
+    for name in getattr(command, "list_commands", lambda _: [])(context):
+        yield from walk(command.get_command(context, name), context)
+
+for line in walk(root, click.Context(root)):
+    words = shlex.split(line.partition("mcfd ")[2].partition(" > ")[0].partition(" < ")[0].rstrip(")"))
+    command, context = root, click.Context(root)
+    while words and isinstance(command, click.Group):
+        _, command, words = command.resolve_command(context, words)
+    options = command.make_parser(click.Context(command)).parse_args(words)[0]
+    print(*(f"{line.strip()}: {each.name}" for each in command.params if each.required and not options.get(each.name)))
 """
 HEAVY = (
     *("litestar", "uvicorn", "h11", "httptools", "httpx", "nats", "cryptography", "serial", "prometheus_client"),
@@ -64,6 +84,18 @@ def test_a_command_starts_without_the_heavy_half_of_the_house(mcfd):
     assert python(mcfd, LOOK, "keys", "list").stderr == "[]\n"
 
 
+def test_a_group_without_a_command_shows_its_commands(mcfd):
+    """On lines of their own, as `--help` does, and it is wrong use."""
+    done = mcfd.run("keys")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == mcfd.run("keys", "--help").stdout
+
+
+def test_the_examples_of_a_command_have_what_it_requires(mcfd):
+    """Each example of `--help` names a command that there is, with its options and arguments."""
+    assert python(mcfd, EXAMPLES).stdout.split() == []
+
+
 def test_wrong_use_is_2(mcfd):
     """A command, option or argument that does not exist ends with 2 and a word on how it is used. So does a number that no row has, also beyond what SQLite
     can look for: it was a traceback."""
@@ -106,6 +138,15 @@ def test_versions(mcfd):
     versions = mcfd.json("version")
     assert mcfd.ok("--version") == f"mcfd {versions['mcfd']}\n"
     assert f"python {versions['python']}" in mcfd.ok("version")
+
+
+def test_an_upgrade_needs_a_repository(tmp_path, monkeypatch):
+    """A package that was installed from a file has none: it is named, instead of warnings of apt."""
+    monkeypatch.setattr(version, "SCRIPT", Path(sys.executable))
+    monkeypatch.setattr(version, "SOURCES", tmp_path / "mcfd.sources")
+    done = CliRunner().invoke(version.upgrade, [])
+    assert done.exit_code == 1
+    assert str(version.SOURCES) in done.stderr
 
 
 def test_config_check(mcfd):
