@@ -18,8 +18,7 @@ from daemon import log_words
 from daemon.api.page.deps import Finding, HeadquartersInfo, LogLine, PageDeps, Probed, Verified
 from daemon.api.page.rendering import BoxFailed, BoxRefused
 from daemon.app.outward import joining
-from daemon.app.outward.replication import Replication
-from daemon.app.outward.webhooks import Webhooks
+from daemon.app.outward.replication import Replication, Webhooks
 from daemon.app.page import files
 from daemon.app.page.files import MCFD, order_restore
 from daemon.app.runtime import Runtime
@@ -27,7 +26,7 @@ from daemon.app.upkeep.housekeeping import Certificate
 from daemon.core.audit import Actor
 from daemon.core.clock import zone
 from daemon.core.errors import JoinFailed
-from daemon.operations import NoteBackup, NoteJoined
+from daemon.operations import NoteBackup, NoteDeed
 from daemon.settings import Settings, load
 from daemon.settings.source import is_joined, read_joined
 from daemon.store.store import Store
@@ -210,13 +209,13 @@ async def _join(runtime: Runtime, reload: Callable[[], None], code: str, url: st
         joined = await joining.join(await asyncio.to_thread(load, runtime.settings.file), code, url)
     except JoinFailed as error:
         raise BoxRefused(*error.args) from None
-    await NoteJoined(joined.headquarters).carry_out(runtime.store, at=now_millis(), by=by)
+    await NoteDeed("upstream.joined", joined.headquarters).carry_out(runtime.store, at=now_millis(), by=by)
     reload()
 
 
 async def _leave(runtime: Runtime, reload: Callable[[], None], by: Actor) -> None:
     if await asyncio.to_thread(joining.leave, runtime.settings):
-        await NoteJoined("").carry_out(runtime.store, at=now_millis(), by=by)
+        await NoteDeed("upstream.left", "").carry_out(runtime.store, at=now_millis(), by=by)
         reload()
 
 
