@@ -9,9 +9,10 @@ import httpx
 import msgspec
 
 from common.language import tr
-from daemon.cli.failures import FOUND_WRONG, Failure
 from daemon.cli.options import explained
-from daemon.cli.output import say
+from daemon.cli.output import FOUND_WRONG, Failure, say
+from daemon.homologation.cases import CannotPlay, CasePlayer, read_cases
+from daemon.homologation.dossier import PAPERS, RESULTS, STATES, NoDocumentation, write_cases, write_dossier
 from daemon.time_sync import now_millis
 
 command = click.Group("homologation")
@@ -42,13 +43,11 @@ ANSWER_SECONDS = 100.0
     help=tr("A file to put beside them; may be repeated."),
 )
 def make(folder: Path, installers: tuple[Path, ...]) -> None:
-    from daemon.homologation.dossier import NoDocumentation, write_dossier
-
     try:
         for file in write_dossier(folder, installers):
             say(str(file))
     except NoDocumentation as error:
-        raise Failure(error.text) from None
+        raise Failure(error) from None
 
 
 @command.command(
@@ -78,9 +77,6 @@ def make(folder: Path, installers: tuple[Path, ...]) -> None:
 def run(  # noqa: PLR0917  click names them
     url: str, key: str, ca: Path | None, papers: bool, is_test_mode: bool, folder: Path
 ) -> int:
-    from daemon.homologation.cases import CannotPlay, CasePlayer, read_cases
-    from daemon.homologation.dossier import PAPERS, RESULTS, STATES, write_cases
-
     (folder / PAPERS).mkdir(parents=True, exist_ok=True)
     headers = {"Authorization": f"Bearer {key}", "Accept-Language": "fr"}
     verify = str(ca) if ca else True
@@ -99,7 +95,7 @@ def run(  # noqa: PLR0917  click names them
                 results.append(result)
                 say(f"{result.id:14} {STATES[result.state]}  {result.detail}".rstrip())
     except CannotPlay as error:
-        raise Failure(error.text) from None
+        raise Failure(error) from None
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise Failure("{url}: {why}", url=url, why=str(error) or type(error).__name__) from None
     finally:

@@ -11,9 +11,8 @@ from pathlib import Path
 import click
 
 from common.language import tr
-from daemon.cli.failures import FOUND_WRONG, Unavailable, writing
 from daemon.cli.options import config_option, examples, json_option
-from daemon.cli.output import complain, print_json, say
+from daemon.cli.output import FOUND_WRONG, Unavailable, complain, print_json, say, writing
 from daemon.owner import as_owner
 from daemon.probe.connect import SPEEDS, NoMachine
 from daemon.probe.replies import ProbeFinding
@@ -49,7 +48,7 @@ def command(*, config: Path | None, port: str, speed: int, folder: Path, writes:
     try:
         result = asyncio.run(probe_port(port, speed, on_finding=(lambda _: None) if as_json else _show))
     except NoMachine as error:
-        raise Unavailable(error.text) from error
+        raise Unavailable(error) from error
     path = _bundle(result, port, folder)
     if as_json:
         findings = [finding.in_english for finding in result.findings]

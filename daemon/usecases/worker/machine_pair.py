@@ -20,6 +20,7 @@ class MachinePair:
     ifu: str
     spare: Self | None
     first: Self | None
+    floors: dict[str, int]
     compared_books: tuple[int, ...] = ()
     """The books of a pair that is compared: it stays so as long as this process lives."""
 
@@ -60,6 +61,11 @@ class MachinePair:
                     nim=self.first.book.nim,
                 )
             )
+
+    @property
+    def series_floor(self) -> dict[str, int]:
+        """Up to which place each number of a series is used for good, by its prefix; one for both machines."""
+        return (self.first or self).floors
 
     def worker_of(self, attempt_id: int) -> Self | None:
         """Who has the book of an attempt whose number or key was found: this one, or the other of the pair; None where that machine is not on this box

@@ -158,9 +158,8 @@ class MachineWorker(MachinePair):
         self.queue.hold()  # until the machine is there and what became of unfinished attempts is known
         self.attempts = Attempts()
         self.time = BookClock(self.clock, self.book, self.machine_zone)
-        self.floors: dict[str, int] = {}
         self.reading_lock, self.acts_lock = asyncio.Lock(), asyncio.Lock()
-        self.closing = False
+        self.closing, self.floors = False, {}
         self._tick: asyncio.TimerHandle | None = None
         self._afterwards: list[Callable[[], None]] = []
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -192,11 +191,6 @@ class MachineWorker(MachinePair):
     @property
     def drift_seconds(self) -> float | None:
         return self.time.drift
-
-    @property
-    def series_floor(self) -> dict[str, int]:
-        """Up to which place each number of a series is used for good, by its prefix; one for both machines of a pair."""
-        return (self.first or self).floors
 
     async def begin(self) -> None:
         """What the ledger knows of a book, before any work in it: what is begun there is in doubt, and its number waits for its end."""

@@ -76,6 +76,10 @@ class MachineWorkers:
     def all(self) -> Sequence[MachineWorker]:
         return list(self._workers.values())
 
+    def retired(self) -> Sequence[MachineWorker]:
+        """Of machines that are no longer in the configuration."""
+        return list(self._retired.values())
+
 
 def out_of_order(worker: MachineWorker) -> OutageReason | None:
     """None while it may be given work, and while it returns."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 from support.browser import create_users, session_of
-from support.shop import Shop, invoice, wait_for
+from support.shop import NIM, Machine, Shop, invoice, running_shop, wait_for
 
 pytestmark = pytest.mark.long
 
@@ -21,8 +21,7 @@ HOUR = 3_600_000
 @pytest.fixture
 def dead(tmp_path: Path) -> Iterator[Shop]:
     """A shop with people, whose machine has died: a sale is taken on to be certified later."""
-    with Shop(tmp_path, per_machine={"when_out_of_order": "defer"}) as shop:
-        shop.start()
+    with running_shop(tmp_path, per_machine={"when_out_of_order": "defer"}) as shop:
         create_users(shop, ("manager", "reader"))
         shop.machines[0].kill()
         wait_for(lambda: not shop.is_ready(), "the machine's death")
@@ -111,10 +110,35 @@ def test_a_sale_that_waits_is_taken_back_in_the_page(dead: Shop) -> None:
     assert dead.certify(invoice("waits")).status_code == 202
 
 
+def test_a_sale_that_waits_for_a_machine_that_is_gone(dead: Shop, tmp_path: Path) -> None:
+    """The shop has replaced it without more ado: nobody certifies what waits there, and everybody says so. With the new one as its spare it is certified."""
+    first, new = dead.machines[0], Machine(tmp_path, "EL02000088-1")
+    dead.stop_daemon()
+    dead.machines = (new.start(),)
+    dead.start_daemon()
+    with browser(dead, "manager") as client:
+        state = client.get("/ui/state").text
+    assert f"{NIM}, pour laquelle des ventes attendent, n&#39;est plus dans la configuration" in state, state
+    (finding,) = (
+        each for each in _findings(json.loads(dead.mcfd("doctor", "--json").stdout)) if each["check"] == "deferred"
+    )
+    assert (finding["state"], finding["nim"]) == ("fail", NIM)
+    assert (
+        f'mcfd_deferred_oldest_seconds{{mode="live",nim="{NIM}"}}'
+        in httpx.get(f"http://127.0.0.1:{dead.port}/metrics").text
+    )
+    dead.stop_daemon()
+    dead.machines = (first,)
+    dead.more_config = f'[[machine]]\nnim = "{new.nim}"\nport = "{new.link}"\nspare_for = "{NIM}"\n'
+    dead.start_daemon(ready=False)
+    dead.mcfd("machine", "take-over", NIM, "--reason", "it will never start again", check=True)
+    wait_for(lambda: [each["number"] for each in new.certified()] == ["waits"], "its certification by the new machine")
+    new.stop()
+
+
 def test_a_machine_that_refuses_every_sale_is_no_green_banner(tmp_path: Path) -> None:
     """A blocked machine answers, and sells nothing: red from the outage on, also after a restart, until a sale is certified."""
-    with Shop(tmp_path) as shop:
-        shop.start()
+    with running_shop(tmp_path) as shop:
         create_users(shop, ("reader",))
         shop.machines[0].order("mode", mode="blocked")
         for number in range(2):

@@ -64,23 +64,16 @@ async def test_what_is_asked_between_invoices() -> None:
 
 
 async def test_a_refusal_keeps_the_line() -> None:
-    """Refused with the machine's text, nothing after it is sent, and the next command is answered."""
-    port = ScriptedPort(answer(b"E:No amount!"), answer(b""))
+    """Refused with the machine's text, nothing after it is sent, and the next command is answered. 38h C tells whether an invoice was open: not `E:` when one was,
+    `E:` when none was."""
+    port = ScriptedPort(answer(b"E:No amount!"), answer(b"OK"), answer(b"E:No invoice"), answer(b""))
     machine = machine_over(port)
     with pytest.raises(Refused) as refused:
         await replies_of(machine, ITEM, ITEM, ReadSubtotal())
     assert refused.value.text == "No amount!"
-    assert await machine.cancel()
-    assert [cmd for _, cmd, _ in port.requests] == [0x31, 0x38]
-
-
-async def test_cancelling_tells_whether_an_invoice_was_open() -> None:
-    """38h C: not `E:` when one was open, `E:` when none was."""
-    port = ScriptedPort(answer(b"OK"), answer(b"E:No invoice"))
-    machine = machine_over(port)
-    assert await machine.cancel()
-    assert not await machine.cancel()
-    assert [(cmd, data) for _, cmd, data in port.requests] == [(0x38, b"C")] * 2
+    assert [await machine.cancel() for _ in range(3)] == [True, False, True]
+    assert [cmd for _, cmd, _ in port.requests] == [0x31, *[0x38] * 3]
+    assert port.requests[-1][2] == b"C"
 
 
 async def test_pending_is_asked_again_as_a_new_command() -> None:

@@ -16,41 +16,30 @@ class Work:
         self.begun: list[str] = []
         self.goes_on = asyncio.Semaphore(0)
 
-    async def one(self, name: str, network: str = "", *, is_listed: bool = False) -> None:
-        async with self.turns.turn(network, is_trusted=is_listed):
+    async def one(self, name: str, network: str = "") -> None:
+        async with self.turns.turn(network, is_trusted=name == "known"):
             self.begun.append(name)
             await self.goes_on.acquire()
 
-    async def enter(self, name: str, network: str = "", *, is_listed: bool = False) -> asyncio.Task[None]:
-        task = asyncio.create_task(self.one(name, network, is_listed=is_listed))
+    async def enter(self, name: str, network: str = "") -> asyncio.Task[None]:
+        task = asyncio.create_task(self.one(name, network))
         await asyncio.sleep(0)
         return task
 
 
 async def test_one_at_a_time_and_who_is_one_too_many_is_told() -> None:
-    """The turn after them is free again."""
+    """Strangers fill their own places alone: who is known has room among any number of them, and goes first. The turn after them is free again."""
     work = Work()
     tasks = [await work.enter(name) for name in ("a", "b", "c")]
     with pytest.raises(Busy):
         await work.one("d")
+    tasks.append(await work.enter("known"))
     assert work.begun == ["a"]
-    for _ in tasks:
+    for _ in range(len(tasks) + 1):
         work.goes_on.release()
     await asyncio.gather(*tasks)
-    work.goes_on.release()
     await work.one("e")
-    assert work.begun == ["a", "b", "c", "e"]
-
-
-async def test_who_is_known_goes_first_and_has_room_among_any_number_of_strangers() -> None:
-    """Strangers fill their own places alone."""
-    work = Work()
-    tasks = [await work.enter(name) for name in ("a", "b", "c")]
-    tasks.append(await work.enter("known", is_listed=True))
-    for _ in tasks:
-        work.goes_on.release()
-    await asyncio.gather(*tasks)
-    assert work.begun == ["a", "known", "b", "c"]
+    assert work.begun == ["a", "known", "b", "c", "e"]
 
 
 async def test_one_address_has_no_more_than_its_places() -> None:

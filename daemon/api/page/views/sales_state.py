@@ -112,23 +112,29 @@ def _stopped(visit: Visit, stopped: list[MachineWorker], live: int) -> SalesStat
 
 
 async def _later(visit: Visit, live: list[MachineWorker], stopped: list[MachineWorker]) -> SalesState | None:
-    """Sales are taken on and certified later: while a machine is out of order, and as long as one waits for more than a day or for a person."""
-    say, now = visit.say, visit.deps.clock()
-    waiting = [found for each in live if (found := await each.ledger.read(backlog, each.book)).count]
-    urgencies = {found.urgency(now) for found in waiting} - {""}
-    if not (stopped or urgencies or any(found.doubtful for found in waiting)):
+    """Sales are taken on and certified later: while a machine is out of order, and as long as one waits for more than a day, for a person, or for a machine
+    that is gone."""
+    say, now, retired = visit.say, visit.deps.clock(), visit.deps.workers.retired()
+    found = [(each, await each.ledger.read(backlog, each.book)) for each in (*live, *retired)]
+    waiting = [each for _, each in found if each.count]
+    gone = [each.book.nim for each, waits in found if each.is_retired and waits.count]
+    urgencies = {each.urgency(now) for each in waiting} - {""}
+    if not (stopped or urgencies or gone or any(each.doubtful for each in waiting)):
         return None
     causes = [say("the machine is out of order, what is sold is certified later")] if stopped else []
+    causes += [say("{nim}, for which sales wait, is no longer in the configuration", nim=nim) for nim in gone]
     if waiting:
         text = Counted(
             "{count} sale waits for its certification, {left}",
             "{count} sales wait for their certification, {left}",
-            sum(found.count for found in waiting),
-            left=_left(min(found.due_at for found in waiting) - now),
+            sum(each.count for each in waiting),
+            left=_left(min(each.due_at for each in waiting) - now),
         )
         causes.append(say(text))
     level: Level = "bad" if "red" in urgencies else "amber"
-    return SalesState(level, say("The till can sell"), _call(visit, *causes), "/ui/waiting" if waiting else "")
+    return SalesState(
+        level, say("The till can sell"), _call(visit, *causes), "/ui/waiting" if len(waiting) > len(gone) else ""
+    )
 
 
 def _left(left: int) -> Text:

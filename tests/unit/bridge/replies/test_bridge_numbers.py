@@ -117,11 +117,8 @@ def test_numbers_that_their_own_commas_cut_are_put_together() -> None:
         return True
 
     assert Rejoining(3, anything, anything).read(["15000", "00", "0", "2288", "14"]) == [1_500_000, 0, 228_814]
-    assert Rejoining(3, anything, anything).read(["15", "000", "0", "1", "234", "567"]) == [
-        1_500_000,
-        0,
-        123_456_700,
-    ]
+    thousands = Rejoining(3, anything, anything).read(["15", "000", "0", "1", "234", "567"])
+    assert thousands == [1_500_000, 0, 123_456_700]
     assert Rejoining(2, anything, anything).read(["15000", "00", "7"]) == [1_500_000, 700]
     assert Rejoining(3, anything, anything, whole=True).read(["15000", "14", "7"]) == [1_500_000, 1400, 700]
     for unknown in (["NEUF"], ["0", "NEUF"], ["a", "b", "c"], ["a", "b", "c", "d"]):

@@ -15,19 +15,11 @@ def test_fc_may_count_each_type_by_itself():
     assert till.state()[3:6] == ["4", "4", "0"]
 
 
-def test_fvc_may_count_local_sales_only():
-    """EV and ET move TC alone."""
-    till = Till(fvc_local=True)
-    for n, kind in enumerate(("FV", "EV", "ET", "FT")):
-        till.certify(f"F-{n}", kind=kind)
+def test_exports_may_be_told_in_another_way():
+    """EV and ET move TC alone, with a word of its own for the type; C1h has no code."""
+    till = Till(fvc_local=True, odd_types=True, no_codes=True)
+    assert [till.certify(f"F-{n}", kind=kind)[2] for n, kind in enumerate(("FV", "ET", "FT", "EV"))][3] == "EXPORT"
     assert till.state()[3:6] == ["4", "2", "0"]
-
-
-def test_types_and_codes_may_be_told_in_another_way():
-    """C1h with a word of its own for the type, and no code."""
-    till = Till(odd_types=True, no_codes=True)
-    closed = till.certify("F-1", kind="EV")
-    assert closed[2] == "EXPORT"
     assert till.state()[7:9] == ["EXPORT", ""]
 
 
@@ -54,28 +46,20 @@ def test_the_subtotal_in_each_way(habits, lines, total, group, vat):
     assert (fields[0], fields[2], fields[18], len(fields)) == (total, group, vat, 34)
 
 
-@pytest.mark.parametrize(("habits", "expected"), [({}, "100"), ({"untold_specific": True}, "0")])
-def test_the_subtotal_may_keep_the_specific_tax_to_itself(habits, expected):
-    """33h: the line has it all the same, in its amount."""
-    till = Till(**habits)
-    till.enter("F-1", "Riz\tLOCBIE,B18.00%2218\t1050.00*2.000;T50,100")
-    fields = till.take(0x33).split(",")
-    assert (fields[0], fields[33]) == ("2218", expected)
-
-
-def test_a_comma_for_the_point_cuts_the_fields():
-    """As firmware does that never heard of the other commas."""
-    till = Till(numbers="comma")
-    till.enter("F-1")
-    assert till.take(0x33).startswith("15000,00,0,15000,00,0,")
-    assert ",18,00,10,00,0," in till.take(0xC1)
-
-
-def test_an_empty_zero():
-    """33h with nothing where nothing was sold."""
-    till = Till(numbers="empty")
-    till.enter("F-1")
-    assert till.take(0x33) == "15000,,15000," + "," * 14 + ",2288" + "," * 15
+def test_the_subtotal_in_other_fields():
+    """33h: the specific tax is told or not, the line has it all the same, in its amount; a comma for the point cuts the fields, of C1h too, as firmware does that
+    never heard of the other commas; nothing where nothing was sold."""
+    for habits, expected in (({}, "100"), ({"untold_specific": True}, "0")):
+        till = Till(**habits)
+        till.enter("F-1", "Riz\tLOCBIE,B18.00%2218\t1050.00*2.000;T50,100")
+        fields = till.take(0x33).split(",")
+        assert (fields[0], fields[33]) == ("2218", expected)
+    comma, empty = Till(numbers="comma"), Till(numbers="empty")
+    for till in (comma, empty):
+        till.enter("F-1")
+    assert comma.take(0x33).startswith("15000,00,0,15000,00,0,")
+    assert ",18,00,10,00,0," in comma.take(0xC1)
+    assert empty.take(0x33) == "15000,,15000," + "," * 14 + ",2288" + "," * 15
 
 
 def test_fields_at_the_end_and_texts():

@@ -1,4 +1,3 @@
-import asyncio
 import copy
 import json
 import re
@@ -23,8 +22,7 @@ from daemon.api.routes.calendar import EXAMPLE as CASH_EXAMPLE
 from daemon.api.routes.calendar import read_period
 from daemon.api.routes.certify import CREDIT_NOTE_EXAMPLE, INVOICE_EXAMPLE
 from daemon.api.routes.machine import read_move_of_clock
-from daemon.api.routes.outages import EXAMPLE as NOTIFIED_EXAMPLE
-from daemon.api.routes.reports import read_counted
+from daemon.api.routes.reports import NOTIFIED_EXAMPLE, read_counted
 from daemon.api.service import create_api
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.events import CERTIFIED, CLOSURE, TEST, MachineEvent, OutageEvent, RequestEvent
@@ -48,7 +46,7 @@ def app() -> Litestar:
 @pytest.fixture(scope="module")
 def document(app: Litestar) -> dict[str, Any]:
     """Drawn once, which takes half a second; nothing changes it."""
-    found: dict[str, Any] = msgspec.json.decode(asyncio.run(app.state["openapi"].get()))
+    found: dict[str, Any] = msgspec.json.decode(app.state["openapi"]())
     return found
 
 

@@ -1,19 +1,21 @@
 """A credit note on the whole of an invoice, made in the page, leaves nothing of it in any total."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any, cast
 
+import msgspec
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.core_samples import RATES, body, read, record
 
 from daemon.api.page.screens.selling import credit_body
 from daemon.core.errors import InvalidRequest
+from daemon.core.invoice.invoice import TaxLine
 from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.tally import add, contribution
+from daemon.core.machine.agreement import agree
+from daemon.core.machine.state import Subtotal
 
 ALL = {f"line{at}": "1" for at in range(3)}
 
@@ -96,3 +98,16 @@ def test_nothing_is_left_of_an_invoice_that_is_credited_whole(sale: Record) -> N
     assert counted == {}
     groups = {(line.group, line.ht, line.tva) for line in sale.invoice.taxes}
     assert {(line.group, line.ht, line.tva) for line in credit.invoice.taxes} == groups
+
+
+def test_the_machine_s_total_is_a_franc_apart() -> None:
+    """In HT mode it counts; a credit note is computed from the prices again, and paid by what they come to."""
+    lines = [{"name": "Riz", "taxGroup": "B", "unitPrice": 33, "quantity": 1}]
+    payments = [{"method": "M", "amount": 9}, {"method": "E", "amount": 30}]
+    sale = record(body(*lines, priceMode="HT", payments=payments))
+    apart = agree(sale.invoice, Subtotal(40, (TaxLine("B", 1800, 33, 7, 40),), 0))
+    sale = msgspec.structs.replace(sale, invoice=apart, total_ttc=40)
+    assert [payment.amount for payment in apart.payments] == [9, 31]
+    visit = SimpleNamespace(form={**ALL, "nature": "RAN"}, say=str, session=SimpleNamespace(name="awa"))
+    credit = record({**credit_body(cast("Any", visit), sale), "invoiceNumber": "AV-1"}, credit=True)
+    assert {(each.method, each.amount) for each in credit.invoice.payments} == {("E", 30), ("M", 9)}

@@ -12,8 +12,8 @@ from jinja2.exceptions import UndefinedError
 from common.language import Speaker
 from common.numbers import money
 from daemon.api.page import rendering
-from daemon.api.page.downloads import Day
 from daemon.api.page.rendering import Rendering, compile_template, environment
+from daemon.api.page.screens.paper import Day
 
 TEMPLATES = Path(rendering.__file__).parent / "templates"
 ROWS = 40
@@ -62,15 +62,8 @@ def test_a_day_without_a_z_is_told_in_words_too() -> None:
         Day(when, 0, (), is_over=True),
     ]
     template = environment().get_template("closures.html")
-    visible: dict[str, object] = {
-        "weeks": [days],
-        "most": 1500,
-        "closures": [],
-        "closed": [],
-        "month_text": "2026-11",
-        "before": "",
-        "after": "",
-    }
+    month = {"month_text": "2026-11", "before": "", "after": ""}
+    visible: dict[str, object] = {"weeks": [days], "most": 1500, "closures": [], "closed": [], **month}
     content = {"say": Speaker("fr"), "visit": SimpleNamespace(link=lambda *_, **__: ""), "month": str, "moment": str}
     words = "".join(template.blocks["main"](template.new_context(visible | content)))
     assert re.findall(r'without-z"><a href="" title="([^"]*)"', words) == [f"{money(1500)}, sans Z"]

@@ -47,19 +47,11 @@ def test_they_change_nothing_that_is_certified():
     )
     assert (invoice.taxes, invoice.total_ttc, invoice.payments) == (plain.taxes, plain.total_ttc, plain.payments)
     item = invoice.items[0]
-    assert (item.price, item.line_amount, item.unit, item.discount, item.original_price) == (
-        500_000,
-        10_000,
-        "sac",
-        1000,
-        550_000,
-    )
+    assert (item.price, item.line_amount, item.unit) == (500_000, 10_000, "sac")
+    assert (item.discount, item.original_price) == (1000, 550_000)
     request = certify_request(invoice)
-    assert (request.stamp_duty, request.items[0].original_price, request.items[0].discount) == (
-        100,
-        Decimal(5500),
-        1000,
-    )
+    assert (request.stamp_duty, request.items[0].discount) == (100, 1000)
+    assert request.items[0].original_price == Decimal(5500)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from support.ledgers.worker import worker_of
 
 from daemon.core.report.journal import Page
 from daemon.usecases.reports import journal
-from daemon.usecases.reports import journal as searching
 from daemon.usecases.reports.journal import Search, search
 from daemon.usecases.worker.machine_worker import MachineWorker
 
@@ -46,10 +45,8 @@ async def test_amounts_and_customers_are_found_in_any_pieces(
 ) -> None:
     """Every entry of that amount, of that customer, and of both, newest first, each once; no answer goes through more than its share of the entries,
     for a state neither."""
-    monkeypatch.setattr(journal, "STRETCH", stretch)
-    monkeypatch.setattr(searching, "SIFTED", 2 * stretch)
-    monkeypatch.setattr(searching, "SEARCH_SLICE", stretch)
-    monkeypatch.setattr(searching, "BUDGET", 2 * stretch)
+    for name, most in {"STRETCH": 1, "SEARCH_SLICE": 1, "SIFTED": 2, "BUDGET": 2}.items():
+        monkeypatch.setattr(journal, name, most * stretch)
     async with opened(tmp_path / "ledger.sqlite3") as store:
         till = await Till.of(store)
         wanted = []

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from support.api import until
 from support.ledgers.ledger import START, Till, opened
 from support.ledgers.worker import worker_of
 
@@ -107,9 +108,7 @@ async def test_what_nobody_waits_for_is_done_after_the_answers(worker: MachineWo
     for work in (named("first"), fail, named("second")):
         worker.after_answers(work)
     assert done == []
-    async with asyncio.timeout(60):
-        while len(done) < 2:  # noqa: ASYNC110  done by a timer of the loop
-            await asyncio.sleep(0.001)
+    await until(lambda: len(done) == 2)
     worker.after_answers(named("at the stop"))
     await worker.close(60)
     assert done == ["first", "second", "at the stop"]
@@ -133,9 +132,7 @@ async def test_totals_that_could_not_be_stored_are_tried_again(
     await till.sell()
     await tick(worker)
     assert worker.aggregate is None
-    async with asyncio.timeout(60):
-        while worker.aggregate is None:  # noqa: ASYNC110  done by a timer of the loop
-            await asyncio.sleep(0.001)
+    await until(lambda: worker.aggregate is not None)
     assert (worker.aggregate.seq, next(refusals, None)) == (1, None)
     await worker.close(60)
 
@@ -198,9 +195,7 @@ async def test_a_tick_is_due_once(worker: MachineWorker) -> None:
     for count in (1, 2):
         for _ in range(3):
             worker.schedule_tick(tick)
-        async with asyncio.timeout(60):
-            while len(ticks) < count:  # noqa: ASYNC110  done by a timer of the loop
-                await asyncio.sleep(0.001)
+        await until(lambda count=count: len(ticks) == count)
     worker.limits = worker.limits._replace(aggregation_delay=3600.0)
     worker.schedule_tick(tick)
     await worker.close(60)
