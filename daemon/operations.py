@@ -10,7 +10,7 @@ import msgspec
 
 from common.language import Language, sentence, tell
 from daemon.core import errors
-from daemon.core.audit import Action, Actor, Call
+from daemon.core.audit import Actor, Call
 from daemon.core.errors import FieldError, InvalidRequest, McfdError
 from daemon.core.keys import KeyTerms
 from daemon.core.ledger.attempt import Mode
@@ -21,6 +21,10 @@ from daemon.core.ledger.paper import PaperInvoice
 from daemon.core.ledger.take_over import TakeOverRefused
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.people import Role
+from daemon.store.tables import audit, keys, people
+from daemon.store.tables.book import entries, outages
+from daemon.store.tables.book.books import accept_time
+from daemon.store.tables.meta import Damage
 
 if TYPE_CHECKING:
     from daemon.store.store import Store
@@ -56,8 +60,6 @@ class CreateKey(OperationMessage, frozen=True, tag="keys.create"):
     terms: KeyTerms = KeyTerms()
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> str:
-        from daemon.store.tables import keys  # noqa: PLC0415  as Damage below
-
         return await store.ledger.write(
             keys.create_key, self.nim, self.mode, self.label, at=at, terms=self.terms, by=by
         )
@@ -67,8 +69,6 @@ class RevokeKey(OperationMessage, frozen=True, tag="keys.revoke"):
     key_id: int
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
-        from daemon.store.tables import keys  # noqa: PLC0415  as Damage below
-
         await store.ledger.write(keys.revoke_key, self.key_id, at=at, by=by)
 
 
@@ -80,8 +80,6 @@ class CreateUser(OperationMessage, frozen=True, tag="users.create"):
     password: str
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
-        from daemon.store.tables import people  # noqa: PLC0415  as Damage below
-
         await store.ledger.write(people.create_person, self.name, self.role, self.password, at=at, by=by)
 
 
@@ -90,8 +88,6 @@ class SetPassword(OperationMessage, frozen=True, tag="users.passwd"):
     password: str
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
-        from daemon.store.tables import people  # noqa: PLC0415  as Damage below
-
         await store.ledger.write(people.set_password, self.name, self.password, at=at, by=by)
 
 
@@ -99,8 +95,6 @@ class DisableUser(OperationMessage, frozen=True, tag="users.disable"):
     name: str
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
-        from daemon.store.tables import people  # noqa: PLC0415  as Damage below
-
         await store.ledger.write(people.disable_person, self.name, at=at, by=by)
 
 
@@ -113,8 +107,6 @@ class CreateFirstPerson(OperationMessage, frozen=True, tag="setup.person"):
     session: bytes | None = None
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> bool:
-        from daemon.store.tables import people  # noqa: PLC0415  as Damage below
-
         if self.session is None and any(
             not person.disabled_at for person in await store.ledger.read(people.list_people)
         ):
@@ -155,33 +147,25 @@ class Settle(OperationMessage, frozen=True, tag="machine.settle"):
         )
 
 
-class _SpareDecision(OperationMessage, frozen=True):
-    """`decided_at`: the time of the decision (ms)."""
+class DecideSpare(OperationMessage, frozen=True, tag="machine.spare"):
+    """The spare takes over, or the machine is taken back; `decided_at`: the time of the decision (ms)."""
 
     first: Book
     spare: Book
     reason: str
     decided_at: int
+    is_back: bool
 
-
-class TakeOverMachine(_SpareDecision, frozen=True, tag="machine.take-over"):
     @property
     def at_rest(self) -> tuple[Book, ...]:
-        return (self.first,)
+        return (self.spare if self.is_back else self.first,)
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
         del at
-        await store.decisions.take_over(self.first, self.spare, reason=self.reason, at=self.decided_at, by=by)
-
-
-class TakeBackMachine(_SpareDecision, frozen=True, tag="machine.take-back"):
-    @property
-    def at_rest(self) -> tuple[Book, ...]:
-        return (self.spare,)
-
-    async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
-        del at
-        await store.decisions.take_back(self.first, reason=self.reason, at=self.decided_at, by=by)
+        if self.is_back:
+            await store.decisions.take_back(self.first, reason=self.reason, at=self.decided_at, by=by)
+        else:
+            await store.decisions.take_over(self.first, self.spare, reason=self.reason, at=self.decided_at, by=by)
 
 
 class NoteNotified(OperationMessage, frozen=True, tag="outages.notified"):
@@ -192,10 +176,8 @@ class NoteNotified(OperationMessage, frozen=True, tag="outages.notified"):
     notice: Notice
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
-        from daemon.store.tables.book.outages import note_notified  # noqa: PLC0415  as Damage below
-
         await store.ledger.check_free_space(self.book)
-        await store.ledger.write(note_notified, self.book, self.outage, self.notice, at=at, call=Call(by=by))
+        await store.ledger.write(outages.note_notified, self.book, self.outage, self.notice, at=at, call=Call(by=by))
 
 
 class SayLastZ(OperationMessage, frozen=True, tag="machine.last-z"):
@@ -210,8 +192,6 @@ class AcceptTime(OperationMessage, frozen=True, tag="time.accept"):
     upto: int
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
-        from daemon.store.tables.book.books import accept_time  # noqa: PLC0415  as Damage below
-
         del at, by
         await store.decisions.write(accept_time, self.upto)
 
@@ -225,8 +205,6 @@ class RepairTime(OperationMessage, frozen=True, tag="time.repair"):
     reason: str
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
-        from daemon.store.tables.book import entries  # noqa: PLC0415  as Damage below
-
         del at, by
         await store.decisions.write(
             entries.repair_time, self.book, now=self.right, ahead=self.ahead, reason=self.reason
@@ -253,8 +231,6 @@ class NoteBackup(OperationMessage, frozen=True, tag="backup.note"):
     is_away: bool
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
-        from daemon.store.tables import audit  # noqa: PLC0415  as Damage below
-
         if self.is_away:
             await store.retention.note_away(at=at)
         await store.ledger.write(
@@ -263,15 +239,13 @@ class NoteBackup(OperationMessage, frozen=True, tag="backup.note"):
 
 
 class NoteDeed(OperationMessage, frozen=True, tag="audit.note"):
-    """What the command itself has done, for the audit log."""
+    """What the command itself has done, for the audit log. A daemon takes a headquarters up, or lets go of it, at once."""
 
-    action: Literal["archive.made", "authority.created"]
+    action: Literal["archive.made", "authority.created", "upstream.joined", "upstream.left"]
     subject: str
-    detail: dict[str, str]
+    detail: dict[str, str] = {}
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
-        from daemon.store.tables import audit  # noqa: PLC0415  as Damage below
-
         await store.ledger.write(audit.add, self.action, self.subject, at=at, by=by, detail=self.detail)
 
 
@@ -284,23 +258,9 @@ class NoteVerified(OperationMessage, frozen=True, tag="verify.note"):
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
         del by
         if self.file or self.entries:
-            from daemon.store.tables.meta import Damage  # noqa: PLC0415  a command that is only parsed loads no store
-
             await store.retention.note_damage(Damage(self.file, self.entries))
         else:
             await store.retention.note_verified(at=at)
-
-
-class NoteJoined(OperationMessage, frozen=True, tag="upstream.note"):
-    """That the box has joined `headquarters`, or, where it is empty, has left the one that it had; a daemon takes it up at once."""
-
-    headquarters: str
-
-    async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
-        from daemon.store.tables import audit  # noqa: PLC0415  as Damage below
-
-        action: Action = "upstream.joined" if self.headquarters else "upstream.left"
-        await store.ledger.write(audit.add, action, self.headquarters, at=at, by=by, detail={})
 
 
 AnyOperation: TypeAlias = (
@@ -311,8 +271,7 @@ AnyOperation: TypeAlias = (
     | DisableUser
     | CreateFirstPerson
     | Settle
-    | TakeOverMachine
-    | TakeBackMachine
+    | DecideSpare
     | NoteNotified
     | SayLastZ
     | AcceptTime
@@ -321,7 +280,6 @@ AnyOperation: TypeAlias = (
     | NoteBackup
     | NoteDeed
     | NoteVerified
-    | NoteJoined
 )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from email.message import EmailMessage
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import httpx
 import msgspec
@@ -176,22 +176,6 @@ class NotificationFailed(Exception):
         self.is_listening = is_listening
 
 
-class Notifier(Protocol):
-    @property
-    def name(self) -> str:
-        """The same after a restart: its notifications are recorded under it."""
-        ...
-
-    @property
-    def at_once(self) -> int:
-        """How many findings `tell` takes."""
-        ...
-
-    async def tell(self, findings: Sequence[StoredFinding]) -> None:
-        """NotificationFailed when they did not go; all or none of them went."""
-        ...
-
-
 class Mail(Section, frozen=True):
     """Through an SMTP server that takes mail from here; `starttls` when it offers it."""
 
@@ -208,14 +192,17 @@ class WebhookNotifier(Section, frozen=True):
     """One POST for each, signed as closures are (Standard Webhooks) with the `whsec_…` in `secret_file`. Any 2xx is an answer."""
 
     at_once: ClassVar[int] = 1
+    """How many findings `tell` takes."""
     url: str
     secret_file: Path
 
     @property
     def name(self) -> str:
+        """The same after a restart: its notifications are recorded under it."""
         return f"webhook {self.url}"
 
     async def tell(self, findings: Sequence[StoredFinding]) -> None:
+        """NotificationFailed when they did not go; all or none of them went."""
         try:
             key = signing_key(read_secret(self.secret_file).decode())
         except (OSError, ValueError) as error:
@@ -269,6 +256,9 @@ class MailNotifier(Mail, frozen=True, kw_only=True):
             if self.user and self.password_file is not None:
                 server.login(self.user, read_secret(self.password_file).decode())
             server.send_message(mail)
+
+
+Notifier = WebhookNotifier | MailNotifier
 
 
 @functools.cache

@@ -2,8 +2,8 @@
 """The catalogue of texts against the code: `check` tells what is missing, `update` writes it into the `.po` files.
 
 Texts are found by the names they are written with: `tr("…")`, `say("…")`, `Text("…")`, `Counted("…", "…", n)`, `Reason("code", "…")` (common/language), and
-what a command prints or fails with, `complain("…")`, `Failure("…")` (daemon/cli);
-click's own, of which gettext chooses the form, by `Plural("…", "…")` (daemon/cli/groups)."""
+what a command prints or fails with, `complain("…")`, `Failure("…")`, `Member("…")` (daemon/cli);
+click's own, of which gettext chooses the form, by `Plural("…", "…")` (daemon/cli/groups); what doctor finds and advises, by `.fail("…", "…")`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ TREE = Path(__file__).resolve().parent.parent
 FOLDER = TREE / "common/language/locales"
 PACKAGES = ("bridge", "common", "daemon", "headquarters", "relay")
 METHODS = [("**.py", "python"), ("**/templates/**.html", "jinja2.ext:babel_extract")]
-SENTENCES = ("tr", "say", "complain", "Failure", "Unavailable", "explained", "Text")
+SENTENCES = ("tr", "say", "complain", "Failure", "Unavailable", "explained", "Member", "Text")
 KEYWORDS = {**dict.fromkeys(SENTENCES), "Counted": (1, 2), "Reason": (2,)}
 CLICK = "daemon/cli"
+DOCTOR = "daemon/doctor"
+FINDINGS = ({"ok": (1,), "warn": (1,), "fail": (1,)}, {"warn": (2,), "fail": (2,)})
 SPACED = (":", ";", "?", "!")
 """French has a no-break space before these, so that none of them begins a line."""
 
@@ -37,6 +39,9 @@ def found() -> Catalog:
         ):
             for text in (message,) if isinstance(message, str) else message:
                 catalogue.add(text)
+    for keywords in FINDINGS:
+        for _file, _line, text, _comments, _context in extract_from_dir(str(TREE / DOCTOR), keywords=keywords):
+            catalogue.add(text)
     for _file, _line, pair, _comments, _context in extract_from_dir(str(TREE / CLICK), keywords={"Plural": (1, 2)}):
         catalogue.add(pair)
     return catalogue

@@ -11,7 +11,7 @@ import hmac
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import SplitResult
 
 from common.files import read_secret
@@ -82,37 +82,20 @@ class BadKey(ValueError):
     """Says what is wrong with a key, and shows nothing of it."""
 
 
-class SigningKey(Protocol):
-    @property
-    def id(self) -> str:
-        """Names the key without showing it: 16 hex digits, the same on both sides."""
-        ...
-
-    def sign(self, content: bytes) -> str:
-        """As it stands in the header: version, comma, base64."""
-        ...
-
-
-class VerifyingKey(Protocol):
-    @property
-    def id(self) -> str: ...
-
-    def holds(self, signature: str, content: bytes) -> bool:
-        """Whether that one signature, as it stands in the header, is of this key and this content."""
-        ...
-
-
 class SharedKey:
     """Signs and verifies; `v1`."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
         self.id = hmac.digest(secret, b"mcfd key id", hashlib.sha256).hex()[:ID_DIGITS]
+        """Names the key without showing it: 16 hex digits, the same on both sides."""
 
     def sign(self, content: bytes) -> str:
+        """As it stands in the header: version, comma, base64."""
         return "v1," + encode(hmac.digest(self._secret, content, hashlib.sha256))
 
     def holds(self, signature: str, content: bytes) -> bool:
+        """Whether that one signature, as it stands in the header, is of this key and this content."""
         return hmac.compare_digest(signature.encode(), self.sign(content).encode())
 
 
@@ -161,7 +144,11 @@ class PublicKey:
         return True
 
 
-def signing_key(line: str) -> SharedKey | PrivateKey:
+SigningKey = SharedKey | PrivateKey
+VerifyingKey = SharedKey | PublicKey
+
+
+def signing_key(line: str) -> SigningKey:
     """From one line of a key file."""
     if line.startswith(SHARED):
         return _shared(line)
@@ -174,7 +161,7 @@ def signing_key(line: str) -> SharedKey | PrivateKey:
     raise BadKey(f"neither {SHARED}… nor {PRIVATE}…")
 
 
-def verifying_key(line: str) -> SharedKey | PublicKey:
+def verifying_key(line: str) -> VerifyingKey:
     """What headquarters holds of a box: the shared secret, or the public half of its key, as keygen or as NATS writes it."""
     if line.startswith(SHARED):
         return _shared(line)

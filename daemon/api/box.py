@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -22,17 +22,6 @@ from daemon.paper.reports import report_document
 from daemon.paper.shop import Shop, Style
 from daemon.usecases.reports.inspect import letterhead_of
 from daemon.usecases.worker.machine_worker import MachineWorker
-
-
-class LineFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one serial line since the start; as `bridge.link.LineStatistics`."""
-
-    exchanges: int
-    bytes_sent: int
-    bytes_received: int
-    retries: int
-    garbage: int
-    stale: int
 
 
 class LineSlot(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,10 +48,11 @@ class BoxFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Box(msgspec.Struct, frozen=True, kw_only=True):
-    """`line` gives None for a worker without a line, as that of a machine switched off; `history` its last day, oldest first."""
+    """`line` gives the counters of a line since the start (`bridge.link.LineStatistics`), None for a worker without one, as that of a machine
+    switched off; `history` its last day, oldest first."""
 
     figures: Callable[[], Awaitable[BoxFigures]]
-    line: Callable[[MachineWorker], LineFigures | None]
+    line: Callable[[MachineWorker], Mapping[str, int] | None]
     history: Callable[[MachineWorker], Sequence[LineSlot]] = lambda _: ()
 
 

@@ -200,14 +200,6 @@ def _kind(error: Exception) -> Kind:
     return next((KINDS[cls] for cls in type(error).__mro__ if cls in KINDS), INTERNAL)
 
 
-def plain_problem(
-    status: int, detail: str, request_id: str, headers: tuple[Header, ...] = (), language: Language = "en"
-) -> Answer:
-    """For what HTTP itself refuses (see `HTTP_CODES`)."""
-    code, title = HTTP_CODES.get(status, (INTERNAL.code, INTERNAL.title))
-    return _answer(_problem(Kind(status, code, title), detail, request_id, language), headers)
-
-
 def _text(error: Exception, language: Language) -> str:
     """Only the errors of a port and of the ledger name a path; numbers and the machine's own words are left as they are."""
     if isinstance(error, errors.InvalidRequest):
@@ -268,4 +260,5 @@ def _http_problem(error: HTTPException, request_id: str, language: Language) -> 
         log.error("request.failed", request_id=request_id, exc_info=error)
         return _answer(_problem(INTERNAL, INTERNAL.detail, request_id, language), ())
     headers = tuple((name.lower().encode(), value.encode()) for name, value in (error.headers or {}).items())
-    return plain_problem(status, HTTP_DETAILS.get(status, HTTP_CODES[status][1]), request_id, headers, language)
+    kind = Kind(status, *HTTP_CODES[status])
+    return _answer(_problem(kind, HTTP_DETAILS.get(status, kind.title), request_id, language), headers)

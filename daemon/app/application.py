@@ -20,8 +20,7 @@ from daemon.api.box import Box, Paper
 from daemon.api.http.middleware import CrossOrigin
 from daemon.api.service import create_api
 from daemon.app.outward.calls import Calls, answering_calls
-from daemon.app.outward.replication import Replication
-from daemon.app.outward.webhooks import Webhooks
+from daemon.app.outward.replication import Replication, Webhooks
 from daemon.app.page.commands import page_of
 from daemon.app.runtime import Runtime
 from daemon.app.sandbox import sandbox_answers

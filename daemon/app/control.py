@@ -23,7 +23,7 @@ from daemon.ledger_access import shell_actor
 from daemon.operations import (
     LONGEST,
     AnyOperation,
-    NoteJoined,
+    NoteDeed,
     OperationAnswer,
     OperationRequest,
     ReplayOutbox,
@@ -140,7 +140,7 @@ class CommandServer:
         if isinstance(operation, ReplayOutbox):
             for sender in self._senders:
                 sender.wake_all()
-        elif isinstance(operation, NoteJoined):
+        elif isinstance(operation, NoteDeed) and operation.action in ("upstream.joined", "upstream.left"):
             self._reload()
         return OperationAnswer(msgspec.Raw(msgspec.json.encode(result)))
 

@@ -21,8 +21,7 @@ from common import notify
 from common.front import BadCertificate, FrontError
 from common.sockets import in_url
 from daemon.app.control import controlled
-from daemon.app.outward.replication import replicating
-from daemon.app.outward.webhooks import posting
+from daemon.app.outward.replication import posting, replicating
 from daemon.app.page.files import MCFD, carry_out_order, is_ordered
 from daemon.app.paper import ZPrinting, paper_of
 from daemon.app.reload import ReloadedPart, Reloader

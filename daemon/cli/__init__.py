@@ -14,99 +14,51 @@ from __future__ import annotations
 
 import click
 
-from common.language import Text, ambient, tell, tr
-from daemon.cli.failures import FOUND_WRONG, INTERRUPTED, UNAVAILABLE, WRONG_USE
+from common.language import ambient, tell, tr
 from daemon.cli.groups import LazyGroup, Member, install
-from daemon.cli.output import complain
+from daemon.cli.output import FOUND_WRONG, INTERRUPTED, UNAVAILABLE, WRONG_USE, complain
 from daemon.core.errors import InvalidRequest, McfdError, StorageError
 
 COMMANDS = {
     "setup": Member(
-        "daemon.cli.commands.setup",
-        Text(
-            "Set this box up. Asks every serial port whether a machine answers (only reading), shows what was found, writes the configuration, makes the first key and shows it once, with the address and a QR code."
-        ),
+        "Set this box up. Asks every serial port whether a machine answers (only reading), shows what was found, writes the configuration, makes the first key and shows it once, with the address and a QR code."
     ),
     "doctor": Member(
-        "daemon.cli.commands.doctor",
-        Text(
-            "Look at everything that goes wrong in the field, and say for each what to do. Exit 1 when something is wrong."
-        ),
+        "Look at everything that goes wrong in the field, and say for each what to do. Exit 1 when something is wrong."
     ),
     "run": Member(
-        "daemon.cli.commands.run",
-        Text("Run the daemon. In the foreground, log on stderr; SIGTERM finishes what is on the line and stops it."),
+        "Run the daemon. In the foreground, log on stderr; SIGTERM finishes what is on the line and stops it."
     ),
-    "keys": Member("daemon.cli.commands.keys", Text("Manage API keys.")),
-    "users": Member("daemon.cli.commands.users", Text("Manage the people who log in to the shop's page.")),
-    "audit": Member(
-        "daemon.cli.commands.audit",
-        Text("Show who did what to the box, and check that this log is whole. Exit 1 when it is not."),
-    ),
-    "machine": Member("daemon.cli.commands.machine", Text("Look at the machines; settle what needs a decision.")),
-    "time": Member("daemon.cli.commands.clock", Text("The clocks of box and machine, and the time of the ledger.")),
-    "report": Member(
-        "daemon.cli.commands.report", Text("Show X, Z and A as they would be printed; nothing is closed.")
-    ),
-    "poster": Member(
-        "daemon.cli.commands.report",
-        Text("The sign that the law wants at each till, as a PDF to print and hang up."),
-        "poster",
-    ),
-    "homologation": Member(
-        "daemon.cli.commands.homologation",
-        Text("The dossier of homologation in French, and its test cases on the connected machine."),
-    ),
+    "keys": Member("Manage API keys."),
+    "users": Member("Manage the people who log in to the shop's page."),
+    "audit": Member("Show who did what to the box, and check that this log is whole. Exit 1 when it is not."),
+    "machine": Member("Look at the machines; settle what needs a decision."),
+    "time": Member("The clocks of box and machine, and the time of the ledger.", "clock"),
+    "report": Member("Show X, Z and A as they would be printed; nothing is closed."),
+    "poster": Member("The sign that the law wants at each till, as a PDF to print and hang up.", "report", "poster"),
+    "homologation": Member("The dossier of homologation in French, and its test cases on the connected machine."),
     "journal": Member(
-        "daemon.cli.commands.journal",
-        Text(
-            "The electronic journal, newest first: every attempt to certify, what became of it, and the cash that was moved."
-        ),
+        "The electronic journal, newest first: every attempt to certify, what became of it, and the cash that was moved."
     ),
     "outages": Member(
-        "daemon.cli.commands.outages",
-        Text(
-            "The register of outages, newest first: when a machine could not certify and why, what was sold meanwhile, who was notified; and to note who was."
-        ),
+        "The register of outages, newest first: when a machine could not certify and why, what was sold meanwhile, who was notified; and to note who was."
     ),
-    "logs": Member(
-        "daemon.cli.commands.logs",
-        Text("What the daemon has written to the system's journal, one readable line each."),
-    ),
-    "verify": Member(
-        "daemon.cli.commands.verify",
-        Text("Verify the ledger: integrity, chain, totals, sequence of Z. Exit 1 when something is wrong."),
-    ),
-    "backup": Member(
-        "daemon.cli.commands.backup", Text("Copy the ledger, also while the daemon runs, and verify the copy.")
-    ),
-    "archive": Member(
-        "daemon.cli.commands.archive",
-        Text("A closed year as one signed file, which can be checked for ten years without mcfd."),
-    ),
+    "logs": Member("What the daemon has written to the system's journal, one readable line each."),
+    "verify": Member("Verify the ledger: integrity, chain, totals, sequence of Z. Exit 1 when something is wrong."),
+    "backup": Member("Copy the ledger, also while the daemon runs, and verify the copy."),
+    "archive": Member("A closed year as one signed file, which can be checked for ten years without mcfd."),
     "restore": Member(
-        "daemon.cli.commands.restore",
-        Text(
-            "Put a copy back in the ledger's place (daemon stopped). It is compared with the machine at the next start."
-        ),
+        "Put a copy back in the ledger's place (daemon stopped). It is compared with the machine at the next start."
     ),
-    "upstream": Member(
-        "daemon.cli.commands.upstream", Text("Look at closures on their way to headquarters, send them again.")
-    ),
-    "webhook": Member("daemon.cli.commands.upstream", Text("Test the webhooks that events are sent to."), "webhook"),
-    "tls": Member("daemon.cli.commands.tls", Text("HTTPS by an authority of the box's own.")),
-    "proxy": Member(
-        "daemon.cli.commands.config",
-        Text("Print HAProxy's configuration as it is written where HAProxy is in front."),
-        "proxy",
-    ),
-    "config": Member("daemon.cli.commands.config", Text("Check or document the configuration.")),
+    "upstream": Member("Look at closures on their way to headquarters, send them again."),
+    "webhook": Member("Test the webhooks that events are sent to.", "upstream", "webhook"),
+    "tls": Member("HTTPS by an authority of the box's own."),
+    "proxy": Member("Print HAProxy's configuration as it is written where HAProxy is in front.", "config", "proxy"),
+    "config": Member("Check or document the configuration."),
     "upgrade": Member(
-        "daemon.cli.commands.version",
-        Text("Take a new version now; one with another certified core only with --core."),
-        "upgrade",
+        "Take a new version now; one with another certified core only with --core.", "version", "upgrade"
     ),
-    "version": Member("daemon.cli.commands.version", Text("Show the versions.")),
+    "version": Member("Show the versions."),
 }
 """In the order in which `mcfd --help` lists them."""
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from daemon.cli.failures import Failure, find_machine
+from daemon.cli.output import Failure, find_machine
 from daemon.core.ledger.book import Aggregate, Book, BookState
 from daemon.core.machine.state import same_machine
+from daemon.settings import Settings
+from daemon.store.journal import Journal
+from daemon.store.ledger import Ledger
+from daemon.store.store import Store
+from daemon.store.tables.book.books import all_books, book_state
 from daemon.time_sync import now_millis
-
-if TYPE_CHECKING:
-    from daemon.settings import Settings
-    from daemon.store.journal import Journal
-    from daemon.store.ledger import Ledger
-    from daemon.store.store import Store
 
 
 @dataclass
@@ -33,15 +31,11 @@ class BookReader:
         return now_millis()
 
     def state(self) -> BookState:
-        from daemon.store.tables.book.books import book_state
-
         return self.ledger.peek(book_state, self.book)
 
 
 async def read_book(store: Store, settings: Settings, nim: str, *, test: bool) -> BookReader:
     """The book of that machine, also of one that is no longer in the configuration; Failure names those that there are."""
-    from daemon.store.tables.book.books import all_books
-
     mode = "test" if test else "live"
     of_mode = [book for book in await store.journal.read(all_books) if book.mode == mode]
     books = [book for book in of_mode if nim and same_machine(book.nim, nim)]
@@ -57,6 +51,4 @@ async def read_book(store: Store, settings: Settings, nim: str, *, test: bool) -
 
 async def live_states(store: Store) -> list[BookState]:
     """Of each live book."""
-    from daemon.store.tables.book.books import all_books, book_state
-
     return [store.ledger.peek(book_state, book) for book in await store.journal.read(all_books) if book.mode == "live"]

@@ -19,8 +19,7 @@ from common.files import write_whole
 from common.front import BadCertificate, FrontError, withdraw
 from common.sockets import is_loopback
 from daemon.app.page.first_start import FirstAddress, FirstAuthority, SetupInPage, link, serve_first_start
-from daemon.cli.failures import Unavailable
-from daemon.cli.output import complain, say
+from daemon.cli.output import Unavailable, complain, say
 from daemon.setup.plan import SetupPlan
 from daemon.time_sync import BOOTED
 from daemon.tls import AuthorityError

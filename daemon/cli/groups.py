@@ -46,11 +46,15 @@ WORDS: Final = (
 """As they stand in click 8, so that the catalogue has them; one that click changes is English until it is changed here."""
 
 
-class Member(NamedTuple):
-    """The module that has it, by which name, and what it says of itself: so that a list of all of them imports none."""
+COMMANDS: Final = "daemon.cli.commands"
 
-    module: str
-    help: Text
+
+class Member(NamedTuple):
+    """What it says of itself, so that a list of all of them imports none; in which module of `commands` it is where that is not called as it
+    is, and by which name."""
+
+    help: str
+    module: str = ""
     name: str = "command"
 
 
@@ -68,7 +72,7 @@ class LazyGroup(click.Group):
         if cmd_name not in self.members:
             return super().get_command(ctx, cmd_name)
         member = self.members[cmd_name]
-        command: click.Command = getattr(import_module(member.module), member.name)
+        command: click.Command = getattr(import_module(f"{COMMANDS}.{member.module or cmd_name}"), member.name)
         command.help = tr(member.help)
         if isinstance(command, click.Group):
             command.subcommand_metavar = tr("COMMAND [ARGS]...")

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Final
 
 from common.files import secret_path
-from common.language import Counted, ambient, sentence, tell, tr
+from common.language import Counted, Text, tr
 from common.language.reasons import from_stored
 from common.language.system import reason
 from common.sockets import is_loopback
 from daemon.core.certified_core import WAITING, waiting_version
 from daemon.core.errors import PrinterFailed
-from daemon.doctor.wording import CheckResult, fail, ok, warn
+from daemon.doctor.wording import Check, CheckResult
 from daemon.owner import as_owner
 from daemon.paper.logo import NotAPicture, read_png
 from daemon.paper.shop import is_cadastral
@@ -44,102 +44,92 @@ def check_disk(settings: Settings) -> CheckResult:
         free = shutil.disk_usage(folder).free // MEGABYTE
         read_only = os.statvfs(folder).f_flag & os.ST_RDONLY
     except OSError as error:
-        return fail(
-            "disk",
-            tr("{folder}: {why}", folder=folder, why=reason(error)),
-            tr("sudo systemd-tmpfiles --create mcfd.conf puts it back"),
+        return Check("disk").fail(
+            "{folder}: {why}", "sudo systemd-tmpfiles --create mcfd.conf puts it back", folder=folder, why=reason(error)
         )
     with as_owner(folder):
         failures = read_failures(settings.storage.path)
     if trouble := disk_trouble(failures, now_millis()):
-        return fail(
-            "disk", tr(from_stored(trouble)), tr("mcfd doctor --disk {folder} looks at the disk itself", folder=folder)
+        return Check("disk").fail(
+            from_stored(trouble), "mcfd doctor --disk {folder} looks at the disk itself", folder=folder
         )
     reserve = settings.storage.reserve_mb
     if read_only:
-        return fail(
-            "disk",
-            tr("{folder} is read-only", folder=folder),
-            tr("the card or disk is wearing out: dmesg | tail, copy the ledger, replace the medium"),
+        return Check("disk").fail(
+            "{folder} is read-only",
+            "the card or disk is wearing out: dmesg | tail, copy the ledger, replace the medium",
+            folder=folder,
         )
     if free < reserve:
-        return fail(
-            "disk",
-            tr(
-                "{free} MB free in {folder}, less than the reserve ({reserve} MB): certifications are refused",
-                folder=folder,
-                free=free,
-                reserve=reserve,
-            ),
-            tr(
-                "make room: sudo journalctl --vacuum-size=50M, old copies in /var/lib/mcfd/backups to a stick; never "
-                "the ledger"
-            ),
+        return Check("disk").fail(
+            "{free} MB free in {folder}, less than the reserve ({reserve} MB): certifications are refused",
+            "make room: sudo journalctl --vacuum-size=50M, old copies in /var/lib/mcfd/backups to a stick; never "
+            "the ledger",
+            folder=folder,
+            free=free,
+            reserve=reserve,
         )
     if free < ROOM_FOR_YEARS * reserve:
-        return warn(
-            "disk",
-            tr("only {free} MB left in {folder}", folder=folder, free=free),
-            tr(
-                "make room: sudo journalctl --vacuum-size=50M, old copies in /var/lib/mcfd/backups to a stick; never "
-                "the ledger"
-            ),
+        return Check("disk").warn(
+            "only {free} MB left in {folder}",
+            "make room: sudo journalctl --vacuum-size=50M, old copies in /var/lib/mcfd/backups to a stick; never "
+            "the ledger",
+            folder=folder,
+            free=free,
         )
-    return ok("disk", tr("{free} MB free in {folder}", folder=folder, free=free))
+    return Check("disk").ok("{free} MB free in {folder}", folder=folder, free=free)
 
 
 def check_box_clock(now: datetime | None = None) -> CheckResult:
     now = now or datetime.now(UTC)
     moment = f"{now:%Y-%m-%d %H:%M} UTC"
     if now < YOUNGEST_CLOCK:
-        return fail(
-            "box_clock",
-            tr("the box takes it to be {now}", now=moment),
-            tr("sudo timedatectl set-ntp true, or without internet: sudo timedatectl set-time 'YYYY-MM-DD hh:mm'"),
+        return Check("box_clock").fail(
+            "the box takes it to be {now}",
+            "sudo timedatectl set-ntp true, or without internet: sudo timedatectl set-time 'YYYY-MM-DD hh:mm'",
+            now=moment,
         )
-    return ok("box_clock", tr("it is {now}", now=moment))
+    return Check("box_clock").ok("it is {now}", now=moment)
 
 
 def check_certificate(settings: Settings, now: datetime | None = None) -> CheckResult:
     server = settings.server
     if not (server.tls or server.tls_cert):
         if is_loopback(server.host):
-            return ok("certificate", tr("not needed: this box alone"))
-        return warn(
-            "certificate",
-            tr("{host} in clear: keys cross the network in clear", host=server.host),
-            tr('sudo mcfd tls init, then tls = "internal" in [server]'),
+            return Check("certificate").ok("not needed: this box alone")
+        return Check("certificate").warn(
+            "{host} in clear: keys cross the network in clear",
+            'sudo mcfd tls init, then tls = "internal" in [server]',
+            host=server.host,
         )
     file = server.tls_cert or settings.tls_home / SERVER_PAIR
     try:
         found = describe(read(file))
     except AuthorityError as error:
-        return fail("certificate", error, tr("sudo mcfd tls init, or correct tls_cert in [server]"))
+        return Check("certificate").fail(error, "sudo mcfd tls init, or correct tls_cert in [server]")
     return _dated(found, now or datetime.now(UTC), internal=bool(server.tls))
 
 
 def _dated(found: CertificateInfo, now: datetime, *, internal: bool) -> CheckResult:
     days = (found.until - now).days
-    summary = tr(
-        Counted(
-            "until {until} ({count} day) for {names}",
-            "until {until} ({count} days) for {names}",
-            days,
-            until=f"{found.until:%Y-%m-%d}",
-            names=", ".join(found.names),
-        )
+    summary = Counted(
+        "until {until} ({count} day) for {names}",
+        "until {until} ({count} days) for {names}",
+        days,
+        until=f"{found.until:%Y-%m-%d}",
+        names=", ".join(found.names),
     )
     todo = (
-        tr("the daemon renews it at its start: sudo systemctl restart mcfd")
+        Text("the daemon renews it at its start: sudo systemctl restart mcfd")
         if internal
-        else tr("have it renewed, replace both files, sudo systemctl reload mcfd")
+        else Text("have it renewed, replace both files, sudo systemctl reload mcfd")
     )
     if not found.since <= now < found.until:
-        return fail("certificate", summary, todo)
+        return Check("certificate").fail(summary, todo)
     # The internal one is renewed when a month is left; a few days of grace for a box that was off.
     if now > found.until - (RENEWED_BEFORE * 0.8 if internal else RENEWED_BEFORE):
-        return warn("certificate", summary, todo)
-    return ok("certificate", summary)
+        return Check("certificate").warn(summary, todo)
+    return Check("certificate").ok(summary)
 
 
 def check_secrets(settings: Settings) -> Iterator[CheckResult]:
@@ -149,10 +139,8 @@ def check_secrets(settings: Settings) -> Iterator[CheckResult]:
         file = secret_path(path)
         if file.stat().st_mode & OTHERS:
             found.append(
-                warn(
-                    "secrets",
-                    tr("{file} ({key}) can be read by others", file=file, key=at),
-                    tr("sudo chmod 600 {file}", file=file),
+                Check("secrets").warn(
+                    "{file} ({key}) can be read by others", "sudo chmod 600 {file}", file=file, key=at
                 )
             )
     upstream = settings.upstream
@@ -161,24 +149,21 @@ def check_secrets(settings: Settings) -> Iterator[CheckResult]:
             read_keys([secret_path(path) for path in (upstream.secret_file, upstream.key_file) if path])
         except BadOptions as error:
             found.append(
-                fail(
-                    "secrets",
-                    error,
-                    tr("put back the secret that headquarters gave (one line whsec_…), or mcfd upstream keygen"),
+                Check("secrets").fail(
+                    error, "put back the secret that headquarters gave (one line whsec_…), or mcfd upstream keygen"
                 )
             )
-    yield from found or [ok("secrets", tr("readable by their owner alone"))]
+    yield from found or [Check("secrets").ok("readable by their owner alone")]
 
 
 def check_isf(settings: Settings) -> Iterator[CheckResult]:
     """An invented ISF on real invoices is a fault in the eyes of the tax authority."""
     for machine in settings.machine:
         if machine.enabled and machine.isf == NO_ISF:
-            yield warn(
-                "isf",
-                tr("the ISF is {isf}, which is only an example", isf=machine.isf),
-                tr("set isf in [[machine]] to the one that the tax authority gave the till software"),
-                nim=machine.nim,
+            yield Check("isf", machine.nim).warn(
+                "the ISF is {isf}, which is only an example",
+                "set isf in [[machine]] to the one that the tax authority gave the till software",
+                isf=machine.isf,
             )
 
 
@@ -188,14 +173,12 @@ def check_homologation(settings: Settings, running: str) -> Iterator[CheckResult
     if approved is None:
         return
     if approved == running:
-        yield ok("homologation", tr("the certified core that runs is the one that was approved"))
+        yield Check("homologation").ok("the certified core that runs is the one that was approved")
     else:
-        yield warn(
-            "homologation",
-            tr("the certified core that runs ({running}) is not the one that was approved", running=running[:12]),
-            tr(
-                "have this version homologated, and set core_digest in [homologation]; or go back to the approved version"
-            ),
+        yield Check("homologation").warn(
+            "the certified core that runs ({running}) is not the one that was approved",
+            "have this version homologated, and set core_digest in [homologation]; or go back to the approved version",
+            running=running[:12],
         )
 
 
@@ -204,12 +187,12 @@ def check_upgrade(settings: Settings, note: Path = WAITING) -> Iterator[CheckRes
     waiting = waiting_version(note)
     if not waiting:
         return
-    found = tr("version {version} is there; its certified core is another one than that which runs", version=waiting)
+    found = Text("version {version} is there; its certified core is another one than that which runs", version=waiting)
     if settings.homologation.core_digest:
-        todo = tr("sudo mcfd upgrade --core, once this version has been homologated")
+        todo = Text("sudo mcfd upgrade --core, once this version has been homologated")
     else:
-        todo = tr("sudo mcfd upgrade --core, when the shop is closed")
-    yield warn("upgrade", found, todo)
+        todo = Text("sudo mcfd upgrade --core, when the shop is closed")
+    yield Check("upgrade").warn(found, todo)
 
 
 def check_company(settings: Settings) -> Iterator[CheckResult]:
@@ -222,36 +205,37 @@ def check_company(settings: Settings) -> Iterator[CheckResult]:
     )
     if missing := [(name, words) for name, value, words in wanted if not value]:
         names, words = (", ".join(column) for column in zip(*missing, strict=True))
-        yield warn(
-            "company",
-            tr("invoices are printed without {missing}", missing=words),
-            tr("if mcfd prints your invoices, set in [company]: {names}", names=names),
+        yield Check("company").warn(
+            "invoices are printed without {missing}",
+            "if mcfd prints your invoices, set in [company]: {names}",
+            missing=words,
+            names=names,
         )
     is_odd = bool(company.cadastral) and not is_cadastral(company.cadastral)
     if is_odd:
-        yield warn(
-            "company",
-            tr("{reference!r} is no cadastral reference (section, block, plot)", reference=company.cadastral),
-            tr("set cadastral in [company] as 1234 056 0078: four, three and four characters"),
+        yield Check("company").warn(
+            "{reference!r} is no cadastral reference (section, block, plot)",
+            "set cadastral in [company] as 1234 056 0078: four, three and four characters",
+            reference=company.cadastral,
         )
     if not missing and not is_odd:
-        yield ok("company", tr("everything that stands on an invoice is there"))
+        yield Check("company").ok("everything that stands on an invoice is there")
 
 
 def check_logo(settings: Settings) -> Iterator[CheckResult]:
     if (path := settings.company.logo) is None:
         return
-    todo = tr("a PNG that the daemon's user may read: logo in [company]")
+    todo = Text("a PNG that the daemon's user may read: logo in [company]")
     try:
         with as_owner(settings.storage.path.parent):
             picture = read_png(path.read_bytes())
     except OSError as error:
-        yield warn("logo", tr("{path} cannot be read: {why}", path=path, why=reason(error)), todo)
+        yield Check("logo").warn("{path} cannot be read: {why}", todo, path=path, why=reason(error))
     except NotAPicture as error:
-        yield warn("logo", tr("{path} cannot be printed: {why}", path=path, why=tell(error.text, ambient())), todo)
+        yield Check("logo").warn("{path} cannot be printed: {why}", todo, path=path, why=error.text)
     else:
         size = f"{picture.width} × {picture.height}"
-        yield ok("logo", tr("{path} can be printed ({size})", path=path, size=size))
+        yield Check("logo").ok("{path} can be printed ({size})", path=path, size=size)
 
 
 async def check_printer(settings: Settings) -> list[CheckResult]:
@@ -262,6 +246,5 @@ async def check_printer(settings: Settings) -> list[CheckResult]:
     try:
         await ReceiptPrinter(printer.address, min(printer.timeout, PATIENCE_SECONDS)).check()
     except PrinterFailed as error:
-        why = tell(sentence(error), ambient())
-        return [fail("printer", why, tr("paper in, cover closed, switched on? its address: address in [printer]"))]
-    return [ok("printer", tr("{address} answers", address=printer.address))]
+        return [Check("printer").fail(error, "paper in, cover closed, switched on? its address: address in [printer]")]
+    return [Check("printer").ok("{address} answers", address=printer.address)]

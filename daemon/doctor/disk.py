@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from common.files import sync_path
-from common.language import tr
+from common.language import Text, tr
 from common.language.system import reason
-from daemon.doctor.wording import CheckResult, fail, ok, warn
+from daemon.doctor.wording import Check, CheckResult
 from daemon.owner import as_owner
 
 BLOCK: Final = bytes(4096)
@@ -62,17 +62,18 @@ def look_at_disk(folder: Path, sys: Path = Path("/sys")) -> Iterator[CheckResult
             took = _syncs(folder)
         free = shutil.disk_usage(folder).free // MEGABYTE
     except OSError as error:
-        yield fail(
-            "disk_sync",
-            tr("{folder}: {why}", folder=folder, why=reason(error)),
-            tr("another folder, or another card or disk; the kernel says more: dmesg | tail"),
+        yield Check("disk_sync").fail(
+            "{folder}: {why}",
+            "another folder, or another card or disk; the kernel says more: dmesg | tail",
+            folder=folder,
+            why=reason(error),
         )
         return
     yield _speed(took)
     if free < RESERVE_MB:
-        yield warn("disk_room", tr("only {free} MB left in {folder}", free=free, folder=folder), tr("make room there"))
+        yield Check("disk_room").warn("only {free} MB left in {folder}", "make room there", free=free, folder=folder)
     else:
-        yield ok("disk_room", tr("{free} MB free in {folder}", free=free, folder=folder))
+        yield Check("disk_room").ok("{free} MB free in {folder}", free=free, folder=folder)
     yield _wear(folder, sys)
 
 
@@ -91,39 +92,37 @@ def _syncs(folder: Path) -> list[float]:
 
 def _speed(took: list[float]) -> CheckResult:
     usual, longest = statistics.median(took), max(took)
-    summary = tr(
+    summary = Text(
         "a sync takes {usual} ms, the longest of {count} took {longest} ms",
         usual=f"{usual * 1000:.1f}",
         longest=f"{longest * 1000:.1f}",
         count=len(took),
     )
     if usual > SLOW:
-        return warn(
-            "disk_sync",
-            summary,
-            tr("tills wait for it at each invoice: a card for industry, or an SSD, is ten times faster"),
+        return Check("disk_sync").warn(
+            summary, "tills wait for it at each invoice: a card for industry, or an SSD, is ten times faster"
         )
-    return ok("disk_sync", summary)
+    return Check("disk_sync").ok(summary)
 
 
 def _wear(folder: Path, sys: Path) -> CheckResult:
     device = _device(folder, sys)
     if device is None:
-        return ok("disk_wear", tr("not known: {folder} is on no disk of this box by itself", folder=folder))
+        return Check("disk_wear").ok("not known: {folder} is on no disk of this box by itself", folder=folder)
     worn, is_failing = _worn(device)
     if worn is None and not is_failing:
-        return ok(
-            "disk_wear",
-            tr("{device} does not say how worn it is (SD cards do not; others may, with the package smartmontools)", device=device.name),
-        )  # fmt: skip
+        return Check("disk_wear").ok(
+            "{device} does not say how worn it is (SD cards do not; others may, with the package smartmontools)",
+            device=device.name,
+        )
     if worn is None:
-        summary = tr("{device} says that it is failing", device=device.name)
+        summary = Text("{device} says that it is failing", device=device.name)
     else:
-        summary = tr("{device}: {percent} % of its life is used", device=device.name, percent=worn)
-    todo = tr("replace it: sudo mcfd backup --all, a new card or disk, mcfd restore there")
+        summary = Text("{device}: {percent} % of its life is used", device=device.name, percent=worn)
+    todo = Text("replace it: sudo mcfd backup --all, a new card or disk, mcfd restore there")
     if is_failing or (worn or 0) >= 100:  # noqa: PLR2004  percent
-        return fail("disk_wear", summary, todo)
-    return warn("disk_wear", summary, todo) if (worn or 0) >= WORN else ok("disk_wear", summary)
+        return Check("disk_wear").fail(summary, todo)
+    return Check("disk_wear").warn(summary, todo) if (worn or 0) >= WORN else Check("disk_wear").ok(summary)
 
 
 def _device(folder: Path, sys: Path) -> Path | None:
@@ -233,14 +232,13 @@ def judge_blocks(folder: Path, code_word: str) -> CheckResult:
     if lost:
         return _lost(number, len(lost), lost[0])
     file.unlink()
-    summary = tr("the disk has kept all {count} blocks that it had acknowledged", count=number)
+    summary = Text("the disk has kept all {count} blocks that it had acknowledged", count=number)
     if test.boot == _boot():
-        return warn(
-            "disk_honesty",
+        return Check("disk_honesty").warn(
             summary,
-            tr("but the box was not restarted since: that says something only of a card that was itself pulled out"),
+            "but the box was not restarted since: that says something only of a card that was itself pulled out",
         )
-    return ok("disk_honesty", summary)
+    return Check("disk_honesty").ok(summary)
 
 
 def _missing(test: PlugTest, found: dict[int, int], number: int) -> list[int]:
@@ -279,15 +277,12 @@ def _read(file: Path) -> dict[int, tuple[PlugTest, int]]:
 
 
 def _lost(acknowledged: int, count: int, first: int) -> CheckResult:
-    return fail(
-        "disk_honesty",
-        tr(
-            "the disk had acknowledged {acknowledged} blocks and has lost {count} of them, from {first} on",
-            acknowledged=acknowledged,
-            count=count,
-            first=first,
-        ),
-        tr("a power cut takes certifications with it: no ledger on this card or disk; the same test on another one"),
+    return Check("disk_honesty").fail(
+        "the disk had acknowledged {acknowledged} blocks and has lost {count} of them, from {first} on",
+        "a power cut takes certifications with it: no ledger on this card or disk; the same test on another one",
+        acknowledged=acknowledged,
+        count=count,
+        first=first,
     )
 
 

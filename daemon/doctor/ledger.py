@@ -19,7 +19,7 @@ from daemon.core.ledger.outage import Outage
 from daemon.core.machine.state import short_nim
 from daemon.core.report.journal import Page
 from daemon.doctor.line import User, daemon_user
-from daemon.doctor.wording import CheckResult, fail, ok, warn
+from daemon.doctor.wording import Check, CheckResult
 from daemon.owner import as_owner
 from daemon.paper.reports import MINUTE, REASONS, RECIPIENTS
 from daemon.settings import Settings
@@ -41,10 +41,10 @@ async def check_ledger(settings: Settings, now: int) -> list[CheckResult]:
     path = settings.storage.path
     if not path.exists():
         return [
-            warn(
-                "ledger",
-                tr("no ledger yet at {path}", path=path),
-                tr("as it should be before the first start; otherwise mcfd restore COPY"),
+            Check("ledger").warn(
+                "no ledger yet at {path}",
+                "as it should be before the first start; otherwise mcfd restore COPY",
+                path=path,
             )
         ]
     owned = check_owner(path, daemon_user(settings))
@@ -67,12 +67,9 @@ async def _opened(settings: Settings, owned: CheckResult, now: int) -> list[Chec
         )
     except StorageError as error:
         return [
-            fail(
-                "ledger",
+            Check("ledger").fail(
                 error,
-                tr(
-                    "mcfd verify says what is wrong; to put a copy back: sudo systemctl stop mcfd, sudo mcfd restore COPY"
-                ),
+                "mcfd verify says what is wrong; to put a copy back: sudo systemctl stop mcfd, sudo mcfd restore COPY",
             )
         ]
     async with store:
@@ -88,13 +85,11 @@ def _check_content(path: Path, store: Store) -> CheckResult | None:
         problems = tuple(filter(None, (*store.retention.peek(read_damage).all, store.retention.peek(read_lost))))
     if not problems:
         return None
-    found = tr(from_stored(problems[0]))
+    found = from_stored(problems[0])
     if more := len(problems) - 1:
-        found = tr(Counted("{found} (and {count} more)", "{found} (and {count} more)", more, found=found))
-    return fail(
-        "ledger",
-        found,
-        tr("mcfd verify tells all; the last sound backup is put back with: mcfd restore COPY"),
+        found = Counted("{found} (and {count} more)", "{found} (and {count} more)", more, found=found)
+    return Check("ledger").fail(
+        found, "mcfd verify tells all; the last sound backup is put back with: mcfd restore COPY"
     )
 
 
@@ -104,18 +99,13 @@ def check_owner(path: Path, user: User) -> CheckResult:
     foreign = [file for file in files if file.exists() and not user.may_use(file.stat())]
     if foreign:
         names = ", ".join(str(file) for file in foreign)
-        return fail(
-            "ledger",
-            tr("{user} may not write {files}", files=names, user=user.name),
-            tr("sudo chown {user}: on those files", user=user.name),
+        return Check("ledger").fail(
+            "{user} may not write {files}", "sudo chown {user}: on those files", files=names, user=user.name
         )
-    return ok(
-        "ledger",
-        tr(
-            "{path}, {megabytes} MB, in order (to recompute all of it: mcfd verify)",
-            path=path,
-            megabytes=path.stat().st_size // 1_000_000,
-        ),
+    return Check("ledger").ok(
+        "{path}, {megabytes} MB, in order (to recompute all of it: mcfd verify)",
+        path=path,
+        megabytes=path.stat().st_size // 1_000_000,
     )
 
 
@@ -140,67 +130,60 @@ async def _look_in(store: Store, settings: Settings, now: int) -> list[CheckResu
 
 def check_away(away_at: int, in_use_since: int, now: int) -> CheckResult:
     """A disk that dies takes with it what is only on it. Times in ms, `away_at` 0 for never."""
-    todo = tr("sudo mcfd backup --all onto a stick, or plug in a stick called MCFD (docs/install.md)")
+    todo = Text("sudo mcfd backup --all onto a stick, or plug in a stick called MCFD (docs/install.md)")
     days = (now - away_at) // DAY
     if away_at:
-        found = tr(
-            Text("the whole box was copied to another disk today")
-            if not days
-            else Counted(
-                "the whole box was last copied to another disk {count} day ago",
-                "the whole box was last copied to another disk {count} days ago",
-                days,
-            )
+        found: Text = Counted(
+            "the whole box was last copied to another disk {count} day ago",
+            "the whole box was last copied to another disk {count} days ago",
+            days,
         )
-        return ok("backup", found) if days <= AWAY_DAYS else warn("backup", found, todo)
+        if not days:
+            found = Text("the whole box was copied to another disk today")
+        return Check("backup").ok(found) if days <= AWAY_DAYS else Check("backup").warn(found, todo)
     if now - in_use_since <= AWAY_DAYS * DAY:
-        return ok("backup", tr("the whole box was not yet copied to another disk; it is new"))
-    return warn("backup", tr("the whole box was never copied to another disk"), todo)
+        return Check("backup").ok("the whole box was not yet copied to another disk; it is new")
+    return Check("backup").warn("the whole box was never copied to another disk", todo)
 
 
 def check_deferred(nim: str, waiting: DeferredBacklog, now: int, *, is_gone: bool = False) -> CheckResult:
     """`is_gone`: its machine is no longer in the configuration."""
-    found = tr(
-        Counted(
-            "{count} sale waits for its certification, for {hours} hours of the 48 that the law leaves",
-            "{count} sales wait for their certification, the oldest for {hours} hours of the 48 that the law leaves",
-            waiting.count,
-            hours=(now - waiting.oldest_at) // HOUR,
-        )
+    found = Counted(
+        "{count} sale waits for its certification, for {hours} hours of the 48 that the law leaves",
+        "{count} sales wait for their certification, the oldest for {hours} hours of the 48 that the law leaves",
+        waiting.count,
+        hours=(now - waiting.oldest_at) // HOUR,
     )
-    todo = tr("they are certified by themselves once the machine can; page, Sales that wait for certification")
+    todo = Text("they are certified by themselves once the machine can; page, Sales that wait for certification")
     if is_gone:
-        todo = tr(
+        return Check("deferred", nim).fail(
+            found,
             "put {nim} back into the configuration, with the new machine as its spare (spare_for), and then: sudo mcfd machine take-over {nim} --reason …",
-            nim=nim,
         )
-        return fail("deferred", found, todo, nim=nim)
     if waiting.doubtful or waiting.urgency(now) == "red":
-        return fail("deferred", found, todo, nim=nim)
-    return warn("deferred", found, todo, nim=nim) if waiting.urgency(now) else ok("deferred", found, nim=nim)
+        return Check("deferred", nim).fail(found, todo)
+    return Check("deferred", nim).warn(found, todo) if waiting.urgency(now) else Check("deferred", nim).ok(found)
 
 
 def check_outage(outage: Outage, now: int) -> CheckResult:
-    found = tr(
+    found = Text(
         "outage No. {number}: the machine cannot certify, for {minutes} min ({reason})",
         number=outage.number,
         minutes=max(0, now - outage.since) // MINUTE,
         reason=REASONS[outage.reason],
     )
     left = [who for who in get_args(Recipient) if not any(notice.who == who for notice in outage.notices)]
-    todo = tr("repair the machine or take another one into use")
+    todo = Text("repair the machine or take another one into use")
     if left:
         names = ", ".join(tr(RECIPIENTS[who]) for who in left)
-        todo = tr("{todo}; to be notified at once: {names} (page, Outages)", todo=todo, names=names)
-    return fail("outage", found, todo, nim=outage.nim)
+        todo = Text("{todo}; to be notified at once: {names} (page, Outages)", todo=todo, names=names)
+    return Check("outage", outage.nim).fail(found, todo)
 
 
 def check_keys(nim: str, *, has_key: bool) -> CheckResult:
     if has_key:
-        return ok("keys", tr("at least one key in force"), nim=nim)
-    return warn(
-        "keys", tr("no key: no till can use the machine"), tr("sudo mcfd keys create --nim {nim}", nim=nim), nim=nim
-    )
+        return Check("keys", nim).ok("at least one key in force")
+    return Check("keys", nim).warn("no key: no till can use the machine", "sudo mcfd keys create --nim {nim}")
 
 
 async def _look_in_book(store: Store, book: Book, now: int) -> list[CheckResult]:
@@ -211,14 +194,7 @@ async def _look_in_book(store: Store, book: Book, now: int) -> list[CheckResult]
     if (outage := await store.ledger.read(outages.open_outage, book)) is not None:
         found.append(check_outage(outage, now))
     if state.attention:
-        found.append(
-            fail(
-                "attention",
-                tr(from_stored(state.attention)),
-                tr("sudo mcfd machine settle {nim}", nim=book.nim),
-                nim=book.nim,
-            )
-        )
+        found.append(Check("attention", book.nim).fail(from_stored(state.attention), "sudo mcfd machine settle {nim}"))
     found.append(await _last_outcome(store, book, now))
     return found
 
@@ -229,54 +205,45 @@ async def _last_outcome(store: Store, book: Book, now: int) -> CheckResult:
     certified = await store.journal.page(book, Page(now - DAY, sys.maxsize, state="certified", limit=1))
     if refused and (not certified or refused[0].seq > certified[0].seq):
         last = refused[0]
-        found = tr("the machine refused the last invoice, {number}: {reason}", number=last.number, reason=last.reason)
-        return warn(
-            "last_invoice",
-            found,
-            tr(
-                "machine not activated, blocked or deactivated: call the tax authority; an amount or a text: correct "
-                "it at the till"
-            ),
-            nim=book.nim,
+        return Check("last_invoice", book.nim).warn(
+            "the machine refused the last invoice, {number}: {reason}",
+            "machine not activated, blocked or deactivated: call the tax authority; an amount or a text: correct "
+            "it at the till",
+            number=last.number,
+            reason=last.reason,
         )
-    return ok("last_invoice", tr("the machine did not refuse the last invoice"), nim=book.nim)
+    return Check("last_invoice", book.nim).ok("the machine did not refuse the last invoice")
 
 
 def check_upstream(settings: Settings, backlogs: Sequence[Backlog], now: int) -> Iterator[CheckResult]:
     upstream = settings.upstream
     if upstream is None:
-        yield ok("upstream", tr("no section [upstream]: closures stay here"))
+        yield Check("upstream").ok("no section [upstream]: closures stay here")
         return
     sent = [backlog for backlog in backlogs if backlog.mode == "live" or upstream.include_sandbox]
     if not sent:
-        yield ok("upstream", tr("nothing to send yet"))
+        yield Check("upstream").ok("nothing to send yet")
     for backlog in sent:
         yield _judge(backlog, now)
 
 
 def _judge(backlog: Backlog, now: int) -> CheckResult:
     age = now - backlog.oldest_at if backlog.oldest_at else 0
-    summary = tr(
+    summary = Text(
         "{waiting}, {parked}, the oldest for {hours} h",
         waiting=Counted("{count} closure waiting", "{count} closures waiting", backlog.waiting),
         parked=Counted("{count} closure parked", "{count} closures parked", backlog.parked),
         hours=age // HOUR,
     )
     if backlog.last_error and (backlog.waiting or backlog.parked):
-        summary = f"{summary} ({tr(from_stored(backlog.last_error))})"
+        summary = Text(f"{tr(summary)} ({tr(from_stored(backlog.last_error))})")
     if backlog.parked:
-        return fail(
-            "upstream",
-            summary,
-            tr("headquarters refused them: settle it with them, then sudo mcfd upstream replay"),
-            nim=backlog.nim,
+        return Check("upstream", backlog.nim).fail(
+            summary, "headquarters refused them: settle it with them, then sudo mcfd upstream replay"
         )
     if backlog.waiting and age >= HOUR:
-        judge = fail if age >= DAY else warn
+        judge = Check("upstream", backlog.nim).fail if age >= DAY else Check("upstream", backlog.nim).warn
         return judge(
-            "upstream",
-            summary,
-            tr("check the internet and headquarters' address; nothing is lost: mcfd upstream status"),
-            nim=backlog.nim,
+            summary, Text("check the internet and headquarters' address; nothing is lost: mcfd upstream status")
         )
-    return ok("upstream", summary, nim=backlog.nim)
+    return Check("upstream", backlog.nim).ok(summary)

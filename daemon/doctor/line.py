@@ -12,14 +12,14 @@ from pathlib import Path
 
 from bridge.link import Timers
 from bridge.ports import find_holders, find_ports
-from common.language import tr
+from common.language import Text, tr
 from common.language.reasons import OTHER_MACHINE
 from daemon.core.clock import DAY, drift_seconds, machine_millis
 from daemon.core.machine.state import PortReading, Silence, same_machine
 from daemon.core.report.machine_info import ALERT_DAYS, last_contact
 from daemon.doctor import wording
 from daemon.doctor.service import MachineHealth, Service
-from daemon.doctor.wording import CheckResult, fail, ok, warn
+from daemon.doctor.wording import Check, CheckResult
 from daemon.machines.inspect_port import look
 from daemon.settings import Machine, Settings
 
@@ -65,7 +65,7 @@ async def check_line(
     """`is_box_right`: the box's clock is synchronised."""
     nim = machine.nim
     if not machine.enabled:
-        return [ok("machine", tr("switched off in the configuration"), nim=nim)]
+        return [Check("machine", nim).ok("switched off in the configuration")]
     if machine.spare_for and (waiting := check_spare(machine, service.machine(nim))):
         return [waiting]
     found = [check_port(machine), *check_permissions(machine, daemon_user(settings))]
@@ -73,9 +73,7 @@ async def check_line(
     if health is None and service.running:
         return [
             *found,
-            fail(
-                "machine", tr("the daemon that runs does not know it yet"), tr("sudo systemctl restart mcfd"), nim=nim
-            ),
+            Check("machine", nim).fail("the daemon that runs does not know it yet", "sudo systemctl restart mcfd"),
         ]
     if health is None:
         found += check_holders(machine, settings.storage.path)
@@ -94,47 +92,41 @@ def check_spare(machine: Machine, health: MachineHealth | None) -> CheckResult |
     """Of a spare that stands for no machine and is not connected: it may lie in a cupboard. None where it is looked at as any other machine."""
     if health is None or health.connected or health.stands_for or health.attention:
         return None
-    return warn(
-        "spare",
-        tr("the spare of {first} is not connected", first=machine.spare_for),
-        tr("it may lie in the cupboard; connect it once a month, to see that it works and reaches the tax server"),
-        nim=machine.nim,
+    return Check("spare", machine.nim).warn(
+        "the spare of {first} is not connected",
+        "it may lie in the cupboard; connect it once a month, to see that it works and reaches the tax server",
+        first=machine.spare_for,
     )
 
 
 def check_port(machine: Machine) -> CheckResult:
     nim, port = machine.nim, machine.port
     if port.is_network:
-        return ok("port", tr("{port}: over the network", port=port), nim=nim)
+        return Check("port", nim).ok("{port}: over the network", port=port)
     try:
         mode = port.path.stat().st_mode
     except OSError:
         there = ", ".join(str(found.stable) for found in find_ports()) or tr("none")
-        return fail(
-            "port",
-            tr("{port} does not exist", port=port),
-            tr(
-                "plug in the cable, switch the machine on; ports of this box: {ports}; if the name has changed: port "
-                "in [[machine]]",
-                ports=there,
-            ),
-            nim=nim,
+        return Check("port", nim).fail(
+            "{port} does not exist",
+            "plug in the cable, switch the machine on; ports of this box: {ports}; if the name has changed: port "
+            "in [[machine]]",
+            port=port,
+            ports=there,
         )
     if not stat.S_ISCHR(mode):
-        return fail(
-            "port",
-            tr("{port} is not a serial port", port=port),
-            tr("correct port in [[machine]]; mcfd machine ports shows those of the box"),
-            nim=nim,
+        return Check("port", nim).fail(
+            "{port} is not a serial port",
+            "correct port in [[machine]]; mcfd machine ports shows those of the box",
+            port=port,
         )
     if UNSTABLE.fullmatch(str(port)):
-        return warn(
-            "port",
-            tr("{port} may change its name when it is next plugged in", port=port),
-            tr('port = "{port}" in [[machine]]', port=_stable(port.path)),
-            nim=nim,
+        return Check("port", nim).warn(
+            Text("{port} may change its name when it is next plugged in", port=port),
+            'port = "{port}" in [[machine]]',
+            port=_stable(port.path),
         )
-    return ok("port", tr("{port} is there", port=port), nim=nim)
+    return Check("port", nim).ok("{port} is there", port=port)
 
 
 def check_permissions(machine: Machine, user: User) -> Iterator[CheckResult]:
@@ -145,19 +137,14 @@ def check_permissions(machine: Machine, user: User) -> Iterator[CheckResult]:
     except OSError:
         return  # reported by `check_port`
     if user.may_use(status):
-        yield ok("permissions", tr("{user} may open {port}", user=user.name, port=machine.port), nim=machine.nim)
+        yield Check("permissions", machine.nim).ok("{user} may open {port}", user=user.name, port=machine.port)
     else:
-        found = tr(
-            "{user} may not open {port} ({mode})", user=user.name, port=machine.port, mode=stat.filemode(status.st_mode)
-        )
-        yield fail(
-            "permissions",
-            found,
-            tr(
-                "sudo usermod -aG dialout {user}, then plug the cable in again and sudo systemctl restart mcfd",
-                user=user.name,
-            ),
-            nim=machine.nim,
+        yield Check("permissions", machine.nim).fail(
+            "{user} may not open {port} ({mode})",
+            "sudo usermod -aG dialout {user}, then plug the cable in again and sudo systemctl restart mcfd",
+            user=user.name,
+            port=machine.port,
+            mode=stat.filemode(status.st_mode),
         )
 
 
@@ -169,17 +156,14 @@ def check_holders(machine: Machine, ledger: Path) -> Iterator[CheckResult]:
     holders = [holder for holder in find_holders(machine.port.path) if holder.pid not in ours]
     if holders:
         names = ", ".join(map(str, holders))
-        yield fail(
-            "line",
-            tr("held by {names}", names=names),
-            tr(
-                "stop that program: only one application may speak to the machine (ModemManager: sudo apt purge "
-                "modemmanager)"
-            ),
-            nim=machine.nim,
+        yield Check("line", machine.nim).fail(
+            "held by {names}",
+            "stop that program: only one application may speak to the machine (ModemManager: sudo apt purge "
+            "modemmanager)",
+            names=names,
         )
     else:
-        yield ok("line", tr("no other program on the line"), nim=machine.nim)
+        yield Check("line", machine.nim).ok("no other program on the line")
 
 
 # -- without a running daemon: a look of our own ------------------------------------------------------------------------------
@@ -194,30 +178,27 @@ def _judge(machine: Machine, found: PortReading | Silence, now: int, *, is_box_r
     if isinstance(found, Silence):
         if found.why in ("silent", "stranger"):
             what, todo = wording.ANSWERS[found.why]
-            yield fail("machine", tr(what, port=machine.port), tr(todo), nim=nim)
+            yield Check("machine", nim).fail(what(port=machine.port), todo)
         elif found.why != "busy" or machine.port.is_network:  # a tty's is reported by `check_holders`
-            yield fail("machine", tr(found.reason), tr("see the points above"), nim=nim)
+            yield Check("machine", nim).fail(found.reason, "see the points above")
         return
     state = found.state
     if not same_machine(nim, state.nim):
-        yield fail(
-            "nim",
-            tr("the machine on this line is {found}, not {nim}", found=state.nim, nim=nim),
-            tr("cables swapped? otherwise nim in [[machine]]; after the machine was replaced: sudo mcfd setup --force"),
-            nim=nim,
+        yield Check("nim", nim).fail(
+            "the machine on this line is {found}, not {nim}",
+            "cables swapped? otherwise nim in [[machine]]; after the machine was replaced: sudo mcfd setup --force",
+            found=state.nim,
         )
         return
     counters = state.counters
-    yield ok(
-        "machine",
-        tr(
+    yield Check("machine", nim).ok(
+        Text(
             "{nim} answers: TC {tc}  FVC {fvc}  FRC {frc}",
             nim=state.nim,
             tc=counters.tc,
             fvc=counters.fvc,
             frc=counters.frc,
-        ),
-        nim=nim,
+        )
     )
     yield check_clock(nim, drift_seconds(now, state.time), is_box_right=is_box_right)
     contact = machine_millis(found.link.last_contact)
@@ -231,36 +212,30 @@ def _judge(machine: Machine, found: PortReading | Silence, now: int, *, is_box_r
 def _judge_health(health: MachineHealth, *, is_box_right: bool) -> Iterator[CheckResult]:
     nim = health.nim
     if health.replaced_by:
-        yield warn(
-            "spare",
-            tr("its spare {spare} certifies in its place", spare=health.replaced_by),
-            tr("once it is repaired: sudo mcfd machine take-back {nim} --reason …", nim=nim),
-            nim=nim,
+        yield Check("spare", nim).warn(
+            "its spare {spare} certifies in its place",
+            "once it is repaired: sudo mcfd machine take-back {nim} --reason …",
+            spare=health.replaced_by,
         )
     if health.test_mode:
-        yield fail(
-            "test_mode",
-            tr("the machine works in test mode (its codes begin with TESTFACT): what it certifies has no fiscal value"),
-            tr("have it activated by the tax authority; only for trials: test_mode = true in its [[machine]]"),
-            nim=nim,
+        yield Check("test_mode", nim).fail(
+            "the machine works in test mode (its codes begin with TESTFACT): what it certifies has no fiscal value",
+            "have it activated by the tax authority; only for trials: test_mode = true in its [[machine]]",
         )
     if health.attention and not health.test_mode:
-        yield fail("machine", health.attention, tr("sudo mcfd machine settle {nim}", nim=nim), nim=nim)
+        yield Check("machine", nim).fail(Text(health.attention), "sudo mcfd machine settle {nim}")
     elif health.connected:
-        yield ok("machine", tr("answers the daemon; {waiting} waiting", waiting=health.waiting), nim=nim)
+        yield Check("machine", nim).ok("answers the daemon; {waiting} waiting", waiting=health.waiting)
     elif health.last_error_code == OTHER_MACHINE.code:
-        yield fail(
-            "nim",
-            health.last_error,
-            tr("cables swapped? otherwise nim in [[machine]]; after the machine was replaced: sudo mcfd setup --force"),
-            nim=nim,
+        yield Check("nim", nim).fail(
+            Text(health.last_error),
+            "cables swapped? otherwise nim in [[machine]]; after the machine was replaced: sudo mcfd setup --force",
         )
     else:
-        yield fail(
-            "machine",
-            tr("does not answer the daemon: {why}", why=health.last_error),
-            tr("machine switched on? cable in at both ends? otherwise unplug and plug in again, then mcfd doctor"),
-            nim=nim,
+        yield Check("machine", nim).fail(
+            "does not answer the daemon: {why}",
+            "machine switched on? cable in at both ends? otherwise unplug and plug in again, then mcfd doctor",
+            why=health.last_error,
         )
     if health.connected:
         yield check_clock(nim, health.clock_drift, is_box_right=is_box_right)
@@ -274,39 +249,33 @@ def _judge_health(health: MachineHealth, *, is_box_right: bool) -> Iterator[Chec
 def check_clock(nim: str, drift: int | None, *, is_box_right: bool = False) -> CheckResult:
     """`is_box_right`: the box's clock is synchronised."""
     if drift is None:
-        return warn(
-            "clock", tr("the machine's time cannot be read"), tr("have the machine set by its supplier"), nim=nim
-        )
-    summary = tr("{seconds} s off the box's clock", seconds=abs(drift))
+        return Check("clock", nim).warn("the machine's time cannot be read", "have the machine set by its supplier")
+    summary = Text("{seconds} s off the box's clock", seconds=abs(drift))
     if abs(drift) <= DRIFT_WARN:
-        return ok("clock", summary, nim=nim)
-    found = fail if abs(drift) > DRIFT_FAIL else warn
+        return Check("clock", nim).ok(summary)
+    judge = Check("clock", nim).fail if abs(drift) > DRIFT_FAIL else Check("clock", nim).warn
     if is_box_right:
-        todo = tr("the box's clock is synchronised: have the machine's set by its supplier")
+        todo = Text("the box's clock is synchronised: have the machine's set by its supplier")
     else:
-        todo = tr(
+        todo = Text(
             "look which of the two is wrong; the machine's: have it set by its supplier; the box's: sudo timedatectl set-ntp true, or "
             "without internet: sudo timedatectl set-time 'YYYY-MM-DD hh:mm'"
         )
-    return found("clock", summary, todo, nim=nim)
+    return judge(summary, todo)
 
 
 def check_tax_server(nim: str, days: int | None, waiting: int, error: str) -> CheckResult:
-    summary = tr("{contact}; {waiting} to be sent", contact=last_contact(days), waiting=waiting)
+    summary = Text("{contact}; {waiting} to be sent", contact=last_contact(days), waiting=waiting)
     if error:
-        summary = f"{summary} ({error})"
+        summary = Text(f"{tr(summary)} ({error})")
     if days is None or days >= ALERT_DAYS:
-        return warn(
-            "tax_server",
+        return Check("tax_server", nim).warn(
             summary,
-            tr(
-                "connect the machine to the internet (its SIM, its network cable): after {limit} days without "
-                "contact it may block itself",
-                limit=ALERT_DAYS,
-            ),
-            nim=nim,
+            "connect the machine to the internet (its SIM, its network cable): after {limit} days without "
+            "contact it may block itself",
+            limit=ALERT_DAYS,
         )
-    return ok("tax_server", summary, nim=nim)
+    return Check("tax_server", nim).ok(summary)
 
 
 def _stable(port: Path) -> str:

@@ -10,10 +10,10 @@ from ipaddress import ip_address
 import msgspec
 
 from common.front_config import ERRORS, program
-from common.language import ambient, tr
+from common.language import Text, ambient, tr
 from common.language.system import reason
 from daemon.core.machine.state import same_machine
-from daemon.doctor.wording import CheckResult, fail, ok, warn
+from daemon.doctor.wording import Check, CheckResult
 from daemon.settings import Server
 
 PATIENCE_SECONDS = 5.0
@@ -83,21 +83,23 @@ def ask(server: Server) -> Service:
 
 def check_service(service: Service, version: str) -> CheckResult:
     if service.stranger:
-        return fail(
-            "daemon",
-            tr("something else than mcfd answers at {address} ({why})", address=service.address, why=service.problem),
-            tr("stop that other program, or change port in [server] (sudo ss -ltnp shows who listens)"),
+        return Check("daemon").fail(
+            "something else than mcfd answers at {address} ({why})",
+            "stop that other program, or change port in [server] (sudo ss -ltnp shows who listens)",
+            address=service.address,
+            why=service.problem,
         )
     if not service.running:
-        return fail(
-            "daemon",
-            tr("no answer at {address} ({why})", address=service.address, why=service.problem),
-            tr("sudo systemctl restart mcfd; if it does not stay up: journalctl -u mcfd -u front-mcfd -n 20"),
+        return Check("daemon").fail(
+            "no answer at {address} ({why})",
+            "sudo systemctl restart mcfd; if it does not stay up: journalctl -u mcfd -u front-mcfd -n 20",
+            address=service.address,
+            why=service.problem,
         )
     if service.version != version:
-        found = tr("version {running} runs, {installed} is installed", running=service.version, installed=version)
-        return warn("daemon", found, tr("sudo systemctl restart mcfd"))
-    return ok("daemon", tr("mcfd {version} answers at {address}", address=service.address, version=version))
+        found = Text("version {running} runs, {installed} is installed", running=service.version, installed=version)
+        return Check("daemon").warn(found, "sudo systemctl restart mcfd")
+    return Check("daemon").ok("mcfd {version} answers at {address}", address=service.address, version=version)
 
 
 def check_front(server: Server) -> list[CheckResult]:
@@ -107,13 +109,11 @@ def check_front(server: Server) -> list[CheckResult]:
     found = program()
     if found is None:
         return [
-            fail(
-                "proxy",
-                tr("HAProxy is not installed"),
-                tr("sudo apt install haproxy, then sudo systemctl restart mcfd"),
+            Check("proxy").fail(
+                "HAProxy is not installed", "sudo apt install haproxy, then sudo systemctl restart mcfd"
             )
         ]
-    return [ok("proxy", tr("HAProxy is in front: {program}", program=found))]
+    return [Check("proxy").ok("HAProxy is in front: {program}", program=found)]
 
 
 def _get(host: str, port: int, path: str, *, tls: bool) -> bytes:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
-from common.language import Text
+from common.language import Text, ambient, tell, tr
 
 NAMES: Mapping[str, Text] = {
     "configuration": Text("configuration"),
@@ -74,13 +74,28 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     nim: str = ""
 
 
-def ok(check: str, found: object, *, nim: str = "") -> CheckResult:
-    return CheckResult(check=check, state="ok", found=str(found), nim=nim)
+class Check(NamedTuple):
+    """What is looked at, by its name for scripts, and the machine it is about. What it finds and advises are sentences of ours with their
+    `values`; a `Text`, and an error, are whole."""
+
+    name: str
+    nim: str = ""
+
+    def ok(self, found: object, /, **values: object) -> CheckResult:
+        return self._result("ok", found, "", values)
+
+    def warn(self, found: object, todo: object, /, **values: object) -> CheckResult:
+        return self._result("warn", found, todo, values)
+
+    def fail(self, found: object, todo: object, /, **values: object) -> CheckResult:
+        return self._result("fail", found, todo, values)
+
+    def _result(self, state: State, found: object, todo: object, values: dict[str, object]) -> CheckResult:
+        found, todo = (_in_words(each, {"nim": self.nim, **values}) for each in (found, todo))
+        return CheckResult(check=self.name, state=state, found=found, todo=todo, nim=self.nim)
 
 
-def warn(check: str, found: object, todo: object, *, nim: str = "") -> CheckResult:
-    return CheckResult(check=check, state="warn", found=str(found), todo=str(todo), nim=nim)
-
-
-def fail(check: str, found: object, todo: object, *, nim: str = "") -> CheckResult:
-    return CheckResult(check=check, state="fail", found=str(found), todo=str(todo), nim=nim)
+def _in_words(message: object, values: dict[str, object]) -> str:
+    if isinstance(message, str) and not isinstance(message, Text):
+        return tr(message, **values)
+    return str(tell(message, ambient()))

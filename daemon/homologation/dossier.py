@@ -7,9 +7,11 @@ import gzip
 import hashlib
 import shutil
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from html import escape
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -19,14 +21,23 @@ from common.language import Text
 from daemon.core.certified_core import CORE_VERSION, core_digest
 from daemon.homologation.cases import CaseResult, read_cases
 from daemon.paper.layout import Rule, TextLine, Title
-from daemon.paper.pdf import LINE, MARGIN, SIZE, draw, new_pdf
+from daemon.paper.pdf import SIZE, draw, new_pdf
 
 if TYPE_CHECKING:
     from fpdf import FPDF
-    from markdown_it.token import Token
 
 HEADINGS: Final = {"h1": 15, "h2": 12, "h3": 10}
 """Points."""
+HTML: Final = {
+    **dict.fromkeys(("em_open", "em_close", "strong_open", "strong_close", "link_open", "link_close"), ""),
+    "paragraph_open": '<p line-height="1.35">',
+    "bullet_list_open": '<ul line-height="1.35">',
+    "ordered_list_open": '<ol line-height="1.35">',
+    "table_open": '<table border="1">',
+    "th_open": '<th align="left">',
+    "td_open": '<td align="left">',
+}
+"""What stands for a part of Markdown where fpdf2 wants it otherwise than a browser; what is empty is plain text on paper."""
 
 VERSION: Final = version("mcfd")
 RESULTS: Final = "cas-de-test.json"
@@ -49,14 +60,31 @@ By = Literal["mcfd", "mcfd aide", "caisse", "machine", "entreprise"]
 
 def write_pages(pdf: FPDF, folder: Path, names: Sequence[str]) -> None:
     """Each page begins on a sheet of its own, but for the first. Text, lists, code and tables; a picture where Pillow can read it."""
-    from markdown_it import MarkdownIt  # noqa: PLC0415  for this command alone
+    from fpdf import FontFace, TextStyle  # noqa: PLC0415  for this command alone, as below
+    from markdown_it import MarkdownIt  # noqa: PLC0415
 
+    markdown = MarkdownIt("commonmark").enable("table")
+    for name, html in (*HTML.items(), *(() if find_spec("PIL") else (("image", ""),))):
+        markdown.add_render_rule(name, lambda _, tokens, at, *__, html=html: "" if tokens[at].hidden else html)
+    markdown.add_render_rule("code_inline", lambda _, tokens, at, *__: escape(tokens[at].content))
+    styles: dict[str, TextStyle | FontFace] = {
+        name: TextStyle(font_style="B", font_size_pt=size, color=0, t_margin=3, b_margin=1)
+        for name, size in HEADINGS.items()
+    }
+    styles |= {"p": TextStyle(b_margin=1.5), "code": FontFace(family="DejaVuMono", size_pt=SIZE - 1.5)}
+    styles["pre"] = TextStyle(font_family="DejaVuMono", font_size_pt=SIZE - 1.5, b_margin=2)
     for number, name in enumerate(names):
         if number:
             pdf.add_page()
-        tokens = iter(MarkdownIt("commonmark").enable("table").parse(_read(folder / name)))
-        for token in tokens:
-            _block(pdf, token, tokens, folder)
+        text = markdown.render(_read(folder / name))
+        pdf.set_font("DejaVu", size=SIZE)
+        pdf.write_html(
+            text,
+            image_map=lambda source: str(folder / source),
+            font_family="DejaVu",
+            li_prefix_color=0,
+            tag_styles=styles,
+        )
 
 
 def _read(file: Path) -> str:
@@ -64,70 +92,6 @@ def _read(file: Path) -> str:
     if file.is_file():
         return file.read_text(encoding="utf-8")
     return gzip.decompress(file.with_name(f"{file.name}.gz").read_bytes()).decode()
-
-
-def _block(pdf: FPDF, token: Token, tokens: Iterator[Token], folder: Path) -> None:
-    indent = MARGIN + max(0, token.level - 1) * 2
-    match token.type:
-        case "heading_open":
-            size = HEADINGS.get(token.tag, SIZE)
-            pdf.ln(3)
-            _text(pdf, _plain(next(tokens)), MARGIN, size=size, bold=True)
-            pdf.ln(1)
-        case "inline":
-            mark = "• " if token.level > 1 else ""
-            _text(pdf, mark + _plain(token), indent)
-            _pictures(pdf, token, folder)
-            pdf.ln(1.5)
-        case "fence" | "code_block":
-            pdf.set_font("DejaVuMono", size=SIZE - 1.5)
-            pdf.set_fill_color(240)
-            pdf.set_x(MARGIN)
-            pdf.multi_cell(0, LINE, token.content.rstrip("\n"), align="L", fill=True, new_x="LMARGIN", new_y="NEXT")
-            pdf.ln(2)
-        case "table_open":
-            _manual_table(pdf, tokens)
-        case _:
-            pass
-
-
-def _manual_table(pdf: FPDF, tokens: Iterator[Token]) -> None:
-    rows: list[list[str]] = []
-    for token in tokens:
-        if token.type == "table_close":
-            break
-        if token.type == "tr_open":
-            rows.append([])
-        elif token.type == "inline":
-            rows[-1].append(_plain(token))
-    pdf.set_font("DejaVu", size=SIZE - 1)
-    has_head = any(rows[0])
-    with pdf.table(line_height=LINE, text_align="LEFT", padding=0.6, first_row_as_headings=has_head) as table:
-        for row in rows if has_head else rows[1:]:
-            table.row(row)
-    pdf.ln(2)
-
-
-def _text(pdf: FPDF, text: str, left: float, *, size: float = SIZE, bold: bool = False) -> None:
-    pdf.set_font("DejaVu", "B" if bold else "", size)
-    pdf.set_x(left)
-    pdf.multi_cell(0, size / 2, text or " ", align="L", new_x="LMARGIN", new_y="NEXT")
-
-
-def _plain(inline: Token) -> str:
-    return "".join(
-        " " if child.type == "softbreak" else child.content for child in inline.children or () if child.type != "image"
-    )
-
-
-def _pictures(pdf: FPDF, inline: Token, folder: Path) -> None:
-    for child in inline.children or ():
-        file = folder / str(child.attrs.get("src", ""))
-        if child.type == "image" and file.is_file():
-            try:
-                pdf.image(file, w=pdf.epw * 2 / 3)
-            except (ImportError, OSError):  # no Pillow on a box
-                return
 
 
 class NoDocumentation(Exception):

@@ -1,33 +1,17 @@
 """The configuration: one TOML file and the environment."""
 
 from common.settings import SettingsError
-from daemon.settings.model import (
-    Logs,
-    Machine,
-    Place,
-    Reports,
-    Sandbox,
-    Server,
-    Settings,
-    Storage,
-    Upstream,
-    Webhook,
-)
-from daemon.settings.source import Changes, changes, check_files, find, load, parse
+from daemon.settings.model import Machine, Place, Server, Settings, Storage, Upstream
+from daemon.settings.source import changes, check_files, find, load, parse
 
 __all__ = [
-    "Changes",
-    "Logs",
     "Machine",
     "Place",
-    "Reports",
-    "Sandbox",
     "Server",
     "Settings",
     "SettingsError",
     "Storage",
     "Upstream",
-    "Webhook",
     "changes",
     "check_files",
     "find",

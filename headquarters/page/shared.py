@@ -125,10 +125,13 @@ class Screens:
 
 
 async def admit(connection: AnyConnection, handler: BaseRouteHandler) -> None:
-    """The guard of all screens but those of the entrance: who looks is in the request from here on. NoSession, or 403 when the role does not permit it, or when a change
-    comes from another site."""
+    """The guard of all screens but those of the entrance: who looks is in the request from here on. NoSession, or 403 when the role does not
+    permit it, or when a change comes from another site."""
+    method = connection.scope.get("method")
+    if method == "OPTIONS":  # Litestar's own answer, which shows nothing
+        return
     role: str = handler.opt.get(RIGHT) or handler.opt[ROLE]
-    if connection.scope.get("method") == "POST" and not is_own_form(connection.headers):
+    if method == "POST" and not is_own_form(connection.headers):
         raise HTTPException(status_code=HTTPStatus.FORBIDDEN, detail=FOREIGN)
     screens: Screens = connection.app.state["screens"]
     caller = await person_of(connection, screens.store, screens.threads)

@@ -226,30 +226,26 @@ def _depths(cells: Sequence[Cell]) -> dict[tuple[str, str], int]:
 
 @get("/ui/shops/{nim:str}", opt={RIGHT: "reader"})
 async def shop(request: AnyRequest, screens: Screens, nim: str) -> Response[bytes]:
-    machine, month = machine_of(nim), month_of(request, screens.today())
-    box = await screens.run(screens.store.register.box, machine)
+    month = month_of(request, screens.today())
+    values = await screens.run(_shop, screens.store, machine_of(nim), month)
+    return screens.render(request, "shop.html", **values, **with_those_beside(month))
+
+
+def _shop(store: HqStore, machine: str, month: str) -> dict[str, Any]:
+    box, days = store.register.box(machine), days_of(month)
     if box is None:
         raise NotFoundException
-    days = days_of(month)
-    lines = await screens.run(lambda: list(screens.store.figures.of_days(days[0], days[-1], machines=[machine])))
-    of_month = await screens.run(screens.store.figures.totals, days[0], days[-1], machines=[machine])
-    totals = {total.day: total for total in of_month}
-    words = (await screens.run(screens.store.presences.last_words, [machine])).get(machine)
-    findings = await screens.run(screens.store.findings.listed, machine=machine, limit=50)
-    return screens.render(
-        request,
-        "shop.html",
-        box=box,
-        lines=lines,
-        days=days,
-        totals=totals,
-        **with_those_beside(month),
-        word=words,
-        findings=findings,
-        closed=await screens.run(screens.store.figures.calendar, machine, month[:4]),
-        has_key=any(key.revoked_at is None for key in await screens.run(screens.store.register.keys, machine)),
-        ledgers=await screens.run(screens.store.register.ledgers, machine),
-    )
+    return {
+        "box": box,
+        "lines": list(store.figures.of_days(days[0], days[-1], machines=[machine])),
+        "days": days,
+        "totals": {total.day: total for total in store.figures.totals(days[0], days[-1], machines=[machine])},
+        "word": store.presences.last_words([machine]).get(machine),
+        "findings": store.findings.listed(machine=machine, limit=50),
+        "closed": store.figures.calendar(machine, month[:4]),
+        "has_key": any(key.revoked_at is None for key in store.register.keys(machine)),
+        "ledgers": store.register.ledgers(machine),
+    }
 
 
 @get("/ui/closures/{machine:str}/{id_:str}", opt={RIGHT: "reader"})

@@ -145,6 +145,14 @@ async def test_more_findings_than_an_answer_has(store):
     assert "next" not in rest
 
 
+@pytest.mark.parametrize("path", ["/ui/", "/ui/people/disable", "/ui/exports/closures.csv", "/v1/closures"])
+async def test_what_may_be_asked_there(store, path):
+    """OPTIONS is answered without a login, and shows nothing."""
+    async with pages(store) as client:
+        answer = await client.request("OPTIONS", path)
+        assert (answer.status_code, answer.content) == (204, b"")
+
+
 @pytest.mark.parametrize("number", ["2147483648", "9" * 20])
 async def test_a_finding_that_cannot_be(store, number):
     """It is not there."""

@@ -97,7 +97,7 @@ MISTAKES = (
         "    if highest < 0:\n        skip_to",
     ),
     Mistake(
-        156,
+        242,
         "the heartbeat does not take over what somebody else did (fault 7)",
         "daemon.usecases.line_events",
         "not worker.attempts.ending and state.counters != worker.counters",
@@ -403,7 +403,7 @@ MISTAKES = (
         "    if False:\n",
     ),
     Mistake(
-        62,
+        21,
         "the number of a sale that is just being accepted is free",
         ATTEMPTS,
         "        number_key(invoice.number),\n        attempt.deferred_id,\n",
@@ -475,7 +475,7 @@ MISTAKES = (
         "what waits at the machine that is out of order is not certified by its spare",
         DEFERRED,
         '_SQL["next"], (book.id',
-        '_SQL["next"].replace("(SELECT other_id FROM served_book WHERE book_id = ?)", "(?)"), (book.id',
+        '_SQL["next"].replace("FROM served_book WHERE book_id = ?1", "FROM (SELECT ?1 AS other_id)"), (book.id',
     ),
     Mistake(
         656,

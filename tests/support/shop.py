@@ -17,9 +17,9 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC
 from pathlib import Path
 from types import TracebackType
@@ -410,6 +410,12 @@ class Shop:
         self.http.close()
         if error is not None and self.log_file.exists():
             sys.stderr.write(self.log_file.read_text()[-6000:])
+
+
+@contextmanager
+def running_shop(folder: Path, **options: Any) -> Iterator[Shop]:
+    with Shop(folder, **options) as shop:
+        yield shop.start()
 
 
 def _section(head: str, values: Mapping[str, Any]) -> str:

@@ -6,8 +6,9 @@ holds the three together."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
+from typing import Final
 
 import msgspec
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -15,8 +16,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
-from daemon.api.box import BoxFigures, LineFigures
+from daemon.api.box import BoxFigures
 from daemon.core.clock import machine_millis
+from daemon.core.delivery import Backlog
 from daemon.core.ledger.deferred import DeferredBacklog
 from daemon.usecases.worker.attempts import Histogram
 from daemon.usecases.worker.machine_worker import MachineWorker
@@ -26,17 +28,98 @@ BOOK = ("nim", "mode")
 OUTCOMES = ("certified", "refused", "abandoned", "not_sent", "disputed")
 
 
+class SeenMachine(msgspec.Struct, frozen=True):
+    """One book of a scrape. `outage_since`: when it began to certify nothing (ms), 0 while it can; `line` is None without one."""
+
+    worker: MachineWorker
+    deferred: DeferredBacklog
+    outage_since: int
+    line: Mapping[str, int] | None
+
+    @property
+    def book(self) -> list[str]:
+        return [self.worker.book.nim, self.worker.book.mode]
+
+
 class Seen(msgspec.Struct, frozen=True):
-    """One scrape: what the key may see. `now` in ms."""
+    """One scrape: what the key may see. `now` in ms; of the `retired` machines, no longer in the configuration, the sales that wait."""
 
     now: int
     version: str
-    workers: Sequence[MachineWorker]
-    lines: Sequence[tuple[MachineWorker, LineFigures]]
+    machines: Sequence[SeenMachine]
+    retired: Sequence[SeenMachine]
     box: BoxFigures | None
-    deferred: Sequence[tuple[MachineWorker, DeferredBacklog]] = ()
-    outages: Sequence[tuple[MachineWorker, int]] = ()
-    """Since when each cannot certify (ms), 0 for those that can."""
+
+
+def _since(then: int | None, now: int) -> float | None:
+    return None if then is None else max(0, now - then) / 1000
+
+
+def _silence(seen: SeenMachine, now: int) -> float | None:
+    link = seen.worker.server_link
+    return None if link is None else _since(machine_millis(link.last_contact), now)
+
+
+def _unsent(seen: SeenMachine, _: int) -> int | None:
+    link = seen.worker.server_link
+    return None if link is None else max(0, link.documents - link.acknowledged)
+
+
+GAUGES: Final[Mapping[str, tuple[str, Callable[[SeenMachine, int], float | None]]]] = {
+    "mcfd_queue_length": ("Requests at the machine and waiting for it.", lambda seen, _: seen.worker.waiting),
+    "mcfd_machine_connected": ("Whether the machine answers.", lambda seen, _: seen.worker.connected),
+    "mcfd_machine_attention": (
+        "Whether an operator has something to settle before anything is certified (mcfd machine settle).",
+        lambda seen, _: bool(seen.worker.obstacle),
+    ),
+    "mcfd_machine_test_mode": (
+        "Whether the machine's codes begin with TESTFACT: what it certifies has no fiscal value.",
+        lambda seen, _: seen.worker.in_test_mode,
+    ),
+    "mcfd_clock_drift_seconds": (
+        "By how much the box is ahead of the machine's clock.",
+        lambda seen, _: seen.worker.drift_seconds,
+    ),
+    "mcfd_tax_server_silence_seconds": (
+        "Time since the machine last reached the tax server; from 7 days (604800) on the user is warned daily.",
+        _silence,
+    ),
+    "mcfd_tax_server_waiting": (
+        "Transactions in the machine that the tax server has not acknowledged.",
+        _unsent,
+    ),
+    "mcfd_deferred_oldest_seconds": (
+        "Age of the oldest sale that waits for its certification, counted from the sale, 0 for none; the law leaves 48 hours (172800).",
+        lambda seen, now: _since(seen.deferred.oldest_at or now, now),
+    ),
+    "mcfd_outage_seconds": (
+        "For how long the machine cannot certify, as the register of outages has it; 0 while it can.",
+        lambda seen, now: _since(seen.outage_since or now, now),
+    ),
+}
+"""Of each book, without those whose value is not known."""
+OF_RETIRED: Final = "mcfd_deferred_oldest_seconds"
+
+LINE_COUNTERS: Final = {
+    "exchanges": "Commands sent to the machine.",
+    "retries": "Frames sent again, after a NAK, silence or garbage.",
+    "garbage": "Times that something else than a frame came from the line.",
+    "stale": "Replies that came too late and were dropped.",
+    "bytes_sent": "Bytes sent to the machine.",
+    "bytes_received": "Bytes received from the machine.",
+}
+
+OUTBOX_GAUGES: Final[Mapping[str, tuple[str, Callable[[Backlog, int], float]]]] = {
+    "mcfd_outbox_waiting": ("Closures and events still to be delivered.", lambda backlog, _: backlog.waiting),
+    "mcfd_outbox_parked": (
+        "Refused for good by the receiver (mcfd upstream replay).",
+        lambda backlog, _: backlog.parked,
+    ),
+    "mcfd_outbox_oldest_seconds": (
+        "Age of the oldest that waits.",
+        lambda backlog, now: (now - backlog.oldest_at) / 1000 if backlog.waiting else 0,
+    ),
+}
 
 
 def exposition(seen: Seen) -> bytes:
@@ -56,147 +139,57 @@ class _Collector(Collector):
         build = GaugeMetricFamily("mcfd_build_info", "Version of mcfd; always 1.", labels=["version"])
         build.add_metric([seen.version], 1)
         yield build
-        yield from _certifications(seen.workers)
-        yield from _machines(seen.workers)
-        yield from _tax_server(seen.workers, seen.now)
-        yield from _deferred(seen)
-        yield _gauge(
-            "mcfd_outage_seconds",
-            "For how long the machine cannot certify, as the register of outages has it; 0 while it can.",
-            ((_book(worker), _since(since or seen.now, seen.now)) for worker, since in seen.outages),
-        )
-        yield from _lines(seen.lines)
+        yield from _certifications(seen.machines)
+        for name, (text, value) in GAUGES.items():
+            gauge = GaugeMetricFamily(name, text, labels=BOOK)
+            for each in (*seen.machines, *seen.retired) if name == OF_RETIRED else seen.machines:
+                if (figure := value(each, seen.now)) is not None:
+                    gauge.add_metric(each.book, figure)
+            yield gauge
+        for name, text in LINE_COUNTERS.items():
+            counter = CounterMetricFamily(f"mcfd_line_{name}", text, labels=BOOK)
+            for each in seen.machines:
+                if each.line is not None:
+                    counter.add_metric(each.book, each.line[name])
+            yield counter
         if seen.box is not None:
             yield from _outbox(seen.box, seen.now)
             yield from _box(seen.box)
 
 
-def _book(worker: MachineWorker) -> list[str]:
-    return [worker.book.nim, worker.book.mode]
-
-
-def _certifications(workers: Sequence[MachineWorker]) -> Iterator[Metric]:
+def _certifications(machines: Sequence[SeenMachine]) -> Iterator[Metric]:
     ended = CounterMetricFamily(
         "mcfd_certifications",
         "Attempts that ended since the start, by outcome: certified, refused by the machine, abandoned on the line, not sent "
         "(no machine, or patience ended), disputed (an operator settles it).",
         labels=[*BOOK, "outcome"],
     )
-    for worker in workers:
-        for outcome in OUTCOMES:
-            ended.add_metric([*_book(worker), outcome], worker.statistics.outcomes[outcome])
-    yield ended
     line = HistogramMetricFamily("mcfd_line_seconds", "Time of a certification at the machine.", labels=BOOK)
     total = HistogramMetricFamily(
         "mcfd_certification_seconds", "From the arrival of a request to its durable certification.", labels=BOOK
     )
-    for worker in workers:
-        _add(line, worker, worker.statistics.line)
-        _add(total, worker, worker.statistics.total)
-    yield line
-    yield total
+    for each in machines:
+        statistics = each.worker.statistics
+        for outcome in OUTCOMES:
+            ended.add_metric([*each.book, outcome], statistics.outcomes[outcome])
+        _add(line, each, statistics.line)
+        _add(total, each, statistics.total)
+    yield from (ended, line, total)
 
 
-def _add(family: HistogramMetricFamily, worker: MachineWorker, histogram: Histogram) -> None:
+def _add(family: HistogramMetricFamily, seen: SeenMachine, histogram: Histogram) -> None:
     bounds = [*(str(bound) for bound in histogram.bounds), "+Inf"]
     counts = accumulate(histogram.counts)
-    family.add_metric(_book(worker), list(zip(bounds, counts, strict=True)), sum_value=histogram.total)
-
-
-def _gauge(name: str, text: str, values: Iterable[tuple[list[str], float | None]]) -> GaugeMetricFamily:
-    """Without the series whose value is not known."""
-    family = GaugeMetricFamily(name, text, labels=BOOK)
-    for labels, value in values:
-        if value is not None:
-            family.add_metric(labels, value)
-    return family
-
-
-def _machines(workers: Sequence[MachineWorker]) -> Iterator[Metric]:
-    yield _gauge(
-        "mcfd_queue_length",
-        "Requests at the machine and waiting for it.",
-        ((_book(worker), worker.waiting) for worker in workers),
-    )
-    yield _gauge(
-        "mcfd_machine_connected",
-        "Whether the machine answers.",
-        ((_book(worker), worker.connected) for worker in workers),
-    )
-    yield _gauge(
-        "mcfd_machine_attention",
-        "Whether an operator has something to settle before anything is certified (mcfd machine settle).",
-        ((_book(worker), bool(worker.obstacle)) for worker in workers),
-    )
-    yield _gauge(
-        "mcfd_machine_test_mode",
-        "Whether the machine's codes begin with TESTFACT: what it certifies has no fiscal value.",
-        ((_book(worker), worker.in_test_mode) for worker in workers),
-    )
-    yield _gauge(
-        "mcfd_clock_drift_seconds",
-        "By how much the box is ahead of the machine's clock.",
-        ((_book(worker), worker.drift_seconds) for worker in workers),
-    )
-
-
-def _tax_server(workers: Sequence[MachineWorker], now: int) -> Iterator[Metric]:
-    links = [(_book(worker), worker.server_link) for worker in workers if worker.server_link is not None]
-    yield _gauge(
-        "mcfd_tax_server_silence_seconds",
-        "Time since the machine last reached the tax server; from 7 days (604800) on the user is warned daily.",
-        ((book, _since(machine_millis(link.last_contact), now)) for book, link in links),
-    )
-    yield _gauge(
-        "mcfd_tax_server_waiting",
-        "Transactions in the machine that the tax server has not acknowledged.",
-        ((book, max(0, link.documents - link.acknowledged)) for book, link in links),
-    )
-
-
-def _deferred(seen: Seen) -> Iterator[Metric]:
-    yield _gauge(
-        "mcfd_deferred_oldest_seconds",
-        "Age of the oldest sale that waits for its certification, counted from the sale, 0 for none; the law leaves 48 hours (172800).",
-        ((_book(worker), _since(backlog.oldest_at or seen.now, seen.now)) for worker, backlog in seen.deferred),
-    )
-
-
-def _since(then: int | None, now: int) -> float | None:
-    return None if then is None else max(0, now - then) / 1000
-
-
-def _lines(lines: Sequence[tuple[MachineWorker, LineFigures]]) -> Iterator[Metric]:
-    for name, text in (
-        ("exchanges", "Commands sent to the machine."),
-        ("retries", "Frames sent again, after a NAK, silence or garbage."),
-        ("garbage", "Times that something else than a frame came from the line."),
-        ("stale", "Replies that came too late and were dropped."),
-        ("bytes_sent", "Bytes sent to the machine."),
-        ("bytes_received", "Bytes received from the machine."),
-    ):
-        family = CounterMetricFamily(f"mcfd_line_{name}", text, labels=BOOK)
-        for worker, figures in lines:
-            family.add_metric(_book(worker), getattr(figures, name))
-        yield family
+    family.add_metric(seen.book, list(zip(bounds, counts, strict=True)), sum_value=histogram.total)
 
 
 def _outbox(box: BoxFigures, now: int) -> Iterator[Metric]:
-    labels = ["destination", *BOOK]
-    waiting = GaugeMetricFamily("mcfd_outbox_waiting", "Closures and events still to be delivered.", labels=labels)
-    parked = GaugeMetricFamily(
-        "mcfd_outbox_parked", "Refused for good by the receiver (mcfd upstream replay).", labels=labels
-    )
-    oldest = GaugeMetricFamily("mcfd_outbox_oldest_seconds", "Age of the oldest that waits.", labels=labels)
-    for destination, backlogs in box.outbox.items():
-        for backlog in backlogs:
-            labels = [destination, backlog.nim, backlog.mode]
-            waiting.add_metric(labels, backlog.waiting)
-            parked.add_metric(labels, backlog.parked)
-            oldest.add_metric(labels, (now - backlog.oldest_at) / 1000 if backlog.waiting else 0)
-    yield waiting
-    yield parked
-    yield oldest
+    for name, (text, value) in OUTBOX_GAUGES.items():
+        gauge = GaugeMetricFamily(name, text, labels=["destination", *BOOK])
+        for destination, backlogs in box.outbox.items():
+            for backlog in backlogs:
+                gauge.add_metric([destination, backlog.nim, backlog.mode], value(backlog, now))
+        yield gauge
 
 
 def _box(box: BoxFigures) -> Iterator[Metric]:

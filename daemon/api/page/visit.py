@@ -6,7 +6,6 @@ import contextlib
 import re
 from collections.abc import Awaitable, Callable
 from datetime import date, datetime
-from functools import partial
 from typing import Any, Final, Protocol
 from urllib.parse import parse_qs, urlencode
 
@@ -20,10 +19,9 @@ from common.web import formats, security
 from common.web.icons import MenuItem, is_here
 from common.web.security import RIGHT, cookie_of, is_own_form
 from daemon.api.access.context import ApiDeps, check_rows
-from daemon.api.access.login import token_of
 from daemon.api.http.answers import Answer, Header, Headers, Reply
 from daemon.api.page.deps import PageDeps
-from daemon.api.page.rendering import Foreign, NotLoggedIn, Rendering, fault_of
+from daemon.api.page.rendering import Fault, Foreign, NotLoggedIn, Rendering, fault_of
 from daemon.api.page.views.sales_state import sales_state
 from daemon.api.refusals import RoleNotAllowed
 from daemon.api.request.body import read_bytes
@@ -75,7 +73,7 @@ TO_LOGIN: Final[Header] = (b"hx-redirect", b"/ui/login")
 
 
 class Visit(msgspec.Struct, frozen=True):
-    """One request of a person who is logged in. `query` and `form` hold the first value of each field."""
+    """One request of a person who is logged in. `query` and `form` hold the first value of each field; `fault` is why a form comes once more."""
 
     request: AnyRequest
     deps: ApiDeps
@@ -84,6 +82,7 @@ class Visit(msgspec.Struct, frozen=True):
     language: Language
     query: dict[str, str]
     form: dict[str, str]
+    fault: Fault | None = None
 
     @property
     def say(self) -> Speaker:
@@ -235,17 +234,27 @@ Screen = Callable[[Visit], Awaitable[Reply]]
 
 
 def screen(
-    path: str, right: Right, *, change: bool = False, unattended: bool = False, whole: bool = True
+    path: str,
+    right: Right,
+    *,
+    change: bool = False,
+    unattended: bool = False,
+    whole: bool = True,
+    form: Screen | None = None,
+    faults: tuple[type[Exception], ...] = (),
 ) -> Callable[[Screen], HTTPRouteHandler]:
     """A handler that is only reached by whom may; every error of it is a page too. `whole`: a screen of its own, to which a login
-    leads back; not a part of one, and not a file."""
+    leads back; not a part of one, and not a file. After one of the `faults` of a change its `form` comes once more, with what was typed."""
 
     def route(show: Screen) -> HTTPRouteHandler:
         async def handle(request: AnyRequest) -> Reply:
             visit = None
             try:
                 visit = await enter(request, right, unattended=unattended)
-                return await show(visit)
+                try:
+                    return await show(visit)
+                except faults as error:
+                    return await (form or show)(msgspec.structs.replace(visit, fault=fault_of(error)))
             except Exception as error:  # noqa: BLE001  every error of a screen is a page
                 return await fault_page(request, error, visit)
 
@@ -281,7 +290,8 @@ async def fault_page(request: AnyRequest, error: Exception, visit: Visit | None 
 
 
 async def render(visit: Visit, template: str, *, status: int = 200, **values: Any) -> Reply:
-    """A screen with its frame: menu, machine, person."""
+    """A screen with its frame: menu, machine, person, and what was wrong with a form."""
+    fault = visit.fault
     attention = [worker for worker in visit.deps.workers.all() if worker.attention or worker.is_awaited]
     here = visit.request.scope["path"]
     menu = [
@@ -295,9 +305,10 @@ async def render(visit: Visit, template: str, *, status: int = 200, **values: An
         visit.request,
         visit.page,
         template,
-        status=status,
+        status=fault.status if fault else status,
         **{
             "visit": visit,
+            "problem": fault.message(visit.say) if fault else "",
             "person": visit.session,
             "menu": menu,
             "state": await sales_state(visit),
@@ -372,24 +383,9 @@ def redirect(path: str, *headers: Header) -> Reply:
     return Answer(b"", status=303, media_type=HTML, headers=((b"location", path.encode()), *headers))
 
 
-def token(request: AnyRequest) -> str:
-    return token_of(request.scope["headers"])
-
-
 RETURN_COOKIE: Final = "mcfd_asked"
 
 
 def remember_return_url(request: Request[Any, Any, Any]) -> Header:
     """`Set-Cookie` beside the way to the login."""
     return b"set-cookie", security.return_cookie(RETURN_COOKIE, security.return_url(request)).encode()
-
-
-def redirect_after_login(request: Request[Any, Any, Any], session: Session | None) -> str:
-    """Where a person goes who has just logged in."""
-    return (
-        security.redirect_after_login(request, RETURN_COOKIE, partial(may, session.role)) if session else security.FIRST
-    )
-
-
-def forget_return_url() -> Header:
-    return b"set-cookie", security.return_cookie(RETURN_COOKIE, "").encode()

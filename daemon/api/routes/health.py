@@ -223,21 +223,26 @@ Names and alerts: `config/prometheus-alerts.yml`.""",
     ),
 )
 async def metrics(request: ApiRequest) -> Answer:
-    from daemon.api.document.metrics_text import MEDIA_TYPE, Seen, exposition  # noqa: PLC0415  on first use, see there
+    from daemon.api.document.metrics_text import MEDIA_TYPE, Seen, SeenMachine, exposition  # noqa: PLC0415  on first use, see there
 
     deps = deps_of(request)
     owner = _may_look(deps, request)
-    workers = [worker for worker in deps.workers.all() if _is_visible(worker, owner, deps)]
-    box, retired = deps.box, [worker for worker in deps.workers.retired() if _is_visible(worker, owner, deps)]
-    seen = Seen(
-        now=deps.clock(),
-        version=deps.version,
-        workers=workers,
-        deferred=[(worker, await worker.ledger.read(deferred.backlog, worker.book)) for worker in (*workers, *retired)],
-        outages=[(worker, worker.ledger.peek(out_since, worker.book)) for worker in workers],
-        lines=[(worker, line) for worker in workers if box is not None and (line := box.line(worker)) is not None],
-        box=None if box is None else _for(owner, await box.figures()),
-    )
+    box = deps.box
+    machines, retired = [
+        [
+            SeenMachine(
+                worker,
+                await worker.ledger.read(deferred.backlog, worker.book),
+                worker.ledger.peek(out_since, worker.book),
+                box.line(worker) if box else None,
+            )
+            for worker in workers
+            if _is_visible(worker, owner, deps)
+        ]
+        for workers in (deps.workers.all(), deps.workers.retired())
+    ]
+    figures = None if box is None else _for(owner, await box.figures())
+    seen = Seen(deps.clock(), deps.version, machines, retired, figures)
     return Answer(exposition(seen), media_type=MEDIA_TYPE)
 
 

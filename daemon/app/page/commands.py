@@ -13,21 +13,20 @@ import msgspec
 import structlog
 
 from common import logs
-from common.language import Language
+from common.language import Language, Text
 from daemon import log_words
-from daemon.api.page.deps import Finding, HeadquartersInfo, LogLine, PageDeps, Verified
+from daemon.api.page.deps import Finding, HeadquartersInfo, LogLine, PageDeps, Probed, Verified
 from daemon.api.page.rendering import BoxFailed, BoxRefused
 from daemon.app.outward import joining
-from daemon.app.outward.replication import Replication
-from daemon.app.outward.webhooks import Webhooks
-from daemon.app.page import files, first_start
+from daemon.app.outward.replication import Replication, Webhooks
+from daemon.app.page import files
 from daemon.app.page.files import MCFD, order_restore
 from daemon.app.runtime import Runtime
 from daemon.app.upkeep.housekeeping import Certificate
 from daemon.core.audit import Actor
 from daemon.core.clock import zone
 from daemon.core.errors import JoinFailed
-from daemon.operations import NoteBackup, NoteJoined
+from daemon.operations import NoteBackup, NoteDeed
 from daemon.settings import Settings, load
 from daemon.settings.source import is_joined, read_joined
 from daemon.store.store import Store
@@ -41,6 +40,9 @@ FRESH_SECONDS = 5.0
 LONG_SECONDS = 6 * 3600.0
 """For what goes through a whole ledger on a slow card."""
 LAST_WORDS = 500
+IN_USE = Text(
+    "this machine is in use: the probe needs its line for itself (enabled = false in its section, then restart)"
+)
 
 Tell = Callable[[int, int], None]
 
@@ -171,7 +173,7 @@ def page_of(
         labels=settings.labels_in,
         support=settings.company.support,
         log_lines=_log_lines,
-        probe=partial(first_start.probe_unused, runtime),
+        probe=partial(_probe_unused, runtime),
         send_again=partial(_send_again, replication, webhooks),
         headquarters=partial(_headquarters, settings),
         join=partial(_join, runtime, reload),
@@ -182,6 +184,16 @@ def page_of(
 async def _restore(settings: Settings, stop: Callable[[], None], copy: str, by: Actor) -> None:
     await asyncio.to_thread(order_restore, settings, copy, by)
     stop()
+
+
+async def _probe_unused(runtime: Runtime, nim: str, language: Language) -> list[Probed]:
+    """Of a machine that is switched off in the configuration: no other program is on its line then."""
+    machine = runtime.settings.find_machine(nim)
+    if machine is None or machine.enabled:
+        raise BoxRefused(IN_USE)
+    from daemon.app.page.first_start import probed  # noqa: PLC0415  with all of a setup, which a daemon does not need
+
+    return await probed(str(machine.port), machine.baudrate, language)
 
 
 def _headquarters(settings: Settings) -> HeadquartersInfo:
@@ -197,13 +209,13 @@ async def _join(runtime: Runtime, reload: Callable[[], None], code: str, url: st
         joined = await joining.join(await asyncio.to_thread(load, runtime.settings.file), code, url)
     except JoinFailed as error:
         raise BoxRefused(*error.args) from None
-    await NoteJoined(joined.headquarters).carry_out(runtime.store, at=now_millis(), by=by)
+    await NoteDeed("upstream.joined", joined.headquarters).carry_out(runtime.store, at=now_millis(), by=by)
     reload()
 
 
 async def _leave(runtime: Runtime, reload: Callable[[], None], by: Actor) -> None:
     if await asyncio.to_thread(joining.leave, runtime.settings):
-        await NoteJoined("").carry_out(runtime.store, at=now_millis(), by=by)
+        await NoteDeed("upstream.left", "").carry_out(runtime.store, at=now_millis(), by=by)
         reload()
 
 

@@ -26,7 +26,6 @@ from daemon.api.page.deps import Probed, SetupRequest
 from daemon.api.page.rendering import BoxFailed, BoxRefused
 from daemon.api.page.screens.first_start import link
 from daemon.api.service import create_first_start
-from daemon.app.runtime import Runtime
 from daemon.core.errors import InvalidRequest, McfdError, PrinterFailed
 from daemon.owner import as_owner
 from daemon.paper.escpos import as_escpos
@@ -34,10 +33,9 @@ from daemon.paper.layout import Document, QrCode, TextLine, Title
 from daemon.printer import ReceiptPrinter, usb_printers
 from daemon.settings import SettingsError
 from daemon.settings.check import AUTHORITY
-from daemon.setup.carry_out import carry_out
+from daemon.setup.carry_out import candidates, carry_out, machines, search
 from daemon.setup.plan import NETWORKS, SetupPlan, base_urls
 from daemon.setup.request import FirstPerson, PortResult, SetupResult
-from daemon.setup.search import candidates, machines, search
 from daemon.tls import SERVER_PAIR, AuthorityError
 
 __all__ = ["FirstAddress", "FirstAuthority", "SetupInPage", "link", "serve_first_start"]
@@ -52,9 +50,6 @@ CODE_BYTES: Final = 5
 PRINTER_SECONDS: Final = 10.0
 NARROW: Final = 32
 """Columns that every receipt printer has."""
-IN_USE = Text(
-    "this machine is in use: the probe needs its line for itself (enabled = false in its section, then restart)"
-)
 
 
 class FirstAuthority:
@@ -242,11 +237,3 @@ async def probed(place: str, baudrate: int, language: Language) -> list[Probed]:
     ]
     broken = str(tell(result.broken_off, language))
     return [*rows, *([Probed(expected="", came=broken, verdict="contradicted")] if broken else [])]
-
-
-async def probe_unused(runtime: Runtime, nim: str, language: Language) -> list[Probed]:
-    """Of a machine that is switched off in the configuration: no other program is on its line then."""
-    machine = runtime.settings.find_machine(nim)
-    if machine is None or machine.enabled:
-        raise BoxRefused(IN_USE)
-    return await probed(str(machine.port), machine.baudrate, language)

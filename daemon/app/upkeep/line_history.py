@@ -12,9 +12,8 @@ from typing import Final
 import msgspec
 
 from bridge.link import LineStatistics
-from daemon.api.box import Box, BoxFigures, LineFigures, LineSlot
-from daemon.app.outward.replication import Replication
-from daemon.app.outward.webhooks import Webhooks
+from daemon.api.box import Box, BoxFigures, LineSlot
+from daemon.app.outward.replication import Replication, Webhooks
 from daemon.app.runtime import Runtime
 from daemon.core.delivery import Backlog
 from daemon.store.store import Store
@@ -97,9 +96,9 @@ def box(runtime: Runtime, replication: Replication, webhooks: Webhooks, history:
             commits=runtime.store.retention.commits,
         )
 
-    def line(worker: MachineWorker) -> LineFigures | None:
+    def line(worker: MachineWorker) -> dict[str, int] | None:
         counters = runtime.counters.get(worker.book.id)
-        return None if counters is None else LineFigures(**msgspec.structs.asdict(counters))
+        return None if counters is None else msgspec.structs.asdict(counters)
 
     return Box(figures=figures, line=line, history=history.of)
 

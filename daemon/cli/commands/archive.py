@@ -6,15 +6,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from common.language import tr
-from daemon.cli.commands.backup import signing_key
-from daemon.cli.failures import Failure, writing
 from daemon.cli.options import examples, folder_option, json_option, settings_option
-from daemon.cli.output import print_json, say
+from daemon.cli.output import Failure, print_json, say, writing
 from daemon.core.certified_core import CORE_VERSION, core_digest
 from daemon.core.clock import millis_text
 from daemon.core.machine.state import same_machine
@@ -22,11 +20,12 @@ from daemon.ledger_access import change, existing
 from daemon.operations import NoteDeed
 from daemon.owner import as_owner, by_owner
 from daemon.settings import Settings
+from daemon.store.maintenance import year_lines
+from daemon.store.maintenance.year_lines import ArchiveYear, archive_year, closed_years
+from daemon.store.sqlite.file import open_to_read
 from daemon.time_sync import now_millis
-
-if TYPE_CHECKING:
-    from daemon.store.maintenance.year_lines import ArchiveYear
-    from daemon.whole_box.signature import BoxKey
+from daemon.whole_box.signature import BoxKey, NoKey, key_file, own_key
+from daemon.whole_box.year_archive import archive_name, faults, write_archive
 
 Lines = Iterable[dict[str, Any]]
 
@@ -52,10 +51,6 @@ def command(settings: Settings, *, year: str, into: Path, nim: str, as_json: boo
 
 def archive_years(settings: Settings, into: Path, *, year: str = "", nim: str = "") -> tuple[list[Path], list[Path]]:
     """Each closed year, or the named one, that has no archive in the folder yet: those that were made, and those that were there."""
-    from daemon.store.maintenance.year_lines import archive_year, closed_years
-    from daemon.store.sqlite.file import open_to_read
-    from daemon.whole_box.year_archive import archive_name
-
     ledger = existing(settings)
     archives, there = [], []
     with as_owner(ledger.parent), closing(open_to_read(ledger)) as connection:
@@ -81,8 +76,6 @@ def archive_years(settings: Settings, into: Path, *, year: str = "", nim: str = 
 
 def _make(settings: Settings, ledger: Path, target: Path, year: ArchiveYear) -> None:
     """Whole and verified, or not at all."""
-    from daemon.whole_box.year_archive import faults
-
     with writing(target):
         key = signing_key(settings)
         with by_owner(target, ledger.parent) as copy, as_owner(ledger.parent):
@@ -97,10 +90,6 @@ def _make(settings: Settings, ledger: Path, target: Path, year: ArchiveYear) -> 
 
 
 def _write(ledger: Path, part: Path, name: str, year: ArchiveYear, key: BoxKey) -> None:
-    from daemon.store.maintenance import year_lines
-    from daemon.store.sqlite.file import open_to_read
-    from daemon.whole_box.year_archive import write_archive
-
     counts = dict.fromkeys(("certification", "closure", "entry"), 0)
 
     def counted(lines: Lines) -> Iterator[dict[str, Any]]:
@@ -123,3 +112,11 @@ def _write(ledger: Path, part: Path, name: str, year: ArchiveYear, key: BoxKey) 
             "letterheads.jsonl.gz": year_lines.letterhead_lines(connection, year),
         }
         write_archive(part, name, key, parts, manifest)
+
+
+def signing_key(settings: Settings) -> BoxKey:
+    ledger = settings.storage.path
+    try:
+        return own_key(ledger)
+    except NoKey:
+        raise Failure("{path} holds no key; once it is deleted a new one is made", path=key_file(ledger)) from None

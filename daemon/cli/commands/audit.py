@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 from common.language import Speaker, ambient, tr
-from daemon.cli.failures import FOUND_WRONG
 from daemon.cli.options import examples, json_option, limit_option, settings_option
-from daemon.cli.output import complain, moment, print_json, print_table, record_json
+from daemon.cli.output import FOUND_WRONG, complain, moment, print_json, print_table, record_json
 from daemon.core.audit import deed, details, who, whom
 from daemon.ledger_access import read_rows
 from daemon.settings import Settings
+from daemon.store.tables.audit import broken_entry, newest_entries
 
 
 @click.command("audit", epilog=examples("mcfd audit", "mcfd audit --limit 1000 --json"))
@@ -18,8 +18,6 @@ from daemon.settings import Settings
 @limit_option(100_000, tr("How many entries, the newest."))
 @json_option
 def command(settings: Settings, limit: int, as_json: bool) -> int:
-    from daemon.store.tables.audit import broken_entry, newest_entries
-
     entries = read_rows(settings, newest_entries, limit)[::-1]
     broken = read_rows(settings, broken_entry)
     if as_json:

@@ -8,28 +8,41 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import click
 
 from common.files import read_secret
 from common.language import ambient, tell, tr
 from common.language.system import reason
-from daemon.cli.failures import Failure, not_written, require_terminal, writing
+from daemon.cli.commands.archive import archive_years, signing_key
 from daemon.cli.options import examples, file_option, folder_option, json_option, progress_option, settings_option
-from daemon.cli.output import Progress, complain, counts, figures, print_json, say
+from daemon.cli.output import (
+    Failure,
+    Progress,
+    complain,
+    counts,
+    figures,
+    not_written,
+    print_json,
+    require_terminal,
+    say,
+    writing,
+)
 from daemon.core.clock import millis_text
 from daemon.core.errors import StorageError
 from daemon.ledger_access import change, existing
 from daemon.operations import NoteBackup
 from daemon.owner import as_owner, by_owner, new_file, private_folder
+from daemon.paper.logo import qr_for_terminal
 from daemon.rotation import BOX_SUFFIX, SUFFIX, backup_name, rotate
 from daemon.settings import Settings
+from daemon.store.maintenance.backup import backup
+from daemon.store.maintenance.verify import VerifyResult
 from daemon.time_sync import now_millis
-
-if TYPE_CHECKING:
-    from daemon.store.maintenance.verify import VerifyResult
-    from daemon.whole_box.signature import BoxKey
+from daemon.whole_box.archive import pack
+from daemon.whole_box.sealed import TooMuchToSeal, check_recipient, new_identity, sealed
+from daemon.whole_box.signature import fingerprint
 
 NEW_KEY = "mcfd backup --new-key"
 
@@ -139,8 +152,6 @@ def command(
 
 def _archive(settings: Settings, into: Path | None, *, silent: bool) -> None:
     """The archives of closed years that are not in the folder yet; what hinders them is no fault of the copy."""
-    from daemon.cli.commands.archive import archive_years
-
     if into is None:
         return
     try:
@@ -153,8 +164,6 @@ def _archive(settings: Settings, into: Path | None, *, silent: bool) -> None:
 
 
 def _ledger_copied(ledger: Path, target: Path, progress: Progress) -> VerifyResult:
-    from daemon.store.maintenance.backup import backup
-
     with writing(target), by_owner(target, ledger.parent) as copy, as_owner(ledger.parent):
         return backup(ledger, copy, at=now_millis(), progress=progress)
 
@@ -178,8 +187,6 @@ def _dated(into: Path | None, suffix: str) -> Path:
 
 def sealing(settings: Settings, recipients: tuple[str, ...], passphrase_file: Path | None) -> tuple[Sequence[str], str]:
     """Public keys or a passphrase: of the command line, else of `[backup]`, else typed at the terminal."""
-    from daemon.whole_box.sealed import check_recipient
-
     configured = settings.backup
     if not recipients and passphrase_file is None and configured is not None:
         recipients, passphrase_file = configured.recipients, configured.passphrase_file
@@ -224,11 +231,6 @@ class BoxCopy(NamedTuple):
 
 
 def back_up_box(settings: Settings, target: Path, keys: Sequence[str], passphrase: str, progress: Progress) -> BoxCopy:
-    from daemon.store.maintenance.backup import backup
-    from daemon.whole_box.archive import pack
-    from daemon.whole_box.sealed import TooMuchToSeal, sealed
-    from daemon.whole_box.signature import fingerprint
-
     ledger, at = existing(settings), now_millis()
     part = target.with_name(target.name + ".part")
     try:
@@ -258,22 +260,8 @@ def back_up_box(settings: Settings, target: Path, keys: Sequence[str], passphras
     return BoxCopy(findings, left_out, fingerprint(key.public))
 
 
-def signing_key(settings: Settings) -> BoxKey:
-    from daemon.whole_box.signature import NoKey, key_file, own_key
-
-    ledger = settings.storage.path
-    try:
-        return own_key(ledger)
-    except NoKey:
-        raise Failure("{path} holds no key; once it is deleted a new one is made", path=key_file(ledger)) from None
-
-
 def print_new_key(settings: Settings) -> None:
     """A recovery key for paper; the box keeps its public half alone."""
-    from daemon.paper.logo import qr_for_terminal
-    from daemon.whole_box.sealed import new_identity
-    from daemon.whole_box.signature import fingerprint
-
     identity, recipient = new_identity()
     say("Recovery key of this box's backups: print it, keep it where the box is not. It is shown this once.")
     say(f"\n{identity}\n")

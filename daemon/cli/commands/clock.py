@@ -9,9 +9,8 @@ import click
 
 from common.language import Counted, tr
 from daemon.cli.book import live_states
-from daemon.cli.failures import Failure
 from daemon.cli.options import explained, json_option, settings_option
-from daemon.cli.output import moment, print_json, print_table, say
+from daemon.cli.output import Failure, moment, print_json, print_table, say
 from daemon.core.clock import BOUND, DAY, EARLIEST, HOUR, millis_text
 from daemon.core.errors import NotFound
 from daemon.core.ledger.book import BookState
@@ -19,7 +18,8 @@ from daemon.core.machine.state import same_machine
 from daemon.ledger_access import change, read_ledger
 from daemon.operations import AcceptTime, RepairTime
 from daemon.settings import Settings
-from daemon.time_sync import now_millis
+from daemon.store.tables.book.entries import hours_ahead
+from daemon.time_sync import is_synchronised, now_millis
 
 _AHEAD = re.compile(r"([0-9]{1,5})([dh])")
 _UNITS = {"d": DAY, "h": HOUR}
@@ -34,8 +34,6 @@ command = click.Group("time")
 @settings_option
 @json_option
 def show(settings: Settings, as_json: bool) -> None:
-    from daemon.time_sync import is_synchronised
-
     states = read_ledger(settings, live_states)
     at, synchronised = now_millis(), asyncio.run(is_synchronised())
     if as_json:
@@ -77,8 +75,6 @@ def _remark(state: BookState, at: int) -> str:
 @click.option("--reason", required=True, prompt=tr("reason"), help=tr("Why; it is written into the chain."))
 @json_option
 def repair(settings: Settings, nim: str | None, ahead: str | None, reason: str, as_json: bool) -> None:
-    from daemon.store.tables.book.entries import hours_ahead
-
     right = _right_now()
     state = _one(settings, nim)
     by = _read_ahead(ahead) or hours_ahead(state.last_at, right)

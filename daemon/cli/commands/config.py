@@ -8,9 +8,8 @@ import click
 
 from common.files import secret_path
 from common.language import tr
-from daemon.cli.failures import WRONG_USE
 from daemon.cli.options import config_option, explained, json_option, settings_option
-from daemon.cli.output import print_json
+from daemon.cli.output import WRONG_USE, print_json
 from daemon.settings import Settings, SettingsError, check_files, load
 
 FRONT_FOLDER = Path("/run/mcfd-front")

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from common.language import tr
+from common.language import Text, tr
 from common.language.system import reason
-from daemon.cli.failures import FOUND_WRONG, Failure
 from daemon.cli.options import config_option, examples, json_option
-from daemon.cli.output import coloured, print_json, say
+from daemon.cli.output import FOUND_WRONG, Failure, coloured, print_json, say
 
 if TYPE_CHECKING:
     from daemon.doctor.wording import CheckResult
@@ -127,23 +126,21 @@ async def _examined(config: Path | None, tell: Callable[[CheckResult], None] | N
 
 async def examine(config: Path | None) -> AsyncGenerator[CheckResult, None]:
     """Each as soon as it is found, and the first before the others are loaded. Reads only; the line of a machine is left to the daemon when that runs."""
-    from daemon.doctor.wording import fail, ok
+    from daemon.doctor.wording import Check
     from daemon.settings import SettingsError, check_files, load
 
     try:
         settings = load(config)
         check_files(settings)
     except SettingsError as error:
-        yield fail(
-            "configuration",
-            error,
-            tr("correct that line, then mcfd config check; no configuration yet: sudo mcfd setup"),
+        yield Check("configuration").fail(
+            error, Text("correct that line, then mcfd config check; no configuration yet: sudo mcfd setup")
         )
         from daemon.doctor.box import check_box_clock
 
         yield check_box_clock()
         return
-    yield ok("configuration", tr("{file} can be read", file=settings.file))
+    yield Check("configuration").ok(Text("{file} can be read", file=settings.file))
     from daemon.doctor.checks import check_all  # what is found first is printed first
 
     async for finding in check_all(settings):

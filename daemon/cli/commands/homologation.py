@@ -9,9 +9,10 @@ import httpx
 import msgspec
 
 from common.language import tr
-from daemon.cli.failures import FOUND_WRONG, Failure
 from daemon.cli.options import explained
-from daemon.cli.output import say
+from daemon.cli.output import FOUND_WRONG, Failure, say
+from daemon.homologation.cases import CannotPlay, CasePlayer, read_cases
+from daemon.homologation.dossier import PAPERS, RESULTS, STATES, NoDocumentation, write_cases, write_dossier
 from daemon.time_sync import now_millis
 
 command = click.Group("homologation")
@@ -42,8 +43,6 @@ ANSWER_SECONDS = 100.0
     help=tr("A file to put beside them; may be repeated."),
 )
 def make(folder: Path, installers: tuple[Path, ...]) -> None:
-    from daemon.homologation.dossier import NoDocumentation, write_dossier
-
     try:
         for file in write_dossier(folder, installers):
             say(str(file))
@@ -78,9 +77,6 @@ def make(folder: Path, installers: tuple[Path, ...]) -> None:
 def run(  # noqa: PLR0917  click names them
     url: str, key: str, ca: Path | None, papers: bool, is_test_mode: bool, folder: Path
 ) -> int:
-    from daemon.homologation.cases import CannotPlay, CasePlayer, read_cases
-    from daemon.homologation.dossier import PAPERS, RESULTS, STATES, write_cases
-
     (folder / PAPERS).mkdir(parents=True, exist_ok=True)
     headers = {"Authorization": f"Bearer {key}", "Accept-Language": "fr"}
     verify = str(ca) if ca else True

@@ -5,13 +5,12 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from datetime import tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, get_args
+from typing import BinaryIO, get_args
 
 import click
 
 from common.language import Counted, Text, ambient, tr
 from daemon.cli.book import BookReader, read_book
-from daemon.cli.failures import writing
 from daemon.cli.options import (
     examples,
     file_option,
@@ -22,7 +21,7 @@ from daemon.cli.options import (
     settings_option,
     test_option,
 )
-from daemon.cli.output import Progress, moment, print_json, print_table, say
+from daemon.cli.output import Progress, moment, print_json, print_table, say, writing
 from daemon.core.errors import NotFound
 from daemon.core.invoice.number import normalised
 from daemon.core.ledger.attempt import AttemptState, Record
@@ -33,15 +32,13 @@ from daemon.core.report.ranges import EVER, read_range
 from daemon.ledger_access import read_ledger
 from daemon.owner import as_owner
 from daemon.settings import Settings
+from daemon.store.store import Store
 from daemon.store.tables.book.acts import newest_moves, periods_of_moves
 from daemon.store.tables.journal import extent
 from daemon.time_sync import now_millis
 from daemon.usecases.reports.journal import dated, find
 from daemon.usecases.reports.journal_files import FORMATS, Line, journal_pieces
 from daemon.usecases.reports.report import a_report
-
-if TYPE_CHECKING:
-    from daemon.store.store import Store
 
 STATES = {
     "begun": Text("begun"),

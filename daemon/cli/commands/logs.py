@@ -12,8 +12,8 @@ import click
 from common.language import ambient, tr
 from common.web.formats import visible
 from daemon import log_words
-from daemon.cli.failures import Unavailable
 from daemon.cli.options import examples
+from daemon.cli.output import Unavailable
 
 
 @click.command(

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import click
 from msgspec.structs import asdict
@@ -9,7 +9,6 @@ from msgspec.structs import asdict
 from common.language import Text, tr
 from common.language.reasons import from_stored
 from daemon.cli.book import live_states
-from daemon.cli.failures import Failure, find_machine
 from daemon.cli.groups import LazyGroup, Member
 from daemon.cli.machine_output import (
     health_pairs,
@@ -20,42 +19,32 @@ from daemon.cli.machine_output import (
     take_over_word,
 )
 from daemon.cli.options import explained, json_option, settings_option
-from daemon.cli.output import complain, print_json, print_pairs, print_table, say
+from daemon.cli.output import Failure, complain, find_machine, print_json, print_pairs, print_table, say
 from daemon.core.clock import Clocks, decide_time
+from daemon.core.errors import MachineBusy
+from daemon.core.ledger.attempt import Record
 from daemon.core.ledger.book import BookState
-from daemon.core.ledger.take_over import TakeOver
+from daemon.core.ledger.take_over import TakeOver, TakeOverRefused
 from daemon.core.machine.state import PortReading, Silence, same_machine
 from daemon.doctor.service import MachineHealth, ask
 from daemon.ledger_access import change, read_ledger, read_rows
+from daemon.operations import DecideSpare
 from daemon.settings import Machine, Settings
+from daemon.store.store import Store
+from daemon.store.tables.book import attempts
+from daemon.store.tables.book.take_overs import all_lasting
 from daemon.time_sync import now_millis
-
-if TYPE_CHECKING:
-    from daemon.core.ledger.attempt import Record
-    from daemon.operations import TakeBackMachine, TakeOverMachine
-    from daemon.store.store import Store
 
 MEMBERS = {
     "last-z": Member(
-        "daemon.cli.commands.settle",
-        Text(
-            "Say the last Z on paper, after a restore onto a disk that remembers none: the next one goes on after it."
-        ),
+        "Say the last Z on paper, after a restore onto a disk that remembers none: the next one goes on after it.",
+        "settle",
         "last_z",
     ),
-    "probe": Member(
-        "daemon.cli.commands.probe",
-        Text("Read from a machine, line by line, whether it is as mcfd takes it to be; nothing is certified."),
-    ),
-    "recording": Member(
-        "daemon.cli.commands.recording",
-        Text("What moved on the line to a machine, frame by frame; names, IFU and addresses are masked."),
-    ),
+    "probe": Member("Read from a machine, line by line, whether it is as mcfd takes it to be; nothing is certified."),
+    "recording": Member("What moved on the line to a machine, frame by frame; names, IFU and addresses are masked."),
     "settle": Member(
-        "daemon.cli.commands.settle",
-        Text(
-            "Settle a machine in attention: shows what was found, asks for a decision and its reason, writes them to the ledger."
-        ),
+        "Settle a machine in attention: shows what was found, asks for a decision and its reason, writes them to the ledger."
     ),
 }
 CONDITIONS = {
@@ -177,10 +166,8 @@ def ports(as_json: bool) -> None:
 @click.argument("nim")
 @click.option("--reason", required=True, help=tr("Why; kept in the ledger."))
 def take_over(settings: Settings, nim: str, reason: str) -> None:
-    from daemon.operations import TakeOverMachine
-
     pair = _pair(settings, nim)
-    _decide(settings, TakeOverMachine(pair.first.book, pair.spare.book, _reason(reason), pair.at))
+    _decide(settings, pair, reason, is_back=False)
     say("{spare} certifies for {nim} from now on", spare=pair.spare.book.nim, nim=pair.first.book.nim)
     health = ask(settings.server).machine(pair.spare.book.nim)
     if health is not None and not health.connected:
@@ -205,10 +192,8 @@ def take_over(settings: Settings, nim: str, reason: str) -> None:
 @click.argument("nim")
 @click.option("--reason", required=True, help=tr("Why; kept in the ledger."))
 def take_back(settings: Settings, nim: str, reason: str) -> None:
-    from daemon.operations import TakeBackMachine
-
     pair = _pair(settings, nim)
-    _decide(settings, TakeBackMachine(pair.first.book, pair.spare.book, _reason(reason), pair.at))
+    _decide(settings, pair, reason, is_back=True)
     say("{nim} certifies for itself again", nim=pair.first.book.nim)
 
 
@@ -229,8 +214,6 @@ def _pair(settings: Settings, nim: str) -> SparePair:
     names = first.nim, spare.nim
 
     async def read(store: Store) -> SparePair:
-        from daemon.store.tables.book import attempts
-
         states = await live_states(store)
         found = [next((state for state in states if same_machine(state.book.nim, name)), None) for name in names]
         if found[0] is None or found[1] is None:
@@ -242,18 +225,11 @@ def _pair(settings: Settings, nim: str) -> SparePair:
     return read_ledger(settings, read)
 
 
-def _reason(text: str) -> str:
-    if not text.strip():
+def _decide(settings: Settings, pair: SparePair, reason: str, *, is_back: bool) -> None:
+    if not (reason := reason.strip()):
         raise click.UsageError(tr("a reason is needed; it is kept in the ledger"))
-    return text.strip()
-
-
-def _decide(settings: Settings, operation: TakeOverMachine | TakeBackMachine) -> None:
-    from daemon.core.errors import MachineBusy
-    from daemon.core.ledger.take_over import TakeOverRefused
-
     try:
-        change(settings, operation)
+        change(settings, DecideSpare(pair.first.book, pair.spare.book, reason, pair.at, is_back))
     except (TakeOverRefused, MachineBusy) as error:
         raise Failure(error) from None
 
@@ -281,8 +257,6 @@ def _live_books(settings: Settings) -> Mapping[str, BookState]:
 
 def _take_overs(settings: Settings) -> Sequence[TakeOver]:
     """Those that last; nothing before the first start."""
-    from daemon.store.tables.book.take_overs import all_lasting
-
     if not settings.storage.path.exists():
         return ()
     return read_rows(settings, all_lasting)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import tzinfo
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import click
 
@@ -28,10 +28,10 @@ from daemon.operations import NoteNotified
 from daemon.paper.reports import REASONS, RECIPIENTS, duration_text
 from daemon.paper.shop import Style
 from daemon.settings import Settings
+from daemon.store.store import Store
+from daemon.store.tables.book.books import all_books
+from daemon.store.tables.book.outages import find_outage, newest_outages
 from daemon.time_sync import now_millis
-
-if TYPE_CHECKING:
-    from daemon.store.store import Store
 
 
 @click.command(
@@ -69,8 +69,6 @@ def command(
     at: str | None,
     as_json: bool,
 ) -> None:
-    from daemon.store.tables.book.outages import find_outage, newest_outages
-
     _check_use(number, is_ranged=bool(from_ or to), notified=notified, reference=reference, at=at)
     start, end = read_range(from_, to, now=now_millis(), timezone=settings.reports.timezone) if from_ or to else EVER
 
@@ -112,8 +110,6 @@ def _check_use(
 
 
 async def _books(store: Store, settings: Settings, nim: str) -> Sequence[Book]:
-    from daemon.store.tables.book.books import all_books
-
     if nim:
         return [await _book(store, settings, nim)]
     return [book for book in await store.journal.read(all_books) if book.mode == "live"]

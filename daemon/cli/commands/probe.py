@@ -11,9 +11,8 @@ from pathlib import Path
 import click
 
 from common.language import tr
-from daemon.cli.failures import FOUND_WRONG, Unavailable, writing
 from daemon.cli.options import config_option, examples, json_option
-from daemon.cli.output import complain, print_json, say
+from daemon.cli.output import FOUND_WRONG, Unavailable, complain, print_json, say, writing
 from daemon.owner import as_owner
 from daemon.probe.connect import SPEEDS, NoMachine
 from daemon.probe.replies import ProbeFinding

@@ -13,9 +13,8 @@ from bridge.recording.recording import Recording
 from common.files import write_whole
 from common.language import tr
 from common.language.system import reason
-from daemon.cli.failures import Failure, Unavailable, find_machine, writing
 from daemon.cli.options import examples, settings_option
-from daemon.cli.output import complain, say
+from daemon.cli.output import Failure, Unavailable, complain, find_machine, say, writing
 from daemon.owner import as_owner
 from daemon.recording.transcript import as_file, read_incident, read_ring, since, transcript, without_people
 from daemon.recording.writer import listed

@@ -11,24 +11,25 @@ import msgspec
 
 from common.language import ambient, tr
 from daemon.cli.book import BookReader, read_book
-from daemon.cli.failures import Failure
 from daemon.cli.options import explained, json_option, nim_argument_option, range_options, settings_option, test_option
+from daemon.cli.output import Failure
+from daemon.company import shop_of
 from daemon.core.clock import millis_text
+from daemon.core.ledger.book import Book
 from daemon.core.report.fiscal_reports import XReport, ZReport
 from daemon.core.report.ranges import read_range
 from daemon.ledger_access import read_ledger
+from daemon.paper.layout import Document, as_text
 from daemon.paper.reports import report_document
+from daemon.paper.shop import Style
 from daemon.range_reports.table import RANGE_REPORTS, RangeReport
 from daemon.settings import Settings
+from daemon.store.store import Store
 from daemon.time_sync import now_millis
 from daemon.usecases.reports.report import closure, x_between, x_report
 
 if TYPE_CHECKING:
-    from daemon.core.ledger.book import Book
-    from daemon.paper.layout import Document
     from daemon.paper.pdf import PaperSize
-    from daemon.store.store import Store
-
 command = click.Group("report")
 
 
@@ -120,10 +121,6 @@ def show(
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
         return
-    from daemon.company import shop_of
-    from daemon.paper.layout import as_text
-    from daemon.paper.shop import Style
-
     language = ambient()
     shop = shop_of(settings, book, ifu, (), language)
     document = paper(report, shop, Style(language), printed_at=millis_text(now_millis()))

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import click
 
@@ -14,19 +14,31 @@ from common.language import ambient, tell, tr
 from common.language.system import reason
 from common.web.formats import visible
 from daemon.cli.commands.backup import prompt_passphrase, read_passphrase
-from daemon.cli.failures import NO_ROOM, Failure, Unavailable, not_restored, require_terminal
 from daemon.cli.options import config_option, examples, file_option, folder_option, json_option, last_z_option
-from daemon.cli.output import Progress, complain, counts, figures, print_json, say
+from daemon.cli.output import (
+    NO_ROOM,
+    Failure,
+    Progress,
+    Unavailable,
+    complain,
+    counts,
+    figures,
+    not_restored,
+    print_json,
+    require_terminal,
+    say,
+)
 from daemon.core.clock import millis_text
 from daemon.ledger_access import check_stopped, shell_user
 from daemon.owner import as_owner, for_owner, new_file, private_folder
 from daemon.settings import Settings, SettingsError, find, load, parse
+from daemon.store.maintenance.backup import Restored, restore
+from daemon.store.maintenance.numbers import LastZ
 from daemon.time_sync import now_millis
-
-if TYPE_CHECKING:
-    from daemon.store.maintenance.backup import Restored
-    from daemon.store.maintenance.numbers import LastZ
-    from daemon.whole_box.archive import ArchiveReader, Places, RestorePlan
+from daemon.whole_box.archive import CONFIG as TOML
+from daemon.whole_box.archive import ArchiveReader, OutOfPlace, Places, RestorePlan, places_of, plan, put_back
+from daemon.whole_box.sealed import NotOpened, check_identity, is_by_passphrase, opened
+from daemon.whole_box.signature import NoKey, fingerprint, is_named, own_public, signer
 
 CONFIG = Path("/etc/mcfd/mcfd.toml")
 
@@ -92,8 +104,6 @@ def command(
 
 
 def _restore_ledger(settings: Settings, file: Path, *, yes: bool, last_z: LastZ, as_json: bool) -> None:
-    from daemon.store.maintenance.backup import restore
-
     path = settings.storage.path
     if path.exists() and path.samefile(file):
         raise Failure("{path} is the ledger itself", path=file)
@@ -152,10 +162,6 @@ class BoxRestored(NamedTuple):
 def restore_box(wanted: RestoreOptions) -> BoxRestored:
     """The ledger goes first, the configuration last: a box that lost power in between starts nothing, and the same command again
     finishes it."""
-    from daemon.store.maintenance.backup import restore
-    from daemon.whole_box.archive import CONFIG as TOML
-    from daemon.whole_box.archive import ArchiveReader, places_of, put_back
-
     place = _place(wanted.config)
     present = _present(place)
     if present is not None:
@@ -205,8 +211,6 @@ def _present(place: Path) -> Settings | None:
 
 @contextmanager
 def _decrypted(wanted: RestoreOptions) -> Iterator[BinaryIO]:
-    from daemon.whole_box.sealed import NotOpened, is_by_passphrase, opened
-
     try:
         with as_owner(wanted.file.parent):
             source = wanted.file.open("rb")
@@ -227,8 +231,6 @@ def _decrypted(wanted: RestoreOptions) -> Iterator[BinaryIO]:
 
 def _recovery_key(file: Path | None) -> str:
     """The private key of age: from its file, or typed from the paper."""
-    from daemon.whole_box.sealed import check_identity
-
     if file is None:
         if not sys.stdin.isatty():
             raise click.UsageError(tr("this backup is for a key: {option} FILE is needed", option="--identity"))
@@ -244,8 +246,6 @@ def _recovery_key(file: Path | None) -> str:
 
 
 def _planned(reader: ArchiveReader, settings: Settings, places: Places) -> RestorePlan:
-    from daemon.whole_box.archive import OutOfPlace, plan
-
     try:
         return plan(reader.files, settings, places)
     except OutOfPlace as error:
@@ -260,8 +260,6 @@ def _planned(reader: ArchiveReader, settings: Settings, places: Places) -> Resto
 def _checked_signature(reader: ArchiveReader, ledgers: Collection[Path], wanted: RestoreOptions) -> str:
     """Who signed it, for people; a Failure unless that is this box, or what was typed says that it may be another. On a new disk, which has
     neither a ledger nor a key, the fingerprint is for the person to compare with their paper."""
-    from daemon.whole_box.signature import fingerprint, is_named, signer
-
     key = signer(reader.signature, reader.entries) if reader.signature else None
     if key is None and reader.signature is not None:
         raise Failure("the signature of the backup is not of what is in it")
@@ -288,8 +286,6 @@ def _checked_signature(reader: ArchiveReader, ledgers: Collection[Path], wanted:
 
 
 def _own_keys(ledgers: Collection[Path]) -> set[bytes]:
-    from daemon.whole_box.signature import NoKey, own_public
-
     found = set()
     for ledger in ledgers:
         with suppress(OSError, NoKey):  # a key that cannot be read opens nothing

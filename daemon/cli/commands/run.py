@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from common.language import tr
-from daemon.cli.failures import Failure
 from daemon.cli.options import config_option, examples
+from daemon.cli.output import Failure
 from daemon.unneeded import OTHERS, later, without
 
 UNUSED = ("yaml",)

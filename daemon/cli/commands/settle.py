@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import click
 import msgspec
@@ -18,11 +18,11 @@ from common.language import Text, tr
 from common.language.reasons import from_stored
 from daemon.cli.book import live_states, read_book
 from daemon.cli.commands.machine import read_machine
-from daemon.cli.failures import Failure, require_terminal
 from daemon.cli.machine_output import counted
 from daemon.cli.options import examples, json_option, settings_option
-from daemon.cli.output import moment, print_json, say
+from daemon.cli.output import Failure, moment, print_json, require_terminal, say
 from daemon.core.clock import Clocks, decide_time
+from daemon.core.ledger.book import BookState
 from daemon.core.ledger.decision import (
     CONFIRMABLE,
     DECISIONS,
@@ -39,11 +39,8 @@ from daemon.core.machine.state import PortReading, same_machine
 from daemon.ledger_access import change, read_ledger
 from daemon.operations import SayLastZ, Settle
 from daemon.settings import Machine, Settings
+from daemon.store.store import Store
 from daemon.time_sync import now_millis
-
-if TYPE_CHECKING:
-    from daemon.core.ledger.book import BookState
-    from daemon.store.store import Store
 
 OBSTACLES: dict[Obstacle, Text] = {
     "does not fit": Text("{decision} does not fit here; possible: {choices}"),

@@ -11,22 +11,21 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
 from common.language import tr
-from daemon.cli.failures import FOUND_WRONG, Failure
+from daemon.cli.machine_output import nothing_set_up, result_json, show_changes, show_machines, show_ports, show_result
 from daemon.cli.options import check_name, check_nim, examples, json_option
-from daemon.cli.output import complain, print_json
-from daemon.cli.setup_output import nothing_set_up, result_json, show_changes, show_machines, show_ports, show_result
+from daemon.cli.output import FOUND_WRONG, Failure, complain, print_json
 from daemon.core.machine.state import same_machine
 from daemon.core.people import fault_of_name
-
-if TYPE_CHECKING:
-    from daemon.setup.plan import Network, SetupPlan
-    from daemon.setup.request import PortResult
+from daemon.setup.carry_out import candidates, carry_out, machines, search
+from daemon.setup.plan import NETWORKS, Network, SetupPlan, checked, machine_before, network_of, previous, tables
+from daemon.setup.request import FirstPerson, PortResult
+from daemon.tls import AuthorityError
 
 FIRST_PERSON = "admin"
 
@@ -147,13 +146,6 @@ def command(**flags: Any) -> int:
     wanted = SetupOptions(**flags)
     if page:
         return _in_page(wanted, page, folder)
-    from daemon.setup.carry_out import carry_out
-    from daemon.setup.plan import checked, tables
-    from daemon.setup.previous import previous
-    from daemon.setup.request import FirstPerson
-    from daemon.setup.search import candidates, machines, search
-    from daemon.tls import AuthorityError
-
     place = check_place(wanted)
     ports = candidates(wanted.ports)
     results = asyncio.run(search(ports, wanted.baudrate))
@@ -188,7 +180,6 @@ def command(**flags: Any) -> int:
 
 def _in_page(wanted: SetupOptions, address: str, folder: Path | None) -> int:
     from daemon.cli.first_start import hand_over, serve
-    from daemon.setup.plan import SetupPlan
 
     plan = SetupPlan(
         machines=(),
@@ -237,9 +228,6 @@ def _prompt_nims(found: Sequence[PortResult]) -> tuple[str, ...]:
 
 def _plan(wanted: SetupOptions, chosen: Sequence[PortResult], before: dict[str, Any]) -> SetupPlan:
     """Where a question has an answer in the configuration before, that is what is offered."""
-    from daemon.setup.plan import SetupPlan
-    from daemon.setup.previous import machine_before, network_of
-
     defaults = machine_before(before, chosen[0].nim)
     ledger = before.get("storage", {}).get("path") if _is_default("ledger") else None
     port = before.get("server", {}).get("port") if _is_default("http_port") else None
@@ -264,8 +252,6 @@ def _is_default(name: str) -> bool:
 
 
 def _prompt_network(wanted: SetupOptions, default: Network) -> Network:
-    from daemon.setup.plan import NETWORKS
-
     if not wanted.is_interactive:
         return default
     network: Network = click.prompt(
@@ -280,8 +266,6 @@ def _prompt_network(wanted: SetupOptions, default: Network) -> Network:
 
 def _confirm_loss(wanted: SetupOptions, before: dict[str, Any], plan: SetupPlan) -> None:
     """What a run removes is listed, and confirmed by a question of its own."""
-    from daemon.setup.previous import network_of
-
     was, now_is = network_of(before), plan.network
     if was in (None, "local", now_is):
         return

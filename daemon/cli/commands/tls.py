@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from common.language import tr
-from daemon.cli.failures import Failure, writing
 from daemon.cli.options import explained, json_option, settings_option
-from daemon.cli.output import complain, print_json, print_pairs, record_json, say
+from daemon.cli.output import Failure, complain, print_json, print_pairs, record_json, say, writing
 from daemon.core.errors import StorageError
 from daemon.owner import as_owner
 from daemon.settings import Settings
+from daemon.settings.check import AUTHORITY
+from daemon.setup.carry_out import make_authority, note_authority
+from daemon.tls import SERVER_PAIR, AuthorityError
 
 if TYPE_CHECKING:
     from daemon.tls.authority import CertificateInfo
@@ -35,9 +37,6 @@ command = click.Group("tls")
 )
 @json_option
 def init(settings: Settings, force: bool, as_json: bool) -> None:
-    from daemon.setup.carry_out import make_authority, note_authority
-    from daemon.tls import AuthorityError
-
     try:
         certificate = make_authority(settings, replace=force)
         note_authority(settings)
@@ -68,8 +67,6 @@ def init(settings: Settings, force: bool, as_json: bool) -> None:
 @settings_option
 @click.argument("file", required=False, type=click.Path(path_type=Path), metavar=f"[{tr('FILE')}]")
 def export_ca(settings: Settings, file: Path | None) -> None:
-    from daemon.settings.check import AUTHORITY
-    from daemon.tls import AuthorityError
     from daemon.tls.authority import describe, read
 
     home = settings.tls_home
@@ -95,7 +92,6 @@ def export_ca(settings: Settings, file: Path | None) -> None:
 @settings_option
 @json_option
 def show(settings: Settings, as_json: bool) -> None:
-    from daemon.tls import SERVER_PAIR, AuthorityError
     from daemon.tls.authority import describe, read
 
     file = settings.server.tls_cert or settings.tls_home / SERVER_PAIR

@@ -16,7 +16,6 @@ import msgspec
 
 from common.language import Counted, tr
 from common.language.reasons import from_stored
-from daemon.cli.failures import FOUND_WRONG, Failure, find_machine, writing
 from daemon.cli.options import (
     ROW_NUMBER,
     explained,
@@ -26,18 +25,29 @@ from daemon.cli.options import (
     nim_option,
     settings_option,
 )
-from daemon.cli.output import complain, moment, print_json, print_table, record_json, say
+from daemon.cli.output import (
+    FOUND_WRONG,
+    Failure,
+    complain,
+    find_machine,
+    moment,
+    print_json,
+    print_table,
+    record_json,
+    say,
+    writing,
+)
 from daemon.core.clock import millis_text
 from daemon.core.delivery import Backlog, Delivered, Delivery
 from daemon.core.events import TEST, Envelope, MachineEvent
 from daemon.ledger_access import change, read_ledger
-from daemon.operations import NoteJoined, ReplayOutbox
+from daemon.operations import NoteDeed, ReplayOutbox
 from daemon.owner import as_owner
 from daemon.settings import Settings
+from daemon.store.store import Store
 from daemon.time_sync import now_millis
 
 if TYPE_CHECKING:
-    from daemon.store.store import Store
     from daemon.upstream.options import UpstreamReceiver
 
 UPSTREAM = "upstream"
@@ -165,7 +175,7 @@ def join(settings: Settings, code: str, url: str, ca: Path | None, as_json: bool
 
     with writing(settings.joined_home):
         joined = asyncio.run(join_headquarters(settings, code, url, ca))
-    change(settings, NoteJoined(joined.headquarters), make=True)
+    change(settings, NoteDeed("upstream.joined", joined.headquarters), make=True)
     if as_json:
         print_json(
             {"headquarters": joined.headquarters, "kind": joined.kind, "url": joined.url, "box": joined.label or None}
@@ -186,7 +196,7 @@ def leave(settings: Settings) -> None:
         was_joined = leave_headquarters(settings)
     if not was_joined:
         raise Failure("this box has joined no headquarters")
-    change(settings, NoteJoined(""), make=True)
+    change(settings, NoteDeed("upstream.left", ""), make=True)
     say("left; closures stay in the outbox. Headquarters still has to revoke the key of this box")
 
 

@@ -8,9 +8,8 @@ import click
 
 from common.language import tr
 from common.passwords import fault_of_password, hash_password
-from daemon.cli.failures import Failure, require_terminal
 from daemon.cli.options import check_name, explained, json_option, role_option, settings_option
-from daemon.cli.output import moment, print_json, print_table, record_json, say
+from daemon.cli.output import Failure, moment, print_json, print_table, record_json, require_terminal, say
 from daemon.core.errors import InvalidRequest
 from daemon.core.people import Role
 from daemon.ledger_access import change, read_rows

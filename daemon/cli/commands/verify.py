@@ -1,22 +1,18 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
 
 import click
 
 from common.language import Counted, sentence, tr
-from daemon.cli.failures import FOUND_WRONG
 from daemon.cli.options import examples, json_option, progress_option, settings_option
-from daemon.cli.output import Progress, complain, counts, figures, print_json, say
+from daemon.cli.output import FOUND_WRONG, Progress, complain, counts, figures, print_json, say
 from daemon.core.errors import LedgerUnusable, StorageError
 from daemon.ledger_access import change, existing, read_ledger
 from daemon.operations import NoteVerified
 from daemon.owner import as_owner
 from daemon.settings import Settings
-
-if TYPE_CHECKING:
-    from daemon.store.maintenance.verify import VerifyResult
+from daemon.store.maintenance.verify import VerifyResult, verify
 
 
 @click.command(
@@ -27,8 +23,6 @@ if TYPE_CHECKING:
 @json_option
 @progress_option
 def command(settings: Settings, as_json: bool, telling: bool) -> int:
-    from daemon.store.maintenance.verify import VerifyResult, verify
-
     path = existing(settings)
     _bring_up_to_date(settings)
     try:

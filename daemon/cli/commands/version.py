@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import platform
+from importlib.metadata import version
 from pathlib import Path
 
 import click
 
 from common.language import tr
-from daemon.cli.failures import Failure
 from daemon.cli.options import explained, json_option
-from daemon.cli.output import print_json
+from daemon.cli.output import Failure, print_json
+from daemon.core.certified_core import CORE_VERSION, core_digest
 
 SCRIPT = Path("/usr/share/mcfd/upgrade")
 SOURCES = Path("/etc/apt/sources.list.d/mcfd.sources")
@@ -22,9 +23,6 @@ QUIET_SECONDS = "10"
 @click.command("version")
 @json_option
 def command(as_json: bool) -> None:
-    from importlib.metadata import version
-
-    from daemon.core.certified_core import CORE_VERSION, core_digest
 
     core = {"version": CORE_VERSION, "digest": core_digest()}
     versions = {"mcfd": version("mcfd"), "python": platform.python_version(), "system": platform.platform()}

@@ -14,7 +14,7 @@ import httpx
 import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
-from support.shop import NIM, PLAIN, Shop, invoice
+from support.shop import NIM, PLAIN, Shop, invoice, running_shop
 from support.till import certified, fresh, problem
 from support.tools import need
 
@@ -33,8 +33,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     """With somebody upstream who never answers, a sale and its closure, and a ledger that was verified once."""
     folder = tmp_path_factory.mktemp("shop")
     (folder / "secret").write_text("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n")
-    with Shop(folder, config={"upstream": UPSTREAM}) as shop:
-        shop.start()
+    with running_shop(folder, config={"upstream": UPSTREAM}) as shop:
         certified(shop.certify(invoice(fresh())))
         shop.close_period()
         shop.verify()

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from support.cli.command import CONFIG, Command
 from support.processor import within
-from support.shop import NIM, Shop, invoice
+from support.shop import NIM, Shop, invoice, running_shop
 from support.till import fresh
 
 from common.front_config import error_files, program
@@ -77,8 +77,7 @@ def test_the_configuration_decides_whether_haproxy_is_in_front(tmp_path: Path, p
     """`always` on loopback too; `never` beyond it as well. A till notices nothing but a connection that is refused or not."""
     host = "127.0.0.1" if proxy == "always" else "0.0.0.0"  # noqa: S104  on purpose
     server = {"host": host, "allow_plain_lan": True, "proxy": proxy}
-    with Shop(tmp_path, config={"server": server}) as shop:
-        shop.start()
+    with running_shop(tmp_path, config={"server": server}) as shop:
         assert shop.certify(invoice(fresh())).status_code == httpx.codes.OK
         with socket.create_connection(("127.0.0.1", shop.port), timeout=15) as peer:
             peer.sendall(b"no HTTP\r\n\r\n")

@@ -15,8 +15,8 @@ from typing import Any
 import httpx
 import pytest
 from support.receivers.authority import Authority
-from support.receivers.headquarters import HttpHeadquarters, upstream_section, z_numbers
-from support.shop import NIM, Shop, invoice, wait_for
+from support.receivers.headquarters import HttpHeadquarters, started, upstream_section, z_numbers
+from support.shop import NIM, Shop, invoice, running_shop, wait_for
 
 OK = httpx.codes.OK
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"  # noqa: S105  anybody's
@@ -57,9 +57,7 @@ async def test_closures_find_a_headquarters_that_was_not_there(reloaded: Reloade
     """`[upstream]` added: the closure from before is delivered. Another secret in the same file counts too. Taken out
     again: the next closure stays in the outbox."""
     shop, file = reloaded.shop, reloaded.shop.config_file.read_text()
-    headquarters = HttpHeadquarters(tmp_path)
-    await headquarters.up()
-    try:
+    async with started(HttpHeadquarters(tmp_path)) as headquarters:
         first = close(shop)
         reloaded.append(upstream_section(headquarters, retry_max=1))
         assert reloaded.hup("reload.done")["changed"] == ["upstream"]
@@ -73,8 +71,6 @@ async def test_closures_find_a_headquarters_that_was_not_there(reloaded: Reloade
         assert shop.close_period().status_code == httpx.codes.CREATED
         assert '"waiting": 1' in shop.mcfd("upstream", "status", "--json").stdout
         assert z_numbers(arrived(headquarters), NIM)[-1:] == [first]
-    finally:
-        headquarters.kill()
 
 
 async def test_what_headquarters_and_a_webhook_refused_is_offered_again_by_a_reload_without_a_change(
@@ -83,14 +79,11 @@ async def test_what_headquarters_and_a_webhook_refused_is_offered_again_by_a_rel
     """A closure that both refused (422) is parked; it was put right over there, and `systemctl reload mcfd` is enough. What runs goes on."""
     for name in ("headquarters", "till"):
         (tmp_path / name).mkdir()
-    shop, headquarters, till = (
-        reloaded.shop,
-        HttpHeadquarters(tmp_path / "headquarters"),
-        HttpHeadquarters(tmp_path / "till"),
-    )
-    for receiver in (headquarters, till):
-        await receiver.up()
-    try:
+    shop = reloaded.shop
+    async with (
+        started(HttpHeadquarters(tmp_path / "headquarters")) as headquarters,
+        started(HttpHeadquarters(tmp_path / "till")) as till,
+    ):
         webhook = f'[[webhook]]\nurl = "{till.url}"\nsecret_file = "{till.keys.file}"\nevents = ["closure.created"]\nretry_max = 1'
         reloaded.append(upstream_section(headquarters, retry_max=1) + "\n" + webhook)
         reloaded.hup("reload.done")
@@ -106,9 +99,6 @@ async def test_what_headquarters_and_a_webhook_refused_is_offered_again_by_a_rel
             (refused,) = [attempt["id"] for attempt in receiver.attempts() if attempt["status"] == 422]
             wait_for(lambda it=receiver, event=refused: event in stored_ids(it), "what was refused")
         assert '"parked": 0' in shop.mcfd("upstream", "status", "--json").stdout
-    finally:
-        headquarters.kill()
-        till.kill()
 
 
 def close(shop: Shop) -> int:
@@ -221,8 +211,7 @@ def test_systemd_is_told(tmp_path: Path) -> None:
                 messages.append(manager.recv(4096).decode())
             return messages[-1]
 
-        with Shop(tmp_path, environ=environ) as shop:
-            shop.start()
+        with running_shop(tmp_path, environ=environ) as shop:
             hear("READY=1")
             assert hear(f"{NIM}: certifies").startswith(f"STATUS=http://127.0.0.1:{shop.port}; ")
             os.kill(shop.pid, signal.SIGHUP)

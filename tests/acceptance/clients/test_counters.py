@@ -9,7 +9,7 @@ import pytest
 from support.browser import create_users, session_of
 from support.crash.lane import insist
 from support.paper.escpos import printed
-from support.shop import IFU, NIM, Machine, Shop, invoice
+from support.shop import IFU, NIM, Machine, Shop, invoice, running_shop
 
 pytestmark = pytest.mark.long
 
@@ -22,8 +22,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     folder = tmp_path_factory.mktemp("counters")
     habits = {NIM: (), LOCAL: ("--fvc-local",), OWN: ("--fc-per-type", "--fvc-local")}
     machines = tuple(Machine(folder, nim, IFU, *options) for nim, options in habits.items())
-    with Shop(folder, machines=machines) as shop:
-        shop.start()
+    with running_shop(folder, machines=machines) as shop:
         create_users(shop, ["manager"])
         yield shop
         shop.stop_daemon()

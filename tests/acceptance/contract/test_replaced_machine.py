@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.shop import IFU, NIM, Machine, Shop, invoice
+from support.shop import IFU, NIM, Machine, invoice, running_shop
 from support.till import certified, problem
 
 NEW = "EL02000016-1"
@@ -16,8 +16,7 @@ def test_the_book_of_a_replaced_machine_is_read_and_closed(tmp_path: Path) -> No
     new_folder = tmp_path / "new"
     new_folder.mkdir()
     old, new = Machine(tmp_path), Machine(new_folder, NEW, IFU)
-    with Shop(tmp_path, machines=(old,)) as shop:
-        shop.start()
+    with running_shop(tmp_path, machines=(old,)) as shop:
         certified(shop.certify(invoice("A", 1000)))
         first = shop.closed()
         sale = certified(shop.certify(invoice("B", 2000), key="k"))

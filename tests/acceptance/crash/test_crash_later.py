@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.crash.lane import AtFrame, Lane, every_commit
 from support.nursery import Nursery
-from support.shop import NIM, Shop, invoice, wait_for
+from support.shop import NIM, invoice, running_shop, wait_for
 
 
 @pytest.fixture
@@ -19,8 +19,7 @@ def lane(tmp_path: Path, nursery: Nursery) -> Iterator[Lane]:
 
 def test_reports_after_a_kill_do_not_wait_for_the_machine(tmp_path: Path) -> None:
     """Killed before the tick, and the machine is away at the next start: X has the certification (decision 13)."""
-    with Shop(tmp_path, config={"reports": {"aggregation_delay": 60.0}}) as shop:
-        shop.start()
+    with running_shop(tmp_path, config={"reports": {"aggregation_delay": 60.0}}) as shop:
         body = invoice("F-1")
         assert shop.certify(body, key="F-1").status_code == 200
         shop.kill_daemon()

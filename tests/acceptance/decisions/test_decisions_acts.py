@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from support.shop import NIM, Shop, invoice, wait_for
+from support.shop import NIM, Shop, invoice, running_shop, wait_for
 from support.till import certified, problem
 
 
@@ -26,8 +26,7 @@ def test_a_duplicate_is_numbered_and_on_record(tmp_path: Path) -> None:
     """Per invoice, on its paper, in the journal's files, the audit log and the receipt; a retry of the sale gets the answer of then, and a print that fails is
     no copy."""
     printer = {"printer": {"address": "tcp://127.0.0.1:9", "timeout": 1.0}}
-    with Shop(tmp_path, config=printer) as shop:
-        shop.start()
+    with running_shop(tmp_path, config=printer) as shop:
         body, headers = invoice("D-1"), {**shop.headers(), "Idempotency-Key": "d-1"}
         first = shop.http.post(f"/v1/mcf/{NIM}/certify", json=body, headers=headers)
         path = f"certifications/{certified(first)['codeSecef']}"

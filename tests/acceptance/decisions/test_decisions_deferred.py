@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 from support.ledgers.ledger import query
-from support.shop import IFU, NIM, Machine, Shop, invoice, wait_for
+from support.shop import IFU, NIM, Machine, Shop, invoice, running_shop, wait_for
 from support.till import certified, fresh, invalid, problem, untouched
 
 ASYNC = {"Prefer": "respond-async"}
@@ -160,8 +160,7 @@ def test_paper_names_the_shop_while_the_machine_is_dead(own_shop: Shop) -> None:
 
 def test_a_machine_out_of_order_defers_where_the_shop_wants_it(tmp_path: Path) -> None:
     """`when_out_of_order = "defer"`: 202 for a till that sends no header at all; with the machine there it waits as ever."""
-    with Shop(tmp_path, per_machine={"when_out_of_order": "defer"}) as shop:
-        shop.start()
+    with running_shop(tmp_path, per_machine={"when_out_of_order": "defer"}) as shop:
         certified(shop.certify(invoice(fresh())))
         shop.machines[0].kill()
         wait_for(lambda: not shop.is_ready(), "the machine's death")
@@ -190,8 +189,7 @@ def test_what_the_machine_refuses_is_refused(own_shop: Shop) -> None:
 
 def test_one_that_the_machine_does_not_take(tmp_path: Path) -> None:
     """It is refused once, with one event; it has no slip any more, its number is free again, and those behind it are certified."""
-    with Shop(tmp_path, machines=(Machine(tmp_path, NIM, IFU, "--name-most", "20"),)) as shop:
-        shop.start()
+    with running_shop(tmp_path, machines=(Machine(tmp_path, NIM, IFU, "--name-most", "20"),)) as shop:
         number, key, next_key = fresh(), fresh(), fresh()
         long_name = {"name": "A" * 21, "taxGroup": "B", "unitPrice": 15000, "quantity": 1}
         ticket = taken(defer(shop, invoice(number, items=[long_name]), key=key))["ticket"]

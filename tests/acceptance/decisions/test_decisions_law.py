@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.shop import NIM, Shop, invoice
+from support.shop import NIM, Shop, invoice, running_shop
 from support.till import certified, fresh, invalid, on_machine, untouched
 
 COMPANY = {"clientType": "PM", "ifu": "00012345X", "name": "SARL du Faso"}
@@ -145,8 +145,7 @@ def test_the_tables_of_the_shop_are_what_is_printed(own_shop: Shop) -> None:
 
 def test_a_copy_is_its_original(tmp_path: Path) -> None:
     """0047 art. 23, SFE 3 x: an invoice and a Z are printed with the letterhead, the ISF and the words of then, whatever the configuration says since."""
-    with Shop(tmp_path, config={"company": THEN}, per_machine={"isf": "BF-SFE-1"}) as shop:
-        shop.start()
+    with running_shop(tmp_path, config={"company": THEN}, per_machine={"isf": "BF-SFE-1"}) as shop:
         code = certified(shop.certify(invoice("L-1")))["codeSecef"]
         other = certified(shop.certify(invoice("L-2", isf="BF-SFE-777")))["codeSecef"]
         shop.get("info")

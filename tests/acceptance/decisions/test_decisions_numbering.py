@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from support.shop import Shop, invoice
+from support.shop import Shop, invoice, running_shop
 from support.till import certified, invalid
 
 YEAR = 2026
@@ -26,8 +26,7 @@ def test_a_number_is_needed_where_tills_give_it(own_shop: Shop) -> None:
 
 def test_the_series_is_unbroken(tmp_path: Path) -> None:
     """A refused attempt leaves its number to the next one; eight tills at once, a restart and a till's own number make no gap; each type has its own."""
-    with Shop(tmp_path, config={"numbering": {"enabled": True}}) as shop:
-        shop.start()
+    with running_shop(tmp_path, config={"numbering": {"enabled": True}}) as shop:
         first = certified(shop.certify(without()))["invoiceNumber"]
         prefix = first[: -len("000001")]
         assert first.endswith("-000001")
@@ -72,8 +71,7 @@ def code_of(shop: Shop, body: dict[str, Any], path: str = "certify") -> str:
 def test_a_number_is_taken_for_a_year_where_the_shop_says_so(tmp_path: Path) -> None:
     """A till whose series begins at 1 each January sells on; within the year, and over midnight of New Year, the number is taken; a credit note of
     one of two such sales names it by its reference, and the journal shows both."""
-    with Shop(tmp_path, config={"numbering": {"unique": "year"}}) as shop:
-        shop.start()
+    with running_shop(tmp_path, config={"numbering": {"unique": "year"}}) as shop:
         move(shop, 0, 0)
         new_year = datetime(datetime.now(UTC).year + 1, 1, 1, tzinfo=UTC)
         first = certified(shop.certify(invoice("F-1"), mode="test"))
@@ -107,8 +105,7 @@ def test_a_number_is_taken_for_a_year_where_the_shop_says_so(tmp_path: Path) -> 
 def test_numbers_from_before_the_switch(tmp_path: Path) -> None:
     """Taken for ever, a number of this year is still taken when the shop changes to years; and every number, when it changes back."""
     numbering: dict[str, Any] = {"unique": "ever"}
-    with Shop(tmp_path, config={"numbering": numbering}) as shop:
-        shop.start()
+    with running_shop(tmp_path, config={"numbering": numbering}) as shop:
         move(shop, 0, 0)
         certified(shop.certify(invoice("F-1"), mode="test"))
         certified(shop.certify(invoice("F-2"), mode="test"))

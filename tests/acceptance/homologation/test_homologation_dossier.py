@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pypdf
 import pytest
-from support.shop import IFU, NIM, Machine, Shop, wait_for
+from support.shop import IFU, NIM, Machine, Shop, running_shop, wait_for
 
 from daemon.homologation.cases import CannotPlay, CasePlayer, read_cases
 from daemon.homologation.dossier import read_texts
@@ -88,8 +88,7 @@ def test_the_dossier_is_made(tmp_path: Path) -> None:
     """A run on a machine in test mode, its documents, then the folder: PDFs in French with their checksums, results in the table of cases."""
     folder = tmp_path / "dossier"
     machine = Machine(tmp_path, NIM, IFU, "--test-mode")
-    with Shop(tmp_path, machines=(machine,), per_machine={"test_mode": True}) as shop:
-        shop.start()
+    with running_shop(tmp_path, machines=(machine,), per_machine={"test_mode": True}) as shop:
         key = shop.headers()["Authorization"].partition(" ")[2]
         command = [Path(sys.executable).with_name("mcfd"), "homologation"]
         url = f"{shop.http.base_url}/v1/mcf/{NIM}"

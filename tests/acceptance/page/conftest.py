@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Browser
 from support.browser import FRENCH_DESKTOP, Person, View, chromium, create_users, session_of
-from support.shop import Shop, invoice
+from support.shop import Shop, invoice, running_shop
 
 from daemon.core.people import ROLES
 
@@ -20,8 +20,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     """Running, with some sales, and with a user of each role, called as the role is."""
-    with Shop(tmp_path_factory.mktemp("shop")) as shop:
-        shop.start()
+    with running_shop(tmp_path_factory.mktemp("shop")) as shop:
         create_users(shop, ROLES)
         for number in range(4):
             assert shop.certify(invoice(f"P-{number}", 1500 + number)).status_code == 200

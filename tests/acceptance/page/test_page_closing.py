@@ -20,7 +20,7 @@ from support.browser import (
     create_users,
     session_of,
 )
-from support.shop import NIM, Shop, invoice, wait_for
+from support.shop import NIM, Shop, invoice, running_shop, wait_for
 
 from common.numbers import money
 from daemon.store.tables.audit import newest_entries
@@ -144,8 +144,7 @@ def test_a_machine_that_is_unplugged_during_the_confirmation(person: People, sho
 def test_the_shops_name_stays_when_its_machine_is_away(tmp_path: Path) -> None:
     """The first screen has it, also of a box that was started again while the machine is switched off: as on its papers. What waits for a
     headquarters is not told where there is none."""
-    with Shop(tmp_path) as shop:
-        shop.start()
+    with running_shop(tmp_path) as shop:
         create_users(shop, ["manager"])
         shop.http.cookies.update(session_of(shop, "manager"))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 from support.browser import create_users, session_of
-from support.shop import NIM, Machine, Shop, invoice, wait_for
+from support.shop import NIM, Machine, Shop, invoice, running_shop, wait_for
 
 pytestmark = pytest.mark.long
 
@@ -21,8 +21,7 @@ HOUR = 3_600_000
 @pytest.fixture
 def dead(tmp_path: Path) -> Iterator[Shop]:
     """A shop with people, whose machine has died: a sale is taken on to be certified later."""
-    with Shop(tmp_path, per_machine={"when_out_of_order": "defer"}) as shop:
-        shop.start()
+    with running_shop(tmp_path, per_machine={"when_out_of_order": "defer"}) as shop:
         create_users(shop, ("manager", "reader"))
         shop.machines[0].kill()
         wait_for(lambda: not shop.is_ready(), "the machine's death")
@@ -139,8 +138,7 @@ def test_a_sale_that_waits_for_a_machine_that_is_gone(dead: Shop, tmp_path: Path
 
 def test_a_machine_that_refuses_every_sale_is_no_green_banner(tmp_path: Path) -> None:
     """A blocked machine answers, and sells nothing: red from the outage on, also after a restart, until a sale is certified."""
-    with Shop(tmp_path) as shop:
-        shop.start()
+    with running_shop(tmp_path) as shop:
         create_users(shop, ("reader",))
         shop.machines[0].order("mode", mode="blocked")
         for number in range(2):

@@ -10,7 +10,7 @@ import httpx
 import pypdf
 import pytest
 from support.browser import create_users, session_of
-from support.shop import PLAIN, Shop, invoice
+from support.shop import PLAIN, Shop, invoice, running_shop
 
 pytestmark = pytest.mark.long
 
@@ -19,8 +19,7 @@ SHARED = re.compile(r'href="(?:https?://[^/]+)?(/ui/shared/[^"]+)" data-testid="
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    with Shop(tmp_path_factory.mktemp("sharing")) as shop:
-        shop.start()
+    with running_shop(tmp_path_factory.mktemp("sharing")) as shop:
         create_users(shop, ("seller",))
         assert shop.certify(invoice("SHARED-1", 1500)).status_code == 200
         assert shop.certify(invoice("SHARED-2", 2500)).status_code == 200
@@ -93,8 +92,7 @@ def test_nobody_makes_a_link_up(own: Shop) -> None:
 
 def test_a_link_ends_with_the_daemon_that_made_it(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Its key is in no file: whoever reads the disk cannot sign one. The customer reads what to do, and is not led to the shop's own screens."""
-    with Shop(tmp_path_factory.mktemp("restarted")) as shop:
-        shop.start()
+    with running_shop(tmp_path_factory.mktemp("restarted")) as shop:
         create_users(shop, ("seller",))
         assert shop.certify(invoice("SHARED-3", 1500)).status_code == 200
         link = share(shop, "SHARED-3")

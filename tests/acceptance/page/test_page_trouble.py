@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, expect
 from support import hurried
 from support.browser import BOTH_VIEWS, FRENCH_PHONE, PATIENCE_MS, Person, View, create_users, session_of, usable
 from support.receivers.headquarters import HttpHeadquarters
-from support.shop import Shop, invoice, wait_for
+from support.shop import Shop, invoice, running_shop, wait_for
 
 from daemon.store.tables.audit import newest_entries
 
@@ -44,8 +44,7 @@ def headquarters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpHeadq
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory, headquarters: HttpHeadquarters) -> Iterator[Shop]:
     upstream = {"kind": "https", "url": headquarters.url, "secret_file": str(headquarters.keys.file)}
-    with Shop(tmp_path_factory.mktemp("shop"), config={"upstream": upstream}, launch=hurried.launch) as shop:
-        shop.start()
+    with running_shop(tmp_path_factory.mktemp("shop"), config={"upstream": upstream}, launch=hurried.launch) as shop:
         create_users(shop, ["technician"])
         assert shop.certify(invoice("T-1")).status_code == 200
         yield shop
@@ -183,8 +182,7 @@ def test_a_copy_is_put_back_in_the_page(browser: Browser, tmp_path: Path) -> Non
     put it there, keeps the other beside it, and asks for a decision, as the machine has gone on. Nobody is logged in any more: who logs in comes back to
     the box. The one invoice in it is told as one."""
     view = FRENCH_PHONE
-    with Shop(tmp_path) as shop:
-        shop.start()
+    with running_shop(tmp_path) as shop:
         create_users(shop, ["technician"])
         assert shop.certify(invoice("R-1")).status_code == 200
         tech = Person(browser, shop, view, session_of(shop, "technician"))

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 from support.processor import within
-from support.shop import NIM, Shop, invoice, wait_for
+from support.shop import NIM, Shop, invoice, running_shop, wait_for
 
 from bridge.recording.recording import NOTE, Recording, read
 from daemon.recording.writer import listed, segments
@@ -52,8 +52,7 @@ def test_a_recording_that_cannot_be_written_stops_nobody(tmp_path, blocked) -> N
     else:  # the ledger's reserve is still there, twice as much is not
         free = shutil.disk_usage(tmp_path).free // 2**20
         config = {"storage": {"reserve_mb": free * 2 // 3}}
-    with Shop(tmp_path, config=config) as shop:
-        shop.start()
+    with running_shop(tmp_path, config=config) as shop:
         assert shop.certify(invoice("F-1")).status_code == 200
         assert wait_for(lambda: shop.events("recording.stopped"), "the recorder's end")
         assert shop.certify(invoice("F-2")).status_code == 200

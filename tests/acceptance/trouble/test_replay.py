@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from support.shop import IFU, NIM, Machine, Shop, invoice
+from support.shop import IFU, NIM, Machine, Shop, invoice, running_shop
 
 pytestmark = pytest.mark.long
 
@@ -74,8 +74,7 @@ def recorded(tmp_path):
     """The recording of a day, as root takes it from the box, and what the tills were told."""
     first = tmp_path / "first"
     first.mkdir()
-    with Shop(first, machines=(Machine(first, NIM, IFU, "--faults", FAULTS),), per_machine=LINE) as shop:
-        shop.start()
+    with running_shop(first, machines=(Machine(first, NIM, IFU, "--faults", FAULTS),), per_machine=LINE) as shop:
         result = day(shop)
         shop.stop_daemon()
         file = tmp_path / "day.rec"
@@ -90,8 +89,7 @@ def test_a_day_that_is_played_again_gives_the_same_ledger(tmp_path):
     second.mkdir()
     with recorded(tmp_path) as (file, result):
         player = Player(second, file)
-        with Shop(second, machines=(player,), per_machine=LINE) as shop:
-            shop.start()
+        with running_shop(second, machines=(player,), per_machine=LINE) as shop:
             for now, then in zip(day(shop), result, strict=True):
                 assert now == then
             assert player.differences() == ""

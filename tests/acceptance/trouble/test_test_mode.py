@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.shop import NIM, Machine, Shop, invoice
+from support.shop import NIM, Machine, Shop, invoice, running_shop
 
 
 def test_readiness_says_that_a_machine_in_test_mode_certifies_nothing(tmp_path: Path) -> None:
     """503 with the reason, before and after a restart; 200 where the configuration allows test mode."""
-    with Shop(tmp_path, machines=(Machine(tmp_path, NIM, "00084440Y", "--test-mode"),)) as shop:
-        shop.start()
+    with running_shop(tmp_path, machines=(Machine(tmp_path, NIM, "00084440Y", "--test-mode"),)) as shop:
         assert shop.certify(invoice("F-1")).json()["codeSecef"].startswith("TESTFACT")
         _assert_refused(shop)
         shop.stop_daemon()

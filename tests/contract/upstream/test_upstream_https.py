@@ -183,14 +183,11 @@ class TestCertificates:
         return Authority(tmp_path)
 
     async def try_once(self, tmp_path, cert, ca):
-        headquarters = HttpHeadquarters(tmp_path, cert=cert, tls_ca=ca)
-        await headquarters.up()
-        receiver = open_receiver("https", headquarters.options)
-        try:
-            return await send(receiver, make_outgoing()), headquarters.attempts()
-        finally:
+        async with started(HttpHeadquarters(tmp_path, cert=cert, tls_ca=ca)) as headquarters:
+            receiver = open_receiver("https", headquarters.options)
+            outcome = await send(receiver, make_outgoing())
             await receiver.aclose()
-            headquarters.kill()
+            return outcome, headquarters.attempts()
 
     async def test_good(self, tmp_path, authority):
         """A certificate of the configured authority for the right name is accepted."""
@@ -218,18 +215,13 @@ class TestCertificates:
 
     async def test_not_tls_at_all(self, tmp_path):
         """Where https is configured and plain HTTP answers, nothing is sent."""
-        headquarters = HttpHeadquarters(tmp_path)
-        await headquarters.up()
-        options = headquarters.options
-        receiver = open_receiver(
-            "https", type(options)(url=options.url.replace("http:", "https:"), key_files=options.key_files)
-        )
-        try:
+        async with started(HttpHeadquarters(tmp_path)) as headquarters:
+            options = headquarters.options
+            url = options.url.replace("http:", "https:")
+            receiver = open_receiver("https", type(options)(url=url, key_files=options.key_files))
             assert isinstance(await send(receiver, make_outgoing()), Again)
-        finally:
             await receiver.aclose()
-            headquarters.kill()
-        assert headquarters.attempts() == []
+            assert headquarters.attempts() == []
 
 
 async def test_a_failure_leaves_no_connection_of_another_request_open(headquarters, tmp_path):

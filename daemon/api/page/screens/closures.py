@@ -15,10 +15,17 @@ from common.numbers import amount, money, whole_number
 from common.web import formats
 from common.web.formats import beside, days_of
 from daemon.api.http.answers import Answer, Reply
-from daemon.api.page.downloads import Day, as_file, change_in_percent, day_of, month_of, range_of_a
-from daemon.api.page.rendering import fault_of
 from daemon.api.page.screens.files import csv_of
-from daemon.api.page.screens.paper import pdf_answer, printed
+from daemon.api.page.screens.paper import (
+    Day,
+    as_file,
+    change_in_percent,
+    day_of,
+    month_of,
+    pdf_answer,
+    printed,
+    range_of_a,
+)
 from daemon.api.page.visit import Visit, redirect, render, screen, without_thousands
 from daemon.core.clock import millis
 from daemon.core.errors import InvalidRequest, NotFound, TooManyCashMoves
@@ -231,12 +238,33 @@ LONGEST_KEY: Final = 64
 """As people write thousands."""
 
 
-@screen("/ui/cash", "look")
-async def cash(visit: Visit) -> Reply:
-    return await _screen(visit)
+async def _cash(visit: Visit) -> Reply:
+    first, last = _range(visit)
+    start, end = visit.day_bounds(first)[0], visit.day_bounds(last)[1]
+    if not visit.may("report"):
+        start = max(start, await report.period_start(visit.worker))
+    cursor = whole_number(visit.query.get("after", "")) or 0
+    found = await cash_moves(visit.worker, start, max(start, end), cursor, PER_PAGE)
+    more = {"from": first.isoformat(), "to": last.isoformat(), "after": found.movements[-1].id if found.count else 0}
+    return await render(
+        visit,
+        "cash.html",
+        done=visit.say("Noted.") if visit.query.get("noted") else "",
+        found=found,
+        rows=[(millis(datetime.fromisoformat(each.at)), each) for each in reversed(found.movements)],
+        more=visit.link("/ui/cash", **more) if found.count == PER_PAGE else "",
+        period=await report.x_report(visit.worker) if visit.may("report") else None,
+        first=first,
+        last=last,
+        form=visit.form,
+        key=secrets.token_urlsafe(18),
+    )
 
 
-@screen("/ui/cash", "certify", change=True)
+cash = screen("/ui/cash", "look")(_cash)
+
+
+@screen("/ui/cash", "certify", change=True, form=_cash, faults=(InvalidRequest, TooManyCashMoves))
 async def note(visit: Visit) -> Reply:
     """However often the form is sent, one movement; one that was changed meanwhile is another."""
     form = visit.form
@@ -249,37 +277,8 @@ async def note(visit: Visit) -> Reply:
     key = form.get("key", "")[:LONGEST_KEY] or secrets.token_urlsafe(18)
     content = f"page cash {visit.worker.book.id} {body['kind']} {body['amount']} {body['reason']}"
     fingerprint = hashlib.sha256(content.encode()).digest()[:16]
-    try:
-        await move_cash(visit.worker, body, visit.call(f"page {key} {fingerprint.hex()}", fingerprint))
-    except (InvalidRequest, TooManyCashMoves) as error:
-        fault = fault_of(error)
-        return await _screen(visit, status=fault.status, problem=fault.message(visit.say))
+    await move_cash(visit.worker, body, visit.call(f"page {key} {fingerprint.hex()}", fingerprint))
     return redirect(visit.link("/ui/cash", noted="1"))
-
-
-async def _screen(visit: Visit, *, status: int = 200, problem: str = "") -> Reply:
-    first, last = _range(visit)
-    start, end = visit.day_bounds(first)[0], visit.day_bounds(last)[1]
-    if not visit.may("report"):
-        start = max(start, await report.period_start(visit.worker))
-    cursor = whole_number(visit.query.get("after", "")) or 0
-    found = await cash_moves(visit.worker, start, max(start, end), cursor, PER_PAGE)
-    more = {"from": first.isoformat(), "to": last.isoformat(), "after": found.movements[-1].id if found.count else 0}
-    return await render(
-        visit,
-        "cash.html",
-        status=status,
-        problem=problem,
-        done=visit.say("Noted.") if visit.query.get("noted") else "",
-        found=found,
-        rows=[(millis(datetime.fromisoformat(each.at)), each) for each in reversed(found.movements)],
-        more=visit.link("/ui/cash", **more) if found.count == PER_PAGE else "",
-        period=await report.x_report(visit.worker) if visit.may("report") else None,
-        first=first,
-        last=last,
-        form=visit.form,
-        key=secrets.token_urlsafe(18),
-    )
 
 
 def _range(visit: Visit) -> tuple[date, date]:

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from common.numbers import whole_number
 from daemon.api.http.answers import Reply
-from daemon.api.page.rendering import fault_of
 from daemon.api.page.screens.invoices import can_credit, record_of
 from daemon.api.page.screens.today import REASON, SHORTEST_REASON
 from daemon.api.page.visit import BLANKS, Visit, name_of, redirect, render, screen, without_thousands
@@ -38,19 +37,12 @@ SHARES: Final = tuple(nature for nature in NATURES if nature != REBATE)
 """What a credit note on one invoice may be."""
 
 
-@screen("/ui/sale", "certify")
-async def sale(visit: Visit) -> Reply:
-    return await _sale(visit)
-
-
-async def _sale(visit: Visit, *, status: int = 200, problem: str = "") -> Reply:
+async def _sale(visit: Visit) -> Reply:
     articles = await _articles(visit)
     groups = [group for group in GROUPS if group in visit.worker.rates] or list(GROUPS)
     return await render(
         visit,
         "sale.html",
-        status=status,
-        problem=problem,
         key=_key(visit),
         form=visit.form,
         lines=range(1, LINES + 1),
@@ -61,7 +53,10 @@ async def _sale(visit: Visit, *, status: int = 200, problem: str = "") -> Reply:
     )
 
 
-@screen("/ui/sale", "certify", change=True)
+sale = screen("/ui/sale", "certify")(_sale)
+
+
+@screen("/ui/sale", "certify", change=True, form=_sale, faults=(McfdError,))
 async def certify_sale(visit: Visit) -> Reply:
     async def body() -> dict[str, Any]:
         items = _items(visit, await _articles(visit))
@@ -74,7 +69,7 @@ async def certify_sale(visit: Visit) -> Reply:
             "payments": [{"method": visit.form.get("method", "E"), "amount": total}],
         }
 
-    return await _certified(visit, "MAIN", body, _sale)
+    return await _certified(visit, "MAIN", body)
 
 
 def round_up(amount: Decimal) -> int:
@@ -82,18 +77,11 @@ def round_up(amount: Decimal) -> int:
     return int((amount + Decimal("0.5")) // 1)
 
 
-@screen("/ui/journal/{seq:int}/credit", "certify")
-async def credit(visit: Visit) -> Reply:
-    return await _credit(visit)
-
-
-async def _credit(visit: Visit, *, status: int = 200, problem: str = "") -> Reply:
+async def _credit(visit: Visit) -> Reply:
     record = await _creditable(visit)
     return await render(
         visit,
         "credit.html",
-        status=status,
-        problem=problem,
         key=_key(visit),
         form=visit.form,
         record=record,
@@ -101,12 +89,15 @@ async def _credit(visit: Visit, *, status: int = 200, problem: str = "") -> Repl
     )
 
 
-@screen("/ui/journal/{seq:int}/credit", "certify", change=True)
+credit = screen("/ui/journal/{seq:int}/credit", "certify")(_credit)
+
+
+@screen("/ui/journal/{seq:int}/credit", "certify", change=True, form=_credit, faults=(McfdError,))
 async def certify_credit(visit: Visit) -> Reply:
     async def body() -> dict[str, Any]:
         return credit_body(visit, await _creditable(visit))
 
-    return await _certified(visit, "AV", body, _credit, is_credit=True)
+    return await _certified(visit, "AV", body, is_credit=True)
 
 
 async def _creditable(visit: Visit) -> Record:
@@ -282,10 +273,8 @@ def _key(visit: Visit) -> str:
     return visit.form.get("key", "")[:LONGEST_KEY] or secrets.token_urlsafe(12)
 
 
-async def _certified(
-    visit: Visit, prefix: str, body: Callable[[], Any], again: Callable[..., Any], *, is_credit: bool = False
-) -> Reply:
-    """The invoice's own screen, or the form once more with what was typed. The number follows from the form's key, so that a form that was sent twice is one
+async def _certified(visit: Visit, prefix: str, body: Callable[[], Any], *, is_credit: bool = False) -> Reply:
+    """The invoice's own screen. The number follows from the form's key, so that a form that was sent twice is one
     invoice even where it was changed in between."""
     key, worker = _key(visit), visit.worker.in_use
     digest = hashlib.sha256(f"page {prefix} {visit.worker.book.id} {key}".encode()).digest()
@@ -297,10 +286,6 @@ async def _certified(
         done = await certify(worker, content, call, credit=is_credit)
     except DuplicateInvoice as error:
         return _invoice(visit, worker, error.record, again="1")
-    except McfdError as error:
-        fault = fault_of(error)
-        answer: Reply = await again(visit, status=fault.status, problem=fault.message(visit.say))
-        return answer
     return _invoice(visit, worker, done.value, **({"again": "1"} if done.replayed else {"new": "1"}))
 
 

@@ -13,10 +13,8 @@ import msgspec
 from common.language import Speaker, Text, tell
 from common.numbers import money, whole_number
 from daemon.api.http.answers import Reply, Stream
-from daemon.api.page.downloads import change_in_percent
-from daemon.api.page.rendering import fault_of
 from daemon.api.page.screens.closures import count_of
-from daemon.api.page.screens.paper import printed
+from daemon.api.page.screens.paper import change_in_percent, printed
 from daemon.api.page.views.machine_view import in_plain_words, machine_view
 from daemon.api.page.views.sales_state import sales_state
 from daemon.api.page.visit import (
@@ -51,6 +49,7 @@ NOTES: Final = (10_000, 5000, 2000, 1000, 500)
 COINS: Final = (500, 250, 200, 100, 50, 25, 10, 5)
 """Of the franc CFA."""
 MOST_DIGITS: Final = 13
+LONGEST_KEY: Final = 64
 AGAIN: Final = 2.7
 """Seconds after which a screen is notified once more: the tick has been by then."""
 BEAT: Final = 5.0
@@ -115,29 +114,25 @@ async def x_screen(visit: Visit) -> Reply:
     return await render(visit, "report.html", report=await report.x_report(visit.worker), what="x", done=printed(visit))
 
 
-@screen("/ui/z", "close")
-async def confirm_z(visit: Visit) -> Reply:
+async def _dialogue(visit: Visit) -> Reply:
     """What will be closed; the key makes one Z of it, however often and by how many people it is sent."""
-    return await _dialogue(visit)
-
-
-async def _dialogue(visit: Visit, key: str = "", *, status: int = 200, problem: str = "") -> Reply:
     period = await report.x_report(visit.worker)
     other = await _closed_together(visit)
     starts = [each.period_start for each in (period, *([await report.x_report(other)] if other else []))]
     return await render(
         visit,
         "confirm_z.html",
-        status=status,
-        problem=problem,
         period=period,
         machine=machine_view(visit.worker, visit, visit.deps.clock()),
-        key=key or " ".join(starts),
+        key=visit.form.get("key", "")[:LONGEST_KEY] or " ".join(starts),
         notes=NOTES,
         coins=COINS,
         form=visit.form,
         waits=await _waiting(visit),
     )
+
+
+confirm_z = screen("/ui/z", "close")(_dialogue)
 
 
 async def _waiting(visit: Visit) -> list[str]:
@@ -183,21 +178,17 @@ def _whole(text: str, wrong: FieldError) -> int:
     return number
 
 
-@screen("/ui/z", "close", change=True)
+@screen("/ui/z", "close", change=True, form=_dialogue, faults=(MachineError, InvalidRequest))
 async def close_z(visit: Visit) -> Reply:
     """Where the machine does not answer, the dialogue stays, with its key. Sent again with another count, it says which count stands."""
-    key = visit.form.get("key", "")[:64] or secrets.token_urlsafe(18)
-    try:
-        counted = read_count(visit.form, visit.say)
-        if (other := await _closed_together(visit, key)) is not None:
-            before = await close_period(other, _call_of_z(visit, other, key))
-            drawer = msgspec.json.decode(before.value.body, type=ZReport).cash
-            if counted is not None and not isinstance(drawer, msgspec.UnsetType):
-                counted = max(0, counted - drawer.expected)  # there is one drawer
-        done = await close_period(visit.worker, _call_of_z(visit, visit.worker, key), counted)
-    except (MachineError, InvalidRequest) as error:
-        fault = fault_of(error)
-        return await _dialogue(visit, key, status=fault.status, problem=fault.message(visit.say))
+    key = visit.form.get("key", "")[:LONGEST_KEY] or secrets.token_urlsafe(18)
+    counted = read_count(visit.form, visit.say)
+    if (other := await _closed_together(visit, key)) is not None:
+        before = await close_period(other, _call_of_z(visit, other, key))
+        drawer = msgspec.json.decode(before.value.body, type=ZReport).cash
+        if counted is not None and not isinstance(drawer, msgspec.UnsetType):
+            counted = max(0, counted - drawer.expected)  # there is one drawer
+    done = await close_period(visit.worker, _call_of_z(visit, visit.worker, key), counted)
     stands = count_of(msgspec.json.decode(done.value.body, type=ZReport)) == counted
     return redirect(visit.link(f"/ui/closures/{done.value.z_number}", **{"new" if stands else "again": "1"}))
 
