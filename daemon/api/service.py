@@ -17,7 +17,7 @@ from daemon.api.access.auth import admit
 from daemon.api.access.context import ApiDeps
 from daemon.api.document import openapi
 from daemon.api.document.describe import Access
-from daemon.api.document.openapi import DrawnOnce, document
+from daemon.api.document.openapi import document
 from daemon.api.http.middleware import CrossOrigin, OuterMiddleware
 from daemon.api.page.deps import FirstStart, PageDeps
 from daemon.api.page.rendering import Rendering
@@ -81,7 +81,7 @@ def create_first_start(first: FirstStart, allowed_hosts: tuple[str, ...] = ()) -
 def create_api(deps: ApiDeps, page: PageDeps | None = None) -> Litestar:
     app = copy(drawn_routes(with_page=page is not None))
     app.state = State({"deps": deps, "page": page, "rendering": Rendering()})
-    app.state["openapi"] = DrawnOnce(lambda: document(api_routers(), deps.version))
+    app.state["openapi"] = cache(lambda: document(api_routers(), deps.version))
     # Around the router itself: every exception reaches the one table, a path or method that is not there as well.
     error_page = account.nowhere if page else None
     app.asgi_handler = OuterMiddleware(app.asgi_router, deps.allowed_hosts, deps.cross_origin, error_page)

@@ -232,7 +232,7 @@ def check_logo(settings: Settings) -> Iterator[CheckResult]:
     except OSError as error:
         yield Check("logo").warn("{path} cannot be read: {why}", todo, path=path, why=reason(error))
     except NotAPicture as error:
-        yield Check("logo").warn("{path} cannot be printed: {why}", todo, path=path, why=error.text)
+        yield Check("logo").warn("{path} cannot be printed: {why}", todo, path=path, why=error)
     else:
         size = f"{picture.width} × {picture.height}"
         yield Check("logo").ok("{path} can be printed ({size})", path=path, size=size)

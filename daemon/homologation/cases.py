@@ -58,10 +58,6 @@ class CaseResult(msgspec.Struct, frozen=True):
 class CannotPlay(Exception):
     """Nothing was sent, with the reason."""
 
-    def __init__(self, text: Text) -> None:
-        super().__init__(text)
-        self.text = text
-
 
 class _CasesFile(msgspec.Struct, frozen=True):
     cases: list[HomologationCase] = msgspec.field(name="case")

@@ -97,10 +97,6 @@ def _read(file: Path) -> str:
 class NoDocumentation(Exception):
     """The pages in French are not on this box."""
 
-    def __init__(self, text: Text) -> None:
-        super().__init__(text)
-        self.text = text
-
 
 def write_dossier(folder: Path, installers: Sequence[Path] = ()) -> list[Path]:
     """Writes the table of conformity, the test cases (with their results, where `run` left them in the folder), the manuals, the brochure,

@@ -47,10 +47,6 @@ _HALVES: Final = {(0, 0): " ", (1, 0): "\N{UPPER HALF BLOCK}", (0, 1): "\N{LOWER
 class NotAPicture(Exception):
     """It cannot be read; in words for who chose it."""
 
-    def __init__(self, text: Text) -> None:
-        super().__init__(text)
-        self.text = text
-
 
 class Picture(msgspec.Struct, frozen=True):
     """`rows` of so many bytes as it is wide, 0 black to 255 white; what was transparent is white."""

@@ -185,12 +185,7 @@ def _answers(frame: bytes, event: Event) -> bool:
 
 
 class NoMachine(Exception):
-    """Nothing to probe; `text` says why and what to do. `is_busy`: another program has the port."""
-
-    def __init__(self, text: Text, *, is_busy: bool = False) -> None:
-        super().__init__(text)
-        self.text = text
-        self.is_busy = is_busy
+    """Nothing to probe; its text says why and what to do."""
 
 
 @asynccontextmanager
@@ -232,8 +227,7 @@ def _check_free(place: str) -> None:
                 "{port} is held by {names}: stop it first (mcfd itself: sudo systemctl stop mcfd)",
                 port=place,
                 names=", ".join(map(str, holders)),
-            ),
-            is_busy=True,
+            )
         )
 
 
@@ -241,7 +235,7 @@ async def _open(place: str, recorder: Recorder, speed: int) -> ProbeLine:
     try:
         return ProbeLine(await open_line(place, speed), recorder, speed)
     except PortUnavailable as error:
-        raise NoMachine(sentence(error), is_busy=error.why == "busy") from error
+        raise NoMachine(sentence(error)) from error
 
 
 async def _greet(line: ProbeLine) -> ProbeAnswer:

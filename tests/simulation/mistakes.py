@@ -542,7 +542,7 @@ MISTAKES = (
         "    return last.until if last else 0\n",
     ),
     Mistake(
-        171,
+        1403,
         "whether a call has expired is not looked at after it has waited",
         ENTER,
         "        check_expiry(expires)\n    except",

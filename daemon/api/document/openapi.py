@@ -4,7 +4,7 @@ posts to a `[[webhook]]`; and `/schema`, the document and its page. Everything c
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -188,21 +188,6 @@ def _adapt(node: object) -> None:
             _adapt(below)
 
 
-class DrawnOnce:
-    """What takes a tenth of a second to draw: in a thread at the first request, once for all who wait for it, and cached."""
-
-    def __init__(self, draw: Callable[[], bytes]) -> None:
-        self._draw = draw
-        self._value: bytes | None = None
-        self._turn = asyncio.Lock()
-
-    async def get(self) -> bytes:
-        async with self._turn:
-            if self._value is None:
-                self._value = await asyncio.to_thread(self._draw)
-        return self._value
-
-
 @get("/schema")
 async def page(request: Request[Any, Any, Any]) -> Answer:
     return static_file(request.scope["headers"], PACKAGE, "page.html", POLICY)
@@ -210,8 +195,8 @@ async def page(request: Request[Any, Any, Any]) -> Answer:
 
 @get(["/openapi.json", "/schema/openapi.json"])
 async def openapi(request: Request[Any, Any, Any]) -> Answer:
-    drawn: DrawnOnce = request.app.state["openapi"]
-    return Answer(await drawn.get())
+    """In a thread, since it takes a tenth of a second the first time."""
+    return Answer(await asyncio.to_thread(request.app.state["openapi"]))
 
 
 @get("/schema/{name:str}")

@@ -6,7 +6,7 @@ import contextlib
 import re
 from collections.abc import Awaitable, Callable
 from datetime import date, datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import parse_qs, urlencode
 
 import msgspec
@@ -20,7 +20,7 @@ from common.web.icons import MenuItem, is_here
 from common.web.security import RIGHT, cookie_of, is_own_form
 from daemon.api.access.context import ApiDeps, check_rows
 from daemon.api.http.answers import Answer, Header, Headers, Reply
-from daemon.api.page.deps import PageDeps
+from daemon.api.page.deps import FirstStart, PageDeps
 from daemon.api.page.rendering import Fault, Foreign, NotLoggedIn, Rendering, fault_of
 from daemon.api.page.views.sales_state import sales_state
 from daemon.api.refusals import RoleNotAllowed
@@ -270,7 +270,7 @@ def screen(
 async def fault_page(request: AnyRequest, error: Exception, visit: Visit | None = None) -> Reply:
     """With the menu for who is logged in. A part of a screen cannot show the login: the whole screen goes
     there."""
-    page: Configured = request.app.state["page"]
+    page: PageDeps | FirstStart = request.app.state["page"]
     if isinstance(error, NotLoggedIn):
         security = remember_return_url(request)
         if is_fetched(request):
@@ -345,16 +345,9 @@ async def _brand(visit: Visit) -> str:
     return visit.deps.paper.shop(visit.worker, visit.language).name or "mcfd"
 
 
-class Configured(Protocol):
-    @property
-    def language(self) -> Language:
-        """Where neither the person nor the browser wishes another."""
-        ...
-
-
 async def html(
     request: AnyRequest,
-    page: Configured,
+    page: PageDeps | FirstStart,
     template: str,
     *,
     status: int = 200,

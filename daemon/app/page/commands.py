@@ -15,7 +15,7 @@ import structlog
 from common import logs
 from common.language import Language, Text
 from daemon import log_words
-from daemon.api.page.deps import Finding, HeadquartersInfo, LogLine, PageDeps, Probed, Verified
+from daemon.api.page.deps import Finding, HeadquartersInfo, LogLine, PageDeps, Probed, Tell, Verified
 from daemon.api.page.rendering import BoxFailed, BoxRefused
 from daemon.app.outward import joining
 from daemon.app.outward.replication import Replication, Webhooks
@@ -43,8 +43,6 @@ LAST_WORDS = 500
 IN_USE = Text(
     "this machine is in use: the probe needs its line for itself (enabled = false in its section, then restart)"
 )
-
-Tell = Callable[[int, int], None]
 
 
 class _Progress(msgspec.Struct):

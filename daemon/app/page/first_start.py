@@ -225,7 +225,7 @@ async def probed(place: str, baudrate: int, language: Language) -> list[Probed]:
     try:
         result = await probe(place, baudrate)
     except NoMachine as error:
-        raise BoxRefused(error.text) from None
+        raise BoxRefused(*error.args) from None
     rows = [
         Probed(
             expected=str(tell(found.expected, language)),

@@ -47,7 +47,7 @@ def make(folder: Path, installers: tuple[Path, ...]) -> None:
         for file in write_dossier(folder, installers):
             say(str(file))
     except NoDocumentation as error:
-        raise Failure(error.text) from None
+        raise Failure(error) from None
 
 
 @command.command(
@@ -95,7 +95,7 @@ def run(  # noqa: PLR0917  click names them
                 results.append(result)
                 say(f"{result.id:14} {STATES[result.state]}  {result.detail}".rstrip())
     except CannotPlay as error:
-        raise Failure(error.text) from None
+        raise Failure(error) from None
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise Failure("{url}: {why}", url=url, why=str(error) or type(error).__name__) from None
     finally:

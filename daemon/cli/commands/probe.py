@@ -48,7 +48,7 @@ def command(*, config: Path | None, port: str, speed: int, folder: Path, writes:
     try:
         result = asyncio.run(probe_port(port, speed, on_finding=(lambda _: None) if as_json else _show))
     except NoMachine as error:
-        raise Unavailable(error.text) from error
+        raise Unavailable(error) from error
     path = _bundle(result, port, folder)
     if as_json:
         findings = [finding.in_english for finding in result.findings]
