@@ -52,6 +52,15 @@ def test_every_template_of_the_page_compiles(name: str) -> None:
     assert environment().get_template(name).name == name
 
 
+@pytest.mark.parametrize("file", sorted(TEMPLATES.iterdir()), ids=lambda file: file.name)
+def test_enter_in_a_field_decides_nothing(file: Path) -> None:
+    """A browser presses a form's first button: where there are several decisions, it is a disabled one."""
+    for form in re.findall(r"<form.*?</form>", file.read_text("utf-8"), re.DOTALL):
+        buttons = re.findall(r"<button[^>]*>", form)
+        if sum(' value="' in button for button in buttons) > 1:
+            assert "disabled" in buttons[0]
+
+
 def test_a_day_without_a_z_is_told_in_words_too() -> None:
     """The calendar's frame is seen only; its words are read to who cannot see it. A day that has its Z, is not over or sold nothing has none."""
     when = date(2026, 11, 20)
