@@ -18,10 +18,10 @@ import msgspec
 from common.language import Text, ambient
 from common.language.system import reason
 from common.sockets import peer_user, unix_address
+from common.wire.instants import now_millis
 from daemon.core.audit import Actor
 from daemon.core.errors import LedgerInUse, StorageError
 from daemon.owner import as_owner
-from daemon.time_sync import now_millis
 
 if TYPE_CHECKING:
     from daemon.operations import AnyOperation, Operation, OperationAnswer, OperationRequest

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from common.front import FrontServer, withdraw
 from common.http_server import HttpServer, ServerConfig
 from common.sockets import host_names
+from common.wire.instants import now_millis
 from daemon.api.access.context import ApiDeps
 from daemon.api.access.login import Logins
 from daemon.api.access.throttle import SandboxShare
@@ -29,7 +30,6 @@ from daemon.app.upkeep.housekeeping import Certificate, write_uses
 from daemon.app.upkeep.line_history import LineHistory, box
 from daemon.settings import Settings
 from daemon.store.tables.meta import read_damage
-from daemon.time_sync import now_millis
 from daemon.usecases.worker.machine_workers import MachineWorkers
 
 ANSWER_GRACE = 1.0

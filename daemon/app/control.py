@@ -17,6 +17,7 @@ import structlog
 from common.language import Language, Text
 from common.language.reasons import INTERNAL_ERROR
 from common.sockets import bind_unix, peer_user
+from common.wire.instants import now_millis
 from daemon.core.errors import McfdError
 from daemon.core.ledger.decision import DecisionRefused
 from daemon.ledger_access import shell_actor
@@ -31,7 +32,6 @@ from daemon.operations import (
 )
 from daemon.settings import Settings
 from daemon.store.store import Store
-from daemon.time_sync import now_millis
 from daemon.usecases.worker.machine_workers import MachineWorkers
 
 log = structlog.get_logger(__name__)

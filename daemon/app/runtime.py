@@ -19,6 +19,7 @@ from bridge.port_network import open_line
 from bridge.recording.recording import Recorder
 from common.language import Text
 from common.language.reasons import NOT_CONFIGURED, SWITCHED_OFF
+from common.wire.instants import now_millis
 from daemon.app.control import control_path
 from daemon.app.sandbox import SandboxMachine, SandboxTime, TillsFirst, sandbox_ledger, sandbox_limits
 from daemon.app.upkeep.housekeeping import ClockWatch
@@ -37,7 +38,6 @@ from daemon.store.sqlite.disk_failure import disk_trouble, read_failures
 from daemon.store.store import Store
 from daemon.store.tables.book.books import all_books, open_book
 from daemon.store.tables.book.take_overs import all_lasting
-from daemon.time_sync import now_millis
 from daemon.usecases.deferred.certify_waiting import SalesThatWait
 from daemon.usecases.delivery.events import EventBus
 from daemon.usecases.line_events import LineEvents

@@ -15,6 +15,7 @@ from bridge.link import Port, Timers
 from bridge.machine import LinkedMachine
 from common.language import Text
 from common.language.reasons import SANDBOX_ATTENTION, SANDBOX_UNPLUGGED
+from common.wire.instants import now_millis
 from daemon.api.access.rehearsal import REHEARSED, Rehearsal, SandboxClock
 from daemon.core.clock import millis_text
 from daemon.core.errors import MachineBusy, StorageFull
@@ -28,7 +29,6 @@ from daemon.store.ledger import SandboxLedger
 from daemon.store.store import Store
 from daemon.store.tables.book import attempts
 from daemon.store.tables.book.books import book_state
-from daemon.time_sync import now_millis
 from daemon.usecases.line_events import LineEvents
 from daemon.usecases.worker.book_clock import BoxClock
 from daemon.usecases.worker.machine_worker import Limits, MachineWorker

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from common.wire.instants import now_millis
 from daemon.cli.output import Failure, find_machine
 from daemon.core.ledger.book import Aggregate, Book, BookState
 from daemon.core.machine.state import same_machine
@@ -13,7 +14,6 @@ from daemon.store.journal import Journal
 from daemon.store.ledger import Ledger
 from daemon.store.store import Store
 from daemon.store.tables.book.books import all_books, book_state
-from daemon.time_sync import now_millis
 
 
 @dataclass

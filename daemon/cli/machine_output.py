@@ -11,6 +11,7 @@ import click
 
 from common.language import tr
 from common.language.reasons import from_stored
+from common.wire.instants import now_millis
 from daemon.cli.output import complain, moment, print_pairs, print_table, say, stamp
 from daemon.core.clock import drift_seconds, millis_text
 from daemon.core.ledger.book import Book, BookState
@@ -21,7 +22,6 @@ from daemon.doctor.service import MachineHealth
 from daemon.settings import Settings
 from daemon.setup.plan import differences
 from daemon.setup.request import MachineAccess, PortResult, SetupResult, for_till
-from daemon.time_sync import now_millis
 
 
 def health_pairs(health: MachineHealth) -> list[tuple[object, object]]:

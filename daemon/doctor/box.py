@@ -14,6 +14,7 @@ from common.language import Counted, Text, tr
 from common.language.reasons import from_stored
 from common.language.system import reason
 from common.sockets import is_loopback
+from common.wire.instants import now_millis
 from daemon.core.certified_core import WAITING, waiting_version
 from daemon.core.errors import PrinterFailed
 from daemon.doctor.wording import Check, CheckResult
@@ -24,7 +25,6 @@ from daemon.printer import ReceiptPrinter
 from daemon.settings import Settings
 from daemon.settings.check import secret_files
 from daemon.store.sqlite.disk_failure import disk_trouble, read_failures
-from daemon.time_sync import now_millis
 from daemon.tls import SERVER_PAIR, AuthorityError
 from daemon.tls.authority import RENEWED_BEFORE, YOUNGEST_CLOCK, CertificateInfo, describe, read
 from daemon.upstream.options import BadOptions, read_keys

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from importlib.metadata import version
 
+from common.wire.instants import now_millis
 from daemon.core.certified_core import core_digest
 from daemon.doctor.box import (
     check_box_clock,
@@ -24,7 +25,7 @@ from daemon.doctor.line import check_line
 from daemon.doctor.service import ask, check_front, check_service
 from daemon.doctor.wording import CheckResult
 from daemon.settings import Settings
-from daemon.time_sync import is_synchronised, now_millis
+from daemon.time_sync import is_synchronised
 
 
 async def check_all(settings: Settings) -> AsyncGenerator[CheckResult, None]:

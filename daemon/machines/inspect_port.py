@@ -12,10 +12,10 @@ from bridge.port_network import is_network, open_line
 from bridge.ports import find_holders
 from common.language import sentence
 from common.language.reasons import NO_END, PORT_HANGS_UP, PORT_USED_BY
+from common.wire.instants import now_millis
 from daemon.core.errors import MachineError, MachineNonsense, MachineRefused
 from daemon.core.machine.state import PortReading, ServerLink, Silence
 from daemon.machines.adapter import ConnectedMachine, machine_state
-from daemon.time_sync import now_millis
 
 TAXPAYER_LINES = range(6)
 PATIENCE_SECONDS = 6.0

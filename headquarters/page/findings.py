@@ -11,6 +11,7 @@ from litestar.exceptions import NotFoundException
 from litestar.response import Redirect
 
 from common.language import Text
+from common.numbers import whole_number
 from common.passwords import fault_of_password
 from common.turns import Busy
 from common.web.security import RIGHT
@@ -19,6 +20,7 @@ from common.wire.joining import MOST_MACHINES
 from headquarters.core.closure_record import machine_of
 from headquarters.intake.joining import JoinService
 from headquarters.page.shared import THROTTLED, AnyRequest, Screens, form_of, name_of_caller, page_of, text_of
+from headquarters.store.findings import MOST_ID
 from headquarters.store.people import ROLES
 from headquarters.store.register import is_nim
 from headquarters.store.store import HqStore
@@ -33,9 +35,11 @@ CHANGED = Text("The box has named another ledger meanwhile: look again.")
 
 @get("/ui/findings", opt={RIGHT: "reader"})
 async def findings(request: AnyRequest, screens: Screens) -> Response[bytes]:
-    everything = text_of(request, "all") == "1"
-    found = await screens.run(screens.store.findings.listed, is_open=None if everything else True, limit=MOST)
-    return screens.render(request, "findings.html", findings=found, everything=everything)
+    everything, before = text_of(request, "all") == "1", whole_number(text_of(request, "before"), 10) or MOST_ID
+    of = None if everything else True
+    found = await screens.run(screens.store.findings.listed, is_open=of, before=before, limit=MOST)
+    older = found[-1].id if len(found) == MOST else 0
+    return screens.render(request, "findings.html", findings=found, everything=everything, older=older)
 
 
 @post("/ui/findings/{id_:int}/{what:str}", status_code=303, opt={RIGHT: "accountant"})

@@ -124,7 +124,12 @@ def nim_of(connection: Connection, machine: str) -> str:
 
 class FindingStore(Part):
     def listed(
-        self, *, is_open: bool | None = None, machine: str | None = None, before: int = MOST_ID, limit: int = 1000
+        self,
+        *,
+        is_open: bool | None = None,
+        machine: str | None = None,
+        before: int = MOST_ID,
+        limit: int | None = None,
     ) -> list[StoredFinding]:
         """Newest first, those that were found before that one."""
         table = tables.finding.c

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 
 import pytest
@@ -126,7 +127,7 @@ async def test_questions_that_are_none(store, box, path, status):
 
 
 async def test_more_findings_than_an_answer_has(store):
-    """The newest first, and `next` as long as there are more."""
+    """The newest first, and `next`, or on the screen a link, as long as there are more."""
     with store.database.write() as connection:
         for z in range(1, 1006):
             keep_fact(
@@ -140,9 +141,12 @@ async def test_more_findings_than_an_answer_has(store):
         log_in(client, store)
         first = (await client.get("/v1/findings")).json()
         rest = (await client.get("/v1/findings", params={"before": first["next"]})).json()
+        screen = await client.get("/ui/findings")
+        older = await client.get(re.findall(r"/ui/findings\?before=\d+", screen.text)[0])
     assert [one["facts"]["first"] for one in first["findings"] + rest["findings"]] == list(range(1005, 0, -1))
     assert len(first["findings"]) == 1000
     assert "next" not in rest
+    assert [len(re.findall("/solve", each.text)) for each in (screen, older)] == [500, 500]
 
 
 @pytest.mark.parametrize("path", ["/ui/", "/ui/people/disable", "/ui/exports/closures.csv", "/v1/closures"])

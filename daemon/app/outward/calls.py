@@ -27,6 +27,7 @@ from common.problems import new_request_id
 from common.turns import ended
 from common.wire.call import MOST_CALL, MOST_HEADERS, MOST_REPLY, Headers, RelayedCall, RelayedReply, encode, read_call
 from common.wire.errors import BadEvent
+from common.wire.instants import now_millis
 from common.wire.keys import Credentials, NotSealed, unseal
 from common.wire.nats_headers import CALL, PRESENCE
 from daemon.api.access.auth import RELAYED, RelayedRequest
@@ -41,7 +42,6 @@ from daemon.core.clock import Clock
 from daemon.core.errors import MachineBusy
 from daemon.core.machine.state import same_machine, short_nim
 from daemon.settings import Settings
-from daemon.time_sync import now_millis
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from importlib.metadata import version
 
 import msgspec
 
+from common.wire.instants import now_millis
 from common.wire.presence import HEAD_DIGITS, MOST_BYTES, Presence, encode_presence
 from daemon.app.runtime import Runtime
 from daemon.core.clock import millis_text
@@ -17,7 +18,6 @@ from daemon.core.report.machine_info import tax_server
 from daemon.store.tables.book import deferred
 from daemon.store.tables.book.books import standing
 from daemon.store.tables.book.outages import out_since
-from daemon.time_sync import now_millis
 from daemon.usecases.delivery.presence import MachinePresence
 from daemon.usecases.worker.machine_worker import MachineWorker
 

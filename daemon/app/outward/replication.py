@@ -14,6 +14,7 @@ import structlog
 
 from common.files import secret_path
 from common.turns import ended
+from common.wire.instants import now_millis
 from daemon.app.outward.presence import PresenceWords
 from daemon.app.reload import BringIntoForce
 from daemon.app.runtime import Runtime
@@ -29,7 +30,6 @@ from daemon.store.maintenance.numbers import hear
 from daemon.store.outbox import Outbox, resettle
 from daemon.store.store import Store
 from daemon.store.tables.events import UPSTREAM
-from daemon.time_sync import now_millis
 from daemon.upstream.options import BadOptions, Options, UpstreamReceiver, compose, no_keys, open_receiver
 from daemon.usecases.delivery.presence import Announcer
 from daemon.usecases.delivery.replicate import Backoff, Replicator

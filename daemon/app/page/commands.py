@@ -14,6 +14,7 @@ import structlog
 
 from common import logs
 from common.language import Language, Text
+from common.wire.instants import now_millis
 from daemon import log_words
 from daemon.api.page.deps import Finding, HeadquartersInfo, LogLine, PageDeps, Probed, Tell, Verified
 from daemon.api.page.rendering import BoxFailed, BoxRefused
@@ -30,7 +31,6 @@ from daemon.operations import NoteBackup, NoteDeed
 from daemon.settings import Settings, load
 from daemon.settings.source import is_joined, read_joined
 from daemon.store.store import Store
-from daemon.time_sync import now_millis
 
 log = structlog.get_logger(__name__)
 

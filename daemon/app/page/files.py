@@ -17,6 +17,7 @@ import structlog
 from common import notify
 from common.files import sync_path, write_whole
 from common.language import Language
+from common.wire.instants import now_millis
 from daemon.api.page.deps import Copy
 from daemon.core.audit import Actor
 from daemon.core.clock import zone
@@ -25,7 +26,6 @@ from daemon.core.report.journal import Page
 from daemon.rotation import SUFFIX
 from daemon.settings import Settings
 from daemon.store.maintenance.backup import restore
-from daemon.time_sync import now_millis
 from daemon.usecases.reports import report
 from daemon.usecases.reports.journal_files import EXCEL_FR, journal_pieces
 from daemon.usecases.worker.machine_worker import MachineWorker

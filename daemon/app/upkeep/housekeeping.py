@@ -19,6 +19,7 @@ from common.front import BadCertificate, FrontError, FrontServer, check_pair
 from common.language import Text
 from common.language.system import reason
 from common.sockets import box_names
+from common.wire.instants import now_millis
 from daemon.app.reload import BringIntoForce, Take
 from daemon.core.audit import DAEMON
 from daemon.core.errors import StorageError
@@ -29,7 +30,7 @@ from daemon.store.tables.audit import newest_entries
 from daemon.store.tables.keys import note_uses
 from daemon.store.tables.meta import read_meta, write_meta
 from daemon.store.tables.people import IDLE_MS, note_session_uses
-from daemon.time_sync import is_synchronised, now_millis
+from daemon.time_sync import is_synchronised
 from daemon.tls import SERVER_PAIR, AuthorityError
 
 if TYPE_CHECKING:  # it is imported beside all this

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from bridge.link import LineStatistics
+from common.wire.instants import now_millis
 from daemon.api.box import Box, BoxFigures, LineSlot
 from daemon.app.outward.replication import Replication, Webhooks
 from daemon.app.runtime import Runtime
@@ -19,7 +20,6 @@ from daemon.core.delivery import Backlog
 from daemon.store.store import Store
 from daemon.store.tables.events import UPSTREAM
 from daemon.store.tables.meta import read_damage
-from daemon.time_sync import now_millis
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 SLOT_MS: Final = 600_000

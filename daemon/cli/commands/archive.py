@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from common.language import tr
+from common.wire.instants import now_millis
 from daemon.cli.options import examples, folder_option, json_option, settings_option
 from daemon.cli.output import Failure, print_json, say, writing
 from daemon.core.certified_core import CORE_VERSION, core_digest
@@ -23,7 +24,6 @@ from daemon.settings import Settings
 from daemon.store.maintenance import year_lines
 from daemon.store.maintenance.year_lines import ArchiveYear, archive_year, closed_years
 from daemon.store.sqlite.file import open_to_read
-from daemon.time_sync import now_millis
 from daemon.whole_box.signature import BoxKey, NoKey, key_file, own_key
 from daemon.whole_box.year_archive import archive_name, faults, write_archive
 

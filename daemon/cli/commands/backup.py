@@ -15,6 +15,7 @@ import click
 from common.files import read_secret
 from common.language import ambient, tell, tr
 from common.language.system import reason
+from common.wire.instants import now_millis
 from daemon.cli.commands.archive import archive_years, signing_key
 from daemon.cli.options import examples, file_option, folder_option, json_option, progress_option, settings_option
 from daemon.cli.output import (
@@ -39,7 +40,6 @@ from daemon.rotation import BOX_SUFFIX, SUFFIX, backup_name, rotate
 from daemon.settings import Settings
 from daemon.store.maintenance.backup import backup
 from daemon.store.maintenance.verify import VerifyResult
-from daemon.time_sync import now_millis
 from daemon.whole_box.archive import pack
 from daemon.whole_box.sealed import TooMuchToSeal, check_recipient, new_identity, sealed
 from daemon.whole_box.signature import fingerprint

@@ -8,6 +8,7 @@ import re
 import click
 
 from common.language import Counted, tr
+from common.wire.instants import now_millis
 from daemon.cli.book import live_states
 from daemon.cli.options import explained, json_option, settings_option
 from daemon.cli.output import Failure, moment, print_json, print_table, say
@@ -19,7 +20,7 @@ from daemon.ledger_access import change, read_ledger
 from daemon.operations import AcceptTime, RepairTime
 from daemon.settings import Settings
 from daemon.store.tables.book.entries import hours_ahead
-from daemon.time_sync import is_synchronised, now_millis
+from daemon.time_sync import is_synchronised
 
 _AHEAD = re.compile(r"([0-9]{1,5})([dh])")
 _UNITS = {"d": DAY, "h": HOUR}

@@ -9,11 +9,11 @@ import httpx
 import msgspec
 
 from common.language import tr
+from common.wire.instants import now_millis
 from daemon.cli.options import explained
 from daemon.cli.output import FOUND_WRONG, Failure, say
 from daemon.homologation.cases import CannotPlay, CasePlayer, read_cases
 from daemon.homologation.dossier import PAPERS, RESULTS, STATES, NoDocumentation, write_cases, write_dossier
-from daemon.time_sync import now_millis
 
 command = click.Group("homologation")
 FOLDER = click.option(

@@ -10,6 +10,7 @@ from typing import BinaryIO, get_args
 import click
 
 from common.language import Counted, Text, ambient, tr
+from common.wire.instants import now_millis
 from daemon.cli.book import BookReader, read_book
 from daemon.cli.options import (
     examples,
@@ -35,7 +36,6 @@ from daemon.settings import Settings
 from daemon.store.store import Store
 from daemon.store.tables.book.acts import newest_moves, periods_of_moves
 from daemon.store.tables.journal import extent
-from daemon.time_sync import now_millis
 from daemon.usecases.reports.journal import dated, find
 from daemon.usecases.reports.journal_files import FORMATS, Line, journal_pieces
 from daemon.usecases.reports.report import a_report

@@ -5,6 +5,7 @@ from datetime import date, datetime, time, timedelta, tzinfo
 import click
 
 from common.language import tr
+from common.wire.instants import now_millis
 from daemon.cli.options import ROW_NUMBER, explained, json_option, nim_option, role_option, settings_option
 from daemon.cli.output import complain, moment, print_json, print_table, record_json, say
 from daemon.core.clock import DAY
@@ -15,7 +16,6 @@ from daemon.core.people import USUAL, Role
 from daemon.ledger_access import change, read_rows
 from daemon.settings import Settings
 from daemon.settings.check import quoted
-from daemon.time_sync import now_millis
 
 FAR_MS = 4_102_444_800_000
 """The year 2100."""

@@ -8,6 +8,7 @@ from msgspec.structs import asdict
 
 from common.language import Text, tr
 from common.language.reasons import from_stored
+from common.wire.instants import now_millis
 from daemon.cli.book import live_states
 from daemon.cli.groups import LazyGroup, Member
 from daemon.cli.machine_output import (
@@ -33,7 +34,6 @@ from daemon.settings import Machine, Settings
 from daemon.store.store import Store
 from daemon.store.tables.book import attempts
 from daemon.store.tables.book.take_overs import all_lasting
-from daemon.time_sync import now_millis
 
 MEMBERS = {
     "last-z": Member(

@@ -7,6 +7,7 @@ from typing import get_args
 import click
 
 from common.language import ambient, tr
+from common.wire.instants import now_millis
 from daemon.cli.book import read_book
 from daemon.cli.options import (
     ROW_NUMBER,
@@ -31,7 +32,6 @@ from daemon.settings import Settings
 from daemon.store.store import Store
 from daemon.store.tables.book.books import all_books
 from daemon.store.tables.book.outages import find_outage, newest_outages
-from daemon.time_sync import now_millis
 
 
 @click.command(

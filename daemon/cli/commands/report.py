@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from common.language import ambient, tr
+from common.wire.instants import now_millis
 from daemon.cli.book import BookReader, read_book
 from daemon.cli.options import explained, json_option, nim_argument_option, range_options, settings_option, test_option
 from daemon.cli.output import Failure
@@ -25,7 +26,6 @@ from daemon.paper.shop import Style
 from daemon.range_reports.table import RANGE_REPORTS, RangeReport
 from daemon.settings import Settings
 from daemon.store.store import Store
-from daemon.time_sync import now_millis
 from daemon.usecases.reports.report import closure, x_between, x_report
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ import click
 from common.language import ambient, tell, tr
 from common.language.system import reason
 from common.web.formats import visible
+from common.wire.instants import now_millis
 from daemon.cli.commands.backup import prompt_passphrase, read_passphrase
 from daemon.cli.options import config_option, examples, file_option, folder_option, json_option, last_z_option
 from daemon.cli.output import (
@@ -34,7 +35,6 @@ from daemon.owner import as_owner, for_owner, new_file, private_folder
 from daemon.settings import Settings, SettingsError, find, load, parse
 from daemon.store.maintenance.backup import Restored, restore
 from daemon.store.maintenance.numbers import LastZ
-from daemon.time_sync import now_millis
 from daemon.whole_box.archive import CONFIG as TOML
 from daemon.whole_box.archive import ArchiveReader, OutOfPlace, Places, RestorePlan, places_of, plan, put_back
 from daemon.whole_box.sealed import NotOpened, check_identity, is_by_passphrase, opened

@@ -16,6 +16,7 @@ import msgspec
 
 from common.language import Text, tr
 from common.language.reasons import from_stored
+from common.wire.instants import now_millis
 from daemon.cli.book import live_states, read_book
 from daemon.cli.commands.machine import read_machine
 from daemon.cli.machine_output import counted
@@ -40,7 +41,6 @@ from daemon.ledger_access import change, read_ledger
 from daemon.operations import SayLastZ, Settle
 from daemon.settings import Machine, Settings
 from daemon.store.store import Store
-from daemon.time_sync import now_millis
 
 OBSTACLES: dict[Obstacle, Text] = {
     "does not fit": Text("{decision} does not fit here; possible: {choices}"),

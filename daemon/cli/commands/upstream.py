@@ -16,6 +16,7 @@ import msgspec
 
 from common.language import Counted, tr
 from common.language.reasons import from_stored
+from common.wire.instants import now_millis
 from daemon.cli.options import (
     ROW_NUMBER,
     explained,
@@ -45,7 +46,6 @@ from daemon.operations import NoteDeed, ReplayOutbox
 from daemon.owner import as_owner
 from daemon.settings import Settings
 from daemon.store.store import Store
-from daemon.time_sync import now_millis
 
 if TYPE_CHECKING:
     from daemon.upstream.options import UpstreamReceiver

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from common.language import Text
+from common.wire.instants import now_millis
 from daemon.core.errors import InvalidRequest
 from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.entries import Gap
@@ -37,7 +38,6 @@ from daemon.store.tables.book import books, entries
 from daemon.store.tables.book.calendar_closures import most_numbers, numbers
 from daemon.store.tables.meta import LEDGER_ID, read_meta
 from daemon.store.tables.people import end_all_sessions
-from daemon.time_sync import now_millis
 
 LastZ = int | Mapping[str, int] | None
 """The last Z on paper by machine; a plain number where the ledger has one live book."""

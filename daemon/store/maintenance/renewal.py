@@ -20,6 +20,7 @@ from common import notify
 from common.files import real_path, sync_path
 from common.language import Text
 from common.language.system import reason
+from common.wire.instants import now_millis
 from daemon.core.clock import millis_text
 from daemon.core.errors import LedgerUnusable, StorageFull
 from daemon.store.maintenance.backup import complete_copy, in_the_making, keep_as
@@ -34,7 +35,6 @@ from daemon.store.sqlite.disk_failure import (
 )
 from daemon.store.sqlite.file import open_to_read
 from daemon.store.sqlite.migrations import is_current, migrations
-from daemon.time_sync import now_millis
 
 OLD = ".failed-"
 MOST_FILES = 2

@@ -27,9 +27,9 @@ from typing import NamedTuple
 
 from common.files import real_path
 from common.language import Text
+from common.wire.instants import now_millis
 from daemon.core.clock import DAY, HOUR
 from daemon.core.errors import LedgerUnusable, StorageError, StorageFull
-from daemon.time_sync import now_millis
 
 _PRIMARY = 0xFF
 """The low byte of an extended result code is the primary one (sqlite.org/rescode.html)."""

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from common.wire.instants import now_millis as now_millis
-
 BOOTED = Path("/run/systemd/system")
 """There where systemd runs the box (sd_booted(3))."""
 SYNCHRONISED = Path("/run/systemd/timesync/synchronized")
