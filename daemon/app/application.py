@@ -1,5 +1,4 @@
-"""What is served over HTTP: API and page on what runs, HAProxy before them, and the calls of the relay. Litestar, the routes and the screens are
-more than half of all imports, so `serve` loads this module beside the ledger's check and the machines' first replies."""
+"""What is served over HTTP: API and page on what runs, HAProxy before them, and the calls of the relay."""
 
 from __future__ import annotations
 

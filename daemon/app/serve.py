@@ -20,6 +20,7 @@ import uvloop
 from common import notify
 from common.front import BadCertificate, FrontError
 from common.sockets import in_url
+from daemon.app.application import open_application
 from daemon.app.control import controlled
 from daemon.app.outward.replication import posting, replicating
 from daemon.app.page.files import MCFD, carry_out_order, is_ordered
@@ -42,7 +43,6 @@ from daemon.owner import remove_left
 from daemon.settings import Settings
 from daemon.store.sqlite.disk_failure import ending_on_failure
 from daemon.tls import AuthorityError
-from daemon.unneeded import OTHERS, without
 from daemon.upstream.options import BadOptions
 from daemon.usecases.worker.machine_workers import MachineWorkers
 
@@ -123,7 +123,6 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
     certificate = Certificate(settings)
     certificate.freshen_at_start()
     async with AsyncExitStack() as stack:
-        loaded = asyncio.create_task(asyncio.to_thread(_load_application))
         runtime = await stack.enter_async_context(build(settings))
         replication = await stack.enter_async_context(replicating(runtime))
         webhooks = await stack.enter_async_context(posting(runtime))
@@ -135,9 +134,6 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         senders, reload = (replication, webhooks), signals.reload.set
         await stack.enter_async_context(controlled(runtime.store, settings, workers, senders, reload))
         history = LineHistory(runtime)
-        await loaded
-        from daemon.app.application import open_application  # noqa: PLC0415  it is there by now
-
         deps, calls, front, server = await open_application(
             stack,
             runtime,
@@ -177,15 +173,6 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         await server.stop(asyncio.gather(*(worker.close(STOP_GRACE) for worker in runtime.all_workers)))
     log.info("daemon.stopped")
     return EXIT_OK
-
-
-def _load_application() -> None:
-    """Litestar, the routes and the screens are more than half of all imports: a thread loads them beside the ledger's check and the
-    machines' first replies, which take as long and need no processor of ours."""
-    with without(*OTHERS):
-        import daemon.app.application  # noqa: F401, PLC0415  with all that it needs
-        from daemon.api.service import drawn_routes  # noqa: PLC0415
-    drawn_routes(with_page=True)
 
 
 def _settle_memory() -> None:

@@ -11,15 +11,13 @@ import hashlib
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 import structlog
+from litestar.types import Receive, Scope, Send
 
 from daemon.core.errors import StorageError
-
-if TYPE_CHECKING:  # a line's names of rehearsed failures need no Litestar
-    from litestar.types import Receive, Scope, Send
 
 log = structlog.get_logger(__name__)
 

@@ -9,7 +9,6 @@ import hashlib
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import structlog
@@ -20,6 +19,7 @@ from common.language import Text
 from common.language.system import reason
 from common.sockets import box_names
 from common.wire.instants import now_millis
+from daemon.api.access.context import ApiDeps
 from daemon.app.reload import BringIntoForce, Take
 from daemon.core.audit import DAEMON
 from daemon.core.errors import StorageError
@@ -32,9 +32,6 @@ from daemon.store.tables.meta import read_meta, write_meta
 from daemon.store.tables.people import IDLE_MS, note_session_uses
 from daemon.time_sync import is_synchronised
 from daemon.tls import SERVER_PAIR, AuthorityError
-
-if TYPE_CHECKING:  # it is imported beside all this
-    from daemon.api.access.context import ApiDeps
 
 log = structlog.get_logger(__name__)
 

@@ -46,7 +46,8 @@ def _run(config: Path | None, front: Path | None) -> int:
     check_files(settings)
     logs.configure(settings.logs.level, settings.logs.format)
     later(*UNUSED)
-    from daemon.app.serve import serve
+    with without(*OTHERS):
+        from daemon.app.serve import serve
 
     return serve(settings, front)
 

@@ -16,9 +16,7 @@ from daemon.unneeded import OTHERS, later, without
 later(*UNUSED)
 with without(*OTHERS):
     from common import logs
-from daemon.app.serve import _load_application
-assert "litestar" not in sys.modules  # it is loaded beside the ledger's check
-_load_application()
+    from daemon.app.serve import serve
 from daemon.app.upkeep.housekeeping import Certificate
 from daemon.api.access.context import ApiDeps
 from daemon.api.service import create_api
