@@ -19,7 +19,9 @@ from daemon.api.document import openapi
 from daemon.api.document.describe import Access
 from daemon.api.document.openapi import document
 from daemon.api.http.middleware import CrossOrigin, OuterMiddleware
+from daemon.api.page import downloads, entrance
 from daemon.api.page.deps import FirstStart, PageDeps
+from daemon.api.page.entrance import nowhere
 from daemon.api.page.rendering import Rendering
 from daemon.api.page.screens import account, box, closures, files, first_start, invoices, paper, selling, today
 from daemon.api.routes import calendar, certify, events, health, journal, machine, reports, tickets
@@ -37,7 +39,7 @@ def _each(value: object) -> Iterable[object]:
 
 
 API_ROUTES: Final = handlers_in(certify, reports, calendar, journal, tickets, events, machine, health)
-PAGE_ROUTES: Final = handlers_in(*(account, selling, today, invoices, closures, box, files, paper))
+PAGE_ROUTES: Final = handlers_in(*(entrance, account, downloads, selling, today, invoices, closures, box, files, paper))
 
 
 def routes_by(access: Access) -> list[HTTPRouteHandler]:
@@ -69,12 +71,12 @@ async def allowed(request: Request[Any, Any, Any]) -> Response[None]:
 def create_first_start(first: FirstStart, allowed_hosts: tuple[str, ...] = ()) -> Litestar:
     """The page that a box without a configuration shows; nothing of the API is there."""
     app = Litestar(
-        route_handlers=[*handlers_in(first_start), account.choose_language, account.static],
+        route_handlers=[*handlers_in(first_start), entrance.choose_language, entrance.static],
         state=State({"page": first, "rendering": Rendering(), "wrong_codes": first_start.new_wrong_codes()}),
         openapi_config=None,
         logging_config=None,
     )
-    app.asgi_handler = OuterMiddleware(app.asgi_router, allowed_hosts, CrossOrigin(), account.nowhere)
+    app.asgi_handler = OuterMiddleware(app.asgi_router, allowed_hosts, CrossOrigin(), nowhere)
     return app
 
 
@@ -83,7 +85,7 @@ def create_api(deps: ApiDeps, page: PageDeps | None = None) -> Litestar:
     app.state = State({"deps": deps, "page": page, "rendering": Rendering()})
     app.state["openapi"] = cache(lambda: document(api_routers(), deps.version))
     # Around the router itself: every exception reaches the one table, a path or method that is not there as well.
-    error_page = account.nowhere if page else None
+    error_page = nowhere if page else None
     app.asgi_handler = OuterMiddleware(app.asgi_router, deps.allowed_hosts, deps.cross_origin, error_page)
     return app
 

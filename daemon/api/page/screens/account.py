@@ -1,167 +1,32 @@
-"""Login, logout, the language, and the files of the page; one's own password; a duplicate for a customer as a PDF by a link that needs no login, as
-a QR code in the shop's network; and the card of a till: address, machine and key as a QR code, on the screen once, and as a PDF from there."""
+"""One's own password; a duplicate for a customer as a PDF by a link that needs no login, as a QR code in the shop's network; and the card of a
+till: address, machine and key as a QR code, on the screen once, and as a PDF from there."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 from collections.abc import Iterator
-from functools import partial
 from typing import Any, Final
 
 import msgspec
-from litestar import Request, get, post
-from litestar.exceptions import HTTPException, NotFoundException
-from litestar.types import HTTPScope, Receive, Send
+from litestar import get
 
-from common.language import LANGUAGES, Speaker
 from common.passwords import SHORTEST, fault_of_password
-from common.web import security
-from common.web.security import cookie_of, set_cookie
-from daemon.api.access.context import ApiDeps
-from daemon.api.access.login import DEVICE, device_cookie, session_cookie, token_of
-from daemon.api.http.answers import Answer, Header, Reply, static_file
+from daemon.api.access.login import device_cookie, session_cookie
+from daemon.api.http.answers import Answer, Reply
 from daemon.api.page.deps import PageDeps
-from daemon.api.page.rendering import Foreign, ShareEnded, fault_of
+from daemon.api.page.downloads import PATH, address_here, authority_link
+from daemon.api.page.rendering import ShareEnded
 from daemon.api.page.screens.invoices import record_of
-from daemon.api.page.screens.paper import PATH, address_here, authority_link, pdf_answer
+from daemon.api.page.screens.paper import pdf_answer
 from daemon.api.page.views.machine_view import qr_picture
-from daemon.api.page.visit import (
-    LANGUAGE_COOKIE,
-    RETURN_COOKIE,
-    AnyRequest,
-    Visit,
-    address_of,
-    enter,
-    fault_page,
-    fields,
-    html,
-    is_from_here,
-    language_of,
-    name_of,
-    redirect,
-    render,
-    screen,
-)
-from daemon.api.refusals import Refusal, WrongPassword
-from daemon.api.request.body import SMALL_BODY, read_bytes
+from daemon.api.page.visit import AnyRequest, Visit, fault_page, language_of, name_of, redirect, render, screen
+from daemon.api.refusals import WrongPassword
 from daemon.core.clock import DAY
 from daemon.core.errors import InvalidRequest, NotFound
-from daemon.core.people import Session, may
 from daemon.paper.layout import Document, Element, Pair, QrCode, Rule, TextLine
 from daemon.paper.shop import Style
 from daemon.usecases.reports import acts, inspect, journal
-
-STATIC: Final = {
-    "tabler.css": "common.web",
-    "kit.css": "common.web",
-    "icon.svg": "common.web",
-    "page.js": "daemon.api.page",
-    "htmx.min.js": "daemon.api.page",
-    "sse.min.js": "daemon.api.page",
-}
-A_YEAR: Final = 31_536_000
-
-
-@get("/")
-async def root(request: AnyRequest) -> Reply:
-    """A browser gets the page, a program that accepts JSON a 404."""
-    accepted = request.headers.get("accept", "")
-    if "text/html" not in accepted:
-        raise NotFoundException
-    return redirect("/ui/")
-
-
-@get("/ui/login")
-async def login_form(request: AnyRequest) -> Reply:
-    return await html(request, request.app.state["page"], "login.html", name="")
-
-
-@post("/ui/login", status_code=200)
-async def login(request: AnyRequest) -> Reply:
-    """The same answer, in the same time, for a name that is wrong and for a password that is."""
-    deps: ApiDeps = request.app.state["deps"]
-    page: PageDeps = request.app.state["page"]
-    headers = request.scope["headers"]
-    name = ""
-    try:
-        if not is_from_here(headers):
-            raise Foreign  # noqa: TRY301  on the same screen as a wrong password
-        form = fields((await read_bytes(headers, request.receive, SMALL_BODY)).decode("utf-8", "replace"))
-        name = form.get("name", "")[:64]
-        assert deps.logins is not None  # noqa: S101  the page is only there with people
-        device = cookie_of(headers, DEVICE)
-        session = await deps.logins.log_in(name, form.get("password", ""), address_of(request), device)
-    except (Foreign, Refusal) as error:
-        fault = fault_of(error)
-        problem = fault.message(Speaker(language_of(request, page.language)))
-        return await html(request, page, "login.html", status=fault.status, name=name, problem=problem)
-    place = redirect_after_login(request, deps.logins.who(session))
-    cookie = device_cookie(deps.logins.device_of(name), tls=page.tls)
-    return redirect(place, session_cookie(session, tls=page.tls), forget_return_url(), cookie)
-
-
-def redirect_after_login(request: AnyRequest, session: Session | None) -> str:
-    """Where a person goes who has just logged in."""
-    if session is None:
-        return security.FIRST
-    return security.redirect_after_login(request, RETURN_COOKIE, partial(may, session.role))
-
-
-def forget_return_url() -> Header:
-    return b"set-cookie", security.return_cookie(RETURN_COOKIE, "").encode()
-
-
-@post("/ui/logout", status_code=200)
-async def logout(request: AnyRequest) -> Reply:
-    deps: ApiDeps = request.app.state["deps"]
-    if is_from_here(request.scope["headers"]) and deps.logins and (session := token_of(request.scope["headers"])):
-        await deps.logins.log_out(session, address_of(request))
-        return redirect("/ui/login", session_cookie("", tls=request.app.state["page"].tls), forget_return_url())
-    return redirect("/ui/login")
-
-
-@get("/ui/language/{code:str}")
-async def choose_language(request: AnyRequest) -> Reply:
-    code = request.path_params["code"]
-    if code not in LANGUAGES:
-        raise NotFoundException
-    back = request.headers.get("referer", "").partition("/ui/")[2].partition("#")[0]
-    tls = request.scope["scheme"] == "https"
-    cookie = set_cookie(LANGUAGE_COOKIE, code, tls=tls, age=A_YEAR, same_site="Lax", http_only=False)
-    return redirect(f"/ui/{back}" if back.isascii() else "/ui/", (b"set-cookie", cookie.encode()))
-
-
-@get("/ui/static/{name:str}")
-async def static(request: AnyRequest) -> Reply:
-    name = request.path_params["name"]
-    if name not in STATIC:
-        raise NotFoundException
-    return static_file(request.scope["headers"], STATIC[name], name)
-
-
-async def nowhere(scope: HTTPScope, receive: Receive, send: Send, error: Exception) -> Reply | None:
-    """The page for what the router refuses: an address it does not know, a number that is none, a form's address typed in. None for a program, and
-    for every other error."""
-    if not isinstance(error, HTTPException) or not _is_by_browser(scope):
-        return None
-    return await _nowhere(Request[Any, Any, Any](scope, receive, send))
-
-
-def _is_by_browser(scope: HTTPScope) -> bool:
-    accepted = next((value for name, value in scope["headers"] if name == b"accept"), b"")
-    return f"{scope['path']}/".startswith("/ui/") and scope["method"] in ("GET", "POST") and b"text/html" in accepted
-
-
-async def _nowhere(request: AnyRequest) -> Reply:
-    """With the menu for who is logged in. (Before the first start no one is.)"""
-    visit = None
-    try:
-        if "deps" in request.app.state:
-            visit = await enter(request, "look")
-        raise NotFound("there is no such screen")  # noqa: TRY301  a page, as all else
-    except Exception as error:  # noqa: BLE001  every error of a screen is a page
-        return await fault_page(request, error, visit)
 
 
 @screen("/ui/account", "look")
@@ -217,8 +82,7 @@ async def shared(request: AnyRequest) -> Reply:
 
 
 async def _shared(request: AnyRequest) -> Answer:
-    deps: ApiDeps = request.app.state["deps"]
-    page: PageDeps = request.app.state["page"]
+    deps, page = request.app.state["deps"], _page(request)
     content, _, signature = str(request.path_params["token"]).rpartition("~")
     parts = content.split("~")
     if not hmac.compare_digest(_signed(page, content).encode(), signature.encode()):
@@ -232,6 +96,11 @@ async def _shared(request: AnyRequest) -> Answer:
     await inspect.learn_taxpayer(worker)
     style = Style(language, is_duplicate=True, copy=int(parts[2]))
     return await pdf_answer(deps, "shared", await deps.paper.invoice(worker, record, style))
+
+
+def _page(request: AnyRequest) -> PageDeps:
+    page: PageDeps = request.app.state["page"]
+    return page
 
 
 def _signed(page: PageDeps, text: str) -> str:

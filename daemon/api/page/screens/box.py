@@ -10,9 +10,9 @@ from common.numbers import money
 from common.passwords import fault_of_password, hash_password
 from daemon.api.http.answers import Reply
 from daemon.api.page.deps import Job
+from daemon.api.page.downloads import authority_link, day_of, file_route
 from daemon.api.page.rendering import BoxFailed
 from daemon.api.page.screens import account
-from daemon.api.page.screens.paper import authority_link, day_of, file_route
 from daemon.api.page.screens.today import REASON, SHORTEST_REASON
 from daemon.api.page.views.machine_view import line_charts, machine_view
 from daemon.api.page.visit import Visit, html, is_fetched, redirect, render, screen

@@ -15,17 +15,9 @@ from common.numbers import amount, money, whole_number
 from common.web import formats
 from common.web.formats import beside, days_of
 from daemon.api.http.answers import Answer, Reply
+from daemon.api.page.downloads import Day, as_file, change_in_percent, day_of, month_of, range_of_a
 from daemon.api.page.screens.files import csv_of
-from daemon.api.page.screens.paper import (
-    Day,
-    as_file,
-    change_in_percent,
-    day_of,
-    month_of,
-    pdf_answer,
-    printed,
-    range_of_a,
-)
+from daemon.api.page.screens.paper import pdf_answer, printed
 from daemon.api.page.visit import Visit, redirect, render, screen, without_thousands
 from daemon.core.clock import millis
 from daemon.core.errors import InvalidRequest, NotFound, TooManyCashMoves

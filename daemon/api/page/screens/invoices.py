@@ -11,8 +11,9 @@ import msgspec
 
 from common.numbers import whole_number
 from daemon.api.http.answers import Reply
+from daemon.api.page.downloads import day_of
 from daemon.api.page.rendering import PeriodClosed
-from daemon.api.page.screens.paper import day_of, printed
+from daemon.api.page.screens.paper import printed
 from daemon.api.page.views.machine_view import qr_picture
 from daemon.api.page.visit import Visit, name_of, redirect, render, screen, without_thousands
 from daemon.core.clock import DAY, millis, millis_text

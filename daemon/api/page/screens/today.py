@@ -13,8 +13,9 @@ import msgspec
 from common.language import Speaker, Text, tell
 from common.numbers import money, whole_number
 from daemon.api.http.answers import Reply, Stream
+from daemon.api.page.downloads import change_in_percent
 from daemon.api.page.screens.closures import count_of
-from daemon.api.page.screens.paper import change_in_percent, printed
+from daemon.api.page.screens.paper import printed
 from daemon.api.page.views.machine_view import in_plain_words, machine_view
 from daemon.api.page.views.sales_state import sales_state
 from daemon.api.page.visit import (

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from daemon.api.page.screens.account import forget_return_url, redirect_after_login
+from daemon.api.page.entrance import forget_return_url, redirect_after_login
 from daemon.api.page.visit import remember_return_url
 from daemon.api.service import drawn_routes
 from daemon.core.people import Role, Session

@@ -12,8 +12,8 @@ from jinja2.exceptions import UndefinedError
 from common.language import Speaker
 from common.numbers import money
 from daemon.api.page import rendering
+from daemon.api.page.downloads import Day
 from daemon.api.page.rendering import Rendering, compile_template, environment
-from daemon.api.page.screens.paper import Day
 
 TEMPLATES = Path(rendering.__file__).parent / "templates"
 ROWS = 40

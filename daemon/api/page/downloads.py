@@ -1,0 +1,123 @@
+"""Files that the browser keeps, and days and months as the calendar has them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterable
+from datetime import date
+from typing import Any, Final
+
+import msgspec
+from litestar import get
+from litestar.handlers import HTTPRouteHandler
+
+from common.web.formats import depth, is_month
+from daemon.api.http.answers import Answer, Reply, Stream
+from daemon.api.page.deps import Copy, PageDeps
+from daemon.api.page.views.machine_view import qr_picture
+from daemon.api.page.visit import AnyRequest, Visit, fault_page, screen
+from daemon.core.errors import NotFound
+from daemon.core.people import Right
+
+
+class Day(msgspec.Struct, frozen=True):
+    """`total` in whole XOF, net; `zs` are the numbers of its closures."""
+
+    date: date
+    total: int
+    zs: tuple[int, ...]
+    is_over: bool = True
+
+    def depth(self, most: int) -> int:
+        return depth(self.total, most)
+
+
+def month_of(text: str, today: date) -> str:
+    """YYYY-MM; this month for anything else."""
+    return text if is_month(text) else f"{today:%Y-%m}"
+
+
+def day_of(text: str) -> date | None:
+    """YYYY-MM-DD of this century, as a month is; none for anything else."""
+    try:
+        return date.fromisoformat(text) if is_month(text[:7]) else None
+    except ValueError:
+        return None
+
+
+def change_in_percent(now: int, before: int) -> int | None:
+    """Rounded; None where there was nothing to compare with."""
+    return None if before <= 0 else ((now - before) * 200 + before) // (2 * before)
+
+
+def range_of_a(visit: Visit) -> tuple[date, date]:
+    """First and last day of the query; this month to today for what it does not say."""
+    first, last = day_of(visit.query.get("from", "")), day_of(visit.query.get("to", ""))
+    today = visit.today()
+    first, last = first or today.replace(day=1), last or today
+    return (first, last) if first <= last else (last, first)
+
+
+def as_file(name: str) -> tuple[bytes, bytes]:
+    """The header that says so."""
+    return b"content-disposition", f'attachment; filename="{name}"'.encode()
+
+
+def streamed(visit: Visit, pieces: AsyncGenerator[bytes, None], kind: bytes, name: str) -> Stream:
+    """A file as it is read, for as long as its person is logged in; TooManyRequests beyond as many as a key may have."""
+    return Stream(
+        pieces,
+        media_type=kind,
+        headers=(as_file(name),),
+        place=visit.deps.exports.take(visit.holder),
+        stopping=visit.deps.stopping,
+        is_welcome=visit.is_logged_in,
+    )
+
+
+def file_route(
+    path: str,
+    right: Right,
+    files: Callable[[PageDeps], Iterable[Copy]],
+    read: Callable[[PageDeps, str], Any],
+    kind: Callable[[str], bytes],
+    *,
+    absent: str,
+) -> HTTPRouteHandler:
+    """GET of one of the stored files, in pieces; `kind` gives its media type by its name. Nothing outside `files` is read."""
+
+    @screen(path, right, whole=False)
+    async def download(visit: Visit) -> Reply:
+        name = str(visit.request.path_params["name"])
+        if name not in {file.name for file in files(visit.page)}:
+            raise NotFound(absent)
+        return streamed(visit, read(visit.page, name), kind(name), name)
+
+    return download
+
+
+PATH: Final = "/ui/authority.pem"
+
+
+def address_here(visit: Visit) -> str:
+    """How this browser reaches the box, as a till in the same network will."""
+    headers = visit.request.scope["headers"]
+    host = next((value.decode("latin-1") for name, value in headers if name == b"host"), "localhost")
+    return f"{'https' if visit.page.tls else 'http'}://{host}"
+
+
+async def authority_link(visit: Visit) -> tuple[str, str] | None:
+    """Its address and that as a QR code; None where this box has no authority of its own."""
+    if not visit.page.authority():
+        return None
+    address = address_here(visit) + PATH
+    return address, await qr_picture(address)
+
+
+@get(PATH)
+async def authority(request: AnyRequest) -> Reply:
+    """Without a login: a phone that scans its address has none, and it is in every TLS handshake anyway."""
+    page: PageDeps = request.app.state["page"]
+    if not (pem := page.authority()):
+        return await fault_page(request, NotFound("this box shows no certificate of its own"))
+    headers = ((b"content-disposition", b'attachment; filename="mcfd-authority.pem"'),)
+    return Answer(pem, media_type=b"application/x-pem-file", headers=headers)

@@ -1,0 +1,147 @@
+"""Login, logout, the language, and the files of the page."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+from litestar import Request, get, post
+from litestar.exceptions import HTTPException, NotFoundException
+from litestar.types import HTTPScope, Receive, Send
+
+from common.language import LANGUAGES, Speaker
+from common.web import security
+from common.web.security import cookie_of, set_cookie
+from daemon.api.access.context import ApiDeps
+from daemon.api.access.login import DEVICE, device_cookie, session_cookie, token_of
+from daemon.api.http.answers import Header, Reply, static_file
+from daemon.api.page.deps import PageDeps
+from daemon.api.page.rendering import Foreign, fault_of
+from daemon.api.page.visit import (
+    LANGUAGE_COOKIE,
+    RETURN_COOKIE,
+    AnyRequest,
+    address_of,
+    enter,
+    fault_page,
+    fields,
+    html,
+    is_from_here,
+    language_of,
+    redirect,
+)
+from daemon.api.refusals import Refusal
+from daemon.api.request.body import SMALL_BODY, read_bytes
+from daemon.core.errors import NotFound
+from daemon.core.people import Session, may
+
+STATIC: Final = {
+    "tabler.css": "common.web",
+    "kit.css": "common.web",
+    "icon.svg": "common.web",
+    "page.js": "daemon.api.page",
+    "htmx.min.js": "daemon.api.page",
+    "sse.min.js": "daemon.api.page",
+}
+A_YEAR: Final = 31_536_000
+
+
+@get("/")
+async def root(request: AnyRequest) -> Reply:
+    """A browser gets the page, a program that accepts JSON a 404."""
+    accepted = request.headers.get("accept", "")
+    if "text/html" not in accepted:
+        raise NotFoundException
+    return redirect("/ui/")
+
+
+@get("/ui/login")
+async def login_form(request: AnyRequest) -> Reply:
+    return await html(request, request.app.state["page"], "login.html", name="")
+
+
+@post("/ui/login", status_code=200)
+async def login(request: AnyRequest) -> Reply:
+    """The same answer, in the same time, for a name that is wrong and for a password that is."""
+    deps: ApiDeps = request.app.state["deps"]
+    page: PageDeps = request.app.state["page"]
+    headers = request.scope["headers"]
+    name = ""
+    try:
+        if not is_from_here(headers):
+            raise Foreign  # noqa: TRY301  on the same screen as a wrong password
+        form = fields((await read_bytes(headers, request.receive, SMALL_BODY)).decode("utf-8", "replace"))
+        name = form.get("name", "")[:64]
+        assert deps.logins is not None  # noqa: S101  the page is only there with people
+        device = cookie_of(headers, DEVICE)
+        session = await deps.logins.log_in(name, form.get("password", ""), address_of(request), device)
+    except (Foreign, Refusal) as error:
+        fault = fault_of(error)
+        problem = fault.message(Speaker(language_of(request, page.language)))
+        return await html(request, page, "login.html", status=fault.status, name=name, problem=problem)
+    place = redirect_after_login(request, deps.logins.who(session))
+    cookie = device_cookie(deps.logins.device_of(name), tls=page.tls)
+    return redirect(place, session_cookie(session, tls=page.tls), forget_return_url(), cookie)
+
+
+def redirect_after_login(request: AnyRequest, session: Session | None) -> str:
+    """Where a person goes who has just logged in."""
+    if session is None:
+        return security.FIRST
+    return security.redirect_after_login(request, RETURN_COOKIE, partial(may, session.role))
+
+
+def forget_return_url() -> Header:
+    return b"set-cookie", security.return_cookie(RETURN_COOKIE, "").encode()
+
+
+@post("/ui/logout", status_code=200)
+async def logout(request: AnyRequest) -> Reply:
+    deps: ApiDeps = request.app.state["deps"]
+    if is_from_here(request.scope["headers"]) and deps.logins and (session := token_of(request.scope["headers"])):
+        await deps.logins.log_out(session, address_of(request))
+        return redirect("/ui/login", session_cookie("", tls=request.app.state["page"].tls), forget_return_url())
+    return redirect("/ui/login")
+
+
+@get("/ui/language/{code:str}")
+async def choose_language(request: AnyRequest) -> Reply:
+    code = request.path_params["code"]
+    if code not in LANGUAGES:
+        raise NotFoundException
+    back = request.headers.get("referer", "").partition("/ui/")[2].partition("#")[0]
+    tls = request.scope["scheme"] == "https"
+    cookie = set_cookie(LANGUAGE_COOKIE, code, tls=tls, age=A_YEAR, same_site="Lax", http_only=False)
+    return redirect(f"/ui/{back}" if back.isascii() else "/ui/", (b"set-cookie", cookie.encode()))
+
+
+@get("/ui/static/{name:str}")
+async def static(request: AnyRequest) -> Reply:
+    name = request.path_params["name"]
+    if name not in STATIC:
+        raise NotFoundException
+    return static_file(request.scope["headers"], STATIC[name], name)
+
+
+async def nowhere(scope: HTTPScope, receive: Receive, send: Send, error: Exception) -> Reply | None:
+    """The page for what the router refuses: an address it does not know, a number that is none, a form's address typed in. None for a program, and
+    for every other error."""
+    if not isinstance(error, HTTPException) or not _is_by_browser(scope):
+        return None
+    return await _page(Request[Any, Any, Any](scope, receive, send))
+
+
+def _is_by_browser(scope: HTTPScope) -> bool:
+    accepted = next((value for name, value in scope["headers"] if name == b"accept"), b"")
+    return f"{scope['path']}/".startswith("/ui/") and scope["method"] in ("GET", "POST") and b"text/html" in accepted
+
+
+async def _page(request: AnyRequest) -> Reply:
+    """With the menu for who is logged in. (Before the first start no one is.)"""
+    visit = None
+    try:
+        if "deps" in request.app.state:
+            visit = await enter(request, "look")
+        raise NotFound("there is no such screen")  # noqa: TRY301  a page, as all else
+    except Exception as error:  # noqa: BLE001  every error of a screen is a page
+        return await fault_page(request, error, visit)
