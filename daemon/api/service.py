@@ -24,6 +24,7 @@ from daemon.api.page.deps import FirstStart, PageDeps
 from daemon.api.page.entrance import nowhere
 from daemon.api.page.rendering import Rendering
 from daemon.api.page.screens import account, box, closures, files, first_start, invoices, paper, selling, today
+from daemon.api.page.screens import outages as outages_screen
 from daemon.api.routes import calendar, certify, events, health, journal, machine, reports, tickets
 from daemon.unneeded import without
 
@@ -39,7 +40,9 @@ def _each(value: object) -> Iterable[object]:
 
 
 API_ROUTES: Final = handlers_in(certify, reports, calendar, journal, tickets, events, machine, health)
-PAGE_ROUTES: Final = handlers_in(*(entrance, account, downloads, selling, today, invoices, closures, box, files, paper))
+PAGE_ROUTES: Final = handlers_in(
+    *(entrance, account, downloads, selling, today, invoices, closures, outages_screen, box, files, paper)
+)
 
 
 def routes_by(access: Access) -> list[HTTPRouteHandler]:

@@ -1,27 +1,20 @@
-"""The output about one machine: as the daemon has it, as it was read, as the ledger knows it. What `mcfd setup` shows: for people, for scripts, and
-as a QR code for a till's camera."""
+"""The output about one machine: as the daemon has it, as it was read, as the ledger knows it."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
-
-import click
+from collections.abc import Iterator, Sequence
 
 from common.language import tr
 from common.language.reasons import from_stored
 from common.wire.instants import now_millis
-from daemon.cli.output import complain, moment, print_pairs, print_table, say, stamp
+from daemon.cli.output import moment, stamp
 from daemon.core.clock import drift_seconds, millis_text
 from daemon.core.ledger.book import Book, BookState
 from daemon.core.ledger.take_over import TakeOver
-from daemon.core.machine.state import FiscalCounters, PortReading, Silence, same_machine
+from daemon.core.machine.state import FiscalCounters, PortReading, same_machine
 from daemon.core.report.machine_info import MachineInfo, last_contact, machine_info
 from daemon.doctor.service import MachineHealth
 from daemon.settings import Settings
-from daemon.setup.plan import differences
-from daemon.setup.request import MachineAccess, PortResult, SetupResult, for_till
 
 
 def health_pairs(health: MachineHealth) -> list[tuple[object, object]]:
@@ -114,115 +107,3 @@ def take_over_word(lasting: TakeOver) -> dict[str, object]:
     """For scripts: `spare` certifies in the place of `nim`."""
     began = stamp(lasting.began_at)
     return {"nim": lasting.first.nim, "spare": lasting.spare.nim, "since": began, "reason": lasting.reason}
-
-
-DRIFT_SECONDS = 120
-
-
-def show_ports(results: Sequence[PortResult]) -> None:
-    print_table((tr("PORT"), tr("STATE")), [(each.port, _outcome(each)) for each in results])
-
-
-def _outcome(result: PortResult) -> str:
-    return result.without_name(tr(result.silence)) if result.silence else tr("machine {nim}", nim=result.nim)
-
-
-def show_machines(chosen: Sequence[PortResult]) -> None:
-    for each in chosen:
-        if isinstance(each.found, PortReading):
-            click.echo()
-            print_pairs([*reading_pairs(each.nim, each.found), (tr("PORT"), each.port)])
-            seconds = drift_seconds(each.found.read_at or now_millis(), each.found.state.time)
-            if seconds is not None and abs(seconds) > DRIFT_SECONDS:
-                complain("the box's clock is {seconds} s off the machine's: set it (timedatectl)", seconds=abs(seconds))
-    click.echo()
-
-
-def show_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    """What a configuration that is replaced says otherwise from now on; everything else stays."""
-    for path, was, now_is in differences(dict(before), dict(after)):
-        say(
-            "{path}: {was} → {now_is}",
-            path=path,
-            was="–" if was is None else was,
-            now_is="–" if now_is is None else now_is,
-        )
-
-
-def show_result(result: SetupResult) -> None:
-    machines = result.machines
-    pairs: list[tuple[object, object]] = [(tr("CONFIGURATION"), result.config)]
-    if result.previous:
-        pairs.append((tr("THE OLD ONE"), result.previous))
-    if result.root:
-        pairs.append(
-            (tr("CERTIFICATE"), tr("{path}, to be installed on the tills (mcfd tls export-ca)", path=result.root))
-        )
-    for each in machines:
-        pairs.append((tr("ADDRESS"), f"{each.address}/v1/mcf/{each.nim}"))
-        if each.key:
-            pairs.append((tr("KEY"), each.key))
-    pairs += [(tr("PAGE"), f"{url}/ui/") for url in result.urls]
-    if person := result.person:
-        pairs += [(tr("PERSON"), person.name), (tr("PASSWORD"), person.password)]
-    print_pairs(pairs)
-    _show_codes(machines)
-    if old := [key for each in machines for key in each.older_keys]:
-        say("keys of before that stay valid: {keys} (mcfd keys revoke ID)", keys=", ".join(old))
-    if any(each.key for each in machines):
-        say("the key is shown this once only")
-    if person:
-        say("the password too; another one: mcfd users passwd {name}", name=person.name)
-    say("next: sudo systemctl restart mcfd, then mcfd doctor")
-
-
-def _show_codes(machines: Sequence[MachineAccess]) -> None:
-    """One at a time, each with the name of its machine: a camera that sees two takes the wrong one."""
-    with_key = [each for each in machines if each.key and sys.stdout.isatty()]
-    for number, each in enumerate(with_key, 1):
-        say("QR code of {nim} ({number} of {count})", nim=each.nim, number=number, count=len(with_key))
-        _print_qr(each)
-        if number < len(with_key) and sys.stdin.isatty():
-            click.pause(tr("the next one: any key"))
-
-
-def _print_qr(access: MachineAccess) -> None:
-    from daemon.paper.logo import qr_for_terminal
-
-    compact = (sys.stdout.encoding or "").lower().startswith("utf")  # half blocks, where the terminal knows them
-    sys.stdout.write(qr_for_terminal(for_till(access), "l", compact=compact))
-
-
-def result_json(result: SetupResult, ports: Sequence[PortResult], chosen: Sequence[PortResult]) -> dict[str, object]:
-    person = result.person
-    return {
-        "config": str(result.config),
-        "kept": str(result.previous) if result.previous else None,
-        "certificate": str(result.root) if result.root else None,
-        "ports": [_port(each) for each in ports],
-        "machines": [_machine(access, each) for access, each in zip(result.machines, chosen, strict=True)],
-        "person": {"name": person.name, "password": person.password} if person else None,
-    }
-
-
-def nothing_set_up(ports: Sequence[PortResult]) -> dict[str, object]:
-    nothing = {"config": None, "kept": None, "certificate": None}
-    return {**nothing, "ports": [_port(each) for each in ports], "machines": [], "person": None}
-
-
-def _port(result: PortResult) -> dict[str, object]:
-    if isinstance(result.found, Silence):
-        return {"port": str(result.port), "nim": None, "why": result.found.why, "reason": str(result.found.reason)}
-    return {"port": str(result.port), "nim": result.nim, "why": None, "reason": None}
-
-
-def _machine(access: MachineAccess, result: PortResult) -> dict[str, object]:
-    found = result.found
-    return {
-        "nim": access.nim,
-        "ifu": found.state.ifu if isinstance(found, PortReading) else None,
-        "trade_name": found.taxpayer[0] if isinstance(found, PortReading) else None,
-        "port": str(result.port),
-        "address": access.address,
-        "key": access.key or None,
-    }

@@ -11,8 +11,9 @@ import msgspec
 from litestar import get
 
 from common.language import Text
-from daemon.api.access.auth import in_force, relayed
+from daemon.api.access.auth import in_force
 from daemon.api.access.context import ApiRequest, deps_of
+from daemon.api.access.relayed import relayed
 from daemon.api.document.describe import RANGE, choice, described, matching, query, whole_number
 from daemon.api.http.answers import Answer, Reply, Stream, encoded
 from daemon.api.http.middleware import language_of

@@ -1,7 +1,7 @@
 """The calls of the relay (decision 46): from `mcf.<NIM>.call` to the API in this process, and the answer back.
 
 Nothing is listened to before there is a key for the relay. The API answers as it does on the shop's network; what is different is
-`api.access.auth`'s to say. A call has its place before anything is begun for it."""
+`api.access.relayed`'s to say. A call has its place before anything is begun for it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from common.wire.errors import BadEvent
 from common.wire.instants import now_millis
 from common.wire.keys import Credentials, NotSealed, unseal
 from common.wire.nats_headers import CALL, PRESENCE
-from daemon.api.access.auth import RELAYED, RelayedRequest
+from daemon.api.access.relayed import RELAYED, RelayedRequest
 from daemon.api.problems import problem_answer
 from daemon.api.refusals import TooLarge
 from daemon.app.outward.presence import PresenceWords

@@ -17,9 +17,9 @@ import click
 from click.core import ParameterSource
 
 from common.language import tr
-from daemon.cli.machine_output import nothing_set_up, result_json, show_changes, show_machines, show_ports, show_result
 from daemon.cli.options import check_name, check_nim, examples, json_option
 from daemon.cli.output import FOUND_WRONG, Failure, complain, print_json
+from daemon.cli.setup_output import nothing_set_up, result_json, show_changes, show_machines, show_ports, show_result
 from daemon.core.machine.state import same_machine
 from daemon.core.people import fault_of_name
 from daemon.setup.carry_out import candidates, carry_out, machines, search

@@ -1,10 +1,9 @@
-"""The journal: search, and the life of one invoice; and the register of outages: each with its declaration to print, and who was notified (arrêté
-2025-0049, articles 6 and 7)."""
+"""The journal: search, and the life of one invoice."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final, cast
 
 import msgspec
@@ -15,24 +14,20 @@ from daemon.api.page.downloads import day_of
 from daemon.api.page.rendering import PeriodClosed
 from daemon.api.page.screens.paper import printed
 from daemon.api.page.views.machine_view import qr_picture
-from daemon.api.page.visit import Visit, name_of, redirect, render, screen, without_thousands
-from daemon.core.clock import DAY, millis, millis_text
-from daemon.core.errors import InvalidRequest, NotFound
+from daemon.api.page.visit import Visit, render, screen, without_thousands
+from daemon.core.errors import NotFound
 from daemon.core.invoice.invoice import CREDITS, SALES
 from daemon.core.ledger.attempt import AttemptState, Record
 from daemon.core.ledger.tally import contribution
 from daemon.core.report.journal import Page, reason_text
 from daemon.core.report.ranges import EVER
 from daemon.core.report.receipt import receipt
-from daemon.paper.reports import REASONS, RECIPIENTS, duration_text
-from daemon.paper.shop import Style
 from daemon.store.tables.book.closures import periods_of
-from daemon.store.tables.book.outages import newest_outages
-from daemon.usecases.outages import note_notified
 from daemon.usecases.reports import journal, report
 from daemon.usecases.reports.journal import Search, search
 
 PER_PAGE: Final = 50
+"""As people write thousands."""
 STATES: Final = ("certified", "refused", "abandoned", "begun", "disputed")
 
 
@@ -177,53 +172,3 @@ def _whole_amount(text: str) -> int | None:
 
 def _query_values(visit: Visit) -> dict[str, Any]:
     return {name: visit.query.get(name) for name in ("q", "amount", "type", "state", "from", "to")}
-
-
-MOST_OUTAGES: Final = 100
-SPAN: Final = 366 * DAY
-"""An outage of more than a year ago is in the files."""
-
-
-async def _outages(visit: Visit) -> Reply:
-    """Those of the machine, and of the one for which it stands."""
-    now = visit.worker.now()
-    rows = [
-        (outage, duration_text(outage.duration(now), Style(visit.language)), name_of(each))
-        for each in (visit.worker.stands_for, visit.worker)
-        if each is not None
-        for outage in await each.ledger.read(
-            newest_outages, each.book, start=now - SPAN, end=now + 1, limit=MOST_OUTAGES
-        )
-    ]
-    return await render(
-        visit,
-        "outages.html",
-        done=visit.say("Noted.") if visit.query.get("noted") else "",
-        rows=sorted(rows, key=lambda row: row[0].since, reverse=True),
-        reasons=REASONS,
-        recipients=RECIPIENTS,
-        now=datetime.fromtimestamp(now / 1000, visit.page.zone).strftime("%Y-%m-%dT%H:%M"),
-    )
-
-
-outages = screen("/ui/outages", "report")(_outages)
-
-
-@screen("/ui/outages/{outage:int}", "close", change=True, form=_outages, faults=(InvalidRequest, NotFound))
-async def note(visit: Visit) -> Reply:
-    """Who was notified; the same again is noted once."""
-    number, form = visit.request.path_params["outage"], visit.form
-    body: dict[str, object] = {"who": form.get("who", ""), "reference": form.get("reference", "")}
-    if at := form.get("at", ""):
-        body["at"] = _instant(at, visit)
-    await note_notified(visit.worker, number, body, visit.call())
-    return redirect(visit.link("/ui/outages", noted="1"))
-
-
-def _instant(text: str, visit: Visit) -> str:
-    """What a browser sends of a date and time, on the shop's clock; anything else as it is, to be refused."""
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        return text
-    return millis_text(millis(at if at.tzinfo else at.replace(tzinfo=visit.page.zone)))

@@ -1,0 +1,67 @@
+"""The register of outages: each with its declaration to print, and who was notified (arrêté 2025-0049, articles 6 and 7)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from daemon.api.http.answers import Reply
+from daemon.api.page.visit import Visit, name_of, redirect, render, screen
+from daemon.core.clock import DAY, millis, millis_text
+from daemon.core.errors import InvalidRequest, NotFound
+from daemon.core.ledger.outage import Outage
+from daemon.paper.reports import REASONS, RECIPIENTS, duration_text
+from daemon.paper.shop import Style
+from daemon.store.tables.book.outages import newest_outages
+from daemon.usecases.outages import note_notified
+
+PER_PAGE: Final = 100
+SPAN: Final = 366 * DAY
+"""An outage of more than a year ago is in the files."""
+
+
+async def _screen(visit: Visit) -> Reply:
+    """Those of the machine, and of the one for which it stands."""
+    now = visit.worker.now()
+    rows = [
+        (outage, _lasted(outage, visit, now), name_of(each))
+        for each in (visit.worker.stands_for, visit.worker)
+        if each is not None
+        for outage in await each.ledger.read(newest_outages, each.book, start=now - SPAN, end=now + 1, limit=PER_PAGE)
+    ]
+    return await render(
+        visit,
+        "outages.html",
+        done=visit.say("Noted.") if visit.query.get("noted") else "",
+        rows=sorted(rows, key=lambda row: row[0].since, reverse=True),
+        reasons=REASONS,
+        recipients=RECIPIENTS,
+        now=datetime.fromtimestamp(now / 1000, visit.page.zone).strftime("%Y-%m-%dT%H:%M"),
+    )
+
+
+outages = screen("/ui/outages", "report")(_screen)
+
+
+@screen("/ui/outages/{outage:int}", "close", change=True, form=_screen, faults=(InvalidRequest, NotFound))
+async def note(visit: Visit) -> Reply:
+    """Who was notified; the same again is noted once."""
+    number, form = visit.request.path_params["outage"], visit.form
+    body: dict[str, object] = {"who": form.get("who", ""), "reference": form.get("reference", "")}
+    if at := form.get("at", ""):
+        body["at"] = _instant(at, visit)
+    await note_notified(visit.worker, number, body, visit.call())
+    return redirect(visit.link("/ui/outages", noted="1"))
+
+
+def _lasted(outage: Outage, visit: Visit, now: int) -> str:
+    return duration_text(outage.duration(now), Style(visit.language))
+
+
+def _instant(text: str, visit: Visit) -> str:
+    """What a browser sends of a date and time, on the shop's clock; anything else as it is, to be refused."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    return millis_text(millis(at if at.tzinfo else at.replace(tzinfo=visit.page.zone)))
