@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from common.language import tr
+from common.wire.instants import now_millis
 from daemon.cli.machine_output import reading_pairs
 from daemon.cli.output import complain, print_pairs, print_table, say
 from daemon.core.clock import drift_seconds
 from daemon.core.machine.state import PortReading, Silence
 from daemon.setup.plan import differences
 from daemon.setup.request import MachineAccess, SetupResult, for_till
-from daemon.time_sync import now_millis
 
 if TYPE_CHECKING:
     from daemon.setup.request import PortResult
