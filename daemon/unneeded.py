@@ -9,9 +9,6 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-OTHERS = ("rich", "pygments", "greenlet", "annotated_types")
-"""Of other programs in the same environment, or only for tracebacks in colour; structlog and Litestar load them where they find them."""
-
 
 @contextmanager
 def without(*names: str) -> Iterator[None]:

@@ -7,27 +7,38 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import structlog
 import uvloop
 
 from common import notify
-from common.front import BadCertificate, FrontError
-from common.sockets import in_url
-from daemon.app.application import open_application
+from common.front import BadCertificate, FrontError, FrontServer, withdraw
+from common.http_server import HttpServer, ServerConfig
+from common.sockets import host_names, in_url
+from common.turns import beside
+from common.wire.instants import now_millis
+from daemon.api.access.context import ApiDeps
+from daemon.api.access.login import Logins
+from daemon.api.access.throttle import SandboxShare
+from daemon.api.box import Box, Paper
+from daemon.api.http.middleware import CrossOrigin
+from daemon.api.service import create_api, drawn_routes
 from daemon.app.control import controlled
-from daemon.app.outward.replication import posting, replicating
+from daemon.app.outward.calls import Calls, answering_calls
+from daemon.app.outward.replication import Replication, replicating
+from daemon.app.outward.webhooks import Webhooks, posting
+from daemon.app.page.commands import page_of
 from daemon.app.page.files import MCFD, carry_out_order, is_ordered
 from daemon.app.paper import ZPrinting, paper_of
 from daemon.app.reload import ReloadedPart, Reloader
-from daemon.app.runtime import OtherTaxpayer, build
-from daemon.app.status import report
+from daemon.app.runtime import OtherTaxpayer, Runtime, build
+from daemon.app.sandbox import sandbox_answers
+from daemon.app.status import announce, report
 from daemon.app.upkeep.housekeeping import (
     Certificate,
     keep_sandbox_small,
@@ -35,13 +46,15 @@ from daemon.app.upkeep.housekeeping import (
     keep_uses,
     note_configuration,
     noting_configuration,
+    write_uses,
 )
-from daemon.app.upkeep.line_history import LineHistory
+from daemon.app.upkeep.line_history import LineHistory, box
 from daemon.core.certified_core import CORE_VERSION, core_digest
 from daemon.core.errors import StorageError
 from daemon.owner import remove_left
 from daemon.settings import Settings
 from daemon.store.sqlite.disk_failure import ending_on_failure
+from daemon.store.tables.meta import read_damage
 from daemon.tls import AuthorityError
 from daemon.upstream.options import BadOptions
 from daemon.usecases.worker.machine_workers import MachineWorkers
@@ -55,6 +68,8 @@ EXIT_DISK = 74
 """An error of the disk, as in sysexits.h: nothing was tried again."""
 STOP_GRACE = 100.0
 """For what is on the line (decision 38): the line's own time limits end it sooner where the machine is silent."""
+ANSWER_GRACE = 1.0
+"""And then for the answers, which say what became of it."""
 BYTES_PER_MB = 1024 * 1024
 GC_THRESHOLD = 2_000
 """Objects more than at the last look, which then takes a millisecond; of ten times as many, ten or more, on the loop."""
@@ -123,6 +138,8 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
     certificate = Certificate(settings)
     certificate.freshen_at_start()
     async with AsyncExitStack() as stack:
+        # Beside the ledger's check and the machines' first replies, which are answered at once.
+        routes = asyncio.create_task(asyncio.to_thread(drawn_routes, with_page=True))
         runtime = await stack.enter_async_context(build(settings))
         replication = await stack.enter_async_context(replicating(runtime))
         webhooks = await stack.enter_async_context(posting(runtime))
@@ -134,34 +151,29 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
         senders, reload = (replication, webhooks), signals.reload.set
         await stack.enter_async_context(controlled(runtime.store, settings, workers, senders, reload))
         history = LineHistory(runtime)
-        deps, calls, front, server = await open_application(
-            stack,
-            runtime,
-            replication=replication,
-            webhooks=webhooks,
-            history=history,
-            certificate=certificate,
-            paper=paper,
-            stopping=signals.stop,
-            reload=reload,
-            folder=folder,
-        )
+        deps = _api_deps(runtime, box(runtime, replication, webhooks, history), replication, signals.stop, paper)
+        stack.push_async_callback(write_uses, deps, runtime.store)
+        page = page_of(runtime, certificate, replication, webhooks, stop=signals.stop.set, reload=reload)
+        stack.push_async_callback(page.jobs.close)
+        await routes
+        app = create_api(deps, page)
+        await sandbox_answers(runtime.workers)
+        calls = await stack.enter_async_context(answering_calls(runtime, app))
+        front = await _front(stack, settings, certificate, folder)
+        server = HttpServer(app, _server_config(settings, front))
+        await server.start()
+        stack.push_async_callback(server.stop)
         signals.listen()  # again: uvicorn takes them at its start
         address = f"{'https' if certificate.files else 'http'}://{in_url(settings.server.host)}:{server.port}"
-        parts = (
-            ReloadedPart(lambda _: certificate.reloading(front)),
-            ReloadedPart(replication.take, ("upstream",), replication.offer_parked),
-            ReloadedPart(calls.take, ("upstream",)),
-            ReloadedPart(webhooks.take, ("upstream", "webhook"), webhooks.offer_parked),
-        )
+        parts = (ReloadedPart(lambda _: certificate.reloading(front)), *_outward(replication, calls, webhooks))
         reloader = Reloader(settings, (*parts, ReloadedPart(noting_configuration(runtime.store))))
-        _beside(stack, report(runtime, address), "status")
-        _beside(stack, reloader.run(signals.reload), "reload")
-        _beside(stack, certificate.keep(front), "certificate")
-        _beside(stack, keep_tidy(runtime.store), "housekeeping")
-        _beside(stack, keep_sandbox_small(runtime.store, settings.sandbox.max_size_mb * BYTES_PER_MB), "sandbox")
-        _beside(stack, history.run(), "line history")
-        _beside(stack, keep_uses(deps, runtime.store), "uses")
+        beside(stack, report(runtime, address), "status")
+        beside(stack, reloader.run(signals.reload), "reload")
+        beside(stack, certificate.keep(front), "certificate")
+        beside(stack, keep_tidy(runtime.store), "housekeeping")
+        beside(stack, keep_sandbox_small(runtime.store, settings.sandbox.max_size_mb * BYTES_PER_MB), "sandbox")
+        beside(stack, history.run(), "line history")
+        beside(stack, keep_uses(deps, runtime.store), "uses")
         _settle_memory()
         notify.ready()
         running = {"version": version("mcfd"), "core": f"{CORE_VERSION} {await asyncio.to_thread(core_digest)}"}
@@ -175,6 +187,14 @@ async def _serve(settings: Settings, folder: Path | None) -> int:
     return EXIT_OK
 
 
+def _outward(replication: Replication, calls: Calls, webhooks: Webhooks) -> tuple[ReloadedPart, ...]:
+    return (
+        ReloadedPart(replication.take, ("upstream",), replication.offer_parked),
+        ReloadedPart(calls.take, ("upstream",)),
+        ReloadedPart(webhooks.take, ("upstream", "webhook"), webhooks.offer_parked),
+    )
+
+
 def _settle_memory() -> None:
     """What the start has made stays: the collector need not go through it again and again, for one part in twenty of what
     a certification costs. What comes later is nearly all freed without it. Nor is it looked through once: of all that only 370 objects
@@ -184,6 +204,52 @@ def _settle_memory() -> None:
     gc.enable()
 
 
-def _beside(stack: AsyncExitStack, work: Coroutine[Any, Any, None], name: str) -> None:
-    """Work that goes on until the stop."""
-    stack.callback(asyncio.get_running_loop().create_task(work, name=name).cancel)
+def _api_deps(
+    runtime: Runtime, figures: Box, replication: Replication, stopping: asyncio.Event, paper: Paper
+) -> ApiDeps:
+    settings = runtime.settings
+    return ApiDeps(
+        workers=MachineWorkers(runtime.workers, runtime.retired),
+        keyring=runtime.store.key_ring,
+        timezone=settings.reports.timezone,
+        clock=now_millis,
+        allowed_hosts=(*settings.server.allowed_hosts, *host_names()),
+        public_url=settings.server.public_url or "",
+        cross_origin=CrossOrigin(settings.server.allowed_origins),
+        upstream=replication.figures,
+        disabled=frozenset(machine.nim for machine in settings.machine if not machine.enabled),
+        version=version("mcfd"),
+        box=figures,
+        notifier=runtime.event_bus.notifier,
+        paper=paper,
+        stopping=stopping,
+        logins=Logins(runtime.store.ledger, now_millis),
+        sandbox=SandboxShare(let_pass=runtime.tills_first.let_pass),
+        sandboxes=runtime.sandboxes,
+        damage=lambda: runtime.store.retention.peek(read_damage).all,
+        disk=runtime.disk_trouble,
+    )
+
+
+async def _front(
+    stack: AsyncExitStack, settings: Settings, certificate: Certificate, folder: Path | None
+) -> FrontServer | None:
+    """None where the configuration wants nothing in between."""
+    server = settings.server
+    announce(server, folder)
+    if not server.is_proxied:
+        await withdraw(folder, server.host, server.port)
+        return None
+    front = FrontServer(folder, server.host, server.port, pem=certificate.pem())
+    stack.push_async_callback(front.stop)
+    await front.start()
+    return front
+
+
+def _server_config(settings: Settings, front: FrontServer | None) -> ServerConfig:
+    return ServerConfig(
+        host=settings.server.host,
+        port=front.port if front else settings.server.port,
+        behind=front.socket if front else None,
+        grace=ANSWER_GRACE,
+    )

@@ -10,8 +10,10 @@ import click
 from common.language import tr
 from daemon.cli.options import config_option, examples
 from daemon.cli.output import Failure
-from daemon.unneeded import OTHERS, later, without
+from daemon.unneeded import later, without
 
+OTHERS = ("rich", "pygments", "greenlet", "annotated_types")
+"""Of other programs in the same environment, or only for tracebacks in colour; structlog and Litestar load them where they find them."""
 UNUSED = ("yaml",)
 """Litestar imports it for a document that it never makes here."""
 

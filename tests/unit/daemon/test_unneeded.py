@@ -11,8 +11,8 @@ from daemon.unneeded import later
 START = """
 import sys
 from pathlib import Path
-from daemon.cli.commands.run import UNUSED
-from daemon.unneeded import OTHERS, later, without
+from daemon.cli.commands.run import OTHERS, UNUSED
+from daemon.unneeded import later, without
 later(*UNUSED)
 with without(*OTHERS):
     from common import logs
