@@ -58,7 +58,7 @@ class Operator:
 class _Order(msgspec.Struct, tag_field="do", forbid_unknown_fields=True, kw_only=True):
     def carry_out(self, on: Operator) -> Answer | None:
         """What the answer says beside `ok`."""
-        raise NotImplementedError
+        raise NotImplementedError  # each order has its own, and only those are decoded (`Order`)
 
     def _changes(self) -> dict[str, Any]:
         return {name: value for name, value in msgspec.structs.asdict(self).items() if value is not UNSET}

@@ -112,9 +112,8 @@ class SalesThatWait:
             await worker.see_through(work, "certify")
         except NotWaiting:
             return  # it was taken back in this moment
-        except (
-            DuplicateInvoice
-        ) as error:  # the machine had certified that number already, and an older copy of the ledger was put back
+        except DuplicateInvoice as error:
+            # The machine had certified that number already, and an older copy of the ledger was put back.
             await withdraw(worker, sale, sentence(error), by=DAEMON)
             return
         except (MachineRefused, MachineNonsense) as error:

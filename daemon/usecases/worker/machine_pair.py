@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Self
 
 from common.language import NO_TEXT, Text
@@ -20,7 +21,6 @@ class MachinePair:
     ifu: str
     spare: Self | None
     first: Self | None
-    floors: dict[str, int]
     compared_books: tuple[int, ...] = ()
     """The books of a pair that is compared: it stays so as long as this process lives."""
 
@@ -61,6 +61,10 @@ class MachinePair:
                     nim=self.first.book.nim,
                 )
             )
+
+    @cached_property
+    def floors(self) -> dict[str, int]:
+        return {}
 
     @property
     def series_floor(self) -> dict[str, int]:

@@ -159,7 +159,7 @@ class MachineWorker(MachinePair):
         self.attempts = Attempts()
         self.time = BookClock(self.clock, self.book, self.machine_zone)
         self.reading_lock, self.acts_lock = asyncio.Lock(), asyncio.Lock()
-        self.closing, self.floors = False, {}
+        self.closing = False
         self._tick: asyncio.TimerHandle | None = None
         self._afterwards: list[Callable[[], None]] = []
         self._tasks: set[asyncio.Task[Any]] = set()

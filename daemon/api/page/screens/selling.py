@@ -14,7 +14,7 @@ from typing import Any, Final
 from common.numbers import whole_number
 from daemon.api.http.answers import Reply
 from daemon.api.page.screens.invoices import can_credit, record_of
-from daemon.api.page.screens.today import REASON, SHORTEST_REASON
+from daemon.api.page.screens.today import reason_of
 from daemon.api.page.visit import BLANKS, Visit, name_of, redirect, render, screen, without_thousands
 from daemon.core.errors import FieldError, InvalidRequest, McfdError, NotFound
 from daemon.core.invoice.invoice import CLIENTS, GROUPS, NATURES, PAYMENT_METHODS, REBATE, Invoice, Item, Payment
@@ -317,15 +317,12 @@ async def waiting(visit: Visit) -> Reply:
 @screen("/ui/waiting/{sale:int}", "close", change=True)
 async def decide_sale(visit: Visit) -> Reply:
     """It is taken back, or, in doubt after a restore, was not certified and waits again."""
-    worker, form = visit.worker, visit.form
+    worker = visit.worker
     sale = worker.ledger.peek(deferred.by_id, worker.book, visit.request.path_params["sale"])
     if sale is None:
         raise NotFound("there is no such sale")
-    reason = form.get("reason", "").strip()
-    if len(reason) < SHORTEST_REASON:
-        raise InvalidRequest.at("reason", REASON.in_language(visit.language))
-    decide = DECISIONS.get(form.get("decision", ""))
+    reason, decide = reason_of(visit), DECISIONS.get(visit.form.get("decision", ""))
     if decide is None:
         raise InvalidRequest.at("decision", visit.say("has to be chosen"))
-    await decide(worker, sale, reason[:200], by=visit.actor)
+    await decide(worker, sale, reason, by=visit.actor)
     return redirect(visit.link("/ui/waiting"))

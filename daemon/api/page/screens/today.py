@@ -14,7 +14,7 @@ from common.language import Speaker, Text, tell
 from common.numbers import money, whole_number
 from daemon.api.http.answers import Reply, Stream
 from daemon.api.page.downloads import change_in_percent
-from daemon.api.page.screens.closures import count_of
+from daemon.api.page.screens.closures import LONGEST_KEY, count_of
 from daemon.api.page.screens.paper import printed
 from daemon.api.page.views.machine_view import in_plain_words, machine_view
 from daemon.api.page.views.sales_state import sales_state
@@ -50,7 +50,6 @@ NOTES: Final = (10_000, 5000, 2000, 1000, 500)
 COINS: Final = (500, 250, 200, 100, 50, 25, 10, 5)
 """Of the franc CFA."""
 MOST_DIGITS: Final = 13
-LONGEST_KEY: Final = 64
 AGAIN: Final = 2.7
 """Seconds after which a screen is notified once more: the tick has been by then."""
 BEAT: Final = 5.0
@@ -254,6 +253,15 @@ OBSTACLES: dict[Obstacle, Text] = {
 }
 REASON = Text("a reason is needed; it is kept in the ledger")
 SHORTEST_REASON = 4
+LONGEST_REASON = 200
+
+
+def reason_of(visit: Visit) -> str:
+    """Why a person decides, as the ledger takes it; InvalidRequest where it is too short."""
+    reason = visit.form.get("reason", "").strip()
+    if len(reason) < SHORTEST_REASON:
+        raise InvalidRequest.at("reason", REASON.in_language(visit.language))
+    return reason[:LONGEST_REASON]
 
 
 @screen("/ui/attention", "administer")
