@@ -23,9 +23,9 @@ from daemon.api.page import downloads, entrance
 from daemon.api.page.deps import FirstStart, PageDeps
 from daemon.api.page.entrance import nowhere
 from daemon.api.page.rendering import Rendering
-from daemon.api.page.screens import account, box, closures, files, first_start, invoices, paper, selling, today
+from daemon.api.page.screens import account, box, closures, files, first_start, invoices, paper, selling, spare, today
 from daemon.api.page.screens import outages as outages_screen
-from daemon.api.routes import calendar, certify, events, health, journal, machine, reports, tickets
+from daemon.api.routes import calendar, certify, events, health, journal, machine, outages, reports, tickets
 from daemon.unneeded import without
 
 
@@ -39,9 +39,9 @@ def _each(value: object) -> Iterable[object]:
     return value if isinstance(value, tuple) else (value,)
 
 
-API_ROUTES: Final = handlers_in(certify, reports, calendar, journal, tickets, events, machine, health)
+API_ROUTES: Final = handlers_in(certify, reports, calendar, outages, journal, tickets, events, machine, health)
 PAGE_ROUTES: Final = handlers_in(
-    *(entrance, account, downloads, selling, today, invoices, closures, outages_screen, box, files, paper)
+    *(entrance, account, downloads, spare, selling, today, invoices, closures, outages_screen, box, files, paper)
 )
 
 

@@ -1,71 +1,29 @@
-"""Every serial port of the box is searched for a fiscal machine, all at once, each in bounded time, only reading; and a setup is carried out, for
-terminal and page: whatever can fail comes before the configuration is put in its place, so that a setup that broke off is simply done again."""
+"""A setup carried out, for terminal and page: whatever can fail comes before the configuration is put in its place, so that a setup
+that broke off is simply done again."""
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import secrets
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from bridge.ports import find_ports
-from common.language import Text
 from common.passwords import hash_password, make_password
 from common.sockets import box_names
-from daemon.core.machine.state import Silence, same_machine, short_nim
+from daemon.core.machine.state import same_machine
 from daemon.ledger_access import change, read_rows
-from daemon.machines.inspect_port import look
 from daemon.operations import CreateFirstPerson, CreateKey, NoteDeed
 from daemon.owner import as_owner
 from daemon.settings import Settings
 from daemon.settings.check import AUTHORITY
 from daemon.setup.plan import SetupPlan, base_urls, checked, write
-from daemon.setup.request import FirstPerson, MachineAccess, PortResult, SetupResult
+from daemon.setup.request import FirstPerson, MachineAccess, SetupResult
 
 if TYPE_CHECKING:
     from daemon.core.keys import ApiKey
     from daemon.tls.authority import CertificateInfo
-
-
-CONSOLE: Final = Text("the system's own console; it is left alone")
-
-
-@dataclass(frozen=True)
-class PortCandidate:
-    """A tty or an address of the network; `console` where the system itself talks."""
-
-    place: str
-    console: bool = False
-
-
-def candidates(named: Sequence[str]) -> list[PortCandidate]:
-    """The ports to ask: those that were named, or else all there are."""
-    if named:
-        return [PortCandidate(place) for place in named]
-    return [PortCandidate(str(port.stable), console=port.console) for port in find_ports()]
-
-
-async def search(ports: Iterable[PortCandidate], baudrate: int) -> list[PortResult]:
-    return await asyncio.gather(*(_probe(port, baudrate) for port in ports))
-
-
-def machines(results: Iterable[PortResult]) -> list[PortResult]:
-    """Those that answered, each machine once, however many ports it has."""
-    found: dict[str, PortResult] = {}
-    for each in results:
-        if each.nim:
-            found.setdefault(short_nim(each.nim), each)
-    return list(found.values())
-
-
-async def _probe(candidate: PortCandidate, baudrate: int) -> PortResult:
-    if candidate.console:
-        return PortResult(candidate.place, Silence(CONSOLE, "busy"))
-    return PortResult(candidate.place, await look(candidate.place, baudrate))
 
 
 def carry_out(

@@ -1,10 +1,10 @@
 """The reports X, Z and A, the history of Z closures, and sales by article: a look, and the report of the law that is closed and numbered; reports
-that were given out, as they were. The register of outages: what it holds, who was notified, and the declaration for the administration."""
+that were given out, as they were."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import msgspec
 from litestar import get, post
@@ -13,39 +13,22 @@ from msgspec import Meta
 
 from common.language import Text
 from daemon.api.access.context import ApiRequest, deps_of
-from daemon.api.document.describe import (
-    AT_THE_MACHINE,
-    ONCE,
-    OPTIONAL_KEY,
-    RANGE,
-    REPLAYABLE,
-    STORED,
-    STRICT,
-    EmptyBody,
-    described,
-    paging,
-)
+from daemon.api.document.describe import AT_THE_MACHINE, ONCE, RANGE, REPLAYABLE, STORED, EmptyBody, described, paging
 from daemon.api.http.answers import Answer, encoded, sent
 from daemon.api.refusals import TooManyRequests
-from daemon.api.rendered_paper import SHAPE, read_wanted, rendered
-from daemon.api.request.body import MAX_LIMIT, json_of, parse, range_of, read_bytes, read_empty, read_page, read_query
+from daemon.api.request.body import MAX_LIMIT, parse, range_of, read_empty, read_page, read_query
 from daemon.api.request.outcome import call_of
-from daemon.core.errors import InvalidRequest, NotFound, ZNumberUnknown
+from daemon.core.errors import InvalidRequest, ZNumberUnknown
 from daemon.core.money import MAX_AMOUNT
 from daemon.core.report.articles import ArticlesReport
 from daemon.core.report.fiscal_reports import AReport, HistoryRecord, XReport, ZReport
-from daemon.core.report.outages import NotifiedBody, OutageList, OutageWord
-from daemon.paper.reports import outage_document
 from daemon.range_reports.table import RANGE_REPORTS, RangeReport
 from daemon.store.tables.book.acts import closed_articles, issued_report
-from daemon.store.tables.book.outages import find_outage
-from daemon.usecases import outages
-from daemon.usecases.reports import acts, inspect, report
+from daemon.usecases.reports import acts, report
 from daemon.usecases.reports.close_period import close_period
 from daemon.usecases.reports.report import articles_report, articles_since
 
-MAX_NUMBER = 999_999_999
-NOTIFIED_EXAMPLE: Final = {"who": "administration", "reference": "DGI-2026-118", "at": "2026-11-25T08:30:00Z"}
+MAX_Z_NUMBER = 999_999_999
 _ADDED = """By article (same name, code, category and group, at one price in one mode): quantities sold and returned, amounts with VAT as they were certified. A
 credit note for a rebate (RRR) gives back money and no goods."""
 
@@ -155,7 +138,7 @@ OF_A_RANGE = tuple(map(_of_range, RANGE_REPORTS))
                 "Records at the most",
                 "Only closures with a greater `z_number`",
                 most=MAX_LIMIT,
-                last=MAX_NUMBER,
+                last=MAX_Z_NUMBER,
             ),
         ),
         problems=(InvalidRequest,),
@@ -163,7 +146,7 @@ OF_A_RANGE = tuple(map(_of_range, RANGE_REPORTS))
 )
 async def history(request: ApiRequest) -> Answer:
     worker = request.auth.worker
-    records = await report.history(worker, *read_page(request, last=MAX_NUMBER))
+    records = await report.history(worker, *read_page(request, last=MAX_Z_NUMBER))
     return encoded(History(nim=worker.book.nim, count=len(records), reports=tuple(records)))
 
 
@@ -250,70 +233,3 @@ async def closed_articles_report(request: ApiRequest) -> Answer:
 async def report_on_paper(request: ApiRequest) -> Answer:
     worker = request.auth.worker
     return sent(acts.body_of(await worker.ledger.read(issued_report, worker.book, request.path_params["number"])))
-
-
-@get(
-    "/outages",
-    **_described(
-        "list_outages",
-        summary="The register of outages",
-        description="""When a live machine could not certify, and why (order 2025-0049, articles 6 and 7): those that lasted at some moment of a
-range, oldest first, by default of the last 31 days. mcfd keeps it by itself: an outage begins when a till was refused for it, or after
-`[[machine]] outage_after` seconds, and ends when the machine can certify again. To read on, ask again with `after` = the last `id`
-received. While a spare stands for the machine, the register is still that of the machine. A sandbox has none.""",
-        answer=OutageList,
-        parameters=(
-            *RANGE,
-            *paging("Outages at the most", "Only those with a greater `id`", most=MAX_LIMIT, last=MAX_NUMBER),
-        ),
-        problems=(InvalidRequest,),
-    ),
-)
-async def listed(request: ApiRequest) -> Answer:
-    return encoded(await outages.list_outages(request.auth.named, *read_page(request, last=MAX_NUMBER)))
-
-
-@post(
-    "/outages/{outage:int}/notified",
-    **_described(
-        "note_outage_notified",
-        right="close",
-        summary="Who was notified of an outage",
-        description="""The administration and the distributor have to be notified at once (order 2025-0049, article 7 c). It is kept in the chain and
-in the audit log. The same `who` and `reference` are noted once, also without an `Idempotency-Key`.""",
-        answer=OutageWord,
-        status=201,
-        answer_text="Noted",
-        body=NotifiedBody,
-        example=NOTIFIED_EXAMPLE,
-        parameters=(OPTIONAL_KEY, STRICT),
-        problems=(*REPLAYABLE, NotFound, *STORED),
-    ),
-)
-async def note_notified(request: ApiRequest) -> Answer:
-    headers, number = request.scope["headers"], request.path_params["outage"]
-    raw = await read_bytes(headers, request.receive)
-    body = json_of(headers, raw)
-    done = await outages.note_notified(request.auth.named, number, body, call_of(request, raw))
-    return sent(done.value, status=201, replayed=done.replayed)
-
-
-@get(
-    "/outages/{outage:int}/declaration",
-    **_described(
-        "get_outage_declaration",
-        summary="The declaration of an outage, ready to be signed",
-        description="As text, HTML, PDF or ESC/POS: for the administration and the distributor (order 2025-0049, article 7 c).",
-        answer_text="The document",
-        media=("text/plain", "text/html", "application/pdf", "application/octet-stream"),
-        parameters=SHAPE,
-        problems=(InvalidRequest, NotFound),
-    ),
-)
-async def declaration(request: ApiRequest) -> Answer:
-    paper, worker = deps_of(request).paper, request.auth.named
-    wanted = read_wanted(request, paper)
-    outage = await worker.ledger.read(find_outage, worker.book, request.path_params["outage"])
-    await inspect.learn_taxpayer(worker)
-    shop = paper.shop(worker, wanted.style.language)
-    return await rendered(request, outage_document(outage, shop, wanted.style, at=worker.now()), wanted)

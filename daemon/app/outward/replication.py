@@ -1,16 +1,12 @@
-"""Closures on their way upstream, as configured, which stay in the outbox without `[upstream]`; and events on their way to webhooks, as
-configured: each webhook for itself, in the order of each book, again until it is taken."""
+"""Closures on their way upstream, as configured; without `[upstream]` they stay in the outbox."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-import structlog
 
 from common.files import secret_path
 from common.turns import ended
@@ -19,29 +15,23 @@ from daemon.app.outward.presence import PresenceWords
 from daemon.app.reload import BringIntoForce
 from daemon.app.runtime import Runtime
 from daemon.core.audit import Actor
-from daemon.core.delivery import Backlog, Outgoing, Posting
-from daemon.core.errors import StorageError
+from daemon.core.delivery import Backlog, Outgoing
 from daemon.core.ledger.attempt import Mode
 from daemon.core.machine.state import same_machine
 from daemon.settings import Settings, Upstream
 from daemon.settings.model import Webhook
 from daemon.settings.source import is_joined
 from daemon.store.maintenance.numbers import hear
-from daemon.store.outbox import Outbox, resettle
+from daemon.store.outbox import Outbox
 from daemon.store.store import Store
 from daemon.store.tables.events import UPSTREAM
 from daemon.upstream.options import BadOptions, Options, UpstreamReceiver, compose, no_keys, open_receiver
 from daemon.usecases.delivery.presence import Announcer
 from daemon.usecases.delivery.replicate import Backoff, Replicator
-from daemon.usecases.delivery.webhook_events import WebhookEvents
-from daemon.usecases.delivery.webhook_events import compose as compose_event
 from daemon.usecases.worker.machine_worker import BookEvent
 
 if TYPE_CHECKING:
     from daemon.upstream.nats import NatsReceiver
-
-
-log = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
@@ -223,63 +213,3 @@ def webhook_receiver(number: int, webhook: Webhook) -> UpstreamReceiver:
         return open_webhook(options)
     except BadOptions as error:
         raise BadOptions(f"webhook[{number}]: {error}") from None
-
-
-@asynccontextmanager
-async def posting(runtime: Runtime) -> AsyncIterator[Webhooks]:
-    webhooks = Webhooks(runtime.store)
-    runtime.event_bus.listeners.append(webhooks.on_event)
-    with contextlib.suppress(StorageError):  # it is logged, and done at the next reload or start
-        await webhooks.take(runtime.settings)()
-    try:
-        yield webhooks
-    finally:
-        await webhooks.stop()
-
-
-class Webhooks(Senders):
-    def on_event(self, event: BookEvent) -> None:
-        self.wake(event.book.nim, event.book.mode)
-
-    def take(self, settings: Settings) -> BringIntoForce:
-        """BadOptions when one of them cannot be sent to as configured; what runs goes on until the answer is called."""
-        receivers = [webhook_receiver(number, webhook) for number, webhook in enumerate(settings.webhook)]
-
-        async def into_force() -> None:
-            await self.stop()
-            self.destinations = tuple(webhook.destination for webhook in settings.webhook)
-            self._store.send_to(settings.destinations(), settings.live_only())
-            try:
-                await self._resettle(settings)
-            finally:  # a disk that takes nothing at the moment keeps no sender from starting
-                for webhook, receiver in zip(settings.webhook, receivers, strict=True):
-                    self._start(webhook, receiver)
-
-        return into_force
-
-    async def _resettle(self, settings: Settings) -> None:
-        """StorageError when the disk takes nothing at the moment: it is logged, and the rest is done later."""
-        try:
-            done = await self._store.retention.write(
-                resettle, {webhook.destination: webhook.url for webhook in settings.webhook}
-            )
-        except StorageError as error:
-            log.error("webhook.not_resettled", reason=str(error))  # noqa: TRY400  one line, not a traceback
-            raise
-        if done.moved:
-            log.info("webhook.renamed", events=done.moved)
-        if done.gone:
-            log.warning("webhook.forgotten", events=done.gone)
-
-    def _start(self, webhook: Webhook, receiver: UpstreamReceiver) -> None:
-        replicator = Replicator[Posting](
-            WebhookEvents(self._store.outbox_for(webhook.destination), self._store.events, self._store.ledger),
-            receiver,
-            compose_event,
-            clock=now_millis,
-            backoff=Backoff(most=webhook.retry_max),
-            subject="event",
-            destination=webhook.destination,
-            sandbox=webhook.include_sandbox,
-        )
-        self.begin(replicator, receiver, webhook=replicator.run())

@@ -19,7 +19,8 @@ from daemon import log_words
 from daemon.api.page.deps import Finding, HeadquartersInfo, LogLine, PageDeps, Probed, Tell, Verified
 from daemon.api.page.rendering import BoxFailed, BoxRefused
 from daemon.app.outward import joining
-from daemon.app.outward.replication import Replication, Webhooks
+from daemon.app.outward.replication import Replication
+from daemon.app.outward.webhooks import Webhooks
 from daemon.app.page import files
 from daemon.app.page.files import MCFD, order_restore
 from daemon.app.runtime import Runtime

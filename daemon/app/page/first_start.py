@@ -33,9 +33,10 @@ from daemon.paper.layout import Document, QrCode, TextLine, Title
 from daemon.printer import ReceiptPrinter, usb_printers
 from daemon.settings import SettingsError
 from daemon.settings.check import AUTHORITY
-from daemon.setup.carry_out import candidates, carry_out, machines, search
+from daemon.setup.carry_out import carry_out
 from daemon.setup.plan import NETWORKS, SetupPlan, base_urls
 from daemon.setup.request import FirstPerson, PortResult, SetupResult
+from daemon.setup.search import candidates, machines, search
 from daemon.tls import SERVER_PAIR, AuthorityError
 
 __all__ = ["FirstAddress", "FirstAuthority", "SetupInPage", "link", "serve_first_start"]

@@ -14,7 +14,8 @@ import msgspec
 from bridge.link import LineStatistics
 from common.wire.instants import now_millis
 from daemon.api.box import Box, BoxFigures, LineSlot
-from daemon.app.outward.replication import Replication, Webhooks
+from daemon.app.outward.replication import Replication
+from daemon.app.outward.webhooks import Webhooks
 from daemon.app.runtime import Runtime
 from daemon.core.delivery import Backlog
 from daemon.store.store import Store

@@ -22,9 +22,10 @@ from daemon.cli.output import FOUND_WRONG, Failure, complain, print_json
 from daemon.cli.setup_output import nothing_set_up, result_json, show_changes, show_machines, show_ports, show_result
 from daemon.core.machine.state import same_machine
 from daemon.core.people import fault_of_name
-from daemon.setup.carry_out import candidates, carry_out, machines, search
+from daemon.setup.carry_out import carry_out
 from daemon.setup.plan import NETWORKS, Network, SetupPlan, checked, machine_before, network_of, previous, tables
 from daemon.setup.request import FirstPerson, PortResult
+from daemon.setup.search import candidates, machines, search
 from daemon.tls import AuthorityError
 
 FIRST_PERSON = "admin"

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from support.ledgers.ledger import Till
 from support.receivers.headquarters import HttpHeadquarters, started, until
 
-from daemon.app.outward.replication import Webhooks
+from daemon.app.outward.webhooks import Webhooks
 from daemon.app.reload import ReloadedPart, Reloader
 from daemon.app.runtime import build
 from daemon.core.errors import StorageFull

@@ -1,5 +1,4 @@
-"""The box: its health (what doctor finds, lines, disk, upstream), tills and keys, people, backups, what was done, its version; and the spare: a person
-decides that it takes over from a machine that is out of order, and that the machine is taken back."""
+"""The box: its health (what doctor finds, lines, disk, upstream), tills and keys, people, backups, what was done, its version."""
 
 from __future__ import annotations
 
@@ -9,22 +8,20 @@ from typing import Any, Final
 from common.numbers import money
 from common.passwords import fault_of_password, hash_password
 from daemon.api.http.answers import Reply
-from daemon.api.page.deps import Job
 from daemon.api.page.downloads import authority_link, day_of, file_route
+from daemon.api.page.jobs import Job
 from daemon.api.page.rendering import BoxFailed
 from daemon.api.page.screens import account
-from daemon.api.page.screens.today import REASON, SHORTEST_REASON
 from daemon.api.page.views.machine_view import line_charts, machine_view
 from daemon.api.page.visit import Visit, html, is_fetched, redirect, render, screen
 from daemon.core.audit import deed, details, who, whom
 from daemon.core.certified_core import CORE_VERSION, core_digest, waiting_version
-from daemon.core.errors import InvalidRequest, NotFound
+from daemon.core.errors import InvalidRequest
 from daemon.core.keys import KeyTerms
 from daemon.core.ledger.attempt import Mode
 from daemon.core.people import ROLES, fault_of_name
 from daemon.store.tables import keys as keys_table
 from daemon.store.tables.audit import newest_entries
-from daemon.store.tables.book.deferred import backlog
 from daemon.store.tables.keys import list_keys
 from daemon.store.tables.people import create_person, disable_person, list_people, set_password
 
@@ -260,46 +257,3 @@ download = file_route(
     lambda name: b"application/x-tar" if name.endswith(".tar") else b"application/vnd.sqlite3",
     absent="there is no such copy",
 )
-
-
-LONGEST_REASON = 200
-
-
-@screen("/ui/spare", "administer")
-async def spare(visit: Visit) -> Reply:
-    now = visit.deps.clock()
-    pairs = [
-        {
-            "first": machine_view(each, visit, now),
-            "spare": machine_view(each.spare, visit, now),
-            "lasting": each.take_over,
-            "doubts": () if each.connected else each.unfinished,
-            "waiting": (await each.ledger.read(backlog, each.in_use.book)).count,
-        }
-        for each in visit.deps.workers.all()
-        if each.spare is not None
-    ]
-    return await render(visit, "spare.html", pairs=pairs)
-
-
-@screen("/ui/spare", "administer", change=True)
-async def decide_spare(visit: Visit) -> Reply:
-    """What is on the line comes to its end before."""
-    first, form = visit.worker, visit.form
-    if first.spare is None:
-        raise NotFound("there is no such spare")
-    reason = form.get("reason", "").strip()
-    if len(reason) < SHORTEST_REASON:
-        raise InvalidRequest.at("reason", REASON.in_language(visit.language))
-    reason, at, by = reason[:LONGEST_REASON], first.in_use.now(), visit.actor
-    decisions, workers = visit.page.decisions, visit.deps.workers
-    decision = form.get("decision", "")
-    if decision not in ("take-back", "take-over"):
-        raise InvalidRequest.at("decision", visit.say("has to be chosen"))
-    if decision == "take-back":
-        async with workers.at_rest((first.spare.book,)):
-            await decisions.take_back(first.book, reason=reason, at=at, by=by)
-    else:
-        async with workers.at_rest((first.book,)):
-            await decisions.take_over(first.book, first.spare.book, reason=reason, at=at, by=by)
-    return redirect("/ui/spare")

@@ -11,8 +11,9 @@ import msgspec
 
 from common.numbers import whole_number
 from daemon.api.http.answers import Answer, Reply
-from daemon.api.page.deps import Copy, Job
+from daemon.api.page.deps import Copy
 from daemon.api.page.downloads import as_file, day_of, file_route, range_of_a, streamed
+from daemon.api.page.jobs import Job
 from daemon.api.page.visit import Visit, html, redirect, render, screen
 from daemon.core.clock import millis_text
 from daemon.core.errors import InvalidRequest, NotFound

@@ -22,7 +22,8 @@ from daemon.api.routes.calendar import EXAMPLE as CASH_EXAMPLE
 from daemon.api.routes.calendar import read_period
 from daemon.api.routes.certify import CREDIT_NOTE_EXAMPLE, INVOICE_EXAMPLE
 from daemon.api.routes.machine import read_move_of_clock
-from daemon.api.routes.reports import NOTIFIED_EXAMPLE, read_counted
+from daemon.api.routes.outages import EXAMPLE as NOTIFIED_EXAMPLE
+from daemon.api.routes.reports import read_counted
 from daemon.api.service import create_api
 from daemon.core.errors import FieldError, InvalidRequest
 from daemon.core.events import CERTIFIED, CLOSURE, TEST, MachineEvent, OutageEvent, RequestEvent

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from support.ledgers.ledger import Till, opened
 
-from daemon.api.page.deps import Job, Jobs
+from daemon.api.page.jobs import Job, Jobs
 from daemon.api.page.screens import files
 from daemon.core.report.journal_csv import csv_lines
 

@@ -1,0 +1,47 @@
+"""The spare: a person decides that it takes over from a machine that is out of order, and that the machine is taken back."""
+
+from __future__ import annotations
+
+from daemon.api.http.answers import Reply
+from daemon.api.page.screens.today import reason_of
+from daemon.api.page.views.machine_view import machine_view
+from daemon.api.page.visit import Visit, redirect, render, screen
+from daemon.core.errors import InvalidRequest, NotFound
+from daemon.store.tables.book.deferred import backlog
+
+
+@screen("/ui/spare", "administer")
+async def spare(visit: Visit) -> Reply:
+    now = visit.deps.clock()
+    pairs = [
+        {
+            "first": machine_view(each, visit, now),
+            "spare": machine_view(each.spare, visit, now),
+            "lasting": each.take_over,
+            "doubts": () if each.connected else each.unfinished,
+            "waiting": (await each.ledger.read(backlog, each.in_use.book)).count,
+        }
+        for each in visit.deps.workers.all()
+        if each.spare is not None
+    ]
+    return await render(visit, "spare.html", pairs=pairs)
+
+
+@screen("/ui/spare", "administer", change=True)
+async def decide_spare(visit: Visit) -> Reply:
+    """What is on the line comes to its end before."""
+    first = visit.worker
+    if first.spare is None:
+        raise NotFound("there is no such spare")
+    reason, at, by = reason_of(visit), first.in_use.now(), visit.actor
+    decisions, workers = visit.page.decisions, visit.deps.workers
+    decision = visit.form.get("decision", "")
+    if decision not in ("take-back", "take-over"):
+        raise InvalidRequest.at("decision", visit.say("has to be chosen"))
+    if decision == "take-back":
+        async with workers.at_rest((first.spare.book,)):
+            await decisions.take_back(first.book, reason=reason, at=at, by=by)
+    else:
+        async with workers.at_rest((first.book,)):
+            await decisions.take_over(first.book, first.spare.book, reason=reason, at=at, by=by)
+    return redirect("/ui/spare")

@@ -1,0 +1,93 @@
+"""The register of outages: what it holds, who was notified, and the declaration for the administration."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from litestar import get, post
+
+from daemon.api.access.context import ApiRequest, deps_of
+from daemon.api.document.describe import OPTIONAL_KEY, RANGE, REPLAYABLE, STORED, STRICT, described, paging
+from daemon.api.http.answers import Answer, encoded, sent
+from daemon.api.rendered_paper import SHAPE, read_wanted, rendered
+from daemon.api.request.body import MAX_LIMIT, json_of, read_bytes, read_page
+from daemon.api.request.outcome import call_of
+from daemon.core.errors import InvalidRequest, NotFound
+from daemon.core.report.outages import NotifiedBody, OutageList, OutageWord
+from daemon.paper.reports import outage_document
+from daemon.store.tables.book.outages import find_outage
+from daemon.usecases import outages
+from daemon.usecases.reports import inspect
+
+MAX_ID: Final = 999_999_999
+EXAMPLE: Final = {"who": "administration", "reference": "DGI-2026-118", "at": "2026-11-25T08:30:00Z"}
+
+_described = partial(described, tag="reports", right="report")
+
+
+@get(
+    "/outages",
+    **_described(
+        "list_outages",
+        summary="The register of outages",
+        description="""When a live machine could not certify, and why (order 2025-0049, articles 6 and 7): those that lasted at some moment of a
+range, oldest first, by default of the last 31 days. mcfd keeps it by itself: an outage begins when a till was refused for it, or after
+`[[machine]] outage_after` seconds, and ends when the machine can certify again. To read on, ask again with `after` = the last `id`
+received. While a spare stands for the machine, the register is still that of the machine. A sandbox has none.""",
+        answer=OutageList,
+        parameters=(
+            *RANGE,
+            *paging("Outages at the most", "Only those with a greater `id`", most=MAX_LIMIT, last=MAX_ID),
+        ),
+        problems=(InvalidRequest,),
+    ),
+)
+async def listed(request: ApiRequest) -> Answer:
+    return encoded(await outages.list_outages(request.auth.named, *read_page(request, last=MAX_ID)))
+
+
+@post(
+    "/outages/{outage:int}/notified",
+    **_described(
+        "note_outage_notified",
+        right="close",
+        summary="Who was notified of an outage",
+        description="""The administration and the distributor have to be notified at once (order 2025-0049, article 7 c). It is kept in the chain and
+in the audit log. The same `who` and `reference` are noted once, also without an `Idempotency-Key`.""",
+        answer=OutageWord,
+        status=201,
+        answer_text="Noted",
+        body=NotifiedBody,
+        example=EXAMPLE,
+        parameters=(OPTIONAL_KEY, STRICT),
+        problems=(*REPLAYABLE, NotFound, *STORED),
+    ),
+)
+async def note_notified(request: ApiRequest) -> Answer:
+    headers, number = request.scope["headers"], request.path_params["outage"]
+    raw = await read_bytes(headers, request.receive)
+    body = json_of(headers, raw)
+    done = await outages.note_notified(request.auth.named, number, body, call_of(request, raw))
+    return sent(done.value, status=201, replayed=done.replayed)
+
+
+@get(
+    "/outages/{outage:int}/declaration",
+    **_described(
+        "get_outage_declaration",
+        summary="The declaration of an outage, ready to be signed",
+        description="As text, HTML, PDF or ESC/POS: for the administration and the distributor (order 2025-0049, article 7 c).",
+        answer_text="The document",
+        media=("text/plain", "text/html", "application/pdf", "application/octet-stream"),
+        parameters=SHAPE,
+        problems=(InvalidRequest, NotFound),
+    ),
+)
+async def declaration(request: ApiRequest) -> Answer:
+    paper, worker = deps_of(request).paper, request.auth.named
+    wanted = read_wanted(request, paper)
+    outage = await worker.ledger.read(find_outage, worker.book, request.path_params["outage"])
+    await inspect.learn_taxpayer(worker)
+    shop = paper.shop(worker, wanted.style.language)
+    return await rendered(request, outage_document(outage, shop, wanted.style, at=worker.now()), wanted)
