@@ -22,8 +22,6 @@ from daemon.core.ledger.take_over import TakeOverRefused
 from daemon.core.ledger.verdict import Evidence
 from daemon.core.people import Role
 from daemon.store.tables import audit, keys, people
-from daemon.store.tables.book import entries, outages
-from daemon.store.tables.book.books import accept_time
 from daemon.store.tables.meta import Damage
 
 if TYPE_CHECKING:
@@ -176,6 +174,8 @@ class NoteNotified(OperationMessage, frozen=True, tag="outages.notified"):
     notice: Notice
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
+        from daemon.store.tables.book import outages  # noqa: PLC0415  a book's tables would cost each command 30 ms
+
         await store.ledger.check_free_space(self.book)
         await store.ledger.write(outages.note_notified, self.book, self.outage, self.notice, at=at, call=Call(by=by))
 
@@ -192,6 +192,8 @@ class AcceptTime(OperationMessage, frozen=True, tag="time.accept"):
     upto: int
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
+        from daemon.store.tables.book.books import accept_time  # noqa: PLC0415  as outages above
+
         del at, by
         await store.decisions.write(accept_time, self.upto)
 
@@ -205,6 +207,8 @@ class RepairTime(OperationMessage, frozen=True, tag="time.repair"):
     reason: str
 
     async def carry_out(self, store: Store, *, at: int, by: Actor) -> None:
+        from daemon.store.tables.book import entries  # noqa: PLC0415  as outages above
+
         del at, by
         await store.decisions.write(
             entries.repair_time, self.book, now=self.right, ahead=self.ahead, reason=self.reason
