@@ -122,8 +122,9 @@ async def test_refused_is_parked_and_passed(ledger):
     (parked,) = [line for line in logs if line["event"] == "closure.parked"]
     assert (parked["nim"], parked["z_number"], parked["error"]) == (NIM, 2, "unknown shop")
     await ledger.add(NIM)
-    await Rig(ledger, Scripted(answers=[DeliveryRefused("still unknown"), DeliveryRefused("unknown too")])).drain()
-    assert ledger.states() == ["sent", "parked", "sent", "parked"]
+    receiver = Scripted(answers=[DeliveryRefused("still unknown"), DeliveryRefused("unknown too")])
+    await Rig(ledger, receiver).until(lambda: ledger.states() == ["sent", "parked", "sent", "parked"])
+    assert receiver.taken == []
     receiver = Scripted(answers=[DeliveryRefused("still unknown"), Delivered()])
     await Rig(ledger, receiver).until(lambda: ledger.states() == ["sent", "parked", "sent", "sent"])
     assert receiver.taken == [(NIM, 4)]
