@@ -7,7 +7,7 @@ import msgspec
 
 from common.language.reasons import ORIGINAL_NOT_CHECKED, to_stored
 from daemon.core.invoice.invoice import CREDITS, SALES, Invoice, Warn
-from daemon.core.invoice.number import read_reference
+from daemon.core.invoice.number import number_key, read_reference
 from daemon.core.ledger.original import (
     FIELD,
     ORIGINAL_NUMBER,
@@ -16,6 +16,7 @@ from daemon.core.ledger.original import (
 )
 from daemon.core.machine.state import activation_of
 from daemon.store.tables.book import attempts, originals, uniqueness
+from daemon.store.tables.book.settlements import read_evidence
 from daemon.usecases.worker.machine_worker import MachineWorker
 
 NUMBER = "invoiceNumber"
@@ -81,7 +82,7 @@ def numbered(worker: MachineWorker, body: object, *, credit: bool) -> tuple[obje
     lowest_open, adopted = worker.ledger.peek(uniqueness.bounds, worker.book, prefix, series.digits)
     if lowest_open:
         floor = min(floor, lowest_open - 1)
-    floor = max(floor, adopted)
+    floor = max(floor, adopted, _told(worker, prefix, series.digits))
     place, is_first = floor + 1, True
     while True:
         number = series.number(prefix, place)
@@ -94,3 +95,21 @@ def numbered(worker: MachineWorker, body: object, *, credit: bool) -> tuple[obje
         place += 1
     worker.series_floor[prefix] = floor
     return {**body, NUMBER: number}, True
+
+
+def _told(worker: MachineWorker, prefix: str, digits: int) -> int:
+    """The highest place that a machine has told which was not compared yet with an older ledger: what that lacks may have all before it, and a sale may
+    be accepted meanwhile. 0 without one; MachineOffline or MachineAttention while such a machine has told nothing."""
+    highest = 0
+    for each in (worker, worker.spare, worker.first):
+        if each is None or not each.is_behind:
+            continue
+        evidence = worker.ledger.peek(read_evidence, each.book)
+        if evidence is None:
+            worker.ready()  # one that was declared lost is no reason
+        elif evidence.state.last is not None:
+            number = number_key(evidence.state.last.number)
+            end = number.removeprefix(prefix)
+            if number != end and len(end) == digits and end.isdecimal():
+                highest = max(highest, int(end))
+    return highest
