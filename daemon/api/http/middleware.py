@@ -26,9 +26,7 @@ log = structlog.get_logger(__name__)
 
 PATHS: Final = ("/v1/", "/health/", "/schema/")
 METHODS: Final = b"GET, POST, DELETE"
-SENT: Final = (
-    b"Authorization, Content-Type, Idempotency-Key, X-Request-ID, Mcfd-Strict, Mcfd-Test, Prefer, Last-Event-ID, Accept-Language"
-)
+SENT: Final = b"Authorization, Content-Type, Idempotency-Key, X-Request-ID, Mcfd-Strict, Mcfd-Test, Prefer, Last-Event-ID, Accept-Language"
 READ: Final = b"X-Request-ID, Idempotency-Replayed, Retry-After, Location, Preference-Applied"
 REMEMBERED: Final = b"7200"
 """Seconds that a browser need not ask again; Chromium takes no more."""

@@ -112,7 +112,9 @@ class LosesTheFirstAnswer(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None: ...
 
 
-@pytest.mark.parametrize("how", [pytest.param(how, marks=pytest.mark.long) if how != "haproxy" else how for how in LOST])
+@pytest.mark.parametrize(
+    "how", [pytest.param(how, marks=pytest.mark.long) if how != "haproxy" else how for how in LOST]
+)
 @pytest.mark.parametrize("language", TILLS)
 def test_a_lost_answer_is_fetched_again(shop: Shop, language: str, how: str) -> None:
     """Whatever comes instead of it: the same request again with the same key, and the sale is certified once."""
@@ -152,7 +154,9 @@ class NeedsAPerson(BaseHTTPRequestHandler):
 def test_what_needs_a_person_is_said_at_once(shop: Shop, language: str, code: str) -> None:
     """A 503 that no wait ends is sent once."""
     count: list[str] = []
-    with ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (NeedsAPerson,), {"code": code, "count": count})) as server:
+    with ThreadingHTTPServer(
+        ("127.0.0.1", 0), type("Handler", (NeedsAPerson,), {"code": code, "count": count})
+    ) as server:
         Thread(target=server.serve_forever).start()
         url = f"http://127.0.0.1:{server.server_address[1]}"
         out, errors = till(shop, language, "P-1", MCFD_URL=url).communicate(timeout=200)

@@ -123,7 +123,12 @@ def test_a_page_of_a_named_origin_sells_for_later(browser: Browser, shop: Shop, 
     """It does not wait for the answer, rehearses a failure with a test key, and takes back what waits."""
     base = f"http://127.0.0.1:{shop.port}/v1/mcf/{NIM}"
     key = f"Bearer {shop.key('test')}"
-    more = {"Prefer": "respond-async", "Mcfd-Test": "late:60", "Idempotency-Key": "later", "Content-Type": "application/json"}
+    more = {
+        "Prefer": "respond-async",
+        "Mcfd-Test": "late:60",
+        "Idempotency-Key": "later",
+        "Content-Type": "application/json",
+    }
     with opened(browser, origins[0]) as page:
         body = json.dumps(invoice("WEB-9"))
         sold = fetch(page, f"{base}/certify", method="POST", headers={"Authorization": key, **more}, body=body)
