@@ -30,7 +30,7 @@ from daemon.core.ledger.attempt import (
     Record,
     marked,
 )
-from daemon.core.ledger.book import Book, Tally
+from daemon.core.ledger.book import Book
 from daemon.core.ledger.deferred import NumberWaits
 from daemon.core.ledger.tally import contribution
 from daemon.core.ledger.verdict import Standing, standing, went_down
@@ -347,12 +347,6 @@ def unfinished(connection: sqlite3.Connection, book: Book, state: OpenState = "b
     return [record_of(row) for row in connection.execute(_SQL["unfinished"], (book.id, state))]
 
 
-def tally_of(record: Record) -> Tally:
-    """What a record adds to the totals. One taken over from the machine, whose lines are unknown, adds nothing: it is
-    counted as unexplained."""
-    return contribution(record) if record.invoice.items else {}
-
-
 def _must_be_open(record: Record) -> None:
     if record.state not in OPEN:
         raise NotFound(Text("attempt {number} has already ended {state}", number=record.id, state=record.state))
@@ -384,7 +378,7 @@ def _seal(
         sealed.ifu or None,
         sealed.reason or None,
         sealed.hash,
-        tally_bytes(tally_of(sealed)),
+        tally_bytes(contribution(sealed)),
         None if content == stored else pack(content),
         epoch,
         sealed.fc,
